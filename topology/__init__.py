@@ -1,0 +1,1 @@
+"""Fabric graphs: generators, files, link loads and live discovery. Pure; imports nothing of the project."""

@@ -1,0 +1,235 @@
+"""The fabric as an undirected graph of hosts and switches with ports, capacities and levels."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator
+from enum import StrEnum
+from typing import Any, NamedTuple, TypeAlias
+
+NodeId: TypeAlias = Hashable
+"""A datapath id (int) in a live fabric; a name (str) or number in a file or generator."""
+
+DEFAULT_CAPACITY_BPS = 1e9
+
+
+class Kind(StrEnum):
+    """What a node is. ``SWITCH`` is a switch whose tier is not known or not meaningful."""
+
+    HOST = "host"
+    TOR = "tor"
+    AGGREGATION = "aggregation"
+    CORE = "core"
+    SWITCH = "switch"
+
+
+class Link(NamedTuple):
+    """A cable between nodes `u` and `v`; `u_port` is the port number at `u` (None where unknown)."""
+
+    u: NodeId
+    v: NodeId
+    u_port: int | None = None
+    v_port: int | None = None
+    capacity_bps: float = DEFAULT_CAPACITY_BPS
+    weight: float = 1.0
+
+    def reversed(self) -> Link:
+        """Return the same cable seen from `v`."""
+        return Link(self.v, self.u, self.v_port, self.u_port, self.capacity_bps, self.weight)
+
+
+def order_key(node: NodeId) -> tuple[str, Any]:
+    """Sort key that orders nodes of mixed types deterministically."""
+    return (type(node).__name__, node)
+
+
+def holds_cycle(links: Iterable[frozenset[NodeId]]) -> bool:
+    """Tell whether a set of undirected links, each a pair of nodes, holds a cycle."""
+    root: dict[NodeId, NodeId] = {}
+
+    def find(node: NodeId) -> NodeId:
+        while root.get(node, node) != node:
+            node = root[node]
+        return node
+
+    for u, v in links:
+        root_u, root_v = find(u), find(v)
+        if root_u == root_v:
+            return True
+        root[root_u] = root_v
+    return False
+
+
+class Graph:
+    """Undirected simple graph of a fabric; neighbours iterate in a fixed order whatever the insertion order.
+
+    A node is a host or a switch (`Kind`); a link carries its port numbers, capacity and weight.
+    `version` grows with every change, so that derived data can tell whether it is stale.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._kind: dict[NodeId, Kind] = {}
+        self._attributes: dict[NodeId, dict[str, Any]] = {}
+        self._links: dict[NodeId, dict[NodeId, Link]] = {}
+        self._neighbours: dict[NodeId, tuple[NodeId, ...]] = {}
+        self._levels: dict[NodeId, int] = {}
+        self._levels_version = -1
+
+    def __contains__(self, node: NodeId) -> bool:
+        return node in self._kind
+
+    def __len__(self) -> int:
+        return len(self._kind)
+
+    def add_node(self, node: NodeId, kind: Kind = Kind.SWITCH, **attributes: Any) -> None:
+        """Add `node`, or change its kind and attributes where it is there already."""
+        if self._kind.get(node) is kind and not attributes:
+            return
+        self._kind[node] = kind
+        self._attributes.setdefault(node, {}).update(attributes)
+        self._links.setdefault(node, {})
+        self.version += 1
+
+    def remove_node(self, node: NodeId) -> tuple[Link, ...]:
+        """Remove `node` (KeyError where absent) and return the links that went with it."""
+        gone = tuple(self._links[node].values())
+        for link in gone:
+            self.remove_link(link.u, link.v)
+        del self._links[node], self._kind[node], self._attributes[node]
+        self._neighbours.pop(node, None)
+        self.version += 1
+        return gone
+
+    def add_link(
+        self,
+        u: NodeId,
+        v: NodeId,
+        u_port: int | None = None,
+        v_port: int | None = None,
+        capacity_bps: float = DEFAULT_CAPACITY_BPS,
+        weight: float = 1.0,
+    ) -> Link:
+        """Join two known nodes (KeyError otherwise), replacing the link that joins them already.
+
+        Raises ValueError for a self-loop, a capacity that is not positive, or a negative weight.
+        """
+        if u == v:
+            raise ValueError(f"self-loop at {u!r}")
+        if not capacity_bps > 0:
+            raise ValueError(f"link {u!r} - {v!r}: capacity_bps {capacity_bps} is not positive")
+        if not weight >= 0:
+            raise ValueError(f"link {u!r} - {v!r}: weight {weight} is negative")
+        link = Link(u, v, u_port, v_port, capacity_bps, weight)
+        links_u, links_v = self._links[u], self._links[v]
+        links_u[v] = link
+        links_v[u] = link.reversed()
+        self._neighbours.pop(u, None)
+        self._neighbours.pop(v, None)
+        self.version += 1
+        return link
+
+    def remove_link(self, u: NodeId, v: NodeId) -> Link:
+        """Remove and return the link between `u` and `v` (KeyError where there is none)."""
+        link = self._links[u].pop(v)
+        del self._links[v][u]
+        self._neighbours.pop(u, None)
+        self._neighbours.pop(v, None)
+        self.version += 1
+        return link
+
+    def has_link(self, u: NodeId, v: NodeId) -> bool:
+        """Tell whether a link joins `u` and `v`."""
+        return u in self._links and v in self._links[u]
+
+    def link(self, u: NodeId, v: NodeId) -> Link:
+        """Return the link between `u` and `v` as seen from `u` (KeyError where there is none)."""
+        return self._links[u][v]
+
+    def links(self) -> Iterator[Link]:
+        """Yield each link once, in a fixed order, with `u` before `v`."""
+        for u in self.nodes():
+            for v in self.neighbours(u):
+                if order_key(u) < order_key(v):
+                    yield self._links[u][v]
+
+    def port(self, u: NodeId, v: NodeId) -> int:
+        """Return the port number at `u` that leads to `v` (KeyError where no link or port is known)."""
+        port = self._links[u][v].u_port
+        if port is None:
+            raise KeyError((u, v))
+        return port
+
+    def neighbours(self, node: NodeId) -> tuple[NodeId, ...]:
+        """Return the nodes next to `node`, in a fixed order."""
+        found = self._neighbours.get(node)
+        if found is None:
+            found = self._neighbours[node] = tuple(sorted(self._links[node], key=order_key))
+        return found
+
+    def nodes(self, *kinds: Kind) -> list[NodeId]:
+        """Return the nodes (of the given kinds, or all) in a fixed order."""
+        wanted = set(kinds or Kind)
+        return sorted((n for n, kind in self._kind.items() if kind in wanted), key=order_key)
+
+    def switches(self) -> list[NodeId]:
+        """Return all nodes that are not hosts, in a fixed order."""
+        return self.nodes(Kind.TOR, Kind.AGGREGATION, Kind.CORE, Kind.SWITCH)
+
+    def hosts(self) -> list[NodeId]:
+        """Return the hosts, in a fixed order."""
+        return self.nodes(Kind.HOST)
+
+    def kind(self, node: NodeId) -> Kind:
+        """Return the kind of `node` (KeyError where absent)."""
+        return self._kind[node]
+
+    def attributes(self, node: NodeId) -> dict[str, Any]:
+        """Return the attributes of `node`, such as ``pod`` (KeyError where absent)."""
+        return self._attributes[node]
+
+    def level(self, node: NodeId) -> int:
+        """Return the hops from `node` to the nearest server: 0 for a host, 1 for its ToR (section 4.1 of VSRT).
+
+        Where the graph holds no host, ToRs are level 1; where it holds neither, every switch is.
+        Nodes that no server reaches are one level above the highest that is reached.
+        """
+        if self._levels_version != self.version:
+            self._levels = self._compute_levels()
+            self._levels_version = self.version
+        return self._levels[node]
+
+    def max_level(self) -> int:
+        """Return the highest level of any node, 0 for an empty graph."""
+        return max((self.level(node) for node in self._kind), default=0)
+
+    def _compute_levels(self) -> dict[NodeId, int]:
+        levels: dict[NodeId, int] = dict.fromkeys(self.hosts(), 0)
+        levels.update((node, 1) for node in self.nodes(Kind.TOR))
+        if not levels:
+            return dict.fromkeys(self._kind, 1)
+        queue = deque(sorted(levels, key=lambda node: levels[node]))
+        while queue:
+            node = queue.popleft()
+            for neighbour in self._links[node]:
+                if neighbour not in levels:
+                    levels[neighbour] = levels[node] + 1
+                    queue.append(neighbour)
+        beyond = max(levels.values()) + 1
+        return {node: levels.get(node, beyond) for node in self._kind}
+
+    def subgraph(self, nodes: Iterable[NodeId]) -> Graph:
+        """Return a copy that holds only `nodes` and the links among them."""
+        keep = set(nodes)
+        copy = Graph()
+        for node in self._kind:
+            if node in keep:
+                copy.add_node(node, self._kind[node], **self._attributes[node])
+        for link in self.links():
+            if link.u in keep and link.v in keep:
+                copy.add_link(*link)
+        return copy
+
+    def copy(self) -> Graph:
+        """Return an independent copy."""
+        return self.subgraph(self._kind)

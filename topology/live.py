@@ -1,0 +1,218 @@
+"""The live fabric as an app knows it: what topology events add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from topology.events import (
+    HostGone,
+    HostLearnt,
+    LinkDown,
+    LinkUp,
+    PortRole,
+    PortRoleChanged,
+    SwitchDown,
+    SwitchUp,
+    TopologyEvent,
+)
+from topology.graph import Graph, Kind
+
+
+class LiveFabric:
+    """Switches, links, port roles and hosts, kept up to date by `apply`.
+
+    `graph` holds the connected switches and the links between them; a switch that has hosts is a ToR, so that levels
+    count from the servers. Hosts are no nodes of it. Events may come twice and, as far as they speak of different
+    switches, links, ports or hosts, in any order: the outcome is the same. `SwitchDown` forgets all of a switch.
+    """
+
+    def __init__(self) -> None:
+        self.graph = Graph()
+        self._versions: dict[int, int] = {}
+        self._links: dict[tuple[int, int], LinkUp] = {}
+        self._roles: dict[int, dict[int, PortRole]] = {}
+        self._edge_ports: dict[int, tuple[int, ...]] = {}
+        self._hosts: dict[bytes, HostLearnt] = {}
+        self._hosts_at: dict[int, dict[int, dict[bytes, HostLearnt]]] = {}
+        self._owners: dict[bytes, set[bytes]] = {}
+        self._apply: dict[type, Callable[[Any], bool]] = {
+            SwitchUp: self._switch_up,
+            SwitchDown: self._switch_down,
+            LinkUp: self._link_up,
+            LinkDown: self._link_down,
+            PortRoleChanged: self._port_role_changed,
+            HostLearnt: self._host_learnt,
+            HostGone: self._host_gone,
+        }
+
+    def apply(self, event: TopologyEvent) -> bool:
+        """Take in one event and tell whether anything changed; KeyError for anything but a topology event."""
+        return self._apply[type(event)](event)
+
+    def ofp_version(self, dpid: int) -> int | None:
+        """Return the OpenFlow version of a connected switch, None for any other."""
+        return self._versions.get(dpid)
+
+    def ofp_versions(self) -> Mapping[int, int]:
+        """Return the OpenFlow version of every connected switch."""
+        return self._versions
+
+    def switches(self) -> tuple[int, ...]:
+        """Return the datapath ids of the connected switches in ascending order."""
+        return tuple(sorted(self._versions))
+
+    def role(self, dpid: int, port_no: int) -> PortRole:
+        """Return what is behind a port, `UNKNOWN` for one never heard of."""
+        return self._roles.get(dpid, {}).get(port_no, PortRole.UNKNOWN)
+
+    def edge_ports(self, dpid: int) -> tuple[int, ...]:
+        """Return the ports of a switch that lead to hosts, in ascending order."""
+        return self._edge_ports.get(dpid, ())
+
+    def host(self, mac: bytes) -> HostLearnt | None:
+        """Return the host with this MAC address."""
+        return self._hosts.get(mac)
+
+    def host_by_ip(self, address: bytes) -> HostLearnt | None:
+        """Return the host that holds an IPv4 or IPv6 address (of several claimants the lowest MAC address)."""
+        owners = self._owners.get(address)
+        return self._hosts[min(owners)] if owners else None
+
+    def hosts(self) -> tuple[HostLearnt, ...]:
+        """Return all hosts, by MAC address."""
+        return tuple(self._hosts[mac] for mac in sorted(self._hosts))
+
+    def hosts_at(self, dpid: int, port_no: int) -> tuple[HostLearnt, ...]:
+        """Return the hosts behind one port, by MAC address."""
+        found = self._hosts_at.get(dpid, {}).get(port_no)
+        return tuple(found[mac] for mac in sorted(found)) if found else ()
+
+    def hosts_of(self, dpid: int) -> tuple[HostLearnt, ...]:
+        """Return the hosts behind all ports of one switch, by port and MAC address."""
+        return tuple(
+            host for port_no in sorted(self._hosts_at.get(dpid, ())) for host in self.hosts_at(dpid, port_no)
+        )
+
+    def binding_conflict(self, mac: bytes, address: bytes, dpid: int, port_no: int) -> bool:
+        """Tell whether a source is false at a port: its MAC address lives elsewhere, or its IP address is another's.
+
+        Addresses that nobody is known to hold do not conflict.
+        """
+        host = self._hosts.get(mac)
+        if host is not None and (host.port_no != port_no or host.dpid != dpid):
+            return True
+        owners = self._owners.get(address)
+        return owners is not None and mac not in owners
+
+    def snapshot(self) -> tuple[TopologyEvent, ...]:
+        """Return events that lead a new `LiveFabric` to this state."""
+        events: list[TopologyEvent] = [SwitchUp(dpid, self._versions[dpid]) for dpid in sorted(self._versions)]
+        for dpid in sorted(self._roles):
+            events += [PortRoleChanged(dpid, port_no, role) for port_no, role in sorted(self._roles[dpid].items())]
+        events += [self._links[pair] for pair in sorted(self._links)]
+        events += self.hosts()
+        return tuple(events)
+
+    def _switch_up(self, event: SwitchUp) -> bool:
+        if self._versions.get(event.dpid) == event.ofp_version:
+            return False
+        fresh = event.dpid not in self._versions
+        self._versions[event.dpid] = event.ofp_version
+        if fresh:
+            self.graph.add_node(event.dpid, self._kind(event.dpid))
+            for pair in sorted(pair for pair in self._links if event.dpid in pair):
+                self._join(self._links[pair])
+        return True
+
+    def _switch_down(self, event: SwitchDown) -> bool:
+        dpid = event.dpid
+        known = self._versions.pop(dpid, None) is not None
+        if known:
+            self.graph.remove_node(dpid)
+        pairs = [pair for pair in self._links if dpid in pair]
+        for pair in pairs:
+            del self._links[pair]
+        roles = self._roles.pop(dpid, None)
+        self._edge_ports.pop(dpid, None)
+        hosts = self.hosts_of(dpid)
+        for host in hosts:
+            self._forget(host)
+        return known or bool(pairs) or bool(roles) or bool(hosts)
+
+    def _link_up(self, event: LinkUp) -> bool:
+        if event.dpid_a > event.dpid_b:
+            event = LinkUp(event.dpid_b, event.port_b, event.dpid_a, event.port_a, event.capacity_bps)
+        pair = (event.dpid_a, event.dpid_b)
+        if self._links.get(pair) == event:
+            return False
+        self._links[pair] = event
+        self._join(event)
+        return True
+
+    def _join(self, event: LinkUp) -> None:
+        if event.dpid_a in self._versions and event.dpid_b in self._versions:
+            self.graph.add_link(event.dpid_a, event.dpid_b, event.port_a, event.port_b, event.capacity_bps)
+
+    def _link_down(self, event: LinkDown) -> bool:
+        pair = (min(event), max(event))
+        if self._links.pop(pair, None) is None:
+            return False
+        if self.graph.has_link(*pair):
+            self.graph.remove_link(*pair)
+        return True
+
+    def _port_role_changed(self, event: PortRoleChanged) -> bool:
+        if self.role(event.dpid, event.port_no) is event.role:
+            return False
+        roles = self._roles.setdefault(event.dpid, {})
+        if event.role is PortRole.UNKNOWN:
+            del roles[event.port_no]
+        else:
+            roles[event.port_no] = event.role
+        self._edge_ports[event.dpid] = tuple(sorted(port for port, role in roles.items() if role is PortRole.EDGE))
+        return True
+
+    def _host_learnt(self, event: HostLearnt) -> bool:
+        before = self._hosts.get(event.mac)
+        if before == event:
+            return False
+        if before is not None:
+            self._forget(before, replaced=before.dpid == event.dpid)
+        self._hosts[event.mac] = event
+        self._hosts_at.setdefault(event.dpid, {}).setdefault(event.port_no, {})[event.mac] = event
+        for address in event.addresses:
+            self._owners.setdefault(address, set()).add(event.mac)
+        self._set_kind(event.dpid)
+        return True
+
+    def _host_gone(self, event: HostGone) -> bool:
+        host = self._hosts.get(event.mac)
+        if host is None or host.dpid != event.dpid or host.port_no != event.port_no:
+            return False
+        self._forget(host)
+        return True
+
+    def _forget(self, host: HostLearnt, replaced: bool = False) -> None:
+        del self._hosts[host.mac]
+        ports = self._hosts_at[host.dpid]
+        del ports[host.port_no][host.mac]
+        if not ports[host.port_no]:
+            del ports[host.port_no]
+        if not ports:
+            del self._hosts_at[host.dpid]
+        for address in host.addresses:
+            owners = self._owners.get(address)
+            if owners is not None:
+                owners.discard(host.mac)
+                if not owners:
+                    del self._owners[address]
+        if not replaced:
+            self._set_kind(host.dpid)
+
+    def _kind(self, dpid: int) -> Kind:
+        return Kind.TOR if dpid in self._hosts_at else Kind.SWITCH
+
+    def _set_kind(self, dpid: int) -> None:
+        if dpid in self._versions:
+            self.graph.add_node(dpid, self._kind(dpid))
