@@ -1,0 +1,1 @@
+"""Pure cores: no clock, socket or framework."""

@@ -1,0 +1,8 @@
+"""Who may receive and who may send: the policy applied to hosts and groups."""
+
+from controller.admission.admission import Admission
+from controller.admission.audit import AuditLines, audit_record
+from controller.admission.host import Decision, Host, HostLike
+from controller.config.policy import Role
+
+__all__ = ["Admission", "AuditLines", "Decision", "Host", "HostLike", "Role", "audit_record"]

@@ -1,0 +1,151 @@
+"""The policy as a decision for each host, group and role: the first rule that matches, else the default."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from controller.admission.host import Decision, HostLike
+from controller.config.policy import DEFAULT_RULE, Policy, Role, Rule
+from controller.config.rule_index import RuleIndex
+from controller.wire.addresses import is_link_scope_group, is_multicast_ip
+
+VERDICTS = {True: "allow", False: "deny"}
+
+_LISTED_TERMS = 3
+
+_Question: TypeAlias = tuple[HostLike, bytes, Role, bytes | None]
+_Cell: TypeAlias = list[int]
+"""A counter that decisions share; its one item is the count."""
+
+
+class Admission:
+    """Decides by a policy, remembers the latest decisions, and counts every one by rule and verdict.
+
+    Parameters
+    ----------
+    policy
+        A checked policy. `policy.limits.decisions_cached` bounds the decisions that are remembered; past it the
+        one not used for longest is forgotten and `forgotten` grows, which costs time and changes no decision.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self.forgotten = 0
+        self._cells: dict[str, dict[bool, _Cell]] = {}
+        self._exempt: _Cell = [0]
+        self._cache: OrderedDict[_Question, tuple[Decision, _Cell]] = OrderedDict()
+        self._compile(policy)
+
+    @property
+    def policy(self) -> Policy:
+        """The policy in force."""
+        return self._policy
+
+    def replace(self, policy: Policy) -> None:
+        """Decide by another policy from now on; the counts of rules whose name stays go on."""
+        self._compile(policy)
+
+    def decide(self, host: HostLike, group: bytes, role: Role, source: bytes | None = None) -> Decision:
+        """Tell whether a host may receive from, or send to, a group.
+
+        Parameters
+        ----------
+        host
+            Its MAC address, the IP address it uses (4 or 16 bytes, None where unknown), and where it is.
+        group
+            4 or 16 bytes. Link scope is admitted whatever the policy; what is no multicast address is refused.
+        role
+            What the host asks for.
+        source
+            The source that a receiver asks for, None for any; a sender's address where it is not `host.ip`.
+        """
+        question = (host, group, role, source)
+        answer = self._cache.get(question)
+        if answer is None:
+            answer = self._answer(question)
+        else:
+            self._cache.move_to_end(question)
+        answer[1][0] += 1
+        return answer[0]
+
+    def counters(self) -> dict[str, dict[str, int]]:
+        """Return how often each rule, in the policy's order and with the default last, allowed and denied."""
+        return {
+            name: {verdict: cells[admit][0] for admit, verdict in VERDICTS.items()}
+            for name, cells in self._cells.items()
+        }
+
+    @property
+    def exempt_count(self) -> int:
+        """How many decisions were about groups that no policy applies to."""
+        return self._exempt[0]
+
+    def _compile(self, policy: Policy) -> None:
+        self._policy = policy
+        self._index = RuleIndex(policy.rules, policy.tenants)
+        self._verdicts = [Decision(rule.allow, rule.name, _reason(rule)) for rule in policy.rules]
+        names = [rule.name for rule in policy.rules]
+        self._cells = {name: self._cells.get(name) or {True: [0], False: [0]} for name in [*names, DEFAULT_RULE]}
+        self._defaults = {role: self._default_answers(role) for role in Role}
+        self._cache.clear()
+
+    def _answer(self, question: _Question) -> tuple[Decision, _Cell]:
+        """Decide anew, and remember it."""
+        decision, cell = self._evaluate(*question)
+        answer = (decision, cell)
+        self._cache[question] = answer
+        if len(self._cache) > self._policy.limits.decisions_cached:
+            self._cache.popitem(last=False)
+            self.forgotten += 1
+        return answer
+
+    def _evaluate(self, host: HostLike, group: bytes, role: Role, source: bytes | None) -> tuple[Decision, _Cell]:
+        if len(group) not in (4, 16) or not is_multicast_ip(group):
+            return Decision(False, DEFAULT_RULE, "not a multicast group"), self._exempt
+        if is_link_scope_group(group):
+            return Decision(True, DEFAULT_RULE, "the group is link scope, which no policy applies to"), self._exempt
+        if source is None and role == Role.SENDER:
+            source = host.ip
+        of_group = self._index.of_group(group, role)
+        of_host = of_group and of_group & self._index.of_host(host.mac, host.ip, host.dpid, host.port_no)
+        found = of_host and of_host & self._index.of_source(source)
+        if found:
+            decision = self._verdicts[(found & -found).bit_length() - 1]
+            return decision, self._cells[decision.rule][decision.admit]
+        if not of_group:
+            return self._defaults[role][0]
+        return self._defaults[role][2 if of_host else 1]
+
+    def _default_answers(self, role: Role) -> list[tuple[Decision, _Cell]]:
+        """Return the answers where no rule is about the group, about the host too, or about the source too."""
+        admit = self._policy.default_allow
+        reasons = (
+            f"no rule is about {role}s of this group",
+            f"no rule about {role}s of this group is about this host",
+            "the rules about this host and group are about other sources",
+        )
+        return [
+            (
+                Decision(admit, DEFAULT_RULE, f"{why}; the default is {VERDICTS[admit]}"),
+                self._cells[DEFAULT_RULE][admit],
+            )
+            for why in reasons
+        ]
+
+
+def _reason(rule: Rule) -> str:
+    """Return what a rule says, as a phrase."""
+    roles = "receivers and senders" if len(rule.roles) > 1 else f"{next(iter(rule.roles))}s"
+    hosts = ["any host"] if rule.any_host else [*rule.tenants, *rule.hosts]
+    sources = f" from {_listed(rule.sources)}" if rule.sources else ""
+    line = f" on line {rule.line}" if rule.line else ""
+    verb = "allows" if rule.allow else "denies"
+    return f"the rule{line} {verb} {roles} of {_listed(rule.groups)}{sources} at {_listed(hosts)}"
+
+
+def _listed(terms: Sequence[object]) -> str:
+    """Return the first few of some terms, and how many more there are."""
+    shown = ", ".join(str(term) for term in terms[:_LISTED_TERMS])
+    more = len(terms) - _LISTED_TERMS
+    return f"{shown} and {more} more" if more > 0 else shown

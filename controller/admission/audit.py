@@ -1,0 +1,99 @@
+"""One log line per decision, for those who must answer for it."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from controller.admission.admission import VERDICTS
+from controller.admission.host import Decision, HostLike
+from controller.config.policy import Role
+from controller.wire.addresses import format_ip, format_mac
+
+
+def audit_record(
+    decision: Decision, host: HostLike, group: bytes, role: Role, now_wall_s: float, source: bytes | None = None
+) -> dict[str, Any]:
+    """Return a decision as an object that `json.dumps` writes on one line.
+
+    Parameters
+    ----------
+    decision, host, group, role, source
+        As given to, and got from, `Admission.decide`; group and source of 4 or 16 bytes.
+    now_wall_s
+        Seconds since 1970-01-01 UTC, written with milliseconds in ISO 8601.
+    """
+    moment = datetime.fromtimestamp(now_wall_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return {
+        "time": moment,
+        "verdict": VERDICTS[decision.admit],
+        "rule": decision.rule,
+        "role": str(role),
+        "group": format_ip(group),
+        "source": None if source is None else format_ip(source),
+        "host": {
+            "mac": format_mac(host.mac),
+            "ip": None if host.ip is None else format_ip(host.ip),
+            "dpid": host.dpid,
+            "port_no": host.port_no,
+        },
+        "reason": decision.reason,
+    }
+
+
+FRAGMENTS_BOUND = 16384
+"""Texts of decisions, and of hosts, that are kept; when as many are there they start anew."""
+
+
+class AuditLines:
+    """Writes what `audit_record` says as lines of JSON, quickly: what repeats is turned into text once."""
+
+    def __init__(self) -> None:
+        self._decisions: dict[Decision, tuple[str, str]] = {}
+        self._hosts: dict[tuple[bytes, bytes | None, int, int], str] = {}
+        self._second = -1
+        self._moment = ""
+
+    def line(
+        self,
+        decision: Decision,
+        host: HostLike,
+        group: bytes,
+        role: Role,
+        now_wall_s: float,
+        source: bytes | None = None,
+    ) -> str:
+        """Return a decision as one line without its end; for the parameters see `audit_record`."""
+        second = int(now_wall_s // 1)
+        if second != self._second:
+            self._second = second
+            self._moment = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+        texts = self._decisions.get(decision)
+        if texts is None:
+            texts = self._decision_texts(decision)
+        place = (host.mac, host.ip, host.dpid, host.port_no)
+        host_text = self._hosts.get(place)
+        if host_text is None:
+            host_text = self._host_text(host)
+        source_text = "null" if source is None else f'"{format_ip(source)}"'
+        milliseconds = int((now_wall_s - second) * 1000)
+        return (
+            f'{{"time":"{self._moment}.{milliseconds:03d}Z",{texts[0]},"role":"{role.value}",'
+            f'"group":"{format_ip(group)}","source":{source_text},{host_text},{texts[1]}}}'
+        )
+
+    def _decision_texts(self, decision: Decision) -> tuple[str, str]:
+        if len(self._decisions) >= FRAGMENTS_BOUND:
+            self._decisions.clear()
+        verdict = f'"verdict":"{VERDICTS[decision.admit]}","rule":{json.dumps(decision.rule)}'
+        texts = self._decisions[decision] = (verdict, f'"reason":{json.dumps(decision.reason)}')
+        return texts
+
+    def _host_text(self, host: HostLike) -> str:
+        if len(self._hosts) >= FRAGMENTS_BOUND:
+            self._hosts.clear()
+        ip = "null" if host.ip is None else f'"{format_ip(host.ip)}"'
+        text = f'"host":{{"mac":"{format_mac(host.mac)}","ip":{ip},"dpid":{host.dpid},"port_no":{host.port_no}}}'
+        self._hosts[host.mac, host.ip, host.dpid, host.port_no] = text
+        return text

@@ -1,0 +1,73 @@
+"""What must hold between the entries of a policy, and what is allowed but hardly meant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from controller.config.faults import Faults, quoted
+from controller.config.policy import Rule, Tenant
+from controller.config.rule_index import RuleIndex
+from controller.config.terms import HostTerm, MacAddress, Prefix, mask_address
+
+
+class TenantTerm(NamedTuple):
+    """One host of a tenant, with its place in the file."""
+
+    tenant: str
+    term: HostTerm
+    line: int
+    field: str
+
+
+def overlapping_tenants(terms: Sequence[TenantTerm], faults: Faults) -> None:
+    """Report hosts that are named twice: an error for a MAC address in two tenants, else a warning.
+
+    A MAC address is one host, which has one tenant. An IP address, a prefix or a port may well be shared.
+    """
+    first: dict[HostTerm, TenantTerm] = {}
+    lengths: dict[int, set[int]] = {4: set(), 16: set()}
+    for entry in terms:
+        other = first.setdefault(entry.term, entry)
+        if isinstance(entry.term, Prefix):
+            lengths[len(entry.term.network)].add(entry.term.length)
+        if other is entry:
+            continue
+        report = faults.warn
+        if other.tenant != entry.tenant and isinstance(entry.term, MacAddress):
+            report = faults.error
+        report(
+            entry.line, entry.field, f"{entry.term} is in tenant {quoted(other.tenant)} already (line {other.line})"
+        )
+    for entry in terms:
+        if not isinstance(entry.term, Prefix):
+            continue
+        for length in sorted(lengths[len(entry.term.network)]):
+            if length >= entry.term.length:
+                break
+            outer = Prefix(mask_address(entry.term.network, length), length)
+            other = first.get(outer, entry)
+            if other.tenant != entry.tenant:
+                message = f"{entry.term} is within {outer} of tenant {quoted(other.tenant)} (line {other.line})"
+                faults.warn(entry.line, entry.field, message)
+
+
+def idle_rules(rules: Sequence[Rule], tenants: Sequence[Tenant], faults: Faults) -> None:
+    """Warn of rules that match nothing, and of those where an earlier rule matches all that they match."""
+    index = RuleIndex(rules, tenants)
+    populated = {tenant.name for tenant in tenants if tenant.hosts}
+    for position, rule in enumerate(rules):
+        path = f"rules[{position}]"
+        if not (rule.any_host or rule.hosts or populated.intersection(rule.tenants)):
+            faults.warn(rule.line, path, f"rule {quoted(rule.name)} never applies: its tenants have no hosts")
+            continue
+        families = {len(group.network) for group in rule.groups}
+        if rule.sources and families.isdisjoint(len(source.network) for source in rule.sources):
+            message = f"rule {quoted(rule.name)} never applies: its sources are not of its groups' family"
+            faults.warn(rule.line, path, message)
+            continue
+        shadow = index.shadow_of(position)
+        if shadow is not None:
+            first = rules[shadow]
+            message = f"rule {quoted(rule.name)} never decides: {quoted(first.name)} (line {first.line}) comes first"
+            faults.warn(rule.line, path, message)

@@ -1,0 +1,293 @@
+"""The policy file as a whole: its sections, and what must hold between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from controller.config import checks
+from controller.config.document import MAX_BYTES, Mapping, Node, Scalar, Sequence, decode, parse
+from controller.config.faults import Faults, PolicyInvalid, quoted
+from controller.config.policy import ACTIONS, ANY_HOST, DEFAULT_RULE, ROLES, VERSION, Policy, Rule, Tenant
+from controller.config.read import Reader, scalar_value, step
+from controller.config.settings import SETTING_SECTIONS, Discovery, Limits, Multicast, Unicast
+from controller.config.terms import (
+    HostTerm,
+    Prefix,
+    looks_like_address,
+    parse_group_prefix,
+    parse_host_prefix,
+    parse_host_term,
+)
+
+MAX_RULES = 4096
+MAX_TENANTS = 65536
+MAX_NAME_LENGTH = 64
+
+RAW_SECTIONS = ("monitor", "allocation", "anomaly")
+SECTIONS = ("version", "tenants", "rules", "default", *SETTING_SECTIONS, *RAW_SECTIONS)
+RULE_KEYS = ("name", "groups", "role", "hosts", "sources", "action")
+REQUIRED_RULE_KEYS = ("name", "groups", "role", "hosts", "action")
+
+T = TypeVar("T")
+
+
+class _TenantName(NamedTuple):
+    name: str
+
+
+def load_policy(text: str | bytes, source: str = "<policy>") -> Policy:
+    """Read and check a policy file.
+
+    Parameters
+    ----------
+    text
+        The file's text, or its bytes in UTF-8.
+    source
+        The file's name, for messages.
+
+    Returns
+    -------
+    Policy
+        What the file says; its `warnings` list what is allowed but hardly meant.
+
+    Raises
+    ------
+    PolicyInvalid
+        The file has faults: all of them, each with its line. Nothing else is raised, whatever the text.
+    """
+    faults = Faults()
+    if isinstance(text, bytes):
+        if len(text) > MAX_BYTES:
+            faults.error(1, "", f"the file is larger than {MAX_BYTES} bytes")
+            raise PolicyInvalid(faults.errors(), source)
+        decoded = decode(text, faults)
+    else:
+        decoded = text
+    root = None if decoded is None else parse(decoded, faults)
+    policy = None if root is None else _PolicyReader(faults).policy(root)
+    if policy is None or faults.any_error:
+        raise PolicyInvalid(faults.errors(), source)
+    return policy
+
+
+class _PolicyReader(Reader):
+    """Reads the sections in an order of their own, so that rules know the tenants wherever these stand."""
+
+    def __init__(self, faults: Faults) -> None:
+        super().__init__(faults)
+        self._tenant_names: dict[str, int] = {}
+        self._tenant_terms: list[checks.TenantTerm] = []
+
+    def policy(self, root: Node) -> Policy | None:
+        """Return the policy; it is worth nothing where faults were recorded."""
+        if isinstance(root, Scalar) and scalar_value(root) is None:
+            self.faults.error(1, "", "the file is empty")
+            return None
+        found = self.record(root, "", SECTIONS, ("version",), what="a mapping of the policy's sections")
+        if found is None:
+            return None
+
+        def read(name: str, reader: Callable[[Node, str], T | None]) -> T | None:
+            return reader(found[name][1], name) if name in found else None
+
+        read("version", self._version)
+        tenants = read("tenants", self._tenants) or ()
+        rules = read("rules", self._rules) or ()
+        default = read("default", lambda node, path: self.choice(node, path, tuple(ACTIONS)))
+        limits = read("limits", lambda node, path: self.settings(Limits, node, path))
+        multicast = read("multicast", self._multicast)
+        unicast = read("unicast", lambda node, path: self.settings(Unicast, node, path))
+        discovery = read("discovery", lambda node, path: self.settings(Discovery, node, path))
+        monitor, allocation, anomaly = (read(name, self._raw) or {} for name in RAW_SECTIONS)
+        checks.overlapping_tenants(self._tenant_terms, self.faults)
+        if not self.faults.any_error:
+            checks.idle_rules(rules, tenants, self.faults)
+        return Policy(
+            tenants=tenants,
+            rules=rules,
+            default_allow=ACTIONS[default or "deny"],
+            limits=limits or Limits(),
+            multicast=multicast or Multicast(),
+            unicast=unicast or Unicast(),
+            discovery=discovery or Discovery(),
+            monitor=monitor,
+            allocation=allocation,
+            anomaly=anomaly,
+            warnings=self.faults.warnings(),
+        )
+
+    def _version(self, node: Node, path: str) -> int | None:
+        if isinstance(node, Scalar) and type(version := scalar_value(node)) is int and version != VERSION:
+            self.faults.error(node.line, path, f"version {version} is not supported, only {VERSION}")
+            return None
+        return self.integer(node, path, VERSION, VERSION)
+
+    def _tenants(self, node: Node, path: str) -> tuple[Tenant, ...]:
+        found = self.entries(node, path, "a mapping of tenant names to lists of hosts") or {}
+        if len(found) > MAX_TENANTS:
+            self.faults.error(node.line, path, f"{len(found)} tenants; at most {MAX_TENANTS} are supported")
+            return ()
+        tenants = []
+        for name, (line, child) in found.items():
+            own_path = step(path, name)
+            problem = _tenant_name_problem(name)
+            if problem:
+                self.faults.error(line, own_path, problem)
+            self._tenant_names[name] = line
+            hosts = self._tenant_hosts(child, own_path, name)
+            if isinstance(child, Sequence) and not child.items:
+                self.faults.warn(line, own_path, "the tenant has no hosts")
+            tenants.append(Tenant(name, hosts, line))
+        return tuple(tenants)
+
+    def _tenant_hosts(self, node: Node, path: str, tenant: str) -> tuple[HostTerm, ...]:
+        def read(child: Node, own_path: str) -> HostTerm | None:
+            term = self._tenant_host(child, own_path)
+            if term is not None:
+                self._tenant_terms.append(checks.TenantTerm(tenant, term, child.line, own_path))
+            return term
+
+        return tuple(self.items(node, path, "a list of hosts", read))
+
+    def _rules(self, node: Node, path: str) -> tuple[Rule, ...]:
+        if isinstance(node, Sequence) and len(node.items) > MAX_RULES:
+            self.faults.error(node.line, path, f"{len(node.items)} rules; at most {MAX_RULES} are supported")
+            return ()
+        names: dict[str, int] = {}
+
+        def read(child: Node, own_path: str) -> Rule | None:
+            return self._rule(child, own_path, names)
+
+        return tuple(self.items(node, path, "a list of rules", read))
+
+    def _rule(self, node: Node, path: str, names: dict[str, int]) -> Rule | None:
+        found = self.record(node, path, RULE_KEYS, REQUIRED_RULE_KEYS, what="a mapping with name, groups, ...")
+        if found is None:
+            return None
+        before = self.faults.error_count
+
+        def read(name: str, reader: Callable[[Node, str], T | None]) -> T | None:
+            return reader(found[name][1], f"{path}.{name}") if name in found else None
+
+        name = read("name", lambda child, own: self._rule_name(child, own, names))
+        groups = read("groups", lambda child, own: self._some(child, own, "groups", self._group))
+        role = read("role", lambda child, own: self.choice(child, own, tuple(ROLES)))
+        hosts = read("hosts", self._rule_hosts)
+        sources = read("sources", lambda child, own: self._some(child, own, "sources", self._source))
+        action = read("action", lambda child, own: self.choice(child, own, tuple(ACTIONS)))
+        if self.faults.error_count > before or not (name and groups and role and hosts and action):
+            return None
+        return Rule(
+            name=name,
+            groups=groups,
+            roles=ROLES[role],
+            allow=ACTIONS[action],
+            any_host=ANY_HOST in hosts,
+            tenants=tuple(host.name for host in hosts if isinstance(host, _TenantName)),
+            hosts=tuple(host for host in hosts if not isinstance(host, _TenantName | str)),
+            sources=sources or (),
+            line=node.line,
+        )
+
+    def _rule_name(self, node: Node, path: str, names: dict[str, int]) -> str | None:
+        name = self.text(node, path, "a name (put it in quotes)")
+        if name is None:
+            return None
+        problem = _name_problem(name)
+        if name == DEFAULT_RULE:
+            problem = f"{DEFAULT_RULE!r} is reserved for the policy's default"
+        elif name in names:
+            problem = f"{quoted(name)} is already the name of the rule on line {names[name]}"
+        names.setdefault(name, node.line)
+        if problem:
+            self.faults.error(node.line, path, problem)
+        return name
+
+    def _some(self, node: Node, path: str, what: str, read: Callable[[Node, str], T | None]) -> tuple[T, ...]:
+        values = tuple(self.items(node, path, f"a list of {what}", read))
+        if isinstance(node, Sequence) and not node.items:
+            self.faults.error(node.line, path, f"no {what}, so that the rule never applies")
+        return values
+
+    def _rule_hosts(self, node: Node, path: str) -> tuple[HostTerm | _TenantName | str, ...]:
+        if isinstance(node, Scalar) and node.text == ANY_HOST:
+            return (ANY_HOST,)
+        return self._some(node, path, "hosts", self._rule_host)
+
+    def _rule_host(self, node: Node, path: str) -> HostTerm | _TenantName | str | None:
+        if isinstance(node, Scalar):
+            if node.text == ANY_HOST:
+                return ANY_HOST
+            if node.text in self._tenant_names:
+                return _TenantName(node.text)
+            if isinstance(scalar_value(node), str) and not looks_like_address(node.text):
+                near = self.faults.suggestion(node.text, self._tenant_names)
+                self.faults.error(node.line, path, f"unknown tenant {quoted(node.text)}{near}")
+                return None
+        return self._tenant_host(node, path)
+
+    def _tenant_host(self, node: Node, path: str) -> HostTerm | None:
+        if isinstance(node, Mapping):
+            return self.switch_port(node, path)
+        return self._term(node, path, "an IP address, prefix, MAC address or {dpid, port}", parse_host_term)
+
+    def _group(self, node: Node, path: str) -> Prefix | None:
+        return self._term(node, path, "a group or prefix of groups", parse_group_prefix)
+
+    def _source(self, node: Node, path: str) -> Prefix | None:
+        return self._term(node, path, "an IP address or prefix", parse_host_prefix)
+
+    def _term(self, node: Node, path: str, what: str, parse_text: Callable[[str], T]) -> T | None:
+        value = scalar_value(node) if isinstance(node, Scalar) else None
+        if not isinstance(node, Scalar) or value is None or isinstance(value, bool) or not node.text:
+            self.wrong_type(node, path, what)
+            return None
+        try:
+            return parse_text(node.text)
+        except ValueError as error:
+            self.faults.error(node.line, path, str(error))
+            return None
+
+    def _multicast(self, node: Node, path: str) -> Multicast:
+        multicast = self.settings(Multicast, node, path)
+        querier = multicast.querier
+        if querier.response_interval_s >= querier.query_interval_s:
+            self.faults.error(
+                _line_of(node, "querier", "response_interval_s"),
+                f"{path}.querier.response_interval_s",
+                f"{querier.response_interval_s:g} is not below query_interval_s {querier.query_interval_s:g}",
+            )
+        return multicast
+
+    def _raw(self, node: Node, path: str) -> dict[str, Any] | None:
+        if not isinstance(node, Mapping):
+            self.wrong_type(node, path, "a mapping")
+            return None
+        value: dict[str, Any] = self.plain(node, path)
+        return value
+
+
+def _name_problem(name: str) -> str:
+    """Return what is wrong with a name, '' where nothing is."""
+    if len(name) > MAX_NAME_LENGTH:
+        return f"a name of {len(name)} characters; at most {MAX_NAME_LENGTH} are supported"
+    if not name.isprintable() or name != name.strip():
+        return f"the name {quoted(name)} has control characters, or spaces at its ends"
+    return ""
+
+
+def _tenant_name_problem(name: str) -> str:
+    if name == ANY_HOST:
+        return f"{ANY_HOST!r} is reserved for every host"
+    if not name or looks_like_address(name):
+        return f"the name {quoted(name)} could be taken for an address"
+    return _name_problem(name)
+
+
+def _line_of(node: Node, *keys: str) -> int:
+    """Return the line of a nested value, or of the innermost mapping on the way to it that exists."""
+    for wanted in keys:
+        children = node.pairs if isinstance(node, Mapping) else []
+        node = next((value for key, value in children if isinstance(key, Scalar) and key.text == wanted), node)
+    return node.line

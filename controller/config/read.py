@@ -1,0 +1,253 @@
+"""Typed reading of nodes: each reader returns a value, or records a fault with its line and returns None."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar
+
+from controller.config.document import Alias, Mapping, Node, Scalar, Sequence
+from controller.config.faults import Faults, quoted
+from controller.config.settings import Section, Setting, SettingType, declared
+from controller.config.terms import MAX_DPID, MAX_PORT_NO, SwitchPort
+from controller.wire.addresses import format_ip, is_multicast_ip, parse_ip
+
+T = TypeVar("T")
+
+_INTEGER = re.compile(r"[+-]?(0|[1-9][0-9]{0,30})\Z|0x[0-9a-fA-F]{1,16}\Z")
+_NUMBER = re.compile(r"[+-]?([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})([eE][+-]?[0-9]{1,5})?\Z")
+_NOT_FINITE = re.compile(r"[+-]?\.(inf|nan)\Z", re.IGNORECASE)
+_STEP = re.compile(r"[A-Za-z0-9_-]+\Z")
+_BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_NULLS = ("", "~", "null", "Null", "NULL")
+
+
+def scalar_value(node: Scalar) -> bool | int | float | str | None:
+    """Return what a scalar stands for; quoted ones are always text."""
+    text = node.text
+    if not node.plain:
+        return text
+    if text in _NULLS:
+        return None
+    if text.lower() in _BOOLEANS:
+        return _BOOLEANS[text.lower()]
+    if _INTEGER.match(text):
+        return int(text, 0)
+    if _NUMBER.match(text):
+        return float(text)
+    if _NOT_FINITE.match(text):
+        return float(text.replace(".", ""))
+    return text
+
+
+def kind_of(node: Node) -> str:
+    """Return the words for what a node is, for messages."""
+    match node:
+        case Sequence():
+            return "a list"
+        case Mapping():
+            return "a mapping"
+        case Alias():
+            return "an alias"
+        case Scalar():
+            value = scalar_value(node)
+            if value is None:
+                return "nothing"
+            kind = {bool: "the boolean", int: "the number", float: "the number", str: "the text"}[type(value)]
+            return f"{kind} {quoted(node.text)}"
+
+
+def step(path: str, key: str) -> str:
+    """Return the path of an entry of the mapping at `path`."""
+    if not _STEP.match(key):
+        return f"{path}[{quoted(key)}]"
+    return f"{path}.{key}" if path else key
+
+
+def bound(value: float) -> str:
+    """Return a bound as text, whole numbers with all their digits."""
+    return str(int(value)) if value == int(value) else f"{value:g}"
+
+
+class Reader:
+    """Reads nodes into values and keeps the faults."""
+
+    def __init__(self, faults: Faults) -> None:
+        self.faults = faults
+
+    def wrong_type(self, node: Node, path: str, expected: str) -> None:
+        """Record that a node is not what it should be (an alias has been reported already)."""
+        if not isinstance(node, Alias):
+            self.faults.error(node.line, path, f"expected {expected}, found {kind_of(node)}")
+
+    def entries(
+        self, node: Node, path: str, what: str = "a mapping", text_keys: bool = True
+    ) -> dict[str, tuple[int, Node]] | None:
+        """Return the values of a mapping with their keys' lines; the first of duplicate keys counts."""
+        if not isinstance(node, Mapping):
+            self.wrong_type(node, path, what)
+            return None
+        found: dict[str, tuple[int, Node]] = {}
+        for key, value in node.pairs:
+            if not isinstance(key, Scalar):
+                self.wrong_type(key, path, "a text as key")
+            elif text_keys and not isinstance(scalar_value(key), str):
+                self.wrong_type(key, step(path, key.text), "a text as key (put it in quotes)")
+            elif key.text in found:
+                first = found[key.text][0]
+                self.faults.error(key.line, step(path, key.text), f"duplicate key, first on line {first}")
+            else:
+                found[key.text] = (key.line, value)
+        return found
+
+    def record(
+        self, node: Node, path: str, known: Collection[str], required: Collection[str] = (), what: str = "a mapping"
+    ) -> dict[str, tuple[int, Node]] | None:
+        """Return the values of a mapping whose keys are given; unknown and missing ones are errors."""
+        found = self.entries(node, path, what)
+        if found is None:
+            return None
+        for name in [name for name in found if name not in known]:
+            line, _ = found.pop(name)
+            self.faults.error(line, step(path, name), f"unknown key{self.faults.suggestion(name, known)}")
+        for name in required:
+            if name not in found:
+                self.faults.error(node.line, step(path, name), "missing")
+        return found
+
+    def items(self, node: Node, path: str, what: str, read: Callable[[Node, str], T | None]) -> list[T]:
+        """Return the readable items of a list."""
+        if not isinstance(node, Sequence):
+            self.wrong_type(node, path, what)
+            return []
+        values = (read(item, f"{path}[{index}]") for index, item in enumerate(node.items))
+        return [value for value in values if value is not None]
+
+    def text(self, node: Node, path: str, what: str = "a text") -> str | None:
+        """Return a text that is not empty."""
+        if isinstance(node, Scalar) and isinstance(scalar_value(node), str) and node.text:
+            return node.text
+        self.wrong_type(node, path, what)
+        return None
+
+    def choice(self, node: Node, path: str, choices: Collection[str]) -> str | None:
+        """Return one of the given texts."""
+        what = "one of " + ", ".join(choices)
+        text = self.text(node, path, what)
+        if text is None or text in choices:
+            return text
+        near = self.faults.suggestion(text, choices)
+        self.faults.error(node.line, path, f"expected {what}, found {quoted(text)}{near}")
+        return None
+
+    def boolean(self, node: Node, path: str) -> bool | None:
+        """Return a boolean."""
+        value = scalar_value(node) if isinstance(node, Scalar) else None
+        if isinstance(value, bool):
+            return value
+        self.wrong_type(node, path, "true or false")
+        return None
+
+    def integer(self, node: Node, path: str, lower: float, upper: float) -> int | None:
+        """Return a whole number within inclusive bounds, decimal or with 0x in front."""
+        value = scalar_value(node) if isinstance(node, Scalar) else None
+        if type(value) is not int:
+            self.wrong_type(node, path, "a whole number")
+            return None
+        return value if self._within(node, path, value, lower, upper) else None
+
+    def number(self, node: Node, path: str, lower: float, upper: float) -> float | None:
+        """Return a finite number within inclusive bounds."""
+        value = scalar_value(node) if isinstance(node, Scalar) else None
+        if type(value) is not int and type(value) is not float:
+            self.wrong_type(node, path, "a number")
+            return None
+        if not math.isfinite(value):
+            self.faults.error(node.line, path, f"expected a finite number, found {kind_of(node)}")
+            return None
+        return float(value) if self._within(node, path, value, lower, upper) else None
+
+    def switch_port(self, node: Node, path: str) -> SwitchPort | None:
+        """Return a port written as ``{dpid: 1, port: 3}``."""
+        both = ("dpid", "port")
+        found = self.record(node, path, both, both, what="{dpid: ..., port: ...}")
+        if found is None:
+            return None
+        dpid = self.integer(found["dpid"][1], f"{path}.dpid", 1, MAX_DPID) if "dpid" in found else None
+        port_no = self.integer(found["port"][1], f"{path}.port", 1, MAX_PORT_NO) if "port" in found else None
+        return None if dpid is None or port_no is None else SwitchPort(dpid, port_no)
+
+    def settings(self, type_: type[T], node: Node, path: str) -> T:
+        """Return a section of settings, with the default for each that is absent or wrong."""
+        known = declared(type_)
+        found = self.record(node, path, known)
+        values: dict[str, Any] = {}
+        for name, (_, child) in (found or {}).items():
+            entry = known[name]
+            if isinstance(entry, Section):
+                values[name] = self.settings(entry.type, child, f"{path}.{name}")
+                continue
+            value = self._setting(entry, child, f"{path}.{name}")
+            if value is not None:
+                values[name] = value
+        return type_(**values)
+
+    def plain(self, node: Node, path: str) -> Any:
+        """Return a node as dicts, lists, texts, numbers, booleans and None, unchecked but for duplicate keys."""
+        match node:
+            case Mapping():
+                found = self.entries(node, path, text_keys=False)
+                return {key: self.plain(child, step(path, key)) for key, (_, child) in (found or {}).items()}
+            case Sequence(items=items):
+                return [self.plain(child, f"{path}[{index}]") for index, child in enumerate(items)]
+            case Scalar():
+                return scalar_value(node)
+        return None
+
+    def _within(self, node: Node, path: str, value: float, lower: float, upper: float) -> bool:
+        if lower <= value <= upper:
+            return True
+        self.faults.error(node.line, path, f"{value} is not within {bound(lower)} and {bound(upper)}")
+        return False
+
+    def _setting(self, entry: Setting, node: Node, path: str) -> Any:
+        lower, upper = entry.lower or 0, entry.upper or 0
+        match entry.type:
+            case SettingType.INTEGER:
+                return self.integer(node, path, lower, upper)
+            case SettingType.NUMBER:
+                return self.number(node, path, lower, upper)
+            case SettingType.BOOLEAN:
+                return self.boolean(node, path)
+            case SettingType.CHOICE:
+                return self.choice(node, path, entry.choices)
+            case SettingType.IPV4 | SettingType.IPV6_LINK_LOCAL:
+                return self._address(entry.type, node, path)
+            case SettingType.PORTS:
+                return frozenset(self.items(node, path, "a list of {dpid, port}", self.switch_port))
+            case SettingType.BOOLEAN_OR_PORTS:
+                if isinstance(node, Sequence):
+                    return frozenset(self.items(node, path, "a list of {dpid, port}", self.switch_port))
+                if isinstance(node, Scalar) and isinstance(value := scalar_value(node), bool):
+                    return value
+                self.wrong_type(node, path, entry.type)
+                return None
+
+    def _address(self, type_: SettingType, node: Node, path: str) -> bytes | None:
+        if not isinstance(node, Scalar):
+            self.wrong_type(node, path, f"an {type_}")
+            return None
+        try:
+            address = b"" if "%" in node.text else parse_ip(node.text)
+        except ValueError:
+            address = b""
+        if type_ is SettingType.IPV4:
+            fits = len(address) == 4 and not is_multicast_ip(address) and address != b"\xff" * 4
+        else:
+            fits = len(address) == 16 and address[:8] == b"\xfe\x80" + bytes(6)
+        if fits:
+            return address
+        shown = format_ip(address) if address else quoted(node.text)
+        self.faults.error(node.line, path, f"expected an {type_}, found {shown}")
+        return None

@@ -1,0 +1,242 @@
+"""Every setting of the policy file, declared once: name, type, default, bounds, unit and meaning.
+
+The reader, the defaults and the table in docs/policy.md all come from these declarations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Any, NamedTuple, TypeVar, cast
+
+from controller.config.terms import SwitchPort
+from controller.wire.addresses import parse_ip
+
+TREE_ALGORITHMS = (
+    "vsrt",
+    "vsrt-literal",
+    "pim-sm-fixed-core",
+    "pim-sm-random-core",
+    "pim-sm-static-uplink",
+    "source-tree",
+    "steiner",
+)
+
+T = TypeVar("T")
+
+
+class SettingType(StrEnum):
+    """The types that a setting may have; the value is the word for it in messages and in the reference."""
+
+    INTEGER = "integer"
+    NUMBER = "number"
+    BOOLEAN = "true or false"
+    CHOICE = "one of"
+    IPV4 = "IPv4 address"
+    IPV6_LINK_LOCAL = "IPv6 link-local address"
+    PORTS = "list of {dpid, port}"
+    BOOLEAN_OR_PORTS = "true, false or list of {dpid, port}"
+
+
+class Setting(NamedTuple):
+    """How one setting is read. Bounds are inclusive; `optional` ones are None where the file has none."""
+
+    type: SettingType
+    default: Any
+    lower: float | None
+    upper: float | None
+    unit: str
+    meaning: str
+    choices: tuple[str, ...] = ()
+    optional: bool = False
+
+
+class Section(NamedTuple):
+    """A mapping of settings within another."""
+
+    type: type[Any]
+
+
+def _declare(setting: Setting) -> Any:
+    return field(default=setting.default, metadata={"setting": setting})
+
+
+def integer(default: int, lower: int, upper: int, unit: str, meaning: str) -> int:
+    """Declare a whole number."""
+    return cast(int, _declare(Setting(SettingType.INTEGER, default, lower, upper, unit, meaning)))
+
+
+def number(default: float, lower: float, upper: float, unit: str, meaning: str) -> float:
+    """Declare a finite number."""
+    return cast(float, _declare(Setting(SettingType.NUMBER, default, lower, upper, unit, meaning)))
+
+
+def optional_integer(lower: int, upper: int, unit: str, meaning: str) -> int | None:
+    """Declare a whole number that another setting stands in for where it is absent."""
+    return cast(
+        "int | None", _declare(Setting(SettingType.INTEGER, None, lower, upper, unit, meaning, optional=True))
+    )
+
+
+def optional_number(lower: float, upper: float, unit: str, meaning: str) -> float | None:
+    """Declare a finite number that another setting stands in for where it is absent."""
+    return cast(
+        "float | None", _declare(Setting(SettingType.NUMBER, None, lower, upper, unit, meaning, optional=True))
+    )
+
+
+def other(type_: SettingType, default: T, meaning: str, choices: tuple[str, ...] = ()) -> T:
+    """Declare a setting without bounds."""
+    return _declare(Setting(type_, default, None, None, "", meaning, choices))  # type: ignore[no-any-return]
+
+
+def section(type_: Callable[[], T]) -> T:
+    """Declare a mapping of settings within this one."""
+    return field(default_factory=type_, metadata={"setting": Section(cast("type[Any]", type_))})
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much state and work hosts may cause. What is over a limit is refused and counted."""
+
+    groups_per_port: int = integer(64, 1, 65536, "groups", "Groups that the hosts at one port may be in together.")
+    link_groups_per_port: int = integer(
+        256, 1, 65536, "groups", "The same for link-scope groups (solicited-node groups among them), counted apart."
+    )
+    hosts_per_port: int = integer(256, 1, 65536, "hosts", "Hosts that may be learnt, or be members, at one port.")
+    addresses_per_host: int = integer(16, 1, 1024, "addresses", "IP addresses that one MAC address may have.")
+    sources_per_group: int = integer(64, 1, 4096, "sources", "Sources that one port may name in one group.")
+    senders_per_port: int = integer(64, 1, 65536, "senders", "Senders (host and group) that one port may have.")
+    routers_per_port: int = integer(16, 1, 1024, "routers", "Multicast routers that are told apart at one port.")
+    groups: int = integer(16384, 1, 1048576, "groups", "Groups that have a tree at one time.")
+    memberships: int = integer(250000, 1, 10000000, "memberships", "Pairs of member host and group at one time.")
+    reports_per_second_per_port: float = number(
+        100, 0.1, 1e6, "1/s", "Membership reports that are read from one port; more are dropped unread."
+    )
+    unknown_packets_per_second_per_port: float = number(
+        100, 0.1, 1e6, "1/s", "Packets of unknown senders and to unknown hosts that are read from one port."
+    )
+    decisions_cached: int = integer(
+        32768, 1, 1048576, "decisions", "Policy decisions that are remembered; the one not used for longest goes."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Querier:
+    """The controller's own IGMP and MLD querier (RFC 9776, 8; RFC 9777, 9)."""
+
+    enabled: bool = other(SettingType.BOOLEAN, True, "Whether the controller sends queries at all.")
+    robustness: int = integer(2, 1, 7, "", "Robustness variable: one more than the losses in a row that do no harm.")
+    query_interval_s: float = number(125, 1, 31744, "s", "Time between general queries.")
+    response_interval_s: float = number(
+        10, 0.1, 3174.4, "s", "Time over which hosts spread their answers; below `query_interval_s`."
+    )
+    last_member_interval_s: float = number(
+        1, 0.1, 3174.4, "s", "Time to answer a query about one group, sent when a host leaves it."
+    )
+    last_member_count: int | None = optional_integer(
+        1, 255, "", "Queries sent when a host leaves; `robustness` where absent."
+    )
+    startup_interval_s: float | None = optional_number(
+        0.1, 3174.4, "s", "Time between the first general queries; a quarter of `query_interval_s` where absent."
+    )
+    startup_count: int | None = optional_integer(
+        1, 255, "", "Number of first general queries; `robustness` where absent."
+    )
+    igmp_version: int = integer(3, 1, 3, "", "Version of the IGMP queries; below 3 hosts report no sources.")
+    mld_version: int = integer(2, 1, 2, "", "Version of the MLD queries; below 2 hosts report no sources.")
+    address_v4: bytes = other(
+        SettingType.IPV4,
+        bytes(4),
+        "Source of IGMP queries. The lower address wins an election; with 0.0.0.0 any other querier wins.",
+    )
+    address_v6: bytes = other(
+        SettingType.IPV6_LINK_LOCAL,
+        parse_ip("fe80::ffff:ffff:ffff:fffe"),
+        "Source of MLD queries. The lower address wins an election.",
+    )
+    accept_others: bool | frozenset[SwitchPort] = other(
+        SettingType.BOOLEAN_OR_PORTS, True, "Ports where queries of others count; elsewhere they are dropped."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RouterPorts:
+    """Ports that lead to multicast routers and so get every group."""
+
+    learn: bool | frozenset[SwitchPort] = other(
+        SettingType.BOOLEAN_OR_PORTS, True, "Ports that queries and PIM hellos turn into router ports."
+    )
+    static: frozenset[SwitchPort] = other(SettingType.PORTS, frozenset[SwitchPort](), "Ports that always are.")
+
+
+@dataclass(frozen=True, slots=True)
+class Multicast:
+    """How groups are carried."""
+
+    tree: str = other(SettingType.CHOICE, "vsrt", "The algorithm that builds trees.", TREE_ALGORITHMS)
+    seed: int = integer(1, 0, (1 << 63) - 1, "", "Decides every random choice; the same seed gives the same trees.")
+    querier: Querier = section(Querier)  # noqa: RUF009 - it makes a field
+    fast_leave: bool | frozenset[SwitchPort] = other(
+        SettingType.BOOLEAN_OR_PORTS,
+        False,
+        "Ports where a leave takes effect without asking whether another member is there.",
+    )
+    router_ports: RouterPorts = section(RouterPorts)  # noqa: RUF009 - it makes a field
+    enforce_ssm: bool = other(
+        SettingType.BOOLEAN,
+        True,
+        "Whether joins without a source are refused in 232.0.0.0/8 and ff3x::/32 (RFC 4607).",
+    )
+    default_rate_bps: float = number(1e6, 1, 1e13, "bit/s", "Rate that a group is taken to have until measured.")
+    rebalance_interval_s: float = number(0, 0, 86400, "s", "Time between rebuilds of trees for load; 0 for none.")
+    sender_timeout_s: float = number(260, 1, 86400, "s", "Time without packets after which a sender is forgotten.")
+
+
+@dataclass(frozen=True, slots=True)
+class Unicast:
+    """How hosts reach each other beside multicast."""
+
+    host_timeout_s: float = number(300, 10, 86400, "s", "Time without packets after which a host is forgotten.")
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """How links between switches are found."""
+
+    lldp_interval_s: float = number(2, 0.1, 300, "s", "Time between LLDP frames out of one port.")
+    missed_count: int = integer(3, 1, 100, "", "LLDP frames in a row that must be missing for a link to be down.")
+    switch_grace_s: float = number(
+        10, 0, 3600, "s", "Time that a switch counts as there after its connection ended, while a link leads to it."
+    )
+    link_capacity_bps: float = number(
+        0, 0, 1e13, "bit/s", "Capacity of links between switches; 0 takes the speed of their ports, else 1 Gbit/s."
+    )
+
+
+SETTING_SECTIONS: dict[str, type[Any]] = {
+    "limits": Limits,
+    "multicast": Multicast,
+    "unicast": Unicast,
+    "discovery": Discovery,
+}
+
+
+def declared(type_: type[Any]) -> dict[str, Setting | Section]:
+    """Return the settings of a section by name, in the order of their declaration."""
+    return {entry.name: entry.metadata["setting"] for entry in fields(type_)}
+
+
+def all_settings() -> Iterator[tuple[str, Setting]]:
+    """Yield every setting with its full name, such as ``multicast.querier.robustness``."""
+
+    def walk(path: str, type_: type[Any]) -> Iterator[tuple[str, Setting]]:
+        for name, entry in declared(type_).items():
+            if isinstance(entry, Section):
+                yield from walk(f"{path}.{name}", entry.type)
+            else:
+                yield f"{path}.{name}", entry
+
+    for name, type_ in SETTING_SECTIONS.items():
+        yield from walk(name, type_)

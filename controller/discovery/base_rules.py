@@ -1,0 +1,71 @@
+"""The entries that every switch has from the start: the order of the tables, and what goes to the controller.
+
+LLDP, ARP and neighbour discovery go to the controller from every port, and never from switch to switch: a host can
+be seen at its own port only. OpenFlow 1.0 cannot tell neighbour discovery from other IPv6, so it has none of it.
+"""
+
+from __future__ import annotations
+
+from controller.rules.cookies import cookie_of
+from controller.rules.model import OFPP_CONTROLLER, Action, Goto, Match, Output, Rule, RuleKey
+from controller.rules.pipeline import (
+    ADMIT,
+    DISCOVERY_TAG,
+    ETH_TYPE_IPV4,
+    ETH_TYPE_IPV6,
+    FORWARD,
+    INGRESS,
+    IPPROTO_ICMPV6,
+    OPENFLOW_1_0,
+    PRIORITY_ADDRESS_RESOLUTION,
+    PRIORITY_LLDP,
+    PRIORITY_MISS,
+    PRIORITY_OTHER_MULTICAST,
+    UNICAST,
+)
+from controller.wire.ethernet import ETHERTYPE_ARP, ETHERTYPE_LLDP
+from controller.wire.nd import ADVERTISEMENT, SOLICITATION
+
+_TO_CONTROLLER: tuple[Action, ...] = (Output(OFPP_CONTROLLER),)
+_LLDP = Match(eth_type=ETHERTYPE_LLDP)
+_ARP = Match(eth_type=ETHERTYPE_ARP)
+_NEIGHBOUR = tuple(
+    Match(eth_type=ETH_TYPE_IPV6, ip_proto=IPPROTO_ICMPV6, icmpv6_type=kind) for kind in (SOLICITATION, ADVERTISEMENT)
+)
+_IPV4_GROUPS = Match(eth_type=ETH_TYPE_IPV4, ip_dst=b"\xe0" + bytes(3), ip_dst_prefix=4)
+_IPV6_GROUPS = Match(eth_type=ETH_TYPE_IPV6, ip_dst=b"\xff" + bytes(15), ip_dst_prefix=8)
+
+
+def _punts(ofp_version: int) -> list[tuple[int, Match]]:
+    resolution = (_ARP,) if ofp_version == OPENFLOW_1_0 else (_ARP, *_NEIGHBOUR)
+    return [(PRIORITY_LLDP, _LLDP), *((PRIORITY_ADDRESS_RESOLUTION, match) for match in resolution)]
+
+
+def base_rules(ofp_version: int) -> list[Rule]:
+    """Return the entries of discovery for a switch that speaks OpenFlow 1.0 (1) or 1.3 (4)."""
+    if ofp_version == OPENFLOW_1_0:
+        drops = ((PRIORITY_OTHER_MULTICAST, _IPV4_GROUPS), (PRIORITY_MISS, Match()))
+        rules = [_rule(0, priority, match, _TO_CONTROLLER) for priority, match in _punts(ofp_version)]
+        return rules + [_rule(0, priority, match, ()) for priority, match in drops]
+    return [
+        _rule(INGRESS, PRIORITY_MISS, Match(), (Goto(ADMIT),)),
+        *(_rule(ADMIT, priority, match, _TO_CONTROLLER) for priority, match in _punts(ofp_version)),
+        _rule(ADMIT, PRIORITY_MISS, Match(), (Goto(FORWARD),)),
+        _rule(FORWARD, PRIORITY_OTHER_MULTICAST, _IPV4_GROUPS, ()),
+        _rule(FORWARD, PRIORITY_OTHER_MULTICAST, _IPV6_GROUPS, ()),
+        _rule(FORWARD, PRIORITY_MISS, Match(), (Goto(UNICAST),)),
+        _rule(UNICAST, PRIORITY_MISS, Match(), ()),
+    ]
+
+
+def guard_rules(ofp_version: int, port_no: int, seconds: int) -> list[Rule]:
+    """Return the entries that keep what `base_rules` sends to the controller away from it, for one port, a while."""
+    table = 0 if ofp_version == OPENFLOW_1_0 else ADMIT
+    return [
+        _rule(table, priority + 1, match._replace(in_port=port_no), ())._replace(hard_timeout_s=seconds)
+        for priority, match in _punts(ofp_version)
+    ]
+
+
+def _rule(table: int, priority: int, match: Match, actions: tuple[Action, ...]) -> Rule:
+    return Rule(RuleKey(table, priority, match), actions, cookie_of(DISCOVERY_TAG, ("base", table, priority)))

@@ -1,0 +1,358 @@
+"""The discovery core: switch events and packets in; topology events, LLDP frames and first flow entries out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
+
+from controller.discovery.base_rules import base_rules, guard_rules
+from controller.discovery.deadlines import Deadlines
+from controller.discovery.hosts import HostTable
+from controller.discovery.port_table import PortTable, SwitchState
+from controller.discovery.ports import End, PortState
+from controller.discovery.settings import DiscoverySettings
+from controller.discovery.timers import Timer, TimerKind
+from controller.effects import Effect, Notice, Put, Remove, SendPacket
+from controller.events import (
+    BarrierReplied,
+    DeadlineReached,
+    EditFailed,
+    FlowStatsReceived,
+    PacketReceived,
+    Port,
+    PortChanged,
+    SwitchConnected,
+    SwitchDisconnected,
+)
+from controller.rules.installer import Installer
+from controller.rules.pipeline import DISCOVERY_TAG
+from controller.wire.arp import REPLY
+from controller.wire.frame import decode
+from controller.wire.packets import (
+    Arp,
+    Data,
+    Ignored,
+    Lldp,
+    Malformed,
+    Neighbour,
+    Packet,
+    PimHello,
+    Query,
+    Report,
+    Unicast,
+)
+from topology.events import HostLearnt, PortRole, SwitchDown, SwitchUp, TopologyEvent
+from topology.live import LiveFabric
+
+Output: TypeAlias = Effect | TopologyEvent
+
+MIN_SECRET_BYTES = 16
+NOTICE_INTERVAL_S = 10.0
+MAX_NOTICED_COUNT = 65536
+
+_FROM_A_HOST = frozenset((Report, Query, PimHello, Data, Unicast))
+_GUARDED_REASONS = ("arp-", "nd-", "lldp-", "icmpv6-")
+
+
+class DiscoveryCore:
+    """Finds switches, links and hosts.
+
+    Parameters
+    ----------
+    settings : DiscoverySettings
+        Timers and bounds; ValueError where they contradict each other.
+    secret : bytes
+        16 to 64 bytes that hosts cannot know; proves our LLDP frames to be ours. ValueError for another length.
+    """
+
+    def __init__(self, settings: DiscoverySettings, secret: bytes) -> None:
+        problem = settings.problem()
+        if problem is not None:
+            raise ValueError(problem)
+        if not MIN_SECRET_BYTES <= len(secret) <= 64:
+            raise ValueError(f"the secret has {len(secret)} bytes, not {MIN_SECRET_BYTES} to 64")
+        self._settings = settings
+        self._secret = secret
+        self.counters: Counter[str] = Counter()
+        self.fabric = LiveFabric()
+        self._out: list[Output] = []
+        self._noticed: dict[tuple[str, End], float] = {}
+        self._remembered: dict[End, list[tuple[bytes, tuple[bytes, ...]]]] = {}
+        self._remembered_count = 0
+        self._deadlines: Deadlines[Timer] = Deadlines()
+        self._installer = Installer(DISCOVERY_TAG)
+        self._table = PortTable(settings, secret, self._deadlines, self)
+        self._switches, self._ports = self._table.switches, self._table.ports
+        self._hosts = HostTable(settings, self._deadlines, self.emit, self.counted, self._table.is_connected)
+        self._host_states, self._challenges = self._hosts.hosts, self._hosts.challenges
+        self._due: dict[TimerKind, Callable[[Any, float], None]] = {
+            **self._table.due,
+            TimerKind.READY: self._switch_ready,
+            TimerKind.GRACE: self._remove_switch,
+            TimerKind.GUARD: self._unguard,
+            TimerKind.REMEMBERED: self._remembered_due,
+            TimerKind.HOST: self._hosts.host_due,
+            TimerKind.CHALLENGE: self._hosts.challenge_due,
+        }
+        self._handle: dict[type, Callable[[Any, float], tuple[Output, ...]]] = {
+            PacketReceived: lambda event, now: self.packet_received(
+                event.dpid, event.in_port, decode(event.data), now
+            ),
+            SwitchConnected: lambda event, now: self.switch_connected(
+                event.dpid, event.ofp_version, event.ports, now
+            ),
+            SwitchDisconnected: lambda event, now: self.switch_disconnected(event.dpid, now),
+            PortChanged: lambda event, now: self.port_changed(event.dpid, event.port, event.deleted, now),
+            BarrierReplied: self._installer_event,
+            EditFailed: self._installer_event,
+            FlowStatsReceived: self._installer_event,
+            DeadlineReached: lambda _event, now: self.on_deadline(now),
+        }
+
+    def handle(self, event: object, now: float) -> tuple[Output, ...]:
+        """Take one event of `controller.events` and return what it leads to, in order; KeyError for any other."""
+        return self._handle[type(event)](event, now)
+
+    @property
+    def xid_tag(self) -> int:
+        """The upper 8 bits of the transaction ids of this core's messages."""
+        return self._installer.xid_tag
+
+    def snapshot(self) -> tuple[TopologyEvent, ...]:
+        """Return the events that tell all of the present state to somebody who heard none of it."""
+        return self.fabric.snapshot()
+
+    def binding_conflict(self, mac: bytes, address: bytes, dpid: int, port_no: int) -> bool:
+        """Tell whether a source is false at this port: see `LiveFabric.binding_conflict`."""
+        return self.fabric.binding_conflict(mac, address, dpid, port_no)
+
+    def next_deadline(self) -> float | None:
+        """Return when `on_deadline` is due, None for never."""
+        mine, installers = self._deadlines.next(), self._installer.next_deadline()
+        if mine is None or installers is None:
+            return installers if mine is None else mine
+        return min(mine, installers)
+
+    def on_deadline(self, now: float) -> tuple[Output, ...]:
+        """Do what has come due."""
+        for timer in self._deadlines.due(now):
+            self._due[timer.kind](timer.subject, now)
+        self._out += self._installer.on_deadline(now)
+        return self._outputs(now)
+
+    def switch_connected(self, dpid: int, ofp_version: int, ports: Iterable[Port], now: float) -> tuple[Output, ...]:
+        """Take in a switch that finished its handshake, or did so again before its disconnection was noticed."""
+        switch = self._switches.get(dpid)
+        if switch is not None and switch.ofp_version != ofp_version:
+            self._remove_switch(dpid, now)
+            switch = None
+        if switch is None:
+            switch = self._switches[dpid] = SwitchState(ofp_version)
+            self.emit(SwitchUp(dpid, ofp_version))
+        elif not switch.connected:
+            self._deadlines.cancel(Timer(TimerKind.GRACE, dpid))
+            self._table.found_again(dpid)
+        if not switch.ready:
+            self._deadlines.set(Timer(TimerKind.READY, dpid), now + self._settings.base_rules_latest_s)
+        self._table.describe(dpid, tuple(ports), now)
+        self._install(dpid, [Put(rule) for rule in base_rules(ofp_version)], now)
+        self._out += self._installer.switch_connected(dpid, ofp_version, now)
+        return self._outputs(now)
+
+    def switch_disconnected(self, dpid: int, now: float) -> tuple[Output, ...]:
+        """Take in that a switch has no connection: after a grace, or with its last link, it is taken out."""
+        switch = self._switches.get(dpid)
+        if switch is not None and switch.connected:
+            grace_s = self._settings.switch_grace_s
+            self.counted("switch-lost", (dpid, 0), f"switch {dpid} has no connection; kept for {grace_s:g} s", now)
+            self._deadlines.cancel(Timer(TimerKind.READY, dpid))
+            self._deadlines.set(Timer(TimerKind.GRACE, dpid), now + grace_s)
+            self._table.lost(dpid)
+            self._out += self._installer.switch_disconnected(dpid, now)
+            if grace_s == 0:
+                self._remove_switch(dpid, now)
+        return self._outputs(now)
+
+    def port_changed(self, dpid: int, port: Port, deleted: bool, now: float) -> tuple[Output, ...]:
+        """Take in a port status message."""
+        if dpid in self._switches:
+            if deleted:
+                self._table.delete(dpid, port.port_no, now)
+            else:
+                self._table.update(dpid, port, now)
+        return self._outputs(now)
+
+    def packet_received(self, dpid: int, in_port: int, packet: Packet, now: float) -> tuple[Output, ...]:
+        """Learn from a packet that a switch sent to the controller."""
+        kind = type(packet)
+        end = (dpid, in_port)
+        if kind in _FROM_A_HOST:
+            mac, address = packet.eth_src, packet.source  # type: ignore[union-attr]
+            host = self._host_states.get(mac)
+            if host is not None and host.end == end and address in host.addresses and not self._challenges:
+                host.addresses[address] = host.seen_s = now
+                return ()
+            port = self._ports.get(end)
+            if port is not None:
+                self._host_seen(port, mac, address, now, False)
+            return self._outputs(now)
+        port = self._ports.get(end)
+        if port is None or not port.up:
+            return ()
+        if isinstance(packet, Lldp):
+            if not self._table.lldp_received(port, packet, now):
+                self.counted("lldp-forged", end, "an LLDP frame of our form with a wrong token", now)
+                self._count_towards_guard(port, now)
+        elif isinstance(packet, Arp | Neighbour):
+            self._count_towards_guard(port, now)
+            self._resolution_received(port, packet, now)
+        elif isinstance(packet, Ignored | Malformed) and packet.reason.startswith(_GUARDED_REASONS):
+            self.counters[packet.reason] += 1
+            self._count_towards_guard(port, now)
+        return self._outputs(now)
+
+    def restore(self, hosts: Iterable[HostLearnt], now: float) -> tuple[Output, ...]:
+        """Take hosts known from before a restart; each is announced, and asked, once its port proves to be one."""
+        for host in hosts:
+            end = (host.dpid, host.port_no)
+            self._remember(end, [(host.mac, host.addresses)], now)
+            if end in self._ports and self._ports[end].role is PortRole.EDGE:
+                self._recall(end, now)
+        return self._outputs(now)
+
+    def _outputs(self, now: float) -> tuple[Output, ...]:
+        while (cut_off := self._table.cut_off()) is not None:
+            self._remove_switch(cut_off, now)
+        if not self._out:
+            return ()
+        out = tuple(self._out)
+        self._out.clear()
+        return out
+
+    def emit(self, output: TopologyEvent | SendPacket) -> None:
+        """Take an event or frame; what is told to others holds here first."""
+        if not isinstance(output, SendPacket):
+            self.fabric.apply(output)
+        self._out.append(output)
+
+    def counted(self, kind: str, end: End, text: str, now: float) -> None:
+        """Count, and give notice of it at most once per kind and port in `NOTICE_INTERVAL_S`."""
+        self.counters[kind] += 1
+        key = (kind, end)
+        if now - self._noticed.get(key, float("-inf")) >= NOTICE_INTERVAL_S:
+            if len(self._noticed) >= MAX_NOTICED_COUNT:
+                self._noticed.clear()
+            self._noticed[key] = now
+            self._out.append(Notice(kind, text, (("dpid", end[0]), ("port_no", end[1]))))
+
+    def _install(self, dpid: int, edits: list[Put | Remove], now: float) -> None:
+        self._out += self._installer.change([[(dpid, edit) for edit in edits]], now)
+
+    def _installer_event(self, event: Any, now: float) -> tuple[Output, ...]:
+        self._out += self._installer.handle(event, now)
+        switch = self._switches.get(event.dpid)
+        if switch is not None and not switch.ready and self._installer.in_sync(event.dpid):
+            self._switch_ready(event.dpid, now)
+        return self._outputs(now)
+
+    def _switch_ready(self, dpid: int, now: float) -> None:
+        self._deadlines.cancel(Timer(TimerKind.READY, dpid))
+        self._table.ready(dpid, now)
+
+    def _remove_switch(self, dpid: int, now: float) -> None:
+        switch = self._switches[dpid]
+        for port in switch.ports.values():
+            hosts = self._hosts.at(port.end)
+            self._hosts.leave(port.end, now)
+            self._remember(port.end, hosts, now)
+        self._table.remove_switch(dpid, now)
+        for kind in (TimerKind.READY, TimerKind.GRACE):
+            self._deadlines.cancel(Timer(kind, dpid))
+        self._install(dpid, [Remove(rule.key) for rule in base_rules(switch.ofp_version)], now)
+        self._out += self._installer.switch_disconnected(dpid, now)
+        self.emit(SwitchDown(dpid))
+
+    def role_left(self, port: PortState, former: PortRole, now: float) -> None:
+        """Let the hosts of a port go that leads to hosts no more."""
+        if port.role in (PortRole.DOWN, PortRole.TRUNK):
+            self._forget_remembered(port.end)
+        if former is PortRole.EDGE:
+            count = len(self._hosts.at(port.end))
+            if count and port.role is PortRole.TRUNK:
+                text = f"a port with {count} hosts turned out to lead to a switch"
+                self.counted("edge-became-trunk", port.end, text, now)
+            self._hosts.leave(port.end, now)
+
+    def role_taken(self, port: PortState, now: float) -> None:
+        """Learn the hosts that a port showed before it was known to lead to hosts."""
+        early, port.early = port.early, {}
+        if port.role is PortRole.EDGE:
+            for (mac, address), seen_s in early.items():
+                self._hosts.seen(mac, address, port.end, seen_s)
+            self._recall(port.end, now)
+
+    def port_discarded(self, port: PortState, now: float) -> None:
+        """Forget the guard of a port that is no more."""
+        self._deadlines.cancel(Timer(TimerKind.GUARD, port.end))
+
+    def _resolution_received(self, port: PortState, packet: Arp | Neighbour, now: float) -> None:
+        mac = packet.eth_src
+        address: bytes | None
+        if isinstance(packet, Arp):
+            claimed, address, answer = packet.sender_mac, packet.sender_ip, packet.operation == REPLY
+        else:
+            claimed = mac if packet.mac is None else packet.mac
+            address = packet.source if packet.solicitation else packet.target
+            answer = not packet.solicitation
+        if claimed != mac:
+            text = "ARP or ND names another MAC address than the frame"
+            self.counted("resolution-mac-mismatch", port.end, text, now)
+            return
+        self._host_seen(port, mac, address, now, answer)
+
+    def _host_seen(self, port: PortState, mac: bytes, address: bytes, now: float, answer: bool) -> None:
+        settings = self._settings
+        if mac == settings.controller_mac:
+            self.counted("own-frame", port.end, "a frame of the controller came back", now)
+        elif port.role is PortRole.EDGE:
+            self._hosts.seen(mac, address, port.end, now, answer)
+        elif port.role is PortRole.UNKNOWN and not port.looped() and len(port.early) < settings.early_per_port:
+            port.early[mac, address] = now
+
+    def _count_towards_guard(self, port: PortState, now: float) -> None:
+        """Keep a port's LLDP, ARP and ND from the controller for a while once there is too much of it."""
+        if port.guard.take(now) or port.guarded:
+            return
+        port.guarded = True
+        dpid, port_no = port.end
+        text = "too many LLDP, ARP or ND packets; they are dropped at the port for a while"
+        self.counted("port-guarded", port.end, text, now)
+        for rule in guard_rules(self._switches[dpid].ofp_version, port_no, self._settings.guard_s):
+            self._out += self._installer.transient(dpid, rule)
+        self._deadlines.set(Timer(TimerKind.GUARD, port.end), now + self._settings.guard_s)
+
+    def _unguard(self, end: End, _now: float) -> None:
+        self._ports[end].guarded = False
+
+    def _remember(self, end: End, hosts: list[tuple[bytes, tuple[bytes, ...]]], now: float) -> None:
+        room = self._settings.remembered_hosts - self._remembered_count
+        if len(hosts) > room:
+            self.counted("remembered-limit", end, "too many hosts to remember", now)
+        if hosts and room > 0:
+            self._remembered.setdefault(end, []).extend(hosts[:room])
+            self._remembered_count += len(hosts[:room])
+            self._deadlines.set(Timer(TimerKind.REMEMBERED, end), now + self._settings.host_timeout_s)
+
+    def _recall(self, end: End, now: float) -> None:
+        for mac, addresses in self._forget_remembered(end):
+            self._hosts.remembered(mac, addresses, end, now)
+
+    def _remembered_due(self, end: End, _now: float) -> None:
+        self._forget_remembered(end)
+
+    def _forget_remembered(self, end: End) -> list[tuple[bytes, tuple[bytes, ...]]]:
+        hosts = self._remembered.pop(end, [])
+        self._remembered_count -= len(hosts)
+        self._deadlines.cancel(Timer(TimerKind.REMEMBERED, end))
+        return hosts

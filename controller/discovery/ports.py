@@ -1,0 +1,62 @@
+"""What discovery knows of one port."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from controller.discovery.tokens import TokenBucket
+from topology.events import PortRole
+
+End: TypeAlias = tuple[int, int]
+"""One end of a cable: datapath id and port number."""
+
+MAX_PORT_NO = {1: 0xFF00, 4: 0xFFFFFF00}
+"""The highest number of a physical port (OFPP_MAX) by OpenFlow version; reserved ports lie above it."""
+
+
+@dataclass(slots=True)
+class PortState:
+    """A port, what was heard at it, and where its own frames were heard.
+
+    `up` is false while a flapping port is held down, whatever `carrier` says. `heard` is the port whose LLDP frames
+    arrive here, `heard_by` the one where this port's arrive. `silent` is set when the first probes went unanswered;
+    `was_trunk` is the switch at the other end while that is not connected.
+    """
+
+    end: End
+    token: bytes
+    frame: bytes
+    flaps: TokenBucket
+    guard: TokenBucket
+    speed_bps: float = 0.0
+    carrier: bool = False
+    up: bool = False
+    probing_since: float = 0.0
+    role: PortRole = PortRole.UNKNOWN
+    heard: End | None = None
+    heard_by: End | None = None
+    silent: bool = False
+    was_trunk: int | None = None
+    guarded: bool = False
+    probe_count: int = 0
+    unanswered_count: int = 0
+    early: dict[tuple[bytes, bytes], float] = field(default_factory=dict)
+
+    def peers(self) -> tuple[End, ...]:
+        """Return the ports that this one hears or that hear it."""
+        return tuple({end for end in (self.heard, self.heard_by) if end is not None})
+
+    def looped(self) -> bool:
+        """Tell whether a cable leads back to this switch."""
+        return any(end[0] == self.end[0] for end in self.peers())
+
+    def current_role(self) -> PortRole:
+        """Return the role that follows from what was heard."""
+        if not self.up:
+            return PortRole.DOWN
+        if self.looped():
+            return PortRole.UNKNOWN
+        if self.heard is not None or self.heard_by is not None or self.was_trunk is not None:
+            return PortRole.TRUNK
+        return PortRole.EDGE if self.silent else PortRole.UNKNOWN

@@ -1,0 +1,63 @@
+"""The timers and bounds of discovery."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class DiscoverySettings(NamedTuple):
+    """Times in seconds; every count bounds a table that a switch or host can grow.
+
+    `probe_offsets_s` are the LLDP frames after a port came up, `edge_after_s` the time after which a port that
+    answered none of them leads to hosts; a port waits for switches that have just connected, but no longer than
+    `edge_latest_s`. `link_capacity_bps`, where not 0, stands for the speed of all ports. A link is down after
+    `missed_count` frames in a row that did not arrive. A switch whose connection ended counts as there for
+    `switch_grace_s`, as long as a link leads to it.
+    """
+
+    lldp_interval_s: float = 2.0
+    missed_count: int = 3
+    link_capacity_bps: float = 0.0
+    probe_offsets_s: tuple[float, ...] = (0.0, 0.05, 0.15, 0.3)
+    edge_after_s: float = 0.4
+    edge_latest_s: float = 2.0
+    base_rules_latest_s: float = 1.0
+    switch_grace_s: float = 10.0
+    flap_burst_count: int = 20
+    flap_refill_per_s: float = 1.0
+    host_timeout_s: float = 300.0
+    host_probe_count: int = 3
+    host_probe_interval_s: float = 1.0
+    challenge_s: float = 1.0
+    challenge_probe_offsets_s: tuple[float, ...] = (0.0, 0.3, 0.6)
+    challenge_quiet_s: float = 0.1
+    challenge_hold_s: float = 10.0
+    hosts_per_port: int = 64
+    addresses_per_host: int = 16
+    early_per_port: int = 16
+    challenges: int = 1024
+    challenges_per_port: int = 16
+    remembered_hosts: int = 65536
+    guard_burst_count: int = 300
+    guard_refill_per_s: float = 150.0
+    guard_s: int = 1
+    controller_mac: bytes = b"\x02VSRT\x00"
+    probe_ipv4: bytes = bytes(4)
+
+    def problem(self) -> str | None:
+        """Return what is wrong with the values, None where nothing is."""
+        for name in ("lldp_interval_s", "flap_refill_per_s", "guard_refill_per_s", "host_probe_interval_s"):
+            if not getattr(self, name) > 0:
+                return f"{name} is not positive"
+        for name in ("missed_count", "flap_burst_count", "hosts_per_port", "addresses_per_host"):
+            if getattr(self, name) < 1:
+                return f"{name} is below 1"
+        if not self.switch_grace_s >= 0:
+            return "switch_grace_s is negative"
+        if not self.probe_offsets_s or list(self.probe_offsets_s) != sorted(self.probe_offsets_s):
+            return "probe_offsets_s is empty or not ascending"
+        if not self.probe_offsets_s[-1] < self.edge_after_s <= self.edge_latest_s:
+            return "edge_after_s is not between the last of probe_offsets_s and edge_latest_s"
+        if self.host_timeout_s <= 2 * self.host_probe_count * self.host_probe_interval_s:
+            return "host_timeout_s leaves no time for the probes"
+        return None

@@ -1,0 +1,86 @@
+"""What happens at a switch, as frozen events that any core may be given; see topology.events for the fabric."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+
+class Port(NamedTuple):
+    """A port of a datapath as the switch describes it; `speed_bps` is 0 where the switch does not say."""
+
+    port_no: int
+    name: str
+    mac: bytes
+    up: bool
+    speed_bps: float
+
+
+class SwitchConnected(NamedTuple):
+    """A datapath finished its handshake; `ofp_version` is 1 (OpenFlow 1.0) or 4 (OpenFlow 1.3)."""
+
+    dpid: int
+    ofp_version: int
+    ports: tuple[Port, ...]
+
+
+class SwitchDisconnected(NamedTuple):
+    """The connection to a datapath is gone."""
+
+    dpid: int
+
+
+class PortChanged(NamedTuple):
+    """A port was added, changed or deleted."""
+
+    dpid: int
+    port: Port
+    deleted: bool
+
+
+class PacketReceived(NamedTuple):
+    """A packet-in: a whole Ethernet frame that came in at `in_port`."""
+
+    dpid: int
+    in_port: int
+    data: bytes
+
+
+class BarrierReplied(NamedTuple):
+    """A switch has carried out everything sent before the barrier `xid`."""
+
+    dpid: int
+    xid: int
+
+
+class EditFailed(NamedTuple):
+    """A switch refused the message `xid` with an OpenFlow error of this type and code."""
+
+    dpid: int
+    xid: int
+    type: int
+    code: int
+
+
+class FlowStatsReceived(NamedTuple):
+    """One flow statistics reply as it came in: the whole OpenFlow message."""
+
+    dpid: int
+    ofp_version: int
+    xid: int
+    message: bytes
+
+
+class DeadlineReached(NamedTuple):
+    """The moment that the core asked to be woken at has come."""
+
+
+SwitchEvent: TypeAlias = (
+    SwitchConnected
+    | SwitchDisconnected
+    | PortChanged
+    | PacketReceived
+    | BarrierReplied
+    | EditFailed
+    | FlowStatsReceived
+    | DeadlineReached
+)

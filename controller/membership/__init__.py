@@ -1,0 +1,1 @@
+"""Who wants which group from which source: IGMP and MLD router state."""

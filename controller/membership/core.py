@@ -1,0 +1,283 @@
+"""The membership core: reports, queries, hellos and ports in, interests, router ports and queries out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from controller.membership import journal
+from controller.membership.events import (
+    Admit,
+    FilterMode,
+    Interest,
+    Member,
+    MembershipEffect,
+    QuerierStatus,
+)
+from controller.membership.host_state import HostState
+from controller.membership.limits import Tally
+from controller.membership.members import Members
+from controller.membership.querier import Election, GeneralQueries, OtherQuerier, Queriers
+from controller.membership.router_ports import RouterPort, RouterPorts
+from controller.membership.settings import MembershipLimits, MembershipSettings, applies, timing
+from controller.membership.specific_queries import SpecificQueries
+from controller.membership.tables import Port, is_ssm_group
+from controller.membership.timers import TimerQueue
+from controller.wire.packets import PimHello, Query, Report
+
+
+class InterestAt(NamedTuple):
+    """The merged interest of a port in a group."""
+
+    dpid: int
+    port_no: int
+    group: bytes
+    interest: Interest
+
+
+class MembershipCore:
+    """IGMP and MLD router side for all edge ports of a fabric, with explicit tracking of hosts.
+
+    Every method that takes `now` (seconds, monotonic) returns the effects in order, after those of all deadlines up
+    to `now`. `counters` holds occurrences by reason.
+    """
+
+    def __init__(self, settings: MembershipSettings, limits: MembershipLimits, admit: Admit) -> None:
+        self.timers = TimerQueue()
+        self.ports: dict[tuple[int, int], Port] = {}
+        self.tally = Tally(limits.notice_interval_s)
+        self.counters = self.tally.counters
+        self.queriers = Queriers(settings, self.timers, self.tally)
+        self.router_ports = RouterPorts(limits, self.timers, self.tally)
+        self.members_table = Members(settings, limits, admit, self.timers, self.tally, self.queriers)
+        self._settings = settings
+        self._limits = limits
+
+    def report_received(self, dpid: int, port_no: int, report: Report, now: float) -> list[MembershipEffect]:
+        """Take in a membership report or leave from a host."""
+        effects: list[MembershipEffect] = []
+        if self.timers.has_due(now):
+            self._advance(now, effects)
+        port = self.ports.get((dpid, port_no))
+        if port is not None and self._permits(port, now, effects):
+            self.tally.count("reports")
+            self.members_table.report(port, report, now, effects)
+        return effects
+
+    def query_received(self, dpid: int, port_no: int, query: Query, now: float) -> list[MembershipEffect]:
+        """Take in another router's query: election, router port, and the timers that it lowers."""
+        effects: list[MembershipEffect] = []
+        self._advance(now, effects)
+        port = self.ports.get((dpid, port_no))
+        if port is None or not self._permits(port, now, effects):
+            return effects
+        family, address = query.family, query.source
+        self.tally.count("queries")
+        if not any(address) or address == self._settings.query_address(family):
+            self.tally.count("query-without-bid")
+            return effects
+        if family == 6 and (address[0] != 0xFE or address[1] & 0xC0 != 0x80):
+            self.tally.count("query-source-not-link-local")
+            return effects
+        bid = OtherQuerier(address, dpid, port_no, query.robustness or 0, query.query_interval_s or 0.0)
+        if applies(self._settings.learn_router_ports, (dpid, port_no)):
+            values = timing(self._settings, bid.robustness, bid.query_interval_s)
+            self.router_ports.heard_query(port, family, now + values.other_querier_s, now, effects)
+        elected = self.queriers.heard(port, family, bid, query.version, now, effects)
+        if elected and query.group is not None and not query.suppress:
+            values = self.queriers.timing(family)
+            limit = now + values.last_member_count * query.max_response_s
+            for other_port in self.ports.values():
+                membership = other_port.groups.get(query.group)
+                if membership is not None:
+                    self.members_table.lower(membership, query.sources, limit)
+            self._advance(now, effects)
+        return effects
+
+    def pim_hello_received(self, dpid: int, port_no: int, hello: PimHello, now: float) -> list[MembershipEffect]:
+        """Take in a PIM hello: a router is at this port for its holdtime."""
+        effects: list[MembershipEffect] = []
+        self._advance(now, effects)
+        port = self.ports.get((dpid, port_no))
+        if port is None or not self._permits(port, now, effects):
+            return effects
+        self.tally.count("pim-hellos")
+        if applies(self._settings.learn_router_ports, (dpid, port_no)):
+            self.router_ports.heard_hello(port, hello.family, hello.source, hello.holdtime_s, now, effects)
+        return effects
+
+    def port_added(self, dpid: int, port_no: int, now: float) -> list[MembershipEffect]:
+        """Serve an edge port from now on; its start-up queries begin at once. No effect where it is served."""
+        effects: list[MembershipEffect] = []
+        self._advance(now, effects)
+        port = self.ports.setdefault((dpid, port_no), Port(dpid, port_no))
+        if not port.active:
+            port.active = True
+            self.queriers.port_added(port, now, effects)
+            if (dpid, port_no) in self._settings.static_router_ports:
+                for family in (4, 6):
+                    self.router_ports.set_static(port, family, True, now, effects)
+        return effects
+
+    def port_removed(self, dpid: int, port_no: int, now: float) -> list[MembershipEffect]:
+        """Forget an edge port with all that was behind it."""
+        effects: list[MembershipEffect] = []
+        self._advance(now, effects)
+        port = self.ports.pop((dpid, port_no), None)
+        if port is not None:
+            self.members_table.remove(port.states(), effects)
+            self.router_ports.port_removed(port, now, effects)
+            self.queriers.port_removed(port, now, effects)
+        return effects
+
+    def port_suspended(self, dpid: int, port_no: int, now: float) -> list[MembershipEffect]:
+        """Serve an edge port no more for now; what is known of it ages until `port_added` brings it back."""
+        effects: list[MembershipEffect] = []
+        self._advance(now, effects)
+        port = self.ports.get((dpid, port_no))
+        if port is not None and port.active:
+            port.active = False
+            self.queriers.port_removed(port, now, effects)
+            self.forget_unused(port)
+        return effects
+
+    def host_removed(self, mac: bytes, dpid: int, port_no: int, now: float) -> list[MembershipEffect]:
+        """End a host's memberships at a port at once: it moved or is gone."""
+        effects: list[MembershipEffect] = []
+        self._advance(now, effects)
+        port = self.ports.get((dpid, port_no))
+        if port is not None:
+            for hosts in port.hosts.values():
+                host = hosts.get(mac)
+                if host is not None:
+                    self.members_table.remove(list(host.states.values()), effects)
+        return effects
+
+    def reconsider(self, admit: Admit, now: float) -> list[MembershipEffect]:
+        """Judge every membership by another policy; refused ones stop counting, admitted ones start to."""
+        effects: list[MembershipEffect] = []
+        self._advance(now, effects)
+        self.members_table.reconsider(admit, self.ports.values(), effects)
+        return effects
+
+    def set_settings(
+        self, settings: MembershipSettings, limits: MembershipLimits, now: float
+    ) -> list[MembershipEffect]:
+        """Take over new settings; running timers keep their ends, and states above a lower limit stay."""
+        effects: list[MembershipEffect] = []
+        self._advance(now, effects)
+        if settings.enforce_ssm and not self._settings.enforce_ssm:
+            for port in self.ports.values():
+                barred = (
+                    s for s in port.states() if s.mode is FilterMode.EXCLUDE and is_ssm_group(s.membership.group)
+                )
+                self.members_table.remove(barred, effects)
+        self._settings = settings
+        self._limits = limits
+        self.tally.interval_s = limits.notice_interval_s
+        self.members_table.settings = settings
+        self.members_table.limits = limits
+        self.router_ports.limits = limits
+        self.queriers.set_settings(settings, now)
+        for key, port in self.ports.items():
+            if port.active:
+                for family in (4, 6):
+                    self.router_ports.set_static(port, family, key in settings.static_router_ports, now, effects)
+        self._advance(now, effects)
+        return effects
+
+    def next_deadline(self) -> float | None:
+        """Return when `on_deadline` is to be called, None where nothing is awaited."""
+        return self.timers.next_deadline()
+
+    def on_deadline(self, now: float) -> list[MembershipEffect]:
+        """Do what has fallen due."""
+        effects: list[MembershipEffect] = []
+        self._advance(now, effects)
+        return effects
+
+    def snapshot(self, now: float) -> list[journal.Record]:
+        """Return the state as JSON-able records with remaining times, for a journal."""
+        return journal.snapshot(self, now)
+
+    def routers_snapshot(self, now: float) -> list[journal.Record]:
+        """Return the records of queriers and router ports, as `snapshot` has them."""
+        return journal.routers_snapshot(self, now)
+
+    def group_snapshot(self, group: bytes, ports: Iterable[tuple[int, int]], now: float) -> list[journal.Record]:
+        """Return the records of one group at the given (dpid, port_no), as `snapshot` has them."""
+        return journal.group_snapshot(self, group, ports, now)
+
+    def restore(
+        self, records: Iterable[journal.Record], now: float, elapsed_s: float = 0.0
+    ) -> list[MembershipEffect]:
+        """Take over a snapshot made `elapsed_s` seconds ago; unreadable records are counted and passed over."""
+        return journal.restore(self, records, now, elapsed_s)
+
+    def interests(self) -> Iterator[InterestAt]:
+        """Iterate over every (port, group) that is wanted, as `InterestChanged` last told."""
+        for port in self.ports.values():
+            for membership in port.groups.values():
+                if membership.interest is not None:
+                    yield InterestAt(port.dpid, port.port_no, membership.group, membership.interest)
+
+    def members(self) -> Iterator[Member]:
+        """Iterate over every membership, refused ones included."""
+        for port in self.ports.values():
+            for state in port.states():
+                yield Member(
+                    state.host.ref,
+                    state.membership.group,
+                    state.mode,
+                    frozenset(state.timers),
+                    state.excluded,
+                    state.offer is not None,
+                    state.leaving,
+                    state.expires_at(),
+                )
+
+    def is_admitted(self, dpid: int, port_no: int, mac: bytes, group: bytes) -> bool:
+        """Tell whether a host is a member of a group, of some source at least, and the policy admits it."""
+        port = self.ports.get((dpid, port_no))
+        membership = None if port is None else port.groups.get(group)
+        state = None if membership is None else membership.hosts.get(mac)
+        return state is not None and state.offer is not None
+
+    def querier(self, family: int) -> QuerierStatus:
+        """Describe the querier of family 4 or 6."""
+        return self.queriers.status(family)
+
+    def router_port_keys(self) -> Iterator[tuple[int, int, int]]:
+        """Iterate over the router ports as (dpid, port_no, family)."""
+        for entry in self.router_ports:
+            yield entry.dpid, entry.port_no, entry.family
+
+    def _permits(self, port: Port, now: float, effects: list[MembershipEffect]) -> bool:
+        limits = self._limits
+        if not port.active:
+            self.tally.count("unknown-port")
+            return False
+        if port.bucket.take(now, limits.reports_per_second_per_port, limits.report_burst):
+            return True
+        self.tally.warn(port, "limit-rate", "more membership messages than allowed", now, effects)
+        return False
+
+    def _advance(self, now: float, effects: list[MembershipEffect]) -> None:
+        while self.timers.has_due(now):
+            timed = self.timers.pop_due(now)
+            if isinstance(timed, HostState):
+                self.members_table.expire(timed, now, effects)
+                self.forget_unused(timed.membership.port)
+            elif isinstance(timed, SpecificQueries):
+                self.members_table.fire(timed, now, effects)
+            elif isinstance(timed, GeneralQueries):
+                self.queriers.fire_general(timed, now, effects)
+            elif isinstance(timed, RouterPort):
+                self.router_ports.fire(timed, now, effects)
+            elif isinstance(timed, Election):
+                self.queriers.fire_election(timed, now, effects)
+
+    def forget_unused(self, port: Port) -> None:
+        """Drop a port that was never added once nothing restored is left there."""
+        if not port.active and not port.groups:
+            self.ports.pop((port.dpid, port.port_no), None)

@@ -1,0 +1,121 @@
+"""Values of the membership core: filter modes, interests, hosts, and the effects it emits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import NamedTuple, TypeAlias
+
+from controller.effects import Notice
+
+
+class FilterMode(IntEnum):
+    """Filter mode of a host, a port or a router (RFC 9776, 3.2)."""
+
+    INCLUDE = 1
+    EXCLUDE = 2
+
+
+class Interest(NamedTuple):
+    """What a port wants of one group: only `sources` (INCLUDE), or every source but them (EXCLUDE)."""
+
+    mode: FilterMode
+    sources: frozenset[bytes]
+
+    def wants(self, source: bytes) -> bool:
+        """Tell whether packets of this source are to be forwarded."""
+        return (source in self.sources) is (self.mode is FilterMode.INCLUDE)
+
+
+ANY_SOURCE = Interest(FilterMode.EXCLUDE, frozenset())
+
+
+class HostRef(NamedTuple):
+    """Who asks: MAC and IP address of a host and the edge port it was heard at; `ip` as in its last report."""
+
+    mac: bytes
+    ip: bytes
+    dpid: int
+    port_no: int
+
+
+Admit: TypeAlias = Callable[[HostRef, bytes, bytes | None], bool]
+
+
+class Member(NamedTuple):
+    """One host's membership of one group, for inspection.
+
+    `sources` are those with a running timer (the include list, or the requested list of EXCLUDE mode), `excluded`
+    those without; `expires_at` is when the membership ends unless refreshed, `leaving` that its host has left and
+    the answer to the queries is awaited.
+    """
+
+    host: HostRef
+    group: bytes
+    mode: FilterMode
+    sources: frozenset[bytes]
+    excluded: frozenset[bytes]
+    admitted: bool
+    leaving: bool
+    expires_at: float
+
+
+class QuerierStatus(NamedTuple):
+    """The querier of a family: this controller (`is_ours`), or the router of `address` at a port, or nobody."""
+
+    family: int
+    is_ours: bool
+    address: bytes | None
+    dpid: int | None
+    port_no: int | None
+    expires_at: float | None
+    robustness: int
+    query_interval_s: float
+
+
+class InterestChanged(NamedTuple):
+    """A port's merged interest in a group is another one now; None: nobody there wants the group."""
+
+    dpid: int
+    port_no: int
+    group: bytes
+    interest: Interest | None
+
+
+class RouterPortChanged(NamedTuple):
+    """A multicast router of a family is behind a port from now on, or no longer."""
+
+    dpid: int
+    port_no: int
+    family: int
+    present: bool
+
+
+class SendQuery(NamedTuple):
+    """Send a membership query out of an edge port; `group` None is a general query.
+
+    `version` is the protocol's own (1 to 3 for IGMP, 1 and 2 for MLD). `suppress` is the S flag, `robustness` the
+    QRV and `query_interval_s` the QQI of the newest versions.
+    """
+
+    dpid: int
+    port_no: int
+    family: int
+    version: int
+    group: bytes | None
+    sources: tuple[bytes, ...]
+    max_response_s: float
+    suppress: bool
+    robustness: int
+    query_interval_s: float
+
+
+class MembershipRefused(NamedTuple):
+    """The policy refuses a host a group: with any source where `source` is None, else from that source."""
+
+    host: HostRef
+    group: bytes
+    source: bytes | None
+
+
+MembershipEffect: TypeAlias = InterestChanged | RouterPortChanged | SendQuery | MembershipRefused | Notice

@@ -1,0 +1,204 @@
+"""Membership state as plain records for a journal, so that a restarted controller forwards on without a gap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import inf
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from controller.membership.events import FilterMode, HostRef, MembershipEffect
+from controller.membership.members import SavedState
+from controller.membership.querier import FAMILIES, OtherQuerier
+from controller.membership.router_ports import RouterPort
+from controller.membership.tables import Port, PortGroup
+from controller.wire.addresses import (
+    format_ip,
+    format_mac,
+    is_multicast_ip,
+    is_never_pruned,
+    parse_ip,
+    parse_mac,
+)
+
+if TYPE_CHECKING:
+    from controller.membership.core import MembershipCore
+
+Record: TypeAlias = dict[str, Any]
+
+
+def snapshot(core: MembershipCore, now: float) -> list[Record]:
+    """Return the state of a core as JSON-able records with remaining times in seconds.
+
+    Queriers, router ports (static ones come from the settings), compatibility timers and memberships are kept;
+    queries under way are not.
+    """
+    records = routers_snapshot(core, now)
+    for port in core.ports.values():
+        for membership in port.groups.values():
+            records += _group_records(port, membership, now)
+    return records
+
+
+def routers_snapshot(core: MembershipCore, now: float) -> list[Record]:
+    """Return the records of queriers and router ports alone."""
+    records: list[Record] = []
+    for family in FAMILIES:
+        elected = core.queriers.other(family)
+        if elected is not None:
+            other, until = elected
+            records.append(
+                {
+                    "record": "querier",
+                    "family": family,
+                    "address": format_ip(other.address),
+                    "dpid": other.dpid,
+                    "port_no": other.port_no,
+                    "robustness": other.robustness,
+                    "query_interval_s": other.query_interval_s,
+                    "remaining_s": until - now,
+                }
+            )
+    for entry in core.router_ports:
+        neighbours = {format_ip(a): None if at == inf else at - now for a, at in entry.neighbours.items() if at > now}
+        if neighbours or entry.query_until > now:
+            records.append(
+                {
+                    "record": "router",
+                    "dpid": entry.dpid,
+                    "port_no": entry.port_no,
+                    "family": entry.family,
+                    "query_s": max(0.0, entry.query_until - now),
+                    "neighbours": neighbours,
+                }
+            )
+    return records
+
+
+def group_snapshot(core: MembershipCore, group: bytes, ports: Iterable[tuple[int, int]], now: float) -> list[Record]:
+    """Return the records of one group at the given ports."""
+    records: list[Record] = []
+    for key in ports:
+        port = core.ports.get(key)
+        membership = None if port is None else port.groups.get(group)
+        if port is not None and membership is not None:
+            records += _group_records(port, membership, now)
+    return records
+
+
+def restore(core: MembershipCore, records: Iterable[Record], now: float, elapsed_s: float) -> list[MembershipEffect]:
+    """Enter the records of a snapshot taken `elapsed_s` seconds ago and return the effects.
+
+    Ports need not have been added yet; what is restored there ages all the same. Admission is asked anew. A record
+    that cannot be read, or that says what no report can, is counted as ``journal-record`` and passed over.
+    """
+    effects = core.on_deadline(now)
+    start = now - elapsed_s
+    for record in records:
+        try:
+            _RESTORERS[record["record"]](core, record, start, now, effects)
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
+            core.tally.count("journal-record")
+    return effects
+
+
+def _group_records(port: Port, membership: PortGroup, now: float) -> Iterator[Record]:
+    place: Record = {"dpid": port.dpid, "port_no": port.port_no, "group": format_ip(membership.group)}
+    for state in membership.hosts.values():
+        yield {
+            "record": "member",
+            **place,
+            "mac": format_mac(state.host.ref.mac),
+            "ip": format_ip(state.host.ref.ip),
+            "mode": state.mode.name.lower(),
+            "group_s": max(0.0, state.group_due() - now),
+            "sources": {format_ip(source): at - now for source, at in sorted(state.timers.items())},
+            "excluded": [format_ip(source) for source in sorted(state.excluded)],
+            "leaving": state.leaving,
+        }
+    if membership.is_older(now):
+        yield {
+            "record": "group",
+            **place,
+            "v1_s": max(0.0, membership.v1_until - now),
+            "older_s": max(0.0, membership.old_until - now),
+        }
+
+
+def _restore_member(
+    core: MembershipCore, record: Record, start: float, now: float, effects: list[MembershipEffect]
+) -> None:
+    group, ip = parse_ip(record["group"]), parse_ip(record["ip"])
+    mode = FilterMode[record["mode"].upper()]
+    family = 4 if len(group) == 4 else 6
+    longest = core.queriers.timing(family).membership_s
+    group_expiry = start + _bounded(record["group_s"], longest)
+    timers = {parse_ip(text): start + _bounded(left, longest) for text, left in record["sources"].items()}
+    excluded = frozenset(map(parse_ip, record["excluded"]))
+    if not is_multicast_ip(group) or is_never_pruned(group):
+        raise ValueError("no group of a membership")
+    if any(len(address) != len(group) for address in (ip, *timers, *excluded)):
+        raise ValueError("addresses of two families")
+    timers = {source: at for source, at in timers.items() if at > now}
+    if group_expiry <= now:
+        mode, excluded = FilterMode.INCLUDE, frozenset()
+    if mode is FilterMode.INCLUDE and not timers:
+        return
+    ref = HostRef(parse_mac(record["mac"]), ip, int(record["dpid"]), int(record["port_no"]))
+    saved = SavedState(mode, group_expiry, timers, excluded, bool(record["leaving"]))
+    port = core.ports.setdefault((ref.dpid, ref.port_no), Port(ref.dpid, ref.port_no))
+    core.members_table.restore(port, ref, group, saved, effects)
+    core.forget_unused(port)
+
+
+def _restore_group(
+    core: MembershipCore, record: Record, start: float, now: float, effects: list[MembershipEffect]
+) -> None:
+    port = core.ports.get((record["dpid"], record["port_no"]))
+    membership = None if port is None else port.groups.get(parse_ip(record["group"]))
+    if membership is not None:
+        longest = core.queriers.timing(membership.family).membership_s
+        membership.v1_until = max(membership.v1_until, start + _bounded(record["v1_s"], longest))
+        membership.old_until = max(membership.old_until, start + _bounded(record["older_s"], longest))
+
+
+def _restore_querier(
+    core: MembershipCore, record: Record, start: float, now: float, effects: list[MembershipEffect]
+) -> None:
+    other = OtherQuerier(
+        parse_ip(record["address"]),
+        int(record["dpid"]),
+        int(record["port_no"]),
+        int(record["robustness"]),
+        float(record["query_interval_s"]),
+    )
+    family = int(record["family"])
+    until = start + float(record["remaining_s"])
+    if (
+        len(other.address) == (4 if family == 4 else 16)
+        and until > now
+        and core.queriers.yields_to(family, other.address)
+    ):
+        core.queriers.elect(family, other, until - now, now)
+
+
+def _restore_router(
+    core: MembershipCore, record: Record, start: float, now: float, effects: list[MembershipEffect]
+) -> None:
+    entry = RouterPort(int(record["dpid"]), int(record["port_no"]), int(record["family"]))
+    longest = core.queriers.timing(entry.family).membership_s
+    entry.query_until = start + _bounded(record["query_s"], longest)
+    for address, left in record["neighbours"].items():
+        entry.neighbours[parse_ip(address)] = start + (longest if left is None else _bounded(left, longest))
+    core.router_ports.restore(entry, now, effects)
+
+
+def _bounded(remaining_s: float, longest_s: float) -> float:
+    return min(max(0.0, float(remaining_s)), longest_s)
+
+
+_RESTORERS = {
+    "member": _restore_member,
+    "group": _restore_group,
+    "querier": _restore_querier,
+    "router": _restore_router,
+}

@@ -1,0 +1,62 @@
+"""Rate limits, counters, and notices that a peer cannot multiply."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controller.effects import Notice
+
+if TYPE_CHECKING:
+    from controller.membership.events import MembershipEffect
+    from controller.membership.tables import Port
+
+
+class TokenBucket:
+    """Permits a mean rate with bursts; full at first use."""
+
+    __slots__ = ("_at", "_tokens")
+
+    def __init__(self) -> None:
+        self._at = 0.0
+        self._tokens = -1.0
+
+    def take(self, now: float, rate: float, burst: float) -> bool:
+        """Take one token, of `rate` per second and at most `burst`; False where there is none."""
+        tokens = self._tokens
+        if tokens < 0:
+            tokens = burst
+        else:
+            tokens = min(burst, tokens + (now - self._at) * rate)
+        self._at = now
+        if tokens < 1:
+            self._tokens = tokens
+            return False
+        self._tokens = tokens - 1
+        return True
+
+
+class Tally:
+    """Counters by reason, and one notice per port, kind and interval for those that an operator should see."""
+
+    __slots__ = ("counters", "interval_s")
+
+    def __init__(self, interval_s: float) -> None:
+        self.counters: dict[str, int] = {}
+        self.interval_s = interval_s
+
+    def count(self, reason: str) -> None:
+        """Count an occurrence."""
+        self.counters[reason] = self.counters.get(reason, 0) + 1
+
+    def warn(self, port: Port, reason: str, text: str, now: float, effects: list[MembershipEffect]) -> None:
+        """Count an occurrence at a port and emit its notice, unless one of the kind went out there just now.
+
+        The notice's field ``count`` is the total of this reason so far, those passed over in silence included.
+        """
+        self.count(reason)
+        last = port.noticed_at.get(reason)
+        if last is not None and now - last < self.interval_s:
+            return
+        port.noticed_at[reason] = now
+        fields = (("dpid", port.dpid), ("port_no", port.port_no), ("count", self.counters[reason]))
+        effects.append(Notice(f"membership-{reason}", f"port {port.dpid}:{port.port_no}: {text}", fields))

@@ -1,0 +1,369 @@
+"""Memberships: what reports, policy and time make of the hosts' states, and the interests that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf
+from typing import NamedTuple
+
+from controller.membership.events import (
+    Admit,
+    FilterMode,
+    HostRef,
+    InterestChanged,
+    MembershipEffect,
+    MembershipRefused,
+)
+from controller.membership.host_state import Ask, HostState
+from controller.membership.limits import Tally
+from controller.membership.querier import Queriers
+from controller.membership.settings import LATEST_VERSION, MembershipLimits, MembershipSettings, Timing, applies
+from controller.membership.specific_queries import SpecificQueries
+from controller.membership.tables import GroupKind, Host, Port, PortGroup, group_kind
+from controller.membership.timers import TimerQueue
+from controller.wire.packets import GroupRecord, RecordType, Report
+
+_EXCLUDE = FilterMode.EXCLUDE
+_IS_EX = RecordType.MODE_IS_EXCLUDE
+_TO_IN = RecordType.CHANGE_TO_INCLUDE
+_TO_EX = RecordType.CHANGE_TO_EXCLUDE
+_BLOCK = RecordType.BLOCK_OLD_SOURCES
+_JOINS_ANY = (int(_IS_EX), int(_TO_EX))
+_VERDICTS: dict[bool, dict[bytes | None, bool]] = {False: {None: False}, True: {None: True}}
+
+
+class SavedState(NamedTuple):
+    """A host state as the journal keeps it, with absolute times."""
+
+    mode: FilterMode
+    group_expiry: float
+    timers: dict[bytes, float]
+    excluded: frozenset[bytes]
+    leaving: bool
+
+
+class Members:
+    """All host states, over all ports."""
+
+    def __init__(
+        self,
+        settings: MembershipSettings,
+        limits: MembershipLimits,
+        admit: Admit,
+        timers: TimerQueue,
+        tally: Tally,
+        queriers: Queriers,
+    ) -> None:
+        self.settings = settings
+        self.limits = limits
+        self.state_count = 0
+        self._admit = admit
+        self._timers = timers
+        self._tally = tally
+        self._queriers = queriers
+
+    def report(self, port: Port, report: Report, now: float, effects: list[MembershipEffect]) -> None:
+        """Take a report in, record by record."""
+        timing = self._queriers.timing(report.family)
+        until = now + timing.membership_s
+        mac = report.eth_src
+        groups = port.groups
+        is_older = report.version != LATEST_VERSION[report.family]
+        for record in report.records:
+            kind, group, sources = record
+            membership = groups.get(group)
+            if membership is not None:
+                state = membership.hosts.get(mac)
+                if state is not None:
+                    if state.host.ref.ip != report.source:
+                        self._readdress(state.host, report.source, effects)
+                    if (
+                        kind in _JOINS_ANY
+                        and not sources
+                        and state.mode is _EXCLUDE
+                        and not state.timers
+                        and not state.excluded
+                    ):
+                        state.group_expiry = until
+                        state.leaving = False
+                        if is_older:
+                            membership.note_older_report(report.version, until)
+                        continue
+            self._record(port, report, record, is_older, timing, now, effects)
+
+    def expire(self, state: HostState, now: float, effects: list[MembershipEffect]) -> None:
+        """End what is due of a state."""
+        state.expire(now)
+        self._conclude(state, effects)
+
+    def fire(self, queries: SpecificQueries, now: float, effects: list[MembershipEffect]) -> None:
+        """Send the specific queries that are due, unless another router has become the querier."""
+        membership = queries.membership
+        family = membership.family
+        if membership.queries is not queries:
+            return
+        if self._queriers.is_querier(family) and membership.hosts:
+            effects += queries.fire(now, self._queriers.timing(family), self.settings.version(family))
+            if not queries.is_done:
+                self._timers.arm(queries, queries.due_at())
+                return
+        membership.queries = None
+
+    def lower(self, membership: PortGroup, sources: tuple[bytes, ...], limit: float) -> None:
+        """Lower a group's timers, or those of some sources, as another querier asks for them (RFC 9776, 6.6.1)."""
+        for state in membership.hosts.values():
+            if sources:
+                state.lower_sources(sources, limit)
+            else:
+                state.lower_group(limit)
+        if not sources:
+            membership.shared_expiry = min(membership.shared_expiry, limit)
+        for state in membership.hosts.values():
+            self._timers.arm(state, state.due_at())
+
+    def reconsider(self, admit: Admit, ports: Iterable[Port], effects: list[MembershipEffect]) -> None:
+        """Judge every membership anew by another policy."""
+        self._admit = admit
+        for port in ports:
+            for membership in port.groups.values():
+                for state in membership.hosts.values():
+                    self._judge(state, effects, afresh=True)
+                    self._offer(state)
+                self._publish(membership, effects)
+
+    def remove(self, states: Iterable[HostState], effects: list[MembershipEffect]) -> None:
+        """End memberships at once."""
+        touched: dict[PortGroup, None] = {}
+        for state in states:
+            self._drop(state)
+            touched[state.membership] = None
+        for membership in touched:
+            self._publish(membership, effects)
+
+    def restore(
+        self, port: Port, ref: HostRef, group: bytes, saved: SavedState, effects: list[MembershipEffect]
+    ) -> None:
+        """Enter a membership read from the journal, where there is room; one that is known already prevails."""
+        membership = port.groups.get(group) or PortGroup(port, group)
+        if ref.mac in membership.hosts:
+            return
+        host = port.hosts[membership.family].get(ref.mac) or Host(ref)
+        state = HostState(membership, host)
+        state.mode, state.group_expiry, state.timers, state.excluded, state.leaving = saved
+        excess = self._enter(state, effects)
+        if excess is not None:
+            self._tally.count(excess)
+
+    def _record(
+        self,
+        port: Port,
+        report: Report,
+        record: GroupRecord,
+        is_older: bool,
+        timing: Timing,
+        now: float,
+        effects: list[MembershipEffect],
+    ) -> None:
+        kind, group, sources = record
+        treated = group_kind(group)
+        if treated is GroupKind.IGNORED:
+            self._tally.count("report-of-untracked-group")
+            return
+        if treated is GroupKind.SSM and self.settings.enforce_ssm and (is_older or kind in _JOINS_ANY):
+            self._tally.warn(port, "ssm-any-source", "report for any source of an SSM group ignored", now, effects)
+            return
+        membership = port.groups.get(group)
+        state = None
+        if membership is not None:
+            if membership.is_older(now):
+                if kind == _BLOCK or (kind == _TO_IN and membership.is_v1(now)):
+                    self._tally.count("report-ignored-in-older-mode")
+                    return
+                if kind == _TO_EX:
+                    sources = ()
+            state = membership.hosts.get(report.eth_src)
+        if sources and self._has_too_many_sources(state, kind, sources):
+            self._tally.warn(port, "limit-sources", "too many sources from one host for one group", now, effects)
+            return
+        if state is None:
+            if kind in _JOINS_ANY or (sources and kind != _BLOCK):
+                membership = membership or PortGroup(port, group)
+                host = port.hosts[report.family].get(report.eth_src)
+                if host is None:
+                    host = Host(HostRef(report.eth_src, report.source, port.dpid, port.port_no))
+                elif host.ref.ip != report.source:
+                    self._readdress(host, report.source, effects)
+                state = HostState(membership, host)
+                state.apply(kind, sources, now, timing.membership_s)
+                excess = self._enter(state, effects)
+                if excess is not None:
+                    self._tally.warn(port, excess, "no room for another membership", now, effects)
+        else:
+            ask = state.apply(kind, sources, now, timing.membership_s)
+            self._judge(state, effects)
+            if ask:
+                self._resolve(state, ask, timing, now, effects)
+            self._conclude(state, effects)
+        if is_older and kind == _IS_EX and (membership := port.groups.get(group)) is not None:
+            membership.note_older_report(report.version, now + timing.membership_s)
+
+    def _has_too_many_sources(self, state: HostState | None, kind: int, sources: tuple[bytes, ...]) -> bool:
+        limit = self.limits.sources_per_group
+        if len(sources) > limit:
+            return True
+        if state is None or kind in _JOINS_ANY or len(sources) + len(state.timers) + len(state.excluded) <= 2 * limit:
+            return False
+        return len(state.excluded.union(sources, state.timers)) > 2 * limit
+
+    def _enter(self, state: HostState, effects: list[MembershipEffect]) -> str | None:
+        """Judge and store a new state; return the limit that forbids it, None where all is well."""
+        membership = state.membership
+        port = membership.port
+        self._judge(state, effects)
+        offer = state.admitted_offer()
+        while (excess := self._excess(port, state)) is not None:
+            if offer is None:
+                self._tally.count("refused-not-kept")
+                return None
+            oldest = next(iter(port.refused), None)
+            if oldest is None:
+                return excess
+            self._drop(oldest)
+        port.link(state)
+        self.state_count += 1
+        self._timers.arm(state, state.due_at())
+        if offer is None:
+            port.refused[state] = None
+        else:
+            membership.set_offer(state, offer)
+            self._publish(membership, effects)
+        return None
+
+    def _excess(self, port: Port, state: HostState) -> str | None:
+        limits = self.limits
+        membership = state.membership
+        if self.state_count >= limits.states:
+            return "limit-states"
+        if membership.group not in port.groups:
+            limit = limits.link_groups_per_port if membership.is_link_scope else limits.groups_per_port
+            if port.group_counts[membership.is_link_scope] >= limit:
+                return "limit-groups"
+        if state.host.ref.mac not in port.hosts[membership.family] and port.host_count >= limits.hosts_per_port:
+            return "limit-hosts"
+        return None
+
+    def _resolve(
+        self, state: HostState, ask: Ask, timing: Timing, now: float, effects: list[MembershipEffect]
+    ) -> None:
+        """Do what the tables' queries are for: settle what needs no question, ask for the rest."""
+        membership = state.membership
+        port = membership.port
+        limit = now + timing.last_member_time_s
+        is_older = membership.is_older(now)
+        settled = state.refused(ask)
+        rest = Ask(ask.group and not settled.group, ask.sources - settled.sources)
+        if rest:
+            if applies(self.settings.fast_leave, (port.dpid, port.port_no)):
+                if not is_older or not membership.has_other_member(state):
+                    settled = ask
+            elif not is_older:
+                covered = membership.covered(state, rest, limit)
+                settled = Ask(settled.group or covered.group, settled.sources | covered.sources)
+        rest = Ask(ask.group and not settled.group, ask.sources - settled.sources)
+        if settled:
+            state.settle(settled)
+        if rest:
+            self._ask(state, rest, timing, now, effects)
+
+    def _ask(self, state: HostState, ask: Ask, timing: Timing, now: float, effects: list[MembershipEffect]) -> None:
+        membership = state.membership
+        family = membership.family
+        version = self.settings.version(family) if self._queriers.is_querier(family) else 0
+        limit = now + timing.last_member_time_s
+        queries = membership.queries or SpecificQueries(membership)
+        if ask.group:
+            can_ask = version > 1 or (version == 1 and family == 6)
+            due = state.group_due()
+            state.lower_group(limit if can_ask else inf)
+            state.leaving = True
+            if can_ask and due > limit:
+                queries.ask_group(now, timing.last_member_count)
+                if membership.is_older(now):
+                    self.lower(membership, (), limit)
+        if ask.sources and version == LATEST_VERSION[family]:
+            lowered = state.lower_sources(ask.sources, limit)
+            if lowered:
+                queries.ask_sources(lowered, now, timing.last_member_count)
+        if queries.due_at() <= now:
+            membership.queries = queries
+            self.fire(queries, now, effects)
+
+    def _readdress(self, host: Host, ip: bytes, effects: list[MembershipEffect]) -> None:
+        """Note a host's new IP address, an unspecified one excepted, and judge its memberships by it."""
+        if not any(ip) or host.ref.ip == ip:
+            return
+        host.ref = host.ref._replace(ip=ip)
+        for state in host.states.values():
+            self._judge(state, effects, afresh=True)
+            self._offer(state)
+            self._publish(state.membership, effects)
+
+    def _judge(self, state: HostState, effects: list[MembershipEffect], afresh: bool = False) -> None:
+        """Fill in the verdicts that the state's mode and sources call for."""
+        known = state.verdicts
+        group = state.membership.group
+        if state.mode is _EXCLUDE:
+            if not afresh and known is _VERDICTS[True]:
+                return
+            old = known.get(None)
+            verdict = old if old is not None and not afresh else bool(self._admit(state.host.ref, group, None))
+            if not verdict and old is not False:
+                effects.append(MembershipRefused(state.host.ref, group, None))
+            state.verdicts = _VERDICTS[verdict]
+            return
+        if not afresh and known.keys() == state.timers.keys():
+            return
+        verdicts: dict[bytes | None, bool] = {}
+        for source in sorted(state.timers):
+            old = known.get(source)
+            verdict = old if old is not None and not afresh else bool(self._admit(state.host.ref, group, source))
+            if not verdict and old is not False:
+                effects.append(MembershipRefused(state.host.ref, group, source))
+            verdicts[source] = verdict
+        state.verdicts = verdicts
+
+    def _conclude(self, state: HostState, effects: list[MembershipEffect]) -> None:
+        """Bring tables, timers and interest up to date after a change of a state."""
+        if state.is_empty:
+            self._drop(state)
+        else:
+            self._judge(state, effects)
+            self._timers.arm(state, state.due_at())
+            if not self._offer(state):
+                return
+        self._publish(state.membership, effects)
+
+    def _offer(self, state: HostState) -> bool:
+        """Take over what the state now adds to the interest; tell whether that changed."""
+        offer = state.admitted_offer()
+        refused = state.membership.port.refused
+        if offer is None:
+            refused[state] = None
+        elif state in refused:
+            del refused[state]
+        if offer == state.offer:
+            return False
+        state.membership.set_offer(state, offer)
+        return True
+
+    def _drop(self, state: HostState) -> None:
+        self._timers.cancel(state)
+        state.membership.port.unlink(state)
+        self.state_count -= 1
+
+    def _publish(self, membership: PortGroup, effects: list[MembershipEffect]) -> None:
+        merged = membership.merged()
+        if merged != membership.interest:
+            membership.interest = merged
+            port = membership.port
+            effects.append(InterestChanged(port.dpid, port.port_no, membership.group, merged))

@@ -1,0 +1,133 @@
+"""What an operator may set of the membership core, and the timer values that follow from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from controller.wire.addresses import parse_ip
+
+LATEST_VERSION = {4: 3, 6: 2}
+"""The newest protocol version of each family: IGMPv3 and MLDv2."""
+
+PortKey = tuple[int, int]
+"""A datapath and one of its ports: (dpid, port_no)."""
+
+
+@dataclass(frozen=True, slots=True)
+class MembershipSettings:
+    """Querier, leave and router port settings; intervals in seconds, names after RFC 9776, section 8.
+
+    A `None` takes the RFC's default: a quarter of the query interval, or the robustness variable. `fast_leave`,
+    `learn_router_ports` and `accept_queriers` hold for every port (True), none (False) or the ports listed.
+    The IPv4 query address 0.0.0.0 is the proxy querier's of RFC 4541, which yields to any other; the IPv6 default
+    is the highest interface identifier of fe80::/64, which yields to nearly any. ValueError on a value out of range.
+    """
+
+    robustness: int = 2
+    query_interval_s: float = 125.0
+    response_interval_s: float = 10.0
+    last_member_interval_s: float = 1.0
+    last_member_count: int | None = None
+    startup_interval_s: float | None = None
+    startup_count: int | None = None
+    igmp_version: int = 3
+    mld_version: int = 2
+    querier: bool = True
+    query_address_v4: bytes = parse_ip("0.0.0.0")
+    query_address_v6: bytes = parse_ip("fe80::ffff:ffff:ffff:fffe")
+    accept_queriers: bool | frozenset[PortKey] = True
+    fast_leave: bool | frozenset[PortKey] = False
+    learn_router_ports: bool | frozenset[PortKey] = True
+    static_router_ports: frozenset[PortKey] = frozenset()
+    enforce_ssm: bool = True
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.robustness <= 7:
+            raise ValueError(f"robustness must be 1 to 7, not {self.robustness}")
+        if not 0 < self.response_interval_s < self.query_interval_s <= 31744:
+            raise ValueError("0 < response_interval_s < query_interval_s <= 31744 does not hold")
+        for name in ("last_member_interval_s", "startup_interval_s"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value <= 3174.4:
+                raise ValueError(f"{name} must be above 0 and at most 3174.4, not {value}")
+        for name in ("last_member_count", "startup_count"):
+            value = getattr(self, name)
+            if value is not None and not 1 <= value <= 255:
+                raise ValueError(f"{name} must be 1 to 255, not {value}")
+        if not 1 <= self.igmp_version <= 3 or not 1 <= self.mld_version <= 2:
+            raise ValueError("igmp_version must be 1 to 3 and mld_version 1 or 2")
+        if len(self.query_address_v4) != 4 or self.query_address_v6[:8] != b"\xfe\x80" + bytes(6):
+            raise ValueError("query_address_v4 must be an IPv4 address and query_address_v6 one of fe80::/64")
+
+    def version(self, family: int) -> int:
+        """Return the version of the queries of a family."""
+        return self.igmp_version if family == 4 else self.mld_version
+
+    def query_address(self, family: int) -> bytes:
+        """Return the source address of our queries of a family, which is also our bid in the election."""
+        return self.query_address_v4 if family == 4 else self.query_address_v6
+
+    @property
+    def startup_query_interval_s(self) -> float:
+        """The startup query interval (RFC 9776, 8.6)."""
+        return self.query_interval_s / 4 if self.startup_interval_s is None else self.startup_interval_s
+
+    @property
+    def startup_query_count(self) -> int:
+        """The startup query count (RFC 9776, 8.7)."""
+        return self.robustness if self.startup_count is None else self.startup_count
+
+
+@dataclass(frozen=True, slots=True)
+class MembershipLimits:
+    """Bounds of every table that reports and queries can grow; what exceeds one is refused, counted and noticed.
+
+    `groups_per_port` bounds routable groups and `link_groups_per_port` the link-scope ones (solicited-node groups
+    among them), so that neither crowds the other out. `sources_per_group` bounds the sources of a record; a host's
+    state may hold twice as many while those given up run out. `states` bounds memberships, (host, group) pairs,
+    overall. The rate holds for queries and PIM hellos too.
+    """
+
+    groups_per_port: int = 64
+    link_groups_per_port: int = 256
+    hosts_per_port: int = 256
+    sources_per_group: int = 64
+    states: int = 250_000
+    reports_per_second_per_port: float = 100.0
+    report_burst: float = 200.0
+    routers_per_port: int = 16
+    notice_interval_s: float = 10.0
+
+
+class Timing(NamedTuple):
+    """Timer values in force for one family, from our settings or the elected querier's (RFC 9776, section 8)."""
+
+    robustness: int
+    query_interval_s: float
+    membership_s: float
+    other_querier_s: float
+    last_member_interval_s: float
+    last_member_count: int
+    last_member_time_s: float
+
+
+def timing(settings: MembershipSettings, robustness: int = 0, query_interval_s: float = 0.0) -> Timing:
+    """Return the timer values, with another querier's robustness and query interval where these are not zero."""
+    robustness = robustness or settings.robustness
+    query_interval_s = query_interval_s or settings.query_interval_s
+    count = settings.last_member_count or robustness
+    return Timing(
+        robustness,
+        query_interval_s,
+        robustness * query_interval_s + settings.response_interval_s,
+        robustness * query_interval_s + settings.response_interval_s / 2,
+        settings.last_member_interval_s,
+        count,
+        count * settings.last_member_interval_s,
+    )
+
+
+def applies(setting: bool | frozenset[PortKey], key: PortKey) -> bool:
+    """Tell whether a setting for all ports, none, or a set of ports holds for this one."""
+    return setting if isinstance(setting, bool) else key in setting

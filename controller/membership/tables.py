@@ -1,0 +1,241 @@
+"""Where states live: edge ports, the hosts behind them, and the groups these want."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from functools import lru_cache
+from math import inf
+
+from controller.membership.events import ANY_SOURCE, FilterMode, HostRef, Interest
+from controller.membership.host_state import Ask, HostState
+from controller.membership.limits import TokenBucket
+from controller.membership.specific_queries import SpecificQueries
+from controller.wire.addresses import is_link_scope_group, is_multicast_ip, is_never_pruned
+
+_EXCLUDE = FilterMode.EXCLUDE
+
+
+def is_ssm_group(group: bytes) -> bool:
+    """Tell whether a group is for source-specific multicast alone: 232.0.0.0/8 and ff3x::/32 (RFC 4607, 1)."""
+    if len(group) == 4:
+        return group[0] == 232
+    return group[0] == 0xFF and group[1] >> 4 == 3 and group[2:4] == b"\x00\x00"
+
+
+class GroupKind(IntEnum):
+    """How reports for a group are treated."""
+
+    IGNORED = 0
+    ROUTABLE = 1
+    LINK_SCOPE = 2
+    SSM = 3
+
+
+@lru_cache(maxsize=65536)
+def group_kind(group: bytes) -> GroupKind:
+    """Classify a group; IGNORED are those never pruned and addresses that are no group."""
+    if not is_multicast_ip(group) or is_never_pruned(group):
+        return GroupKind.IGNORED
+    if is_ssm_group(group):
+        return GroupKind.SSM
+    return GroupKind.LINK_SCOPE if is_link_scope_group(group) else GroupKind.ROUTABLE
+
+
+def merge(offers: Iterable[Interest]) -> Interest | None:
+    """Return the interest of a port from those of its hosts (RFC 9776, 3.2); None where there is none.
+
+    EXCLUDE if any is: the sources that all EXCLUDE hosts exclude and no INCLUDE host names. Else the union.
+    """
+    excluded: frozenset[bytes] | None = None
+    included: set[bytes] = set()
+    for offer in offers:
+        if offer.mode is not _EXCLUDE:
+            included |= offer.sources
+        else:
+            excluded = offer.sources if excluded is None else excluded & offer.sources
+    if excluded is not None:
+        rest = excluded - included
+        return Interest(_EXCLUDE, rest) if rest else ANY_SOURCE
+    return Interest(FilterMode.INCLUDE, frozenset(included)) if included else None
+
+
+class Host:
+    """A host behind a port, of one family, with its memberships by group."""
+
+    __slots__ = ("ref", "states")
+
+    def __init__(self, ref: HostRef) -> None:
+        self.ref = ref
+        self.states: dict[bytes, HostState] = {}
+
+
+class PortGroup:
+    """A group at a port: its hosts by MAC, their merged interest, and the compatibility timers (RFC 9776, 7.3.2).
+
+    `v1_until` is the end of the IGMPv1 host present timer, `old_until` that of the IGMPv2 or MLDv1 one. A report of
+    an older version keeps every host of the port from sending its own, so `shared_expiry` is a group timer for all.
+    """
+
+    __slots__ = (
+        "group",
+        "hosts",
+        "interest",
+        "is_link_scope",
+        "old_until",
+        "open_count",
+        "port",
+        "queries",
+        "shared_expiry",
+        "v1_until",
+    )
+
+    def __init__(self, port: Port, group: bytes) -> None:
+        self.port = port
+        self.group = group
+        self.is_link_scope = group_kind(group) is GroupKind.LINK_SCOPE
+        self.hosts: dict[bytes, HostState] = {}
+        self.interest: Interest | None = None
+        self.open_count = 0
+        self.v1_until = -inf
+        self.old_until = -inf
+        self.shared_expiry = -inf
+        self.queries: SpecificQueries | None = None
+
+    @property
+    def family(self) -> int:
+        """4 or 6."""
+        return 4 if len(self.group) == 4 else 6
+
+    def is_v1(self, now: float) -> bool:
+        """Tell whether the group is in IGMPv1 mode here."""
+        return now < self.v1_until
+
+    def is_older(self, now: float) -> bool:
+        """Tell whether the group is in IGMPv1, IGMPv2 or MLDv1 mode here."""
+        return now < self.old_until or now < self.v1_until
+
+    def note_older_report(self, version: int, until: float) -> None:
+        """Start the timers that a report of an older version starts."""
+        self.shared_expiry = until
+        if version == 1 and len(self.group) == 4:
+            self.v1_until = until
+        else:
+            self.old_until = until
+
+    def set_offer(self, state: HostState, offer: Interest | None) -> None:
+        """Replace what a host adds to the interest."""
+        self.open_count += (offer is ANY_SOURCE) - (state.offer is ANY_SOURCE)
+        state.offer = offer
+
+    def merged(self) -> Interest | None:
+        """Return the merged interest of the admitted hosts."""
+        if self.open_count:
+            return ANY_SOURCE
+        return merge(state.offer for state in self.hosts.values() if state.offer is not None)
+
+    def has_other_member(self, state: HostState) -> bool:
+        """Tell whether an admitted host other than this one is a member."""
+        return any(other.offer is not None for other in self.hosts.values() if other is not state)
+
+    def group_due(self) -> float:
+        """Return the port's group timer: the longest of its admitted EXCLUDE hosts."""
+        return max(
+            (s.group_due() for s in self.hosts.values() if s.offer is not None and s.mode is _EXCLUDE), default=-inf
+        )
+
+    def source_due(self, source: bytes) -> float:
+        """Return the port's timer of a source: the longest of its admitted hosts."""
+        return max((s.source_due(source) for s in self.hosts.values() if s.offer is not None), default=-inf)
+
+    def covered(self, state: HostState, ask: Ask, limit: float) -> Ask:
+        """Return the part of `ask` that other hosts on the port firmly want as well.
+
+        Firmly: admitted, not leaving, and with timers that end after `limit`. Holds only where no host's reports
+        are suppressed, that is in the newest versions' mode.
+        """
+        excluded: frozenset[bytes] | None = None
+        included: set[bytes] = set()
+        for other in self.hosts.values():
+            if other is state or other.offer is None:
+                continue
+            if other.mode is not _EXCLUDE or other.leaving or other.group_due() <= limit:
+                included.update(
+                    source for source, at in other.timers.items() if at > limit and other.has_admitted(source)
+                )
+            else:
+                fading = (source for source, at in other.timers.items() if at <= limit)
+                theirs = other.excluded.union(fading)
+                excluded = theirs if excluded is None else excluded & theirs
+        if not ask.group:
+            return Ask(
+                False,
+                frozenset(s for s in ask.sources if s in included or (excluded is not None and s not in excluded)),
+            )
+        if excluded is None:
+            return Ask(False, frozenset())
+        kept = state.excluded.union(state.timers) - ask.sources
+        return ask if excluded - included <= kept else Ask(False, frozenset())
+
+
+class Port:
+    """An edge port. `active` once it was added; before that it may hold restored memberships.
+
+    `refused` holds the states that add nothing because of the policy, oldest first: they make room for others.
+    """
+
+    __slots__ = (
+        "active",
+        "bucket",
+        "dpid",
+        "group_counts",
+        "groups",
+        "hosts",
+        "noticed_at",
+        "port_no",
+        "refused",
+    )
+
+    def __init__(self, dpid: int, port_no: int) -> None:
+        self.dpid = dpid
+        self.port_no = port_no
+        self.active = False
+        self.groups: dict[bytes, PortGroup] = {}
+        self.hosts: dict[int, dict[bytes, Host]] = {4: {}, 6: {}}
+        self.group_counts = {False: 0, True: 0}
+        self.refused: dict[HostState, None] = {}
+        self.bucket = TokenBucket()
+        self.noticed_at: dict[str, float] = {}
+
+    @property
+    def host_count(self) -> int:
+        """The number of hosts with a membership, each family counted by itself."""
+        return len(self.hosts[4]) + len(self.hosts[6])
+
+    def link(self, state: HostState) -> None:
+        """Enter a new state into the tables of this port."""
+        membership, host = state.membership, state.host
+        membership.hosts[host.ref.mac] = state
+        host.states[membership.group] = state
+        self.hosts[membership.family][host.ref.mac] = host
+        if len(membership.hosts) == 1:
+            self.groups[membership.group] = membership
+            self.group_counts[membership.is_link_scope] += 1
+
+    def unlink(self, state: HostState) -> None:
+        """Take a state out of the tables, and its host and group with it where it was their last."""
+        membership, host = state.membership, state.host
+        membership.set_offer(state, None)
+        del membership.hosts[host.ref.mac]
+        del host.states[membership.group]
+        self.refused.pop(state, None)
+        if not host.states:
+            del self.hosts[membership.family][host.ref.mac]
+        if not membership.hosts:
+            del self.groups[membership.group]
+            self.group_counts[membership.is_link_scope] -= 1
+
+    def states(self) -> Iterator[HostState]:
+        """Iterate over all states; the tables may be changed meanwhile."""
+        for membership in list(self.groups.values()):
+            yield from list(membership.hosts.values())

@@ -1,0 +1,1 @@
+"""The multicast core: from reports to flow entries."""

@@ -1,0 +1,88 @@
+"""What a group's members, senders and tree have each switch do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+
+from controller.membership.events import FilterMode
+from controller.multicast.group import Group
+from controller.rules.compile import (
+    ChannelDuty,
+    SenderEntry,
+    Source,
+    SwitchDuty,
+    channel_duties,
+)
+from controller.trees.tree import Tree
+
+Ports = Mapping[int, AbstractSet[int]]
+"""Port numbers by dpid."""
+
+
+def group_duties(
+    group: Group, tree: Tree | None, port: Callable[[int, int], int], router_ports: Ports
+) -> dict[int, SwitchDuty]:
+    """Return what each switch does for a group; switches with nothing to do are left out.
+
+    Parameters
+    ----------
+    group, tree
+        The group and its tree; terminals that are not on the tree get nothing.
+    port
+        Port number at the first switch that leads to the second.
+    router_ports
+        Ports that get every packet of a group that is served at all.
+    """
+    channels: dict[int, tuple[ChannelDuty, ...]] = {}
+    if tree is not None:
+        channels = channel_duties(
+            tree.adjacent,  # type: ignore[arg-type]
+            port,
+            _members(group, router_ports),
+            (None, *(group.named_sources or ())),
+        )
+    senders = _senders(group)
+    duties = {}
+    for dpid in channels.keys() | senders.keys():
+        entries = tuple(sorted(senders.get(dpid, ())))
+        if entries or channels.get(dpid):
+            duties[dpid] = SwitchDuty(group.tree_version, channels.get(dpid, ()), entries)
+    return duties
+
+
+def refusals(group: Group, served: Callable[[int], bool]) -> dict[int, SwitchDuty]:
+    """Return duties that drop every sender of a group at its own port, at the switches that can."""
+    duties = {}
+    for dpid, entries in _senders(group).items():
+        if served(dpid):
+            duties[dpid] = SwitchDuty(0, (), tuple(sorted(entry._replace(admitted=False) for entry in entries)))
+    return duties
+
+
+def _members(group: Group, router_ports: Ports) -> dict[int, dict[Source, list[int]]]:
+    sources = group.named_sources or ()
+    members: dict[int, dict[Source, list[int]]] = {}
+    for dpid, ports in group.interests.items():
+        wanted: dict[Source, list[int]] = {}
+        others = [port_no for port_no, interest in ports.items() if interest.mode is FilterMode.EXCLUDE]
+        if others:
+            wanted[None] = others
+        for source in sources:
+            wanting = [port_no for port_no, interest in ports.items() if interest.wants(source)]
+            if wanting:
+                wanted[source] = wanting
+        members[dpid] = wanted
+    for dpid, port_nos in router_ports.items():
+        wanted = members.setdefault(dpid, {})
+        for channel in (None, *sources):
+            wanted[channel] = sorted({*wanted.get(channel, ()), *port_nos})
+    return members
+
+
+def _senders(group: Group) -> dict[int, list[SenderEntry]]:
+    senders: dict[int, list[SenderEntry]] = {}
+    for key, sender in group.senders.items():
+        entry = SenderEntry(key.port_no, key.mac, key.address, sender.admitted)
+        senders.setdefault(key.dpid, []).append(entry)
+    return senders

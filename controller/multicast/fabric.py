@@ -1,0 +1,224 @@
+"""Follows the fabric: what a change of switches, links, ports and hosts means for trees, flooding and members."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from controller.effects import Effect
+from controller.events import PortChanged, SwitchConnected
+from controller.multicast.flood import FloodPlane, SwitchPorts
+from controller.multicast.group import Place
+from controller.multicast.groups import GroupPlane
+from controller.multicast.places import HostPlaces
+from controller.rules.pipeline import OPENFLOW_1_0
+from controller.trees.tree import Change
+from topology.events import (
+    HostGone,
+    HostLearnt,
+    LinkDown,
+    LinkUp,
+    PortRole,
+    PortRoleChanged,
+    SwitchDown,
+    SwitchUp,
+    TopologyEvent,
+)
+from topology.graph import Kind
+from topology.live import LiveFabric
+
+FLOOD_SETTLE_S = 0.02
+"""Topology changes that come close together lead to one change of the link-scope entries."""
+
+_LAST_PORT = {OPENFLOW_1_0: 0xFF00, 4: 0xFFFFFF00}
+"""Highest physical port number by OpenFlow version (OFPP_MAX)."""
+
+
+class Owner(Protocol):
+    """What the follower asks the core around it."""
+
+    plane: GroupPlane
+    flood: FloodPlane
+    places: HostPlaces
+
+    def perform(self, effects: Iterable[Effect]) -> None:
+        """Take effects that followed from an event."""
+
+    def topology_changed(self, now: float) -> None:
+        """Take note that switches, links or ports changed."""
+
+    def trees_changed(self, changes: Iterable[Change], now: float) -> None:
+        """Follow changes of trees."""
+
+    def port_added(self, dpid: int, port_no: int, now: float) -> None:
+        """Serve an edge port."""
+
+    def port_removed(self, dpid: int, port_no: int, now: float) -> None:
+        """Forget what was at a port that leads to hosts no more."""
+
+    def port_suspended(self, dpid: int, port_no: int, now: float) -> None:
+        """Keep what is at a port whose switch is gone, until it is back or too old."""
+
+    def host_left(self, mac: bytes, dpid: int, port_no: int, now: float) -> None:
+        """Forget a host at a place where it is no more."""
+
+    def host_placed(self, mac: bytes, dpid: int, port_no: int, addresses: Iterable[bytes], now: float) -> None:
+        """Look again at what concerns a host and addresses that are known to be at a port."""
+
+
+class FabricFollower:
+    """Keeps a `LiveFabric` by topology events, and the forest in step with its graph.
+
+    A host that is gone keeps its memberships: they age, end with its port, or when it turns up elsewhere. `edges` are
+    the ports that lead to hosts.
+    """
+
+    def __init__(self, owner: Owner) -> None:
+        self.fabric = LiveFabric()
+        self.flood_due_s: float | None = None
+        self._owner = owner
+        self._flooded_s = float("-inf")
+        self._ports: dict[int, set[int]] = {}
+        self._versions: dict[int, int] = {}
+        self._connected: set[int] = set()
+        self.edges: set[Place] = set()
+        self._handlers: dict[type, Callable[[Any, float], None]] = {
+            SwitchUp: self._switch_up,
+            SwitchDown: self._switch_down,
+            LinkUp: self._link_up,
+            LinkDown: self._link_down,
+            PortRoleChanged: self._port_role_changed,
+        }
+
+    def switch_connected(self, event: SwitchConnected, now: float) -> None:
+        """Take in a datapath's version and ports."""
+        dpid, ofp_version, ports = event
+        self._versions[dpid] = ofp_version
+        self._connected.add(dpid)
+        self._ports[dpid] = {port.port_no for port in ports if port.port_no <= _LAST_PORT[ofp_version]}
+        self._owner.perform(self._owner.plane.switch_version(dpid, ofp_version, now))
+        self.flood_soon(now)
+
+    def switch_disconnected(self, dpid: int) -> None:
+        """Take in that a datapath cannot be told anything for now."""
+        self._connected.discard(dpid)
+
+    def port_changed(self, event: PortChanged, now: float) -> None:
+        """Take in that a port was added, changed or deleted."""
+        ports = self._ports.get(event.dpid)
+        if ports is None or event.port.port_no > _LAST_PORT[self._versions[event.dpid]]:
+            return
+        if event.deleted:
+            ports.discard(event.port.port_no)
+        else:
+            ports.add(event.port.port_no)
+        self.flood_soon(now)
+
+    def apply(self, event: TopologyEvent, now: float) -> None:
+        """Follow one topology event; one that changes nothing has no effect."""
+        if isinstance(event, HostLearnt):
+            self._host_learnt(event, now)
+        elif isinstance(event, HostGone):
+            if self.fabric.apply(event):
+                self._owner.places.note(event.mac, event.dpid, event.port_no)
+        elif self.fabric.apply(event):
+            self._handlers[type(event)](event, now)
+            self._owner.topology_changed(now)
+            self.flood_soon(now)
+
+    def assume(self, events: Iterable[TopologyEvent], now: float) -> None:
+        """Follow the topology of an earlier run; its edge ports are not served before they are confirmed."""
+        for event in events:
+            self.apply(event, now)
+        for dpid, port_no in sorted(self.edges):
+            self._owner.port_suspended(dpid, port_no, now)
+
+    def confirmed(self, event: TopologyEvent, now: float) -> None:
+        """Take in that an edge port known from the journal was found again: its hosts can be asked now."""
+        if isinstance(event, PortRoleChanged) and event.role is PortRole.EDGE:
+            self._owner.port_added(event.dpid, event.port_no, now)
+
+    def flood_soon(self, now: float) -> None:
+        """Have the link-scope entries brought up to date."""
+        if self.flood_due_s is None:
+            self.flood_due_s = max(now, self._flooded_s + FLOOD_SETTLE_S)
+
+    def on_deadline(self, now: float) -> list[Effect]:
+        """Bring the link-scope entries up to date if that is due."""
+        if self.flood_due_s is None or now < self.flood_due_s:
+            return []
+        self.flood_due_s = None
+        self._flooded_s = now
+        fabric = self.fabric
+        switches: dict[int, SwitchPorts] = {}
+        for dpid, ofp_version in self._versions.items():
+            ports = self._ports[dpid]
+            closed = [port for port in ports if fabric.role(dpid, port) not in (PortRole.EDGE, PortRole.TRUNK)]
+            edges = fabric.edge_ports(dpid)
+            switches[dpid] = SwitchPorts(ofp_version, edges, tuple(sorted(closed)), dpid in self._connected)
+        return self._owner.flood.refresh(fabric.graph, switches, now)
+
+    def _switch_up(self, event: SwitchUp, now: float) -> None:
+        owner, forest, graph = self._owner, self._owner.plane.forest, self.fabric.graph
+        dpid = event.dpid
+        owner.perform(owner.plane.switch_version(dpid, event.ofp_version, now))
+        if dpid in forest.graph:
+            return
+        owner.trees_changed(forest.add_node(dpid, self._kind(dpid)), now)
+        for neighbour in graph.neighbours(dpid):
+            link = graph.link(dpid, neighbour)
+            owner.trees_changed(forest.add_link(*link[:5]), now)
+
+    def _switch_down(self, event: SwitchDown, now: float) -> None:
+        dpid = event.dpid
+        gone = sorted(place for place in self.edges if place[0] == dpid)
+        self.edges.difference_update(gone)
+        for _, port_no in gone:
+            self._owner.port_suspended(dpid, port_no, now)
+        forest = self._owner.plane.forest
+        if dpid in forest.graph:
+            self._owner.trees_changed(forest.remove_node(dpid), now)
+
+    def _link_up(self, event: LinkUp, now: float) -> None:
+        owner, forest = self._owner, self._owner.plane.forest
+        if event.dpid_a not in forest.graph or event.dpid_b not in forest.graph:
+            return
+        moved = forest.graph.has_link(event.dpid_a, event.dpid_b)
+        link = self.fabric.graph.link(event.dpid_a, event.dpid_b)
+        owner.trees_changed(forest.add_link(*link[:5]), now)
+        if moved:
+            for dpid in (event.dpid_a, event.dpid_b):
+                owner.perform(owner.plane.recompile(dpid, now))
+
+    def _link_down(self, event: LinkDown, now: float) -> None:
+        forest = self._owner.plane.forest
+        if forest.graph.has_link(event.dpid_a, event.dpid_b):
+            self._owner.trees_changed(forest.remove_link(event.dpid_a, event.dpid_b), now)
+
+    def _port_role_changed(self, event: PortRoleChanged, now: float) -> None:
+        dpid, port_no, role = event
+        if role is PortRole.EDGE:
+            self.edges.add((dpid, port_no))
+            forest = self._owner.plane.forest
+            if dpid in forest.graph and forest.graph.kind(dpid) is not Kind.TOR:
+                self._owner.trees_changed(forest.add_node(dpid, Kind.TOR), now)
+            self._owner.port_added(dpid, port_no, now)
+        else:
+            self.edges.discard((dpid, port_no))
+            self._owner.port_removed(dpid, port_no, now)
+
+    def _kind(self, dpid: int) -> Kind:
+        return Kind.TOR if self.fabric.edge_ports(dpid) else Kind.SWITCH
+
+    def _host_learnt(self, event: HostLearnt, now: float) -> None:
+        mac, dpid, port_no, addresses = event
+        before = self.fabric.host(mac)
+        if not self.fabric.apply(event):
+            return
+        if before is not None:
+            addresses = (*addresses, *before.addresses)
+            if (before.dpid, before.port_no) != (dpid, port_no):
+                self._owner.places.note(mac, before.dpid, before.port_no)
+        for place in self._owner.places.left(mac, dpid, port_no):
+            self._owner.host_left(mac, *place, now)
+        self._owner.host_placed(mac, dpid, port_no, (mac, *addresses), now)

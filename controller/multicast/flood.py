@@ -1,0 +1,230 @@
+"""Entries every switch holds whatever groups exist: punts, and link-scope groups over a spanning tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from controller.effects import Edit, Effect, Notice, Put, Remove
+from controller.rules.compile import ChannelDuty, RuleSet, channel_duties, common_outputs
+from controller.rules.cookies import cookie_of
+from controller.rules.installer import Installer
+from controller.rules.model import OFPP_CONTROLLER, Action, Match, Output, Rule, RuleKey
+from controller.rules.pipeline import (
+    ADMIT,
+    ETH_TYPE_IPV4,
+    ETH_TYPE_IPV6,
+    IPPROTO_ICMPV6,
+    IPPROTO_IGMP,
+    IPPROTO_PIM,
+    MLD_TYPES,
+    MULTICAST_TAG,
+    OPENFLOW_1_0,
+    PRIORITY_LINK_SCOPE,
+    PRIORITY_LINK_SCOPE_GROUP,
+    PRIORITY_MEMBERSHIP,
+    PRIORITY_PIM,
+    PRIORITY_UNKNOWN_SENDER,
+    SENDER_COOKIE_BIT,
+)
+from controller.wire.addresses import (
+    ALL_PIM_ROUTERS_V4,
+    ALL_PIM_ROUTERS_V6,
+    SOLICITED_NODE_PREFIX,
+    format_ip,
+    parse_ip,
+)
+from topology.graph import Graph, NodeId, holds_cycle
+
+LINK_SCOPE_GROUPS_BOUND = 64
+"""Link-scope IPv6 groups that get entries of their own; further ones stay flooded, which is always correct."""
+
+_LINK_SCOPE_V4 = (ETH_TYPE_IPV4, parse_ip("224.0.0.0"), 24)
+_LINK_SCOPE_V6 = ((ETH_TYPE_IPV6, parse_ip("ff02::"), 16), (ETH_TYPE_IPV6, parse_ip("ff00::"), 15))
+_ALL_V4 = (ETH_TYPE_IPV4, parse_ip("224.0.0.0"), 4)
+_ALL_V6 = (ETH_TYPE_IPV6, parse_ip("ff00::"), 8)
+_TO_CONTROLLER: tuple[Action, ...] = (Output(OFPP_CONTROLLER),)
+
+
+def spanning_tree(graph: Graph) -> dict[int, set[int]]:
+    """Return for each switch its neighbours on a breadth-first spanning forest, the lowest dpid first."""
+    tree: dict[int, set[int]] = {}
+    for root in graph.switches():
+        if root in tree:
+            continue
+        tree[root] = set()  # type: ignore[index]
+        queue = [root]
+        for node in queue:
+            for neighbour in graph.neighbours(node):
+                if neighbour not in tree:
+                    tree[neighbour] = {node}  # type: ignore[index,arg-type]
+                    tree[node].add(neighbour)  # type: ignore[index,arg-type]
+                    queue.append(neighbour)
+    return tree
+
+
+class SwitchPorts(NamedTuple):
+    """What flooding has to know of a switch.
+
+    `edges` are the ports that lead to hosts, `closed` those of which it is not known what they lead to. A switch that
+    is not `connected` may go on forwarding by what it holds.
+    """
+
+    ofp_version: int
+    edges: tuple[int, ...]
+    closed: tuple[int, ...]
+    connected: bool = True
+
+
+class FloodPlane:
+    """Keeps punts and link-scope flooding on every switch.
+
+    A change of the spanning tree never closes a loop on the way: where the new tree laid over whatever switches may
+    still hold of former ones would hold a cycle, every switch first gives up what the new tree has not, and takes
+    on what it adds when all have confirmed that. While a switch of the fabric that would have to give up something
+    cannot be told, everything stays as it is.
+    """
+
+    def __init__(self, installer: Installer) -> None:
+        self._installer = installer
+        self._cookie = cookie_of(MULTICAST_TAG, "link-scope") & ~SENDER_COOKIE_BIT
+        self._rules: dict[int, RuleSet] = {}
+        self._groups: dict[bytes, dict[int, set[int]]] = {}
+        self._full = False
+        self._links: set[frozenset[NodeId]] = set()
+        self._former: set[frozenset[NodeId]] = set()
+        self._unconfirmed: set[tuple[int, RuleKey]] = set()
+
+    def members(self, group: bytes) -> Iterator[tuple[int, int]]:
+        """Yield (dpid, port) of the members of a link-scope group that has entries of its own."""
+        for dpid, ports in self._groups.get(group, {}).items():
+            for port_no in ports:
+                yield dpid, port_no
+
+    def groups(self) -> Iterable[bytes]:
+        """Return the link-scope groups that have entries of their own."""
+        return self._groups.keys()
+
+    def interest_changed(self, dpid: int, port_no: int, group: bytes, wanted: bool) -> list[Effect]:
+        """Note a member of a link-scope IPv6 group; `refresh` follows."""
+        if group.startswith(SOLICITED_NODE_PREFIX):
+            return []
+        if wanted:
+            if group not in self._groups and len(self._groups) >= LINK_SCOPE_GROUPS_BOUND:
+                if self._full:
+                    return []
+                self._full = True
+                text = f"{format_ip(group)} and later link-scope groups stay flooded: the bound is reached"
+                return [Notice("link-scope-groups-bound", text, (("bound", LINK_SCOPE_GROUPS_BOUND),))]
+            self._groups.setdefault(group, {}).setdefault(dpid, set()).add(port_no)
+        elif group in self._groups:
+            switches = self._groups[group]
+            switches.get(dpid, set()).discard(port_no)
+            if not switches.get(dpid):
+                switches.pop(dpid, None)
+            if not switches:
+                del self._groups[group]
+                self._full = False
+        return []
+
+    def refresh(self, graph: Graph, switches: Mapping[int, SwitchPorts], now: float) -> list[Effect]:
+        """Bring every switch to the entries that follow from the graph, its ports and the members known."""
+        tree = spanning_tree(graph)
+        rules = self._all_rules(graph, tree, switches)
+        confirmed = self._installer.is_confirmed
+        self._unconfirmed = {
+            (dpid, key) for dpid, key in self._unconfirmed if dpid in graph and not confirmed(dpid, key)
+        }
+        if not self._unconfirmed:
+            self._former.clear()
+        links: set[frozenset[NodeId]] = {frozenset((u, v)) for u, neighbours in tree.items() for v in neighbours}
+        staged = holds_cycle(links | self._links | self._former)
+        if staged and self._must_wait(graph, rules, switches):
+            return []
+        self._former |= self._links - links
+        self._links = links
+        first: list[tuple[int, Edit]] = []
+        second: list[tuple[int, Edit]] = []
+        for dpid in sorted(rules.keys() | self._rules.keys()):
+            before, after = self._rules.get(dpid) or {}, rules.get(dpid) or {}
+            for key, rule in after.items():
+                old = before.get(key)
+                if old == rule and not (staged and (dpid, key) in self._unconfirmed):
+                    continue
+                kept = common_outputs(rule, old) if staged else rule
+                first.append((dpid, Put(kept)))
+                if kept != rule:
+                    second.append((dpid, Put(rule)))
+                self._unconfirmed.add((dpid, key))
+            gone = [key for key in before if key not in after]
+            first += [(dpid, Remove(key)) for key in gone]
+            self._unconfirmed.update((dpid, key) for key in gone)
+        self._rules = rules
+        stages = [stage for stage in (first, second) if stage]
+        return self._installer.change(stages, now) if stages else []
+
+    def _must_wait(self, graph: Graph, rules: Mapping[int, RuleSet], switches: Mapping[int, SwitchPorts]) -> bool:
+        return any(
+            not ports.connected and dpid in graph and rules[dpid] != self._rules.get(dpid)
+            for dpid, ports in switches.items()
+        )
+
+    def _all_rules(
+        self, graph: Graph, tree: Mapping[int, set[int]], switches: Mapping[int, SwitchPorts]
+    ) -> dict[int, RuleSet]:
+        by_group = {
+            group: channel_duties(
+                tree, graph.port, {d: {None: ports} for d, ports in members.items() if d in tree}, (None,)
+            )
+            for group, members in sorted(self._groups.items())
+        }
+        rules: dict[int, RuleSet] = {}
+        for dpid, ports in switches.items():
+            trunks = sorted(graph.port(dpid, neighbour) for neighbour in tree.get(dpid, ()))
+            rules[dpid] = self._switch_rules(ports, trunks)
+            if ports.ofp_version != OPENFLOW_1_0:
+                for group, duties in by_group.items():
+                    self._add_group(rules[dpid], group, duties.get(dpid, ()))
+        return rules
+
+    def _switch_rules(self, ports: SwitchPorts, trunks: list[int]) -> RuleSet:
+        table = 0 if ports.ofp_version == OPENFLOW_1_0 else ADMIT
+        flood = tuple(Output(port_no) for port_no in (*trunks, *ports.edges))
+        rules: RuleSet = {}
+
+        def put(priority: int, match: Match, actions: tuple[Action, ...]) -> None:
+            key = RuleKey(table, priority, match)
+            rules[key] = Rule(key, actions, self._cookie)
+
+        def put_groups(eth_type: int, all_groups: tuple[int, bytes, int], pim_routers: bytes) -> None:
+            bits = 8 * len(pim_routers)
+            for port_no in ports.edges:
+                hello = Match(
+                    port_no, eth_type=eth_type, ip_proto=IPPROTO_PIM, ip_dst=pim_routers, ip_dst_prefix=bits
+                )
+                put(PRIORITY_PIM, hello, (*_TO_CONTROLLER, *flood))
+                put(PRIORITY_UNKNOWN_SENDER, _prefix(*all_groups, in_port=port_no), _TO_CONTROLLER)
+            for port_no in ports.closed:
+                put(PRIORITY_UNKNOWN_SENDER, _prefix(*all_groups, in_port=port_no), ())
+
+        put(PRIORITY_MEMBERSHIP, Match(eth_type=ETH_TYPE_IPV4, ip_proto=IPPROTO_IGMP), _TO_CONTROLLER)
+        put(PRIORITY_LINK_SCOPE, _prefix(*_LINK_SCOPE_V4), flood)
+        put_groups(ETH_TYPE_IPV4, _ALL_V4, ALL_PIM_ROUTERS_V4)
+        if ports.ofp_version == OPENFLOW_1_0:
+            return rules
+        for icmpv6_type in MLD_TYPES:
+            match = Match(eth_type=ETH_TYPE_IPV6, ip_proto=IPPROTO_ICMPV6, icmpv6_type=icmpv6_type)
+            put(PRIORITY_MEMBERSHIP, match, _TO_CONTROLLER)
+        for scope in _LINK_SCOPE_V6:
+            put(PRIORITY_LINK_SCOPE, _prefix(*scope), flood)
+        put_groups(ETH_TYPE_IPV6, _ALL_V6, ALL_PIM_ROUTERS_V6)
+        return rules
+
+    def _add_group(self, rules: RuleSet, group: bytes, duties: tuple[ChannelDuty, ...]) -> None:
+        ports = [port_no for duty in duties for port_no in (*duty.trunk_ports, *duty.host_ports)]
+        key = RuleKey(ADMIT, PRIORITY_LINK_SCOPE_GROUP, _prefix(ETH_TYPE_IPV6, group, 128))
+        rules[key] = Rule(key, tuple(Output(port_no) for port_no in ports), self._cookie)
+
+
+def _prefix(eth_type: int, address: bytes, bits: int, in_port: int | None = None) -> Match:
+    return Match(in_port=in_port, eth_type=eth_type, ip_dst=address, ip_dst_prefix=bits)

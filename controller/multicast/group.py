@@ -1,0 +1,128 @@
+"""One group: who wants it and who sends to it, and the flow entries desired for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from controller.membership.events import Interest
+from controller.rules.compile import RuleSet, SwitchDuty
+from controller.rules.model import RuleKey
+
+Place = tuple[int, int]
+"""A datapath and one of its ports: (dpid, port_no)."""
+
+
+class SenderKey(NamedTuple):
+    """A sender of a group: its port, MAC address and IP address."""
+
+    dpid: int
+    port_no: int
+    mac: bytes
+    address: bytes
+
+
+@dataclass(slots=True)
+class Sender:
+    """What is known of a sender; `rate_bps` is measured from its flow entry's counters."""
+
+    admitted: bool
+    rule: str
+    seen_s: float
+    rate_bps: float = 0.0
+    byte_count: int = 0
+    counted_s: float | None = None
+
+
+class Group:
+    """A group with members or senders.
+
+    Attributes
+    ----------
+    interests
+        What the admitted members at each port want, per switch and port.
+    named_sources
+        How many interests name each source: these have channels of their own.
+    senders
+        Admitted and refused senders.
+    duties, rules
+        What each switch is to do and the entries that say so, per dpid.
+    tree_version
+        The version that packets carry inside the fabric (see `versioned_mac`).
+    left_links, unconfirmed
+        Links that left the tree of this version lately, and (dpid, key) of the entries that may still send over them.
+    old_versions
+        Per other version the entries that may still be on switches.
+    unsupported
+        Why the group is not served, None where it is.
+    held
+        The group's entries of an earlier run are left as they are for now.
+    """
+
+    __slots__ = (
+        "address",
+        "cookie",
+        "duties",
+        "held",
+        "interests",
+        "left_links",
+        "named_sources",
+        "old_versions",
+        "rules",
+        "senders",
+        "tree_version",
+        "unconfirmed",
+        "unsupported",
+    )
+
+    def __init__(self, address: bytes, cookie: int, tree_version: int, held: bool) -> None:
+        self.address = address
+        self.cookie = cookie
+        self.tree_version = tree_version
+        self.held = held
+        self.interests: dict[int, dict[int, Interest]] = {}
+        self.senders: dict[SenderKey, Sender] = {}
+        self.named_sources: Counter[bytes] | None = None
+        self.duties: dict[int, SwitchDuty] = {}
+        self.rules: dict[int, RuleSet] = {}
+        self.left_links: set[frozenset[int]] | None = None
+        self.unconfirmed: set[tuple[int, RuleKey]] | None = None
+        self.old_versions: dict[int, set[tuple[int, RuleKey]]] | None = None
+        self.unsupported: str | None = None
+
+    @property
+    def family(self) -> int:
+        """4 or 6."""
+        return 4 if len(self.address) == 4 else 6
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether the group has a member or an admitted sender, so that routers are to get it."""
+        return bool(self.interests) or any(sender.admitted for sender in self.senders.values())
+
+    def sends_at(self, dpid: int) -> bool:
+        """Tell whether an admitted sender is at a switch."""
+        return any(key.dpid == dpid and sender.admitted for key, sender in self.senders.items())
+
+    def set_interest(self, dpid: int, port_no: int, interest: Interest | None) -> Interest | None:
+        """Replace what a port wants, None being nothing, and return what it wanted before."""
+        ports = self.interests.get(dpid)
+        if ports is None:
+            ports = self.interests[dpid] = {}
+        before = ports.get(port_no)
+        if interest is None:
+            ports.pop(port_no, None)
+            if not ports:
+                del self.interests[dpid]
+        else:
+            ports[port_no] = interest
+        gone = before.sources if before is not None else None
+        named = interest.sources if interest is not None else None
+        if gone or named:
+            counts = self.named_sources if self.named_sources is not None else Counter()
+            counts.update(named or ())
+            counts.subtract(gone or ())
+            counts += Counter()
+            self.named_sources = counts or None
+        return before

@@ -1,0 +1,433 @@
+"""All groups: every change of members, senders, routers, trees or switches becomes the edits that follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from controller.effects import Edit, Effect, Notice, Put, Remove
+from controller.membership.events import Interest
+from controller.multicast.duties import group_duties, refusals
+from controller.multicast.group import Group, Place, Sender, SenderKey
+from controller.rules.compile import (
+    LOWER,
+    NO_DUTY,
+    TREE_VERSIONS,
+    ChannelDuty,
+    RuleSet,
+    SwitchDuty,
+    common_outputs,
+    default_rule,
+    supports,
+    tree_version_of,
+)
+from controller.rules.cookies import cookie_of
+from controller.rules.installer import Installer
+from controller.rules.model import Rule, RuleKey
+from controller.rules.pipeline import MULTICAST_TAG, SENDER_COOKIE_BIT
+from controller.trees.forest import Forest
+from controller.trees.tree import Change, Links, Role
+from controller.wire.addresses import format_ip
+from topology.graph import holds_cycle
+
+DRAIN_S = 0.05
+"""How long packets of an old tree version may still be under way when its entries go."""
+
+ENDED_BOUND = 1024
+"""Groups without members and senders that are remembered for what switches may still hold of them."""
+
+Stage = list[tuple[int, Edit]]
+
+
+class GroupPlane:
+    """All groups over one forest; `has_routers` tells whether there is a router port of either family.
+
+    What a switch holds for a group depends on the group's members, senders and tree alone. Where a tree and what
+    switches may still hold of former ones form a tree together, edits go out at once: no path in use changes. Else
+    the new one is built beside the old under another tree version, then senders are moved over, then the old one
+    goes. A new sender's entry comes after those of its way.
+    """
+
+    def __init__(self, forest: Forest, installer: Installer) -> None:
+        self.groups: dict[bytes, Group] = {}
+        self.has_routers = False
+        self._forest = forest
+        self._installer = installer
+        self._ofp_versions: dict[int, int] = {}
+        self._router_ports: dict[int, dict[int, set[int]]] = {4: {}, 6: {}}
+        self._found: dict[int, int] = {}
+        self._ended: dict[bytes, Group] = {}
+
+    @property
+    def forest(self) -> Forest:
+        """The trees."""
+        return self._forest
+
+    # Members, senders and routers
+
+    def interest_changed(
+        self, dpid: int, port_no: int, address: bytes, interest: Interest | None, now: float
+    ) -> list[Effect]:
+        """Apply what the members at one port want of a group now (None: nothing any more)."""
+        group = self.groups.get(address) or self._new_group(address)
+        named_before = bool(group.named_sources)
+        others_before = dpid in group.interests
+        group.set_interest(dpid, port_no, interest)
+        others_now = dpid in group.interests
+        routers = self._router_ports[group.family]
+        change: Change | None = None
+        if others_now:
+            if not others_before:
+                change = self._forest.join(address, dpid, Role.RECEIVER)
+        elif others_before and not (dpid in routers and group.is_wanted):
+            change = self._forest.leave(address, dpid, Role.RECEIVER)
+        if routers or named_before or group.named_sources or group.unsupported is not None:
+            return self._refresh(group, (change, *self._sync_routers(group)), now)
+        if change is None or change.empty:
+            if others_before and others_now:
+                return self._refresh_host_ports(group, dpid, now)
+            tree = self._forest.tree(address)
+            if tree is None or (len(tree.adjacent) == 1 and dpid in tree.adjacent):
+                return self._refresh_host_ports(group, dpid, now)
+        return self._refresh(group, (change,), now)
+
+    def sender_set(self, address: bytes, key: SenderKey, sender: Sender, now: float) -> list[Effect]:
+        """Add a sender, or replace what is known of it."""
+        group = self.groups.get(address) or self._new_group(address)
+        group.senders[key] = sender
+        if sender.admitted:
+            change = self._forest.join(address, key.dpid, Role.SENDER)
+        elif not group.sends_at(key.dpid):
+            change = self._forest.leave(address, key.dpid, Role.SENDER)
+        else:
+            change = None
+        return self._refresh(group, (change, *self._sync_routers(group)), now)
+
+    def sender_removed(self, address: bytes, key: SenderKey, now: float) -> list[Effect]:
+        """Take a sender off its group."""
+        group = self.groups[address]
+        del group.senders[key]
+        change = None
+        if not group.sends_at(key.dpid):
+            change = self._forest.leave(address, key.dpid, Role.SENDER)
+        return self._refresh(group, (change, *self._sync_routers(group)), now)
+
+    def sender_measured(self, address: bytes, dpid: int) -> None:
+        """Tell the forest what the senders of a group at one switch send together."""
+        rate_bps = sum(s.rate_bps for k, s in self.groups[address].senders.items() if k.dpid == dpid and s.admitted)
+        self._forest.set_rate(address, dpid, rate_bps)
+
+    def router_port_changed(self, dpid: int, port_no: int, family: int, present: bool, now: float) -> list[Effect]:
+        """Give a router port every group of its family, or no longer."""
+        routers = self._router_ports[family]
+        if present:
+            routers.setdefault(dpid, set()).add(port_no)
+        elif dpid in routers:
+            routers[dpid].discard(port_no)
+            if not routers[dpid]:
+                del routers[dpid]
+        self.has_routers = any(self._router_ports.values())
+        effects: list[Effect] = []
+        for group in [group for group in self.groups.values() if group.family == family]:
+            change = None
+            if dpid not in routers and dpid not in group.interests:
+                change = self._forest.leave(group.address, dpid, Role.RECEIVER)
+            effects += self._refresh(group, (change, *self._sync_routers(group)), now)
+        return effects
+
+    def is_router_port(self, dpid: int, port_no: int, family: int) -> bool:
+        """Tell whether a multicast router of a family is behind a port."""
+        return port_no in self._router_ports[family].get(dpid, ())
+
+    def router_ports(self, family: int) -> Iterator[Place]:
+        """Yield each router port of a family."""
+        for dpid, ports in self._router_ports[family].items():
+            for port_no in ports:
+                yield dpid, port_no
+
+    def receiving_ports(self, address: bytes, source: bytes) -> Iterator[Place]:
+        """Yield every port with a member or router that wants a packet of `source`, were it sent now."""
+        group = self.groups.get(address)
+        tree = self._forest.tree(address)
+        if group is None or tree is None or group.unsupported is not None:
+            return
+        routers = self._router_ports[group.family]
+        for dpid in tree.adjacent:
+            router_ports = routers.get(dpid, ())  # type: ignore[call-overload]
+            for port_no, interest in group.interests.get(dpid, {}).items():  # type: ignore[call-overload]
+                if interest.wants(source) and port_no not in router_ports:
+                    yield dpid, port_no  # type: ignore[misc]
+            for port_no in router_ports:
+                yield dpid, port_no  # type: ignore[misc]
+
+    # Trees and switches
+
+    def switch_version(self, dpid: int, ofp_version: int, now: float) -> list[Effect]:
+        """Note which OpenFlow version a datapath speaks."""
+        if self._ofp_versions.get(dpid) == ofp_version:
+            return []
+        self._ofp_versions[dpid] = ofp_version
+        return self.recompile(dpid, now)
+
+    def recompile(self, dpid: int, now: float) -> list[Effect]:
+        """Compile again whatever passes a switch, whose cables moved to other ports or whose version changed."""
+        effects: list[Effect] = []
+        for group in list(self.groups.values()):
+            if dpid in group.duties:
+                effects += self._refresh(group, (), now)
+        return effects
+
+    def trees_changed(self, changes: Iterable[Change], now: float) -> list[Effect]:
+        """Follow trees that the forest repaired, re-attached or moved."""
+        effects: list[Effect] = []
+        for change in changes:
+            group = self.groups.get(change.key)  # type: ignore[call-overload]
+            if group is not None:
+                effects += self._refresh(group, (change,), now)
+        return effects
+
+    def use_forest(self, forest: Forest, now: float) -> list[Effect]:
+        """Move every group to its tree in a forest without trees, over the same graph."""
+        before, self._forest = self._forest, forest
+        changes = []
+        for old in before:
+            for dpid, role in old.terminals.items():
+                forest.join(old.key, dpid, role)
+            for dpid, rate_bps in old.rates.items():
+                forest.set_rate(old.key, dpid, rate_bps)
+            new = forest.tree(old.key)
+            had = {frozenset(link) for link in old.links()}
+            has = {frozenset(link) for link in new.links()} if new is not None else set()
+            removed = tuple(link for link in old.links() if frozenset(link) not in has)
+            added = tuple(link for link in new.links() if frozenset(link) not in had) if new is not None else ()
+            changes.append(Change(old.key, added, removed))
+        return self.trees_changed(changes, now)
+
+    # Restarts
+
+    def adopt(self, address: bytes, links: Links, tree_version: int, now: float) -> list[Effect]:
+        """Give a group the tree that its entries on the switches stand for already, as far as it is still valid."""
+        group = self.groups.get(address)
+        if group is None:
+            return []
+        self._forest.adopt(address, links)
+        group.tree_version = tree_version
+        group.left_links = group.unconfirmed = None
+        return self._refresh(group, (), now)
+
+    def entries_found(self, dpid: int, entries: Mapping[RuleKey, Rule]) -> list[tuple[bytes, SenderKey]]:
+        """Take note of entries of an earlier run, and return the senders among them.
+
+        Groups that are new to this run wait until `release`, so that their former trees go on undisturbed.
+        """
+        senders = []
+        for key, rule in entries.items():
+            match = key.match
+            if not rule.cookie & SENDER_COOKIE_BIT:
+                if match.ip_dst is not None and match.eth_dst is not None:
+                    self._found.setdefault(rule.cookie, tree_version_of(match))
+            elif match.in_port is not None and match.eth_src and match.ip_src and match.ip_dst:
+                senders.append((match.ip_dst, SenderKey(dpid, match.in_port, match.eth_src, match.ip_src)))
+        return senders
+
+    def release(self, now: float) -> list[Effect]:
+        """Serve the groups that waited, beside what the switches still hold for them."""
+        self._found.clear()
+        effects: list[Effect] = []
+        for group in list(self.groups.values()):
+            if group.held:
+                group.held = False
+                effects += self._refresh(group, (), now)
+        return effects
+
+    # From a group to edits
+
+    def _new_group(self, address: bytes) -> Group:
+        group = self._ended.pop(address, None) if self._ended else None
+        if group is not None:
+            self.groups[address] = group
+            return group
+        cookie = cookie_of(MULTICAST_TAG, "group", address) & ~SENDER_COOKIE_BIT
+        held = cookie in self._found
+        group = Group(address, cookie, (self._found[cookie] + 1) % TREE_VERSIONS if held else 0, held)
+        self.groups[address] = group
+        return group
+
+    def _sync_routers(self, group: Group) -> list[Change]:
+        """Keep the switches of router ports on the tree of a group that has members or senders, off any other."""
+        routers = self._router_ports[group.family]
+        if not routers:
+            return []
+        if group.is_wanted:
+            return [self._forest.join(group.address, dpid, Role.RECEIVER) for dpid in sorted(routers)]
+        return [self._forest.leave(group.address, dpid, Role.RECEIVER) for dpid in sorted(routers)]
+
+    def _refresh_host_ports(self, group: Group, dpid: int, now: float) -> list[Effect]:
+        """Change the host ports of one switch: nothing else depends on them, and every member wants every source."""
+        address = group.address
+        ofp_version = self._ofp_versions.get(dpid, 0)
+        if group.held or ofp_version not in LOWER or supports(ofp_version, address) is not None:
+            return self._refresh(group, (), now)
+        ports = group.interests.get(dpid)
+        host_ports = tuple(sorted(ports)) if ports else ()
+        old = group.duties.get(dpid)
+        if old is None and host_ports:
+            version = group.tree_version
+            rule = default_rule(ofp_version, address, version, host_ports, group.cookie)
+            group.duties[dpid] = SwitchDuty(version, (ChannelDuty(None, (), host_ports),), ())
+            group.rules[dpid] = {rule.key: rule}
+            return self._installer.put(dpid, rule, now)
+        old = old or NO_DUTY
+        trunk_ports = old.channels[0].trunk_ports if old.channels else ()
+        channels = (ChannelDuty(None, trunk_ports, host_ports),) if host_ports or trunk_ports else ()
+        self._end_if_empty(group)
+        if channels == old.channels:
+            return []
+        duty = SwitchDuty(group.tree_version, channels, old.senders)
+        before = group.rules.get(dpid) or {}
+        after = self._lower(group, dpid, duty)
+        if channels or old.senders:
+            group.duties[dpid], group.rules[dpid] = duty, after
+        else:
+            group.duties.pop(dpid, None)
+            group.rules.pop(dpid, None)
+        edits: Stage = [(dpid, Put(rule)) for key, rule in after.items() if before.get(key) != rule]
+        edits += [(dpid, Remove(key)) for key in before if key not in after]
+        return self._installer.change((edits,), now)
+
+    def _refresh(self, group: Group, changes: Iterable[Change | None], now: float) -> list[Effect]:
+        """Compile a group again and send the difference, make before break."""
+        if group.held:
+            self._end_if_empty(group)
+            return []
+        unconfirmed = group.unconfirmed or set()
+        loops = self._closes_loop(group, changes)
+        moved = loops and self._take_version(group)
+        effects: list[Effect] = []
+        duties = self._supported(group, effects)
+        puts: Stage = []
+        entering: Stage = []
+        removes: Stage = []
+        rules: dict[int, RuleSet] = {}
+        for dpid in sorted(duties.keys() | group.rules.keys()):
+            before = group.rules.get(dpid) or {}
+            after = self._lower(group, dpid, duties[dpid]) if dpid in duties else {}
+            for key, rule in after.items():
+                old = before.get(key)
+                if loops and not moved:
+                    self._shrink_first(dpid, rule, old, unconfirmed, puts, entering)
+                elif old != rule:
+                    enters = rule.cookie & SENDER_COOKIE_BIT and rule.actions and (moved or old is None)
+                    (entering if enters else puts).append((dpid, Put(rule)))
+            removes += [(dpid, Remove(key)) for key in before if key not in after]
+            if after:
+                rules[dpid] = after
+        group.duties, group.rules = duties, rules
+        self._note_unconfirmed(group, moved, unconfirmed, puts, removes)
+        self._end_if_empty(group)
+        stages = [puts, entering, removes] if moved else [puts + removes, entering]
+        stages = [stage for stage in stages if stage]
+        if stages:
+            effects += self._installer.change(stages, now, drain_s=DRAIN_S if moved and removes else 0.0)
+        return effects
+
+    @staticmethod
+    def _shrink_first(
+        dpid: int, rule: Rule, old: Rule | None, unconfirmed: set[tuple[int, RuleKey]], first: Stage, second: Stage
+    ) -> None:
+        """Have a switch give up what an entry has no more before any takes on what is new; this interrupts."""
+        kept = common_outputs(rule, old)
+        if old != rule or (dpid, rule.key) in unconfirmed:
+            if old is not None:
+                first.append((dpid, Put(kept)))
+            if old is None or kept != rule:
+                second.append((dpid, Put(rule)))
+
+    @staticmethod
+    def _note_unconfirmed(
+        group: Group, moved: bool, unconfirmed: set[tuple[int, RuleKey]], puts: Stage, removes: Stage
+    ) -> None:
+        """Remember which entries may for a while be other than desired, where that matters to later trees."""
+        gone = {(dpid, edit.key) for dpid, edit in removes if type(edit) is Remove}
+        if moved:
+            olds = group.old_versions = group.old_versions or {}
+            for dpid, key in gone | unconfirmed:
+                olds.setdefault(tree_version_of(key.match), set()).add((dpid, key))
+        elif group.unconfirmed is not None:
+            group.unconfirmed |= gone
+            group.unconfirmed |= {(dpid, edit.rule.key) for dpid, edit in puts if type(edit) is Put}
+
+    def _take_version(self, group: Group) -> bool:
+        """Give a group's new tree a version that no switch knows of; False where there is none."""
+        olds = group.old_versions or {}
+        for version in list(olds):
+            olds[version] = self._still_unconfirmed(olds[version])
+            if not olds[version]:
+                del olds[version]
+        for step in range(1, TREE_VERSIONS):
+            version = (group.tree_version + step) % TREE_VERSIONS
+            if version not in olds:
+                group.tree_version = version
+                group.left_links = group.unconfirmed = None
+                return True
+        return False
+
+    def _end_if_empty(self, group: Group) -> None:
+        """Forget a group without members and senders, but for what it may still have on switches."""
+        if group.interests or group.senders:
+            return
+        self.groups.pop(group.address, None)
+        if group.unconfirmed is not None:
+            self._ended.pop(group.address, None)
+            self._ended[group.address] = group
+            if len(self._ended) > ENDED_BOUND:
+                del self._ended[next(iter(self._ended))]
+
+    def _lower(self, group: Group, dpid: int, duty: SwitchDuty) -> RuleSet:
+        lower = LOWER.get(self._ofp_versions.get(dpid, 0))
+        return lower(group.address, duty, group.cookie) if lower else {}
+
+    def _supported(self, group: Group, effects: list[Effect]) -> dict[int, SwitchDuty]:
+        """Return what each switch is to do; where one of them cannot, the group is refused whole."""
+        duties = group_duties(
+            group, self._forest.tree(group.address), self._forest.graph.port, self._router_ports[group.family]
+        )
+        reason = None
+        for dpid in duties:
+            why = supports(self._ofp_versions.get(dpid, 0), group.address)
+            if why is not None:
+                reason = f"switch {dpid}: {why}"
+                duties = refusals(group, lambda at: supports(self._ofp_versions.get(at, 0), group.address) is None)
+                break
+        if reason is not None and group.unsupported is None:
+            text = f"group {format_ip(group.address)} is not served: {reason}"
+            effects.append(Notice("group-unsupported", text, (("group", format_ip(group.address)),)))
+        group.unsupported = reason
+        return duties
+
+    def _still_unconfirmed(self, entries: Iterable[tuple[int, RuleKey]]) -> set[tuple[int, RuleKey]]:
+        """Return those of some entries that a switch of the fabric may still hold otherwise than it shall."""
+        graph, is_confirmed = self._forest.graph, self._installer.is_confirmed
+        return {(dpid, key) for dpid, key in entries if dpid in graph and not is_confirmed(dpid, key)}
+
+    def _closes_loop(self, group: Group, changes: Iterable[Change | None]) -> bool:
+        """Tell whether the tree, laid over what switches may still hold of former ones, holds a cycle."""
+        if group.unconfirmed is not None:
+            group.unconfirmed = self._still_unconfirmed(group.unconfirmed) or None
+            if group.unconfirmed is None:
+                group.left_links = None
+        differs = False
+        for change in changes:
+            if change is not None and (change.added or change.removed):
+                differs = True
+                if change.removed:
+                    left = group.left_links if group.left_links is not None else set()
+                    left.update(frozenset(link) for link in change.removed)  # type: ignore[arg-type]
+                    group.left_links = left
+                    group.unconfirmed = group.unconfirmed or set()
+        tree = self._forest.tree(group.address)
+        if not differs or group.left_links is None or tree is None:
+            return False
+        graph = self._forest.graph
+        links = {frozenset(link) for link in tree.links()}
+        links |= {link for link in group.left_links if graph.has_link(*link)}
+        return holds_cycle(links)

@@ -1,0 +1,295 @@
+"""Senders: learnt from their first packet, admitted or dropped at their own port, measured, aged out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+from controller.effects import Effect, Notice, SendPacket
+from controller.events import FlowStatsReceived
+from controller.multicast.gate import Gate
+from controller.multicast.group import Place, Sender, SenderKey
+from controller.multicast.groups import GroupPlane
+from controller.multicast.guard import PortBuckets
+from controller.rules.cookies import cookie_of
+from controller.rules.installer import Installer
+from controller.rules.lowering import LOWERINGS
+from controller.rules.model import Match, Rule, RuleKey
+from controller.rules.pipeline import (
+    ADMIT,
+    ETH_TYPE_IPV4,
+    ETH_TYPE_IPV6,
+    MULTICAST_TAG,
+    OPENFLOW_1_0,
+    PRIORITY_UNKNOWN_PENALTY,
+    SENDER_COOKIE_BIT,
+)
+from controller.wire.addresses import format_ip, format_mac, group_mac
+from controller.wire.packets import Data
+
+PENALTY_S = 1
+"""How long a port that exceeds its budget of unknown packets is cut off from sending to unknown groups."""
+
+COUNTER_INTERVAL_S = 2.0
+RATE_CHANGE = 0.2
+"""A measured rate is news to the trees when it differs by this fraction."""
+
+SPOOFED = "(spoofed)"
+"""Stands for the rule that refuses a sender whose addresses belong elsewhere."""
+
+Entry = tuple[bytes, SenderKey]
+"""A group and a sender of it."""
+
+
+class SenderTable:
+    """Senders of all groups, in the `GroupPlane`; this table admits, limits, measures and forgets them.
+
+    `changed` is told of every group whose senders changed.
+    """
+
+    def __init__(
+        self,
+        plane: GroupPlane,
+        installer: Installer,
+        gate: Gate,
+        changed: Callable[[bytes, float], None],
+        *,
+        senders_per_port: int,
+        unknown_packets_per_s: float,
+        timeout_s: float,
+    ) -> None:
+        self.counters: Counter[str] = Counter()
+        self._plane = plane
+        self._installer = installer
+        self._gate = gate
+        self._changed = changed
+        self._buckets = PortBuckets(unknown_packets_per_s, max(2 * unknown_packets_per_s, 1.0))
+        self.set_limits(senders_per_port, unknown_packets_per_s, timeout_s)
+        self._by_port: dict[Place, dict[Entry, None]] = {}
+        self._by_address: dict[bytes, dict[Entry, None]] = {}
+        self._versions: dict[int, int] = {}
+        self._polls: dict[int, int] = {}
+        self._next_poll_s = 0.0
+
+    def set_limits(self, senders_per_port: int, unknown_packets_per_s: float, timeout_s: float) -> None:
+        """Take other bounds; what is above a lower one stays."""
+        self._senders_per_port = senders_per_port
+        self._timeout_s = timeout_s
+        self._buckets.set_rate(unknown_packets_per_s, max(2 * unknown_packets_per_s, 1.0))
+
+    def switch_version(self, dpid: int, ofp_version: int) -> None:
+        """Note which OpenFlow version a datapath speaks."""
+        self._versions[dpid] = ofp_version
+
+    # Packets
+
+    def data_received(self, dpid: int, port_no: int, data: Data, frame: bytes, now: float) -> list[Effect]:
+        """Take a packet to a group that no flow entry of its port knew."""
+        if not self._buckets.take(dpid, port_no, now):
+            self.counters["unknown-packets-over-limit"] += 1
+            return self._penalise(dpid, port_no, len(data.group), now, "more packets of unknown senders than allowed")
+        if frame[:6] != group_mac(data.group):
+            self.counters["data-mac-mismatch"] += 1
+            return []
+        key = SenderKey(dpid, port_no, data.eth_src, data.source)
+        group = self._plane.groups.get(data.group)
+        known = group.senders.get(key) if group is not None else None
+        if known is not None:
+            known.seen_s = now
+            return self._relay(data, dpid, port_no, frame) if known.admitted else []
+        sender, effects = self._judge(data.group, key, now)
+        room, more = self._make_room(dpid, port_no, sender.admitted, now)
+        effects += more
+        if not room:
+            self.counters["senders-per-port"] += 1
+            return effects + self._penalise(dpid, port_no, len(data.group), now, "more senders than allowed")
+        effects += self._add(data.group, key, sender, now)
+        if sender.admitted:
+            effects += self._relay(data, dpid, port_no, frame)
+        return effects
+
+    def _judge(self, group: bytes, key: SenderKey, now: float) -> tuple[Sender, list[Effect]]:
+        if not self._gate.is_spoofed(key):
+            decision = self._gate.decide_sender(key, group)
+            return Sender(decision.admit, decision.rule, now), []
+        self.counters["spoofed-sender"] += 1
+        text = f"{format_mac(key.mac)} {format_ip(key.address)} at port {key.dpid}:{key.port_no} belongs elsewhere"
+        fields = (("dpid", key.dpid), ("port_no", key.port_no))
+        return Sender(False, SPOOFED, now), [Notice("spoofed-sender", text, fields)]
+
+    def _make_room(self, dpid: int, port_no: int, admitted: bool, now: float) -> tuple[bool, list[Effect]]:
+        """Tell whether a port may have one more sender; a refused one gives way to an admitted one."""
+        at_port = self._by_port.get((dpid, port_no), {})
+        if len(at_port) < self._senders_per_port:
+            return True, []
+        if admitted:
+            for group, key in at_port:
+                if not self._plane.groups[group].senders[key].admitted:
+                    return True, self._remove(group, key, now)
+        return False, []
+
+    def _relay(self, data: Data, dpid: int, port_no: int, frame: bytes) -> list[Effect]:
+        """Hand a packet that came before its flow entries to every receiver directly."""
+        ports: dict[int, list[int]] = {}
+        for to_dpid, to_port in self._plane.receiving_ports(data.group, data.source):
+            if (to_dpid, to_port) != (dpid, port_no):
+                ports.setdefault(to_dpid, []).append(to_port)
+        return [SendPacket(to_dpid, tuple(to_ports), frame) for to_dpid, to_ports in ports.items()]
+
+    def _penalise(self, dpid: int, port_no: int, address_bytes: int, now: float, why: str) -> list[Effect]:
+        """Drop what a port sends to unknown groups for a while, at the switch."""
+        if not self._buckets.cut_off(dpid, port_no, now, PENALTY_S):
+            return []
+        if address_bytes == 4:
+            match = Match(port_no, eth_type=ETH_TYPE_IPV4, ip_dst=b"\xe0\0\0\0", ip_dst_prefix=4)
+        else:
+            match = Match(port_no, eth_type=ETH_TYPE_IPV6, ip_dst=b"\xff" + bytes(15), ip_dst_prefix=8)
+        table = 0 if self._versions.get(dpid) == OPENFLOW_1_0 else ADMIT
+        key = RuleKey(table, PRIORITY_UNKNOWN_PENALTY, match)
+        rule = Rule(key, (), cookie_of(MULTICAST_TAG, "penalty"), hard_timeout_s=PENALTY_S)
+        text = f"port {dpid}:{port_no}: {why}; what it sends to unknown groups is dropped for {PENALTY_S} s"
+        notice = Notice("sender-penalty", text, (("dpid", dpid), ("port_no", port_no)))
+        return [notice, *self._installer.transient(dpid, rule)]
+
+    # What else changes senders
+
+    def reconsider(self, now: float) -> list[Effect]:
+        """Decide anew about every sender, after the policy changed."""
+        return self._reconsider(sorted(self._entries()), now, only_spoofed=False)
+
+    def addresses_moved(self, addresses: Iterable[bytes], now: float) -> list[Effect]:
+        """Look again at the senders that use these MAC and IP addresses, whose place is another one now."""
+        entries = {entry for address in addresses for entry in self._by_address.get(address, ())}
+        return self._reconsider(sorted(entries), now, only_spoofed=True)
+
+    def port_reconsidered(self, dpid: int, port_no: int, now: float) -> list[Effect]:
+        """Look again at the senders of a port that became a router port, or is none any more."""
+        return self._reconsider(sorted(self._by_port.get((dpid, port_no), ())), now, only_spoofed=True)
+
+    def port_gone(self, dpid: int, port_no: int, now: float, mac: bytes | None = None) -> list[Effect]:
+        """Forget the senders at a port, or only those with one MAC address."""
+        effects: list[Effect] = []
+        for group, key in sorted(self._by_port.get((dpid, port_no), ())):
+            if mac is None or key.mac == mac:
+                effects += self._remove(group, key, now)
+        if mac is None:
+            self._buckets.forget(dpid, port_no)
+        return effects
+
+    def restore(self, group: bytes, key: SenderKey, sender: Sender, now: float) -> list[Effect]:
+        """Put a sender of an earlier run back, as the policy has it now, where there is room."""
+        at_port = self._by_port.get((key.dpid, key.port_no), {})
+        if len(at_port) >= self._senders_per_port or (group, key) in at_port:
+            return []
+        if sender.rule != SPOOFED:
+            decision = self._gate.decide_sender(key, group)
+            sender = replace(sender, admitted=decision.admit, rule=decision.rule)
+        return self._add(group, key, replace(sender, seen_s=now), now)
+
+    def _reconsider(self, entries: Iterable[Entry], now: float, *, only_spoofed: bool) -> list[Effect]:
+        effects: list[Effect] = []
+        for group, key in entries:
+            sender = self._plane.groups[group].senders[key]
+            spoofed = self._gate.is_spoofed(key) or (sender.rule == SPOOFED and not self._gate.is_bound(key))
+            if only_spoofed and spoofed == (sender.rule == SPOOFED):
+                continue
+            if spoofed:
+                admit, rule = False, SPOOFED
+            else:
+                admit, rule, _ = self._gate.decide_sender(key, group)
+            if admit == sender.admitted:
+                sender.rule = rule
+                continue
+            effects += self._plane.sender_set(group, key, replace(sender, admitted=admit, rule=rule), now)
+            self._changed(group, now)
+        return effects
+
+    def _add(self, group: bytes, key: SenderKey, sender: Sender, now: float) -> list[Effect]:
+        entry = (group, key)
+        self._by_port.setdefault((key.dpid, key.port_no), {})[entry] = None
+        for address in (key.mac, key.address):
+            self._by_address.setdefault(address, {})[entry] = None
+        self._changed(group, now)
+        return self._plane.sender_set(group, key, sender, now)
+
+    def _remove(self, group: bytes, key: SenderKey, now: float) -> list[Effect]:
+        entry = (group, key)
+        place = (key.dpid, key.port_no)
+        del self._by_port[place][entry]
+        if not self._by_port[place]:
+            del self._by_port[place]
+        for address in (key.mac, key.address):
+            del self._by_address[address][entry]
+            if not self._by_address[address]:
+                del self._by_address[address]
+        self._changed(group, now)
+        return self._plane.sender_removed(group, key, now)
+
+    def _entries(self) -> Iterator[Entry]:
+        for entries in self._by_port.values():
+            yield from entries
+
+    # Counters and age
+
+    def next_deadline(self) -> float | None:
+        """Return when the counters of sender entries are read next."""
+        return self._next_poll_s if self._by_port else None
+
+    def on_deadline(self, now: float) -> list[Effect]:
+        """Ask each switch with senders for the counters of their entries, and age out the silent ones."""
+        if not self._by_port or now < self._next_poll_s:
+            return []
+        self._next_poll_s = now + COUNTER_INTERVAL_S
+        effects: list[Effect] = []
+        groups, oldest_s = self._plane.groups, now - self._timeout_s
+        old = [(group, key) for group, key in self._entries() if groups[group].senders[key].seen_s < oldest_s]
+        for group, key in sorted(old):
+            effects += self._remove(group, key, now)
+        cookie = MULTICAST_TAG << 48 | SENDER_COOKIE_BIT
+        mask = 0xFFFF << 48 | SENDER_COOKIE_BIT
+        self._polls.clear()
+        for dpid in sorted({dpid for dpid, _ in self._by_port}):
+            request = self._installer.read_flows(dpid, cookie, mask)
+            if request is not None:
+                self._polls[request.xid] = dpid
+                effects.append(request)
+        return effects
+
+    def flow_stats_received(self, event: FlowStatsReceived, now: float) -> bool:
+        """Take the counters of sender entries; True where a rate changed enough to matter to the trees."""
+        if self._polls.get(event.xid) != event.dpid:
+            return False
+        cookie = MULTICAST_TAG << 48 | SENDER_COOKIE_BIT
+        mask = 0xFFFF << 48 | SENDER_COOKIE_BIT
+        reply = LOWERINGS[event.ofp_version].decode_flow_stats(event.message, cookie, mask)
+        news = False
+        for entry in reply.entries:
+            match = entry.rule.key.match
+            port_no, mac, address, to = match.in_port, match.eth_src, match.ip_src, match.ip_dst
+            if entry.byte_count is None or port_no is None or mac is None or address is None or to is None:
+                continue
+            group = self._plane.groups.get(to)
+            sender = group.senders.get(SenderKey(event.dpid, port_no, mac, address)) if group is not None else None
+            if sender is not None and self._measure(sender, entry.byte_count, now):
+                news = True
+                self._plane.sender_measured(to, event.dpid)
+        return news
+
+    def owns_poll(self, xid: int) -> bool:
+        """Tell whether a statistics reply answers this table's own request."""
+        return xid in self._polls
+
+    @staticmethod
+    def _measure(sender: Sender, byte_count: int, now: float) -> bool:
+        if byte_count != sender.byte_count:
+            sender.seen_s = now
+        if sender.counted_s is None or byte_count < sender.byte_count or now <= sender.counted_s:
+            sender.byte_count, sender.counted_s = byte_count, now
+            return False
+        rate_bps = 8.0 * (byte_count - sender.byte_count) / (now - sender.counted_s)
+        sender.byte_count, sender.counted_s = byte_count, now
+        if not sender.admitted or abs(rate_bps - sender.rate_bps) <= RATE_CHANGE * max(sender.rate_bps, 1.0):
+            return False
+        sender.rate_bps = rate_bps
+        return True

@@ -1,0 +1,51 @@
+"""From the policy file's words to the membership core's settings."""
+
+from __future__ import annotations
+
+from controller.config.policy import Policy
+from controller.membership.settings import MembershipLimits, MembershipSettings
+
+
+def membership_settings(policy: Policy) -> MembershipSettings:
+    """Return the querier, leave and router port settings of a policy."""
+    multicast, querier = policy.multicast, policy.multicast.querier
+    return MembershipSettings(
+        robustness=querier.robustness,
+        query_interval_s=querier.query_interval_s,
+        response_interval_s=querier.response_interval_s,
+        last_member_interval_s=querier.last_member_interval_s,
+        last_member_count=querier.last_member_count,
+        startup_interval_s=querier.startup_interval_s,
+        startup_count=querier.startup_count,
+        igmp_version=querier.igmp_version,
+        mld_version=querier.mld_version,
+        querier=querier.enabled,
+        query_address_v4=querier.address_v4,
+        query_address_v6=querier.address_v6,
+        accept_queriers=_ports(querier.accept_others),
+        fast_leave=_ports(multicast.fast_leave),
+        learn_router_ports=_ports(multicast.router_ports.learn),
+        static_router_ports=frozenset((port.dpid, port.port_no) for port in multicast.router_ports.static),
+        enforce_ssm=multicast.enforce_ssm,
+    )
+
+
+def _ports(setting: object) -> bool | frozenset[tuple[int, int]]:
+    if isinstance(setting, bool):
+        return setting
+    return frozenset((port.dpid, port.port_no) for port in setting)  # type: ignore[attr-defined]
+
+
+def membership_limits(policy: Policy) -> MembershipLimits:
+    """Return the bounds of the membership tables of a policy."""
+    limits = policy.limits
+    return MembershipLimits(
+        groups_per_port=limits.groups_per_port,
+        link_groups_per_port=limits.link_groups_per_port,
+        hosts_per_port=limits.hosts_per_port,
+        sources_per_group=limits.sources_per_group,
+        states=limits.memberships,
+        reports_per_second_per_port=limits.reports_per_second_per_port,
+        report_burst=max(2 * limits.reports_per_second_per_port, 1.0),
+        routers_per_port=limits.routers_per_port,
+    )

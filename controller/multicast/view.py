@@ -1,0 +1,92 @@
+"""What operators are shown of the multicast core: JSON-able documents."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from controller.membership.events import FilterMode, Member
+from controller.multicast.core import MulticastCore
+from controller.wire.addresses import format_ip, format_mac, is_link_scope_group
+
+Document = dict[str, Any]
+
+
+def status(core: MulticastCore) -> Document:
+    """Return counts, and whether every switch holds what it should."""
+    fabric = core.fabric
+    switches = fabric.switches()
+    return {
+        "ready": bool(switches) and all(core.installer.in_sync(dpid) for dpid in switches),
+        "switches": len(switches),
+        "links": sum(1 for _ in fabric.graph.links()),
+        "edge_ports": sum(len(fabric.edge_ports(dpid)) for dpid in switches),
+        "hosts": len(fabric.hosts()),
+        "groups": len(core.plane.groups),
+        "counters": dict(sorted(_counters(core).items())),
+    }
+
+
+def _counters(core: MulticastCore) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for counters in (core.counters, core.membership.counters, core.senders.counters, core.installer.counters):
+        for name, count in counters.items():
+            total[name] += count
+    return total
+
+
+def groups(core: MulticastCore) -> list[Document]:
+    """Return each group with its tree, members, senders and refusals."""
+    members: dict[bytes, list[Member]] = {}
+    for member in core.membership.members():
+        if not is_link_scope_group(member.group):
+            members.setdefault(member.group, []).append(member)
+    return [_group(core, address, members.get(address, [])) for address in sorted(core.plane.groups.keys() | members)]
+
+
+def _group(core: MulticastCore, address: bytes, members: list[Member]) -> Document:
+    group = core.plane.groups.get(address)
+    tree = core.forest.tree(address)
+    return {
+        "group": format_ip(address),
+        "links": sorted(sorted(link) for link in tree.links()) if tree is not None else [],  # type: ignore[type-var]
+        "detached": sorted(tree.detached) if tree is not None else [],
+        "members": [_member(member) for member in members if member.admitted],
+        "refused": [_member(member) for member in members if not member.admitted],
+        "senders": [
+            {
+                "dpid": key.dpid,
+                "port_no": key.port_no,
+                "mac": format_mac(key.mac),
+                "ip": format_ip(key.address),
+                "admitted": sender.admitted,
+                "rule": sender.rule,
+                "rate_bps": round(sender.rate_bps),
+            }
+            for key, sender in sorted(group.senders.items())
+        ]
+        if group is not None
+        else [],
+        "unsupported": group.unsupported if group is not None else None,
+    }
+
+
+def _member(member: Member) -> Document:
+    return {
+        "dpid": member.host.dpid,
+        "port_no": member.host.port_no,
+        "mac": format_mac(member.host.mac),
+        "ip": format_ip(member.host.ip) if member.host.ip else None,
+        "mode": "exclude" if member.mode is FilterMode.EXCLUDE else "include",
+        "sources": sorted(
+            format_ip(source) for source in (member.sources if member.mode is FilterMode.INCLUDE else member.excluded)
+        ),
+    }
+
+
+def rules(core: MulticastCore) -> list[Document]:
+    """Return how often each rule of the policy allowed and denied."""
+    return [{"rule": name, **counts} for name, counts in core.admission.counters().items()]
+
+
+VIEWS = {"status": status, "groups": groups, "rules": rules}

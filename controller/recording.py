@@ -1,0 +1,152 @@
+"""Runs as JSON lines: what a core was given and when, so that it can be done again and compared.
+
+A line is an object with `app`, `t` (seconds) and either `start`, the arguments the core was made with, `event` or
+`effect`. Records stand as objects with their type under `$`, bytes as ``{"$": "bytes", "hex": ...}``, sets likewise.
+A policy's warnings are left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from controller import events
+from controller.config import policy, settings, terms
+from controller.discovery.core import DiscoveryCore
+from controller.discovery.settings import DiscoverySettings
+from controller.multicast.core import MulticastCore
+from controller.multicast.events import JournalRead, PolicyLoaded
+from controller.unicast.core import UnicastCore
+from controller.unicast.settings import UnicastSettings
+from topology.events import TOPOLOGY_EVENTS, PortRole
+
+APPS: Mapping[str, Callable[[Mapping[str, Any], float], Any]] = MappingProxyType(
+    {
+        "multicast": lambda start, now: MulticastCore(start["policy"], now),
+        "discovery": lambda start, _now: DiscoveryCore(start["settings"], start["secret"]),
+        "unicast": lambda start, _now: UnicastCore(start["settings"]),
+    }
+)
+"""How the core of an app is made of what its recording starts with."""
+
+_POLICY_TYPES = (
+    *(policy.Policy, policy.Rule, policy.Tenant, policy.Role),
+    *(settings.Limits, settings.Querier, settings.RouterPorts, settings.Multicast, settings.Unicast),
+    *(settings.Discovery, terms.Prefix, terms.MacAddress, terms.SwitchPort),
+)
+_READABLE: dict[str, type] = {
+    kind.__name__: kind
+    for kind in (
+        *TOPOLOGY_EVENTS,
+        *(PortRole, PolicyLoaded, JournalRead, DiscoverySettings, UnicastSettings, events.Port),
+        *(events.SwitchConnected, events.SwitchDisconnected, events.PortChanged, events.PacketReceived),
+        *(events.BarrierReplied, events.EditFailed, events.FlowStatsReceived, events.DeadlineReached),
+        *_POLICY_TYPES,
+    )
+}
+
+
+class RecordingInvalid(ValueError):  # noqa: N818
+    """A line that is not of a recording; `args[0]` says which and why."""
+
+
+class Line(NamedTuple):
+    """One line: a start (`content` maps argument names to values) or an event."""
+
+    app: str
+    at_s: float
+    kind: str
+    content: Any
+
+
+def write_line(app: str, at_s: float, kind: str, content: Any) -> str:
+    """Return a line without its end; `kind` is ``start``, ``event`` or ``effect``."""
+    return json.dumps({"app": app, "t": at_s, kind: plain(content)}, separators=(",", ":"))
+
+
+def read_lines(lines: Iterable[str]) -> Iterator[Line]:
+    """Yield the starts and events of a recording; effects and empty lines are passed over.
+
+    Raises RecordingInvalid at a line that cannot be read.
+    """
+    for number, text in enumerate(lines, 1):
+        if not text.strip():
+            continue
+        try:
+            line = json.loads(text)
+            kind = next((kind for kind in ("start", "event") if kind in line), None)
+            if kind is not None:
+                yield Line(str(line["app"]), float(line["t"]), kind, _read(line[kind]))
+            elif "effect" not in line:
+                raise ValueError("neither start, event nor effect")
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise RecordingInvalid(f"line {number}: {error}") from None
+
+
+def replay(lines: Iterable[Line], app: str) -> Iterator[tuple[float, Any]]:
+    """Give a new core what an app's core was given, and yield the effects with their times.
+
+    A recording may hold several runs, each with its own start. Raises RecordingInvalid for an event before any start
+    or an app that is not known.
+    """
+    core: Any = None
+    make = APPS.get(app)
+    if make is None:
+        raise RecordingInvalid(f"no app is called {app!r}; known: {', '.join(APPS)}")
+    for line in lines:
+        if line.app != app:
+            continue
+        if line.kind == "start":
+            core = make(line.content, line.at_s)
+        elif core is None:
+            raise RecordingInvalid(f"an event of {app} comes before its start")
+        else:
+            for effect in core.handle(line.content, line.at_s):
+                yield line.at_s, effect
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it."""
+    if isinstance(value, Enum):
+        return {"$": type(value).__name__, "value": value.value}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, bytes):
+        return {"$": "bytes", "hex": value.hex()}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        named = {name: plain(item) for name, item in zip(value._fields, value, strict=True)}
+        return {"$": type(value).__name__, **named}
+    if is_dataclass(value):
+        named = {entry.name: plain(getattr(value, entry.name)) for entry in fields(value) if entry.name != "warnings"}
+        return {"$": type(value).__name__, **named}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, set | frozenset):
+        return {"$": "set", "items": [plain(item) for item in sorted(value)]}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    raise TypeError(f"{type(value).__name__} has no place in a recording")
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_read, value))
+    if not isinstance(value, dict):
+        return value
+    name = value.get("$")
+    if name is None:
+        return {key: _read(item) for key, item in value.items()}
+    if name == "bytes":
+        return bytes.fromhex(value["hex"])
+    if name == "set":
+        return frozenset(map(_read, value["items"]))
+    kind = _READABLE.get(name)
+    if kind is None:
+        raise ValueError(f"no record is called {name!r}")
+    if issubclass(kind, Enum):
+        return kind(value["value"])
+    return kind(**{key: _read(item) for key, item in value.items() if key != "$"})

@@ -1,0 +1,271 @@
+"""From a group's tree, members and senders to flow entries, for OpenFlow 1.0 and 1.3.
+
+First what each switch has to do (`SwitchDuty`), which knows nothing of OpenFlow; then two lowerings of it.
+A link carries a channel towards v only if a receiver of that channel is on v's side, so one flow entry per switch
+and channel serves every sender: the ingress port is left out by the switch itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
+
+from controller.rules.model import OFPP_CONTROLLER, Action, Goto, Match, Output, Rule, RuleKey, SetEthDst
+from controller.rules.pipeline import (
+    ADMIT,
+    ETH_TYPE_IPV4,
+    ETH_TYPE_IPV6,
+    FORWARD,
+    OPENFLOW_1_0,
+    OPENFLOW_1_3,
+    PRIORITY_CHANNEL,
+    PRIORITY_GROUP,
+    PRIORITY_SENDER,
+    SENDER_COOKIE_BIT,
+)
+from controller.wire.addresses import group_mac
+
+Source: TypeAlias = bytes | None
+"""A source address, or None for every source that no member names."""
+
+RuleSet: TypeAlias = dict[RuleKey, Rule]
+
+
+class SenderEntry(NamedTuple):
+    """A sender at a port of its own switch; one that is not `admitted` is dropped there."""
+
+    port_no: int
+    mac: bytes
+    address: bytes
+    admitted: bool
+
+
+class ChannelDuty(NamedTuple):
+    """Where a switch sends packets of one channel: first over trunks, then to hosts and routers."""
+
+    source: Source
+    trunk_ports: tuple[int, ...]
+    host_ports: tuple[int, ...]
+
+
+class SwitchDuty(NamedTuple):
+    """All that one switch does for one group. `tree_version` is below `TREE_VERSIONS` (see `versioned_mac`)."""
+
+    tree_version: int
+    channels: tuple[ChannelDuty, ...]
+    senders: tuple[SenderEntry, ...]
+
+
+NO_DUTY = SwitchDuty(0, (), ())
+
+
+TREE_VERSIONS = 16
+"""Trees that one group may have side by side while traffic moves from one to another."""
+
+
+def versioned_mac(group: bytes, tree_version: int) -> bytes:
+    """Return the destination MAC address that packets of `group` carry inside the fabric.
+
+    Version 0 is the group's own address (RFC 1112, RFC 2464). The others have the U/L bit (IEEE 802) flipped, which
+    leaves multicast addresses that no host uses, and differ in the second byte.
+    """
+    mac = group_mac(group)
+    return bytes((mac[0] ^ 0x02, mac[1] ^ tree_version - 1)) + mac[2:] if tree_version else mac
+
+
+def tree_version_of(match: Match) -> int:
+    """Return the tree version of the packets that an entry of a group matches."""
+    if match.eth_dst is None or match.ip_dst is None:
+        return 0
+    mac = group_mac(match.ip_dst)
+    return 0 if match.eth_dst[0] == mac[0] else (match.eth_dst[1] ^ mac[1]) % (TREE_VERSIONS - 1) + 1
+
+
+def channel_duties(
+    neighbours: Mapping[int, AbstractSet[int]],
+    port: Callable[[int, int], int],
+    members: Mapping[int, Mapping[Source, Iterable[int]]],
+    sources: Iterable[Source],
+) -> dict[int, tuple[ChannelDuty, ...]]:
+    """Compute what each switch of a tree does for each channel.
+
+    Parameters
+    ----------
+    neighbours
+        The tree: the switches next to each switch on it.
+    port
+        Port number at the first switch that leads to the second.
+    members
+        Per switch and channel, the ports that want it. A source a switch does not list is not wanted there.
+    sources
+        The channels to compute, None (every other source) among them.
+
+    Returns
+    -------
+    dict
+        Per switch, the channels in the order given. A named source that is treated like any other is left out; so
+        is an empty duty for other sources.
+    """
+    root = next(iter(neighbours), None)
+    if root is None:
+        return {}
+    order, parent = _preorder(neighbours, root)
+    result: dict[int, list[ChannelDuty]] = {dpid: [] for dpid in order}
+    default: dict[int, ChannelDuty] = {}
+    for source in sorted(sources, key=lambda source: (source is not None, source or b"")):
+        below = {dpid: 1 if members.get(dpid, {}).get(source) else 0 for dpid in order}
+        for dpid in reversed(order):
+            if dpid != root:
+                below[parent[dpid]] += below[dpid]
+        for dpid in order:
+            trunks = []
+            for neighbour in neighbours[dpid]:
+                beyond = below[neighbour] if parent.get(neighbour) == dpid else below[root] - below[dpid]
+                if beyond:
+                    trunks.append(port(dpid, neighbour))
+            trunks.sort()
+            duty = ChannelDuty(source, tuple(trunks), tuple(sorted(members.get(dpid, {}).get(source, ()))))
+            if source is None:
+                default[dpid] = duty
+                if duty[1:] != ((), ()):
+                    result[dpid].append(duty)
+            elif duty[1:] != default.get(dpid, _NOTHING)[1:]:
+                result[dpid].append(duty)
+    return {dpid: tuple(duties) for dpid, duties in result.items()}
+
+
+_NOTHING = ChannelDuty(None, (), ())
+
+
+def _preorder(neighbours: Mapping[int, AbstractSet[int]], root: int) -> tuple[list[int], dict[int, int]]:
+    order: list[int] = []
+    parent: dict[int, int] = {}
+    stack = [root]
+    while stack:
+        dpid = stack.pop()
+        order.append(dpid)
+        for neighbour in neighbours[dpid]:
+            if neighbour != parent.get(dpid):
+                parent[neighbour] = dpid
+                stack.append(neighbour)
+    return order, parent
+
+
+def _actions(group: bytes, duty: ChannelDuty, carried_version: int, tree_version: int) -> tuple[Action, ...]:
+    """Build the output list for packets that arrive as `carried_version` and travel on as `tree_version`."""
+    actions: list[Action] = []
+    carried = carried_version
+    if duty.trunk_ports:
+        if tree_version != carried:
+            actions.append(SetEthDst(versioned_mac(group, tree_version)))
+            carried = tree_version
+        actions += [Output(port_no) for port_no in duty.trunk_ports]
+    if duty.host_ports:
+        if carried:
+            actions.append(SetEthDst(versioned_mac(group, 0)))
+        actions += [Output(port_no) for port_no in duty.host_ports]
+    return tuple(actions)
+
+
+def _group_match(group: bytes, tree_version: int, source: Source) -> Match:
+    # By position: keywords cost more than the rest of a join's lowering together.
+    bits = 8 * len(group)
+    eth_type = ETH_TYPE_IPV4 if bits == 32 else ETH_TYPE_IPV6
+    source_bits = None if source is None else bits
+    return Match(None, versioned_mac(group, tree_version), None, eth_type, None, source, source_bits, group, bits)
+
+
+@lru_cache(maxsize=16384)
+def _channel_key(table: int, group: bytes, tree_version: int, source: Source) -> RuleKey:
+    priority = PRIORITY_GROUP if source is None else PRIORITY_CHANNEL
+    return RuleKey(table, priority, _group_match(group, tree_version, source))
+
+
+def _sender_match(group: bytes, sender: SenderEntry) -> Match:
+    return _group_match(group, 0, sender.address)._replace(in_port=sender.port_no, eth_src=sender.mac)
+
+
+def default_rule(ofp_version: int, group: bytes, tree_version: int, host_ports: tuple[int, ...], cookie: int) -> Rule:
+    """Return the one entry of a switch that has members of all sources alone: no trunks, no senders."""
+    table = 0 if ofp_version == OPENFLOW_1_0 else FORWARD
+    if tree_version:
+        return Rule(
+            _channel_key(table, group, tree_version, None),
+            _actions(group, ChannelDuty(None, (), host_ports), tree_version, tree_version),
+            cookie,
+        )
+    return Rule(_channel_key(table, group, 0, None), _outputs(host_ports), cookie)
+
+
+@lru_cache(maxsize=4096)
+def _outputs(ports: tuple[int, ...]) -> tuple[Action, ...]:
+    return tuple(map(Output, ports))
+
+
+def lower_to_1_3(group: bytes, duty: SwitchDuty, cookie: int) -> RuleSet:
+    """Lower to two tables: senders in ADMIT (which picks the tree version), channels in FORWARD."""
+    rules: RuleSet = {}
+    version = duty.tree_version
+    enter: tuple[Action, ...] = (Goto(FORWARD),)
+    if version:
+        enter = (SetEthDst(versioned_mac(group, version)), Goto(FORWARD))
+    for sender in duty.senders:
+        key = RuleKey(ADMIT, PRIORITY_SENDER, _sender_match(group, sender))
+        rules[key] = Rule(key, enter if sender.admitted else (), cookie | SENDER_COOKIE_BIT)
+    for channel in duty.channels:
+        key = _channel_key(FORWARD, group, version, channel.source)
+        rules[key] = Rule(key, _actions(group, channel, version, version), cookie)
+    return rules
+
+
+def lower_to_1_0(group: bytes, duty: SwitchDuty, cookie: int) -> RuleSet:
+    """Lower to one table: a sender's entry carries the outputs of its channel itself.
+
+    IPv6 groups cannot be expressed; the caller checks `supports` first.
+    """
+    rules: RuleSet = {}
+    version = duty.tree_version
+    by_source = {channel.source: channel for channel in duty.channels}
+    default = by_source.get(None, _NOTHING)
+    for sender in duty.senders:
+        key = RuleKey(0, PRIORITY_SENDER, _sender_match(group, sender))
+        channel = by_source.get(sender.address, default)
+        actions = _actions(group, channel, 0, version) if sender.admitted else ()
+        rules[key] = Rule(key, actions, cookie | SENDER_COOKIE_BIT)
+    for channel in duty.channels:
+        key = _channel_key(0, group, version, channel.source)
+        rules[key] = Rule(key, _actions(group, channel, version, version), cookie)
+    return rules
+
+
+LOWER: dict[int, Callable[[bytes, SwitchDuty, int], RuleSet]] = {
+    OPENFLOW_1_0: lower_to_1_0,
+    OPENFLOW_1_3: lower_to_1_3,
+}
+
+
+def supports(ofp_version: int, group: bytes) -> str | None:
+    """Return None where a switch of this OpenFlow version can forward `group`, the reason where it cannot."""
+    if ofp_version == OPENFLOW_1_0 and len(group) == 16:
+        return "OpenFlow 1.0 has no IPv6 match: IPv6 groups need OpenFlow 1.3"
+    return None
+
+
+def differences(before: Mapping[RuleKey, Rule], after: Mapping[RuleKey, Rule]) -> tuple[list[Rule], list[RuleKey]]:
+    """Return the entries to put and the keys to remove that lead from one set of rules to another."""
+    puts = [rule for key, rule in after.items() if before.get(key) != rule]
+    removes = [key for key in before if key not in after]
+    return puts, removes
+
+
+def common_outputs(rule: Rule, old: Rule | None) -> Rule:
+    """Return an entry without those of its output ports that an older one of the same key has not (None: all)."""
+    had = () if old is None else old.actions
+    kept = tuple(
+        action
+        for action in rule.actions
+        if not isinstance(action, Output) or action.port_no == OFPP_CONTROLLER or action in had
+    )
+    return rule if kept == rule.actions else rule._replace(actions=kept)

@@ -1,0 +1,14 @@
+"""Cookies: each flow entry says which app and what of it the entry comes from."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+
+def cookie_of(app_tag: int, *origin: object) -> int:
+    """Return the cookie of an origin: `app_tag` in the upper 16 bits, a stable hash of `origin` in the others.
+
+    An origin is made of strings, bytes, numbers and tuples of them.
+    """
+    digest = blake2b(repr(origin).encode(), digest_size=6).digest()
+    return app_tag << 48 | int.from_bytes(digest, "big")

@@ -1,0 +1,203 @@
+"""What flow entries mean: which of them a packet meets, and where it goes (OpenFlow 1.3.5, 5.1-5.3; 1.0.0, 3.4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from controller.rules.model import OFPP_CONTROLLER, Goto, Match, Output, Rule, RuleKey, SetEthDst
+from controller.rules.pipeline import OPENFLOW_1_0
+
+
+class Fields(NamedTuple):
+    """The fields of a packet that matches look at; addresses are bytes, None what the packet does not have."""
+
+    eth_dst: bytes
+    eth_src: bytes
+    eth_type: int
+    ip_proto: int | None = None
+    ip_src: bytes | None = None
+    ip_dst: bytes | None = None
+    icmpv6_type: int | None = None
+
+
+class Sent(NamedTuple):
+    """A copy of a packet that leaves by `port_no` (or goes to the controller, OFPP_CONTROLLER) with `eth_dst`."""
+
+    port_no: int
+    eth_dst: bytes
+
+
+class Verdict(NamedTuple):
+    """What becomes of a packet at a switch: the copies sent in order, and the entries met, one per table."""
+
+    sent: tuple[Sent, ...]
+    met: tuple[Rule, ...]
+
+
+@dataclass(slots=True)
+class Entry:
+    """A flow entry with its counters."""
+
+    rule: Rule
+    since_s: float = 0.0
+    packet_count: int = 0
+    byte_count: int = 0
+
+
+Shape: TypeAlias = tuple[object, ...]
+"""Which fields a match looks at, and with which masks."""
+
+
+def shape_of(match: Match) -> Shape:
+    """Return which fields a match looks at: matches of one shape never overlap unless they are equal."""
+    exact = tuple(
+        value is not None
+        for value in (match.in_port, match.eth_src, match.eth_type, match.ip_proto, match.icmpv6_type)
+    )
+    dst = match.eth_dst_mask or b"\xff" * 6 if match.eth_dst is not None else None
+    families = (match.ip_src and len(match.ip_src), match.ip_dst and len(match.ip_dst))
+    return (*exact, dst, match.ip_src_prefix, match.ip_dst_prefix, *families)
+
+
+def project(shape: Shape, fields: Fields, in_port: int) -> tuple[object, ...] | None:
+    """Return what a match of this shape would have to ask for to match; None where none can."""
+    has_in_port, has_src, has_type, has_proto, has_icmpv6, mask, src_bits, dst_bits, src_size, dst_size = shape
+    ip_src, ip_dst = fields.ip_src, fields.ip_dst
+    if src_size and (ip_src is None or len(ip_src) != src_size):
+        return None
+    if dst_size and (ip_dst is None or len(ip_dst) != dst_size):
+        return None
+    return (
+        in_port if has_in_port else None,
+        fields.eth_src if has_src else None,
+        fields.eth_type if has_type else None,
+        fields.ip_proto if has_proto else None,
+        fields.icmpv6_type if has_icmpv6 else None,
+        _masked(fields.eth_dst, mask) if mask else None,  # type: ignore[arg-type]
+        _prefix(ip_src, src_bits) if src_size else None,  # type: ignore[arg-type]
+        _prefix(ip_dst, dst_bits) if dst_size else None,  # type: ignore[arg-type]
+    )
+
+
+def _values(match: Match) -> tuple[object, ...]:
+    """Return what a match asks for, in the order of `project`."""
+    return (
+        match.in_port,
+        match.eth_src,
+        match.eth_type,
+        match.ip_proto,
+        match.icmpv6_type,
+        match.eth_dst,
+        _prefix(match.ip_src, match.ip_src_prefix) if match.ip_src else None,
+        _prefix(match.ip_dst, match.ip_dst_prefix) if match.ip_dst else None,
+    )
+
+
+def _masked(mac: bytes, mask: bytes) -> bytes:
+    return bytes(byte & kept for byte, kept in zip(mac, mask, strict=True))
+
+
+def _prefix(address: bytes | None, bits: int | None) -> int:
+    return int.from_bytes(address or b"", "big") >> 8 * len(address or b"") - (bits or 0)
+
+
+def overlap(one: Match, other: Match) -> bool:
+    """Tell whether some packet may match both."""
+    for name in ("in_port", "eth_src", "eth_type", "ip_proto", "icmpv6_type"):
+        a, b = getattr(one, name), getattr(other, name)
+        if a is not None and b is not None and a != b:
+            return False
+    if one.eth_dst is not None and other.eth_dst is not None:
+        mask = _masked(one.eth_dst_mask or b"\xff" * 6, other.eth_dst_mask or b"\xff" * 6)
+        if _masked(one.eth_dst, mask) != _masked(other.eth_dst, mask):
+            return False
+    for name in ("ip_src", "ip_dst"):
+        a, b = getattr(one, name), getattr(other, name)
+        if a is not None and b is not None:
+            bits = min(getattr(one, name + "_prefix"), getattr(other, name + "_prefix"))
+            if len(a) != len(b) or _prefix(a, bits) != _prefix(b, bits):
+                return False
+    return True
+
+
+class FlowTables:
+    """The flow entries of one switch, found by key and by packet."""
+
+    def __init__(self) -> None:
+        self.entries: dict[RuleKey, Entry] = {}
+        self._index: dict[int, dict[int, dict[Shape, dict[tuple[object, ...], Entry]]]] = {}
+        self._order: dict[int, list[int]] = {}
+
+    def put(self, rule: Rule, now: float = 0.0) -> None:
+        """Add an entry, or change the one with the same key; its counters go on counting."""
+        entry = self.entries.get(rule.key)
+        if entry is not None:
+            entry.rule = rule
+            return
+        table, priority, match = rule.key
+        entry = self.entries[rule.key] = Entry(rule, now)
+        priorities = self._index.setdefault(table, {})
+        priorities.setdefault(priority, {}).setdefault(shape_of(match), {})[_values(match)] = entry
+        self._order[table] = sorted(priorities, reverse=True)
+
+    def remove(self, key: RuleKey) -> bool:
+        """Delete an entry; False where there was none."""
+        if self.entries.pop(key, None) is None:
+            return False
+        table, priority, match = key
+        shapes = self._index[table][priority]
+        shape = shape_of(match)
+        del shapes[shape][_values(match)]
+        if not shapes[shape]:
+            del shapes[shape]
+        return True
+
+    def conflict(self, rule: Rule) -> Rule | None:
+        """Return an entry of the same table and priority that overlaps and does something else, None for none."""
+        table, priority, match = rule.key
+        for shape, entries in self._index.get(table, {}).get(priority, {}).items():
+            if shape == shape_of(match):
+                continue
+            for entry in entries.values():
+                if entry.rule.actions != rule.actions and overlap(entry.rule.key.match, match):
+                    return entry.rule
+        return None
+
+    def lookup(self, table: int, fields: Fields, in_port: int) -> Entry | None:
+        """Return the entry of the highest priority that a packet matches, None for a miss."""
+        priorities = self._index.get(table, {})
+        for priority in self._order.get(table, ()):
+            for shape, entries in priorities[priority].items():
+                values = project(shape, fields, in_port)
+                if values in entries:
+                    return entries[values]
+        return None
+
+    def process(self, ofp_version: int, fields: Fields, in_port: int, size_bytes: int = 0) -> Verdict:
+        """Take a packet through the tables and count it.
+
+        A miss drops in OpenFlow 1.3 and goes to the controller in 1.0. Nothing goes back to `in_port`.
+        """
+        sent: list[Sent] = []
+        met: list[Rule] = []
+        table: int | None = 0
+        while table is not None:
+            entry = self.lookup(table, fields, in_port)
+            if entry is None:
+                if ofp_version == OPENFLOW_1_0:
+                    sent.append(Sent(OFPP_CONTROLLER, fields.eth_dst))
+                break
+            entry.packet_count += 1
+            entry.byte_count += size_bytes
+            met.append(entry.rule)
+            table = None
+            for action in entry.rule.actions:
+                if isinstance(action, Output):
+                    if action.port_no != in_port:
+                        sent.append(Sent(action.port_no, fields.eth_dst))
+                elif isinstance(action, SetEthDst):
+                    fields = fields._replace(eth_dst=action.mac)
+                elif isinstance(action, Goto):
+                    table = action.table
+        return Verdict(tuple(sent), tuple(met))

@@ -1,0 +1,234 @@
+"""Switches and fabrics that exist in memory only: strict about edits, exact about packets.
+
+They answer effects with events as real ones do, so that a core can be run against them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple, TypeAlias
+
+from controller.effects import ApplyEdits, Edit, Remove, RequestFlows
+from controller.events import BarrierReplied, EditFailed, FlowStatsReceived
+from controller.rules.evaluate import Fields, FlowTables, Verdict
+from controller.rules.lowering import LOWERINGS
+from controller.rules.model import OFPP_CONTROLLER, Goto, Meter, Output, Rule, RuleKey
+from controller.rules.openflow import FlowCounter
+from controller.rules.pipeline import OPENFLOW_1_0, OPENFLOW_1_3
+
+Error: TypeAlias = tuple[int, int]
+"""Type and code of an OpenFlow error."""
+
+STATS_REPLY_ENTRIES = 200
+"""Entries in one flow statistics reply; the next reply has the next ones."""
+
+_OVERLAP = {OPENFLOW_1_0: (3, 1), OPENFLOW_1_3: (5, 3)}
+_BAD_TABLE_ID = {OPENFLOW_1_0: (3, 0), OPENFLOW_1_3: (5, 2)}
+_BAD_GOTO = (3, 2)
+_BAD_OUT_PORT = (2, 4)
+_UNKNOWN_METER = (12, 3)
+_NOT_EXPRESSIBLE = {OPENFLOW_1_0: (1, 1), OPENFLOW_1_3: (4, 6)}
+
+
+class FakeSwitch:
+    """A switch that refuses what a strict one would, and forwards.
+
+    Parameters
+    ----------
+    dpid, ofp_version
+        Its identity and OpenFlow wire version, 1 or 4.
+    ports
+        Ports that entries may send to; any where None.
+    capacity
+        Entries that fit.
+    table_count
+        Tables there are; always one in OpenFlow 1.0.
+    meters
+        Meter ids that entries may name.
+    """
+
+    def __init__(
+        self,
+        dpid: int,
+        ofp_version: int,
+        ports: Collection[int] | None = None,
+        *,
+        capacity: int = 1_000_000,
+        table_count: int = 4,
+        meters: Collection[int] = (),
+    ) -> None:
+        self.dpid = dpid
+        self.ofp_version = ofp_version
+        self.ports = ports
+        self.capacity = capacity
+        self.table_count = 1 if ofp_version == OPENFLOW_1_0 else table_count
+        self.meters = meters
+        self.tables = FlowTables()
+        self.refused: list[tuple[Edit, Error, str]] = []
+
+    @property
+    def rules(self) -> dict[RuleKey, Rule]:
+        """The entries it holds."""
+        return {key: entry.rule for key, entry in self.tables.entries.items()}
+
+    def apply(self, edit: Edit, now: float = 0.0) -> Error | None:
+        """Carry out an edit; return the error it is refused with, and note why in `refused`."""
+        if isinstance(edit, Remove):
+            self.tables.remove(edit.key)
+            return None
+        fault = self._fault(edit.rule)
+        if fault is None:
+            self.tables.put(edit.rule, now)
+            return None
+        error, why = fault
+        self.refused.append((edit, error, why))
+        return error
+
+    def _fault(self, rule: Rule) -> tuple[Error, str] | None:
+        version = self.ofp_version
+        if not 0 <= rule.key.table < self.table_count:
+            return _BAD_TABLE_ID[version], f"no table {rule.key.table}"
+        reason = LOWERINGS[version].expressible(rule)
+        if reason is not None:
+            return _NOT_EXPRESSIBLE[version], reason
+        for action in rule.actions:
+            if isinstance(action, Goto) and action.table >= self.table_count:
+                return _BAD_GOTO, f"no table {action.table} to go to"
+            if isinstance(action, Meter) and action.meter_id not in self.meters:
+                return _UNKNOWN_METER, f"no meter {action.meter_id}"
+            if isinstance(action, Output) and not self._has_port(action.port_no):
+                return _BAD_OUT_PORT, f"no port {action.port_no}"
+        conflict = self.tables.conflict(rule)
+        if conflict is not None:
+            return _OVERLAP[version], f"overlaps {conflict}"
+        if rule.key not in self.tables.entries and len(self.tables.entries) >= self.capacity:
+            return LOWERINGS[version].table_full, f"{self.capacity} entries are there"
+        return None
+
+    def _has_port(self, port_no: int) -> bool:
+        return self.ports is None or port_no == OFPP_CONTROLLER or port_no in self.ports
+
+    def respond(
+        self, effect: ApplyEdits | RequestFlows, now: float = 0.0
+    ) -> list[EditFailed | BarrierReplied | FlowStatsReceived]:
+        """Carry out an effect and return the events that follow at the controller, in order."""
+        if isinstance(effect, ApplyEdits):
+            return self._apply_all(effect, now)
+        lowering = LOWERINGS[self.ofp_version]
+        entries = [
+            lowering.encode_flow_stats_entry(entry)
+            for entry in self.counters(now)
+            if self.ofp_version == OPENFLOW_1_0 or (entry.rule.cookie ^ effect.cookie) & effect.cookie_mask == 0
+        ]
+        parts = [entries[at : at + STATS_REPLY_ENTRIES] for at in range(0, len(entries), STATS_REPLY_ENTRIES)] or [[]]
+        return [
+            FlowStatsReceived(
+                self.dpid,
+                self.ofp_version,
+                effect.xid,
+                lowering.encode_flow_stats_reply(effect.xid, part is not parts[-1], b"".join(part)),
+            )
+            for part in parts
+        ]
+
+    def _apply_all(self, effect: ApplyEdits, now: float) -> list[EditFailed | BarrierReplied | FlowStatsReceived]:
+        events: list[EditFailed | BarrierReplied | FlowStatsReceived] = []
+        for xid, edit in enumerate(effect.edits, effect.first_xid):
+            error = self.apply(edit, now)
+            if error is not None:
+                events.append(EditFailed(self.dpid, xid, *error))
+        events.append(BarrierReplied(self.dpid, effect.first_xid + len(effect.edits)))
+        return events
+
+    def counters(self, now: float = 0.0) -> list[FlowCounter]:
+        """Return the entries with their counters."""
+        return [
+            FlowCounter(entry.rule, entry.packet_count, entry.byte_count, now - entry.since_s)
+            for entry in self.tables.entries.values()
+        ]
+
+    def expire(self, now: float) -> None:
+        """Delete entries whose hard timeout is over."""
+        for key, entry in list(self.tables.entries.items()):
+            if entry.rule.hard_timeout_s and now - entry.since_s >= entry.rule.hard_timeout_s:
+                self.tables.remove(key)
+
+    def process(self, fields: Fields, in_port: int, size_bytes: int = 0) -> Verdict:
+        """Take a packet in at a port."""
+        return self.tables.process(self.ofp_version, fields, in_port, size_bytes)
+
+
+class LoopFound(Exception):  # noqa: N818
+    """A packet came back to a switch as it had been there before; `args[0]` is its way."""
+
+
+class Punt(NamedTuple):
+    """A packet that a switch sent to the controller."""
+
+    dpid: int
+    in_port: int
+    eth_dst: bytes
+
+
+class HostCopy(NamedTuple):
+    """A copy that left the fabric by a port without a link."""
+
+    dpid: int
+    port_no: int
+    eth_dst: bytes
+
+
+class Delivery(NamedTuple):
+    """What became of one packet: how many copies reached each host port, and the controller."""
+
+    hosts: Counter[HostCopy]
+    punts: Counter[Punt]
+
+
+class FakeFabric:
+    """Switches with links between them: `links` are pairs of (dpid, port_no)."""
+
+    def __init__(
+        self,
+        links: Iterable[tuple[tuple[int, int], tuple[int, int]]],
+        switches: Mapping[int, FakeSwitch],
+    ) -> None:
+        self.switches = switches
+        self._far: dict[tuple[int, int], tuple[int, int]] = {}
+        for one, other in links:
+            self.connect(one, other)
+
+    def connect(self, one: tuple[int, int], other: tuple[int, int]) -> None:
+        """Add a link."""
+        self._far[one], self._far[other] = other, one
+
+    def cut(self, end: tuple[int, int]) -> None:
+        """Take out the link at (dpid, port_no); what is sent there then is lost, as on a port that is down."""
+        far = self._far[end]
+        self._far[end], self._far[far] = (0, 0), (0, 0)
+
+    def deliver(self, dpid: int, in_port: int, fields: Fields, size_bytes: int = 0) -> Delivery:
+        """Take a packet in at a port and follow all its copies to the end; LoopFound where one goes in circles."""
+        delivery = Delivery(Counter(), Counter())
+        copies: list[tuple[int, int, bytes, tuple[tuple[int, int, bytes], ...]]] = [
+            (dpid, in_port, fields.eth_dst, ())
+        ]
+        while copies:
+            dpid, in_port, eth_dst, way = copies.pop()
+            step = (dpid, in_port, eth_dst)
+            if step in way:
+                raise LoopFound((*way, step))
+            switch = self.switches.get(dpid)
+            if switch is None:
+                continue
+            verdict = switch.process(fields._replace(eth_dst=eth_dst), in_port, size_bytes)
+            for sent in verdict.sent:
+                far = self._far.get((dpid, sent.port_no))
+                if sent.port_no == OFPP_CONTROLLER:
+                    delivery.punts[Punt(dpid, in_port, sent.eth_dst)] += 1
+                elif far is None:
+                    delivery.hosts[HostCopy(dpid, sent.port_no, sent.eth_dst)] += 1
+                else:
+                    copies.append((*far, sent.eth_dst, (*way, step)))
+        return delivery

@@ -1,0 +1,59 @@
+"""What can be seen of an installer's switches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from controller.rules.model import Rule, RuleKey
+from controller.rules.switch_state import SwitchState
+
+
+class Inspection:
+    """Questions about the switches of an `Installer`, which is one."""
+
+    _switches: dict[int, SwitchState]
+
+    def desired(self, dpid: int) -> Mapping[RuleKey, Rule]:
+        """Return what a switch shall hold in the end."""
+        state = self._switches.get(dpid)
+        return MappingProxyType(state.desired if state is not None else {})
+
+    def installed(self, dpid: int) -> Mapping[RuleKey, Rule]:
+        """Return what a switch has confirmed to hold, or last did before its connection ended."""
+        state = self._switches.get(dpid)
+        return MappingProxyType(state.installed if state is not None else {})
+
+    def is_confirmed(self, dpid: int, key: RuleKey) -> bool:
+        """Tell whether a switch is known to hold what it shall under a key; without a connection, held at its end."""
+        state = self._switches.get(dpid)
+        if state is None:
+            return True
+        if not state.connected:
+            return state.installed.get(key) == state.target(key)
+        return state.is_settled(key) and key not in state.turns
+
+    def is_read(self, dpid: int) -> bool:
+        """Tell whether a switch is connected and has told what it holds."""
+        state = self._switches.get(dpid)
+        return state is not None and state.connected and state.reading is None
+
+    def unknown(self, dpid: int) -> dict[RuleKey, Rule]:
+        """Return the entries that a switch holds and nobody desires."""
+        state = self._switches.get(dpid)
+        if state is None:
+            return {}
+        return {key: rule for key, rule in state.installed.items() if key not in state.desired}
+
+    def pending(self, dpid: int) -> int:
+        """Return how many edits of a switch are not confirmed: to be sent, under way, refused or waiting."""
+        state = self._switches.get(dpid)
+        if state is None:
+            return 0
+        under_way = len(state.batch.edits) if state.batch is not None else 0
+        return under_way + len(state.dirty.keys() | state.full.keys() | state.failures.keys() | state.turns.keys())
+
+    def in_sync(self, dpid: int) -> bool:
+        """Tell whether a switch is connected and known to hold what it shall, with nothing on the way."""
+        state = self._switches.get(dpid)
+        return state is not None and state.connected and state.reading is None and not self.pending(dpid)

@@ -1,0 +1,493 @@
+"""Bring switches to the flow entries desired: differences only, in order, confirmed by barriers.
+
+See docs/rules.md for the ordering, for what happens when a table is full, and for restarts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from heapq import heappop, heappush
+from itertools import islice
+from typing import Any
+
+from controller.effects import ApplyEdits, Edit, Effect, Put, RequestFlows
+from controller.events import (
+    BarrierReplied,
+    DeadlineReached,
+    EditFailed,
+    FlowStatsReceived,
+    SwitchConnected,
+    SwitchDisconnected,
+)
+from controller.rules.inspection import Inspection
+from controller.rules.lowering import LOWERINGS
+from controller.rules.model import Rule, RuleKey
+from controller.rules.notices import Notices
+from controller.rules.openflow import FlowCounter
+from controller.rules.plans import PlanQueue
+from controller.rules.switch_state import Batch, Failure, Reading, SwitchState, Waiter, edit_key, to_edit
+from controller.rules.timeouts import Timeouts
+
+BATCH_EDITS = 512
+"""Edits that are under way at a switch at most."""
+
+READ_ENTRIES_BOUND = 262144
+"""Entries of ours that a switch may report; beyond it the read-back does not count (`read-faulty`)."""
+
+BARRIER_TIMEOUT_S = 5.0
+READ_TIMEOUT_S = 10.0
+
+FULL_RETRY_S = 5.0
+FULL_RETRY_COUNT = 16
+"""Entries tried again at a time where a table was full and nothing has been removed since."""
+
+RETRY_FIRST_S, RETRY_LAST_S = 0.5, 60.0
+_XIDS = 1 << 24
+
+
+class Installer(Inspection):
+    """The flow entries of one app on all switches.
+
+    Parameters
+    ----------
+    app_tag
+        Upper 16 bits of the cookies of all entries of the app; entries with another tag are not touched.
+    xid_tag
+        Upper 8 bits of the transaction ids of the app; by default made of `app_tag`.
+    hold_unknown
+        Leave entries that nobody desires on the switches until `release_unknown`: after a restart.
+    """
+
+    def __init__(self, app_tag: int, xid_tag: int | None = None, *, hold_unknown: bool = False) -> None:
+        self._notices = Notices()
+        self.counters = self._notices.counters
+        self.app_tag = app_tag
+        self.xid_tag = 0xA0 | app_tag & 0xF if xid_tag is None else xid_tag
+        self._hold_unknown = hold_unknown
+        self._next_xid = 1
+        self._switches: dict[int, SwitchState] = {}
+        self._plans = PlanQueue(self._switches, self._mark, self._notices)
+        self._barriers: Timeouts[int] = Timeouts(BARRIER_TIMEOUT_S)
+        self._reads: Timeouts[int] = Timeouts(READ_TIMEOUT_S)
+        self._full: Timeouts[int] = Timeouts(FULL_RETRY_S)
+        self._timeouts = (self._barriers, self._reads, self._full)
+        self._retries: list[tuple[float, int, RuleKey]] = []
+        self._effects: list[Effect] = []
+        self._to_send: dict[int, SwitchState] = {}
+        self._handlers: dict[type, Callable[[Any, float], list[Effect]]] = {
+            SwitchConnected: lambda event, now: self.switch_connected(event.dpid, event.ofp_version, now),
+            SwitchDisconnected: lambda event, now: self.switch_disconnected(event.dpid, now),
+            BarrierReplied: lambda event, now: self.barrier_replied(event.dpid, event.xid, now),
+            EditFailed: lambda event, now: self.edit_failed(event.dpid, event.xid, event.type, event.code, now),
+            FlowStatsReceived: self.flow_stats_received,
+            DeadlineReached: lambda _event, now: self.on_deadline(now),
+        }
+
+    def handle(self, event: object, now: float) -> list[Effect]:
+        """Take an event of `controller.events`; KeyError for one that does not concern flow entries."""
+        return self._handlers[type(event)](event, now)
+
+    # What is wanted
+
+    def change(self, stages: Sequence[Sequence[tuple[int, Edit]]], now: float, drain_s: float = 0.0) -> list[Effect]:
+        """Change what is desired; all of it counts at once and is sent stage by stage.
+
+        Parameters
+        ----------
+        stages
+            Per stage, edits with their dpids. Edits of a stage are sent when all of the stage before are confirmed;
+            a switch without a connection counts as having confirmed. A key with edits that wait keeps its turn:
+            later changes of it come after them.
+        now
+            The current time in seconds.
+        drain_s
+            Seconds to wait before the last stage.
+
+        Raises
+        ------
+        ValueError
+            For a rule with another app's tag, or with a timeout (see `transient`).
+        """
+        refused = self._refused(stages, now)
+        if len(stages) == 1:
+            for dpid, edit in stages[0]:
+                state = self._switches.get(dpid) or self._new_switch(dpid)
+                if refused and self._origin(state, edit) in refused:
+                    continue
+                rule: Rule | None = edit[0] if type(edit) is Put else None
+                key: RuleKey = edit[0] if rule is None else rule[0]  # type: ignore[assignment]
+                if state.enter(key, rule):
+                    self._mark(state, key)
+        else:
+            self._plans.add([self._admissible(stage, refused) for stage in stages], now, drain_s)
+        return self._flush(now)
+
+    def put(self, dpid: int, rule: Rule, now: float) -> list[Effect]:
+        """Desire one entry: what `change` does with one stage of one edit, for less."""
+        state = self._switches.get(dpid)
+        if (
+            state is None
+            or state.batch is not None
+            or not state.connected
+            or state.reading is not None
+            or state.dirty
+            or state.turns
+            or state.full
+            or self._plans.ready
+            or state.lowering.expressible(rule) is not None  # type: ignore[union-attr]
+            or rule[2] >> 48 != self.app_tag
+            or rule[3]
+            or rule[4]
+        ):
+            return self.change((((dpid, Put(rule)),),), now)
+        key = rule[0]
+        state.desired[key] = rule
+        if state.installed.get(key) == rule:
+            return []
+        xid = self._take_xids(2)
+        state.batch = Batch(xid, xid + 1, {key: rule}, {})
+        self._barriers.start(dpid, now)
+        return [ApplyEdits(dpid, xid, (Put(rule),))]
+
+    def transient(self, dpid: int, rule: Rule) -> list[ApplyEdits]:
+        """Put a rule that ends by itself, and forget it; nothing where the switch is not there.
+
+        ValueError where the rule has no timeout or another app's tag.
+        """
+        if not (rule.idle_timeout_s or rule.hard_timeout_s) or rule.cookie >> 48 != self.app_tag:
+            raise ValueError(f"{rule} has no timeout or another app's tag")
+        state = self._switches.get(dpid)
+        if state is None or not state.connected or state.lowering is None or state.lowering.expressible(rule):
+            self.counters["transient-unsent"] += 1
+            return []
+        return [ApplyEdits(dpid, self._take_xids(2), (Put(rule),))]
+
+    def read_flows(self, dpid: int, cookie: int, cookie_mask: int) -> RequestFlows | None:
+        """Ask a switch for entries and counters, for the caller's own use; None where it is not there."""
+        state = self._switches.get(dpid)
+        if state is None or not state.connected:
+            return None
+        return RequestFlows(dpid, self._take_xids(1), cookie, cookie_mask)
+
+    def release_unknown(self, now: float) -> list[Effect]:
+        """Remove from now on what nobody desires."""
+        self._hold_unknown = False
+        for dpid, state in self._switches.items():
+            if state.connected and state.reading is None:
+                for key in state.installed:
+                    if state.target(key) is None:
+                        state.mark(key)
+                self._to_send[dpid] = state
+        return self._flush(now)
+
+    # What happens at switches
+
+    def switch_connected(self, dpid: int, ofp_version: int, now: float) -> list[Effect]:
+        """Read what the switch holds; edits follow when it has told."""
+        state = self._switches.get(dpid) or self._new_switch(dpid)
+        self._forget_work(state)
+        state.connected = True
+        state.lowering = LOWERINGS[ofp_version]
+        for key, rule in list(state.desired.items()):
+            reason = state.lowering.expressible(rule)
+            if reason is not None:
+                state.enter(key, None)
+                self._refuse(dpid, rule, reason, now)
+        self._read(state, now)
+        return self._flush(now)
+
+    def switch_disconnected(self, dpid: int, now: float) -> list[Effect]:
+        """Forget what was under way; nobody waits for this switch any longer."""
+        state = self._switches.get(dpid)
+        if state is not None:
+            state.connected = False
+            self._forget_work(state)
+            if not state.desired and not state.turns:
+                del self._switches[dpid]
+        return self._flush(now)
+
+    def barrier_replied(self, dpid: int, xid: int, now: float) -> list[Effect]:
+        """Take the edits before the barrier as done, but for those that failed."""
+        state = self._switches.get(dpid)
+        batch = state.batch if state is not None else None
+        if state is None or batch is None or batch.barrier_xid != xid:
+            return []
+        state.batch = None
+        self._barriers.cancel(dpid)
+        installed, failed = state.installed, batch.failed
+        freed = added = 0
+        for index, (key, value) in enumerate(batch.edits.items()):
+            if failed and index in failed:
+                self._edit_refused(state, batch, key, failed[index], now)
+                continue
+            if value is None:
+                freed += installed.pop(key, None) is not None
+            else:
+                added += key not in installed
+                installed[key] = value
+            if state.failures:
+                state.failures.pop(key, None)
+            if batch.waiters and key in batch.waiters:
+                self._plans.confirmed(batch.waiters[key])
+        if state.full:
+            self._retry_full(state, freed + (0 if failed else 2 * added), now)
+        if state.dirty:
+            self._to_send[dpid] = state
+        elif not (self._to_send or self._plans.ready or self._effects or self._notices.given):
+            return []
+        return self._flush(now)
+
+    def edit_failed(self, dpid: int, xid: int, kind: int, code: int, now: float) -> list[Effect]:
+        """Take an OpenFlow error; what it means for the edit is seen at the barrier."""
+        state = self._switches.get(dpid)
+        batch = state.batch if state is not None else None
+        if batch is not None and batch.first_xid <= xid < batch.barrier_xid:
+            batch.failed[xid - batch.first_xid] = (kind, code)
+        else:
+            text = f"switch {dpid} refused message {xid:#x} with error {kind}/{code}"
+            self._notices.give("error-unmatched", dpid, text, now, type=kind, code=code)
+        return self._flush(now)
+
+    def flow_stats_received(self, event: FlowStatsReceived, now: float) -> list[Effect]:
+        """Take a flow statistics reply as it came in."""
+        state = self._switches.get(event.dpid)
+        if state is None or state.reading is None or state.reading.xid != event.xid:
+            return []
+        stats = LOWERINGS[event.ofp_version].decode_flow_stats(event.message, self.app_tag << 48, 0xFFFF << 48)
+        if stats.fault is not None:
+            state.reading.faulty = True
+            text = f"switch {event.dpid} sent flow statistics that make no sense: {stats.fault}"
+            self._notices.give("read-faulty", event.dpid, text, now)
+        return self.flows_read(event.dpid, event.xid, stats.entries, not stats.more, now)
+
+    def flows_read(
+        self, dpid: int, xid: int, entries: Iterable[FlowCounter], complete: bool, now: float
+    ) -> list[Effect]:
+        """Take entries that a switch reported; once `complete`, send the difference to what is desired.
+
+        Entries that end by themselves and those of other apps do not count.
+        """
+        state = self._switches.get(dpid)
+        if state is None or state.reading is None or state.reading.xid != xid:
+            return []
+        reading = state.reading
+        foreign = reading.take(entries, self.app_tag, READ_ENTRIES_BOUND)
+        if foreign:
+            text = f"switch {dpid} holds {foreign} entries with the tag of ours that cannot be ours"
+            self._notices.give("foreign-entry", dpid, text, now)
+        if len(reading.entries) > READ_ENTRIES_BOUND and not reading.faulty:
+            reading.faulty = True
+            text = f"switch {dpid} reports more than {READ_ENTRIES_BOUND} entries"
+            self._notices.give("read-faulty", dpid, text, now)
+        if complete and not reading.faulty:
+            self._reads.cancel(dpid)
+            state.reading = None
+            state.installed = reading.entries
+            self._compare(state)
+        return self._flush(now)
+
+    # Time
+
+    def next_deadline(self) -> float | None:
+        """Return when `on_deadline` is due, None for never."""
+        soonest = self._plans.next()
+        if self._retries and (soonest is None or self._retries[0][0] < soonest):
+            soonest = self._retries[0][0]
+        for timeouts in self._timeouts:
+            if timeouts.due:
+                due = timeouts.next()
+                if soonest is None or due < soonest:  # type: ignore[operator]
+                    soonest = due
+        return soonest
+
+    def on_deadline(self, now: float) -> list[Effect]:
+        """Do what has come due."""
+        for dpid in self._barriers.take_due(now):
+            state = self._switches[dpid]
+            self._notices.give("barrier-timeout", dpid, f"switch {dpid} did not answer a barrier", now)
+            batch, state.batch = state.batch, None
+            for key, waiters in batch.waiters.items() if batch else ():
+                state.waiters.setdefault(key, []).extend(waiters)
+            self._read(state, now)
+        for dpid in self._reads.take_due(now):
+            self._notices.give("read-timeout", dpid, f"switch {dpid} did not tell its flow entries", now)
+            self._read(self._switches[dpid], now)
+        while self._retries and self._retries[0][0] <= now:
+            _, dpid, key = heappop(self._retries)
+            failing = self._switches.get(dpid)
+            if failing is not None and key in failing.failures:
+                self._mark(failing, key)
+        for dpid in self._full.take_due(now):
+            self._retry_full(self._switches[dpid], FULL_RETRY_COUNT, now)
+        self._plans.on_deadline(now)
+        return self._flush(now)
+
+    # What there is to see
+
+    @property
+    def plan_count(self) -> int:
+        """How many plans have stages that wait."""
+        return self._plans.count
+
+    def owns_xid(self, xid: int) -> bool:
+        """Tell whether a transaction id is one of this app's."""
+        return xid >> 24 == self.xid_tag
+
+    # Sending
+
+    def _mark(self, state: SwitchState, key: RuleKey) -> None:
+        if state.connected:
+            state.mark(key)
+            self._to_send[state.dpid] = state
+
+    def _flush(self, now: float) -> list[Effect]:
+        """Let plans go on, send what can be sent, and return all effects."""
+        while self._to_send or self._plans.ready:
+            self._plans.advance_ready(now)
+            to_send, self._to_send = self._to_send, {}
+            for state in to_send.values():
+                if state.dirty and state.batch is None and state.reading is None and state.connected:
+                    self._send(state, now)
+        effects, self._effects = self._effects, []
+        return [*self._notices.take(), *effects] if self._notices.given else effects
+
+    def _send(self, state: SwitchState, now: float) -> None:
+        installed, desired, released = state.installed, state.desired, state.released
+        edits: dict[RuleKey, Rule | None] = {}
+        waiters: dict[RuleKey, list[Waiter]] = {}
+        while state.dirty and not edits:
+            for key in state.take_dirty(BATCH_EDITS):
+                value = released[key] if key in released else desired.get(key)
+                if value == installed.get(key):
+                    state.failures.pop(key, None)
+                    self._plans.confirmed(state.waiters.pop(key, ()))
+                    continue
+                edits[key] = value
+                if state.waiters and key in state.waiters:
+                    waiters[key] = state.waiters.pop(key)
+        if edits:
+            first_xid = self._take_xids(len(edits) + 1)
+            state.batch = Batch(first_xid, first_xid + len(edits), edits, waiters)
+            self._barriers.start(state.dpid, now)
+            sent = tuple([to_edit(key, value) for key, value in edits.items()])
+            self._effects.append(ApplyEdits(state.dpid, first_xid, sent))
+
+    def _take_xids(self, count: int) -> int:
+        if self._next_xid + count > _XIDS:
+            self._next_xid = 1
+        first = self._next_xid
+        self._next_xid += count
+        return self.xid_tag << 24 | first
+
+    # Refusals
+
+    def _refused(self, stages: Sequence[Sequence[tuple[int, Edit]]], now: float) -> set[int]:
+        """Return the origins that a switch concerned cannot be told of: nothing of them is changed."""
+        refused: set[int] = set()
+        for stage in stages:
+            for dpid, edit in stage:
+                if type(edit) is not Put:
+                    continue
+                rule: Rule = edit[0]
+                if rule[2] >> 48 != self.app_tag or rule[3] or rule[4]:
+                    raise ValueError(f"{rule} has a timeout or another app's tag")
+                state = self._switches.get(dpid)
+                if state is not None and state.lowering is not None:
+                    reason = state.lowering.expressible(rule)
+                    if reason is not None:
+                        refused.add(rule.cookie)
+                        self._refuse(dpid, rule, reason, now)
+        return refused
+
+    def _refuse(self, dpid: int, rule: Rule, reason: str, now: float) -> None:
+        text = f"switch {dpid} cannot hold {rule}: {reason}"
+        self._notices.give("rule-refused", dpid, text, now, rule=rule, reason=reason)
+
+    def _admissible(
+        self, stage: Sequence[tuple[int, Edit]], refused: set[int]
+    ) -> list[tuple[SwitchState, RuleKey, Rule | None]]:
+        entries = []
+        for dpid, edit in stage:
+            state = self._switches.get(dpid) or self._new_switch(dpid)
+            if not refused or self._origin(state, edit) not in refused:
+                entries.append((state, edit_key(edit), edit.rule if isinstance(edit, Put) else None))
+        return entries
+
+    @staticmethod
+    def _origin(state: SwitchState, edit: Edit) -> int | None:
+        if isinstance(edit, Put):
+            return edit.rule.cookie
+        rule = state.desired.get(edit.key)
+        return None if rule is None else rule.cookie
+
+    def _edit_refused(
+        self,
+        state: SwitchState,
+        batch: Batch,
+        key: RuleKey,
+        error: tuple[int, int],
+        now: float,
+    ) -> None:
+        """Keep an edit that a switch refused for later, unless another value is on its way already."""
+        waiters = batch.waiters.get(key, [])
+        if waiters:
+            state.waiters.setdefault(key, []).extend(waiters)
+        dpid = state.dpid
+        if batch.edits[key] is not None and state.lowering is not None and error == state.lowering.table_full:
+            interrupts = self._plans.make_room(state, waiters)
+            text = f"a table of switch {dpid} is full: {len(state.full) + 1} entries wait for room"
+            self._notices.give("table-full", dpid, text, now, interrupts=interrupts)
+            if key not in state.dirty:
+                state.full[key] = None
+                if dpid not in self._full:
+                    self._full.start(dpid, now)
+            return
+        before = state.failures.get(key, Failure(0, now))
+        text = f"switch {dpid} refused an entry with error {error[0]}/{error[1]}: {key}"
+        self._notices.give("edit-failed", dpid, text, now, type=error[0], code=error[1])
+        due_s = before.due_s
+        if due_s <= now:
+            due_s = now + min(RETRY_FIRST_S * 2**before.attempts, RETRY_LAST_S)
+            heappush(self._retries, (due_s, dpid, key))
+        state.failures[key] = Failure(min(before.attempts + 1, 16), due_s)
+
+    def _retry_full(self, state: SwitchState, count: int, now: float) -> None:
+        """Try some of the entries again that found no room."""
+        for key in list(islice(state.full, count)):
+            self._mark(state, key)
+        if not state.full:
+            self._full.cancel(state.dpid)
+        elif state.dpid not in self._full:
+            self._full.start(state.dpid, now)
+
+    # Reading back
+
+    def _read(self, state: SwitchState, now: float) -> None:
+        xid = self._take_xids(1)
+        state.reading = Reading(xid)
+        self._reads.start(state.dpid, now)
+        self._effects.append(RequestFlows(state.dpid, xid, self.app_tag << 48, 0xFFFF << 48))
+
+    def _compare(self, state: SwitchState) -> None:
+        """Have the difference sent between what a switch has told and what it shall hold: puts, then removals."""
+        installed, asked = state.installed, state.dirty
+        targets = state.targets()
+        dirty = {key: None for key, value in targets.items() if value is not None and installed.get(key) != value}
+        dirty.update(dict.fromkeys(state.waiters))
+        for key in installed:
+            if targets.get(key) is None and (not self._hold_unknown or key in asked):
+                dirty[key] = None
+        state.dirty = dirty
+        state.full.clear()
+        self._full.cancel(state.dpid)
+        self._to_send[state.dpid] = state
+
+    def _forget_work(self, state: SwitchState) -> None:
+        """Drop what was under way at a switch; plans go on without it."""
+        for timeouts in (self._barriers, self._reads, self._full):
+            timeouts.cancel(state.dpid)
+        self._plans.confirmed(state.forget_work())
+
+    def _new_switch(self, dpid: int) -> SwitchState:
+        state = self._switches[dpid] = SwitchState(dpid)
+        return state

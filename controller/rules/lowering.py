@@ -1,0 +1,76 @@
+"""The OpenFlow versions there are, by wire version: how rules become messages, and replies become rules again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from controller.effects import ApplyEdits, Put
+from controller.rules import of10, of13
+from controller.rules.model import Rule, RuleKey
+from controller.rules.openflow import FlowCounter, FlowStats, PacketIn
+from controller.rules.pipeline import OPENFLOW_1_0, OPENFLOW_1_3
+
+
+@dataclass(frozen=True, slots=True)
+class Lowering:
+    """One OpenFlow version; see the functions of the same names in `of13` and `of10`.
+
+    `table_full` is the type and code of the error that a switch without room gives.
+    """
+
+    expressible: Callable[[Rule], str | None]
+    encode_put: Callable[[Rule, int], bytes]
+    encode_remove: Callable[[RuleKey, int], bytes]
+    encode_barrier: Callable[[int], bytes]
+    encode_packet_out: Callable[[Iterable[int], bytes, int], bytes]
+    encode_flow_stats_request: Callable[[int, int, int], bytes]
+    encode_flow_stats_entry: Callable[[FlowCounter], bytes]
+    encode_flow_stats_reply: Callable[[int, bool, bytes], bytes]
+    decode_flow_stats: Callable[..., FlowStats]
+    decode_barrier_reply: Callable[[bytes], int | None]
+    decode_packet_in: Callable[[bytes], PacketIn | None]
+    table_full: tuple[int, int]
+
+    def encode_batch(self, effect: ApplyEdits) -> bytes:
+        """Return the edits in order and their barrier, ready to be written at once."""
+        encode_put, encode_remove = self.encode_put, self.encode_remove
+        xid = effect.first_xid
+        messages = []
+        for edit in effect.edits:
+            messages.append(encode_put(edit[0], xid) if type(edit) is Put else encode_remove(edit[0], xid))  # type: ignore[arg-type]
+            xid += 1
+        messages.append(self.encode_barrier(xid))
+        return b"".join(messages)
+
+
+LOWERINGS: dict[int, Lowering] = {
+    OPENFLOW_1_0: Lowering(
+        expressible=of10.expressible,
+        encode_put=of10.encode_put,
+        encode_remove=of10.encode_remove,
+        encode_barrier=of10.encode_barrier,
+        encode_packet_out=of10.encode_packet_out,
+        encode_flow_stats_request=of10.encode_flow_stats_request,
+        encode_flow_stats_entry=of10.encode_flow_stats_entry,
+        encode_flow_stats_reply=of10.encode_flow_stats_reply,
+        decode_flow_stats=of10.decode_flow_stats,
+        decode_barrier_reply=of10.decode_barrier_reply,
+        decode_packet_in=of10.decode_packet_in,
+        table_full=(3, 0),
+    ),
+    OPENFLOW_1_3: Lowering(
+        expressible=of13.expressible,
+        encode_put=of13.encode_put,
+        encode_remove=of13.encode_remove,
+        encode_barrier=of13.encode_barrier,
+        encode_packet_out=of13.encode_packet_out,
+        encode_flow_stats_request=of13.encode_flow_stats_request,
+        encode_flow_stats_entry=of13.encode_flow_stats_entry,
+        encode_flow_stats_reply=of13.encode_flow_stats_reply,
+        decode_flow_stats=of13.decode_flow_stats,
+        decode_barrier_reply=of13.decode_barrier_reply,
+        decode_packet_in=of13.decode_packet_in,
+        table_full=(5, 1),
+    ),
+}

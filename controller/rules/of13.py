@@ -1,0 +1,340 @@
+"""OpenFlow 1.3 messages as bytes (OpenFlow Switch Specification 1.3.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from struct import Struct
+from struct import error as struct_error
+
+from controller.rules.model import (
+    OFPP_CONTROLLER,
+    Action,
+    Goto,
+    Meter,
+    Opaque,
+    Output,
+    Rule,
+    RuleKey,
+    SetEthDst,
+)
+from controller.rules.openflow import (
+    HEADER,
+    NO_BUFFER,
+    OFPT_FLOW_MOD,
+    OFPT_PACKET_IN,
+    OFPT_PACKET_OUT,
+    FlowCounter,
+    FlowStats,
+    MeterBand,
+    NotExpressible,
+    PacketIn,
+    counter,
+)
+from controller.rules.oxm import IN_PORT, MATCHES, OFPMT_OXM, decode_match, match_bytes
+
+VERSION = 4
+OFPFC_ADD, OFPFC_DELETE_STRICT = 0, 4
+OFPMC_ADD, OFPMC_MODIFY, OFPMC_DELETE = 0, 1, 2
+
+_OFPT_MULTIPART_REQUEST, _OFPT_MULTIPART_REPLY = 18, 19
+_OFPT_BARRIER_REQUEST, _OFPT_BARRIER_REPLY = 20, 21
+_OFPT_METER_MOD = 29
+_OFPMP_FLOW = 1
+_OFPMPF_MORE = 1
+_OFPTT_ALL = 0xFF
+_OFPP_ANY = _OFPG_ANY = 0xFFFFFFFF
+_OFPCML_NO_BUFFER = 0xFFFF
+_OFPIT_GOTO_TABLE, _OFPIT_APPLY_ACTIONS, _OFPIT_METER = 1, 4, 6
+_OFPAT_OUTPUT, _OFPAT_SET_FIELD = 0, 25
+_OFPMF_KBPS, _OFPMF_PKTPS, _OFPMF_BURST = 1, 2, 4
+_OFPMBT_DROP = 1
+
+_FLOW_MOD = Struct("!BBHIQQBBHHHIIIHxx")
+_OUTPUT = Struct("!HHIH6x")
+_FLOW_STATS = Struct("!HBxIIHHHH4xQQQ")
+_PACKET_OUT = Struct("!BBHIIIH6x")
+_PACKET_IN = Struct("!BBHIIHBBQHH")
+_U8, _U32, _U64, _HH, _HHI, _IH = map(Struct, ("!B", "!I", "!Q", "!HH", "!HHI", "!IH"))
+
+_SET_ETH_DST = bytes.fromhex("0019001080000606")
+"""OFPAT_SET_FIELD of 16 bytes with the OXM header of eth_dst; the address and two bytes of padding follow."""
+
+
+_outputs: dict[int, bytes] = {}
+
+
+def expressible(rule: Rule) -> str | None:
+    """Return None where OpenFlow 1.3 can say `rule`, the reason where it cannot."""
+    match = match_bytes(rule.key.match)
+    if type(match) is str:
+        return match
+    actions = rule.actions
+    last = len(actions) - 1
+    for index, action in enumerate(actions):
+        kind = type(action)
+        if kind is Output or kind is SetEthDst:
+            continue
+        if kind is Goto:
+            if index != last:
+                return "goto is not the last action"
+            if action[0] <= rule.key.table:  # type: ignore[operator]
+                return f"table {action[0]!r} is not after table {rule.key.table}"
+        elif kind is Meter:
+            if index:
+                return "a meter is not the first action"
+        else:
+            return "an action that the model cannot say"
+    return None
+
+
+def encode_put(rule: Rule, xid: int) -> bytes:
+    """Add the entry or replace the one with the same key; its counters go on counting (1.3.5, 6.4).
+
+    NotExpressible where OpenFlow 1.3 cannot say it.
+    """
+    (table, priority, match), actions, cookie, idle_timeout_s, hard_timeout_s = rule
+    body = MATCHES.get(match) or match_bytes(match)
+    if isinstance(body, str):
+        raise NotExpressible(body)
+    if actions:
+        body += _instructions(rule)
+    return (
+        _FLOW_MOD.pack(
+            VERSION,
+            OFPT_FLOW_MOD,
+            48 + len(body),
+            xid,
+            cookie,
+            0,
+            table,
+            OFPFC_ADD,
+            idle_timeout_s,
+            hard_timeout_s,
+            priority,
+            NO_BUFFER,
+            _OFPP_ANY,
+            _OFPG_ANY,
+            0,
+        )
+        + body
+    )
+
+
+def encode_remove(key: RuleKey, xid: int) -> bytes:
+    """Delete the entry with exactly this key."""
+    match = match_bytes(key.match)
+    if isinstance(match, str):
+        raise NotExpressible(match)
+    fixed = _FLOW_MOD.pack(
+        VERSION,
+        OFPT_FLOW_MOD,
+        48 + len(match),
+        xid,
+        0,
+        0,
+        key.table,
+        OFPFC_DELETE_STRICT,
+        0,
+        0,
+        key.priority,
+        NO_BUFFER,
+        _OFPP_ANY,
+        _OFPG_ANY,
+        0,
+    )
+    return fixed + match
+
+
+def encode_barrier(xid: int) -> bytes:
+    """Ask for a reply once everything before it is done."""
+    return HEADER.pack(VERSION, _OFPT_BARRIER_REQUEST, 8, xid)
+
+
+def encode_packet_out(ports: Iterable[int], data: bytes, xid: int) -> bytes:
+    """Send a frame out of each of `ports`."""
+    actions = b"".join([_outputs.get(port_no) or _output(port_no) for port_no in ports])
+    length = 24 + len(actions) + len(data)
+    fixed = _PACKET_OUT.pack(VERSION, OFPT_PACKET_OUT, length, xid, NO_BUFFER, OFPP_CONTROLLER, len(actions))
+    return fixed + actions + data
+
+
+def encode_flow_stats_request(xid: int, cookie: int, cookie_mask: int) -> bytes:
+    """Ask for the entries of all tables whose cookie equals `cookie` under `cookie_mask`."""
+    head = HEADER.pack(VERSION, _OFPT_MULTIPART_REQUEST, 56, xid) + _HHI.pack(_OFPMP_FLOW, 0, 0)
+    where = _U8.pack(_OFPTT_ALL) + bytes(3) + _U32.pack(_OFPP_ANY) + _U32.pack(_OFPG_ANY) + bytes(4)
+    return head + where + _U64.pack(cookie) + _U64.pack(cookie_mask) + _HHI.pack(OFPMT_OXM, 4, 0)
+
+
+def encode_meter_put(band: MeterBand, xid: int, command: int = OFPMC_ADD) -> bytes:
+    """Add a meter, or with OFPMC_MODIFY change it: what exceeds `rate` and `burst` is dropped."""
+    flags = (_OFPMF_PKTPS if band.packets else _OFPMF_KBPS) | _OFPMF_BURST
+    head = HEADER.pack(VERSION, _OFPT_METER_MOD, 32, xid) + _HHI.pack(command, flags, band.meter_id)
+    return head + _HH.pack(_OFPMBT_DROP, 16) + _U32.pack(band.rate) + _U32.pack(band.burst) + bytes(4)
+
+
+def encode_meter_remove(meter_id: int, xid: int) -> bytes:
+    """Delete a meter and the entries that pass through it."""
+    return HEADER.pack(VERSION, _OFPT_METER_MOD, 16, xid) + _HHI.pack(OFPMC_DELETE, 0, meter_id)
+
+
+def decode_barrier_reply(message: bytes) -> int | None:
+    """Return the xid of a barrier reply, None where it is none."""
+    if len(message) < 8 or message[1] != _OFPT_BARRIER_REPLY:
+        return None
+    return int.from_bytes(message[4:8], "big")
+
+
+def decode_packet_in(message: bytes) -> PacketIn | None:
+    """Read a packet-in; None where it is none, is cut short or does not name its port."""
+    if len(message) < 32 or message[1] != OFPT_PACKET_IN:
+        return None
+    _, _, length, _, _, _, reason, table, cookie, _, match_length = _PACKET_IN.unpack_from(message)
+    start = 24 + (match_length + 7 & ~7) + 2
+    if start > length or length > len(message) or match_length < 12:
+        return None
+    if message[28:32] == IN_PORT:
+        in_port: int | None = int.from_bytes(message[32:36], "big")
+    else:
+        try:
+            in_port = decode_match(message, 28, 24 + match_length)[0].in_port
+        except (struct_error, ValueError):
+            return None
+    return None if in_port is None else PacketIn(in_port, message[start:length], reason, cookie, table)
+
+
+def decode_flow_stats(message: bytes, cookie: int = 0, cookie_mask: int = 0) -> FlowStats:
+    """Read a flow statistics reply; never raises, see `FlowStats.fault`.
+
+    Entries whose cookie differs from `cookie` under `cookie_mask` are left out.
+    """
+    xid = int.from_bytes(message[4:8], "big")
+    if len(message) < 16 or message[1] != _OFPT_MULTIPART_REPLY or message[8:10] != b"\x00\x01":
+        return FlowStats(xid, False, (), "not a flow statistics reply")
+    length = int.from_bytes(message[2:4], "big")
+    more = bool(message[11] & _OFPMPF_MORE)
+    entries: list[FlowCounter] = []
+    if length > len(message):
+        return FlowStats(xid, more, (), "the message is cut short")
+    offset = 16
+    try:
+        while offset < length:
+            size = int.from_bytes(message[offset : offset + 2], "big")
+            if size < 56 or offset + size > length:
+                raise ValueError("an entry does not fit")
+            entry = _decode_entry(message, offset, offset + size)
+            if (entry.rule.cookie ^ cookie) & cookie_mask == 0:
+                entries.append(entry)
+            offset += size
+    except (struct_error, ValueError) as fault:
+        return FlowStats(xid, more, tuple(entries), str(fault))
+    return FlowStats(xid, more, tuple(entries))
+
+
+def encode_flow_stats_entry(entry: FlowCounter) -> bytes:
+    """Build one entry of a flow statistics reply, as a switch does."""
+    rule = entry.rule
+    match = match_bytes(rule.key.match)
+    if isinstance(match, str):
+        raise NotExpressible(match)
+    body = match + (_instructions(rule) if rule.actions else b"")
+    fixed = _FLOW_STATS.pack(
+        48 + len(body),
+        rule.key.table,
+        int(entry.duration_s),
+        int(entry.duration_s % 1 * 1e9),
+        rule.key.priority,
+        rule.idle_timeout_s,
+        rule.hard_timeout_s,
+        0,
+        rule.cookie,
+        entry.packet_count or 0,
+        entry.byte_count or 0,
+    )
+    return fixed + body
+
+
+def encode_flow_stats_reply(xid: int, more: bool, entries: bytes) -> bytes:
+    """Build a flow statistics reply around entries that are encoded already, as a switch does."""
+    head = HEADER.pack(VERSION, _OFPT_MULTIPART_REPLY, 16 + len(entries), xid)
+    return head + _HHI.pack(_OFPMP_FLOW, _OFPMPF_MORE if more else 0, 0) + entries
+
+
+def _output(port_no: int) -> bytes:
+    max_len = _OFPCML_NO_BUFFER if port_no == OFPP_CONTROLLER else 0
+    encoded = _OUTPUT.pack(_OFPAT_OUTPUT, 16, port_no, max_len)
+    if port_no <= 0xFFFF:
+        _outputs[port_no] = encoded
+    return encoded
+
+
+def _instructions(rule: Rule) -> bytes:
+    meter = goto = actions = b""
+    for action in rule.actions:
+        kind = type(action)
+        if kind is Output:
+            actions += _outputs.get(action[0]) or _output(action[0])  # type: ignore[arg-type]
+        elif kind is SetEthDst:
+            actions += _SET_ETH_DST + action[0] + b"\0\0"  # type: ignore[operator]
+        else:
+            reason = expressible(rule)
+            if reason is not None:
+                raise NotExpressible(reason)
+            if kind is Goto:
+                goto = _HH.pack(_OFPIT_GOTO_TABLE, 8) + _U8.pack(action[0]) + b"\0\0\0"
+            else:
+                meter = _HHI.pack(_OFPIT_METER, 8, action[0])
+    if actions:
+        actions = _HHI.pack(_OFPIT_APPLY_ACTIONS, 8 + len(actions), 0) + actions
+    return meter + actions + goto
+
+
+def _decode_entry(message: bytes, start: int, end: int) -> FlowCounter:
+    _, table, duration_s, nanoseconds, priority, idle, hard, _, cookie, packets, size = _FLOW_STATS.unpack_from(
+        message, start
+    )
+    kind, match_length = _HH.unpack_from(message, start + 48)
+    after = start + 48 + (match_length + 7 & ~7)
+    if kind != OFPMT_OXM or match_length < 4 or after > end:
+        raise ValueError("a match does not fit")
+    match, foreign = decode_match(message, start + 52, start + 48 + match_length)
+    actions = _decode_instructions(message, after, end)
+    rule = Rule(RuleKey(table, priority, match), actions, cookie, idle, hard)
+    return FlowCounter(rule, counter(packets), counter(size), duration_s + nanoseconds / 1e9, foreign)
+
+
+def _decode_instructions(message: bytes, offset: int, end: int) -> tuple[Action, ...]:
+    """Return meter, actions and goto in the model's order."""
+    meters: list[Action] = []
+    actions: list[Action] = []
+    others: list[Action] = []
+    while offset < end:
+        kind, length = _HH.unpack_from(message, offset)
+        if length < 8 or offset + length > end:
+            raise ValueError("an instruction does not fit")
+        if kind == _OFPIT_APPLY_ACTIONS:
+            _decode_actions(message, offset + 8, offset + length, actions)
+        elif kind == _OFPIT_METER:
+            meters.append(Meter(_U32.unpack_from(message, offset + 4)[0]))
+        elif kind == _OFPIT_GOTO_TABLE:
+            others.append(Goto(message[offset + 4]))
+        else:
+            others.insert(0, Opaque(message[offset : offset + length]))
+        offset += length
+    return (*meters, *actions, *others)
+
+
+def _decode_actions(message: bytes, offset: int, end: int, actions: list[Action]) -> None:
+    while offset < end:
+        kind, length = _HH.unpack_from(message, offset)
+        if length < 8 or offset + length > end:
+            raise ValueError("an action does not fit")
+        raw = message[offset : offset + length]
+        action: Action = Opaque(raw)
+        if kind == _OFPAT_OUTPUT and length == 16:
+            port_no, max_len = _IH.unpack_from(raw, 4)
+            if port_no != OFPP_CONTROLLER or max_len == _OFPCML_NO_BUFFER:
+                action = Output(port_no)
+        elif raw[:8] == _SET_ETH_DST and length == 16:
+            action = SetEthDst(raw[8:14])
+        actions.append(action)
+        offset += length

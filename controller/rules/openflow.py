@@ -1,0 +1,151 @@
+"""What the OpenFlow codecs share: results of decoding, refusals, and the canonical form of matches."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import NamedTuple
+
+from controller.rules.model import Match, Rule
+from controller.rules.pipeline import ETH_TYPE_IPV4, ETH_TYPE_IPV6, IPPROTO_ICMPV6
+
+NO_BUFFER = 0xFFFFFFFF
+UNSUPPORTED_COUNTER = 0xFFFFFFFFFFFFFFFF
+MATCHES_CACHED = 65536
+"""Encoded matches kept; when as many are there the cache starts anew."""
+
+OFPT_ERROR = 1
+OFPT_SET_CONFIG = 9
+OFPT_PACKET_IN = 10
+OFPT_PACKET_OUT = 13
+OFPT_FLOW_MOD = 14
+
+HEADER = Struct("!BBHI")
+ERROR = Struct("!BBHIHH")
+
+
+class NotExpressible(ValueError):  # noqa: N818
+    """A rule or message that an OpenFlow version has no way to say; `args[0]` is the reason."""
+
+
+class FlowCounter(NamedTuple):
+    """A flow entry as a switch reports it.
+
+    `packet_count` and `byte_count` are None where the switch does not count. `foreign` says that the match has
+    parts the model cannot say, so that `rule.key` is not what identifies the entry. Actions that it cannot say
+    stand as `Opaque`.
+    """
+
+    rule: Rule
+    packet_count: int | None
+    byte_count: int | None
+    duration_s: float
+    foreign: bool = False
+
+
+class FlowStats(NamedTuple):
+    """A flow statistics reply; `more` replies of the same `xid` may follow.
+
+    Where the bytes make no sense `fault` says why, and `entries` are those before the fault.
+    """
+
+    xid: int
+    more: bool
+    entries: tuple[FlowCounter, ...]
+    fault: str | None = None
+
+
+class PacketIn(NamedTuple):
+    """A packet sent to the controller; OpenFlow 1.0 has neither cookie nor table, both are 0."""
+
+    in_port: int
+    data: bytes
+    reason: int
+    cookie: int
+    table: int
+
+
+class ErrorReply(NamedTuple):
+    """A switch refused the message `xid`."""
+
+    xid: int
+    type: int
+    code: int
+
+
+class MeterBand(NamedTuple):
+    """A meter with one drop band: `rate` and `burst` in kilobits (per second), or in packets (per second)."""
+
+    meter_id: int
+    rate: int
+    burst: int
+    packets: bool = False
+
+
+def encode_set_config(ofp_version: int, miss_send_len_bytes: int, xid: int) -> bytes:
+    """Ask for packet-ins of table misses with up to `miss_send_len_bytes` of the packet (0xffff: whole)."""
+    return HEADER.pack(ofp_version, OFPT_SET_CONFIG, 12, xid) + miss_send_len_bytes.to_bytes(4, "big")
+
+
+def decode_error(message: bytes) -> ErrorReply | None:
+    """Read an error message; None where it is none or cut short."""
+    if len(message) < ERROR.size or message[1] != OFPT_ERROR:
+        return None
+    _, _, _, xid, kind, code = ERROR.unpack_from(message)
+    return ErrorReply(xid, kind, code)
+
+
+def counter(value: int) -> int | None:
+    """Return a counter's value, None for the one that says unsupported."""
+    return None if value == UNSUPPORTED_COUNTER else value
+
+
+def match_problem(match: Match) -> str | None:
+    """Tell why a match is not in canonical form, None where it is.
+
+    Canonical form is what a switch reports back: prerequisites present (OpenFlow 1.3.5, 7.2.3.8), no bits set
+    that the mask leaves out, no mask that covers nothing or everything.
+    """
+    in_port, eth_dst, eth_src, eth_type, ip_proto, ip_src, src_bits, ip_dst, dst_bits, icmpv6_type, mask = match
+    if (eth_dst is not None and len(eth_dst) != 6) or (eth_src is not None and len(eth_src) != 6):
+        return "a MAC address has 6 bytes"
+    if mask is not None:
+        if eth_dst is None or len(mask) != 6:
+            return "eth_dst_mask needs eth_dst and 6 bytes"
+        if mask == b"\xff" * 6 or not any(mask):
+            return "eth_dst_mask covers all bits or none"
+        if any(byte & ~kept for byte, kept in zip(eth_dst, mask, strict=True)):
+            return "eth_dst has bits outside eth_dst_mask"
+    if in_port is not None and not 0 < in_port <= 0xFFFFFFFF:
+        return f"port {in_port} does not exist"
+    size = 4 if eth_type == ETH_TYPE_IPV4 else 16 if eth_type == ETH_TYPE_IPV6 else 0
+    if (ip_src is not None or src_bits is not None) and (problem := _address_problem(ip_src, src_bits, size)):
+        return problem
+    if (ip_dst is not None or dst_bits is not None) and (problem := _address_problem(ip_dst, dst_bits, size)):
+        return problem
+    if ip_proto is not None and not size:
+        return "ip_proto needs an eth_type of IPv4 or IPv6"
+    if icmpv6_type is not None and (eth_type != ETH_TYPE_IPV6 or ip_proto != IPPROTO_ICMPV6):
+        return "icmpv6_type needs IPv6 and ICMPv6"
+    return None
+
+
+def _address_problem(address: bytes | None, prefix: int | None, size: int) -> str | None:
+    if address is None:
+        return "a prefix length without an address"
+    if prefix is None or len(address) != size or not 0 < prefix <= 8 * size:
+        return "an IP address needs an eth_type of its family and a prefix length of 1 bit or more"
+    if prefix < 8 * size and int.from_bytes(address, "big") & ((1 << 8 * size - prefix) - 1):
+        return "an IP address has bits beyond its prefix"
+    return None
+
+
+def prefix_mask(bits: int, prefix: int) -> bytes:
+    """Return a netmask of `prefix` ones in `bits` bits."""
+    return ((1 << bits) - (1 << bits - prefix)).to_bytes(bits // 8, "big")
+
+
+def mask_prefix(mask: bytes) -> int | None:
+    """Return how many leading ones a netmask has, None where ones follow zeros."""
+    bits = 8 * len(mask)
+    inverse = ~int.from_bytes(mask, "big") & ((1 << bits) - 1)
+    return bits - inverse.bit_length() if inverse & (inverse + 1) == 0 else None

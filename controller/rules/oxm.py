@@ -1,0 +1,148 @@
+"""The OpenFlow 1.3 match: a list of OXM fields (OpenFlow Switch Specification 1.3.5, 7.2.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+
+from controller.rules.model import Match
+from controller.rules.openflow import MATCHES_CACHED, mask_prefix, match_problem, prefix_mask
+
+OFPMT_OXM = 1
+
+_U8, _U16, _U32, _HH = map(Struct, ("!B", "!H", "!I", "!HH"))
+
+
+def _oxm(field: int, length: int) -> tuple[bytes, bytes]:
+    exact = 0x8000 << 16 | field << 9 | length
+    return _U32.pack(exact), _U32.pack(0x8000 << 16 | field << 9 | 0x100 | 2 * length)
+
+
+IN_PORT, _ = _oxm(0, 4)
+_ETH_DST, _ETH_DST_MASKED = _oxm(3, 6)
+_ETH_SRC, _ = _oxm(4, 6)
+_ETH_TYPE, _ = _oxm(5, 2)
+_IP_PROTO, _ = _oxm(10, 1)
+_SRC = {4: _oxm(11, 4), 16: _oxm(26, 16)}
+_DST = {4: _oxm(12, 4), 16: _oxm(27, 16)}
+_ICMPV6_TYPE, _ = _oxm(29, 1)
+
+MATCHES: dict[Match, bytes | str] = {}
+"""Encoded matches, or why a match cannot be said; `match_bytes` fills it."""
+_decoded: dict[bytes, tuple[Match, bool]] = {}
+
+
+def match_bytes(match: Match) -> bytes | str:
+    """Return the encoded match with its padding, or why it cannot be said."""
+    encoded = MATCHES.get(match)
+    if encoded is None:
+        if len(MATCHES) >= MATCHES_CACHED:
+            MATCHES.clear()
+        encoded = MATCHES[match] = match_problem(match) or _encode(match)
+    return encoded
+
+
+def _encode(match: Match) -> bytes:
+    in_port, eth_dst, eth_src, eth_type, ip_proto, ip_src, src_bits, ip_dst, dst_bits, icmpv6_type, mask = match
+    fields = b""
+    if in_port is not None:
+        fields = IN_PORT + _U32.pack(in_port)
+    if eth_dst is not None:
+        fields += _ETH_DST + eth_dst if mask is None else _ETH_DST_MASKED + eth_dst + mask
+    if eth_src is not None:
+        fields += _ETH_SRC + eth_src
+    if eth_type is not None:
+        fields += _ETH_TYPE + _U16.pack(eth_type)
+    if ip_proto is not None:
+        fields += _IP_PROTO + _U8.pack(ip_proto)
+    if ip_src is not None:
+        fields += _address_field(_SRC, ip_src, src_bits)  # type: ignore[arg-type]
+    if ip_dst is not None:
+        fields += _address_field(_DST, ip_dst, dst_bits)  # type: ignore[arg-type]
+    if icmpv6_type is not None:
+        fields += _ICMPV6_TYPE + _U8.pack(icmpv6_type)
+    length = 4 + len(fields)
+    return _HH.pack(OFPMT_OXM, length) + fields + bytes(-length & 7)
+
+
+def _address_field(headers: dict[int, tuple[bytes, bytes]], address: bytes, prefix: int) -> bytes:
+    size = len(address)
+    exact, masked = headers[size]
+    if prefix == 8 * size:
+        return exact + address
+    return masked + address + prefix_mask(8 * size, prefix)
+
+
+def decode_match(message: bytes, offset: int, end: int) -> tuple[Match, bool]:
+    """Return the match, and whether it has parts that the model cannot say; ValueError where fields do not fit."""
+    fields = message[offset:end]
+    decoded = _decoded.get(fields)
+    if decoded is None:
+        decoded = _decode(fields)
+        if len(_decoded) >= MATCHES_CACHED:
+            _decoded.clear()
+        _decoded[fields] = decoded
+    return decoded
+
+
+def _decode(encoded: bytes) -> tuple[Match, bool]:
+    fields: dict[str, object] = {}
+    foreign = False
+    offset, end = 0, len(encoded)
+    while offset < end:
+        header = encoded[offset : offset + 4]
+        if len(header) < 4 or offset + 4 + header[3] > end:
+            raise ValueError("a match field does not fit")
+        start, offset = offset + 4, offset + 4 + header[3]
+        reader = _FIELDS.get(header)
+        if reader is None or not reader(fields, encoded[start:offset]):
+            foreign = True
+    match = Match(**fields)  # type: ignore[arg-type]
+    return match, foreign or match_problem(match) is not None
+
+
+def _number(name: str) -> Callable[[dict[str, object], bytes], bool]:
+    def read(fields: dict[str, object], value: bytes) -> bool:
+        fields[name] = int.from_bytes(value, "big")
+        return True
+
+    return read
+
+
+def _address(name: str, masked: bool) -> Callable[[dict[str, object], bytes], bool]:
+    def read(fields: dict[str, object], value: bytes) -> bool:
+        size = len(value) // 2 if masked else len(value)
+        prefix = mask_prefix(value[size:]) if masked else 8 * size
+        if not prefix:
+            return prefix is not None
+        fields[name], fields[name + "_prefix"] = value[:size], prefix
+        return True
+
+    return read
+
+
+def _read_eth_dst(fields: dict[str, object], value: bytes) -> bool:
+    fields["eth_dst"] = value[:6]
+    if len(value) == 12 and value[6:] != b"\xff" * 6:
+        fields["eth_dst_mask"] = value[6:]
+    return True
+
+
+def _read_eth_src(fields: dict[str, object], value: bytes) -> bool:
+    fields["eth_src"] = value
+    return True
+
+
+_FIELDS: dict[bytes, Callable[[dict[str, object], bytes], bool]] = {
+    IN_PORT: _number("in_port"),
+    _ETH_DST: _read_eth_dst,
+    _ETH_DST_MASKED: _read_eth_dst,
+    _ETH_SRC: _read_eth_src,
+    _ETH_TYPE: _number("eth_type"),
+    _IP_PROTO: _number("ip_proto"),
+    _ICMPV6_TYPE: _number("icmpv6_type"),
+}
+for _name, _headers in (("ip_src", _SRC), ("ip_dst", _DST)):
+    for _exact, _masked in _headers.values():
+        _FIELDS[_exact] = _address(_name, masked=False)
+        _FIELDS[_masked] = _address(_name, masked=True)

@@ -1,0 +1,43 @@
+"""The tables and priorities that all apps agree on; in OpenFlow 1.0 the same priorities stand in table 0.
+
+0 INGRESS   free for meters per ingress port; miss: ADMIT
+1 ADMIT     punts to the controller, link-scope flooding, senders of groups at their own ports; miss: FORWARD
+2 FORWARD   groups over their trees; other IP multicast: drop; miss: UNICAST
+3 UNICAST   by destination MAC address; miss: punt or drop
+"""
+
+from __future__ import annotations
+
+INGRESS, ADMIT, FORWARD, UNICAST = range(4)
+
+OPENFLOW_1_0 = 1
+OPENFLOW_1_3 = 4
+
+DISCOVERY_TAG = 0x5601
+MULTICAST_TAG = 0x5602
+UNICAST_TAG = 0x5603
+SENDER_COOKIE_BIT = 1 << 47
+"""Set in the cookies of sender entries, so that their counters can be read alone."""
+
+PRIORITY_LLDP = 65000
+PRIORITY_MEMBERSHIP_PENALTY = 61000
+PRIORITY_MEMBERSHIP = 60000
+PRIORITY_ADDRESS_RESOLUTION = 59000
+PRIORITY_PIM = 52000
+PRIORITY_LINK_SCOPE_GROUP = 51000
+PRIORITY_LINK_SCOPE = 50000
+PRIORITY_SENDER = 40000
+PRIORITY_UNKNOWN_PENALTY = 35000
+PRIORITY_UNKNOWN_SENDER = 30000
+PRIORITY_CHANNEL = 20000
+PRIORITY_GROUP = 10000
+PRIORITY_OTHER_MULTICAST = 100
+PRIORITY_UNICAST = 50
+PRIORITY_MISS = 0
+
+ETH_TYPE_IPV4 = 0x0800
+ETH_TYPE_IPV6 = 0x86DD
+IPPROTO_IGMP = 2
+IPPROTO_ICMPV6 = 58
+IPPROTO_PIM = 103
+MLD_TYPES = (130, 131, 132, 143)

@@ -1,0 +1,173 @@
+"""Plans: edits in stages, of which each waits until all switches have confirmed the one before.
+
+A key that a later plan changes too keeps its turns in the order in which the plans came. A plan waits for earlier
+plans only, so that none waits for ever on another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import heappop, heappush
+
+from controller.rules.model import Rule, RuleKey
+from controller.rules.notices import Notices
+from controller.rules.switch_state import Plan, SwitchState, Turn, Waiter
+from controller.rules.timeouts import Timeouts
+
+PLANS_BOUND = 4096
+"""Plans that wait at most; beyond it the oldest is no longer kept in order (`plans-bound`)."""
+
+PLAN_PATIENCE_S = 30.0
+"""How long a plan waits for one of its stages before it goes on without."""
+
+
+class PlanQueue:
+    """The plans that wait. `mark` has a key sent; `ready` are plans to go on with by `advance_ready`."""
+
+    def __init__(
+        self,
+        switches: Mapping[int, SwitchState],
+        mark: Callable[[SwitchState, RuleKey], None],
+        notices: Notices,
+    ) -> None:
+        self.ready: list[Plan] = []
+        self._switches = switches
+        self._mark = mark
+        self._notices = notices
+        self._waiting: Timeouts[Plan] = Timeouts(PLAN_PATIENCE_S)
+        self._draining: list[tuple[float, int, Plan]] = []
+        self._drains = 0
+
+    @property
+    def count(self) -> int:
+        """How many plans have stages that wait."""
+        return len(self._waiting) + len(self._draining)
+
+    def add(
+        self,
+        stages: Sequence[Iterable[tuple[SwitchState, RuleKey, Rule | None]]],
+        now: float,
+        drain_s: float,
+    ) -> None:
+        """Take a plan: its values are desired at once, and released in order."""
+        plan = Plan(drain_s)
+        for stage in stages:
+            entries: list[tuple[int, RuleKey]] = []
+            for state, key, value in stage:
+                if plan.stages or key in state.turns:
+                    state.enter_turn(key, Turn(plan, len(plan.stages), value))
+                else:
+                    state.enter(key, value)
+                    self._mark(state, key)
+                entries.append((state.dpid, key))
+            plan.stages.append(entries)
+        if self.count >= PLANS_BOUND:
+            self._drop_oldest(now)
+        self._advance(plan, now)
+
+    def advance_ready(self, now: float) -> None:
+        """Release stages until there is none that does not have to wait."""
+        while self.ready:
+            self._advance(self.ready.pop(), now)
+
+    def confirmed(self, waiters: Iterable[Waiter]) -> None:
+        """Take a key as confirmed for those who waited for it."""
+        for plan, stage in waiters:
+            if plan.stage == stage:
+                self._settled(plan)
+
+    def make_room(self, state: SwitchState, waiters: Iterable[Waiter]) -> bool:
+        """Bring forward the removals at a full switch of the plans that wait for it; True where there are any."""
+        found = False
+        for plan, stage in waiters:
+            if plan.stage != stage:
+                continue
+            for entries in plan.stages[stage + 1 :]:
+                for dpid, key in entries:
+                    if dpid == state.dpid and state.take_removal(key, plan):
+                        self._mark(state, key)
+                        self._take_turns(state, key)
+                        found = True
+        return found
+
+    def next(self) -> float | None:
+        """Return when `on_deadline` is due, None for never."""
+        if not self._draining:
+            return self._waiting.next() if self._waiting.due else None
+        due = self._waiting.next()
+        if due is None or self._draining[0][0] < due:
+            return self._draining[0][0]
+        return due
+
+    def on_deadline(self, now: float) -> None:
+        """Let plans go on whose drain time is over or whose patience is."""
+        while self._draining and self._draining[0][0] <= now:
+            plan = heappop(self._draining)[2]
+            plan.drained = True
+            self._advance(plan, now)
+        for plan in self._waiting.take_due(now):
+            text = f"switches did not confirm a stage within {PLAN_PATIENCE_S:g} s; the change goes on without"
+            self._notices.give("plan-overdue", 0, text, now, interrupts=True)
+            self._advance(plan, now)
+
+    def _advance(self, plan: Plan, now: float) -> None:
+        """Release a plan's next stage."""
+        self._waiting.cancel(plan)
+        if plan.is_last:
+            return
+        if plan.drain_s > 0 and not plan.drained and plan.stage >= 0 and plan.stage + 2 == len(plan.stages):
+            self._drains += 1
+            heappush(self._draining, (now + plan.drain_s, self._drains, plan))
+            return
+        plan.stage += 1
+        entries = plan.stages[plan.stage]
+        plan.outstanding = len(entries)
+        if not entries:
+            self.ready.append(plan)
+        for dpid, key in entries:
+            self._release(dpid, key, plan)
+        if plan.outstanding and not plan.is_last:
+            self._waiting.start(plan, now)
+
+    def _release(self, dpid: int, key: RuleKey, plan: Plan) -> None:
+        """Let a key take its turns, and the plans that they belong to wait for it."""
+        state = self._switches.get(dpid)
+        if state is None:
+            self._settled(plan)
+            return
+        for turn in self._take_turns(state, key):
+            if turn.plan is not None and turn.plan is not plan and turn.stage == turn.plan.stage:
+                self._await(state, key, turn.plan)
+        if not state.is_waiting(key, plan):
+            self._await(state, key, plan)
+
+    def _take_turns(self, state: SwitchState, key: RuleKey) -> list[Turn]:
+        taken = state.take_turns(key)
+        if taken:
+            self._mark(state, key)
+        return taken
+
+    def _await(self, state: SwitchState, key: RuleKey, plan: Plan) -> None:
+        if not state.connected or state.is_settled(key):
+            self._settled(plan)
+        else:
+            state.waiters.setdefault(key, []).append(Waiter(plan, plan.stage))
+            if key not in state.full and key not in state.failures:
+                self._mark(state, key)
+
+    def _settled(self, plan: Plan) -> None:
+        plan.outstanding -= 1
+        if plan.outstanding == 0:
+            self.ready.append(plan)
+
+    def _drop_oldest(self, now: float) -> None:
+        """Make an end of the plan that waits longest: release all of it."""
+        plan = self._waiting.oldest() or heappop(self._draining)[2]
+        text = f"more than {PLANS_BOUND} changes wait for switches; the oldest is sent out of order"
+        self._notices.give("plans-bound", 0, text, now, interrupts=True)
+        self._waiting.cancel(plan)
+        unreleased = [entry for entries in plan.stages[plan.stage + 1 :] for entry in entries]
+        plan.stage = len(plan.stages) - 1
+        plan.outstanding = len(unreleased)
+        for dpid, key in unreleased:
+            self._release(dpid, key, plan)

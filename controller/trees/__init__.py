@@ -1,0 +1,1 @@
+"""Multicast trees over a fabric graph, behind one interface."""

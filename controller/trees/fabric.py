@@ -1,0 +1,132 @@
+"""Recognise fabrics in which an optimal tree is known without search, from levels and links alone.
+
+In a graph whose links all join neighbouring tiers (ToR 1, aggregation 2, core 3), let the pods be the connected
+components of tiers 1 and 2. Any tree over a set S of ToRs in p pods crosses the cut around each ToR by a
+ToR-aggregation link of its own and, where p > 1, the cut around each pod by an aggregation-core link of its
+own: no tree is smaller than |S| links (p = 1) or |S| + p (p > 1). A tree through one aggregation per pod and
+one core has just that size. The article's appendix builds it with fixed designated nodes (Avalanche/AvRA,
+doi 10.1109/COMSNETS.2014.6734903, has the same construction).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from topology.graph import Graph, Kind, NodeId, order_key
+
+TIERS = {Kind.TOR: 1, Kind.AGGREGATION: 2, Kind.CORE: 3}
+
+
+class Fabric(NamedTuple):
+    """A layered fabric: fat trees, leaf-spine fabrics (no core) and trees of three tiers, links missing or not.
+
+    Attributes
+    ----------
+    pod, aggregation_pod
+        Pod number of every ToR, and of every aggregation; numbers hold for one version of the graph.
+    up
+        Aggregations of every ToR, and cores of every aggregation, by living link.
+    down
+        Aggregations under every core, by pod number.
+    cores
+        Cores over every pod.
+    """
+
+    pod: dict[NodeId, int]
+    aggregation_pod: dict[NodeId, int]
+    up: dict[NodeId, tuple[NodeId, ...]]
+    down: dict[NodeId, dict[int, tuple[NodeId, ...]]]
+    cores: dict[int, tuple[NodeId, ...]]
+
+    def optimum(self, tors: Iterable[NodeId]) -> int:
+        """Return the number of links of a smallest tree over `tors` in the complete fabric (KeyError: no ToR)."""
+        nodes = set(tors)
+        pods = {self.pod[node] for node in nodes}
+        if len(nodes) <= 1:
+            return 0
+        return len(nodes) if len(pods) == 1 else len(nodes) + len(pods)
+
+
+class Hierarchy(NamedTuple):
+    """A graph without a cycle: one path between any two nodes. `above` and `depth` hang it from its roots."""
+
+    above: dict[NodeId, NodeId | None]
+    depth: dict[NodeId, int]
+
+
+def recognise(graph: Graph) -> Fabric | Hierarchy | None:
+    """Return what is known of `graph` (without hosts), or None where trees take a search.
+
+    Examples
+    --------
+    >>> leaf_spine = Graph()
+    >>> for name, kind in (("a", Kind.TOR), ("b", Kind.TOR), ("s", Kind.AGGREGATION), ("t", Kind.AGGREGATION)):
+    ...     leaf_spine.add_node(name, kind)
+    >>> for pair in ("as", "at", "bs", "bt"):
+    ...     _ = leaf_spine.add_link(*pair)
+    >>> recognise(leaf_spine).optimum(["a", "b"])
+    2
+    """
+    return _hierarchy(graph) or _fabric(graph)
+
+
+def _hierarchy(graph: Graph) -> Hierarchy | None:
+    above: dict[NodeId, NodeId | None] = {}
+    depth: dict[NodeId, int] = {}
+    top_down = sorted(graph.nodes(), key=lambda node: -graph.level(node))
+    for start in top_down:
+        if start in above:
+            continue
+        above[start], depth[start] = None, 0
+        queue = deque([start])
+        while queue:
+            node = queue.popleft()
+            for neighbour in graph.neighbours(node):
+                if neighbour == above[node]:
+                    continue
+                if neighbour in above:
+                    return None
+                above[neighbour], depth[neighbour] = node, depth[node] + 1
+                queue.append(neighbour)
+    return Hierarchy(above, depth)
+
+
+def _fabric(graph: Graph) -> Fabric | None:
+    tier = {node: TIERS.get(graph.kind(node)) or graph.level(node) for node in graph.nodes()}
+    up: dict[NodeId, tuple[NodeId, ...]] = {}
+    for node, own in tier.items():
+        if any(abs(tier[neighbour] - own) != 1 for neighbour in graph.neighbours(node)):
+            return None
+        up[node] = tuple(n for n in graph.neighbours(node) if tier[n] == own + 1)
+    pod = _pods(graph, tier)
+    down: dict[NodeId, dict[int, tuple[NodeId, ...]]] = {}
+    cores: dict[int, list[NodeId]] = {}
+    for core in sorted((node for node, own in tier.items() if own == 3), key=order_key):
+        under: dict[int, tuple[NodeId, ...]] = {}
+        for aggregation in graph.neighbours(core):
+            if tier[aggregation] == 2:
+                number = pod[aggregation]
+                under[number] = (*under.get(number, ()), aggregation)
+        down[core] = under
+        for number in under:
+            cores.setdefault(number, []).append(core)
+    tors = {node: number for node, number in pod.items() if tier[node] == 1}
+    aggregations = {node: number for node, number in pod.items() if tier[node] == 2}
+    return Fabric(tors, aggregations, up, down, {number: tuple(nodes) for number, nodes in cores.items()})
+
+
+def _pods(graph: Graph, tier: dict[NodeId, int]) -> dict[NodeId, int]:
+    pod: dict[NodeId, int] = {}
+    for number, start in enumerate(graph.nodes()):
+        if start in pod or tier[start] > 2:
+            continue
+        pod[start] = number
+        queue = deque([start])
+        while queue:
+            for neighbour in graph.neighbours(queue.popleft()):
+                if neighbour not in pod and tier[neighbour] <= 2:
+                    pod[neighbour] = number
+                    queue.append(neighbour)
+    return pod

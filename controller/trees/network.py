@@ -1,0 +1,174 @@
+"""What every tree algorithm shares: the switches, their loads, and facts derived from them once per change."""
+
+from __future__ import annotations
+
+from collections import deque
+from heapq import heappop, heappush
+from typing import TypeAlias
+
+from controller.trees.fabric import Fabric, Hierarchy, recognise
+from controller.trees.hashing import stable_hash
+from topology.graph import Graph, Kind, NodeId, order_key
+from topology.loads import LinkLoads
+
+MASK = (1 << 64) - 1
+
+Distance: TypeAlias = tuple[float, int]
+"""Weight of a shortest path, and its links (which order paths over links without weight)."""
+
+
+def switch_graph(graph: Graph) -> Graph:
+    """Return the switches of `graph` without its hosts; a switch of no known tier that has hosts becomes a ToR."""
+    switches = graph.subgraph(graph.switches())
+    for host in graph.hosts():
+        for node in graph.neighbours(host):
+            if node in switches and switches.kind(node) is Kind.SWITCH:
+                switches.add_node(node, Kind.TOR)
+    return switches
+
+
+class Network:
+    """Read-only view of the fabric for algorithms; derived facts follow `graph.version` (theirs is `version`)."""
+
+    def __init__(self, graph: Graph, loads: LinkLoads, seed: int, default_bps: int) -> None:
+        self.graph = graph
+        self.loads = loads
+        self.seed = seed
+        self.default_bps = default_bps
+        self.version = -1
+        self._shape: Fabric | Hierarchy | None = None
+        self._weighted = False
+        self._components: dict[NodeId, int] | None = None
+        self._distances: dict[NodeId, dict[NodeId, Distance]] = {}
+        self._roots: dict[tuple[str, int], tuple[NodeId, ...]] = {}
+        self._hashes: dict[NodeId, int] = {}
+
+    def refresh(self) -> None:
+        """Drop what was derived from an older version of the graph."""
+        if self.version == self.graph.version:
+            return
+        self.version = self.graph.version
+        self._weighted = any(link.weight != 1 for link in self.graph.links())
+        self._shape = None if self._weighted else recognise(self.graph)
+        self._components = None
+        self._distances.clear()
+        self._roots.clear()
+
+    @property
+    def shape(self) -> Fabric | Hierarchy | None:
+        """The structure that the graph was recognised as, None for a general graph."""
+        if self.version != self.graph.version:
+            self.refresh()
+        return self._shape
+
+    @property
+    def weighted(self) -> bool:
+        """Whether some link's weight is not 1."""
+        if self.version != self.graph.version:
+            self.refresh()
+        return self._weighted
+
+    def hash_of(self, node: NodeId) -> int:
+        """Return an odd 64-bit hash of `node`."""
+        found = self._hashes.get(node)
+        if found is None:
+            found = self._hashes[node] = stable_hash(node)
+        return found
+
+    def draw(self, salt: int, nodes: tuple[NodeId, ...]) -> NodeId:
+        """Choose one of `nodes` by hash; taking another node out of `nodes` does not change the choice."""
+        return max(nodes, key=lambda node: (salt * self.hash_of(node) & MASK, order_key(node)))
+
+    def components(self) -> dict[NodeId, int]:
+        """Return the number of the connected component of every node."""
+        self.refresh()
+        if self._components is None:
+            self._components = {}
+            for start in self.graph.nodes():
+                if start in self._components:
+                    continue
+                number = len(self._components)
+                self._components[start] = number
+                queue = deque([start])
+                while queue:
+                    for neighbour in self.graph.neighbours(queue.popleft()):
+                        if neighbour not in self._components:
+                            self._components[neighbour] = number
+                            queue.append(neighbour)
+        return self._components
+
+    def distances(self, source: NodeId) -> dict[NodeId, Distance]:
+        """Return the distance to `source` of every node that reaches it."""
+        self.refresh()
+        found = self._distances.get(source)
+        if found is None:
+            found = self._distances[source] = self._search(source)
+        return found
+
+    def _search(self, source: NodeId) -> dict[NodeId, Distance]:
+        graph, found = self.graph, {source: (0.0, 0)}
+        if not self._weighted:
+            queue = deque([source])
+            while queue:
+                node = queue.popleft()
+                hops = found[node][1] + 1
+                for neighbour in graph.neighbours(node):
+                    if neighbour not in found:
+                        found[neighbour] = (float(hops), hops)
+                        queue.append(neighbour)
+            return found
+        heap = [(0.0, 0, order_key(source), source)]
+        done = set()
+        while heap:
+            weight, hops, _, node = heappop(heap)
+            if node in done:
+                continue
+            done.add(node)
+            for neighbour in graph.neighbours(node):
+                reach = (weight + graph.link(node, neighbour).weight, hops + 1)
+                if neighbour not in found or reach < found[neighbour]:
+                    found[neighbour] = reach
+                    heappush(heap, (*reach, order_key(neighbour), neighbour))
+        return found
+
+    def closer(self, node: NodeId, target: NodeId) -> tuple[NodeId, ...]:
+        """Return the neighbours of `node` on its shortest paths to `target` (KeyError where there is none)."""
+        distances, graph = self.distances(target), self.graph
+        weight, hops = distances[node]
+        if not self._weighted:
+            return tuple(n for n in graph.neighbours(node) if distances[n][1] == hops - 1)
+        return tuple(
+            n
+            for n in graph.neighbours(node)
+            if distances[n][1] == hops - 1 and distances[n][0] + graph.link(node, n).weight == weight
+        )
+
+    def tops(self, component: int) -> tuple[NodeId, ...]:
+        """Return the cores of a component, or its highest switches where it has none, in a fixed order."""
+        return self._chosen("top", component)
+
+    def edges(self, component: int) -> tuple[NodeId, ...]:
+        """Return the ToRs of a component, or its lowest switches where it has none, in a fixed order."""
+        return self._chosen("edge", component)
+
+    def _chosen(self, what: str, component: int) -> tuple[NodeId, ...]:
+        found = self._roots.get((what, component))
+        if found is None:
+            graph = self.graph
+            nodes = [node for node, number in self.components().items() if number == component]
+            kind, extreme = (Kind.CORE, max) if what == "top" else (Kind.TOR, min)
+            marked = [node for node in nodes if graph.kind(node) is kind]
+            level = extreme(graph.level(node) for node in nodes)
+            chosen = marked or [node for node in nodes if graph.level(node) == level]
+            found = self._roots[(what, component)] = tuple(sorted(chosen, key=order_key))
+        return found
+
+    def weight(self, u: NodeId, v: NodeId) -> float:
+        """Return the weight of a link."""
+        return self.graph.link(u, v).weight if self._weighted else 1.0
+
+    def cost(self, parent: dict[NodeId, NodeId]) -> float:
+        """Return the sum of the weights of the links of a rooted tree."""
+        if not self.weighted:
+            return float(len(parent))
+        return sum(self.graph.link(node, above).weight for node, above in parent.items())

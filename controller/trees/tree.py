@@ -1,0 +1,266 @@
+"""A group's tree: what others read of it, and the two ways in which it grows and shrinks."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from enum import IntFlag
+from typing import NamedTuple, TypeAlias
+
+from controller.trees.hashing import stable_hash
+from topology.graph import NodeId
+
+Key: TypeAlias = Hashable
+"""What names a group: its address, or a (source, group) pair."""
+
+Adjacency: TypeAlias = Mapping[NodeId, set[NodeId]]
+Links: TypeAlias = tuple[tuple[NodeId, NodeId], ...]
+
+
+class Role(IntFlag):
+    """What the hosts behind a terminal do with the group."""
+
+    RECEIVER = 1
+    SENDER = 2
+
+
+RECEIVES = int(Role.RECEIVER)
+SENDS = int(Role.SENDER)
+ROLES: tuple[Role, ...] = (Role(0), Role.RECEIVER, Role.SENDER, Role.RECEIVER | Role.SENDER)
+"""Every role by its number: arithmetic on enum members is too slow for a join."""
+
+
+class Change(NamedTuple):
+    """What an operation did to a tree: links added (from the leaf up) and removed, terminals cut off and back on."""
+
+    key: Key
+    added: Links = ()
+    removed: Links = ()
+    detached: tuple[NodeId, ...] = ()
+    attached: tuple[NodeId, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Tell whether links and reachability are as they were."""
+        return not (self.added or self.removed or self.detached or self.attached)
+
+
+class Form:
+    """How a tree of the default algorithm came about, which decides how it may grow."""
+
+    NEW = ""
+    DESIGNATED = "designated"
+    UNIQUE = "unique"
+    GENERAL = "general"
+
+
+class Plan(NamedTuple):
+    """A tree as it should become; `parent` holds every node but the root, each after its own parent."""
+
+    root: NodeId | None
+    parent: dict[NodeId, NodeId]
+    form: str = Form.NEW
+    core: NodeId | None = None
+    aggregations: Mapping[int, NodeId] = {}
+    pinned: NodeId | None = None
+    fallbacks: int = 0
+
+
+class Tree:
+    """The tree of one group. Read-only outside `controller.trees`.
+
+    Attributes
+    ----------
+    key, seed
+        The group, and the forest's seed.
+    adjacent
+        Neighbours on the tree of every node on it; an empty set for the only switch of a tree.
+    terminals
+        Every attachment switch with a member or sender, in order of arrival, with its role.
+    detached
+        The terminals that are not on the tree, since nothing leads there now.
+    fallbacks
+        Breadth-first searches that `vsrt-literal` had to fall back to.
+    root, parent
+        The same links seen from one end: `parent` of every node but `root`, parents first.
+    rates
+        Rate in bps of the senders at each sending terminal, and `rate_bps` their sum.
+    receivers_below, rate_below
+        Receiving terminals and sending rate in the subtree of each node, while the tree has a sender.
+    """
+
+    __slots__ = (
+        "_aggregations",
+        "_salt",
+        "adjacent",
+        "core",
+        "detached",
+        "fallbacks",
+        "form",
+        "key",
+        "parent",
+        "pinned",
+        "rate_below",
+        "rate_bps",
+        "rates",
+        "receivers_below",
+        "root",
+        "seed",
+        "terminals",
+        "version",
+    )
+
+    def __init__(self, key: Key, seed: int) -> None:
+        self.key = key
+        self.seed = seed
+        self._salt = 0
+        self.adjacent: dict[NodeId, set[NodeId]] = {}
+        self.terminals: dict[NodeId, Role] = {}
+        self.detached: set[NodeId] = set()
+        self.fallbacks = 0
+        self.root: NodeId | None = None
+        self.parent: dict[NodeId, NodeId] = {}
+        self.pinned: NodeId | None = None
+        self.form = Form.NEW
+        self.core: NodeId | None = None
+        self._aggregations: dict[int, NodeId] | None = None
+        self.version = -1
+        self.rates: dict[NodeId, int] = {}
+        self.rate_bps = 0
+        self.rate_below: dict[NodeId, int] | None = None
+        self.receivers_below: dict[NodeId, int] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Tree {self.key!r}: {len(self.terminals)} terminals, {len(self.parent)} links>"
+
+    @property
+    def size(self) -> int:
+        """Number of links."""
+        return len(self.parent)
+
+    @property
+    def receivers(self) -> frozenset[NodeId]:
+        """Terminals with a receiver."""
+        return frozenset(node for node, role in self.terminals.items() if int(role) & RECEIVES)
+
+    @property
+    def senders(self) -> frozenset[NodeId]:
+        """Terminals with a sender."""
+        return frozenset(node for node, role in self.terminals.items() if int(role) & SENDS)
+
+    @property
+    def salt(self) -> int:
+        """An odd number that decides the tree's ties: a hash of seed and group."""
+        if not self._salt:
+            self._salt = stable_hash(self.seed, self.key)
+        return self._salt
+
+    @property
+    def aggregations(self) -> dict[int, NodeId]:
+        """Designated aggregation of each pod (entries whose node has left the tree are stale)."""
+        if self._aggregations is None:
+            self._aggregations = {}
+        return self._aggregations
+
+    def links(self) -> Iterator[tuple[NodeId, NodeId]]:
+        """Yield each link once, as (node, its neighbour towards the root)."""
+        yield from self.parent.items()
+
+    def attach(self, path: Sequence[NodeId]) -> Links:
+        """Hang `path` (from the new terminal to a node on the tree) below its last node.
+
+        On an empty tree the last node becomes the root. No node of `path` but the last may be on the tree.
+        """
+        adjacent, parent = self.adjacent, self.parent
+        above = path[-1]
+        if self.root is None:
+            self.root = above
+            adjacent[above] = set()
+        added: list[tuple[NodeId, NodeId]] = []
+        for node in path[-2::-1]:
+            adjacent[above].add(node)
+            adjacent[node] = {above}
+            parent[node] = above
+            added.append((node, above))
+            above = node
+        if self.rate_below is not None and self.receivers_below is not None:
+            for node in path[:-1]:
+                self.rate_below[node] = self.receivers_below[node] = 0
+        added.reverse()
+        return tuple(added)
+
+    def prune(self, node: NodeId) -> Links:
+        """Take off `node` and what only led to it, up to a terminal, a branch or the pinned root."""
+        adjacent, parent, terminals = self.adjacent, self.parent, self.terminals
+        removed: list[tuple[NodeId, NodeId]] = []
+        while node not in terminals and node != self.pinned:
+            neighbours = adjacent[node]
+            if len(neighbours) > 1:
+                break
+            del adjacent[node]
+            if self.rate_below is not None and self.receivers_below is not None:
+                del self.rate_below[node], self.receivers_below[node]
+            if not neighbours:
+                self.root = None
+                break
+            if node == self.root:
+                (beyond,) = neighbours
+                del parent[beyond]
+                self.root = beyond
+                removed.append((beyond, node))
+            else:
+                beyond = parent.pop(node)
+                removed.append((node, beyond))
+            adjacent[beyond].remove(node)
+            node = beyond
+        return tuple(removed)
+
+    def install(self, plan: Plan) -> tuple[Links, Links]:
+        """Become `plan`; return the links added and removed. Loads and subtree counts are the caller's."""
+        before, old = self.adjacent, self.parent
+        now = adjacency_of(plan.root, plan.parent)
+        added = tuple((c, p) for c, p in plan.parent.items() if p not in before.get(c, ()))
+        removed = tuple((c, p) for c, p in old.items() if p not in now.get(c, ()))
+        self.root, self.parent, self.adjacent = plan.root, plan.parent, now
+        self.pinned, self.form, self.core = plan.pinned, plan.form, plan.core
+        self._aggregations = dict(plan.aggregations) or None
+        self.fallbacks += plan.fallbacks
+        return added[::-1], removed[::-1]
+
+    def plan(self) -> Plan:
+        """Return what this tree is now as a plan."""
+        return Plan(self.root, dict(self.parent), self.form, self.core, dict(self.aggregations), self.pinned)
+
+
+def adjacency_of(root: NodeId | None, parent: Mapping[NodeId, NodeId]) -> dict[NodeId, set[NodeId]]:
+    """Return the neighbours of every node of a rooted tree."""
+    adjacent: dict[NodeId, set[NodeId]] = {} if root is None else {root: set()}
+    for node, above in parent.items():
+        adjacent[above].add(node)
+        adjacent[node] = {above}
+    return adjacent
+
+
+def rooted(root: NodeId, adjacent: Adjacency) -> dict[NodeId, NodeId]:
+    """Return the parent of every node that `root` reaches over `adjacent`, parents first."""
+    parent: dict[NodeId, NodeId] = {}
+    queue = deque([root])
+    while queue:
+        node = queue.popleft()
+        above = parent.get(node)
+        for neighbour in adjacent[node]:
+            if neighbour != above and neighbour not in parent and neighbour != root:
+                parent[neighbour] = node
+                queue.append(neighbour)
+    return parent
+
+
+def prune_leaves(adjacent: dict[NodeId, set[NodeId]], keep: Mapping[NodeId, object] | set[NodeId]) -> None:
+    """Take leaves that are not in `keep` off a tree until none is left."""
+    leaves = [node for node, neighbours in adjacent.items() if len(neighbours) <= 1 and node not in keep]
+    while leaves:
+        node = leaves.pop()
+        for neighbour in adjacent.pop(node):
+            adjacent[neighbour].discard(node)
+            if len(adjacent[neighbour]) == 1 and neighbour not in keep:
+                leaves.append(neighbour)

@@ -1,0 +1,427 @@
+"""The default algorithm: smallest trees, and of these the one that keeps its most loaded link least loaded.
+
+On a recognised fabric (`controller.trees.fabric`) a tree is named by its core and its aggregation in every
+pod. The aggregation is designated when a second ToR of the pod joins, the core when a second pod does, and both
+stay: every join adds links only, and whatever the order of joins and leaves the tree has the optimal size.
+Where a dead link stands in the way, another living choice is taken, and the general method where there is none.
+
+On other graphs a member attaches at the nearest node of the tree, and a tree that came out larger than what
+one of the PIM-SM baselines needs for the same members gives way to a smaller one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+
+from controller.trees import general
+from controller.trees.algorithm import Algorithm
+from controller.trees.fabric import Fabric, Hierarchy
+from controller.trees.network import MASK, Network
+from controller.trees.pim import FixedCoreTree, RandomCoreTree, StaticUplinkTree
+from controller.trees.tree import RECEIVES, Adjacency, Form, Plan, Tree
+from topology.graph import NodeId
+
+Demand = tuple[int, int]
+"""What a ToR or pod sends towards the core, and what it gets from there, in bps."""
+
+Score = tuple[int, float, float]
+"""Links that are not kept, utilisation of the busiest link, sum of utilisations: less is better."""
+
+
+class Vsrt(Algorithm):
+    """Optimal and load-aware on fabrics, nearest attachment elsewhere."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__(network)
+        self._baselines = (FixedCoreTree(network), RandomCoreTree(network), StaticUplinkTree(network))
+
+    def path(self, tree: Tree, node: NodeId) -> Sequence[NodeId] | None:
+        """Return the links to add for `node`; None where the tree has to be chosen anew."""
+        if tree.root is None:
+            return (node,)
+        shape, form = self.network.shape, tree.form
+        if form is Form.GENERAL:
+            if isinstance(shape, Hierarchy):
+                return None
+            return general.nearest(self.network, tree.salt, (node,), tree.adjacent)
+        if isinstance(shape, Fabric):
+            return None if form is Form.UNIQUE else self._designated_path(shape, tree, node)
+        if isinstance(shape, Hierarchy):
+            return None if form is Form.DESIGNATED else self._unique_path(shape, tree, node)
+        return None
+
+    def build(self, tree: Tree, terminals: Sequence[NodeId], old: Adjacency, steady_state: bool = False) -> Plan:
+        """Return the optimal tree where one is known and alive, else the smallest that the searches find."""
+        if len(terminals) == 1:
+            return Plan(terminals[0], {})
+        shape = self.network.shape
+        if isinstance(shape, Hierarchy):
+            return self._unique_tree(shape, terminals)
+        if isinstance(shape, Fabric):
+            plan = self.choose(tree, terminals, old)
+            if plan is not None:
+                return plan
+        return self._general_tree(tree, terminals, old, steady_state)
+
+    def settled(self, tree: Tree, thorough: bool = False) -> bool:
+        """Tell whether the tree is still optimal, or on a general graph still not larger than a baseline's."""
+        if not thorough and tree.form is not Form.GENERAL:
+            return True
+        terminals = [node for node in tree.terminals if node in tree.adjacent]
+        shape = self.network.shape
+        if isinstance(shape, Hierarchy):
+            return tree.form is Form.UNIQUE or len(terminals) <= 1
+        if isinstance(shape, Fabric) and all(node in shape.pod for node in terminals):
+            if thorough and tree.form is Form.DESIGNATED and tree.size == shape.optimum(terminals):
+                return True
+            if self.choose(tree, terminals, {}) is not None:
+                return tree.form is Form.NEW
+        return tree.form is Form.GENERAL and self._within_baselines(tree, terminals)
+
+    # Fabrics.
+
+    def _designated_path(self, fabric: Fabric, tree: Tree, node: NodeId) -> Sequence[NodeId] | None:
+        pod = fabric.pod.get(node)
+        if pod is None or tree.root is None:
+            return None
+        on_tree = tree.adjacent
+        if tree.version != self.network.version:
+            self._renumber(fabric, tree)
+        aggregation = tree.aggregations.get(pod)
+        if aggregation is not None and aggregation in on_tree:
+            return (node, aggregation) if aggregation in fabric.up[node] else None
+        if len(on_tree) == 1:
+            return self._second_tor(fabric, tree, node)
+        demand = self._demand(tree, node)
+        core = tree.core
+        if core is not None and core in on_tree:
+            below = fabric.down.get(core, {}).get(pod, ())
+            chosen = self._best_aggregation(fabric, tree.salt, node, below, core, demand)
+            if chosen is None:
+                return None
+            tree.aggregations[pod] = chosen
+            return (node, chosen, core)
+        return self._second_pod(fabric, tree, node, pod, demand)
+
+    def _renumber(self, fabric: Fabric, tree: Tree) -> None:
+        """Name the aggregations on the tree by the pod numbers of the present version of the graph."""
+        numbers = fabric.aggregation_pod
+        tree.aggregations.clear()
+        tree.aggregations.update((numbers[node], node) for node in tree.adjacent if node in numbers)
+        tree.version = self.network.version
+
+    def _second_tor(self, fabric: Fabric, tree: Tree, node: NodeId) -> Sequence[NodeId] | None:
+        """Designate the aggregations and core between the only ToR of the tree and `node`: `choose` for two ToRs."""
+        (first,) = tree.adjacent
+        if first not in fabric.pod:
+            return None
+        there, here = self._demand(tree, first), self._demand(tree, node)
+        to_first = self._row_scores(first, fabric.up[first], there)
+        to_node = self._row_scores(node, fabric.up[node], here)
+        pod, home = fabric.pod[node], fabric.pod[first]
+        salt, hash_of = tree.salt, self.network.hash_of
+        best: tuple[float, float, int] | None = None
+        if pod == home:
+            path: tuple[NodeId, ...] | None = None
+            for aggregation, (busiest, total) in to_node.items():
+                if aggregation in to_first and (fabric.up[aggregation] or not fabric.cores):
+                    other = to_first[aggregation]
+                    tie = salt * hash_of(aggregation) & MASK
+                    score = (max(busiest, other[0]), total + other[1], tie)
+                    if best is None or score < best:
+                        best, path = score, (node, aggregation, first)
+            if path is None:
+                return None
+            tree.core = None
+            self._designate(tree, {pod: path[1]})
+            return path
+        loads = self.network.loads
+        index, bps, capacity = loads.index, loads.bps, loads.capacity_bps
+        (node_up, node_down), (first_up, first_down) = here, there
+        down = fabric.down
+        least, least_sum, least_tie = inf, inf, 0
+        chosen: tuple[NodeId, NodeId, NodeId] | None = None
+        for core in fabric.cores.get(pod, ()):
+            below = down[core]
+            for a in below[pod]:
+                if a not in to_node:
+                    continue
+                busiest, total = to_node[a]
+                if busiest > least:
+                    continue
+                number = index[a][core]
+                if node_up:
+                    one = (bps[number] + node_up) / capacity[number]
+                    total += one
+                    if one > busiest:
+                        busiest = one
+                if node_down:
+                    one = (bps[number ^ 1] + node_down) / capacity[number]
+                    total += one
+                    if one > busiest:
+                        busiest = one
+                if busiest > least:
+                    continue
+                for b in below.get(home, ()):
+                    if b not in to_first:
+                        continue
+                    far, whole = to_first[b]
+                    whole += total
+                    if far < busiest:
+                        far = busiest
+                    number = index[b][core]
+                    if first_up:
+                        one = (bps[number] + first_up) / capacity[number]
+                        whole += one
+                        if one > far:
+                            far = one
+                    if first_down:
+                        one = (bps[number ^ 1] + first_down) / capacity[number]
+                        whole += one
+                        if one > far:
+                            far = one
+                    if far > least or (far == least and whole > least_sum):
+                        continue
+                    tie = salt * (hash_of(core) + hash_of(a) + hash_of(b)) & MASK
+                    if far < least or whole < least_sum or tie < least_tie:
+                        least, least_sum, least_tie, chosen = far, whole, tie, (a, core, b)
+        if chosen is None:
+            return None
+        a, tree.core, b = chosen
+        self._designate(tree, {pod: a, home: b})
+        return (node, a, tree.core, b, first)
+
+    @staticmethod
+    def _designate(tree: Tree, aggregations: dict[int, NodeId]) -> None:
+        tree.form = Form.DESIGNATED
+        tree.aggregations.clear()
+        tree.aggregations.update(aggregations)
+
+    def _row_scores(
+        self, node: NodeId, neighbours: tuple[NodeId, ...], demand: Demand
+    ) -> dict[NodeId, tuple[float, float]]:
+        """Return `_link_score` of the links from `node` to `neighbours`."""
+        loads = self.network.loads
+        row, bps, capacity = loads.index.get(node, {}), loads.bps, loads.capacity_bps
+        up, down = demand
+        scores: dict[NodeId, tuple[float, float]] = {}
+        for neighbour in neighbours:
+            number = row[neighbour]
+            there = (bps[number] + up) / capacity[number] if up else 0.0
+            back = (bps[number ^ 1] + down) / capacity[number] if down else 0.0
+            scores[neighbour] = (there if there > back else back, there + back)
+        return scores
+
+    def _second_pod(
+        self, fabric: Fabric, tree: Tree, node: NodeId, pod: int, demand: Demand
+    ) -> Sequence[NodeId] | None:
+        """Choose the core over the aggregation that a tree within one pod has (its root has degree two or more)."""
+        first = next((a for a in tree.aggregations.values() if a in tree.adjacent), None)
+        if first is None:
+            return None
+        best = None
+        for core in fabric.up[first]:
+            below = fabric.down.get(core, {}).get(pod, ())
+            chosen = self._best_aggregation(fabric, tree.salt, node, below, core, demand)
+            if chosen is not None:
+                # What the new member gets comes down from the first pod, and the other way round.
+                busiest, total = self._link_score(first, core, (demand[1], demand[0]))
+                for u, v in ((node, chosen), (chosen, core)):
+                    one, more = self._link_score(u, v, demand)
+                    busiest, total = max(busiest, one), total + more
+                score = (busiest, total, tree.salt * self.network.hash_of(core) & MASK)
+                if best is None or score < best[0]:
+                    best = (score, core, chosen)
+        if best is None:
+            return None
+        _, tree.core, tree.aggregations[pod] = best
+        return (node, best[2], best[1], first)
+
+    def _best_aggregation(
+        self, fabric: Fabric, salt: int, node: NodeId, below: tuple[NodeId, ...], core: NodeId, demand: Demand
+    ) -> NodeId | None:
+        up = fabric.up[node]
+        living = [aggregation for aggregation in below if aggregation in up]
+        if len(living) <= 1:
+            return living[0] if living else None
+
+        def score(aggregation: NodeId) -> tuple[float, float, int]:
+            low, low_sum = self._link_score(node, aggregation, demand)
+            high, high_sum = self._link_score(aggregation, core, demand)
+            return (max(low, high), low_sum + high_sum, salt * self.network.hash_of(aggregation) & MASK)
+
+        return min(living, key=score)
+
+    def _demand(self, tree: Tree, node: NodeId) -> Demand:
+        default = self.network.default_bps
+        if not tree.rates:
+            return default, default
+        own = tree.rates.get(node, 0)
+        down = tree.rate_bps - own if int(tree.terminals[node]) & RECEIVES else 0
+        return (own, down) if own or down else (default, default)
+
+    def _link_score(self, u: NodeId, v: NodeId, demand: Demand) -> tuple[float, float]:
+        loads = self.network.loads
+        number = loads.index[u][v]
+        capacity = loads.capacity_bps[number]
+        up, down = demand
+        there = (loads.bps[number] + up) / capacity if up else 0.0
+        back = (loads.bps[number ^ 1] + down) / capacity if down else 0.0
+        return (there, there + back) if there > back else (back, there + back)
+
+    def choose(self, tree: Tree, terminals: Sequence[NodeId], old: Adjacency) -> Plan | None:
+        """Return the best living tree of optimal size over `terminals`, None where there is none.
+
+        Best is the one that needs fewest links beside `old`, then least utilisation of its busiest link, then the
+        least sum, then by hash.
+        """
+        fabric = self.network.shape
+        if not isinstance(fabric, Fabric):
+            return None
+        pods: dict[int, list[NodeId]] = {}
+        for node in terminals:
+            pod = fabric.pod.get(node)
+            if pod is None:
+                return None
+            pods.setdefault(pod, []).append(node)
+        if len(terminals) == 1:
+            return Plan(terminals[0], {})
+        demands = {node: self._demand(tree, node) for node in terminals}
+        options = {pod: self._pod_options(fabric, nodes, demands, old, len(pods) == 1) for pod, nodes in pods.items()}
+        if not all(options.values()):
+            return None
+        if len(pods) == 1:
+            ((pod, scores),) = options.items()
+            chosen = min(scores, key=lambda a: (*scores[a], self._tie(tree, a)))
+            return self._plan(None, {pod: chosen}, pods)
+        totals = {pod: self._pod_demand(tree, nodes) for pod, nodes in pods.items()}
+        best: tuple[tuple[int, float, float, int], NodeId, dict[int, NodeId]] | None = None
+        for core in fabric.cores.get(next(iter(pods)), ()):
+            missing, busiest, total = 0, 0.0, 0.0
+            aggregations: dict[int, NodeId] = {}
+            for pod, scores in options.items():
+                found: tuple[tuple[int, float, float, int], NodeId] | None = None
+                for aggregation in fabric.down[core].get(pod, ()):
+                    if aggregation in scores:
+                        lost, low, low_sum = scores[aggregation]
+                        high, high_sum = self._link_score(aggregation, core, totals[pod])
+                        lost += core not in old.get(aggregation, ())
+                        score = (lost, max(low, high), low_sum + high_sum, self._tie(tree, aggregation))
+                        if found is None or score < found[0]:
+                            found = (score, aggregation)
+                if found is None:
+                    break
+                aggregations[pod] = found[1]
+                missing, busiest, total = missing + found[0][0], max(busiest, found[0][1]), total + found[0][2]
+            else:
+                score = (missing, busiest, total, self._tie(tree, core))
+                if best is None or score < best[0]:
+                    best = (score, core, aggregations)
+        return None if best is None else self._plan(best[1], best[2], pods)
+
+    def _tie(self, tree: Tree, node: NodeId) -> int:
+        return tree.salt * self.network.hash_of(node) & MASK
+
+    def _pod_options(
+        self, fabric: Fabric, tors: Sequence[NodeId], demands: dict[NodeId, Demand], old: Adjacency, alone: bool
+    ) -> dict[NodeId, Score]:
+        """Score every aggregation of a pod that has living links to all of `tors`."""
+        options: dict[NodeId, Score] = {}
+        for aggregation in fabric.up[tors[0]]:
+            # A tree that may grow to other pods had better not start under an aggregation without a core.
+            missing, busiest, total = int(alone and bool(fabric.cores) and not fabric.up[aggregation]), 0.0, 0.0
+            for node in tors:
+                if aggregation not in fabric.up[node]:
+                    break
+                one, more = self._link_score(node, aggregation, demands[node])
+                busiest, total = max(busiest, one), total + more
+                missing += node not in old.get(aggregation, ())
+            else:
+                options[aggregation] = (missing, busiest, total)
+        return options
+
+    def _pod_demand(self, tree: Tree, tors: Sequence[NodeId]) -> Demand:
+        if not tree.rates:
+            return self.network.default_bps, self.network.default_bps
+        up = sum(tree.rates.get(node, 0) for node in tors)
+        receives = any(int(tree.terminals[node]) & RECEIVES for node in tors)
+        return up, tree.rate_bps - up if receives else 0
+
+    @staticmethod
+    def _plan(core: NodeId | None, aggregations: dict[int, NodeId], pods: dict[int, list[NodeId]]) -> Plan:
+        root = next(iter(aggregations.values())) if core is None else core
+        parent = {} if core is None else dict.fromkeys(aggregations.values(), core)
+        for pod, nodes in pods.items():
+            parent.update(dict.fromkeys(nodes, aggregations[pod]))
+        return Plan(root, parent, Form.DESIGNATED, core, aggregations)
+
+    # Graphs without a cycle.
+
+    def _unique_path(self, shape: Hierarchy, tree: Tree, node: NodeId) -> Sequence[NodeId] | None:
+        above, depth, on_tree = shape.above, shape.depth, tree.adjacent
+        tree.form = Form.UNIQUE
+        up = node
+        path: list[NodeId] = []
+        while up is not None:
+            path.append(up)
+            if up in on_tree:
+                return path
+            up = above[up]
+        # No ancestor is on the tree: leave from its highest node to the first ancestor of the new one.
+        place = {n: i for i, n in enumerate(path)}
+        top: NodeId | None = min(on_tree, key=lambda n: depth[n])
+        way: list[NodeId] = []
+        while top is not None and top not in place:
+            way.append(top)
+            top = above[top]
+        if top is None:
+            return None
+        return path[: place[top] + 1] + way[::-1]
+
+    def _unique_tree(self, shape: Hierarchy, terminals: Sequence[NodeId]) -> Plan:
+        tree = Tree(None, 0)
+        for node in terminals:
+            if node not in tree.adjacent:
+                path = (node,) if tree.root is None else self._unique_path(shape, tree, node)
+                tree.attach(path or (node,))
+        return Plan(tree.root, tree.parent, Form.UNIQUE)
+
+    # Other graphs.
+
+    def _general_tree(self, tree: Tree, terminals: Sequence[NodeId], old: Adjacency, steady_state: bool) -> Plan:
+        network, salt = self.network, tree.salt
+        options: list[tuple[NodeId, dict[NodeId, NodeId]]] = []
+        if old:
+            kept = general.reconnect(network, salt, terminals, old)
+            options.append((_root_of(kept, terminals[0]), kept))
+        options.append((terminals[0], general.join_in_order(network, salt, terminals)))
+        options.append((terminals[0], self._nearest_first(salt, terminals)))
+        if steady_state:
+            for order in general.member_orders(tree, terminals, network)[1:]:
+                options.append((order[0], general.join_in_order(network, salt, order)))
+            for first in terminals[: general.MEMBER_ORDERS]:
+                order = [first, *(node for node in terminals if node != first)]
+                options.append((first, general.join_nearest_first(network, salt, order)))
+            options += [(terminals[0], general.shortened(network, p, terminals)) for _, p in options]
+        options += [baseline.pruned(tree, terminals) for baseline in self._baselines]
+        root, parent = min(options, key=lambda option: network.cost(option[1]))
+        return Plan(root, parent, Form.GENERAL)
+
+    def _nearest_first(self, salt: int, terminals: Sequence[NodeId]) -> dict[NodeId, NodeId]:
+        parent = general.join_nearest_first(self.network, salt, terminals)
+        return general.shortened(self.network, parent, terminals)
+
+    def _within_baselines(self, tree: Tree, terminals: Sequence[NodeId]) -> bool:
+        cost = self.network.cost(tree.parent)
+        if self.network.weighted:
+            # Weights are for graphs from files, where a small tree matters more than one that grows in place.
+            if cost > self.network.cost(self._nearest_first(tree.salt, terminals)):
+                return False
+        elif tree.size < len(terminals):
+            return True
+        return all(cost <= self.network.cost(b.pruned(tree, terminals)[1]) for b in self._baselines)
+
+
+def _root_of(parent: dict[NodeId, NodeId], alone: NodeId) -> NodeId:
+    return next(iter(parent.values())) if parent else alone

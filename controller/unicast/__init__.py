@@ -1,0 +1,1 @@
+"""Shortest paths for unicast, spread over equal ones."""

@@ -1,0 +1,290 @@
+"""ARP and IPv6 neighbour discovery between hosts that share no wire: answered by proxy, or passed on to who knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple, Protocol, TypeAlias
+
+from controller.discovery.deadlines import Deadlines
+from controller.discovery.ports import End
+from controller.unicast.settings import UnicastSettings
+from controller.wire.addresses import UNSPECIFIED_V4, UNSPECIFIED_V6
+from controller.wire.arp import REQUEST, arp_reply, encode_arp
+from controller.wire.ipv6 import ICMPV6
+from controller.wire.nd import encode_neighbour, neighbour_advertisement
+from controller.wire.packets import Arp, Neighbour
+from topology.events import HostLearnt, PortRole
+from topology.live import LiveFabric
+
+MAX_PLAIN_COUNT = 65536
+
+_NEXT_HEADER_OFFSET = 20
+_NA_FLAGS_OFFSET = 58
+_ROUTER_FLAG = 0x80
+
+AskKey: TypeAlias = tuple[bytes, bytes]
+"""MAC address of the host that asks, and IP address that it asks about."""
+
+
+class AskKind(IntEnum):
+    """What a host wants: an answer, to know whether an address is free, or to be heard by all."""
+
+    RESOLVE = 1
+    DETECT_DUPLICATE = 2
+    ANNOUNCE = 3
+
+
+@dataclass(slots=True)
+class Ask:
+    """A question or announcement under way; `reply` is the answer of `responder`, held until it can be of use.
+
+    `waits_for` is the switch whose entries are not in place yet.
+    """
+
+    kind: AskKind
+    mac: bytes
+    end: End
+    target: bytes
+    packet: Arp | Neighbour
+    data: bytes
+    relayed: bool = False
+    reply: bytes | None = None
+    responder: bytes | None = None
+    waits_for: int | None = None
+
+    @property
+    def key(self) -> AskKey:
+        """What the ask is kept under."""
+        return (self.mac, self.target)
+
+    def names(self) -> tuple[bytes, ...]:
+        """Return the addresses whose appearance may bring this ask forward."""
+        return (self.mac, self.target) if self.responder is None else (self.mac, self.target, self.responder)
+
+
+class Surroundings(Protocol):
+    """What the resolver needs of the core around it."""
+
+    def send(self, end: End, data: bytes) -> None:
+        """Send a frame out of one port."""
+
+    def relay(self, origin: End, data: bytes, now: float) -> None:
+        """Send a frame out of all edge ports but `origin`, as far as its bounds allow."""
+
+    def unready(self, one: HostLearnt, other: HostLearnt) -> int | None:
+        """Return a switch that cannot yet forward between two hosts, None where all can."""
+
+    def counted(self, kind: str, end: End, text: str) -> None:
+        """Count something that was refused."""
+
+
+class _Said(NamedTuple):
+    """What ARP and neighbour discovery have in common."""
+
+    question: bool
+    address: bytes
+    target: bytes
+    unspecified: bool
+
+
+class Resolver:
+    """Follows each question from the asker to the answer.
+
+    A host's packets count only where the host is known to live, so nobody can poison a neighbour's cache. A known
+    target is answered for by proxy once every switch on the way there and back has its entries in place; an unknown
+    one is asked for at all edge ports. Who checks on a neighbour by unicast, or whether an address is free, gets
+    through to its holder, so that the dead do not answer.
+    """
+
+    def __init__(self, fabric: LiveFabric, settings: UnicastSettings, around: Surroundings) -> None:
+        self._fabric = fabric
+        self._settings = settings
+        self._around = around
+        self._asks: dict[AskKey, Ask] = {}
+        self._asks_at: dict[End, int] = {}
+        self._by_name: dict[bytes, dict[AskKey, None]] = {}
+        self._waiting: dict[int, dict[AskKey, None]] = {}
+        self._expiry: Deadlines[AskKey] = Deadlines()
+        self._plain: dict[bytes, bytes] = {}
+        self.next_deadline: Callable[[], float | None] = self._expiry.next
+
+    def received(self, end: End, packet: Arp | Neighbour, data: bytes, now: float) -> None:
+        """Take in an ARP or neighbour discovery packet."""
+        if self._fabric.role(*end) is not PortRole.EDGE:
+            self._around.counted("resolution-off-edge", end, "ARP or ND at a port that leads to no hosts")
+            return
+        if packet.eth_dst == self._settings.controller_mac:
+            return
+        said = _said(packet)
+        mac = packet.eth_src
+        if said is not None and said.question and said.address == said.target:
+            self._open(Ask(AskKind.ANNOUNCE, mac, end, said.target, packet, data), now)
+        elif said is None or self._fabric.binding_conflict(mac, said.address, *end):
+            self._around.counted("resolution-spoofed", end, "ARP or ND with another host's addresses")
+        elif not said.question:
+            self._answered(end, packet, data, now)
+        elif said.unspecified:
+            self._detect_duplicate(Ask(AskKind.DETECT_DUPLICATE, mac, end, said.target, packet, data), now)
+        else:
+            holder = None if packet.eth_dst[0] & 1 else self._fabric.host(packet.eth_dst)
+            if holder is not None:
+                self._pass_on(end, holder, data)
+            else:
+                self._open(Ask(AskKind.RESOLVE, mac, end, said.target, packet, data), now)
+
+    def host_learnt(self, host: HostLearnt, now: float) -> None:
+        """Go on with what waited for this host or its addresses."""
+        for name in (host.mac, *host.addresses):
+            for key in tuple(self._by_name.get(name, ())):
+                if key in self._asks:
+                    self._advance(self._asks[key], now)
+
+    def installed(self, dpid: int, now: float) -> None:
+        """Go on with what waited for the entries of a switch."""
+        for key in tuple(self._waiting.get(dpid, ())):
+            self._advance(self._asks[key], now)
+
+    def on_deadline(self, now: float) -> None:
+        """Give up what took too long; an answer that was held goes out all the same."""
+        for key in self._expiry.due(now):
+            ask = self._asks[key]
+            self._close(ask)
+            if ask.reply is not None:
+                self._around.send(ask.end, ask.reply)
+
+    def _answered(self, end: End, packet: Arp | Neighbour, data: bytes, now: float) -> None:
+        """Bring an answer to who asked; one to everybody defends an address or announces it."""
+        mac, target = packet.eth_src, packet.sender_ip if isinstance(packet, Arp) else packet.target
+        if isinstance(packet, Neighbour) and data[_NEXT_HEADER_OFFSET] == ICMPV6:
+            if len(self._plain) >= MAX_PLAIN_COUNT:
+                self._plain.clear()
+            if data[_NA_FLAGS_OFFSET] & _ROUTER_FLAG:
+                self._plain.pop(target, None)
+            else:
+                self._plain[target] = mac
+        if packet.eth_dst[0] & 1:
+            asks = [self._asks[key] for key in self._by_name.get(target, ())]
+            tentative = [ask for ask in asks if ask.kind is AskKind.DETECT_DUPLICATE and ask.mac != mac]
+            for ask in tentative:
+                self._close(ask)
+                self._around.send(ask.end, data)
+            if not tentative:
+                self._open(Ask(AskKind.ANNOUNCE, mac, end, target, packet, data), now)
+            return
+        asker = self._fabric.host(packet.eth_dst)
+        if asker is not None:
+            where = (asker.dpid, asker.port_no)
+            answered = Ask(AskKind.RESOLVE, asker.mac, where, target, packet, data, True, data, mac)
+            self._open(answered, now)
+
+    def _detect_duplicate(self, ask: Ask, now: float) -> None:
+        holder = self._fabric.host_by_ip(ask.target)
+        if holder is not None and holder.mac == ask.mac:
+            return
+        if isinstance(ask.packet, Neighbour):
+            self._keep(ask, now)
+        if holder is not None:
+            self._pass_on(ask.end, holder, ask.data)
+        else:
+            self._around.relay(ask.end, ask.data, now)
+
+    def _pass_on(self, end: End, holder: HostLearnt, data: bytes) -> None:
+        if (holder.dpid, holder.port_no) != end:
+            self._around.send((holder.dpid, holder.port_no), data)
+
+    def _open(self, ask: Ask, now: float) -> None:
+        if self._keep(ask, now):
+            self._advance(ask, now)
+
+    def _keep(self, ask: Ask, now: float) -> bool:
+        if ask.key in self._asks:
+            self._close(self._asks[ask.key])
+        at_port = self._asks_at.get(ask.end, 0)
+        if at_port >= self._settings.asks_per_port or len(self._asks) >= self._settings.asks:
+            self._around.counted("ask-limit", ask.end, "too many unanswered ARP or ND questions")
+            return False
+        self._asks[ask.key] = ask
+        self._asks_at[ask.end] = at_port + 1
+        for name in ask.names():
+            self._by_name.setdefault(name, {})[ask.key] = None
+        self._expiry.set(ask.key, now + self._settings.ask_timeout_s)
+        return True
+
+    def _close(self, ask: Ask) -> None:
+        del self._asks[ask.key]
+        self._asks_at[ask.end] -= 1
+        if not self._asks_at[ask.end]:
+            del self._asks_at[ask.end]
+        for name in ask.names():
+            keys = self._by_name.get(name)
+            if keys is not None:
+                keys.pop(ask.key, None)
+                if not keys:
+                    del self._by_name[name]
+        self._wait(ask, None)
+        self._expiry.cancel(ask.key)
+
+    def _wait(self, ask: Ask, dpid: int | None) -> None:
+        """Let an ask wait for a switch in place of the one that it waited for."""
+        if ask.waits_for is not None:
+            keys = self._waiting[ask.waits_for]
+            del keys[ask.key]
+            if not keys:
+                del self._waiting[ask.waits_for]
+        if dpid is not None:
+            self._waiting.setdefault(dpid, {})[ask.key] = None
+        ask.waits_for = dpid
+
+    def _advance(self, ask: Ask, now: float) -> None:
+        """Do the next step of an ask, if its time has come."""
+        asker = self._fabric.host(ask.mac)
+        if asker is None or (asker.dpid, asker.port_no) != ask.end:
+            return
+        if ask.kind is AskKind.ANNOUNCE:
+            if ask.target in asker.addresses:
+                self._close(ask)
+                self._around.relay(ask.end, ask.data, now)
+            return
+        if ask.kind is AskKind.DETECT_DUPLICATE:
+            return
+        if ask.responder is not None:
+            responder = self._fabric.host(ask.responder)
+        else:
+            responder = self._fabric.host_by_ip(ask.target)
+        if responder is None:
+            if not ask.relayed and ask.reply is None:
+                ask.relayed = True
+                self._around.relay(ask.end, ask.data, now)
+            return
+        if (responder.dpid, responder.port_no) == ask.end:
+            self._close(ask)
+            return
+        dpid = self._around.unready(asker, responder)
+        if dpid is not None:
+            self._wait(ask, dpid)
+            return
+        self._close(ask)
+        if ask.reply is not None:
+            self._around.send(ask.end, ask.reply)
+        elif isinstance(ask.packet, Arp):
+            self._around.send(ask.end, encode_arp(arp_reply(ask.packet, responder.mac)))
+        elif self._plain.get(ask.target) == responder.mac:
+            self._around.send(ask.end, encode_neighbour(neighbour_advertisement(ask.packet, responder.mac)))
+        else:
+            self._pass_on(ask.end, responder, ask.data)
+
+
+def _said(packet: Arp | Neighbour) -> _Said | None:
+    """Return what a packet says of its sender, None where it names another MAC address than the frame does."""
+    if isinstance(packet, Arp):
+        if packet.sender_mac != packet.eth_src:
+            return None
+        unspecified = packet.sender_ip == UNSPECIFIED_V4
+        return _Said(packet.operation == REQUEST, packet.sender_ip, packet.target_ip, unspecified)
+    if packet.mac is not None and packet.mac != packet.eth_src:
+        return None
+    if packet.solicitation:
+        return _Said(True, packet.source, packet.target, packet.source == UNSPECIFIED_V6)
+    return _Said(False, packet.target, packet.target, False)

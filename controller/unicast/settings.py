@@ -1,0 +1,29 @@
+"""The timers and bounds of the unicast core."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class UnicastSettings(NamedTuple):
+    """Times in seconds; rates and bursts are the bounds on what one port, or all together, can cause.
+
+    `settle_s` is how long changes of the topology are gathered before routes follow. After a restart the entries
+    found on switches stay for `restart_grace_s`, until the hosts that they serve are known again.
+    """
+
+    settle_s: float = 0.002
+    restart_grace_s: float = 30.0
+    ask_timeout_s: float = 3.0
+    asks: int = 4096
+    asks_per_port: int = 512
+    search_interval_s: float = 1.0
+    searches: int = 4096
+    relay_burst_count: int = 200
+    relay_rate_per_s: float = 50.0
+    relay_total_burst_count: int = 5000
+    relay_total_rate_per_s: float = 2500.0
+    miss_burst_count: int = 200
+    miss_rate_per_s: float = 100.0
+    guard_s: int = 1
+    controller_mac: bytes = b"\x02VSRT\x00"

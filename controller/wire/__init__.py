@@ -1,0 +1,1 @@
+"""Codecs for the frames that the controller reads and writes."""

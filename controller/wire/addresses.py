@@ -1,0 +1,80 @@
+"""Addresses as the wire carries them: bytes of length 4 (IPv4), 16 (IPv6) or 6 (MAC)."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from functools import lru_cache
+
+_MAC = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}\Z")
+
+BROADCAST_MAC = b"\xff" * 6
+
+
+@lru_cache(maxsize=65536)
+def format_ip(address: bytes) -> str:
+    """Return the usual text of an IPv4 (4 bytes) or IPv6 (16 bytes) address."""
+    return str(ipaddress.ip_address(address))
+
+
+def parse_ip(text: str) -> bytes:
+    """Return the bytes of an IPv4 or IPv6 address; ValueError where `text` is none."""
+    return ipaddress.ip_address(text).packed
+
+
+def format_mac(address: bytes) -> str:
+    """Return a MAC address as six lower-case hexadecimal pairs with colons."""
+    return address.hex(":")
+
+
+def parse_mac(text: str) -> bytes:
+    """Return the 6 bytes of a MAC address written with colons; ValueError where `text` is none."""
+    if not _MAC.match(text):
+        raise ValueError(f"{text!r} is not a MAC address such as 00:00:00:00:00:0b")
+    return bytes.fromhex(text.replace(":", ""))
+
+
+def is_multicast_ip(address: bytes) -> bool:
+    """Tell whether an address is in 224.0.0.0/4 or ff00::/8."""
+    return address[0] >> 4 == 0xE if len(address) == 4 else address[0] == 0xFF
+
+
+def is_link_scope_group(group: bytes) -> bool:
+    """Tell whether a group never leaves the link: 224.0.0.0/24 (RFC 5771) and ff00::/16 to ff02::/16 (RFC 4291)."""
+    if len(group) == 4:
+        return group[:3] == b"\xe0\x00\x00"
+    return group[0] == 0xFF and group[1] & 0x0F <= 2
+
+
+def is_never_pruned(group: bytes) -> bool:
+    """Tell whether a group reaches every host whatever is joined: 224.0.0.0/24, ff02::1, ff00::/15."""
+    if len(group) == 4:
+        return group[:3] == b"\xe0\x00\x00"
+    return group[0] == 0xFF and (group[1] & 0xFE == 0 or group == ALL_NODES_V6)
+
+
+def group_mac(group: bytes) -> bytes:
+    """Return the Ethernet address of a group: 01:00:5e and 23 bits (RFC 1112), or 33:33 and 32 bits (RFC 2464)."""
+    if len(group) == 4:
+        return b"\x01\x00\x5e" + bytes((group[1] & 0x7F,)) + group[2:]
+    return b"\x33\x33" + group[12:]
+
+
+def solicited_node(address: bytes) -> bytes:
+    """Return the solicited-node group of an IPv6 address (RFC 4291, 2.7.1)."""
+    return SOLICITED_NODE_PREFIX + address[13:]
+
+
+UNSPECIFIED_V4 = bytes(4)
+UNSPECIFIED_V6 = bytes(16)
+LOOPBACK_V6 = parse_ip("::1")
+BROADCAST_V4 = b"\xff" * 4
+ALL_SYSTEMS_V4 = parse_ip("224.0.0.1")
+ALL_ROUTERS_V4 = parse_ip("224.0.0.2")
+ALL_PIM_ROUTERS_V4 = parse_ip("224.0.0.13")
+IGMPV3_ROUTERS = parse_ip("224.0.0.22")
+ALL_NODES_V6 = parse_ip("ff02::1")
+ALL_ROUTERS_V6 = parse_ip("ff02::2")
+ALL_PIM_ROUTERS_V6 = parse_ip("ff02::d")
+MLDV2_ROUTERS = parse_ip("ff02::16")
+SOLICITED_NODE_PREFIX = parse_ip("ff02::1:ff00:0")[:13]

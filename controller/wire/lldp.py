@@ -1,0 +1,93 @@
+"""Discovery frames: LLDP (IEEE 802.1AB) that says which port of which datapath it left, with a token as proof."""
+
+from __future__ import annotations
+
+from controller.wire.ethernet import ETHERTYPE_LLDP, encode_ethernet
+from controller.wire.packets import Ignored, Lldp, Malformed
+from controller.wire.reasons import ignored, malformed
+
+NEAREST_BRIDGE_MAC = b"\x01\x80\xc2\x00\x00\x0e"
+MAX_TOKEN_BYTES = 64
+TTL_S = 120
+
+_END, _CHASSIS_ID, _PORT_ID, _TTL, _ORGANISATION = 0, 1, 2, 3, 127
+_LOCALLY_ASSIGNED = 7
+_TOKEN_PREFIX = b"\x02VS\x01"
+_CHASSIS_PREFIX = bytes((_LOCALLY_ASSIGNED,)) + b"dpid:"
+_PORT_PREFIX = bytes((_LOCALLY_ASSIGNED,))
+_DPID_DIGITS = 16
+_PORT_DIGITS = 8
+_HEX_DIGITS = frozenset(b"0123456789abcdef")
+
+_TLV = malformed("lldp-tlv")
+_FOREIGN = ignored("lldp-foreign")
+
+
+def decode_lldp(frame: bytes) -> Lldp | Malformed | Ignored:
+    """Decode the LLDP data unit of an untagged frame; whether its token is right is for the caller to judge."""
+    size = len(frame)
+    position = 14
+    dpid = port_no = token = None
+    while position < size:
+        if position + 2 > size:
+            return _TLV
+        kind = frame[position] >> 1
+        end = position + 2 + ((frame[position] & 1) << 8 | frame[position + 1])
+        if end > size:
+            return _TLV
+        if kind == _END:
+            break
+        value = frame[position + 2 : end]
+        if kind == _CHASSIS_ID:
+            dpid = _number(value, _CHASSIS_PREFIX, _DPID_DIGITS)
+        elif kind == _PORT_ID:
+            port_no = _number(value, _PORT_PREFIX, _PORT_DIGITS)
+        elif kind == _ORGANISATION and value.startswith(_TOKEN_PREFIX):
+            token = value[len(_TOKEN_PREFIX) :]
+        position = end
+    if dpid is None or port_no is None or not token or len(token) > MAX_TOKEN_BYTES:
+        return _FOREIGN
+    return Lldp(dpid, port_no, token)
+
+
+def _number(value: bytes, prefix: bytes, digits: int) -> int | None:
+    """Return the hexadecimal number of `digits` digits behind `prefix`, None for any other text."""
+    text = value[len(prefix) :]
+    if not value.startswith(prefix) or len(text) != digits or not _HEX_DIGITS.issuperset(text):
+        return None
+    return int(text, 16)
+
+
+def encode_lldp(dpid: int, port_no: int, token: bytes, eth_src: bytes | None = None) -> bytes:
+    """Return the discovery frame that leaves `port_no` of datapath `dpid`.
+
+    Parameters
+    ----------
+    token : bytes
+        1 to 64 bytes, carried in an organisationally specific TLV under a locally administered identifier.
+    eth_src : bytes, optional
+        The port's own address; otherwise a locally administered one made of the datapath's number.
+
+    Raises
+    ------
+    ValueError
+        For a number that does not fit its field (64 and 32 bits) or a token of another length.
+    """
+    if not 0 <= dpid < 1 << 64 or not 0 <= port_no < 1 << 32:
+        raise ValueError("a dpid has 64 bits and a port number 32")
+    if not 1 <= len(token) <= MAX_TOKEN_BYTES:
+        raise ValueError(f"a token has 1 to {MAX_TOKEN_BYTES} bytes")
+    unit = (
+        _tlv(_CHASSIS_ID, _CHASSIS_PREFIX + b"%016x" % dpid)
+        + _tlv(_PORT_ID, _PORT_PREFIX + b"%08x" % port_no)
+        + _tlv(_TTL, TTL_S.to_bytes(2, "big"))
+        + _tlv(_ORGANISATION, _TOKEN_PREFIX + token)
+        + _tlv(_END, b"")
+    )
+    if eth_src is None:
+        eth_src = b"\x02" + dpid.to_bytes(8, "big")[3:]
+    return encode_ethernet(NEAREST_BRIDGE_MAC, eth_src, ETHERTYPE_LLDP, unit)
+
+
+def _tlv(kind: int, value: bytes) -> bytes:
+    return (kind << 9 | len(value)).to_bytes(2, "big") + value
