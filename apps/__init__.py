@@ -1,0 +1,1 @@
+"""The shell around the cores: OpenFlow applications, command line and emulation."""

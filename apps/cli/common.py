@@ -1,0 +1,50 @@
+"""What the commands of `vsrt` share: errors with exit codes, JSON and tables on standard output, topology files."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from topology.files import LoadedTopology, TopologyFileError, parse
+
+
+class InputError(Exception):
+    """Bad input; the text names the file, line or field. `vsrt` prints it and exits with 2."""
+
+
+class OperationFailed(Exception):  # noqa: N818 - it names what happened, as events do
+    """What was asked for could not be done. `vsrt` prints the text and exits with 1."""
+
+
+def emit_json(document: Any) -> None:
+    """Print one JSON document, alone on its line; ValueError for numbers that JSON has not."""
+    sys.stdout.write(json.dumps(document, allow_nan=False, default=str) + "\n")
+
+
+def emit_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print rows under titles in columns, numbers to the right; the last column takes the rest of the line."""
+    cells = [list(titles), *([str(cell) for cell in row] for row in rows)]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(titles))]
+    right = [
+        len(cells) > 1 and all(line[column].replace(".", "").replace(",", "").isdecimal() for line in cells[1:])
+        for column in range(len(titles))
+    ]
+    for line in cells:
+        padded = (
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(line, widths, right, strict=True)
+        )
+        print("  ".join(padded).rstrip())
+
+
+def read_topology(path: Path) -> LoadedTopology:
+    """Read a topology file of any known format; InputError where it cannot be read."""
+    try:
+        return parse(path.read_bytes(), str(path))
+    except TopologyFileError as error:
+        raise InputError(str(error)) from None
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None

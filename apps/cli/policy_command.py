@@ -1,0 +1,187 @@
+"""`vsrt policy`: check a policy file, and tell what it decides about a host and a group."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+from apps.cli.common import InputError, emit_json
+from controller.admission import Admission, Host, Role
+from controller.config import PolicyError, PolicyInvalid, load_policy
+from controller.config.faults import as_document, describe, quoted
+from controller.config.policy import Policy
+from controller.config.terms import (
+    MAX_DPID,
+    MAX_PORT_NO,
+    Prefix,
+    SwitchPort,
+    looks_like_mac,
+    parse_host_mac,
+    parse_host_prefix,
+    parse_prefix,
+)
+from controller.wire.addresses import is_multicast_ip
+
+NAME = "policy"
+HELP = "check a policy file, or explain what it decides"
+
+_SWITCH_PORT = re.compile(r"(0x[0-9a-fA-F]{1,16}|[0-9]{1,20}):([0-9]{1,10})\Z")
+_NO_MAC = bytes(6)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare `check` and `explain` with their arguments."""
+    commands = parser.add_subparsers(dest="policy_command", required=True, metavar="check|explain")
+    check = commands.add_parser("check", help="list every fault of a policy file, with its line")
+    explain = commands.add_parser("explain", help="tell which rule decides about a host, a group and a role")
+    for command in (check, explain):
+        command.add_argument("file", type=Path, metavar="FILE", help="policy file (YAML)")
+        command.add_argument(
+            "--json", action="store_true", default=argparse.SUPPRESS, help="print one JSON document and nothing else"
+        )
+    explain.add_argument(
+        "--host",
+        action="append",
+        required=True,
+        metavar="H",
+        help="IP address, MAC address or dpid:port of the host, or several of these with commas between them",
+    )
+    explain.add_argument("--group", required=True, metavar="G", help="IPv4 or IPv6 group")
+    explain.add_argument("--role", required=True, choices=[str(role) for role in Role], help="what the host asks for")
+    explain.add_argument("--source", metavar="S", help="source that a receiver asks for (none: any source)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Answer `check` with 0 (good) or 2 (faults), `explain` with 0 whatever the decision is."""
+    as_json = getattr(args, "json", False)
+    if args.policy_command == "check":
+        return _check(args.file, as_json)
+    return _explain(args, as_json)
+
+
+def _check(path: Path, as_json: bool) -> int:
+    errors: tuple[PolicyError, ...] = ()
+    warnings: tuple[PolicyError, ...] = ()
+    data = _read(path)
+    try:
+        policy = load_policy(data, str(path))
+    except PolicyInvalid as fault:
+        errors = fault.errors
+    else:
+        warnings = policy.warnings
+    for error in errors:
+        print(describe(error, str(path)), file=sys.stderr)
+    for warning in warnings:
+        print(describe(warning._replace(message=f"warning: {warning.message}"), str(path)), file=sys.stderr)
+    if as_json:
+        emit_json(
+            {
+                "ok": not errors,
+                "errors": [as_document(error) for error in errors],
+                "warnings": [as_document(warning) for warning in warnings],
+            }
+        )
+    elif not errors:
+        print(f"{path}: good: {len(policy.rules)} rules, {len(policy.tenants)} tenants")
+    return 2 if errors else 0
+
+
+def _explain(args: argparse.Namespace, as_json: bool) -> int:
+    data = _read(args.file)
+    host = parse_host(args.host)
+    group = _group(args.group)
+    source = None if args.source is None else _source(args.source, group)
+    try:
+        policy = load_policy(data, str(args.file))
+    except PolicyInvalid as fault:
+        raise InputError(str(fault)) from None
+    decision = Admission(policy).decide(host, group, Role(args.role), source)
+    tenants = _tenants_of(policy, host)
+    if as_json:
+        emit_json({"admit": decision.admit, "rule": decision.rule, "reason": decision.reason, "tenants": tenants})
+        return 0
+    print(f"{'admitted' if decision.admit else 'refused'} by {decision.rule}: {decision.reason}")
+    print(f"tenants of the host: {', '.join(tenants) or 'none'}")
+    return 0
+
+
+def parse_host(texts: list[str]) -> Host:
+    """Return a host from texts such as ``10.0.0.1``, ``00:00:00:00:00:0b``, ``1:3`` or all of them with commas.
+
+    Of six parts with colons is a MAC address; of two a dpid (decimal or 0x...) and a port number; else it is an
+    IP address. InputError names the text that is none, or the second of a kind.
+    """
+    found: dict[str, bytes | SwitchPort] = {}
+    for text in (part.strip() for joined in texts for part in joined.split(",")):
+        kind, value = _host_part(text)
+        if kind in found:
+            raise InputError(f"--host {quoted(text)}: a second {kind}")
+        found[kind] = value
+    mac, ip = found.get("MAC address", _NO_MAC), found.get("IP address")
+    port = found.get("dpid:port")
+    dpid, port_no = port if isinstance(port, SwitchPort) else (0, 0)
+    return Host(bytes(mac), ip if isinstance(ip, bytes) else None, dpid, port_no)
+
+
+def _host_part(text: str) -> tuple[str, bytes | SwitchPort]:
+    place = _SWITCH_PORT.match(text)
+    if place:
+        dpid, port_no = int(place[1], 16 if place[1].startswith("0x") else 10), int(place[2])
+        if not (1 <= dpid <= MAX_DPID and 1 <= port_no <= MAX_PORT_NO):
+            raise InputError(f"--host {quoted(text)}: dpid 1 to {MAX_DPID} and port 1 to {MAX_PORT_NO} are possible")
+        return "dpid:port", SwitchPort(dpid, port_no)
+    try:
+        if looks_like_mac(text):
+            return "MAC address", parse_host_mac(text).mac
+        return "IP address", _address(parse_host_prefix(text))
+    except ValueError as error:
+        raise InputError(f"--host {error}; expected an IP address, a MAC address or dpid:port") from None
+
+
+def _group(text: str) -> bytes:
+    try:
+        group = _address(parse_prefix(text))
+    except ValueError as error:
+        raise InputError(f"--group {error}") from None
+    if not is_multicast_ip(group):
+        raise InputError(f"--group {quoted(text)} is not within the multicast addresses 224.0.0.0/4 or ff00::/8")
+    return group
+
+
+def _source(text: str, group: bytes) -> bytes:
+    try:
+        source = _address(parse_host_prefix(text))
+    except ValueError as error:
+        raise InputError(f"--source {error}") from None
+    if len(source) != len(group):
+        raise InputError(f"--source {quoted(text)} is not of the group's family")
+    return source
+
+
+def _address(prefix: Prefix) -> bytes:
+    if prefix.length != 8 * len(prefix.network):
+        raise ValueError(f"{str(prefix)!r} is a prefix, not one address")
+    return prefix.network
+
+
+def _tenants_of(policy: Policy, host: Host) -> list[str]:
+    """Return the names of the tenants that a host is in."""
+
+    def holds(term: object) -> bool:
+        match term:
+            case Prefix():
+                return host.ip is not None and term.contains(host.ip)
+            case SwitchPort():
+                return term == (host.dpid, host.port_no)
+        return term == (host.mac,)
+
+    return [tenant.name for tenant in policy.tenants if any(holds(term) for term in tenant.hosts)]
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None

@@ -1,0 +1,31 @@
+"""`vsrt replay`: do again what a recorded run was given, and print what its core asks for."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from apps.cli.common import InputError
+from controller.recording import APPS, RecordingInvalid, read_lines, replay, write_line
+
+NAME = "replay"
+HELP = "replay a recorded run and print the effects as JSON lines"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("file", type=Path, help="recording (made where VSRT_RECORD names a file)")
+    parser.add_argument("--app", choices=tuple(APPS), default="multicast", help="whose core (default multicast)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print one line per effect."""
+    try:
+        with args.file.open(encoding="utf-8") as file:
+            for at_s, effect in replay(read_lines(file), args.app):
+                print(write_line(args.app, at_s, "effect", effect))
+    except RecordingInvalid as error:
+        raise InputError(f"{args.file}: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{args.file}: {error}") from None
+    return 0

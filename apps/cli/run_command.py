@@ -1,0 +1,77 @@
+"""`vsrt run`: the controller under os-ken, the same apps as under ryu-manager."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import logging
+import os
+import socket
+from pathlib import Path
+
+from apps.cli.common import InputError, OperationFailed
+from controller.config.faults import PolicyInvalid, describe
+from controller.config.load import load_policy
+
+NAME = "run"
+HELP = "run the controller under os-ken"
+APPS = ("multicast", "unicast", "discovery")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("apps", nargs="+", choices=APPS, metavar="APP", help=f"one or more of: {', '.join(APPS)}")
+    parser.add_argument("--config", type=Path, help="policy file (as VSRT_CONFIG under ryu-manager)")
+    parser.add_argument("--port", type=int, default=6653, help="TCP port for OpenFlow (default 6653)")
+    parser.add_argument("--listen", default="", help="address to listen on (default all)")
+    parser.add_argument("--state-dir", type=Path, help="directory of journal, audit log and socket (VSRT_STATE_DIR)")
+    parser.add_argument("--verbose", action="store_true", help="log debug messages")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until interrupted."""
+    if args.config is not None:
+        _check_policy(args.config)
+        os.environ["VSRT_CONFIG"] = str(args.config)
+    if args.state_dir is not None:
+        try:
+            args.state_dir.mkdir(mode=0o750, parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"--state-dir: {args.state_dir}: {error.strerror}") from error
+        os.environ["VSRT_STATE_DIR"] = str(args.state_dir)
+    if importlib.util.find_spec("os_ken") is None:
+        raise OperationFailed("os-ken is not installed")
+    _try_to_listen(args.listen, args.port)
+    logging.basicConfig(
+        level=logging.DEBUG if args.verbose else logging.INFO,
+        format="%(asctime)s %(name)s %(levelname)s %(message)s",
+    )
+    from apps.openflow import framework
+
+    framework.configure(args.listen, args.port)
+    framework.run_apps([f"apps.{name}" for name in args.apps])
+    return 0
+
+
+def _check_policy(path: Path) -> None:
+    try:
+        load_policy(path.read_bytes(), str(path))
+    except PolicyInvalid as error:
+        raise InputError("\nvsrt: ".join(describe(fault, str(path)) for fault in error.errors)) from error
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+
+
+def _try_to_listen(host: str, port: int) -> None:
+    """Find out before the controller starts whether it can listen: os-ken goes on where it cannot."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as server:
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            server.bind((host, port))
+            server.listen()
+    except OverflowError as error:
+        raise InputError(f"--port: {port} is no TCP port") from error
+    except OSError as error:
+        where = f"{host or 'all addresses'}, port {port}"
+        raise OperationFailed(f"cannot listen for switches on {where}: {error.strerror}") from error

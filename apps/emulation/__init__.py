@@ -1,0 +1,1 @@
+"""Mininet networks and measured runs."""

@@ -1,0 +1,177 @@
+"""A controller process: ryu-manager or ``vsrt run``, with its log, its status socket and its end by process id."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+from apps.emulation import processes, status
+from apps.emulation.agents import REPOSITORY
+from apps.emulation.network import EmulatedFabric
+from apps.emulation.processes import EmulationError
+
+Framework = Literal["ryu", "os-ken"]
+FRAMEWORKS: tuple[Framework, ...] = ("ryu", "os-ken")
+DEFAULT_APPS = ("multicast", "unicast")
+START_TIMEOUT_S = 20.0
+DISCOVERY_TIMEOUT_S = 20.0
+LOG_TIMEOUT_S = 10.0
+LISTEN_STATE = "0A"
+POLL_S = 0.02
+
+
+def listening(port: int) -> bool:
+    """Tell whether some process of this network listens on TCP `port`."""
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/thread-self/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == LISTEN_STATE and int(fields[1].rpartition(":")[2], 16) == port:
+                return True
+    return False
+
+
+class ControllerProcess:
+    """Context manager around a live controller; `policy` is its policy file, `state` what it keeps over restarts."""
+
+    def __init__(
+        self,
+        port: int,
+        *,
+        framework: Framework = "ryu",
+        policy: Path | None = None,
+        apps: Sequence[str] = DEFAULT_APPS,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self.port = port
+        self.framework = framework
+        self.apps = tuple(apps)
+        self._policy = policy
+        self._env = dict(env or {})
+        self._directory = tempfile.TemporaryDirectory(prefix="vsrt-controller-")
+        self.directory = Path(self._directory.name)
+        self.socket = self.directory / "status.sock"
+        self.log_path = self.directory / "controller.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> ControllerProcess:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        """The process id of the running controller."""
+        if self._process is None:
+            raise EmulationError("the controller does not run")
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether the controller was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    def command(self) -> list[str]:
+        """Return the command line that starts the controller."""
+        scripts = Path(sys.executable).parent
+        if self.framework == "ryu":
+            files = [name if "." in name else str(REPOSITORY / "apps" / f"{name}.py") for name in self.apps]
+            return [str(scripts / "ryu-manager"), "--ofp-tcp-listen-port", str(self.port), *files]
+        config = [] if self._policy is None else ["--config", str(self._policy)]
+        return [str(scripts / "vsrt"), "run", "--port", str(self.port), *config, *self.apps]
+
+    def start(self, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Start the controller and wait until it listens for switches."""
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(REPOSITORY),
+            "VSRT_SOCKET": str(self.socket),
+            "VSRT_STATE_DIR": str(self.directory / "state"),
+            **self._env,
+        }
+        if self._policy is not None:
+            environment["VSRT_CONFIG"] = str(self._policy.resolve())
+        self._process = processes.start(self.command(), log=self.log_path, env=environment, cwd=self.directory)
+        deadline = time.monotonic() + timeout_s
+        while not listening(self.port):
+            self.check_alive()
+            if time.monotonic() > deadline:
+                raise EmulationError(f"the controller does not listen on port {self.port}:\n{self.log()[-4000:]}")
+            time.sleep(POLL_S)
+
+    def check_alive(self) -> None:
+        """Raise EmulationError, with the end of the log, where the controller has ended."""
+        if not self.running:
+            raise EmulationError(f"the controller has ended:\n{self.log()[-4000:]}")
+
+    def stop(self) -> None:
+        """Stop the controller; what it keeps on disk stays for the next start."""
+        process, self._process = self._process, None
+        if process is not None:
+            processes.stop(process)
+
+    def kill(self) -> None:
+        """End the controller as a crash would, without notice."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+
+    def restart(self) -> None:
+        """Stop and start again."""
+        self.stop()
+        self.start()
+
+    def close(self) -> None:
+        """Stop the controller and remove its files."""
+        self.stop()
+        self._directory.cleanup()
+
+    def log(self) -> str:
+        """Return what the controller has written so far."""
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    def wait_log(self, text: str, timeout_s: float = LOG_TIMEOUT_S, *, count: int = 1) -> None:
+        """Wait until the controller has written `text`, `count` times."""
+        deadline = time.monotonic() + timeout_s
+        while self.log().count(text) < count:
+            self.check_alive()
+            if time.monotonic() > deadline:
+                raise EmulationError(f"the controller has not written {text!r}:\n{self.log()[-4000:]}")
+            time.sleep(POLL_S)
+
+    def show(self, what: str) -> Any:
+        """Return the controller's ``status`` or ``groups``."""
+        self.check_alive()
+        return status.show(self.socket, what)
+
+    def wait_until(self, what: str, reached: Callable[[Any], bool], timeout_s: float = DISCOVERY_TIMEOUT_S) -> Any:
+        """Wait until the controller's answer about `what` is as `reached` wants it, and return it."""
+        try:
+            return status.wait_until(self.socket, what, reached, timeout_s, self.check_alive)
+        except EmulationError as error:
+            raise EmulationError(f"{error}\nlog:\n{self.log()[-4000:]}") from error
+
+    def wait_discovered(self, fabric: EmulatedFabric, timeout_s: float = DISCOVERY_TIMEOUT_S) -> Any:
+        """Wait until the controller is ready and knows every switch, link and host port of `fabric`."""
+        wanted = {
+            "ready": True,
+            "switches": len(fabric.graph.switches()),
+            "links": fabric.switch_link_count(),
+            "edge_ports": len(fabric.graph.hosts()),
+        }
+        return self.wait_until("status", lambda answer: wanted.items() <= answer.items(), timeout_s)

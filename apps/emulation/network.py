@@ -1,0 +1,326 @@
+"""An emulated fabric: a `Graph` brought up in Mininet on an Open vSwitch and in a network of its own."""
+
+from __future__ import annotations
+
+import resource
+import socket
+import struct
+import time
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from mininet.link import Link as VethLink
+from mininet.link import OVSLink
+from mininet.log import setLogLevel
+from mininet.net import Mininet
+from mininet.node import OVSSwitch, RemoteController
+
+from apps.emulation import capacity, processes
+from apps.emulation.agents import Agent
+from apps.emulation.faults import Faults, wait_flows
+from apps.emulation.namespace import network_of, private_network
+from apps.emulation.ovs import Datapath, PrivateOpenVSwitch
+from apps.emulation.processes import EmulationError
+from topology.graph import Graph, Kind, NodeId
+from topology.mn import graph_topo
+
+CONTROLLER_PORT = 6653
+OPEN_FILES = 16384
+OFFLOADS = ("tx", "rx", "tso", "gso", "gro")
+ADDRESS_TIMEOUT_S = 10.0
+POLL_S = 0.02
+SETTLE_INTERVAL_S = 0.1
+SETTLE_LIMIT_S = 5.0
+
+
+class _Controller(RemoteController):  # type: ignore[misc]
+    """The address of our controller, without Mininet's probe of it by telnet."""
+
+    def checkListening(self) -> None:  # noqa: N802
+        """Take the address as it is."""
+
+
+class EmulatedFabric:
+    """Context manager that brings `graph` up, with hosts ready for multicast, and takes it down again.
+
+    The controller is expected at `controller_port` of this network's loopback (none where that is None).
+    `patch_links` joins switches inside Open vSwitch, which is cheapest and loses nothing; veth pairs elsewhere
+    have a carrier and live counters. `old_switches` speak OpenFlow 1.0 only. `capacities` enforces each link's
+    ``capacity_bps`` (OpenFlow 1.3 only).
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        controller_port: int | None = CONTROLLER_PORT,
+        protocols: str = "OpenFlow13",
+        old_switches: Iterable[NodeId] = (),
+        capacities: bool = False,
+        patch_links: bool = False,
+        datapath: Datapath | None = None,
+    ) -> None:
+        if capacities and "OpenFlow13" not in protocols:
+            raise ValueError("capacities need meters, which OpenFlow 1.0 has not")
+        self.graph = graph
+        self.controller_port = controller_port
+        self.protocols = protocols
+        self._old_switches = frozenset(old_switches)
+        self.sender = Agent("sender")
+        self.receiver = Agent("receiver")
+        self._capacities = capacities
+        self._patch_links = patch_links
+        self._datapath = datapath
+        self._stack = ExitStack()
+        self._net: Any = None
+        self._names: dict[NodeId, str] = {}
+
+    def __enter__(self) -> EmulatedFabric:
+        with ExitStack() as stack:
+            if self._capacities:
+                stack.enter_context(capacity.ample_send_buffer())
+            stack.enter_context(private_network())
+            # Ports of a switch are no IPv6 hosts: without this each sends reports and solicitations of its own.
+            Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1")
+            self.ovs = stack.enter_context(PrivateOpenVSwitch(self._datapath))
+            self._build(stack)
+            stack.enter_context(self.sender)
+            stack.enter_context(self.receiver)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def _build(self, stack: ExitStack) -> None:
+        setLogLevel("critical")
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(OPEN_FILES, hard), hard))
+        Mininet.inited = True  # its own set-up changes limits of the whole machine
+        topo = graph_topo(self.graph)
+        self._names = dict(topo.names)
+        self._net = Mininet(
+            topo=topo,
+            build=False,
+            controller=None,
+            switch=OVSSwitch,
+            link=OVSLink if self._patch_links else VethLink,
+        )
+        stack.callback(self._net.stop)
+        for switch in self.graph.switches():
+            name = self._names[switch]
+            protocols = self._protocols(switch)
+            topo.setNodeInfo(name, {**topo.nodeInfo(name), "datapath": self.ovs.datapath, "protocols": protocols})
+        if self.controller_port is not None:
+            self._net.addController(_Controller("c0", ip="127.0.0.1", port=self.controller_port))
+        self._net.build()
+        self._net.start()
+        self._faults = Faults(self._net, self._net.controllers)
+        for host in self._net.hosts:
+            self._prepare_host(host)
+        if self._capacities:
+            capacity.enforce(self._ports())
+
+    def _prepare_host(self, host: Any) -> None:
+        interface = host.defaultIntf().name
+        number = host.IP().split(".")
+        address = f"fd00::{int(number[1]):x}:{int(number[2]):x}:{int(number[3]):x}/64"
+        with network_of(host.pid):
+            # Without this the userspace datapath forwards datagrams whose checksum nobody filled in.
+            processes.run("ethtool", "-K", interface, *(word for name in OFFLOADS for word in (name, "off")))
+            # Without this a join fails, and no report is sent.
+            processes.run("ip", "route", "add", "224.0.0.0/4", "dev", interface)
+            processes.run("ip", "-6", "address", "add", address, "dev", interface, "nodad")
+
+    def _ports(self) -> Iterable[capacity.Port]:
+        by_name = {name: node for node, name in self._names.items()}
+        for link in self._net.links:
+            for here, there in ((link.intf1, link.intf2), (link.intf2, link.intf1)):
+                node, far = by_name[here.node.name], by_name[there.node.name]
+                if self.graph.kind(node) is not Kind.HOST:
+                    yield capacity.Port(
+                        switch=here.node.name,
+                        interface=here.name,
+                        port_no=here.node.ports[here],
+                        capacity_bps=self.graph.link(node, far).capacity_bps,
+                        host=capacity.Host(there.node.pid, there.name) if self.graph.kind(far) is Kind.HOST else None,
+                    )
+
+    def node(self, node: NodeId) -> Any:
+        """Return the Mininet node of a node of the graph (KeyError where unknown)."""
+        return self._net[self._names[node]]
+
+    def pid(self, host: NodeId) -> int:
+        """Return the process id that names the host's namespace."""
+        return int(self.node(host).pid)
+
+    def interface(self, host: NodeId) -> str:
+        """Return the name of the host's interface, inside the host."""
+        return str(self.node(host).defaultIntf().name)
+
+    def address(self, host: NodeId, *, ipv6: bool = False) -> str:
+        """Return the host's IPv4 address, or its routable IPv6 address."""
+        address = str(self.node(host).IP())
+        if ipv6:
+            first, second, third = (int(part) for part in address.split(".")[1:])
+            return f"fd00::{first:x}:{second:x}:{third:x}"
+        return address
+
+    def host_with_address(self, address: str) -> NodeId | None:
+        """Return the host that has an IPv4 address or MAC, None where none has."""
+        for node in self.graph.hosts():
+            if address in (self.address(node), str(self.node(node).MAC())):
+                return node
+        return None
+
+    def dpid(self, switch: NodeId) -> int:
+        """Return the datapath id of a switch."""
+        return int(self.node(switch).dpid, 16)
+
+    def switch_with_dpid(self, dpid: int) -> NodeId | None:
+        """Return the switch that has a datapath id, None where none has."""
+        return next((node for node in self.graph.switches() if self.dpid(node) == dpid), None)
+
+    def ofctl(self, command: str, switch: NodeId, *arguments: str, text: str | None = None) -> str:
+        """Run ovs-ofctl on a switch and return what it prints."""
+        version = "OpenFlow13" if "OpenFlow13" in self._protocols(switch) else "OpenFlow10"
+        return processes.run("ovs-ofctl", "-O", version, command, self._names[switch], *arguments, text=text)
+
+    def _protocols(self, switch: NodeId) -> str:
+        return "OpenFlow10" if switch in self._old_switches else self.protocols
+
+    def switch_link_count(self) -> int:
+        """Return how many links join two switches."""
+        hosts = set(self.graph.hosts())
+        return sum(1 for link in self.graph.links() if link.u not in hosts and link.v not in hosts)
+
+    def run_on(self, host: NodeId, *arguments: str, timeout_s: float = 30.0) -> str:
+        """Run a command in a host's network and return its output; EmulationError where it fails."""
+        with network_of(self.pid(host)):
+            return processes.run(*arguments, timeout_s=timeout_s)
+
+    def wait_addresses(self, timeout_s: float = ADDRESS_TIMEOUT_S) -> None:
+        """Wait until every host has finished the duplicate detection of its IPv6 addresses."""
+        deadline = time.monotonic() + timeout_s
+        for host in self.graph.hosts():
+            while self.run_on(host, "ip", "-6", "address", "show", "tentative"):
+                if time.monotonic() > deadline:
+                    raise EmulationError(f"{host}: IPv6 addresses are still tentative after {timeout_s} s")
+                time.sleep(POLL_S)
+
+    def announce(self, hosts: Iterable[NodeId] | None = None) -> None:
+        """Let hosts announce their IPv4 address by a gratuitous ARP, as a booting machine does."""
+        for host in self.graph.hosts() if hosts is None else hosts:
+            mac = bytes.fromhex(str(self.node(host).MAC()).replace(":", ""))
+            address = socket.inet_aton(self.address(host))
+            frame = b"\xff" * 6 + mac + b"\x08\x06" + struct.pack("!HHBBH", 1, 0x0800, 6, 4, 1)
+            frame += mac + address + bytes(6) + address
+            with network_of(self.pid(host)), socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sock:
+                sock.bind((self.interface(host), 0))
+                sock.send(frame.ljust(60, b"\0"))
+
+    def link_down(self, u: NodeId, v: NodeId) -> None:
+        """Pull the cable between `u` and `v`: both ends see it go."""
+        self._faults.pull(self._names[u], self._names[v])
+
+    def link_up(self, u: NodeId, v: NodeId) -> None:
+        """Put the cable between `u` and `v` back."""
+        self._faults.put_back(self._names[u], self._names[v])
+
+    def switch_down(self, switch: NodeId) -> None:
+        """Take a switch away: its bridge, flows and connections are gone, and its cables are dead."""
+        self._faults.take_switch(self._names[switch])
+
+    def switch_up(self, switch: NodeId) -> None:
+        """Bring a switch back, empty."""
+        self._faults.bring_switch(self._names[switch])
+
+    def control_down(self, switch: NodeId) -> None:
+        """End the connection of a switch to the controller; it goes on forwarding."""
+        self._faults.cut_control(self._names[switch])
+
+    def control_up(self, switch: NodeId) -> None:
+        """Let a switch connect to the controller again."""
+        self._faults.mend_control(self._names[switch])
+
+    def move_host(self, host: NodeId, switch: NodeId) -> None:
+        """Plug a host into another switch, or back into its own."""
+        self._faults.move_host(self._names[host], self._names[switch])
+
+    def restore(self) -> None:
+        """Bring back every cable, switch, connection and host that is away, and end all streams, sockets and taps."""
+        self.sender.ask("clear")
+        self.receiver.ask("clear")
+        self._faults.restore()
+
+    def wait_flows(self) -> None:
+        """Wait until packets go by the flow entries that the switches have confirmed; their caches follow later."""
+        wait_flows()
+
+    def join(self, host: NodeId, group: str, *, name: str | None = None, **options: Any) -> int:
+        """Let `host` join `group` on a socket called `name`, and return the time of the call (monotonic, ns).
+
+        Options: ``include``, ``exclude`` (source addresses), ``igmp_version`` (forced until it leaves), ``port``.
+        """
+        reply = self.receiver.ask(
+            "join",
+            name=name or f"{host} {group}",
+            pid=self.pid(host),
+            interface=self.interface(host),
+            group=group,
+            **options,
+        )
+        return int(reply["at_ns"])
+
+    def leave(self, host: NodeId, group: str, *, name: str | None = None) -> int:
+        """Close the socket that joined; its counts can still be read."""
+        return int(self.receiver.ask("leave", name=name or f"{host} {group}")["at_ns"])
+
+    def tap(self, host: NodeId) -> None:
+        """Count the test datagrams that reach `host` at all; read by `received` as ``tap HOST``."""
+        self.receiver.ask("tap", name=f"tap {host}", pid=self.pid(host), interface=self.interface(host))
+
+    def open_stream(self, stream: int, host: NodeId, group: str, rate_bps: float, **options: Any) -> None:
+        """Prepare a stream from `host` to `group`. Options: ``pattern``, ``seed``, ``frame_bytes``, ``ttl``."""
+        self.sender.ask(
+            "open",
+            stream=stream,
+            pid=self.pid(host),
+            interface=self.interface(host),
+            group=group,
+            rate_bps=rate_bps,
+            **options,
+        )
+
+    def send(self, phase: int = 0, duration_s: float | None = None, streams: Iterable[int] = ()) -> int:
+        """Start a phase on streams (all where none is named) without a break in their pace; its start in ns."""
+        return int(self.sender.ask("phase", phase=phase, duration_s=duration_s, streams=list(streams))["at_ns"])
+
+    def wait_sent(self, timeout_s: float) -> None:
+        """Wait until all streams have ended."""
+        self.sender.ask("wait", timeout_s=timeout_s)
+
+    def sent(self) -> dict[str, Any]:
+        """Return what each stream has sent, by phase."""
+        return self.sender.ask("report")
+
+    def received(self) -> dict[str, Any]:
+        """Return what each socket and tap has received so far."""
+        return self.receiver.ask("report")
+
+    def settled(self, limit_s: float = SETTLE_LIMIT_S) -> dict[str, Any]:
+        """Return what each socket and tap has received, once packets under way have arrived."""
+        before = self.received()
+        deadline = time.monotonic() + limit_s
+        while time.monotonic() < deadline:
+            time.sleep(SETTLE_INTERVAL_S)
+            now = self.received()
+            if now == before:
+                break
+            before = now
+        return before

@@ -1,0 +1,101 @@
+"""An Open vSwitch of our own: private database, sockets and logs, stopped by process id."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Literal
+
+from apps.emulation import processes
+from apps.emulation.processes import EmulationError
+
+SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
+DAEMON_PATH = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"
+DIRECTORY_VARIABLES = ("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR")
+
+Datapath = Literal["user", "kernel"]
+
+
+def kernel_datapath_available() -> bool:
+    """Tell whether the kernel has, or can load, the Open vSwitch module."""
+    module = Path("/sys/module/openvswitch")
+    modprobe = shutil.which("modprobe", path=DAEMON_PATH)
+    if not module.exists() and modprobe is not None:
+        subprocess.run([modprobe, "-q", "openvswitch"], capture_output=True, check=False)
+    return module.exists()
+
+
+class PrivateOpenVSwitch:
+    """Context manager that runs ovsdb-server and ovs-vswitchd for us alone.
+
+    Inside it the environment points Open vSwitch's tools, and so Mininet, at this instance. `datapath` is the
+    kernel's where that exists and the userspace one elsewhere, unless one is named.
+    """
+
+    def __init__(self, datapath: Datapath | None = None) -> None:
+        self.datapath: Datapath = datapath or ("kernel" if kernel_datapath_available() else "user")
+        self.directory = Path()
+        self._environment: dict[str, str | None] = {}
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> PrivateOpenVSwitch:
+        self.directory = Path(tempfile.mkdtemp(prefix="vsrt-ovs-"))
+        for name in DIRECTORY_VARIABLES:
+            self._environment[name] = os.environ.get(name)
+            os.environ[name] = str(self.directory)
+        self._environment["PATH"] = os.environ.get("PATH")
+        os.environ["PATH"] = f"{os.environ.get('PATH', '')}:{DAEMON_PATH}"
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _start(self) -> None:
+        database, socket = self.directory / "conf.db", self.directory / "db.sock"
+        for tool in ("ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl"):
+            if shutil.which(tool) is None:
+                raise EmulationError(f"{tool} is missing: install Open vSwitch (Debian: openvswitch-switch)")
+        processes.run("ovsdb-tool", "create", str(database), str(SCHEMA))
+        self._daemon("ovsdb-server", f"--remote=punix:{socket}", str(database))
+        processes.run("ovs-vsctl", "--timeout=10", "--retry", "--no-wait", "init")
+        self._daemon("ovs-vswitchd", f"unix:{socket}")
+        # Answered only when ovs-vswitchd has taken the configuration.
+        processes.run("ovs-vsctl", "--timeout=20", "set", "Open_vSwitch", ".", "external-ids:system-id=vsrt")
+
+    def _daemon(self, name: str, *arguments: str) -> None:
+        log = self.directory / f"{name}.log"
+        command = processes.preferred([name, "--pidfile", "-vconsole:warn", *arguments])
+        self._processes.append(processes.start(command, log=log))
+
+    @property
+    def vswitchd_pid(self) -> int:
+        """The process id of ovs-vswitchd (its CPU time is the cost of forwarding)."""
+        return self._processes[-1].pid
+
+    def log(self) -> str:
+        """Return what the daemons have complained about."""
+        return "".join(path.read_text(errors="replace") for path in sorted(self.directory.glob("*.log")))
+
+    def close(self) -> None:
+        """Stop the daemons, restore the environment, remove the directory."""
+        for process in reversed(self._processes):
+            processes.stop(process)
+        self._processes.clear()
+        for name, value in self._environment.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        self._environment.clear()
+        shutil.rmtree(self.directory, ignore_errors=True)

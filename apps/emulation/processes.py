@@ -1,0 +1,64 @@
+"""Child processes that end with us: started by argument list, stopped by their own process id."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+STOP_TIMEOUT_S = 5.0
+NICENESS = -10
+"""What forwards and what measures goes before other work, whose pauses would look like a network's loss."""
+
+
+class EmulationError(RuntimeError):
+    """The emulated network, or a process in it, did not do what it was asked to."""
+
+
+def start(
+    arguments: Sequence[str],
+    *,
+    log: Path,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start a process that writes to `log` and is terminated by the kernel should this one die."""
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            die_with_parent(arguments),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=None if env is None else dict(env),
+            cwd=cwd,
+            start_new_session=True,
+        )
+
+
+def die_with_parent(arguments: Sequence[str]) -> list[str]:
+    """Return the command line under which the kernel ends `arguments` together with its parent."""
+    return ["setpriv", "--pdeathsig", "TERM", "--", *arguments]
+
+
+def preferred(arguments: Sequence[str]) -> list[str]:
+    """Return the command line under which `arguments` runs before ordinary processes."""
+    return ["nice", "-n", str(NICENESS), *arguments]
+
+
+def stop(process: subprocess.Popen[bytes], timeout_s: float = STOP_TIMEOUT_S) -> None:
+    """Ask `process` to end, insist after `timeout_s`, and wait until it is gone."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def run(*arguments: str, text: str | None = None, timeout_s: float = 30.0) -> str:
+    """Run a command to its end and return its standard output; EmulationError with its words where it fails."""
+    done = subprocess.run(arguments, input=text, capture_output=True, text=True, timeout=timeout_s, check=False)
+    if done.returncode != 0:
+        raise EmulationError(f"{' '.join(arguments)}: exit {done.returncode}: {(done.stderr or done.stdout).strip()}")
+    return done.stdout

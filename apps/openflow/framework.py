@@ -1,0 +1,104 @@
+"""The OpenFlow framework behind the apps: Ryu where ryu-manager runs it, os-ken elsewhere.
+
+Nothing outside this package names either of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+from typing import Any
+
+from apps.openflow.packet_in import use_light_packet_ins
+
+if "ryu.base.app_manager" in sys.modules:
+    from ryu import cfg
+    from ryu.base import app_manager
+    from ryu.controller import event, handler, ofp_event
+    from ryu.lib import hub
+    from ryu.ofproto import ofproto_v1_3_parser
+
+    NAME = "ryu"
+    BaseApp: Any = app_manager.RyuApp
+else:
+    from os_ken import cfg
+    from os_ken.base import app_manager
+    from os_ken.controller import event, handler, ofp_event
+    from os_ken.lib import hub
+    from os_ken.ofproto import ofproto_v1_3_parser
+
+    NAME = "os-ken"
+    BaseApp = app_manager.OSKenApp
+
+__all__ = [
+    "DEAD_DISPATCHER",
+    "MAIN_DISPATCHER",
+    "NAME",
+    "BaseApp",
+    "Event",
+    "EventBase",
+    "configure",
+    "hub",
+    "ofp_event",
+    "run_apps",
+    "set_ev_cls",
+    "watch_connections",
+]
+
+use_light_packet_ins(ofproto_v1_3_parser)
+
+MAIN_DISPATCHER = handler.MAIN_DISPATCHER
+DEAD_DISPATCHER = handler.DEAD_DISPATCHER
+EventBase: Any = event.EventBase
+set_ev_cls = handler.set_ev_cls
+
+
+OPENFLOW_SERVER = "ofp_event"
+"""The name of the framework's own app, which listens for switches."""
+
+SIGNALS_INTERVAL_S = 0.5
+ECHO_INTERVAL_S = 1.0
+UNANSWERED_ECHOES = 15
+
+Event: Any = threading.Event if getattr(hub, "HUB_TYPE", "eventlet") == "native" else hub.Event
+"""An event to wait for with a timeout; that of os-ken's hub of native threads never times out."""
+
+
+def configure(listen_host: str, listen_port: int) -> None:
+    """Say where to listen for switches."""
+    arguments = ["--ofp-tcp-listen-port", str(listen_port)]
+    if listen_host:
+        arguments += ["--ofp-listen-host", listen_host]
+    cfg.CONF(args=arguments, project="vsrt", default_config_files=[])
+
+
+def watch_connections() -> None:
+    """Have switches that leave echo requests unanswered dropped, unless the operator has said when.
+
+    os-ken notices the end of a connection only when the next echo request is due.
+    """
+    if not cfg.CONF.maximum_unreplied_echo_requests:
+        cfg.CONF.set_override("echo_request_interval", ECHO_INTERVAL_S)
+        cfg.CONF.set_override("maximum_unreplied_echo_requests", UNANSWERED_ECHOES)
+
+
+def run_apps(modules: list[str]) -> None:
+    """Load, start and serve the apps in `modules` until SIGINT or SIGTERM ends the process."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    manager = app_manager.AppManager.get_instance()
+    try:
+        manager.load_apps(modules)
+        contexts = manager.create_contexts()
+        manager.instantiate_apps(**contexts)
+        while True:  # a thread that waits for others may sleep through a signal
+            hub.sleep(SIGNALS_INTERVAL_S)
+    except KeyboardInterrupt:
+        for name, app in manager.applications.items():
+            if name != OPENFLOW_SERVER:
+                app.stop()
+        logging.shutdown()
+        # The server's threads wait for switches for ever.
+        os._exit(0)

@@ -1,0 +1,37 @@
+"""Recordings of running apps: VSRT_RECORD names a file, to which each app appends what its core is given."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any
+
+from controller.recording import write_line
+
+RECORD_BYTES = 1 << 28
+"""What one app writes at most; later events are left out."""
+
+
+class Recorder:
+    """Appends one app's lines to a file; a line is written at once, so that apps may share the file."""
+
+    def __init__(self, path: str, app: str, logger: logging.Logger) -> None:
+        self._app = app
+        self._logger = logger
+        self._left_bytes = RECORD_BYTES
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
+
+    def write(self, at_s: float, kind: str, content: Any) -> None:
+        """Append a start or an event."""
+        if self._left_bytes <= 0:
+            return
+        line = write_line(self._app, at_s, kind, content).encode() + b"\n"
+        self._left_bytes -= len(line)
+        try:
+            os.write(self._file, line)
+            reason = f"it has {RECORD_BYTES} bytes" if self._left_bytes <= 0 else None
+        except OSError as error:
+            self._left_bytes = 0
+            reason = str(error)
+        if reason is not None:
+            self._logger.warning("the recording of %s ends here: %s", self._app, reason)
