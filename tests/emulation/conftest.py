@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from apps.emulation.controller import FRAMEWORKS, ControllerProcess, Framework
+from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
+from apps.emulation.processes import EmulationError
+from topology.graph import Graph, Kind, NodeId
+
+POLICY = """\
+version: 1
+tenants: {members: [10.0.0.1, 10.0.0.2, 10.0.0.3]}
+rules:
+  - {name: receive, groups: [239.9.0.0/16], role: receiver, hosts: [members], action: allow}
+  - {name: send, groups: [239.9.0.0/16], role: sender, hosts: [10.0.0.1], action: allow}
+  - {name: others, groups: [239.9.0.0/16], role: any, hosts: [10.0.0.0/8], action: deny}
+default: allow
+multicast: {querier: {response_interval_s: 1, last_member_interval_s: 0.2}}
+"""
+"""Everybody may do everything, but for 239.9.0.0/16; hosts answer queries soon."""
+
+Bench: TypeAlias = tuple[Graph, dict[str, Any]]
+"""What the tests of a module run on: a graph, and the options of its `EmulatedFabric`."""
+
+_numbers = count(1)
+
+
+class Live:
+    """A fabric under a live controller, as one test after the other uses it."""
+
+    def __init__(self, fabric: EmulatedFabric, controller: ControllerProcess, policy: Path) -> None:
+        self.fabric = fabric
+        self.controller = controller
+        self.policy = policy
+
+    def restore(self) -> None:
+        """Bring everything back that a test took away, and wait until the controller knows."""
+        self.fabric.restore()
+        if not self.controller.running:
+            self.controller.start()
+        self.set_policy(POLICY)
+        self.controller.wait_discovered(self.fabric)
+        self.fabric.announce()
+        hosts = len(self.fabric.graph.hosts())
+        self.controller.wait_until("status", lambda status: status["hosts"] >= hosts)
+
+    def set_policy(self, text: str) -> None:
+        """Write the policy file, and wait until the controller has read it."""
+        if text != self.policy.read_text():
+            before = self.controller.log().count("policy.yaml read:")
+            self.policy.write_text(text)
+            self.controller.wait_log("policy.yaml read:", count=before + 1)
+
+    def mac(self, host: NodeId) -> str:
+        return str(self.fabric.node(host).MAC())
+
+    def document(self, group: str) -> dict[str, Any]:
+        """What the controller says of a group; empty lists where it knows none."""
+        return _of(self.controller.show("groups"), group)
+
+    def tree(self, group: str) -> list[tuple[NodeId, NodeId]]:
+        switches = {self.fabric.dpid(switch): switch for switch in self.fabric.graph.switches()}
+        return [(switches[u], switches[v]) for u, v in self.document(group)["links"]]
+
+    def wait_ready(self, **wanted: int) -> None:
+        """Wait until counts of the status are as wanted, and every switch holds what it shall, and goes by it."""
+        self.controller.wait_until(
+            "status", lambda status: status["ready"] and all(status[name] == value for name, value in wanted.items())
+        )
+        self.fabric.wait_flows()
+
+    def wait_members(self, group: str, members: set[NodeId], refused: Iterable[NodeId] = ()) -> None:
+        """Wait until exactly these hosts are members, and these refused, and switches go by it."""
+        wanted = {self.mac(host) for host in members}, {self.mac(host) for host in refused}
+
+        def known(groups: list[dict[str, Any]]) -> bool:
+            document = _of(groups, group)
+            return wanted == ({m["mac"] for m in document["members"]}, {m["mac"] for m in document["refused"]})
+
+        self.controller.wait_until("groups", known)
+        self.wait_ready()
+
+    def join(self, group: str, *hosts: NodeId, **options: Any) -> None:
+        """Let hosts join, and wait until they are members."""
+        for host in hosts:
+            self.fabric.join(host, group, **options)
+        self.wait_members(group, set(hosts))
+
+    def stream(self, number: int, host: NodeId, group: str, rate_bps: float = 2e6, **options: Any) -> None:
+        """Open a stream that sends (phase 0) until another phase or its halt; its sender is known on return."""
+        self.fabric.open_stream(number, host, group, rate_bps, **options)
+        self.fabric.send(0, streams=[number])
+        sender = self.mac(host)
+
+        def known(groups: list[dict[str, Any]]) -> bool:
+            return sender in {found["mac"] for found in _of(groups, group)["senders"]}
+
+        self.controller.wait_until("groups", known)
+        self.wait_ready()
+
+    def send(self, phase: int, duration_s: float, *streams: int) -> None:
+        """Send one phase to its end."""
+        self.fabric.send(phase, duration_s, streams)
+        self.fabric.wait_sent(duration_s + 15)
+
+    def halt(self) -> None:
+        """End all streams."""
+        self.fabric.sender.ask("halt")
+
+    def counts(self, phase: int, name: str, stream: int = 1) -> tuple[int, int, int]:
+        """Packets sent in a phase; received, and received twice, by a socket."""
+        sent = self.fabric.sent()[str(stream)]["phases"][str(phase)]["sent"]
+        tally = self.fabric.settled()[name]["streams"].get(f"{stream}:{phase}", {})
+        return sent, tally.get("received", 0), tally.get("duplicates", 0)
+
+    def assert_all_received(self, phase: int, *names: str, stream: int = 1) -> None:
+        """Each socket received every packet of a phase, once."""
+        for name in names:
+            sent, received, duplicates = self.counts(phase, name, stream)
+            assert sent > 0
+            assert (received, duplicates) == (sent, 0), name
+
+
+def _of(groups: list[dict[str, Any]], group: str) -> dict[str, Any]:
+    nothing: dict[str, Any] = {"links": [], "members": [], "refused": [], "senders": [], "unsupported": None}
+    return next((document for document in groups if document["group"] == group), nothing)
+
+
+@pytest.fixture(scope="module", params=FRAMEWORKS)
+def framework(request: pytest.FixtureRequest) -> Framework:
+    found: Framework = request.param
+    return found
+
+
+@pytest.fixture
+def start_fabric() -> Iterator[Callable[..., EmulatedFabric]]:
+    """Brings up a graph; everything is taken down after the test."""
+    with ExitStack() as stack:
+        yield lambda graph, **options: stack.enter_context(EmulatedFabric(graph, **options))
+
+
+class Shared:
+    """The one network and controller of a module under one framework: brought up when asked for, anew if broken."""
+
+    def __init__(self, bench: Bench, framework: Framework, policy: Path) -> None:
+        self._graph, self._options = bench
+        self._framework = framework
+        self._policy = policy
+        self._stack = ExitStack()
+        self._live: Live | None = None
+        self._attempts = 0
+
+    def get(self) -> Live:
+        if self._live is None:
+            self._attempts += 1
+            assert self._attempts <= 3, "the network and controller were broken too often"
+            self._policy.write_text(POLICY)
+            fabric = self._stack.enter_context(EmulatedFabric(self._graph, **self._options))
+            controller = self._stack.enter_context(
+                ControllerProcess(CONTROLLER_PORT, framework=self._framework, policy=self._policy)
+            )
+            self._live = Live(fabric, controller, self._policy)
+            fabric.wait_addresses()
+            self._live.restore()
+        return self._live
+
+    def close(self) -> None:
+        self._live = None
+        self._stack.close()
+
+
+@pytest.fixture(scope="module")
+def shared(bench: Bench, framework: Framework, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
+    shared = Shared(bench, framework, tmp_path_factory.mktemp("live") / "policy.yaml")
+    yield shared
+    shared.close()
+
+
+@pytest.fixture
+def live(shared: Shared) -> Iterator[Live]:
+    """The module's network and controller, in order; a module says by its `bench` what they are."""
+    live = shared.get()
+    try:
+        yield live
+        live.restore()
+    except BaseException:
+        shared.close()
+        raise
+
+
+@pytest.fixture
+def group() -> str:
+    """A group that no other test uses."""
+    return f"239.1.{next(_numbers)}.1"
+
+
+@pytest.fixture(scope="session")
+def unanswered() -> Callable[..., list[tuple[str, str]]]:
+    """The pairs of hosts between which one ping gets no answer within two seconds."""
+
+    def ask(live: Live, pairs: list[tuple[str, str]], *, ipv6: bool = False) -> list[tuple[str, str]]:
+        def fails(pair: tuple[str, str]) -> bool:
+            address = live.fabric.address(pair[1], ipv6=ipv6)
+            try:
+                live.fabric.run_on(pair[0], "ping", "-n", "-c", "1", "-W", "2", address)
+            except EmulationError:
+                return True
+            return False
+
+        with ThreadPoolExecutor(4) as pool:
+            return [pair for pair, failed in zip(pairs, pool.map(fails, pairs), strict=True) if failed]
+
+    return ask
+
+
+def _add_hosts(graph: Graph, switch: str, names: list[str], capacity_bps: float) -> None:
+    for name in names:
+        graph.add_node(name, Kind.HOST)
+        graph.add_link(switch, name, capacity_bps=capacity_bps)
+
+
+@pytest.fixture(scope="session")
+def make_star() -> Callable[..., Graph]:
+    """One switch s1 with hosts h1, h2, ..."""
+
+    def make(host_count: int, capacity_bps: float = 1e9) -> Graph:
+        graph = Graph()
+        graph.add_node("s1", Kind.TOR)
+        _add_hosts(graph, "s1", [f"h{number}" for number in range(1, host_count + 1)], capacity_bps)
+        return graph
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def diamond() -> Graph:
+    """ToRs s1 and s2, joined by s3 and by s4; hosts h1, h2 at s1 and h3, h4 at s2."""
+    graph = Graph()
+    for name in ("s1", "s2"):
+        graph.add_node(name, Kind.TOR)
+    for name in ("s3", "s4"):
+        graph.add_node(name, Kind.AGGREGATION)
+        for tor in ("s1", "s2"):
+            graph.add_link(tor, name)
+    _add_hosts(graph, "s1", ["h1", "h2"], 1e9)
+    _add_hosts(graph, "s2", ["h3", "h4"], 1e9)
+    return graph

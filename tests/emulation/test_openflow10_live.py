@@ -1,0 +1,73 @@
+"""OpenFlow 1.0 switches do what they can, and say what they cannot."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from topology.graph import Graph
+
+pytestmark = pytest.mark.emulation
+
+
+@pytest.fixture(scope="module")
+def bench(diamond: Graph) -> tuple[Graph, dict[str, Any]]:
+    return diamond, {"protocols": "OpenFlow10"}
+
+
+def test_members_receive_and_refused_hosts_do_not(live: Any, group: str) -> None:
+    group = group.replace("239.1.", "239.9.", 1)
+    for host in ("h2", "h3", "h4"):
+        live.fabric.join(host, group)
+    live.wait_members(group, {"h2", "h3"}, {"h4"})
+    live.fabric.tap("h4")
+    live.stream(1, "h1", group)
+    live.stream(2, "h4", group)
+    live.send(1, 0.5)
+    live.assert_all_received(1, f"h2 {group}", f"h3 {group}")
+    for host in ("h2", "h3"):
+        assert live.counts(1, f"{host} {group}", 2)[1] == 0
+    seen = live.fabric.settled()
+    assert seen["tap h4"]["groups"] == {}
+
+
+def test_source_filters_hold(live: Any, group: str) -> None:
+    fabric = live.fabric
+    fabric.join("h3", group, exclude=[fabric.address("h2")])
+    live.wait_members(group, {"h3"})
+    live.stream(1, "h1", group)
+    live.stream(2, "h2", group)
+    live.halt()
+    fabric.settled()
+    fabric.tap("h3")
+    live.send(1, 0.5)
+    live.assert_all_received(1, f"h3 {group}")
+    assert fabric.settled()["tap h3"]["groups"] == {group: fabric.sent()["1"]["phases"]["1"]["sent"]}
+
+
+def test_stream_survives_a_pulled_cable(live: Any, group: str) -> None:
+    live.join(group, "h3")
+    live.stream(1, "h1", group)
+    link = live.tree(group)[0]
+    live.fabric.link_down(*link)
+    live.wait_ready(links=3)
+    live.send(1, 0.5)
+    live.assert_all_received(1, f"h3 {group}")
+    assert link not in live.tree(group)
+
+
+def test_link_scope_groups_reach_every_host(live: Any) -> None:
+    group, others = "224.0.0.251", ("h2", "h3", "h4")
+    for host in others:
+        live.fabric.tap(host)
+    live.fabric.open_stream(1, "h1", group, 1e5, ttl=1)
+    live.send(0, 0.5)
+    sent = live.fabric.sent()["1"]["phases"]["0"]["sent"]
+    seen = live.fabric.settled()
+    assert [seen[f"tap {host}"]["groups"] for host in others] == [{group: sent}] * 3
+
+
+def test_everybody_reaches_everybody(live: Any, unanswered: Any) -> None:
+    assert unanswered(live, list(permutations(live.fabric.graph.hosts(), 2))) == []

@@ -1,0 +1,205 @@
+"""Links, switches, connections and the controller itself fail and come back under traffic."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+import pytest
+
+from topology.graph import Graph
+
+pytestmark = pytest.mark.emulation
+
+RATE_BPS = 10e6  # 1,000 packets/s
+ALLOW_ALL = "version: 1\ndefault: allow\n"
+WITHOUT_H3 = """\
+version: 1
+rules: [{name: away, groups: [239.0.0.0/8], role: receiver, hosts: [10.0.0.3], action: deny}]
+default: allow
+"""
+
+
+@pytest.fixture(scope="module")
+def bench(diamond: Graph) -> tuple[Graph, dict[str, Any]]:
+    return diamond, {}
+
+
+def start_stream(live: Any, group: str, *receivers: str) -> str:
+    """Have h1 send to receivers; return the switch in the middle of their tree."""
+    live.join(group, *receivers)
+    live.stream(1, "h1", group, RATE_BPS, pattern="constant")
+    (middle,) = {end for link in live.tree(group) for end in link} - {"s1", "s2"}
+    return str(middle)
+
+
+def test_stream_survives_a_pulled_cable(live: Any, group: str) -> None:
+    start_stream(live, group, "h3")
+    link = live.tree(group)[0]
+    live.fabric.send(1)
+    live.fabric.link_down(*link)
+    live.wait_ready(links=3)
+    live.halt()
+    assert link not in live.tree(group)
+    sent, received, duplicates = live.counts(1, f"h3 {group}")
+    assert duplicates == 0
+    assert sent - received < 1000  # a second's worth; the median is in docs/benchmarks.md
+    live.send(2, 0.5)
+    live.assert_all_received(2, f"h3 {group}")
+    live.fabric.link_up(*link)
+    live.wait_ready(links=4)
+    live.send(3, 0.5)
+    live.assert_all_received(3, f"h3 {group}")
+
+
+def test_members_cut_off_come_back(live: Any, group: str) -> None:
+    start_stream(live, group, "h3")
+    live.halt()
+    for middle in ("s3", "s4"):
+        live.fabric.link_down("s2", middle)
+    live.wait_ready(links=2)
+    live.send(1, 0.3)
+    assert live.counts(1, f"h3 {group}")[1] == 0
+    live.fabric.link_up("s2", "s4")
+    live.wait_ready(links=3)
+    live.wait_members(group, {"h3"})
+    live.send(2, 0.5)
+    live.assert_all_received(2, f"h3 {group}")
+
+
+def test_a_switch_on_the_way_fails_and_comes_back_empty(live: Any, group: str) -> None:
+    middle = start_stream(live, group, "h3")
+    live.fabric.switch_down(middle)
+    live.wait_ready(switches=3)
+    live.send(1, 0.5)
+    live.assert_all_received(1, f"h3 {group}")
+    live.fabric.switch_up(middle)
+    live.controller.wait_discovered(live.fabric)
+    live.wait_ready()
+    live.send(2, 0.5)
+    live.assert_all_received(2, f"h3 {group}")
+
+
+def test_the_switch_of_members_fails_and_comes_back(live: Any, group: str) -> None:
+    start_stream(live, group, "h2", "h3", "h4")
+    live.fabric.switch_down("s2")
+    live.wait_ready(switches=3)
+    live.send(1, 0.3)
+    live.assert_all_received(1, f"h2 {group}")
+    live.fabric.switch_up("s2")
+    live.controller.wait_discovered(live.fabric)
+    live.wait_members(group, {"h2", "h3", "h4"})
+    live.send(2, 0.5)
+    live.assert_all_received(2, f"h2 {group}", f"h3 {group}", f"h4 {group}")
+
+
+def test_connections_that_blink_interrupt_nothing(live: Any, group: str) -> None:
+    middle = start_stream(live, group, "h3", "h4")
+    tree = live.tree(group)
+    live.fabric.send(1)
+    for switch in (middle, "s2"):
+        live.fabric.control_down(switch)
+    live.controller.wait_until("status", lambda status: not status["ready"])
+    live.fabric.join("h2", group)
+    live.controller.wait_until(
+        "groups", lambda groups: any(d["group"] == group and len(d["members"]) == 3 for d in groups)
+    )
+    status = live.controller.show("status")
+    assert (status["switches"], status["links"], status["hosts"]) == (4, 4, 4)
+    for switch in (middle, "s2"):
+        live.fabric.control_up(switch)
+    live.wait_members(group, {"h2", "h3", "h4"})
+    live.halt()
+    live.assert_all_received(1, f"h3 {group}", f"h4 {group}")
+    assert live.tree(group) == tree
+
+
+def test_a_switch_that_lost_its_entries_without_a_connection_is_filled(live: Any, group: str) -> None:
+    middle = start_stream(live, group, "h3")
+    live.fabric.control_down(middle)
+    live.controller.wait_until("status", lambda status: not status["ready"])
+    live.fabric.ofctl("del-flows", middle)
+    live.fabric.wait_flows()
+    live.send(1, 0.3)
+    assert live.counts(1, f"h3 {group}")[1] == 0
+    live.fabric.control_up(middle)
+    live.wait_ready()
+    live.send(2, 0.5)
+    live.assert_all_received(2, f"h3 {group}")
+
+
+def test_a_lost_switch_whose_cables_die_is_gone_at_once(live: Any, group: str) -> None:
+    middle = start_stream(live, group, "h3")
+    live.fabric.control_down(middle)
+    live.controller.wait_until("status", lambda status: not status["ready"])
+    live.fabric.link_down("s1", middle)
+    live.fabric.link_down("s2", middle)
+    live.wait_ready(switches=3)
+    live.send(1, 0.5)
+    live.assert_all_received(1, f"h3 {group}")
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_restart_of_the_controller_interrupts_nothing(live: Any, group: str, end: str) -> None:
+    start_stream(live, group, "h3")
+    before = live.document(group)
+    live.fabric.send(1)
+    getattr(live.controller, end)()
+    live.controller.start()
+    live.controller.wait_discovered(live.fabric)
+    live.wait_members(group, {"h3"})
+    live.halt()
+    live.assert_all_received(1, f"h3 {group}")
+    after = live.document(group)
+    assert (after["members"], after["links"]) == (before["members"], before["links"])
+    live.fabric.join("h4", group)
+    live.wait_members(group, {"h3", "h4"})
+    live.send(2, 0.5)
+    live.assert_all_received(2, f"h3 {group}", f"h4 {group}")
+
+
+def test_policy_edit_takes_members_off_and_on(live: Any, group: str) -> None:
+    start_stream(live, group, "h3")
+    live.policy.write_text(WITHOUT_H3.partition("action")[0])
+    live.controller.wait_log("the running policy stays")
+    live.wait_members(group, {"h3"})
+    live.set_policy(WITHOUT_H3)
+    live.wait_members(group, set(), {"h3"})
+    live.fabric.tap("h3")
+    live.send(1, 0.3)
+    assert live.fabric.settled()["tap h3"]["groups"] == {}
+    live.set_policy(ALLOW_ALL)
+    live.wait_members(group, {"h3"})
+    live.send(2, 0.5)
+    live.assert_all_received(2, f"h3 {group}")
+
+
+def test_sighup_reads_a_policy_whose_change_does_not_show(live: Any, group: str) -> None:
+    live.set_policy(ALLOW_ALL)
+    live.join(group, "h3")
+    stamp = live.policy.stat().st_mtime_ns
+    reads = live.controller.log().count("policy.yaml read:")
+    with live.policy.open("r+") as file:
+        file.write(ALLOW_ALL.replace("allow\n", "deny \n"))
+    os.utime(live.policy, ns=(stamp, stamp))
+    os.kill(live.controller.pid, signal.SIGHUP)
+    live.controller.wait_log("policy.yaml read:", count=reads + 1)
+    live.wait_members(group, set(), {"h3"})
+
+
+def test_a_host_that_moves_is_served_where_it_is(live: Any, group: str) -> None:
+    start_stream(live, group, "h2", "h4")
+    live.fabric.move_host("h4", "s1")
+    dpid, mac = live.fabric.dpid("s1"), live.mac("h4")
+
+    def moved(groups: list[dict[str, Any]]) -> bool:
+        members = [m for document in groups if document["group"] == group for m in document["members"]]
+        return [member["dpid"] for member in members if member["mac"] == mac] == [dpid]
+
+    live.controller.wait_until("groups", moved)
+    live.wait_ready()
+    live.send(1, 0.5)
+    live.assert_all_received(1, f"h2 {group}", f"h4 {group}")
+    assert live.tree(group) == []
+    live.fabric.run_on("h3", "ping", "-n", "-c", "3", "-i", "0.2", "-W", "2", live.fabric.address("h4"))

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from apps.cli import main as cli
+from apps.cli.common import InputError, OperationFailed, emit_json, emit_table, read_topology
+from topology.generators import make
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    for name in cli.COMMANDS:
+        assert f"    {name} " in shown
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("vsrt ")
+
+
+@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["--nonsense"], ["topology"], ["topology", "nonsense"]])
+def test_a_wrong_command_line_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "usage: vsrt" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "shown"),
+    [
+        (InputError("file.yaml:3: bad"), 2, "vsrt: file.yaml:3: bad\n"),
+        (OperationFailed("no room"), 1, "vsrt: no room\n"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_errors_become_exit_codes(
+    error: BaseException,
+    status: int,
+    shown: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def run(args: argparse.Namespace) -> int:
+        raise error
+
+    command = SimpleNamespace(NAME="topology", HELP="fails", add_arguments=lambda parser: None, run=run)
+    monkeypatch.setitem(sys.modules, "apps.cli.topology_command", command)
+    monkeypatch.setattr("apps.cli.topology_command", command, raising=False)
+    assert cli.main(["topology"]) == status
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", shown)
+
+
+def test_every_command_takes_json_wherever_it_ends() -> None:
+    parser = cli.build_parser()
+    choices = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction)).choices
+    for command in choices.values():
+        ends = [command]
+        for end in ends:
+            ends += [
+                below
+                for action in end._actions
+                if isinstance(action, argparse._SubParsersAction)
+                for below in action.choices.values()
+            ]
+            assert "--json" in end._option_string_actions
+    for line in (["topology", "--json", "list"], ["topology", "list", "--json"]):
+        assert parser.parse_args(line).json is True
+    assert parser.parse_args(["topology", "list"]).json is False
+
+
+def test_a_reader_that_leaves_early_gets_no_traceback() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "apps.cli.main", "topology", "make", "fattree"],
+            cwd=ROOT,
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_emit_json_prints_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    emit_json({"a": [1, None, "é"]})
+    shown = capsys.readouterr().out
+    assert json.loads(shown) == {"a": [1, None, "é"]}
+    assert shown.count("\n") == 1
+    with pytest.raises(ValueError):
+        emit_json(float("nan"))
+
+
+def test_tables_align_their_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    emit_table(("NAME", "COUNT"), [("a", 5), ("longer", 1200)])
+    assert capsys.readouterr().out.splitlines() == ["NAME    COUNT", "a           5", "longer   1200"]
+    emit_table(("NAME", "COUNT"), [])
+    assert capsys.readouterr().out == "NAME  COUNT\n"
+
+
+def test_topology_files_are_read_or_refused_with_their_place(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    assert cli.main(["topology", "make", "avalanche24", "-o", str(path)]) == 0
+    assert list(read_topology(path).graph.links()) == list(make("avalanche24").links())
+    path.write_text('{"nodes": [\n]')
+    for wrong, words in ((path, "t.json:2: "), (tmp_path / "none.json", "No such file"), (tmp_path, "directory")):
+        with pytest.raises(InputError, match=words):
+            read_topology(wrong)

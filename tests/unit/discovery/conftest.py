@@ -1,0 +1,205 @@
+"""A simulated fabric around a discovery core: cables carry LLDP, hosts answer probes, switches confirm edits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from controller.discovery.core import DiscoveryCore
+from controller.discovery.settings import DiscoverySettings
+from controller.effects import ApplyEdits, Notice, Put, RequestFlows, SendPacket
+from controller.events import (
+    BarrierReplied,
+    DeadlineReached,
+    FlowStatsReceived,
+    PacketReceived,
+    Port,
+    SwitchConnected,
+)
+from controller.rules.lowering import LOWERINGS
+from controller.rules.model import Rule, RuleKey
+from controller.rules.openflow import FlowCounter
+from controller.wire.arp import encode_arp
+from controller.wire.frame import decode
+from controller.wire.nd import encode_neighbour
+from controller.wire.packets import Arp, Lldp, Neighbour
+from topology.events import (
+    HostGone,
+    HostLearnt,
+    LinkDown,
+    LinkUp,
+    PortRoleChanged,
+    SwitchDown,
+    SwitchUp,
+)
+from topology.live import LiveFabric
+
+End = tuple[int, int]
+EVENTS = (SwitchUp, SwitchDown, LinkUp, LinkDown, PortRoleChanged, HostLearnt, HostGone)
+SECRET = bytes(range(32))
+
+
+def tell_flows(request: RequestFlows, version: int, rules: Iterable[Rule]) -> list[FlowStatsReceived]:
+    """Return the replies of a switch that holds `rules`."""
+    lowering = LOWERINGS[version]
+    told = [rule for rule in rules if (rule.cookie ^ request.cookie) & request.cookie_mask == 0]
+    pages = [told[first : first + 200] for first in range(0, len(told), 200)] or [[]]
+    replies = []
+    for number, page in enumerate(pages, 1):
+        entries = b"".join(lowering.encode_flow_stats_entry(FlowCounter(rule, 0, 0, 0.0)) for rule in page)
+        message = lowering.encode_flow_stats_reply(request.xid, number < len(pages), entries)
+        replies.append(FlowStatsReceived(request.dpid, version, request.xid, message))
+    return replies
+
+
+class World:
+    """Drives one core; `events` are the topology events since they were last taken, `fabric` what they add up to."""
+
+    def __init__(self, settings: DiscoverySettings | None = None) -> None:
+        self.settings = settings or DiscoverySettings()
+        self.core = DiscoveryCore(self.settings, SECRET)
+        self.now = 100.0
+        self.cables: dict[End, End] = {}
+        self.cut: set[End] = set()
+        self.hosts: dict[bytes, End] = {}
+        self.addresses: dict[bytes, tuple[bytes, ...]] = {}
+        self.ports: dict[int, dict[int, Port]] = {}
+        self.connected: set[int] = set()
+        self.versions: dict[int, int] = {}
+        self.rules: dict[int, dict[RuleKey, Rule]] = {}
+        self.events: list[object] = []
+        self.notices: list[Notice] = []
+        self.expiring: list[tuple[float, int, RuleKey]] = []
+        self.sent: list[SendPacket] = []
+        self.fabric = LiveFabric()
+
+    def connect(
+        self, dpid: int, ports: Iterable[int] = (1, 2, 3, 4), version: int = 4, down: Iterable[int] = ()
+    ) -> None:
+        down = set(down)
+        described = {n: Port(n, f"s{dpid}-eth{n}", bytes(6), n not in down, 1e9) for n in ports}
+        self.ports[dpid] = described
+        self.connected.add(dpid)
+        self.versions[dpid] = version
+        self.rules.setdefault(dpid, {})
+        self.feed(SwitchConnected(dpid, version, tuple(described.values())))
+
+    def disconnect(self, dpid: int) -> None:
+        self.connected.discard(dpid)
+        self.perform(self.core.switch_disconnected(dpid, self.now))
+
+    def cable(self, a: End, b: End) -> None:
+        self.cables[a], self.cables[b] = b, a
+
+    def unplug(self, a: End) -> None:
+        self.cables.pop(self.cables.pop(a))
+
+    def port(self, end: End, up: bool, deleted: bool = False, speed_bps: float = 1e9) -> list[object]:
+        port = Port(end[1], "p", bytes(6), up, speed_bps)
+        self.ports[end[0]][end[1]] = port
+        before = len(self.events)
+        self.perform(self.core.port_changed(end[0], port, deleted, self.now))
+        return self.events[before:]
+
+    def link(self, a: End, up: bool) -> None:
+        """Let both ends of a cable notice that it broke or works again."""
+        self.port(a, up)
+        self.port(self.cables[a], up)
+
+    def host(self, mac: bytes, end: End, *addresses: bytes) -> None:
+        """Plug a host in that answers for its addresses."""
+        self.hosts[mac] = end
+        self.addresses[mac] = addresses
+
+    def say(self, mac: bytes, address: bytes, end: End | None = None) -> list[object]:
+        """Let a host send a gratuitous ARP or an unsolicited neighbour advertisement."""
+        if len(address) == 4:
+            frame = encode_arp(Arp(mac, b"\xff" * 6, 1, mac, address, bytes(6), address))
+        else:
+            nodes = b"\xff\x02" + bytes(13) + b"\x01"
+            frame = encode_neighbour(Neighbour(mac, b"\x33\x33\0\0\0\1", address, nodes, False, address, mac))
+        return self.frame(end or self.hosts[mac], frame)
+
+    def frame(self, end: End, frame: bytes) -> list[object]:
+        before = len(self.events)
+        self.feed(PacketReceived(*end, frame))
+        return self.events[before:]
+
+    def feed(self, event: object) -> None:
+        self.perform(self.core.handle(event, self.now))
+
+    def perform(self, outputs: Iterable[object]) -> None:
+        for output in outputs:
+            if isinstance(output, EVENTS):
+                self.events.append(output)
+                self.fabric.apply(output)
+            elif isinstance(output, Notice):
+                self.notices.append(output)
+            elif isinstance(output, SendPacket):
+                self.sent.append(output)
+                self.deliver(output)
+            elif isinstance(output, RequestFlows):
+                if output.dpid in self.connected:
+                    for reply in tell_flows(output, self.versions[output.dpid], self.rules[output.dpid].values()):
+                        self.feed(reply)
+            elif isinstance(output, ApplyEdits) and output.dpid in self.connected:
+                for edit in output.edits:
+                    if isinstance(edit, Put):
+                        self.rules[output.dpid][edit.rule.key] = edit.rule
+                        if edit.rule.hard_timeout_s:
+                            self.expiring.append((self.now + edit.rule.hard_timeout_s, output.dpid, edit.rule.key))
+                    else:
+                        self.rules[output.dpid].pop(edit.key, None)
+                self.feed(BarrierReplied(output.dpid, output.first_xid + len(output.edits)))
+            else:
+                assert isinstance(output, ApplyEdits), output
+
+    def deliver(self, packet: SendPacket) -> None:
+        for port_no in packet.ports:
+            end = (packet.dpid, port_no)
+            other = self.cables.get(end)
+            if packet.dpid not in self.connected or end in self.cut:
+                continue
+            if other is not None:
+                up = self.ports[end[0]][end[1]].up and self.ports.get(other[0], {}).get(other[1])
+                if up and up.up and other[0] in self.connected:
+                    self.feed(PacketReceived(*other, packet.data))
+                continue
+            self.answer(end, packet.data)
+
+    def answer(self, end: End, data: bytes) -> None:
+        asked = decode(data)
+        if isinstance(asked, Lldp):
+            return
+        for mac, where in self.hosts.items():
+            if where != end:
+                continue
+            if isinstance(asked, Arp) and asked.eth_dst == mac and asked.target_ip in self.addresses[mac]:
+                answer = Arp(mac, asked.eth_src, 2, mac, asked.target_ip, asked.sender_mac, asked.sender_ip)
+                self.feed(PacketReceived(*end, encode_arp(answer)))
+            if isinstance(asked, Neighbour) and asked.eth_dst == mac and asked.target in self.addresses[mac]:
+                reply = Neighbour(mac, asked.eth_src, asked.target, asked.source, False, asked.target, mac)
+                self.feed(PacketReceived(*end, encode_neighbour(reply)))
+
+    def run(self, seconds: float) -> list[object]:
+        """Let time pass, waking the core whenever it asks for it; return the topology events meanwhile."""
+        before = len(self.events)
+        until = self.now + seconds
+        while (deadline := self.core.next_deadline()) is not None and deadline <= until:
+            self.now = max(self.now, deadline)
+            self.feed(DeadlineReached())
+        self.now = until
+        for at, dpid, key in self.expiring:
+            if at <= until:
+                self.rules.get(dpid, {}).pop(key, None)
+        self.expiring = [expiring for expiring in self.expiring if expiring[0] > until]
+        return self.events[before:]
+
+    def links(self) -> set[tuple[int, int]]:
+        return {(link.u, link.v) for link in self.fabric.graph.links()}
+
+
+@pytest.fixture(scope="session")
+def make_world() -> Callable[..., World]:
+    return World

@@ -1,0 +1,140 @@
+"""Timers, token buckets, tokens, probes and the first entries."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.discovery.base_rules import base_rules, guard_rules
+from controller.discovery.core import DiscoveryCore
+from controller.discovery.deadlines import Deadlines
+from controller.discovery.probes import host_probe, link_local
+from controller.discovery.settings import DiscoverySettings
+from controller.discovery.tokens import TokenBucket, fraction, lldp_token
+from controller.rules.model import OFPP_CONTROLLER, Goto, Output
+from controller.wire.addresses import parse_ip, parse_mac
+from controller.wire.frame import decode
+from controller.wire.packets import Arp, Neighbour
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.one_of(st.none(), st.floats(0, 100)))), st.floats(0, 100))
+def test_deadlines_come_due_in_order_and_once(steps, now):
+    deadlines: Deadlines[int] = Deadlines()
+    expected: dict[int, float] = {}
+    for key, at in steps:
+        if at is None:
+            deadlines.cancel(key)
+            expected.pop(key, None)
+        else:
+            deadlines.set(key, at)
+            expected[key] = at
+    assert deadlines.next() == min(expected.values(), default=None)
+    due = list(deadlines.due(now))
+    assert sorted(due) == sorted(key for key, at in expected.items() if at <= now)
+    assert [expected[key] for key in due] == sorted(expected[key] for key in due)
+    assert list(deadlines.due(now)) == []
+    assert len(deadlines) == len(expected) - len(due)
+
+
+def test_a_deadline_set_for_now_while_others_come_due_waits_for_the_next_time():
+    deadlines: Deadlines[str] = Deadlines()
+    deadlines.set("a", 1.0)
+    for key in deadlines.due(1.0):
+        deadlines.set(key, 1.0)
+    assert deadlines.next() == 1.0
+
+
+def test_deadlines_set_again_and_again_take_no_more_room():
+    deadlines: Deadlines[int] = Deadlines()
+    for n in range(100_000):
+        deadlines.set(n % 10, float(n))
+    assert len(deadlines) == 10
+    assert len(deadlines._heap) < 200
+
+
+def test_a_bucket_gives_its_burst_and_then_its_rate():
+    bucket = TokenBucket(5, 2.0, 10.0)
+    assert [bucket.take(10.0) for _ in range(6)] == [True] * 5 + [False]
+    assert bucket.wait_s(10.0) == 0.5
+    assert bucket.take(10.0 + bucket.wait_s(10.0))
+    assert not bucket.take(10.5)
+    assert not bucket.take(11.0, 3)
+    assert bucket.take(12.0, 3)
+
+
+def test_tokens_differ_by_port_switch_and_secret():
+    tokens = {
+        lldp_token(secret, dpid, port) for secret in (b"a" * 16, b"b" * 16) for dpid in (1, 2) for port in (1, 2)
+    }
+    assert len(tokens) == 8
+
+
+def test_fractions_are_spread_and_stable():
+    values = [fraction(1, n) for n in range(1000)]
+    assert values == [fraction(1, n) for n in range(1000)]
+    assert all(0 <= value < 1 for value in values)
+    assert 0.45 < sum(values) / 1000 < 0.55
+
+
+def test_probes_ask_one_host_alone():
+    mac, asker = parse_mac("02:00:00:00:00:0a"), parse_mac("02:56:53:52:54:00")
+    assert link_local(asker) == parse_ip("fe80::56:53ff:fe52:5400")
+    assert decode(host_probe(mac, parse_ip("10.0.0.1"), asker, bytes(4))) == Arp(
+        asker, mac, 1, asker, bytes(4), bytes(6), parse_ip("10.0.0.1")
+    )
+    target = parse_ip("fe80::1")
+    probe = decode(host_probe(mac, target, asker, bytes(4)))
+    assert probe == Neighbour(asker, mac, link_local(asker), target, True, target, asker)
+
+
+def test_openflow_1_3_tables_follow_each_other_and_end_in_drops():
+    rules = {(rule.key.table, rule.key.priority, rule.key.match): rule for rule in base_rules(4)}
+    misses = {key[0]: rule.actions for key, rule in rules.items() if key[1] == 0}
+    assert misses == {0: (Goto(1),), 1: (Goto(2),), 2: (Goto(3),), 3: ()}
+    punted = {
+        (rule.key.match.eth_type, rule.key.match.icmpv6_type)
+        for rule in rules.values()
+        if rule.actions == (Output(OFPP_CONTROLLER),)
+    }
+    assert punted == {(0x88CC, None), (0x0806, None), (0x86DD, 135), (0x86DD, 136)}
+    assert len({rule.cookie >> 48 for rule in rules.values()}) == 1
+
+
+def test_openflow_1_0_has_one_table_and_no_ipv6():
+    rules = base_rules(1)
+    assert {rule.key.table for rule in rules} == {0}
+    assert not any(rule.key.match.eth_type == 0x86DD for rule in rules)
+    assert [rule.actions for rule in rules if rule.key.priority == 0] == [()]
+
+
+@pytest.mark.parametrize("version", [1, 4])
+def test_guards_come_before_what_they_guard_and_end_by_themselves(version):
+    punts = [rule for rule in base_rules(version) if rule.actions == (Output(OFPP_CONTROLLER),)]
+    guards = guard_rules(version, 7, 2)
+    assert len(guards) == len(punts)
+    for punt, guard in zip(punts, guards, strict=True):
+        assert guard.key.match == punt.key.match._replace(in_port=7)
+        assert guard.key.priority > punt.key.priority
+        assert (guard.actions, guard.hard_timeout_s) == ((), 2)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        DiscoverySettings(lldp_interval_s=0),
+        DiscoverySettings(missed_count=0),
+        DiscoverySettings(probe_offsets_s=()),
+        DiscoverySettings(probe_offsets_s=(0.0, 0.5)),
+        DiscoverySettings(host_timeout_s=4.0),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(settings):
+    with pytest.raises(ValueError):
+        DiscoveryCore(settings, bytes(32))
+
+
+@pytest.mark.parametrize("size", [0, 15, 65])
+def test_the_secret_must_be_one(size):
+    with pytest.raises(ValueError):
+        DiscoveryCore(DiscoverySettings(), bytes(size))

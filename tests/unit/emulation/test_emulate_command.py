@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from apps.cli.main import main
+from apps.emulation.experiment import Setting, policy_text
+from apps.emulation.plan import Plan
+from controller.config.load import load_policy
+from topology.graph import Graph
+
+EXAMPLE = Path(__file__).parents[3] / "policies" / "example.yaml"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["avalanche24", "--algorithm", "vsrtt"], "--algorithm: 'vsrtt' is none of vsrt,"),
+        (["avalanche24", "--duration-s", "0"], "--duration-s: 0 is not within 0.1 and 3600"),
+        (["avalanche24", "--warmup-s", "-1"], "--warmup-s: -1 is not within"),
+        (["avalanche24", "--openflow", "1.0"], "add --no-capacities"),
+        (["nowhere.yaml"], "nowhere.yaml: No such file or directory"),
+    ],
+)
+def test_bad_input_is_told_and_exits_with_2(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert main(["emulate", *arguments]) == 2
+    told = capsys.readouterr()
+    assert message in told.err
+    assert told.out == ""
+
+
+def test_faults_of_a_scenario_are_told_with_their_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "scenario.yaml"
+    path.write_text("version: 1\ntopology: {name: tree}\ngroups: []\nevent: []\nduration_s: x\n")
+    assert main(["emulate", str(path)]) == 2
+    told = capsys.readouterr().err
+    assert f"{path}:4: event: unknown key" in told
+    assert f"{path}:5: duration_s: expected a number" in told
+
+
+def test_the_run_has_a_plans_policy_with_its_own_algorithm_and_seed() -> None:
+    wanted = load_policy(EXAMPLE.read_text(), "example")
+    plan = Plan(Graph(), (), policy=EXAMPLE)
+    found = load_policy(policy_text(plan, Setting("steiner", 42)), "run")
+    assert (found.multicast.tree, found.multicast.seed) == ("steiner", 42)
+    assert (found.tenants, found.rules, found.default_allow) == (wanted.tenants, wanted.rules, wanted.default_allow)
+    assert (found.limits, found.multicast.querier) == (wanted.limits, wanted.multicast.querier)
+
+
+def test_without_a_policy_everybody_is_admitted() -> None:
+    found = load_policy(policy_text(Plan(Graph(), ()), Setting("vsrt")), "run")
+    assert found.default_allow
+    assert found.rules == ()

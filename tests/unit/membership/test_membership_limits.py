@@ -1,0 +1,109 @@
+"""Every table has a bound, a counter, and a notice that cannot be multiplied; other ports are not affected."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.membership.limits import TokenBucket
+from controller.membership.settings import MembershipLimits, MembershipSettings
+
+UNLIMITED = {"reports_per_second_per_port": 1e6, "report_burst": 1e6}
+
+
+def test_groups_of_a_port(playbook):
+    book = playbook(ports=[(1, 1), (1, 2)], limits=MembershipLimits(groups_per_port=3, **UNLIMITED))
+    for n in range(1, 4):
+        book.report(1, 1, "to_ex", f"239.0.0.{n}")
+    assert book.report(1, 1, "to_ex", "239.0.0.4") == ["notice membership-limit-groups"]
+    assert book.report(1, 1, "to_ex", "239.0.0.5") == []
+    assert book.core.counters["limit-groups"] == 2
+    assert book.report(1, 2, "to_ex", "239.0.0.1") == []
+    assert book.report(1, 1, "to_ex", "ff02::1:ff00:1") == ["1:1 ff02::1:ff00:1 all but {}"]
+    assert book.report(1, 1, "to_ex", "239.0.0.4", port=(1, 2)) == ["1:2 239.0.0.4 all but {}"]
+    assert book.report(12, 1, "to_ex", "239.0.0.4") == ["notice membership-limit-groups"]
+    book.report(13, 1, "to_in", "239.0.0.3")
+    book.run_until(16)
+    assert book.report(16, 1, "to_ex", "239.0.0.4") == ["1:1 239.0.0.4 all but {}"]
+
+
+def test_link_scope_groups_of_a_port(playbook):
+    book = playbook(limits=MembershipLimits(link_groups_per_port=1, **UNLIMITED))
+    book.report(1, 1, "to_ex", "ff02::1:ff00:1")
+    assert book.report(1, 1, "to_ex", "ff02::1:ff00:2") == ["notice membership-limit-groups"]
+
+
+def test_hosts_of_a_port(playbook):
+    book = playbook(limits=MembershipLimits(hosts_per_port=2, **UNLIMITED))
+    for host in (1, 2):
+        book.report(1, host, "to_ex", "239.0.0.1")
+    assert book.report(1, 3, "to_ex", "239.0.0.1") == ["notice membership-limit-hosts"]
+    assert book.report(1, 2, "to_ex", "239.0.0.2") == ["1:1 239.0.0.2 all but {}"]
+
+
+def test_memberships_overall(playbook):
+    book = playbook(limits=MembershipLimits(states=1, **UNLIMITED))
+    book.report(1, 1, "to_ex", "239.0.0.1")
+    assert book.report(1, 1, "to_ex", "239.0.0.2") == ["notice membership-limit-states"]
+
+
+def test_sources_of_a_record_and_of_a_host(playbook):
+    book = playbook(limits=MembershipLimits(sources_per_group=2, **UNLIMITED))
+    assert book.report(1, 1, "allow", "239.0.0.1", "10.1.0.1 10.1.0.2 10.1.0.3") == [
+        "notice membership-limit-sources"
+    ]
+    book.report(1, 1, "allow", "239.0.0.1", "10.1.0.1 10.1.0.2")
+    book.report(1, 1, "allow", "239.0.0.1", "10.1.0.3 10.1.0.4")
+    assert book.report(2, 1, "allow", "239.0.0.1", "10.1.0.5") == []
+    assert book.core.counters["limit-sources"] == 2
+    assert book.report(2, 1, "allow", "239.0.0.1", "10.1.0.1") == []
+    assert book.core.counters["limit-sources"] == 2
+
+
+def test_messages_per_second_of_a_port(playbook):
+    limits = MembershipLimits(reports_per_second_per_port=10, report_burst=5)
+    book = playbook(ports=[(1, 1), (1, 2)], limits=limits)
+    for n in range(8):
+        book.report(1, 1, "to_ex", f"239.0.0.{n}")
+    assert len(list(book.core.interests())) == 5
+    assert book.core.counters["limit-rate"] == 3
+    assert [e for _, e in book.log if "limit" in getattr(e, "kind", "")] != []
+    assert book.query(1, "10.0.0.1") == []
+    assert book.report(1, 1, "to_ex", "239.0.0.1", port=(1, 2)) == ["1:2 239.0.0.1 all but {}"]
+    assert book.report(1.11, 1, "to_ex", "239.0.0.6") == ["1:1 239.0.0.6 all but {}"]
+
+
+def test_a_bucket_refills_to_its_burst_only():
+    bucket = TokenBucket()
+    assert [bucket.take(0.0, 1.0, 2.0) for _ in range(3)] == [True, True, False]
+    assert [bucket.take(100.0, 1.0, 2.0) for _ in range(3)] == [True, True, False]
+
+
+def test_timers_do_not_pile_up_under_joins_and_leaves(playbook):
+    book = playbook(fast_leave=True, querier=False)
+    for n in range(10_000):
+        book.report(n / 1000, 1, "to_ex", f"239.0.{n >> 8 & 63}.{n & 255}")
+        book.report(n / 1000, 1, "to_in", f"239.0.{n >> 8 & 63}.{n & 255}")
+    assert len(book.core.timers) < 2000
+    assert book.core.next_deadline() is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"robustness": 0},
+        {"robustness": 8},
+        {"query_interval_s": 10.0, "response_interval_s": 10.0},
+        {"response_interval_s": 0.0},
+        {"last_member_interval_s": 0.0},
+        {"startup_interval_s": -1.0},
+        {"startup_count": 0},
+        {"last_member_count": 0},
+        {"igmp_version": 4},
+        {"mld_version": 3},
+        {"query_address_v4": b"\x0a"},
+        {"query_address_v6": bytes(16)},
+    ],
+)
+def test_settings_out_of_range_are_refused(wrong):
+    with pytest.raises(ValueError):
+        MembershipSettings(**wrong)

@@ -1,0 +1,275 @@
+"""A new controller on switches that go on forwarding: with its journal it edits nothing, else it waits first."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from controller.config.policy import Policy
+from controller.config.settings import Limits, Multicast, RouterPorts
+from controller.config.terms import SwitchPort
+from controller.events import PacketReceived
+from controller.multicast.core import MulticastCore
+from controller.multicast.events import JournalRead, PolicyLoaded
+from controller.multicast.journal import COMPACT_ABOVE
+from controller.wire.addresses import parse_ip
+from controller.wire.encode import encode
+from controller.wire.packets import PimHello, RecordType
+from topology.events import PortRole, PortRoleChanged
+
+GROUP = parse_ip("239.1.2.3")
+SSM = parse_ip("232.1.2.3")
+GROUP_V6 = parse_ip("ff0e::1:2:3")
+MDNS_V6 = parse_ip("ff02::fb")
+POLICY = Policy(
+    default_allow=True,
+    limits=Limits(reports_per_second_per_port=1e6, unknown_packets_per_second_per_port=1e6),
+    multicast=Multicast(fast_leave=True),
+)
+MEMBERS = ["h2", "h6", "h9", "h16"]
+
+
+def check(world, members=MEMBERS, sender="h1", group=GROUP):
+    assert world.send(sender, group) == {name: 1 for name in members if name != sender}
+
+
+def filled(world):
+    for name in MEMBERS:
+        world.join(name)
+        world.join(name, GROUP_V6)
+    world.record("h9", RecordType.ALLOW_NEW_SOURCES, SSM, world.hosts["h5"].v4)
+    for name in ("h1", "h12"):
+        world.send(name)
+    world.send("h1", GROUP_V6)
+    world.send("h5", SSM)
+    world.send("h3", source=world.hosts["h4"].v4)
+    world.feed(PolicyLoaded(replace(POLICY, multicast=replace(POLICY.multicast, seed=77))))
+    world.advance(1.0)
+
+
+@pytest.mark.parametrize("graph", ["fattree", "avalanche24", "tree"])
+def test_with_its_journal_a_restart_edits_nothing(make_world, graph, version):
+    world = make_world(graph if graph != "tree" else "fattree", POLICY, version)
+    if version == 1:
+        for name in MEMBERS:
+            world.join(name)
+        world.send("h1")
+        world.advance(1.0)
+    else:
+        filled(world)
+        world.join("h9", MDNS_V6)
+        world.advance(1.0)
+    before = world.rules()
+    world.restart(policy=replace(POLICY, multicast=replace(POLICY.multicast, seed=77)))
+    for dpid in world.switches:
+        world.connect(dpid)
+        check(world)
+    for ends in world.links.values():
+        world.link_up(*ends)
+        check(world)
+    for host in world.hosts.values():
+        world.feed(PortRoleChanged(host.dpid, host.port_no, PortRole.EDGE))
+        world.learn(host)
+    world.settle()
+    check(world)
+    assert world.applied == 0
+    assert world.rules() == before
+    outs = len(world.packet_outs)
+    world.advance(14.0)
+    assert world.applied == 0
+    assert world.rules() == before
+    asked = {place for place, query in world.queries() if query.group is None}
+    assert asked >= {host.place for host in world.hosts.values()}
+    assert len(world.packet_outs) >= outs
+    world.leave("h9")
+    world.settle()
+    check(world, ["h2", "h6", "h16"])
+
+
+def test_hosts_are_asked_once_discovery_has_found_them_again(make_world):
+    world = make_world("leaf-spine", POLICY)
+    world.join("h3")
+    world.advance(1.0)
+    world.restart()
+    for dpid in world.switches:
+        world.connect(dpid)
+    outs = len(world.packet_outs)
+    world.connect_all()
+    asked = {(place, query.family) for place, query in world.queries(outs) if query.group is None}
+    assert asked == {(host.place, family) for host in world.hosts.values() for family in (4, 6)}
+
+
+def test_routers_are_remembered(make_world, version):
+    static = make_world("fattree", POLICY).hosts["h12"].place
+    ports = RouterPorts(static=frozenset({SwitchPort(*static)}))
+    policy = replace(POLICY, multicast=Multicast(fast_leave=True, router_ports=ports))
+    world = make_world("fattree", policy, version)
+    router = world.hosts["h16"]
+    world.feed(PacketReceived(*router.place, encode(PimHello(4, router.mac, router.v4, 105.0))))
+    world.join("h2")
+    world.send("h1")
+    world.advance(1.0)
+    check(world, ["h2", "h12", "h16"])
+    world.restart()
+    for dpid in world.switches:
+        world.connect(dpid)
+    world.settle()
+    assert world.applied == 0
+    check(world, ["h2", "h12", "h16"])
+    world.connect_all()
+    world.advance(30.0)
+    assert world.applied == 0
+    check(world, ["h2", "h12", "h16"])
+
+
+def test_what_happened_meanwhile_is_made_good(make_world, version):
+    """While nobody was there a link failed and a host was unplugged."""
+    world = make_world("fattree", POLICY, version)
+    for name in MEMBERS:
+        world.join(name)
+    world.send("h1")
+    world.advance(1.0)
+    link = sorted(next(iter(world.core.forest.tree(GROUP).links())))
+    ends = world.links[frozenset(link)]
+    world.restart()
+    world.fabric.cut(ends[0])
+    world.down_links.add(frozenset(link))
+    unplugged = world.hosts.pop("h16")
+    for dpid in world.switches:
+        world.connect(dpid)
+    for pair, both in world.links.items():
+        if pair not in world.down_links:
+            world.link_up(*both)
+    for host in world.hosts.values():
+        world.feed(PortRoleChanged(host.dpid, host.port_no, PortRole.EDGE))
+        world.learn(host)
+    world.advance(14.0)
+    world.settle()
+    check(world, ["h2", "h6", "h9"])
+    assert unplugged.dpid not in world.core.plane.groups[GROUP].interests
+
+
+def test_without_its_journal_forwarding_goes_on_until_hosts_have_answered(make_world, version):
+    world = make_world("fattree", POLICY, version)
+    for name in MEMBERS:
+        world.join(name)
+    world.send("h1")
+    world.advance(1.0)
+    world.restart(journal=False, policy=replace(POLICY, multicast=replace(POLICY.multicast, seed=5)))
+    world.connect_all()
+    for late, name in enumerate(MEMBERS):
+        for _ in world.steps(0.5):
+            check(world)
+        world.now += 2.0 + late / 10
+        world.record(name, RecordType.MODE_IS_EXCLUDE)
+        world.settle()
+        check(world)
+    world.record("h12", RecordType.MODE_IS_EXCLUDE)
+    end_s = world.now + 20.0
+    while world.now < end_s:
+        for _ in world.steps(0.3):
+            check_steady(world)
+        world.now += 0.3
+    check(world, [*MEMBERS, "h12"])
+    world.send("h1")
+    world.settle()
+    outs = len(world.packet_outs)
+    check(world, [*MEMBERS, "h12"])
+    assert len(world.packet_outs) == outs, "the sender has entries again"
+
+
+def check_steady(world):
+    got = world.send("h1")
+    assert {name: got[name] for name in MEMBERS} == dict.fromkeys(MEMBERS, 1)
+    assert set(got.values()) == {1}
+
+
+def test_without_its_journal_what_nobody_wants_any_more_goes(make_world, version):
+    policy = replace(POLICY, multicast=replace(POLICY.multicast, sender_timeout_s=20))
+    world = make_world("fattree", policy, version)
+    plain = world.rules()
+    for name in MEMBERS:
+        world.join(name)
+    world.send("h1")
+    world.advance(1.0)
+    world.restart(journal=False)
+    world.connect_all()
+    world.advance(30.0)
+    assert world.rules() == plain
+
+
+def test_a_new_group_need_not_wait_for_the_old_ones(make_world):
+    world = make_world("fattree", POLICY)
+    world.join("h9")
+    world.advance(1.0)
+    world.restart(journal=False)
+    world.connect_all()
+    world.settle()
+    other = parse_ip("239.5.5.5")
+    world.join("h9", other)
+    world.send("h1", other)
+    world.settle()
+    check(world, ["h9"], group=other)
+
+
+def test_the_grace_lasts_until_late_switches_hosts_have_answered(make_world):
+    world = make_world("fattree", POLICY)
+    for name in MEMBERS:
+        world.join(name)
+    world.send("h1")
+    world.advance(1.0)
+    world.restart(journal=False)
+    world.advance(8.0)
+    world.connect_all()
+    world.advance(10.0)
+    check(world)
+    for name in MEMBERS:
+        world.record(name, RecordType.MODE_IS_EXCLUDE)
+    world.advance(5.0)
+    check(world)
+
+
+def test_a_journal_is_made_smaller_in_steps(make_world):
+    world = make_world("leaf-spine", POLICY)
+    for n in range(COMPACT_ABOVE + 500):
+        group = bytes((239, 3, n % 60 >> 8, n % 60))
+        (world.join if n // 60 % 2 == 0 else world.leave)("h3", group)
+        if n % 60 == 59:
+            world.advance(0.2)
+    world.join("h3")
+    world.advance(1.0)
+    assert len(world.journal) < 700
+    assert world.new_journal is None
+    members = {record["group"] for record in world.journal if record.get("members")}
+    assert "239.1.2.3" in members
+    world.restart()
+    world.connect_all()
+    world.settle()
+    assert world.applied == 0
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_a_damaged_journal_never_raises(make_world, data):
+    world = make_world("leaf-spine", POLICY)
+    world.join("h3")
+    world.send("h1")
+    world.advance(1.0)
+    texts = [json.dumps(record) for record in world.journal]
+    damaged = []
+    for text in texts:
+        at = data.draw(st.integers(0, len(text) - 1))
+        damaged.append(text[:at] + data.draw(st.text('{}[]"0123456789.,:-enull ', max_size=6)) + text[at + 1 :])
+    records = []
+    for text in damaged:
+        try:
+            record = json.loads(text)
+        except ValueError:
+            record = {}
+        records.append(record if isinstance(record, dict) else {})
+    core = MulticastCore(POLICY, 5.0)
+    core.handle(JournalRead(tuple(records)), 5.0)

@@ -1,0 +1,194 @@
+"""Rules of every shape put on a real Open vSwitch and read back: what comes back equals what was put."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from apps.emulation.ovs import PrivateOpenVSwitch
+from apps.emulation.processes import run
+from controller.effects import ApplyEdits, Put, Remove
+from controller.rules import of13
+from controller.rules.lowering import LOWERINGS
+from controller.rules.model import OFPP_CONTROLLER, Goto, Match, Meter, Output, Rule, RuleKey, SetEthDst
+from controller.rules.openflow import HEADER, MeterBand, decode_error
+
+pytestmark = pytest.mark.emulation
+
+BRIDGE = "vsrtrules0"
+OFPP_LOCAL = 0xFFFFFFFE
+MAC, OTHER_MAC = bytes.fromhex("01005e010203"), bytes.fromhex("03005e010203")
+HOST_MAC = bytes.fromhex("020000000001")
+V4_GROUP = {"eth_type": 0x0800, "ip_dst": b"\xef\1\2\3", "ip_dst_prefix": 32}
+V6_GROUP = {"eth_type": 0x86DD, "ip_dst": b"\xff\x0e" + bytes(13) + b"\1", "ip_dst_prefix": 128}
+
+MATCHES_1_0 = (
+    Match(),
+    Match(in_port=7),
+    Match(eth_type=0x88CC),
+    Match(eth_type=0x86DD),
+    Match(eth_src=HOST_MAC, eth_dst=MAC),
+    Match(eth_type=0x0800, ip_proto=2),
+    Match(eth_type=0x0800, ip_dst=b"\xe0\0\0\0", ip_dst_prefix=4),
+    Match(eth_dst=MAC, **V4_GROUP),
+    Match(in_port=3, eth_src=HOST_MAC, eth_dst=MAC, ip_src=b"\x0a\0\0\1", ip_src_prefix=32, **V4_GROUP),
+    Match(ip_src=b"\x0a\1\0\0", ip_src_prefix=16, **V4_GROUP),
+)
+MATCHES_1_3 = (
+    *MATCHES_1_0,
+    Match(in_port=OFPP_LOCAL),
+    Match(eth_dst=b"\1" + bytes(5), eth_dst_mask=b"\1" + bytes(5)),
+    Match(eth_dst=b"\x33\x33" + bytes(3) + b"\1", **V6_GROUP),
+    Match(in_port=3, ip_src=b"\xfd" + bytes(15), ip_src_prefix=8, **V6_GROUP),
+    *(Match(eth_type=0x86DD, ip_proto=58, icmpv6_type=kind) for kind in (130, 131, 132, 143)),
+)
+ACTIONS_1_0 = (
+    (),
+    (Output(2),),
+    (Output(OFPP_CONTROLLER),),
+    (Output(OFPP_CONTROLLER), Output(1), Output(2)),
+    (Output(1), SetEthDst(OTHER_MAC), Output(2), Output(3), SetEthDst(MAC), Output(4)),
+)
+ACTIONS_1_3 = (
+    *ACTIONS_1_0,
+    (Goto(3),),
+    (SetEthDst(OTHER_MAC), Goto(3)),
+    (Meter(5), Output(1)),
+    (Meter(5), Output(1), Goto(2)),
+)
+
+
+class Client:
+    """A blocking OpenFlow connection to one bridge, by its management socket."""
+
+    def __init__(self, path: Path, version: int) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(10)
+        self._socket.connect(str(path))
+        self.version = version
+        bitmap = struct.pack("!HHI", 1, 8, 1 << version)
+        self.send(HEADER.pack(version, 0, 8 + len(bitmap), 0) + bitmap)
+        assert self.receive()[1] == 0
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def send(self, message: bytes) -> None:
+        self._socket.sendall(message)
+
+    def receive(self) -> bytes:
+        head = self._exactly(8)
+        return head + self._exactly(int.from_bytes(head[2:4], "big") - 8)
+
+    def _exactly(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            part = self._socket.recv(size - len(data))
+            assert part, "Open vSwitch closed the connection"
+            data += part
+        return data
+
+    def apply(self, batch: ApplyEdits) -> list[tuple[int, int, int]]:
+        """Send a batch and return the errors that come before its barrier's reply."""
+        lowering = LOWERINGS[self.version]
+        self.send(lowering.encode_batch(batch))
+        errors = []
+        while True:
+            message = self.receive()
+            if lowering.decode_barrier_reply(message) == batch.first_xid + len(batch.edits):
+                return errors
+            error = decode_error(message)
+            if error is not None:
+                errors.append(error)
+
+    def counters(self, cookie: int = 0, mask: int = 0):
+        lowering = LOWERINGS[self.version]
+        self.send(lowering.encode_flow_stats_request(99, cookie, mask))
+        entries = []
+        while True:
+            stats = lowering.decode_flow_stats(self.receive(), cookie, mask)
+            assert (stats.xid, stats.fault) == (99, None)
+            entries += stats.entries
+            if not stats.more:
+                return entries
+
+
+@pytest.fixture(scope="module")
+def open_vswitch() -> Iterator[PrivateOpenVSwitch]:
+    with PrivateOpenVSwitch("user") as instance:
+        settings = ("datapath_type=netdev", "fail_mode=secure", "protocols=OpenFlow10,OpenFlow13")
+        run("ovs-vsctl", "--timeout=10", "add-br", BRIDGE, "--", "set", "bridge", BRIDGE, *settings)
+        yield instance
+        run("ovs-vsctl", "--timeout=10", "del-br", BRIDGE)
+
+
+@pytest.fixture(params=[1, 4])
+def client(request, open_vswitch: PrivateOpenVSwitch) -> Iterator[Client]:
+    run("ovs-ofctl", "-O", "OpenFlow13", "del-flows", BRIDGE)
+    client = Client(open_vswitch.directory / f"{BRIDGE}.mgmt", request.param)
+    yield client
+    client.close()
+
+
+def every_shape(version: int) -> list[Rule]:
+    matches, actions, table = (MATCHES_1_0, ACTIONS_1_0, 0) if version == 1 else (MATCHES_1_3, ACTIONS_1_3, 1)
+    rules = []
+    for index, match in enumerate(matches):
+        for other, listed in enumerate(actions):
+            key = RuleKey(table, 1000 * index + other, match)
+            rules.append(Rule(key, listed, 0x5602 << 48 | len(rules), 0, 100 if other == 2 else 0))
+    return rules
+
+
+def test_every_shape_comes_back_as_it_was_put(client: Client) -> None:
+    if client.version == 4:
+        client.send(of13.encode_meter_put(MeterBand(5, 10_000, 150), 1))
+    rules = every_shape(client.version)
+    assert client.apply(ApplyEdits(1, 1, tuple(map(Put, rules)))) == []
+    entries = client.counters()
+    assert not any(entry.foreign for entry in entries)
+    assert {entry.rule.key: entry.rule for entry in entries} == {rule.key: rule for rule in rules}
+    assert {entry.rule for entry in client.counters(rules[7].cookie, 0xFFFFFFFFFFFFFFFF)} == {rules[7]}
+
+
+def test_remove_takes_exactly_its_entry(client: Client) -> None:
+    if client.version == 4:
+        client.send(of13.encode_meter_put(MeterBand(5, 10_000, 150), 1))
+    rules = every_shape(client.version)
+    client.apply(ApplyEdits(1, 1, tuple(map(Put, rules))))
+    gone = rules[::3]
+    assert client.apply(ApplyEdits(1, 1000, tuple(Remove(rule.key) for rule in gone))) == []
+    assert {entry.rule for entry in client.counters()} == set(rules) - set(gone)
+
+
+def test_put_on_an_entry_changes_its_actions_and_keeps_its_counters(client: Client) -> None:
+    key = RuleKey(0, 5, Match())
+    client.apply(ApplyEdits(1, 1, (Put(Rule(key, (Output(9),), 7)),)))
+    packet = f"in_port=controller packet=ffffffffffff0200000000010800{bytes(50).hex()} actions=table"
+    for _ in range(3):
+        run("ovs-ofctl", "-O", "OpenFlow13", "packet-out", BRIDGE, packet)
+    before = client.counters()[0]
+    assert before.packet_count == 3
+    changed = Rule(key, (Output(8), Output(9)), 7)
+    assert client.apply(ApplyEdits(1, 10, (Put(changed),))) == []
+    after = client.counters()[0]
+    assert after.rule == changed
+    assert (after.packet_count, after.byte_count) == (3, before.byte_count)
+
+
+def test_a_full_table_gives_the_error_that_the_lowering_names(client: Client) -> None:
+    limited = ("--id=@t", "create", "Flow_Table", "flow_limit=3", "--", "set", "bridge", BRIDGE, "flow_tables:0=@t")
+    run("ovs-vsctl", "--timeout=10", "--", *limited)
+    try:
+        rules = [Rule(RuleKey(0, n, Match(in_port=n)), (), n) for n in range(1, 6)]
+        errors = client.apply(ApplyEdits(1, 1, tuple(map(Put, rules))))
+        assert [(error.xid, (error.type, error.code)) for error in errors] == [
+            (xid, LOWERINGS[client.version].table_full) for xid in (4, 5)
+        ]
+        assert {entry.rule for entry in client.counters()} == set(rules[:3])
+    finally:
+        run("ovs-vsctl", "--timeout=10", "clear", "bridge", BRIDGE, "flow_tables")

@@ -1,0 +1,203 @@
+"""A unicast core with switches that confirm its edits, and packets that follow the entries it made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import product
+
+import pytest
+
+from controller.effects import ApplyEdits, Notice, Put, RequestFlows, SendPacket
+from controller.events import BarrierReplied, DeadlineReached, FlowStatsReceived, PacketReceived, SwitchConnected
+from controller.rules.lowering import LOWERINGS
+from controller.rules.model import Output, Rule, RuleKey
+from controller.rules.openflow import FlowCounter
+from controller.rules.pipeline import UNICAST
+from controller.unicast.core import UnicastCore
+from controller.unicast.settings import UnicastSettings
+from topology.events import HostLearnt, LinkDown, LinkUp, PortRole, PortRoleChanged, SwitchDown, SwitchUp
+
+End = tuple[int, int]
+Cable = tuple[int, int, int, int]
+
+
+def host(number: int, dpid: int, port_no: int) -> HostLearnt:
+    """Return host `number`, with one IPv4 and one IPv6 address made of it."""
+    tail = number.to_bytes(2, "big")
+    return HostLearnt(b"\x02\0\0\0" + tail, dpid, port_no, (b"\x0a\0" + tail, b"\xfe\x80" + bytes(12) + tail))
+
+
+def fattree(k: int) -> tuple[list[Cable], list[End]]:
+    """Return the cables and host ports of a FatTree: edges 10000 + 100 pod + i, aggregations 20000, cores 30000."""
+    half = k // 2
+    cables, ends = [], []
+    for pod in range(1, k + 1):
+        for i, j in product(range(half), range(half)):
+            cables.append((10000 + 100 * pod + i, half + 1 + j, 20000 + 100 * pod + j, 1 + i))
+            cables.append((20000 + 100 * pod + i, half + 1 + j, 30000 + i * half + j, pod))
+            ends.append((10000 + 100 * pod + i, 1 + j))
+    return cables, ends
+
+
+def tell_flows(request: RequestFlows, version: int, rules: Iterable[Rule]) -> list[FlowStatsReceived]:
+    """Return the replies of a switch that holds `rules`."""
+    lowering = LOWERINGS[version]
+    told = [rule for rule in rules if (rule.cookie ^ request.cookie) & request.cookie_mask == 0]
+    pages = [told[first : first + 200] for first in range(0, len(told), 200)] or [[]]
+    replies = []
+    for number, page in enumerate(pages, 1):
+        entries = b"".join(lowering.encode_flow_stats_entry(FlowCounter(rule, 0, 0, 0.0)) for rule in page)
+        message = lowering.encode_flow_stats_reply(request.xid, number < len(pages), entries)
+        replies.append(FlowStatsReceived(request.dpid, version, request.xid, message))
+    return replies
+
+
+class Bench:
+    """Drives one core; switches confirm edits at once unless `hold` collects their confirmations."""
+
+    def __init__(self, settings: UnicastSettings | None = None, version: int = 4) -> None:
+        self.core = UnicastCore(settings or UnicastSettings())
+        self.version = version
+        self.now = 100.0
+        self.rules: dict[int, dict[RuleKey, Rule]] = {}
+        self.other_end: dict[End, End] = {}
+        self.sent: list[SendPacket] = []
+        self.notices: list[Notice] = []
+        self.expiring: list[tuple[float, int, RuleKey]] = []
+        self.edits = 0
+        self.hold: list[BarrierReplied] | None = None
+        self.on_edits: Callable[[], None] = lambda: None
+
+    def switch(self, dpid: int) -> None:
+        self.rules.setdefault(dpid, {})
+        self.feed(SwitchConnected(dpid, self.version, ()))
+        self.feed(SwitchUp(dpid, self.version))
+
+    def build(self, cables: Iterable[Cable], ends: Iterable[End] = ()) -> None:
+        cables, ends = list(cables), list(ends)
+        for dpid in sorted({cable[0] for cable in cables} | {cable[2] for cable in cables} | {e[0] for e in ends}):
+            self.switch(dpid)
+        for cable in cables:
+            self.link(cable)
+        for end in ends:
+            self.feed(PortRoleChanged(*end, PortRole.EDGE))
+        self.run(0.1)
+
+    def link(self, cable: Cable, up: bool = True) -> None:
+        a, b = cable[:2], cable[2:]
+        if up:
+            self.other_end[a], self.other_end[b] = b, a
+            for end in (a, b):
+                self.feed(PortRoleChanged(*end, PortRole.TRUNK))
+            self.feed(LinkUp(*cable, 1e9))
+        else:
+            self.other_end.pop(a, None)
+            self.other_end.pop(b, None)
+            self.feed(LinkDown(a[0], b[0]))
+
+    def down(self, dpid: int) -> None:
+        for a, b in list(self.other_end.items()):
+            if a[0] == dpid:
+                self.link((*a, *b), up=False)
+        self.feed(SwitchDown(dpid))
+        self.rules.pop(dpid, None)
+
+    def feed(self, event: object) -> None:
+        self.perform(self.core.handle(event, self.now))
+
+    def frame(self, end: End, data: bytes) -> list[SendPacket]:
+        """Hand a packet-in to the core and return what it sends for it."""
+        before = len(self.sent)
+        self.feed(PacketReceived(*end, data))
+        return self.sent[before:]
+
+    def perform(self, effects: Iterable[object]) -> None:
+        for effect in effects:
+            if isinstance(effect, ApplyEdits):
+                if effect.dpid in self.rules:
+                    self.apply(effect)
+            elif isinstance(effect, SendPacket):
+                self.sent.append(effect)
+            elif isinstance(effect, Notice):
+                self.notices.append(effect)
+            else:
+                assert isinstance(effect, RequestFlows), effect
+                for reply in tell_flows(effect, self.version, self.rules.get(effect.dpid, {}).values()):
+                    self.feed(reply)
+
+    def apply(self, effect: ApplyEdits) -> None:
+        table = self.rules[effect.dpid]
+        for edit in effect.edits:
+            self.edits += 1
+            if isinstance(edit, Put):
+                table[edit.rule.key] = edit.rule
+                if edit.rule.hard_timeout_s:
+                    self.expiring.append((self.now + edit.rule.hard_timeout_s, effect.dpid, edit.rule.key))
+            else:
+                table.pop(edit.key, None)
+            self.on_edits()
+        reply = BarrierReplied(effect.dpid, effect.first_xid + len(effect.edits))
+        if self.hold is None:
+            self.feed(reply)
+        else:
+            self.hold.append(reply)
+
+    def confirm(self) -> None:
+        """Let the switches confirm everything, and keep nothing back any more."""
+        held, self.hold = self.hold or [], None
+        for reply in held:
+            self.feed(reply)
+
+    def run(self, seconds: float) -> None:
+        until = self.now + seconds
+        while (deadline := self.core.next_deadline()) is not None and deadline <= until:
+            self.now = max(self.now, deadline)
+            self.feed(DeadlineReached())
+        self.now = until
+        for at, dpid, key in self.expiring:
+            if at <= until:
+                self.rules.get(dpid, {}).pop(key, None)
+        self.expiring = [expiring for expiring in self.expiring if expiring[0] > until]
+
+    def trace(self, start: End, mac: bytes, strict: bool = False) -> list[End]:
+        """Return the host ports at which a packet to `mac` comes out that enters at `start`; fails on a loop.
+
+        A switch drops what would leave at the port where it came in; `strict` fails on that too.
+        """
+        out: list[End] = []
+        here, hops = start, 0
+        while True:
+            dpid, in_port = here
+            hops += 1
+            assert hops <= len(self.rules) + 1, f"a packet to {mac.hex()} circles"
+            table = 0 if self.version == 1 else UNICAST
+            matching = [r for key, r in self.rules[dpid].items() if key.table == table and key.match.eth_dst == mac]
+            if not matching:
+                return out
+            (action,) = matching[0].actions
+            assert isinstance(action, Output)
+            if action.port_no == in_port:
+                assert not strict, f"a packet to {mac.hex()} is sent back at {dpid}"
+                return out
+            there = self.other_end.get((dpid, action.port_no))
+            if there is None:
+                return [*out, (dpid, action.port_no)]
+            here = there
+
+    def host_rules(self) -> set[tuple[int, Rule]]:
+        return {(dpid, rule) for dpid, table in self.rules.items() for rule in table.values()}
+
+
+@pytest.fixture(scope="session")
+def make_bench() -> Callable[..., Bench]:
+    return Bench
+
+
+@pytest.fixture(scope="session")
+def make_host() -> Callable[..., HostLearnt]:
+    return host
+
+
+@pytest.fixture(scope="session")
+def make_fattree() -> Callable[..., tuple[list[Cable], list[End]]]:
+    return fattree

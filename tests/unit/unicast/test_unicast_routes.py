@@ -1,0 +1,265 @@
+"""Entries per host: reachability, spread, path independence, and no loop at any moment."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topology.events import HostGone, LinkUp, PortRole, PortRoleChanged, SwitchDown, SwitchUp
+
+
+def all_pairs(bench, hosts):
+    for one in hosts:
+        for other in hosts:
+            yield bench.trace((one.dpid, one.port_no), other.mac), one, other
+
+
+def assert_reachable(bench, hosts):
+    for out, one, other in all_pairs(bench, hosts):
+        expected = [] if one is other else [(other.dpid, other.port_no)]
+        assert out == expected, (one, other)
+
+
+def populate(bench, hosts):
+    for host in hosts:
+        bench.feed(host)
+    bench.run(0.1)
+
+
+@pytest.fixture
+def fabric(make_bench, make_host, make_fattree):
+    bench = make_bench()
+    cables, ends = make_fattree(4)
+    bench.build(cables, ends)
+    hosts = [make_host(n, *end) for n, end in enumerate(ends, 1)]
+    populate(bench, hosts)
+    return bench, hosts, cables
+
+
+def test_every_host_reaches_every_other_on_a_fattree(fabric):
+    bench, hosts, _cables = fabric
+    assert len(hosts) == 16
+    assert_reachable(bench, hosts)
+
+
+def test_openflow_1_0_gets_the_same_paths_in_table_0(make_bench, make_host, make_fattree):
+    bench = make_bench(version=1)
+    cables, ends = make_fattree(4)
+    bench.build(cables, ends)
+    hosts = [make_host(n, *end) for n, end in enumerate(ends, 1)]
+    populate(bench, hosts)
+    assert_reachable(bench, hosts)
+    assert {key.table for table in bench.rules.values() for key in table} == {0}
+
+
+def test_destinations_spread_evenly_over_equal_paths(make_bench, make_host, make_fattree):
+    bench = make_bench()
+    cables, ends = make_fattree(4)
+    bench.build(cables, ends)
+    hosts = [make_host(16 * n + i, dpid, 100 + n) for i, (dpid, _port) in enumerate(ends) for n in range(1, 17)]
+    populate(bench, hosts)
+    for dpid in sorted({end[0] for end in ends}):
+        up = Counter(bench.core.port_to(dpid, host.mac) for host in hosts if host.dpid != dpid)
+        assert set(up) == {3, 4}
+        assert max(up.values()) / sum(up.values()) < 0.58, (dpid, up)
+
+
+def test_failures_and_returns_keep_everybody_connected(fabric):
+    bench, hosts, cables = fabric
+    before = bench.host_rules()
+    for cable in cables[::3]:
+        bench.link(cable, up=False)
+        bench.run(0.1)
+        assert_reachable(bench, hosts)
+        bench.link(cable)
+        bench.run(0.1)
+    assert bench.host_rules() == before
+
+
+def test_a_failure_changes_only_what_it_must(fabric):
+    bench, _hosts, cables = fabric
+    bench.edits = 0
+    bench.link(cables[0], up=False)
+    bench.run(0.1)
+    assert 0 < bench.edits < 60, f"{bench.edits} edits for one of {len(cables)} cables"
+
+
+def test_a_switch_that_goes_and_returns(fabric):
+    bench, hosts, cables = fabric
+    before = bench.host_rules()
+    core = 30000
+    bench.down(core)
+    bench.run(0.1)
+    assert_reachable(bench, hosts)
+    bench.switch(core)
+    for cable in cables:
+        if core in (cable[0], cable[2]):
+            bench.link(cable)
+    bench.run(0.1)
+    assert_reachable(bench, hosts)
+    assert bench.host_rules() == before
+
+
+def test_a_host_that_goes_leaves_no_entry(fabric):
+    bench, hosts, _cables = fabric
+    gone = hosts[3]
+    bench.feed(HostGone(*gone[:3]))
+    bench.run(0.1)
+    assert all(key.match.eth_dst != gone.mac for table in bench.rules.values() for key in table)
+    assert_reachable(bench, [host for host in hosts if host is not gone])
+
+
+def test_a_host_that_moves_is_reached_at_its_new_port(fabric):
+    bench, hosts, _cables = fabric
+    moved = hosts[0]._replace(dpid=hosts[-1].dpid, port_no=77)
+    bench.edits = 0
+    bench.feed(HostGone(*hosts[0][:3]))
+    bench.feed(moved)
+    bench.run(0.1)
+    assert_reachable(bench, [moved, *hosts[1:]])
+    assert bench.edits <= len(bench.rules), "no entry is removed only to be put again"
+
+
+def test_no_packet_circles_at_any_moment_of_a_change(fabric):
+    bench, hosts, cables = fabric
+
+    def check():
+        for host in hosts:
+            for dpid in bench.rules:
+                bench.trace((dpid, 999), host.mac, strict=True)
+
+    bench.on_edits = check
+    for cable in (cables[0], cables[5], cables[9]):
+        bench.link(cable, up=False)
+        bench.run(0.1)
+    for cable in (cables[5], cables[0]):
+        bench.link(cable)
+        bench.run(0.1)
+    bench.feed(hosts[0]._replace(dpid=hosts[-1].dpid, port_no=77))
+    bench.run(0.1)
+
+
+@pytest.mark.parametrize("size", [3, 4, 5, 6, 7])
+def test_no_packet_circles_while_a_ring_turns_round(make_bench, make_host, size):
+    """The far side of a broken ring changes direction: the one order that makes no loop is outwards."""
+    bench = make_bench()
+    ring = [(n, 1, n % size + 1, 2) for n in range(1, size + 1)]
+    bench.build(ring)
+    hosts = [make_host(n, n, 9) for n in range(1, size + 1)]
+    populate(bench, hosts)
+
+    def check():
+        for host in hosts:
+            for dpid in bench.rules:
+                bench.trace((dpid, 999), host.mac, strict=True)
+
+    bench.on_edits = check
+    for cable in ring:
+        bench.link(cable, up=False)
+        bench.run(0.1)
+        assert_reachable(bench, hosts)
+        bench.link(cable)
+        bench.run(0.1)
+        assert_reachable(bench, hosts)
+
+
+def test_a_restart_keeps_forwarding_and_clears_up_later(fabric, make_bench):
+    old, hosts, cables = fabric
+    expected = {item for item in old.host_rules() if item[1].key.match.eth_dst != hosts[0].mac}
+    new = make_bench()
+    new.rules, new.other_end = old.rules, old.other_end
+    for dpid in sorted(new.rules):
+        new.switch(dpid)
+    assert_reachable(new, hosts)
+    new.edits = 0
+    for cable in cables:
+        new.link(cable)
+    populate(new, hosts[1:])
+    assert_reachable(new, hosts)
+    assert new.edits == 0, "what is right already is left alone"
+    new.run(31.0)
+    assert new.host_rules() == expected
+
+
+@st.composite
+def fabrics(draw):
+    """Switches, cables on distinct ports, hosts, and what of it is down in the end."""
+    count = draw(st.integers(2, 7))
+    pairs = [(a, b) for a in range(1, count + 1) for b in range(a + 1, count + 1)]
+    chosen = draw(st.lists(st.sampled_from(pairs), unique=True, min_size=1, max_size=12))
+    cables = [(a, 10 + n, b, 10 + n) for n, (a, b) in enumerate(chosen)]
+    homes = draw(st.lists(st.integers(1, count), min_size=1, max_size=6))
+    down = draw(st.lists(st.sampled_from(cables), unique=True, max_size=4))
+    return count, cables, homes, down
+
+
+@settings(max_examples=100, deadline=None)
+@given(fabrics(), st.randoms(use_true_random=False))
+def test_entries_depend_on_the_topology_alone(make_bench, make_host, fabric, random):
+    count, cables, homes, down = fabric
+    hosts = [make_host(n, dpid, n) for n, dpid in enumerate(homes, 1)]
+    straight = make_bench()
+    for dpid in range(1, count + 1):
+        straight.switch(dpid)
+    for cable in cables:
+        if cable not in down:
+            straight.link(cable)
+    for host in hosts:
+        straight.feed(PortRoleChanged(host.dpid, host.port_no, PortRole.EDGE))
+        straight.feed(host)
+    straight.run(0.1)
+
+    winding = make_bench()
+    for dpid in range(1, count + 1):
+        winding.rules[dpid] = {}
+        winding.core.handle(SwitchUp(dpid, 4), winding.now)
+        winding.switch(dpid)
+    steps = [(winding.link, (cable,)) for cable in cables]
+    steps += [(winding.feed, (host,)) for host in hosts]
+    steps += [(winding.feed, (host._replace(dpid=random.randint(1, count), port_no=99),)) for host in hosts]
+    steps += [(winding.feed, (PortRoleChanged(host.dpid, host.port_no, PortRole.EDGE),)) for host in hosts]
+    random.shuffle(steps)
+    for step, arguments in steps:
+        step(*arguments)
+        if random.random() < 0.5:
+            winding.run(0.01)
+    for host in hosts:
+        winding.feed(HostGone(*winding.core.fabric.host(host.mac)[:3]))
+        winding.feed(host)
+    for cable in down:
+        winding.link(cable, up=False)
+    winding.run(0.1)
+    assert winding.host_rules() == straight.host_rules()
+
+    reach = components(count, [cable for cable in cables if cable not in down])
+    for out, one, other in all_pairs(straight, hosts):
+        connected = reach[one.dpid] == reach[other.dpid] and one is not other
+        assert out == ([(other.dpid, other.port_no)] if connected else [])
+
+
+def components(count, cables):
+    label = {dpid: dpid for dpid in range(1, count + 1)}
+    for _ in range(count):
+        for a, _port_a, b, _port_b in cables:
+            label[a] = label[b] = min(label[a], label[b])
+    return label
+
+
+def test_a_switch_that_returns_with_openflow_1_0_gets_its_entries_there(make_bench, make_host):
+    bench = make_bench()
+    bench.build([(1, 1, 2, 1)])
+    populate(bench, [make_host(1, 1, 5), make_host(2, 2, 5)])
+    bench.down(2)
+    bench.run(0.1)
+    assert not any(key.match.eth_dst == make_host(2, 2, 5).mac for key in bench.rules[1])
+    bench.version = 1
+    bench.switch(2)
+    bench.feed(LinkUp(1, 1, 2, 1, 1e9))
+    bench.feed(make_host(2, 2, 5))
+    bench.run(0.1)
+    assert {key.table for key in bench.rules[2]} == {0}
+    assert {key.match.eth_dst for key in bench.rules[2]} >= {make_host(1, 1, 5).mac, make_host(2, 2, 5).mac}
+    bench.feed(SwitchDown(99))
