@@ -1,0 +1,123 @@
+"""New joins and refreshing reports per second through a live controller process, from a simulated switch.
+
+    python benchmarks/control_plane.py [--joins 10000] [--refreshes 40000] [--repeats 5] [--json]
+
+A join is an IGMPv3 report for a group new to its port, done when its flow entry has been sent. igmplib
+(ryu.app.simple_switch_igmp_13) is measured in the same run with IGMPv2 reports, the only ones it snoops.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from controllers import controller
+from measure import Measurement, report
+from simulated_switch import FLOW_MOD, SimulatedSwitch, packet_in
+
+from controller.wire.encode import encode
+from controller.wire.packets import GroupRecord, Query, RecordType, Report
+
+PORTS = 48
+WINDOW_BYTES = 1 << 16
+
+
+def _address(number: int) -> bytes:
+    return bytes((10, 0, number >> 8, number & 0xFF))
+
+
+def _mac(number: int) -> bytes:
+    return bytes((0, 0, 0, 0, number >> 8, number & 0xFF))
+
+
+def _group(number: int) -> bytes:
+    return bytes((239, 1 + (number >> 16), (number >> 8) & 0xFF, number & 0xFF))
+
+
+def report_frames(count: int, version: int) -> list[bytes]:
+    """Build one packet-in per join: group i at port i modulo the number of ports."""
+    frames = []
+    for number in range(count):
+        port_no = 2 + number % (PORTS - 1)
+        record = GroupRecord(
+            RecordType.CHANGE_TO_EXCLUDE if version == 3 else RecordType.MODE_IS_EXCLUDE, _group(number)
+        )
+        frame = encode(Report(4, version, _mac(port_no), _address(port_no), (record,)))
+        frames.append(packet_in(port_no, frame))
+    return frames
+
+
+def _prepare(name: str, address: tuple[str, int]) -> SimulatedSwitch:
+    switch = SimulatedSwitch(1, PORTS, address)
+    switch.poll_for(2.0)
+    if name == "igmplib":
+        query = Query(4, 2, _mac(1), _address(1), None, (), 10.0, False, None, None)
+        switch.send([packet_in(1, encode(query))])
+        switch.poll_for(1.0)
+    return switch
+
+
+def _feed(switch: SimulatedSwitch, frames: list[bytes], done) -> float:
+    """Send all frames, keeping the controller's input full but bounded, and return the seconds until `done`."""
+    start = time.perf_counter()
+    next_frame = 0
+    while not done():
+        while next_frame < len(frames) and switch.unsent_bytes < WINDOW_BYTES:
+            switch.send(frames[next_frame : next_frame + 64])
+            next_frame += 64
+        switch.poll(0.01)
+        if time.perf_counter() - start > 120:
+            raise TimeoutError(f"not done after 120 s: {dict(switch.received)}")
+    return time.perf_counter() - start
+
+
+def joins_per_s(name: str, count: int) -> float:
+    with controller(name) as process:
+        switch = _prepare(name, ("127.0.0.1", process.port))
+        before = switch.received[FLOW_MOD]
+        frames = report_frames(count, 2 if name == "igmplib" else 3)
+        seconds = _feed(switch, frames, lambda: switch.received[FLOW_MOD] - before >= count)
+        switch.close()
+    return count / seconds
+
+
+def refreshes_per_s(name: str, count: int) -> float:
+    """Reports that change nothing; a marker (a join for one more group) tells when all have been read."""
+    groups = 100
+    with controller(name) as process:
+        switch = _prepare(name, ("127.0.0.1", process.port))
+        version = 2 if name == "igmplib" else 3
+        frames = report_frames(groups + 1, version)
+        marker = frames.pop()
+        before = switch.received[FLOW_MOD]
+        _feed(switch, frames, lambda: switch.received[FLOW_MOD] - before >= groups)
+        switch.poll_for(0.5)
+        before = switch.received[FLOW_MOD]
+        load = [frames[number % groups] for number in range(count)]
+        seconds = _feed(switch, [*load, marker], lambda: switch.received[FLOW_MOD] > before)
+        switch.close()
+    return count / seconds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--joins", type=int, default=10000)
+    parser.add_argument("--refreshes", type=int, default=40000)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--controllers", default="vsrt,igmplib,vsrt-os-ken")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    names = args.controllers.split(",")
+    results = []
+    for name in names:
+        joins = [joins_per_s(name, args.joins) for _ in range(args.repeats)]
+        results.append(Measurement(f"new joins, {name}", "1/s", joins))
+        if name != "igmplib":
+            refreshes = [refreshes_per_s(name, args.refreshes) for _ in range(args.repeats)]
+            results.append(Measurement(f"refreshing reports, {name}", "1/s", refreshes))
+    report(results, as_json=args.json, source=Path(__file__).name)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""What every benchmark shares: repeated samples, their median and spread, and a table or JSON of them."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+
+class Summary(NamedTuple):
+    """The median and spread of samples that share a unit."""
+
+    median: float
+    first_quartile: float
+    third_quartile: float
+    minimum: float
+    maximum: float
+    count: int
+
+
+def summarise(samples: Sequence[float]) -> Summary:
+    """Return the median and quartiles of at least one sample."""
+    ordered = sorted(samples)
+    if len(ordered) == 1:
+        return Summary(*ordered * 5, 1)
+    first, middle, third = statistics.quantiles(ordered, n=4, method="inclusive")
+    return Summary(middle, first, third, ordered[0], ordered[-1], len(ordered))
+
+
+def percentile(samples: Sequence[float], percent: float) -> float:
+    """Return the nearest-rank percentile (0 to 100) of at least one sample."""
+    ordered = sorted(samples)
+    return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]
+
+
+def time_per_call_us(
+    contenders: Mapping[str, Callable[[], object]], *, repeats: int = 15, sample_s: float = 0.02
+) -> dict[str, list[float]]:
+    """Return samples of the microseconds per call of each contender, taken in turn so that noise meets them alike."""
+    calls = {name: _calls_within(function, sample_s) for name, function in contenders.items()}
+    samples: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(repeats):
+        for name, function in contenders.items():
+            rounds = range(calls[name])
+            start = time.perf_counter()
+            for _ in rounds:
+                function()
+            samples[name].append((time.perf_counter() - start) / calls[name] * 1e6)
+    return samples
+
+
+def _calls_within(function: Callable[[], object], duration_s: float) -> int:
+    """Return how many calls take about `duration_s`, after one warm-up."""
+    calls = 1
+    while True:
+        start = time.perf_counter()
+        for _ in range(calls):
+            function()
+        elapsed_s = time.perf_counter() - start
+        if elapsed_s > duration_s / 4:
+            return max(1, round(calls * duration_s / elapsed_s))
+        calls *= 4
+
+
+def print_table(heading: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a Markdown table; floats with three significant digits."""
+    cells = [[str(cell) for cell in heading]] + [[_cell(cell) for cell in row] for row in rows]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(heading))]
+    cells.insert(1, ["-" * width for width in widths])
+    for row in cells:
+        print("| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |")
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return str(value)
+
+
+def print_json(document: Any) -> None:
+    """Print a document as JSON; summaries as objects."""
+    print(json.dumps(_plain(document), indent=2))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Summary):
+        return value._asdict()
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+class Measurement(NamedTuple):
+    """Samples of one quantity under a name."""
+
+    name: str
+    unit: str
+    samples: Sequence[float]
+
+
+def report(measurements: Sequence[Measurement], *, as_json: bool, source: str) -> None:
+    """Print the median and spread of each quantity, as a table or as one JSON document."""
+    rows = [(m.name, m.unit, summarise(m.samples), percentile(m.samples, 99)) for m in measurements]
+    if as_json:
+        document = {name: {"unit": unit, **summary._asdict(), "p99": p99} for name, unit, summary, p99 in rows}
+        print(json.dumps({"benchmark": source, "measurements": document}))
+        return
+    print_table(
+        ("quantity", "unit", "median", "1st quartile", "3rd quartile", "min", "max", "p99", "samples"),
+        [
+            (name, unit, s.median, s.first_quartile, s.third_quartile, s.minimum, s.maximum, p99, s.count)
+            for name, unit, s, p99 in rows
+        ],
+    )

@@ -1,0 +1,151 @@
+"""Cost of the multicast core per report: from the frame to the encoded edits, and the barrier's reply.
+
+    python benchmarks/multicast_core.py [--rounds 40] [--per-round 250] [--json]
+
+A round is a number of new reports timed together; the minimum over the rounds tells most on a busy machine. The
+journal's and the audit log's share is told apart, since the controller does that work at other moments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Sequence
+
+from measure import Measurement, report
+
+from controller.admission.audit import AuditLines
+from controller.config.policy import Policy
+from controller.config.settings import Limits, Multicast, Querier
+from controller.effects import ApplyEdits, RequestFlows
+from controller.events import (
+    BarrierReplied,
+    DeadlineReached,
+    FlowStatsReceived,
+    PacketReceived,
+    Port,
+    SwitchConnected,
+)
+from controller.multicast.core import MulticastCore
+from controller.multicast.effects import Audit, WriteJournal
+from controller.rules.lowering import LOWERINGS
+from controller.wire.encode import encode
+from controller.wire.packets import GroupRecord, RecordType, Report
+from topology.events import HostLearnt, LinkUp, PortRole, PortRoleChanged, SwitchUp
+
+VERSION = 4
+LOWERING = LOWERINGS[VERSION]
+POLICY = Policy(
+    default_allow=True,
+    limits=Limits(groups_per_port=65536, reports_per_second_per_port=1e6, groups=1048576, memberships=10000000),
+    multicast=Multicast(fast_leave=True, querier=Querier(enabled=False)),
+)
+EDGES = 3
+
+
+class Bench:
+    """One core over a leaf-spine fabric whose switches confirm at once."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.core = MulticastCore(POLICY, self.now)
+        self.audits: list[Audit] = []
+        for dpid in range(1, EDGES + 3):
+            ports = tuple(Port(n, "", bytes(6), True, 1e9) for n in range(1, 9))
+            self.feed(SwitchConnected(dpid, VERSION, ports))
+            self.feed(SwitchUp(dpid, VERSION))
+        for edge in range(1, EDGES + 1):
+            for spine in (1, 2):
+                self.feed(LinkUp(edge, 4 + spine, EDGES + spine, edge, 1e9))
+            for port_no in range(1, 5):
+                self.feed(PortRoleChanged(edge, port_no, PortRole.EDGE))
+        for host, place in ((1, (1, 1)), (2, (1, 2)), (3, (2, 1))):
+            self.feed(HostLearnt(mac(host), *place, (address(host),)))
+        self.advance(30.0)
+
+    def feed(self, event: object) -> None:
+        core, now = self.core, self.now
+        for effect in core.handle(event, now):
+            kind = type(effect)
+            if kind is ApplyEdits:
+                LOWERING.encode_batch(effect)
+                self.feed(BarrierReplied(effect[0], effect[1] + len(effect[2])))
+            elif kind is Audit:
+                self.audits.append(effect)
+            elif kind is RequestFlows:
+                reply = LOWERING.encode_flow_stats_reply(effect.xid, False, b"")
+                self.feed(FlowStatsReceived(effect.dpid, VERSION, effect.xid, reply))
+        core.next_deadline()
+
+    def advance(self, seconds: float) -> None:
+        end_s = self.now + seconds
+        while True:
+            due_s = self.core.next_deadline()
+            if due_s is None or due_s > end_s:
+                break
+            self.now = max(self.now, due_s)
+            self.feed(DeadlineReached())
+        self.now = end_s
+
+
+def mac(host: int) -> bytes:
+    return bytes((2, 0, 0, 0, 0, host))
+
+
+def address(host: int) -> bytes:
+    return bytes((10, 0, 0, host))
+
+
+def frames(first: int, count: int, host: int, kind: RecordType) -> list[bytes]:
+    groups = (bytes((239, n >> 16 & 255, n >> 8 & 255, n & 255)) for n in range(first, first + count))
+    return [encode(Report(4, 3, mac(host), address(host), (GroupRecord(kind, group),))) for group in groups]
+
+
+def timed(act: Callable[[], object], count: int) -> float:
+    start = time.perf_counter()
+    act()
+    return (time.perf_counter() - start) / count * 1e6
+
+
+def rounds(bench: Bench, count: int, per_round: int) -> list[Measurement]:
+    samples: dict[str, list[float]] = {}
+
+    def take(name: str, dpid: int, port_no: int, work: Sequence[bytes]) -> None:
+        events = [PacketReceived(dpid, port_no, frame) for frame in work]
+        feed = bench.feed
+        samples.setdefault(name, []).append(timed(lambda: [feed(event) for event in events], len(events)))
+
+    joins, refreshes, leaves = RecordType.CHANGE_TO_EXCLUDE, RecordType.MODE_IS_EXCLUDE, RecordType.CHANGE_TO_INCLUDE
+    for number in range(count):
+        first = 65536 + number * per_round
+        take("join: first member", 1, 1, frames(first, per_round, 1, joins))
+        take("refresh", 1, 1, frames(first, per_round, 1, refreshes))
+        take("join: same switch", 1, 2, frames(first, per_round, 2, joins))
+        take("join: another switch", 2, 1, frames(first, per_round, 3, joins))
+        take("leave: last of a switch", 2, 1, frames(first, per_round, 3, leaves))
+        bench.now += 0.2
+        effects = [e for e in bench.core.handle(DeadlineReached(), bench.now) if type(e) is WriteJournal]
+        records = [record for effect in effects for record in effect.records]
+        if records:
+            writing = timed(lambda: [json.dumps(record) for record in records], len(records))  # noqa: B023
+            samples.setdefault("journal: a record as text", []).append(writing)
+        lines = AuditLines()
+        audits, bench.audits = bench.audits, []
+        writing = timed(lambda: [lines.line(*audit[:4], 1.7e9, audit[4]) for audit in audits], len(audits))  # noqa: B023
+        samples.setdefault("audit: a line", []).append(writing)
+    return [Measurement(name, "us", values) for name, values in samples.items()]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Cost of the multicast core per report.")
+    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--per-round", type=int, default=250)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    measurements = rounds(Bench(), arguments.rounds, arguments.per_round)
+    report(measurements, as_json=arguments.json, source="multicast_core")
+
+
+if __name__ == "__main__":
+    main()
