@@ -1,11 +1,18 @@
 # Sourced by script/test and script/demo: installs what is missing on Debian or Ubuntu, and nothing twice.
-# Sets ROOT (the repository), VENV (its virtual environment) and AS_ROOT (a prefix that gives root's rights).
+# Sets ROOT (the repository), VENV (its virtual environment), AS_ROOT (a prefix that gives root's rights) and
+# HAS_ROOT (whether they are to be had).
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 VENV="$ROOT/.venv"
-AS_ROOT=()
-[ "$(id -u)" -eq 0 ] || AS_ROOT=(sudo --preserve-env=CI,TMPDIR,VSRT_RUN,VSRT_REQUIRE_EMULATION)
+AS_ROOT=() HAS_ROOT=true
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
+if [ "$(id -u)" -ne 0 ]; then
+    if [ -x "$(command -v sudo)" ]; then
+        AS_ROOT=(sudo --preserve-env=CI,TMPDIR,VSRT_RUN,VSRT_REQUIRE_EMULATION)
+    else
+        HAS_ROOT=false
+    fi
+fi
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -27,6 +34,7 @@ install_packages() {
         ovs-vswitchd:openvswitch-switch mnexec:mininet iperf:iperf ethtool:ethtool tcpdump:tcpdump
         ip:iproute2 tc:iproute2 ping:iputils-ping sysctl:procps ifconfig:net-tools setpriv:util-linux
     )
+    "$HAS_ROOT" || pairs=()
     for tool in "${pairs[@]}"; do
         command -v "${tool%%:*}" >/dev/null || packages+=("${tool#*:}")
     done
@@ -37,10 +45,10 @@ install_packages() {
         fi
     fi
     [ "${#packages[@]}" -gt 0 ] || return 0
-    command -v apt-get >/dev/null || {
-        say "these Debian packages are missing, and there is no apt-get to install them: ${packages[*]}"
+    if ! command -v apt-get >/dev/null || ! "$HAS_ROOT"; then
+        say "these Debian packages are missing, and installing them takes apt-get and root or sudo: ${packages[*]}"
         return 1
-    }
+    fi
     say "installing: ${packages[*]}"
     "${AS_ROOT[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -q >&2 </dev/null
     "${AS_ROOT[@]}" env DEBIAN_FRONTEND=noninteractive \
@@ -75,7 +83,7 @@ install_environment() {
 
 # Open vSwitch's userspace datapath makes tap devices.
 prepare_devices() {
-    [ -e /dev/net/tun ] && return 0
+    [ ! -e /dev/net/tun ] && "$HAS_ROOT" || return 0
     "${AS_ROOT[@]}" mkdir -p /dev/net
     "${AS_ROOT[@]}" mknod -m 666 /dev/net/tun c 10 200
 }
