@@ -1,7 +1,7 @@
 """Accounted load of trees: what each direction of each link carries.
 
 The direction u -> v carries the rates of the senders on u's side where a receiver is on v's side. While no
-sender is on the tree, both directions of every link are accounted with the forest's default rate.
+sender is on the tree, both directions of every link are accounted with the tree's `idle_bps`.
 Only terminals on the tree count.
 """
 
@@ -12,7 +12,7 @@ from topology.graph import NodeId
 from topology.loads import LinkLoads
 
 
-def charge(tree: Tree, loads: LinkLoads, default_bps: int) -> None:
+def charge(tree: Tree, loads: LinkLoads) -> None:
     """Add the load of the whole tree, and count receivers and rates below each node anew."""
     adjacent, parent = tree.adjacent, tree.parent
     active = [(node, rate) for node, rate in tree.rates.items() if node in adjacent]
@@ -29,19 +29,19 @@ def charge(tree: Tree, loads: LinkLoads, default_bps: int) -> None:
             rates[above] += rates[node]
             receivers[above] += receivers[node]
         tree.rate_below, tree.receivers_below = rates, receivers
-    _account(tree, loads, default_bps, 1)
+    _account(tree, loads, 1)
 
 
-def discharge(tree: Tree, loads: LinkLoads, default_bps: int) -> None:
+def discharge(tree: Tree, loads: LinkLoads) -> None:
     """Take away the load of the whole tree."""
-    _account(tree, loads, default_bps, -1)
+    _account(tree, loads, -1)
 
 
-def _account(tree: Tree, loads: LinkLoads, default_bps: int, sign: int) -> None:
+def _account(tree: Tree, loads: LinkLoads, sign: int) -> None:
     index, bps = loads.index, loads.bps
     rates, receivers = tree.rate_below, tree.receivers_below
     if rates is None or receivers is None:
-        charge_links(loads, tuple(tree.parent.items()), sign * default_bps)
+        charge_links(loads, tuple(tree.parent.items()), sign * tree.idle_bps)
         return
     all_rates, all_receivers = rates[tree.root], receivers[tree.root]
     for node, above in tree.parent.items():

@@ -43,7 +43,7 @@ class Forest:
     seed
         Decides every tie; the same seed and the same operations give the same trees.
     default_rate_bps
-        Rate of a sender that was not measured, and of a group without a known sender.
+        Rate of a sender that was not measured, and of a group without a known sender (but see `set_group_rate`).
 
     Raises
     ------
@@ -66,9 +66,10 @@ class Forest:
         self.loads = LinkLoads(graph.links())
         self.seed = seed
         self._default_bps = _rate(default_rate_bps)
-        self._network = Network(graph, self.loads, seed, self._default_bps)
+        self._network = Network(graph, self.loads, seed)
         self.algorithm = ALGORITHMS[algorithm](self._network)
         self._trees: dict[Key, Tree] = {}
+        self._idle_bps: dict[Key, int] = {}
         self._users: dict[int, set[Key]] = {}
         self._homes: dict[NodeId, set[Key]] = {}
         self._cut: set[Key] = set()
@@ -102,7 +103,8 @@ class Forest:
             raise ValueError(f"no role: {role!r}")
         tree = self._trees.get(key)
         if tree is None:
-            tree = self._trees[key] = Tree(key, self.seed)
+            idle_bps = self._idle_bps.get(key, self._default_bps)
+            tree = self._trees[key] = Tree(key, self.seed, idle_bps)
         have = int(tree.terminals.get(node, 0))
         new = bits & ~have
         if not new:
@@ -133,13 +135,13 @@ class Forest:
             added = tree.attach(path)
             self._index(key, added)
             if tree.rate_below is None:
-                flows.charge_links(self.loads, added, self._default_bps)
+                flows.charge_links(self.loads, added, tree.idle_bps)
         else:
             added = NOTHING
         self._begin_roles(tree, node, new)
         if self.algorithm.settled(tree):
             return Change(key, added)
-        return _composed(Change(key, added), self._rebuild(tree, keep=True))
+        return Change(key, added).then(self._rebuild(tree, keep=True))
 
     def leave(self, key: Key, node: NodeId, role: Role) -> Change:
         """Take a role from the terminal `node`; with its last role it leaves the tree, the last terminal ends it."""
@@ -165,11 +167,11 @@ class Forest:
             silent = tree.rate_below is None
             removed = tree.prune(node)
             if silent:
-                flows.charge_links(self.loads, removed, -self._default_bps)
+                flows.charge_links(self.loads, removed, -tree.idle_bps)
             self._unindex(key, removed)
         if self._stays(tree):
             return Change(key, NOTHING, removed)
-        return _composed(Change(key, NOTHING, removed), self._rebuild(tree, keep=True))
+        return Change(key, NOTHING, removed).then(self._rebuild(tree, keep=True))
 
     def set_rate(self, key: Key, node: NodeId, rate_bps: float) -> None:
         """Account the measured rate of the senders at `node`; nothing where `node` sends nothing to the group.
@@ -186,6 +188,18 @@ class Forest:
         if by and node in tree.adjacent:
             flows.rate_moved(tree, self.loads, node, by)
 
+    def set_group_rate(self, key: Key, rate_bps: float) -> None:
+        """Account a group, from now on, with this rate instead of the default while no sender of it is known.
+
+        Raises ValueError for a rate that is negative or no number.
+        """
+        rate = self._idle_bps[key] = _rate(rate_bps)
+        tree = self._trees.get(key)
+        if tree is not None:
+            if tree.rate_below is None:
+                flows.charge_links(self.loads, tuple(tree.links()), rate - tree.idle_bps)
+            tree.idle_bps = rate
+
     def _take_role(self, tree: Tree, node: NodeId, have: int, new: int) -> Change:
         tree.terminals[node] = ROLES[have | new]
         self._begin_roles(tree, node, new)
@@ -197,10 +211,10 @@ class Forest:
     def _know_sender(self, tree: Tree, node: NodeId) -> None:
         """Note a sender; the load is the caller's."""
         if tree.root is not None:
-            flows.discharge(tree, self.loads, self._default_bps)
+            flows.discharge(tree, self.loads)
         tree.rates[node] = self._default_bps
         tree.rate_bps += self._default_bps
-        flows.charge(tree, self.loads, self._default_bps)
+        flows.charge(tree, self.loads)
 
     def _begin_roles(self, tree: Tree, node: NodeId, new: int) -> None:
         if new & RECEIVES and tree.rate_below is not None and node in tree.adjacent:
@@ -223,15 +237,15 @@ class Forest:
                 return
             role = int(tree.terminals[node])
             if on_tree:
-                flows.discharge(tree, self.loads, self._default_bps)
+                flows.discharge(tree, self.loads)
             tree.rate_bps -= tree.rates.pop(node)
             if on_tree:
                 tree.terminals[node] = ROLES[role & ~lost]
-                flows.charge(tree, self.loads, self._default_bps)
+                flows.charge(tree, self.loads)
 
     def _fell(self, tree: Tree) -> Change:
         removed = tuple(tree.parent.items())[::-1]
-        flows.discharge(tree, self.loads, self._default_bps)
+        flows.discharge(tree, self.loads)
         self._unindex(tree.key, removed)
         for keys in (self._cut, self._general, self._worsened):
             keys.discard(tree.key)
@@ -299,7 +313,7 @@ class Forest:
             keys |= self._users.pop(index[u][v] >> 1, set())
         broken = self._in_order(keys)
         for tree in broken:
-            flows.discharge(tree, self.loads, self._default_bps)
+            flows.discharge(tree, self.loads)
         for u, v in links:
             if node is None:
                 self.graph.remove_link(u, v)
@@ -355,8 +369,8 @@ class Forest:
             return []
         movable = sorted((t for t in self if t.form is Form.DESIGNATED and t.parent), key=_placing_order)
         changes = []
-        for tree, plan in rebalanced(self.algorithm, movable, self._default_bps, improvement):
-            flows.discharge(tree, self.loads, self._default_bps)
+        for tree, plan in rebalanced(self.algorithm, movable, improvement):
+            flows.discharge(tree, self.loads)
             changes.append(self._become(tree, plan, set(tree.detached)))
         return changes
 
@@ -375,18 +389,18 @@ class Forest:
                 old.setdefault(u, set()).add(v)
                 old.setdefault(v, set()).add(u)
         if isinstance(self.algorithm, Vsrt):
-            flows.discharge(tree, self.loads, self._default_bps)
+            flows.discharge(tree, self.loads)
             return self._replace(tree, old)
         root = next((node for node in tree.terminals if node in old), None)
         parent = {} if root is None else rooted(root, old)
         spans = all(node == root or node in parent for node in tree.terminals)
         if not spans or len(parent) != sum(map(len, old.values())) // 2:
             return Change(key)
-        flows.discharge(tree, self.loads, self._default_bps)
+        flows.discharge(tree, self.loads)
         return self._become(tree, Plan(root, parent), set())
 
     def _rebuild(self, tree: Tree, keep: bool, only_if_smaller: bool = False, steady_state: bool = False) -> Change:
-        flows.discharge(tree, self.loads, self._default_bps)
+        flows.discharge(tree, self.loads)
         return self._replace(tree, tree.adjacent if keep else {}, only_if_smaller, steady_state)
 
     def _replace(
@@ -400,7 +414,7 @@ class Forest:
             plan = self.algorithm.build(tree, reached, old, steady_state)
         if only_if_smaller and detached == tree.detached:
             if self._network.cost(plan.parent) >= self._network.cost(tree.parent):
-                flows.charge(tree, self.loads, self._default_bps)
+                flows.charge(tree, self.loads)
                 return Change(tree.key)
             self._worsened.discard(tree.key)
         return self._become(tree, plan, detached)
@@ -411,7 +425,7 @@ class Forest:
         tree.detached, tree.version = detached, self._network.version
         self._unindex(key, removed)
         self._index(key, added)
-        flows.charge(tree, self.loads, self._default_bps)
+        flows.charge(tree, self.loads)
         _mark(self._cut, key, bool(detached))
         _mark(self._general, key, plan.form is Form.GENERAL)
         order = tree.terminals
@@ -467,23 +481,4 @@ def _rate(rate_bps: float) -> int:
 
 
 def _placing_order(tree: Tree) -> tuple[int, int]:
-    return (-tree.rate_bps, tree.salt)
-
-
-def _composed(first: Change, second: Change) -> Change:
-    """Return the one change that two changes of a tree amount to."""
-    if not (second.added or second.removed):
-        return second._replace(added=first.added, removed=first.removed)
-    was = {frozenset(link) for link in first.added}
-    undone = {frozenset(link) for link in second.removed}
-    gone = {frozenset(link) for link in first.removed}
-    again = {frozenset(link) for link in second.added}
-    return Change(
-        second.key,
-        tuple(a for a in first.added if frozenset(a) not in undone)
-        + tuple(a for a in second.added if frozenset(a) not in gone),
-        tuple(a for a in first.removed if frozenset(a) not in again)
-        + tuple(a for a in second.removed if frozenset(a) not in was),
-        second.detached,
-        second.attached,
-    )
+    return (-(tree.rate_bps or tree.idle_bps), tree.salt)

@@ -30,11 +30,10 @@ def switch_graph(graph: Graph) -> Graph:
 class Network:
     """Read-only view of the fabric for algorithms; derived facts follow `graph.version` (theirs is `version`)."""
 
-    def __init__(self, graph: Graph, loads: LinkLoads, seed: int, default_bps: int) -> None:
+    def __init__(self, graph: Graph, loads: LinkLoads, seed: int) -> None:
         self.graph = graph
         self.loads = loads
         self.seed = seed
-        self.default_bps = default_bps
         self.version = -1
         self._shape: Fabric | Hierarchy | None = None
         self._weighted = False

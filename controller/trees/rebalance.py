@@ -34,9 +34,7 @@ class _Placed(NamedTuple):
     plan: Plan
 
 
-def rebalanced(
-    algorithm: Vsrt, trees: Sequence[Tree], default_bps: int, improvement: float
-) -> list[tuple[Tree, Plan]]:
+def rebalanced(algorithm: Vsrt, trees: Sequence[Tree], improvement: float) -> list[tuple[Tree, Plan]]:
     """Return the trees to move and what to make of them; the loads are left as they were.
 
     Parameters
@@ -47,7 +45,7 @@ def rebalanced(
         Least fraction by which the load beyond capacity, the sum of squared utilisations or the maximum utilisation
         must fall, while none of the three rises.
     """
-    return _Search(algorithm, default_bps).run(trees, improvement)
+    return _Search(algorithm).run(trees, improvement)
 
 
 class Cost(NamedTuple):
@@ -66,15 +64,14 @@ class Cost(NamedTuple):
 class _Search:
     """Placements of trees; between calls the loads of exactly one placement, or of the trees, are accounted."""
 
-    def __init__(self, algorithm: Vsrt, default_bps: int) -> None:
+    def __init__(self, algorithm: Vsrt) -> None:
         self._algorithm = algorithm
         self._loads = algorithm.network.loads
-        self._default_bps = default_bps
 
     def run(self, trees: Sequence[Tree], improvement: float) -> list[tuple[Tree, Plan]]:
         now = self._cost()
         for tree in trees:
-            flows.discharge(tree, self._loads, self._default_bps)
+            flows.discharge(tree, self._loads)
         best = self._place(trees)
         least = self._cost()
         attempts = PLACEMENTS // max(1, len(trees))
@@ -89,7 +86,7 @@ class _Search:
             else:
                 self._clear(other)
                 for placed in best:
-                    flows.charge(placed.shadow, self._loads, self._default_bps)
+                    flows.charge(placed.shadow, self._loads)
         moved = [placed for placed in best if placed.tree.adjacent != placed.shadow.adjacent]
         moved = self._send_back(moved, least.maximum) if least.improves(now, improvement) else self._undo(moved)
         for placed in moved:
@@ -107,11 +104,11 @@ class _Search:
 
     def _clear(self, placement: Sequence[_Placed]) -> None:
         for placed in placement:
-            flows.discharge(placed.shadow, self._loads, self._default_bps)
+            flows.discharge(placed.shadow, self._loads)
 
     def _swap(self, charged: Tree, instead: Tree) -> None:
-        flows.discharge(charged, self._loads, self._default_bps)
-        flows.charge(instead, self._loads, self._default_bps)
+        flows.discharge(charged, self._loads)
+        flows.charge(instead, self._loads)
 
     def _place(self, trees: Sequence[Tree]) -> list[_Placed]:
         """Place trees in order, then let those on overloaded links move alone."""
@@ -124,10 +121,10 @@ class _Search:
     def _choose(self, tree: Tree) -> _Placed:
         terminals = [node for node in tree.terminals if node in tree.adjacent]
         plan = self._algorithm.choose(tree, terminals, {}) or tree.plan()
-        shadow = Tree(tree.key, tree.seed)
+        shadow = Tree(tree.key, tree.seed, tree.idle_bps)
         shadow.terminals, shadow.rates, shadow.rate_bps = tree.terminals, tree.rates, tree.rate_bps
         shadow.install(plan)
-        flows.charge(shadow, self._loads, self._default_bps)
+        flows.charge(shadow, self._loads)
         return _Placed(tree, shadow, plan)
 
     def _relieve(self, placement: list[_Placed]) -> bool:
@@ -138,7 +135,7 @@ class _Search:
             numbers = _directions(loads, placed.shadow)
             if not _cost(loads, numbers).excess_bps:
                 continue
-            flows.discharge(placed.shadow, loads, self._default_bps)
+            flows.discharge(placed.shadow, loads)
             other = self._choose(placed.tree)
             numbers |= _directions(loads, other.shadow)
             after = _cost(loads, numbers).excess_bps
@@ -191,4 +188,4 @@ def _cost(loads: LinkLoads, numbers: Iterable[int]) -> Cost:
 
 def _shaken_rate(tree: Tree, attempt: int) -> float:
     """Return the tree's rate times a factor of 1 to 2 that a hash of tree and attempt decides."""
-    return (tree.rate_bps or 1) * (1 + (tree.salt * _GOLDEN * (2 * attempt + 1) & MASK) / MASK)
+    return (tree.rate_bps or tree.idle_bps or 1) * (1 + (tree.salt * _GOLDEN * (2 * attempt + 1) & MASK) / MASK)

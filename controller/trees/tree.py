@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from enum import IntFlag
 from typing import NamedTuple, TypeAlias
 
@@ -43,6 +43,21 @@ class Change(NamedTuple):
     def empty(self) -> bool:
         """Tell whether links and reachability are as they were."""
         return not (self.added or self.removed or self.detached or self.attached)
+
+    def then(self, second: Change) -> Change:
+        """Return the one change that this and the next of the same tree amount to; `second` tells who is cut off."""
+        if not (second.added or second.removed):
+            return second._replace(added=self.added, removed=self.removed)
+        was, gone = set(map(frozenset, self.added)), set(map(frozenset, self.removed))
+        undone, again = set(map(frozenset, second.removed)), set(map(frozenset, second.added))
+        return second._replace(
+            added=_without(self.added, undone) + _without(second.added, gone),
+            removed=_without(self.removed, again) + _without(second.removed, was),
+        )
+
+
+def _without(links: Links, others: Container[frozenset[NodeId]]) -> Links:
+    return tuple(link for link in links if frozenset(link) not in others)
 
 
 class Form:
@@ -85,6 +100,8 @@ class Tree:
         The same links seen from one end: `parent` of every node but `root`, parents first.
     rates
         Rate in bps of the senders at each sending terminal, and `rate_bps` their sum.
+    idle_bps
+        Rate accounted in both directions of every link while no sender is on the tree.
     receivers_below, rate_below
         Receiving terminals and sending rate in the subtree of each node, while the tree has a sender.
     """
@@ -97,6 +114,7 @@ class Tree:
         "detached",
         "fallbacks",
         "form",
+        "idle_bps",
         "key",
         "parent",
         "pinned",
@@ -110,9 +128,10 @@ class Tree:
         "version",
     )
 
-    def __init__(self, key: Key, seed: int) -> None:
+    def __init__(self, key: Key, seed: int, idle_bps: int = 0) -> None:
         self.key = key
         self.seed = seed
+        self.idle_bps = idle_bps
         self._salt = 0
         self.adjacent: dict[NodeId, set[NodeId]] = {}
         self.terminals: dict[NodeId, Role] = {}

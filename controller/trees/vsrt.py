@@ -254,7 +254,7 @@ class Vsrt(Algorithm):
         return min(living, key=score)
 
     def _demand(self, tree: Tree, node: NodeId) -> Demand:
-        default = self.network.default_bps
+        default = tree.idle_bps
         if not tree.rates:
             return default, default
         own = tree.rates.get(node, 0)
@@ -343,7 +343,7 @@ class Vsrt(Algorithm):
 
     def _pod_demand(self, tree: Tree, tors: Sequence[NodeId]) -> Demand:
         if not tree.rates:
-            return self.network.default_bps, self.network.default_bps
+            return tree.idle_bps, tree.idle_bps
         up = sum(tree.rates.get(node, 0) for node in tors)
         receives = any(int(tree.terminals[node]) & RECEIVES for node in tors)
         return up, tree.rate_bps - up if receives else 0

@@ -235,3 +235,38 @@ def test_a_join_after_pods_were_numbered_anew_keeps_to_the_aggregation_in_use(la
     change = forest.join(b"g", "t1.1", Role.RECEIVER)
     assert change.added == (("t1.1", used),)
     lab.check_forest(forest)
+
+
+def test_a_group_without_a_sender_is_accounted_with_its_own_rate(lab):
+    forest = Forest(lab.leaf_spine(leaves=3, spines=1))
+    forest.set_group_rate("g", 4e6)
+    for node in ("t0", "t1"):
+        forest.join("g", node, Role.RECEIVER)
+        forest.join("other", node, Role.RECEIVER)
+    assert forest.loads.load_bps("t0", "s0") == forest.loads.load_bps("s0", "t0") == 5_000_000
+    forest.set_group_rate("g", 2e6)
+    assert forest.loads.load_bps("t0", "s0") == 3_000_000
+    forest.join("g", "t2", Role.SENDER)
+    forest.set_group_rate("g", 7e6)
+    assert forest.loads.load_bps("t2", "s0") == forest.loads.load_bps("s0", "t0") - 1_000_000 == 1_000_000
+    forest.leave("g", "t2", Role.SENDER)
+    assert forest.loads.load_bps("s0", "t1") == 8_000_000
+    for node in ("t0", "t1"):
+        forest.leave("g", node, Role.RECEIVER)
+        forest.leave("other", node, Role.RECEIVER)
+    assert forest.loads.max_utilisation() == 0.0
+    with pytest.raises(ValueError, match="rate_bps"):
+        forest.set_group_rate("g", -1.0)
+
+
+def test_the_larger_of_two_groups_without_senders_is_placed_first(lab):
+    forest = Forest(lab.leaf_spine(leaves=2, spines=2))
+    for group, rate_bps in (("small", 1e6), ("large", 9e6), ("middle", 5e6)):
+        forest.set_group_rate(group, rate_bps)
+        forest.join(group, "t0", Role.RECEIVER)
+        forest.join(group, "t1", Role.RECEIVER)
+    forest.remove_link("t0", "s0")
+    forest.add_link("t0", "s0")
+    assert forest.loads.load_bps("t0", "s1") == 15_000_000
+    forest.rebalance()
+    assert sorted(forest.loads.load_bps("t0", s) for s in ("s0", "s1")) == [6_000_000, 9_000_000]

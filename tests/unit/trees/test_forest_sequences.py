@@ -145,7 +145,7 @@ class Sequences(RuleBasedStateMachine):
 
     def whole(self):
         """With every link alive, nobody is cut off and the default is optimal again where that is known."""
-        fresh = Network(self.graph, LinkLoads(self.graph.links()), 0, 0)
+        fresh = Network(self.graph, LinkLoads(self.graph.links()), 0)
         for tree in self.forest:
             assert not tree.detached
             if self.algorithm == "vsrt" and isinstance(fresh.shape, Fabric):
