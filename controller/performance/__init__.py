@@ -1,0 +1,1 @@
+"""The performance manager: polls, decoded counters, rates, histograms, thresholds."""
