@@ -33,7 +33,7 @@ class PolicyFile:
         try:
             policy = load_policy(self.path.read_bytes(), str(self.path))
         except OSError as error:
-            raise SystemExit(f"vsrt: {self.path}: {error}") from error
+            raise SystemExit(f"vsrt: {self.path}: {error.strerror}") from error
         except PolicyInvalid as error:
             raise SystemExit("\n".join(f"vsrt: {line}" for line in self._faults(error))) from error
         return policy
@@ -61,7 +61,7 @@ class PolicyFile:
             self._logger.error("%s is faulty: the running policy stays", self.path)
             return None
         except OSError as error:
-            self._logger.error("%s cannot be read (%s): the running policy stays", self.path, error)
+            self._logger.error("%s cannot be read (%s): the running policy stays", self.path, error.strerror)
             return None
         self._logger.info("%s read: %d rules", self.path, len(policy.rules))
         return policy

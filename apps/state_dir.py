@@ -18,9 +18,15 @@ AUDIT_BUFFERED_LINES = 1000
 
 
 def state_dir() -> Path:
-    """Return the directory of the controller's files: VSRT_STATE_DIR, or vsrt-state where it was started."""
+    """Return the directory of the controller's files: VSRT_STATE_DIR, or vsrt-state where it was started.
+
+    SystemExit, saying why, where it cannot be made.
+    """
     path = Path(environment_path("VSRT_STATE_DIR") or "vsrt-state")
-    path.mkdir(mode=0o750, parents=True, exist_ok=True)
+    try:
+        path.mkdir(mode=0o750, parents=True, exist_ok=True)
+    except OSError as error:
+        raise SystemExit(f"vsrt: the directory of the controller's files, {path}: {error.strerror}") from error
     return path
 
 

@@ -35,13 +35,18 @@ class StatusServer:
         self._socket: socket.socket | None = None
 
     def start(self) -> None:
-        """Listen and serve in the background; a stale socket file is replaced, any other file is not."""
-        with contextlib.suppress(FileNotFoundError):
+        """Listen and serve in the background; a stale socket file is replaced, any other file is not.
+
+        SystemExit, saying why, where the socket cannot be made.
+        """
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
             if self._path.is_socket():
                 self._path.unlink()
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.bind(str(self._path))
-        self._path.chmod(0o600)
+            self._socket.bind(str(self._path))
+            self._path.chmod(0o600)
+        except OSError as error:
+            raise SystemExit(f"vsrt: the status socket {self._path}: {error.strerror or error}") from error
         self._socket.listen(CONNECTIONS)
         hub.spawn(self._serve, self._socket)
 

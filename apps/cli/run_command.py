@@ -6,15 +6,16 @@ import argparse
 import importlib.util
 import logging
 import os
-import socket
 from pathlib import Path
 
 from apps.cli.common import InputError, OperationFailed
+from apps.openflow.listening import CannotListen, try_to_listen
 from controller.config.faults import PolicyInvalid, describe
 from controller.config.load import load_policy
 
 NAME = "run"
 HELP = "run the controller under os-ken"
+MAX_TCP_PORT = 65535
 APPS = ("multicast", "unicast", "discovery")
 
 
@@ -30,9 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until interrupted."""
-    if args.config is not None:
-        _check_policy(args.config)
-        os.environ["VSRT_CONFIG"] = str(args.config)
+    config = args.config or os.environ.get("VSRT_CONFIG")
+    if config:
+        _check_policy(Path(config))
+        os.environ["VSRT_CONFIG"] = str(config)
     if args.state_dir is not None:
         try:
             args.state_dir.mkdir(mode=0o750, parents=True, exist_ok=True)
@@ -41,7 +43,12 @@ def run(args: argparse.Namespace) -> int:
         os.environ["VSRT_STATE_DIR"] = str(args.state_dir)
     if importlib.util.find_spec("os_ken") is None:
         raise OperationFailed("os-ken is not installed")
-    _try_to_listen(args.listen, args.port)
+    if not 1 <= args.port <= MAX_TCP_PORT:
+        raise InputError(f"--port: {args.port} is no TCP port")
+    try:
+        try_to_listen(args.listen, args.port)
+    except CannotListen as error:
+        raise OperationFailed(str(error)) from error
     logging.basicConfig(
         level=logging.DEBUG if args.verbose else logging.INFO,
         format="%(asctime)s %(name)s %(levelname)s %(message)s",
@@ -60,18 +67,3 @@ def _check_policy(path: Path) -> None:
         raise InputError("\nvsrt: ".join(describe(fault, str(path)) for fault in error.errors)) from error
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
-
-
-def _try_to_listen(host: str, port: int) -> None:
-    """Find out before the controller starts whether it can listen: os-ken goes on where it cannot."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        with socket.socket(family, socket.SOCK_STREAM) as server:
-            server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            server.bind((host, port))
-            server.listen()
-    except OverflowError as error:
-        raise InputError(f"--port: {port} is no TCP port") from error
-    except OSError as error:
-        where = f"{host or 'all addresses'}, port {port}"
-        raise OperationFailed(f"cannot listen for switches on {where}: {error.strerror}") from error

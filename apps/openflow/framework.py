@@ -12,6 +12,7 @@ import sys
 import threading
 from typing import Any
 
+from apps.openflow.listening import CannotListen, try_to_listen
 from apps.openflow.packet_in import use_light_packet_ins
 
 if "ryu.base.app_manager" in sys.modules:
@@ -19,7 +20,7 @@ if "ryu.base.app_manager" in sys.modules:
     from ryu.base import app_manager
     from ryu.controller import event, handler, ofp_event
     from ryu.lib import hub
-    from ryu.ofproto import ofproto_v1_3_parser
+    from ryu.ofproto import ofproto_common, ofproto_v1_3_parser
 
     NAME = "ryu"
     BaseApp: Any = app_manager.RyuApp
@@ -28,7 +29,7 @@ else:
     from os_ken.base import app_manager
     from os_ken.controller import event, handler, ofp_event
     from os_ken.lib import hub
-    from os_ken.ofproto import ofproto_v1_3_parser
+    from os_ken.ofproto import ofproto_common, ofproto_v1_3_parser
 
     NAME = "os-ken"
     BaseApp = app_manager.OSKenApp
@@ -43,6 +44,7 @@ __all__ = [
     "configure",
     "hub",
     "ofp_event",
+    "require_listening",
     "run_apps",
     "set_ev_cls",
     "watch_connections",
@@ -73,6 +75,19 @@ def configure(listen_host: str, listen_port: int) -> None:
     if listen_host:
         arguments += ["--ofp-listen-host", listen_host]
     cfg.CONF(args=arguments, project="vsrt", default_config_files=[])
+
+
+def require_listening() -> None:
+    """End the process, and say why, where the framework would run on without a port for switches."""
+    conf = cfg.CONF
+    encrypted = conf.ctl_privkey is not None and conf.ctl_cert is not None
+    given = (conf.ofp_tcp_listen_port, conf.ofp_ssl_listen_port)
+    port = given[encrypted] if any(given) else ofproto_common.OFP_TCP_PORT
+    if port:
+        try:
+            try_to_listen(conf.ofp_listen_host, port)
+        except CannotListen as error:
+            raise SystemExit(f"vsrt: {error}") from error
 
 
 def watch_connections() -> None:

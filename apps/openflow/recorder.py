@@ -13,13 +13,19 @@ RECORD_BYTES = 1 << 28
 
 
 class Recorder:
-    """Appends one app's lines to a file; a line is written at once, so that apps may share the file."""
+    """Appends one app's lines to a file; a line is written at once, so that apps may share the file.
+
+    SystemExit, saying why, where the file cannot be opened.
+    """
 
     def __init__(self, path: str, app: str, logger: logging.Logger) -> None:
         self._app = app
         self._logger = logger
         self._left_bytes = RECORD_BYTES
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
+        try:
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
+        except OSError as error:
+            raise SystemExit(f"vsrt: the recording {path}: {error.strerror}") from error
 
     def write(self, at_s: float, kind: str, content: Any) -> None:
         """Append a start or an event."""
