@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from apps.openflow.app import App, environment_path
-from apps.openflow.bus import Ticked, TopologyChanged
+from apps.openflow.bus import LinksMeasured, Ticked, TopologyChanged
 from apps.openflow.framework import hub, set_ev_cls
 from apps.policy_file import CHECK_INTERVAL_S, PolicyFile
 from apps.state_dir import AuditLog, JournalFile, state_dir
@@ -70,6 +70,10 @@ class Multicast(App):
     def _topology_changed(self, event: Any) -> None:
         for change in event.changes:
             self.feed(change)
+
+    @set_ev_cls(LinksMeasured)
+    def _links_measured(self, event: Any) -> None:
+        self.feed(event.loads)
 
     def _write_journal(self, effect: WriteJournal) -> None:
         self.journal.write(effect.records, effect.part)

@@ -19,7 +19,7 @@ from controller.config import policy, settings, terms
 from controller.discovery.core import DiscoveryCore
 from controller.discovery.settings import DiscoverySettings
 from controller.multicast.core import MulticastCore
-from controller.multicast.events import JournalRead, PolicyLoaded
+from controller.multicast.events import JournalRead, LoadsMeasured, PolicyLoaded
 from controller.unicast.core import UnicastCore
 from controller.unicast.settings import UnicastSettings
 from topology.events import TOPOLOGY_EVENTS, PortRole
@@ -42,7 +42,7 @@ _READABLE: dict[str, type] = {
     kind.__name__: kind
     for kind in (
         *TOPOLOGY_EVENTS,
-        *(PortRole, PolicyLoaded, JournalRead, DiscoverySettings, UnicastSettings, events.Port),
+        *(PortRole, PolicyLoaded, JournalRead, LoadsMeasured, DiscoverySettings, UnicastSettings, events.Port),
         *(events.SwitchConnected, events.SwitchDisconnected, events.PortChanged, events.PacketReceived),
         *(events.BarrierReplied, events.EditFailed, events.FlowStatsReceived, events.DeadlineReached),
         *_POLICY_TYPES,

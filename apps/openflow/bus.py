@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from apps.openflow.framework import EventBase
+from controller.multicast.events import LoadsMeasured
 from topology.events import TopologyEvent
 
 
@@ -12,6 +13,14 @@ class TopologyChanged(EventBase):  # type: ignore[misc]
     def __init__(self, changes: tuple[TopologyEvent, ...]) -> None:
         super().__init__()
         self.changes = changes
+
+
+class LinksMeasured(EventBase):  # type: ignore[misc]
+    """The monitor's word to who places load: what links carry besides."""
+
+    def __init__(self, loads: LoadsMeasured) -> None:
+        super().__init__()
+        self.loads = loads
 
 
 class Ticked(EventBase):  # type: ignore[misc]

@@ -30,7 +30,7 @@ from controller.membership.events import (
     SendQuery,
 )
 from controller.multicast.effects import Audit, WriteJournal
-from controller.multicast.events import JournalRead, PolicyLoaded
+from controller.multicast.events import JournalRead, LoadsMeasured, PolicyLoaded
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.flood import FloodPlane
 from controller.multicast.gate import Gate
@@ -127,9 +127,10 @@ class MulticastCore:
             FlowStatsReceived: self._flow_stats_received,
             SwitchConnected: self._switch_connected,
             SwitchDisconnected: self._switch_disconnected,
-            PortChanged: self._port_changed,
+            PortChanged: self.topology.port_changed,
             PolicyLoaded: self._policy_loaded,
             JournalRead: self._journal_read,
+            LoadsMeasured: self._loads_measured,
             **dict.fromkeys(TOPOLOGY_EVENTS, self._topology_changed),
         }
         self._due_handlers: dict[Due, Callable[[float], None]] = {
@@ -420,9 +421,6 @@ class MulticastCore:
         self.topology.switch_disconnected(event.dpid)
         self._effects += self.installer.switch_disconnected(event.dpid, now)
 
-    def _port_changed(self, event: PortChanged, now: float) -> None:
-        self.topology.port_changed(event, now)
-
     def _barrier_replied(self, event: BarrierReplied, now: float) -> None:
         self._effects += self.installer.barrier_replied(event[0], event[1], now)
 
@@ -436,10 +434,12 @@ class MulticastCore:
                 unknown = self.installer.unknown(event.dpid)
                 for group, key in self.plane.entries_found(event.dpid, unknown):
                     self._effects += self.senders.restore(group, key, Sender(False, "", now), now)
-        elif self.senders.flow_stats_received(event, now) and Due.REBALANCE not in self._due:
-            interval_s = self.policy.multicast.rebalance_interval_s
-            if interval_s > 0:
-                self._set_due(Due.REBALANCE, max(now, self._last_rebalance_s + interval_s))
+        elif self.senders.flow_stats_received(event, now):
+            self._rebalance_soon(now)
+
+    def _loads_measured(self, event: LoadsMeasured, now: float) -> None:
+        if self.forest.loads.measured(event.loads):
+            self._rebalance_soon(now)
 
     # Time
 
@@ -453,6 +453,11 @@ class MulticastCore:
                 self._set_due(what, None)
                 self._due_handlers[what](now)
         self._effects += self.journal.on_deadline(now)
+
+    def _rebalance_soon(self, now: float) -> None:
+        interval_s = self.policy.multicast.rebalance_interval_s
+        if interval_s > 0 and Due.REBALANCE not in self._due:
+            self._set_due(Due.REBALANCE, max(now, self._last_rebalance_s + interval_s))
 
     def _rebalance(self, now: float) -> None:
         self._last_rebalance_s = now

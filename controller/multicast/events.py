@@ -17,3 +17,12 @@ class JournalRead(NamedTuple):
     """The journal of an earlier run: its records in the order in which they were written."""
 
     records: tuple[dict[str, Any], ...]
+
+
+class LoadsMeasured(NamedTuple):
+    """What the monitor saw on directed links since it last told of them: `loads` are (from dpid, to dpid, bit/s).
+
+    0 bit/s stands for a link that cannot be seen any more.
+    """
+
+    loads: tuple[tuple[int, int, float], ...]
