@@ -14,6 +14,7 @@ if "__file__" not in globals():
 
     sys.path.insert(0, str(Path(sys._getframe().f_code.co_filename).resolve().parent.parent))
 
+from mininet.node import Host
 from mininet.topo import Topo
 
 from topology.generators import GENERATORS, make
@@ -24,6 +25,25 @@ MAX_INTERFACE_CHARACTERS = 15
 
 FIRST_ADDRESS = 10 << 24
 HOST_PREFIX = 8
+
+
+OFFLOADS = ("tx", "rx", "tso", "gso", "gro")
+"""Open vSwitch's userspace datapath forwards datagrams whose checksum the host left to its card, which has none."""
+
+MULTICAST_ROUTE = "224.0.0.0/4"
+"""Without a route for it a join fails, and no report is sent."""
+
+
+class MulticastHost(Host):  # type: ignore[misc]
+    """A host of ``mn`` whose programs can join and send at once."""
+
+    def config(self, **parameters: Any) -> Any:  # noqa: D102
+        result = super().config(**parameters)
+        interface = self.defaultIntf()
+        if interface is not None:
+            switches = " ".join(f"{name} off" for name in OFFLOADS)
+            self.cmd(f"ethtool -K {interface} {switches}; ip route add {MULTICAST_ROUTE} dev {interface}")
+        return result
 
 
 class GraphTopo(Topo):  # type: ignore[misc]
@@ -134,3 +154,6 @@ def _named_topo(name: str, *numbers: Any, **parameters: Any) -> GraphTopo:
 
 topos = {name: partial(_named_topo, name) for name in GENERATORS}
 """What ``mn --topo`` offers when this file is given by ``--custom``."""
+
+hosts = {"proc": MulticastHost}
+"""What ``mn`` then takes for a host by default."""

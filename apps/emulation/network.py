@@ -25,11 +25,10 @@ from apps.emulation.namespace import network_of, private_network
 from apps.emulation.ovs import Datapath, PrivateOpenVSwitch
 from apps.emulation.processes import EmulationError
 from topology.graph import Graph, Kind, NodeId
-from topology.mn import graph_topo
+from topology.mn import MULTICAST_ROUTE, OFFLOADS, graph_topo
 
 CONTROLLER_PORT = 6653
 OPEN_FILES = 16384
-OFFLOADS = ("tx", "rx", "tso", "gso", "gro")
 ADDRESS_TIMEOUT_S = 10.0
 POLL_S = 0.02
 SETTLE_INTERVAL_S = 0.1
@@ -131,10 +130,8 @@ class EmulatedFabric:
         number = host.IP().split(".")
         address = f"fd00::{int(number[1]):x}:{int(number[2]):x}:{int(number[3]):x}/64"
         with network_of(host.pid):
-            # Without this the userspace datapath forwards datagrams whose checksum nobody filled in.
             processes.run("ethtool", "-K", interface, *(word for name in OFFLOADS for word in (name, "off")))
-            # Without this a join fails, and no report is sent.
-            processes.run("ip", "route", "add", "224.0.0.0/4", "dev", interface)
+            processes.run("ip", "route", "add", MULTICAST_ROUTE, "dev", interface)
             processes.run("ip", "-6", "address", "add", address, "dev", interface, "nodad")
 
     def _ports(self) -> Iterable[capacity.Port]:

@@ -67,7 +67,7 @@ def test_ryu_manager_ends_where_the_port_is_in_use(tmp_path: Path) -> None:
                 RYU_MANAGER,
                 "--ofp-listen-host=127.0.0.1",
                 f"--ofp-tcp-listen-port={port}",
-                ROOT / "apps" / f"{app}.py",
+                ROOT / "apps" / "unicast.py",
             ],
             env={**os.environ, "PYTHONPATH": str(ROOT), "VSRT_STATE_DIR": str(tmp_path)},
             capture_output=True,
