@@ -14,13 +14,14 @@ from typing import Any
 
 from apps.openflow.listening import CannotListen, try_to_listen
 from apps.openflow.packet_in import use_light_packet_ins
+from apps.openflow.statistics import use_light_statistics
 
 if "ryu.base.app_manager" in sys.modules:
     from ryu import cfg
     from ryu.base import app_manager
     from ryu.controller import event, handler, ofp_event
     from ryu.lib import hub
-    from ryu.ofproto import ofproto_common, ofproto_v1_3_parser
+    from ryu.ofproto import ofproto_common, ofproto_v1_0_parser, ofproto_v1_3_parser
 
     NAME = "ryu"
     BaseApp: Any = app_manager.RyuApp
@@ -29,7 +30,7 @@ else:
     from os_ken.base import app_manager
     from os_ken.controller import event, handler, ofp_event
     from os_ken.lib import hub
-    from os_ken.ofproto import ofproto_common, ofproto_v1_3_parser
+    from os_ken.ofproto import ofproto_common, ofproto_v1_0_parser, ofproto_v1_3_parser
 
     NAME = "os-ken"
     BaseApp = app_manager.OSKenApp
@@ -51,6 +52,8 @@ __all__ = [
 ]
 
 use_light_packet_ins(ofproto_v1_3_parser)
+use_light_statistics(ofproto_v1_0_parser, ofproto_v1_0_parser.OFPStatsReply)
+use_light_statistics(ofproto_v1_3_parser, ofproto_v1_3_parser.OFPMultipartReply)
 
 MAIN_DISPATCHER = handler.MAIN_DISPATCHER
 DEAD_DISPATCHER = handler.DEAD_DISPATCHER
