@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from controller.trees.bulk.fabric import BulkFabric
+from controller.trees.bulk.fabric import NONE, BulkFabric, Numbers, Wiring
 from controller.trees.bulk.groups import Groups
+from controller.trees.bulk.kernel import UNREACHED, place_in_order
+from controller.trees.bulk.planes import Planes, Tiers, rows_of, tiers_of
+from controller.trees.bulk.searched import search
+from controller.trees.bulk.unique import Ancestry
+from controller.trees.fabric import Hierarchy
+from controller.trees.hashing import stable_hash
 from topology.graph import NodeId
+
+Picks = npt.NDArray[np.int8] | npt.NDArray[np.int16]
+
+COMPILED_FROM = 400_000
+"""Groups from which on the compiled kernel makes up for its import, where `Planes` does the same without it."""
+
+COMPILED_FROM_ELSEWHERE = 20_000
+"""The same where it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,22 +38,25 @@ class Placement:
     ----------
     load_bps
         int64[L]: each cable carries the rate of every group whose tree has it, once, whatever the direction.
+    core
+        int32[G]: number of the core in `BulkFabric.cores`; -1 for a tree without one.
+    picks
+        Of every entry of ``groups.tors`` the position of its aggregation (`Wiring`), -1 for none.
     tree_links
         int32[G]: links of each tree.
-    core
-        int32[G]: number of the core in `BulkFabric.cores`, -1 for a tree within one pod.
     searched
-        Links of the trees for which no tree of optimal size is alive, by group: they are the live controller's.
+        Links of the trees for which no tree of optimal size is alive, by group: the live controller's.
     detached
-        Switches with members that nothing leads to, by group.
+        Switches with members that are not on the tree, since nothing leads there, by group.
     """
 
     fabric: BulkFabric
     groups: Groups
-    load_bps: npt.NDArray[np.int64]
-    tree_links: npt.NDArray[np.int32]
+    load_bps: Numbers
     core: npt.NDArray[np.int32]
-    searched: dict[int, npt.NDArray[np.int64]]
+    picks: Picks
+    tree_links: npt.NDArray[np.int32]
+    searched: dict[int, Numbers]
     detached: dict[int, tuple[NodeId, ...]]
 
     @property
@@ -43,9 +64,28 @@ class Placement:
         """Load over capacity of the busiest cable, 1.0 where it is full."""
         return float((self.load_bps / self.fabric.capacity_bps).max(initial=0.0))
 
-    def links_of(self, group: int) -> npt.NDArray[np.int64]:
+    @property
+    def bytes_per_group(self) -> float:
+        """Memory of groups and trees, per group."""
+        arrays = (self.core, self.picks, self.tree_links)
+        return self.groups.bytes_per_group + sum(a.nbytes for a in arrays) / max(1, self.groups.count)
+
+    def links_of(self, group: int) -> Numbers:
         """Return the numbers of the cables of a group's tree, ascending."""
-        raise NotImplementedError
+        if group in self.searched:
+            return self.searched[group]
+        begin, end = self.groups.offsets[group : group + 2]
+        wiring = self.fabric.wiring
+        if wiring is None:
+            alone = Groups(np.array([0, end - begin]), self.groups.tors[begin:end], self.groups.rates_bps[:1])
+            return np.sort(_ancestry(self.fabric).used(alone, np.zeros(1, dtype=bool))[1])
+        if end - begin <= 1:
+            return np.zeros(0, dtype=np.int64)
+        tors, picks = self.groups.tors[begin:end], self.picks[begin:end]
+        cables = wiring.lower[tors, picks]
+        if self.core[group] >= 0:
+            cables = np.append(cables, wiring.upper[wiring.tor_pod[tors], picks, self.core[group]])
+        return np.unique(cables)
 
 
 def place(
@@ -76,4 +116,131 @@ def place(
     ModuleNotFoundError
         For ``compiled=True`` without numba.
     """
-    raise NotImplementedError
+    if order not in ("rate", "arrival"):
+        raise ValueError(f"order {order!r} is neither 'rate' nor 'arrival'")
+    load_bps = np.zeros(len(fabric.links), dtype=np.int64)
+    core = np.full(groups.count, NONE, dtype=np.int32)
+    tree_links = np.zeros(groups.count, dtype=np.int32)
+    wiring = fabric.wiring
+    if wiring is None:
+        picks: Picks = np.zeros(0, dtype=np.int8)
+        ancestry = _ancestry(fabric)
+        apart = ancestry.scattered(groups)
+        owners, cables = ancestry.used(groups, apart)
+        np.add.at(load_bps, cables, groups.rates_bps[owners])
+        tree_links += np.bincount(owners, minlength=groups.count).astype(np.int32)
+        core[apart] = UNREACHED
+    else:
+        small = wiring.lower.shape[1] <= np.iinfo(np.int8).max
+        picks = np.empty(len(groups.tors), np.int8) if small else np.empty(len(groups.tors), np.int16)
+        numbers = np.argsort(-groups.rates_bps, kind="stable") if order == "rate" else np.arange(groups.count)
+        choice = _Choice(fabric, wiring, groups, numbers, _salts(seed, groups.count) if salts is None else salts)
+        choice.run(compiled, load_bps, core, picks, tree_links)
+    lost = np.flatnonzero(core == UNREACHED)
+    core[lost] = NONE
+    searched, detached = search(fabric, groups, lost.tolist(), load_bps, seed)
+    for group, cables in searched.items():
+        tree_links[group] = len(cables)
+    return Placement(fabric, groups, load_bps, core, picks, tree_links, searched, detached)
+
+
+class _Choice(NamedTuple):
+    """Groups to be placed in a fabric of tiers, in an order."""
+
+    fabric: BulkFabric
+    wiring: Wiring
+    groups: Groups
+    order: Numbers
+    salts: npt.NDArray[np.uint64]
+
+    def run(
+        self,
+        compiled: bool | None,
+        load_bps: Numbers,
+        core: npt.NDArray[np.int32],
+        picks: Picks,
+        tree_links: npt.NDArray[np.int32],
+    ) -> None:
+        """Fill in what the kernel fills in, by the quickest way there is."""
+        tiers = tiers_of(self.fabric)
+        if compiled is None:
+            from_count = COMPILED_FROM_ELSEWHERE if tiers is None else COMPILED_FROM
+            compiled = self.groups.count >= from_count and find_spec("numba") is not None
+        if not compiled and tiers is not None:
+            self._by_planes(tiers, load_bps, core, picks, tree_links)
+            return
+        out = (load_bps, core, picks, tree_links)
+        pods, width, _ = shape = self.wiring.upper.shape
+        room = _room(pods, width)
+        if compiled:
+            _compiled()(shape, *self._inputs(), *out, *room)
+            return
+        lists = [array.tolist() for array in out]
+        place_in_order(shape, *(a.tolist() for a in self._inputs()), *lists, *(a.tolist() for a in room))
+        for array, values in zip(out, lists, strict=True):
+            array[:] = values
+
+    def _inputs(self) -> tuple[npt.NDArray[Any], ...]:
+        groups, wiring = self.groups, self.wiring
+        over = (wiring.upper != NONE).any(axis=0)
+        first = over.argmax(axis=0) if over.size else np.zeros(0, dtype=np.int64)
+        last = len(over) - over[::-1].argmax(axis=0) if over.size else first
+        members = (self.order, groups.offsets, groups.tors, groups.rates_bps, self.salts)
+        cables = (wiring.tor_pod, wiring.lower.ravel(), wiring.upper.ravel(), first, last, wiring.headless.ravel())
+        return (*members, *cables, wiring.aggregation_hash.ravel(), wiring.core_hash, self.fabric.capacity_bps)
+
+    def _by_planes(
+        self,
+        tiers: Tiers,
+        load_bps: Numbers,
+        core: npt.NDArray[np.int32],
+        picks: Picks,
+        tree_links: npt.NDArray[np.int32],
+    ) -> None:
+        groups, wiring = self.groups, self.wiring
+        planes = Planes(wiring, tiers)
+        several = self.order[groups.sizes[self.order] > 1]
+        cores, positions, links = planes.place(rows_of(groups, wiring.tor_pod, self.salts, several))
+        planes.account(load_bps)
+        core[several], tree_links[several] = cores, links
+        position = np.full(groups.count, NONE, dtype=picks.dtype)
+        position[several] = positions
+        picks[:] = np.repeat(position, groups.sizes)
+
+
+def _room(pods: int, width: int) -> list[npt.NDArray[Any]]:
+    """Return the kernel's working arrays."""
+    sizes = (
+        (pods, np.int64),
+        (pods * width, np.float64),
+        (pods * width, np.float64),
+        (pods, np.int64),
+        (pods, np.int64),
+    )
+    return [np.zeros(size, dtype=kind) for size, kind in sizes]
+
+
+@cache
+def _compiled() -> Callable[..., None]:
+    """Return the kernel as numba compiles it, from its cache on disk where one can be kept."""
+    import numba
+
+    try:
+        function: Any = numba.njit(cache=True)(place_in_order)
+    except RuntimeError:
+        function = numba.njit(place_in_order)
+    return function  # type: ignore[no-any-return]
+
+
+def _salts(seed: int, count: int) -> npt.NDArray[np.uint64]:
+    """Return an odd number for each group: SplitMix64 (Steele, Lea, Flood 2014, doi 10.1145/2660193.2660195)."""
+    z = np.arange(1, count + 1, dtype=np.uint64) + np.uint64(stable_hash(seed))
+    z *= np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (z ^ (z >> np.uint64(31))) | np.uint64(1)
+
+
+def _ancestry(fabric: BulkFabric) -> Ancestry:
+    assert isinstance(fabric.shape, Hierarchy)
+    return Ancestry.of(fabric.shape, fabric.tors, fabric.links)
