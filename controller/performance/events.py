@@ -1,0 +1,61 @@
+"""What an operator is told: a port's rate passed a threshold, or its link changed."""
+
+from __future__ import annotations
+
+from enum import IntEnum, StrEnum
+from typing import NamedTuple
+
+
+class Severity(IntEnum):
+    """How grave an event is; higher is graver."""
+
+    MINOR = 1
+    MAJOR = 2
+    FATAL = 3
+
+    @property
+    def label(self) -> str:
+        """The word for it in files and messages."""
+        return self.name.lower()
+
+
+class EventState(StrEnum):
+    """What an event tells."""
+
+    RAISED = "raised"
+    CLEARED = "cleared"
+
+
+class PortEvent(NamedTuple):
+    """A condition of a port that began or ended.
+
+    Attributes
+    ----------
+    time_s
+        When, epoch seconds.
+    dpid, port_no
+        Where.
+    counter
+        The name of what is watched: a counter, ``rx_utilisation``, ``tx_utilisation``, ``link_down``,
+        ``link_recovery``, or ``minor_events`` where several minor ones came together.
+    severity
+        How grave the condition is; a cleared one has that of its raise.
+    rate
+        The rate judged, 1/s (percent for utilisation, a count for ``link_down`` and ``minor_events``).
+    threshold
+        The level that it passed, in the same unit.
+    state
+        Whether it began or ended.
+    suppressed
+        Events of this port that were kept back since the last one told, because there were too many.
+    """
+
+    time_s: float
+    dpid: int
+    port_no: int
+    counter: str
+    severity: Severity
+    rate: float
+    threshold: float
+    state: EventState
+    suppressed: int = 0
