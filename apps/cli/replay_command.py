@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from apps.cli.common import InputError
-from controller.recording import APPS, RecordingInvalid, read_lines, replay, write_line
+from apps.cli.common import InputError, emit_json
+from controller.recording import APPS, RecordingInvalid, plain, read_lines, replay, write_line
 
 NAME = "replay"
 HELP = "replay a recorded run and print the effects as JSON lines"
@@ -19,13 +19,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print one line per effect."""
+    """Print one line per effect, or all of them in one document."""
     try:
         with args.file.open(encoding="utf-8") as file:
-            for at_s, effect in replay(read_lines(file), args.app):
-                print(write_line(args.app, at_s, "effect", effect))
-    except RecordingInvalid as error:
+            effects = replay(read_lines(file), args.app)
+            if args.json:
+                made = [{"t": at_s, "effect": plain(effect)} for at_s, effect in effects]
+                emit_json({"app": args.app, "effects": made})
+            else:
+                for at_s, effect in effects:
+                    print(write_line(args.app, at_s, "effect", effect))
+    except (RecordingInvalid, UnicodeDecodeError) as error:
         raise InputError(f"{args.file}: {error}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{args.file}: {error}") from None
+    except OSError as error:
+        raise InputError(f"{args.file}: {error.strerror}") from None
     return 0

@@ -39,5 +39,5 @@ def test_a_recording_ends_at_its_bound(tmp_path, monkeypatch, caplog):
 
 @pytest.mark.parametrize("name", ["/nowhere/at/all.jsonl"])
 def test_a_file_that_cannot_be_made_is_told(name):
-    with pytest.raises(OSError, match="nowhere"):
+    with pytest.raises(SystemExit, match="nowhere"):
         recorder.Recorder(name, "multicast", LOGGER)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -91,6 +92,15 @@ def test_a_run_replays_in_another_process(run, tmp_path, hash_seed):
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
     assert done.stdout.splitlines() == effects_of(run)
+
+
+def test_one_document_holds_the_same_effects(run, tmp_path, capsys):
+    file = tmp_path / "run.jsonl"
+    file.write_text("\n".join(run) + "\n")
+    assert main(["replay", str(file), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["app"] == "multicast"
+    assert [{"app": "multicast", **line} for line in document["effects"]] == list(map(json.loads, effects_of(run)))
 
 
 PORT = Port(3, "s1-eth3", b"\x02\0\0\0\0\x03", True, 1e9)
