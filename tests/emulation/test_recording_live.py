@@ -1,0 +1,75 @@
+"""A run that was recorded can be done again without switches, and ends as the live one did."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.cli.main import main
+from controller.multicast.view import VIEWS
+from controller.recording import APPS, read_lines
+from topology.graph import Graph
+
+pytestmark = pytest.mark.emulation
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where all apps of all controllers of this module record what they are given."""
+    path = tmp_path_factory.mktemp("recording") / "run.jsonl"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VSRT_RECORD", str(path))
+        yield path
+
+
+@pytest.fixture(scope="module")
+def bench(recording: Path, diamond: Graph) -> tuple[Graph, dict[str, Any]]:
+    return diamond, {}
+
+
+def test_a_live_run_is_replayed(live: Any, group: str, recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    closed = group.replace("239.1.", "239.9.", 1)
+    live.join(group, "h2", "h3")
+    live.stream(1, "h1", group)
+    for host in ("h3", "h4"):
+        live.fabric.join(host, closed)
+    live.wait_members(closed, {"h3"}, {"h4"})
+    live.fabric.join("h2", "ff1e::99")
+    live.wait_members("ff1e::99", {"h2"})
+    live.fabric.link_down(*live.tree(group)[0])
+    live.wait_ready(links=3)
+    live.fabric.leave("h2", group)
+    live.wait_members(group, {"h3"})
+    live.halt()
+    shown = live.controller.show("groups")
+    rules = live.controller.show("rules")
+
+    core: Any = None
+    with recording.open() as file:
+        for line in read_lines(file):
+            if line.app == "multicast" and line.kind == "start":
+                core = APPS["multicast"](line.content, line.at_s)
+            elif line.app == "multicast":
+                core.handle(line.content, line.at_s)
+    assert without_rates(VIEWS["groups"](core)) == without_rates(shown)
+    assert VIEWS["rules"](core) == rules
+
+    decisions = (live.controller.directory / "state" / "audit.jsonl").read_text().count("\n")
+    for app in ("multicast", "unicast", "discovery"):
+        assert main(["replay", str(recording), "--app", app]) == 0
+        effects = [json.loads(line)["effect"]["$"] for line in capsys.readouterr().out.splitlines()]
+        assert "ApplyEdits" in effects
+        if app == "multicast":
+            assert effects.count("Audit") >= decisions > 0
+
+
+def without_rates(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What does not change from one reading of counters to the next."""
+    return [
+        {**group, "senders": [{**sender, "rate_bps": None} for sender in group["senders"]]}
+        for group in json.loads(json.dumps(groups))
+    ]
