@@ -6,6 +6,7 @@ concurrency, so a core needs no lock; apps tell each other things by `BusEvent` 
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections import Counter
@@ -29,6 +30,10 @@ from controller.events import DeadlineReached, SwitchDisconnected
 from controller.rules.lowering import LOWERINGS
 
 LONGEST_SLEEP_S = 1.0
+
+COLLECTOR_THRESHOLDS = (50_000, 5, 100)
+"""Of Python's cyclic collector, whose defaults double the cost of a join: cores make many objects that stay, and what
+they drop goes by reference counts."""
 
 
 class Core(Protocol):
@@ -82,6 +87,8 @@ class App(BaseApp):  # type: ignore[misc]
 
     def start(self) -> Any:
         """Start the event loop and the sleeper beside it."""
+        gc.set_threshold(*COLLECTOR_THRESHOLDS)
+        gc.freeze()
         thread = super().start()
         self.threads.append(hub.spawn(self._sleep))
         return thread

@@ -15,6 +15,8 @@ from controller.events import (
 )
 from controller.wire.addresses import parse_mac
 
+_new = tuple.__new__
+
 _PORT_DOWN = 1 << 0  # OFPPC_PORT_DOWN
 _LINK_DOWN = 1 << 0  # OFPPS_LINK_DOWN
 _SPEED_BITS_1_0 = ((1 << 6, 10e9), (0b11 << 4, 1e9), (0b11 << 2, 100e6), (0b11, 10e6))  # ofp_port_features
@@ -50,7 +52,7 @@ def port_changed(message: Any) -> PortChanged:
 
 def packet_received(message: Any) -> PacketReceived:
     """Read a packet-in."""
-    return PacketReceived(message.datapath.id, message.in_port, message.data)
+    return _new(PacketReceived, (message.datapath.id, message.in_port, message.data))
 
 
 def barrier_replied(message: Any) -> BarrierReplied:

@@ -14,12 +14,13 @@ from typing import Any
 
 from apps.openflow.listening import CannotListen, try_to_listen
 from apps.openflow.packet_in import use_light_packet_ins
+from apps.openflow.reading import use_wide_reads
 from apps.openflow.statistics import use_light_statistics
 
 if "ryu.base.app_manager" in sys.modules:
     from ryu import cfg
     from ryu.base import app_manager
-    from ryu.controller import event, handler, ofp_event
+    from ryu.controller import controller, event, handler, ofp_event
     from ryu.lib import hub
     from ryu.ofproto import ofproto_common, ofproto_v1_0_parser, ofproto_v1_3_parser
 
@@ -28,7 +29,7 @@ if "ryu.base.app_manager" in sys.modules:
 else:
     from os_ken import cfg
     from os_ken.base import app_manager
-    from os_ken.controller import event, handler, ofp_event
+    from os_ken.controller import controller, event, handler, ofp_event
     from os_ken.lib import hub
     from os_ken.ofproto import ofproto_common, ofproto_v1_0_parser, ofproto_v1_3_parser
 
@@ -54,6 +55,7 @@ __all__ = [
 use_light_packet_ins(ofproto_v1_3_parser)
 use_light_statistics(ofproto_v1_0_parser, ofproto_v1_0_parser.OFPStatsReply)
 use_light_statistics(ofproto_v1_3_parser, ofproto_v1_3_parser.OFPMultipartReply)
+use_wide_reads(controller.Datapath)
 
 MAIN_DISPATCHER = handler.MAIN_DISPATCHER
 DEAD_DISPATCHER = handler.DEAD_DISPATCHER

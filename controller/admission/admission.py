@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -15,26 +14,16 @@ VERDICTS = {True: "allow", False: "deny"}
 
 _LISTED_TERMS = 3
 
-_Question: TypeAlias = tuple[HostLike, bytes, Role, bytes | None]
 _Cell: TypeAlias = list[int]
 """A counter that decisions share; its one item is the count."""
 
 
 class Admission:
-    """Decides by a policy, remembers the latest decisions, and counts every one by rule and verdict.
-
-    Parameters
-    ----------
-    policy
-        A checked policy. `policy.limits.decisions_cached` bounds the decisions that are remembered; past it the
-        one not used for longest is forgotten and `forgotten` grows, which costs time and changes no decision.
-    """
+    """Decides by a checked policy, and counts every decision by rule and verdict."""
 
     def __init__(self, policy: Policy) -> None:
-        self.forgotten = 0
         self._cells: dict[str, dict[bool, _Cell]] = {}
         self._exempt: _Cell = [0]
-        self._cache: OrderedDict[_Question, tuple[Decision, _Cell]] = OrderedDict()
         self._compile(policy)
 
     @property
@@ -60,14 +49,9 @@ class Admission:
         source
             The source that a receiver asks for, None for any; a sender's address where it is not `host.ip`.
         """
-        question = (host, group, role, source)
-        answer = self._cache.get(question)
-        if answer is None:
-            answer = self._answer(question)
-        else:
-            self._cache.move_to_end(question)
-        answer[1][0] += 1
-        return answer[0]
+        decision, cell = self._evaluate(host, group, role, source)
+        cell[0] += 1
+        return decision
 
     def counters(self) -> dict[str, dict[str, int]]:
         """Return how often each rule, in the policy's order and with the default last, allowed and denied."""
@@ -88,17 +72,6 @@ class Admission:
         names = [rule.name for rule in policy.rules]
         self._cells = {name: self._cells.get(name) or {True: [0], False: [0]} for name in [*names, DEFAULT_RULE]}
         self._defaults = {role: self._default_answers(role) for role in Role}
-        self._cache.clear()
-
-    def _answer(self, question: _Question) -> tuple[Decision, _Cell]:
-        """Decide anew, and remember it."""
-        decision, cell = self._evaluate(*question)
-        answer = (decision, cell)
-        self._cache[question] = answer
-        if len(self._cache) > self._policy.limits.decisions_cached:
-            self._cache.popitem(last=False)
-            self.forgotten += 1
-        return answer
 
     def _evaluate(self, host: HostLike, group: bytes, role: Role, source: bytes | None) -> tuple[Decision, _Cell]:
         if len(group) not in (4, 16) or not is_multicast_ip(group):

@@ -43,15 +43,14 @@ def audit_record(
 
 
 FRAGMENTS_BOUND = 16384
-"""Texts of decisions, and of hosts, that are kept; when as many are there they start anew."""
+"""Texts of decisions about hosts that are kept; when as many are there they start anew."""
 
 
 class AuditLines:
     """Writes what `audit_record` says as lines of JSON, quickly: what repeats is turned into text once."""
 
     def __init__(self) -> None:
-        self._decisions: dict[Decision, tuple[str, str]] = {}
-        self._hosts: dict[tuple[bytes, bytes | None, int, int], str] = {}
+        self._texts: dict[tuple[Decision, HostLike, Role], tuple[str, str]] = {}
         self._second = -1
         self._moment = ""
 
@@ -69,31 +68,23 @@ class AuditLines:
         if second != self._second:
             self._second = second
             self._moment = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-        texts = self._decisions.get(decision)
-        if texts is None:
-            texts = self._decision_texts(decision)
-        place = (host.mac, host.ip, host.dpid, host.port_no)
-        host_text = self._hosts.get(place)
-        if host_text is None:
-            host_text = self._host_text(host)
-        source_text = "null" if source is None else f'"{format_ip(source)}"'
+        subject = (decision, host, role)
+        before_group, after_source = self._texts.get(subject) or self._text(*subject)
         milliseconds = int((now_wall_s - second) * 1000)
+        source_text = "null" if source is None else f'"{format_ip(source)}"'
         return (
-            f'{{"time":"{self._moment}.{milliseconds:03d}Z",{texts[0]},"role":"{role.value}",'
-            f'"group":"{format_ip(group)}","source":{source_text},{host_text},{texts[1]}}}'
+            f'{{"time":"{self._moment}.{milliseconds:03d}Z",{before_group}"{format_ip(group)}"'
+            f',"source":{source_text},{after_source}'
         )
 
-    def _decision_texts(self, decision: Decision) -> tuple[str, str]:
-        if len(self._decisions) >= FRAGMENTS_BOUND:
-            self._decisions.clear()
-        verdict = f'"verdict":"{VERDICTS[decision.admit]}","rule":{json.dumps(decision.rule)}'
-        texts = self._decisions[decision] = (verdict, f'"reason":{json.dumps(decision.reason)}')
-        return texts
-
-    def _host_text(self, host: HostLike) -> str:
-        if len(self._hosts) >= FRAGMENTS_BOUND:
-            self._hosts.clear()
+    def _text(self, decision: Decision, host: HostLike, role: Role) -> tuple[str, str]:
+        if len(self._texts) >= FRAGMENTS_BOUND:
+            self._texts.clear()
         ip = "null" if host.ip is None else f'"{format_ip(host.ip)}"'
-        text = f'"host":{{"mac":"{format_mac(host.mac)}","ip":{ip},"dpid":{host.dpid},"port_no":{host.port_no}}}'
-        self._hosts[host.mac, host.ip, host.dpid, host.port_no] = text
-        return text
+        texts = (
+            f'"verdict":"{VERDICTS[decision.admit]}","rule":{json.dumps(decision.rule)},"role":"{role}","group":',
+            f'"host":{{"mac":"{format_mac(host.mac)}","ip":{ip},"dpid":{host.dpid},"port_no":{host.port_no}}}'
+            f',"reason":{json.dumps(decision.reason)}}}',
+        )
+        self._texts[decision, host, role] = texts
+        return texts

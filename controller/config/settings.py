@@ -117,9 +117,6 @@ class Limits:
     unknown_packets_per_second_per_port: float = number(
         100, 0.1, 1e6, "1/s", "Packets of unknown senders and to unknown hosts that are read from one port."
     )
-    decisions_cached: int = integer(
-        32768, 1, 1048576, "decisions", "Policy decisions that are remembered; the one not used for longest goes."
-    )
 
 
 @dataclass(frozen=True, slots=True)

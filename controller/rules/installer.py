@@ -127,27 +127,27 @@ class Installer(Inspection):
         state = self._switches.get(dpid)
         if (
             state is None
-            or state.batch is not None
             or not state.connected
             or state.reading is not None
-            or state.dirty
             or state.turns
             or state.full
             or self._plans.ready
-            or state.lowering.expressible(rule) is not None  # type: ignore[union-attr]
             or rule[2] >> 48 != self.app_tag
             or rule[3]
             or rule[4]
+            or state.lowering.expressible(rule) is not None  # type: ignore[union-attr]
         ):
             return self.change((((dpid, Put(rule)),),), now)
         key = rule[0]
         state.desired[key] = rule
-        if state.installed.get(key) == rule:
-            return []
-        xid = self._take_xids(2)
-        state.batch = Batch(xid, xid + 1, {key: rule}, {})
-        self._barriers.start(dpid, now)
-        return [ApplyEdits(dpid, xid, (Put(rule),))]
+        if state.batch is not None:
+            state.dirty[key] = None
+        elif state.installed.get(key) != rule:
+            xid = self._take_xids(2)
+            state.batch = Batch(xid, xid + 1, {key: rule}, {})
+            self._barriers.start(dpid, now)
+            return [ApplyEdits(dpid, xid, (Put(rule),))]
+        return []
 
     def transient(self, dpid: int, rule: Rule) -> list[ApplyEdits]:
         """Put a rule that ends by itself, and forget it; nothing where the switch is not there.

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from controller.admission import Admission, Decision, Host, Role
 from controller.config import (
     HostTerm,
-    Limits,
     MacAddress,
     Policy,
     Prefix,
@@ -171,21 +170,10 @@ def test_a_new_policy_decides_at_once_and_keeps_the_counters_of_rules_that_stay(
     assert core.policy.default_allow
 
 
-def test_remembered_decisions_are_bounded_and_the_oldest_unused_goes():
-    rule = Rule("r", (Prefix(parse_ip("224.0.0.0"), 4),), frozenset(Role), True, any_host=True)
-    core = Admission(Policy(rules=(rule,), limits=Limits(decisions_cached=2)))
-    for ip in ("10.0.0.1", "10.0.0.2", "10.0.0.1", "10.0.0.3", "10.0.0.1"):
-        assert core.decide(host(ip), GROUP, RECEIVER).admit
-    assert core.forgotten == 1
-    core.decide(host("10.0.0.2"), GROUP, RECEIVER)
-    assert core.forgotten == 2
-
-
 def test_the_host_of_a_membership_fact_is_a_host():
     core = admission(ALLOW % "10.0.0.1")
     fact = HostRef(*host())
     assert core.decide(fact, GROUP, RECEIVER) is core.decide(host(), GROUP, RECEIVER)
-    assert core.forgotten == 0
 
 
 # A plain reading of the policy, rule by rule, against which the indexed one is held.
