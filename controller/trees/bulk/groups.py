@@ -67,7 +67,7 @@ class Groups:
         """
         starts = np.asarray(offsets, dtype=np.int64)
         members = np.asarray(tors)
-        rates = np.asarray(rates_bps)
+        rates = whole_rates(rates_bps)
         if (
             starts.ndim != 1
             or not len(starts)
@@ -78,17 +78,24 @@ class Groups:
             raise ValueError(f"offsets must ascend from 0 to the number of members, {len(members)}")
         if len(rates) != len(starts) - 1:
             raise ValueError(f"{len(rates)} rates for {len(starts) - 1} groups")
-        wrong = ~(np.isfinite(rates) & (rates >= 0))
-        if wrong.any():
-            group = int(wrong.argmax())
-            raise ValueError(f"group {group}: rate_bps {rates[group]} is negative or no number")
         if len(members) and not (members.min() >= 0 and members.max() < tor_count):
             at = int(((members < 0) | (members >= tor_count)).argmax())
             group = int(np.searchsorted(starts, at, side="right")) - 1
             raise ValueError(f"group {group}: switch {members[at]} is not in 0..{tor_count - 1}")
         starts, members = _distinct(starts, members, tor_count)
         small = np.int16 if tor_count <= np.iinfo(np.int16).max else np.int32
-        return cls(starts, members.astype(small, copy=False), np.rint(rates).astype(np.int64))
+        return cls(starts, members.astype(small, copy=False), rates)
+
+
+def whole_rates(rates_bps: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Return the rates of groups in whole bits per second; ValueError names one that is negative or no number."""
+    rates: npt.NDArray[Any] = np.asarray(rates_bps)
+    wrong = ~(np.isfinite(rates) & (rates >= 0))
+    if wrong.any():
+        group = int(wrong.argmax())
+        raise ValueError(f"group {group}: rate_bps {rates[group]} is negative or no number")
+    whole: npt.NDArray[np.int64] = np.rint(rates).astype(np.int64)
+    return whole
 
 
 def _distinct(

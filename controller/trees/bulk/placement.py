@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -17,7 +17,6 @@ from controller.trees.bulk.kernel import UNREACHED, place_in_order
 from controller.trees.bulk.planes import Planes, Tiers, rows_of, tiers_of
 from controller.trees.bulk.searched import search
 from controller.trees.bulk.unique import Ancestry
-from controller.trees.fabric import Hierarchy
 from controller.trees.hashing import stable_hash
 from topology.graph import NodeId
 
@@ -78,7 +77,7 @@ class Placement:
         wiring = self.fabric.wiring
         if wiring is None:
             alone = Groups(np.array([0, end - begin]), self.groups.tors[begin:end], self.groups.rates_bps[:1])
-            return np.sort(_ancestry(self.fabric).used(alone, np.zeros(1, dtype=bool))[1])
+            return np.sort(Ancestry.of(self.fabric).used(alone, np.zeros(1, dtype=bool))[1])
         if end - begin <= 1:
             return np.zeros(0, dtype=np.int64)
         tors, picks = self.groups.tors[begin:end], self.picks[begin:end]
@@ -124,7 +123,7 @@ def place(
     wiring = fabric.wiring
     if wiring is None:
         picks: Picks = np.zeros(0, dtype=np.int8)
-        ancestry = _ancestry(fabric)
+        ancestry = Ancestry.of(fabric)
         apart = ancestry.scattered(groups)
         owners, cables = ancestry.used(groups, apart)
         np.add.at(load_bps, cables, groups.rates_bps[owners])
@@ -134,7 +133,7 @@ def place(
         small = wiring.lower.shape[1] <= np.iinfo(np.int8).max
         picks = np.empty(len(groups.tors), np.int8) if small else np.empty(len(groups.tors), np.int16)
         numbers = np.argsort(-groups.rates_bps, kind="stable") if order == "rate" else np.arange(groups.count)
-        choice = _Choice(fabric, wiring, groups, numbers, _salts(seed, groups.count) if salts is None else salts)
+        choice = _Choice(fabric, wiring, groups, numbers, salts_of(seed, groups.count) if salts is None else salts)
         choice.run(compiled, load_bps, core, picks, tree_links)
     lost = np.flatnonzero(core == UNREACHED)
     core[lost] = NONE
@@ -142,6 +141,18 @@ def place(
     for group, cables in searched.items():
         tree_links[group] = len(cables)
     return Placement(fabric, groups, load_bps, core, picks, tree_links, searched, detached)
+
+
+def place_one(
+    fabric: BulkFabric, tors: Sequence[int], rate_bps: int, salt: int, load_bps: list[int]
+) -> tuple[int, list[int]]:
+    """Choose and account the tree of one group; return its core (-1, `UNREACHED`) and the position at each ToR."""
+    groups = Groups(np.array([0, len(tors)]), np.array(tors, dtype=np.int64), np.array([rate_bps]))
+    assert fabric.wiring is not None
+    choice = _Choice(fabric, fabric.wiring, groups, np.zeros(1, dtype=np.int64), np.array([salt], dtype=np.uint64))
+    core, picks, links = [NONE], [NONE] * len(tors), [0]
+    choice.interpret(load_bps, core, picks, links)
+    return core[0], picks
 
 
 class _Choice(NamedTuple):
@@ -170,15 +181,18 @@ class _Choice(NamedTuple):
             self._by_planes(tiers, load_bps, core, picks, tree_links)
             return
         out = (load_bps, core, picks, tree_links)
-        pods, width, _ = shape = self.wiring.upper.shape
-        room = _room(pods, width)
         if compiled:
-            _compiled()(shape, *self._inputs(), *out, *room)
+            _compiled()(self.wiring.upper.shape, *self._inputs(), *out, *self._room())
             return
         lists = [array.tolist() for array in out]
-        place_in_order(shape, *(a.tolist() for a in self._inputs()), *lists, *(a.tolist() for a in room))
+        self.interpret(*lists)
         for array, values in zip(out, lists, strict=True):
             array[:] = values
+
+    def interpret(self, *out: list[int]) -> None:
+        """Run the kernel as it is, over lists."""
+        inputs, room = ([array.tolist() for array in arrays] for arrays in (self._inputs(), self._room()))
+        place_in_order(self.wiring.upper.shape, *inputs, *out, *room)
 
     def _inputs(self) -> tuple[npt.NDArray[Any], ...]:
         groups, wiring = self.groups, self.wiring
@@ -188,6 +202,13 @@ class _Choice(NamedTuple):
         members = (self.order, groups.offsets, groups.tors, groups.rates_bps, self.salts)
         cables = (wiring.tor_pod, wiring.lower.ravel(), wiring.upper.ravel(), first, last, wiring.headless.ravel())
         return (*members, *cables, wiring.aggregation_hash.ravel(), wiring.core_hash, self.fabric.capacity_bps)
+
+    def _room(self) -> list[npt.NDArray[Any]]:
+        """Return the kernel's working arrays."""
+        pods, width, _ = self.wiring.upper.shape
+        scores = [np.zeros(pods * width) for _ in range(2)]
+        choices = [np.zeros(pods, dtype=np.int64) for _ in range(2)]
+        return [np.zeros(pods, dtype=np.int64), *scores, *choices]
 
     def _by_planes(
         self,
@@ -208,18 +229,6 @@ class _Choice(NamedTuple):
         picks[:] = np.repeat(position, groups.sizes)
 
 
-def _room(pods: int, width: int) -> list[npt.NDArray[Any]]:
-    """Return the kernel's working arrays."""
-    sizes = (
-        (pods, np.int64),
-        (pods * width, np.float64),
-        (pods * width, np.float64),
-        (pods, np.int64),
-        (pods, np.int64),
-    )
-    return [np.zeros(size, dtype=kind) for size, kind in sizes]
-
-
 @cache
 def _compiled() -> Callable[..., None]:
     """Return the kernel as numba compiles it, from its cache on disk where one can be kept."""
@@ -232,15 +241,10 @@ def _compiled() -> Callable[..., None]:
     return function  # type: ignore[no-any-return]
 
 
-def _salts(seed: int, count: int) -> npt.NDArray[np.uint64]:
+def salts_of(seed: int, count: int) -> npt.NDArray[np.uint64]:
     """Return an odd number for each group: SplitMix64 (Steele, Lea, Flood 2014, doi 10.1145/2660193.2660195)."""
     z = np.arange(1, count + 1, dtype=np.uint64) + np.uint64(stable_hash(seed))
     z *= np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return (z ^ (z >> np.uint64(31))) | np.uint64(1)
-
-
-def _ancestry(fabric: BulkFabric) -> Ancestry:
-    assert isinstance(fabric.shape, Hierarchy)
-    return Ancestry.of(fabric.shape, fabric.tors, fabric.links)

@@ -5,24 +5,29 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from controller.trees.bulk.fabric import BulkFabric
-from controller.trees.bulk.groups import Integers
+from controller.trees.bulk.designated import DesignatedTrees
+from controller.trees.bulk.fabric import BulkFabric, Numbers
+from controller.trees.bulk.groups import Integers, whole_rates
+from controller.trees.bulk.placement import salts_of
+from controller.trees.bulk.unique import UniqueTrees
 
 
 class Stream:
-    """Trees that follow their members: aggregations and core are designated as `controller.trees.vsrt` does.
+    """Trees that follow their members as those of the live controller do, one join or leave at a time.
 
     A switch with several members of a group counts them: its part of the tree goes with the last.
 
-    Attributes
+    Parameters
     ----------
-    load_bps
-        int64[L]: what each cable carries now.
+    rates_bps
+        Numbers[G]: the rate of each group, rounded to whole bits per second.
+    seed, salts
+        As for `place`.
 
     Raises
     ------
     ValueError
-        For rates that are negative or no numbers.
+        Naming the group, for a rate that is negative or no number; for a graph without a cycle that falls apart.
     """
 
     def __init__(
@@ -31,33 +36,70 @@ class Stream:
         rates_bps: npt.ArrayLike,
         *,
         seed: int = 0,
-        compiled: bool | None = None,
         salts: npt.NDArray[np.uint64] | None = None,
     ) -> None:
-        raise NotImplementedError
+        rates: list[int] = whole_rates(rates_bps).tolist()
+        ties = salts_of(seed, len(rates)) if salts is None else salts
+        self._group_count, self._tor_count = len(rates), len(fabric.tors)
+        self._members: dict[int, int] = {}
+        """Members by group and switch."""
+        if fabric.wiring is None:
+            self._trees: DesignatedTrees | UniqueTrees = UniqueTrees(fabric, rates)
+        else:
+            self._trees = DesignatedTrees(fabric, rates, ties.tolist(), seed)
 
     @property
-    def load_bps(self) -> npt.NDArray[np.int64]:
-        """Load of every cable, int64[L]."""
-        raise NotImplementedError
+    def load_bps(self) -> Numbers:
+        """Load of every cable, int64[L]: the rate of every group whose tree has it."""
+        return np.array(self._trees.load_bps, dtype=np.int64)
 
     @property
     def tree_links(self) -> npt.NDArray[np.int32]:
         """Links of each group's tree, int32[G]."""
-        raise NotImplementedError
+        return self._trees.sizes().astype(np.int32)
 
     def join(self, group: int, tor: int) -> None:
         """Count one more member of `group` on switch number `tor` (IndexError: no such group or switch)."""
-        raise NotImplementedError
+        at = self._at(group, tor)
+        count = self._members.get(at, 0)
+        self._members[at] = count + 1
+        if not count and not self._trees.enter(group, tor):
+            after = self.tors_of(group)
+            self._trees.renew(group, [other for other in after if other != tor], after)
 
     def leave(self, group: int, tor: int) -> None:
         """Count one member less (IndexError as for `join`, ValueError where there is none)."""
-        raise NotImplementedError
+        at = self._at(group, tor)
+        count = self._members.get(at, 0)
+        if not count:
+            raise ValueError(f"group {group} has no member on switch {tor}")
+        if count > 1:
+            self._members[at] = count - 1
+            return
+        del self._members[at]
+        if not self._trees.exit(group, tor):
+            after = self.tors_of(group)
+            self._trees.renew(group, sorted([*after, tor]), after)
 
     def apply(self, groups: Integers, tors: Integers, joins: npt.NDArray[np.bool_]) -> None:
-        """Apply joins (True) and leaves (False) in order; the same as `join` and `leave` one by one, but faster."""
-        raise NotImplementedError
+        """Apply joins (True) and leaves (False) in order."""
+        join, leave = self.join, self.leave
+        for group, tor, comes in zip(groups.tolist(), tors.tolist(), joins.tolist(), strict=True):
+            if comes:
+                join(group, tor)
+            else:
+                leave(group, tor)
 
-    def links_of(self, group: int) -> npt.NDArray[np.int64]:
+    def tors_of(self, group: int) -> list[int]:
+        """Return the switches with members of a group, ascending."""
+        first = group * self._tor_count
+        return [tor for tor in range(self._tor_count) if first + tor in self._members]
+
+    def links_of(self, group: int) -> Numbers:
         """Return the numbers of the cables of a group's tree, ascending."""
-        raise NotImplementedError
+        return self._trees.cables(group, self.tors_of(group))
+
+    def _at(self, group: int, tor: int) -> int:
+        if not (0 <= group < self._group_count and 0 <= tor < self._tor_count):
+            raise IndexError(f"group {group} or switch {tor} is not known")
+        return group * self._tor_count + tor
