@@ -151,12 +151,20 @@ class Schedule:
         How polls go; `configure` changes it.
     xid_tag
         Upper 8 bits of the transaction ids.
+
+    Attributes
+    ----------
+    switches
+        The monitoring list.
+    turned
+        Switches that went down or came up, in order; who reads it empties it.
     """
 
     def __init__(self, settings: PollSettings, xid_tag: int) -> None:
         self.settings = settings
         self.counters: Counter[str] = Counter()
         self.switches: dict[int, SwitchPolls] = {}
+        self.turned: list[int] = []
         self._tag = xid_tag << XID_BITS
         self._sequence = 0
         self._due: list[tuple[float, int]] = []
@@ -177,10 +185,11 @@ class Schedule:
             if len(self.switches) >= MAX_SWITCHES and not self._forget_one():
                 self.counters["switches-over-limit"] += 1
                 return False
-            switch = self.switches[dpid] = SwitchPolls(dpid, ofp_version)
+            switch = self.switches[dpid] = SwitchPolls(dpid, ofp_version, up=False)
         elif switch.connected:
             self._drop_requests(dpid)
-        switch.connected, switch.up = True, True
+        switch.connected = True
+        self._turn(switch, True)
         switch.ofp_version, switch.unsupported = ofp_version, set()
         self._plan(switch, now)
         return True
@@ -189,8 +198,8 @@ class Schedule:
         """Stop polling a switch; it stays on the list as down."""
         switch = self.switches.get(dpid)
         if switch is not None and switch.connected:
-            switch.connected = switch.up = False
-            switch.gone_s = now
+            switch.connected, switch.gone_s = False, now
+            self._turn(switch, False)
             self._drop_requests(dpid)
 
     def classify(self, dpid: int, kind: Kind, now: float) -> None:
@@ -217,7 +226,8 @@ class Schedule:
         self._close(xid, Verdict.TWICE)
         switch = self.switches[dpid]
         switch.unsupported.add(asked.kind)
-        switch.up, switch.answered_s = True, now
+        switch.answered_s = now
+        self._turn(switch, True)
         self.counters["requests-refused"] += 1
         return asked.kind
 
@@ -230,7 +240,8 @@ class Schedule:
             self.counters[verdict] += 1
             return verdict
         switch = self.switches[dpid]
-        switch.up, switch.answered_s = True, now
+        switch.answered_s = now
+        self._turn(switch, True)
         if more:
             self._parts[xid] = self._parts.get(xid, 0) + 1
             self._open[xid] = self._open[xid]._replace(sent_s=now)
@@ -346,7 +357,7 @@ class Schedule:
             switch.timeouts += 1
             self.counters["requests-timed-out"] += 1
             if switch.up:
-                switch.up = False
+                self._turn(switch, False)
                 self._unline(switch)
 
     def _close(self, xid: int, then: Verdict) -> None:
@@ -357,6 +368,11 @@ class Schedule:
         self._closed[xid] = then
         if len(self._closed) > REMEMBERED_XIDS:
             del self._closed[next(iter(self._closed))]
+
+    def _turn(self, switch: SwitchPolls, up: bool) -> None:
+        if switch.up is not up:
+            switch.up = up
+            self.turned.append(switch.dpid)
 
     def _drop_requests(self, dpid: int) -> None:
         for xid in [xid for xid, asked in self._open.items() if asked.dpid == dpid]:

@@ -1,0 +1,278 @@
+"""The poller: switch events and replies in; requests and decoded samples out. It has neither clock nor socket."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from controller.effects import Notice
+from controller.events import (
+    DeadlineReached,
+    EditFailed,
+    FlowStatsReceived,
+    SwitchConnected,
+    SwitchDisconnected,
+)
+from controller.performance import of10_stats, of13_stats
+from controller.performance.batch import Samples
+from controller.performance.inputs import SamplesReceived
+from controller.performance.poller_layout import Entries, Malformed, Reply
+from controller.performance.ports import PortTable
+from controller.performance.schedule import PollSettings, Schedule, StatKind, Verdict
+from topology.events import TOPOLOGY_EVENTS, TopologyEvent
+from topology.graph import Kind
+from topology.live import LiveFabric
+
+FLUSH_S = 0.2
+"""How long samples wait for others at most, so that what comes after them is done for many at once."""
+
+FLUSH_SAMPLES = 16384
+NOTICE_INTERVAL_S = 10.0
+MAX_NOTICED = 65536
+
+LEVEL_KINDS = MappingProxyType({1: Kind.TOR, 2: Kind.AGGREGATION})
+"""Class of a switch by its hops from the servers; any further away is a core."""
+
+
+class Share(Protocol):
+    """Who polls which switch: the seam between one monitor and many."""
+
+    def polls(self, dpid: int) -> bool:
+        """Tell whether this monitor polls a switch."""
+
+
+class EverySwitch:
+    """The share of the only monitor."""
+
+    def polls(self, dpid: int) -> bool:
+        """Tell that this monitor polls the switch."""
+        return True
+
+
+class StatsReceived(NamedTuple):
+    """One statistics reply as it came in, the whole OpenFlow message; `at_s` is the time of day in epoch seconds."""
+
+    dpid: int
+    ofp_version: int
+    xid: int
+    message: bytes
+    at_s: float
+
+
+class RequestStats(NamedTuple):
+    """Send a statistics request, whole OpenFlow message, to a switch."""
+
+    dpid: int
+    message: bytes
+
+
+class EntriesSampled(NamedTuple):
+    """Queues, groups, meters, flow entries or tables of a switch, one part of its reply."""
+
+    dpid: int
+    ofp_version: int
+    kind: StatKind
+    entries: Entries
+    at_s: float
+
+
+class SwitchTurned(NamedTuple):
+    """A switch went down, or came up."""
+
+    dpid: int
+    up: bool
+
+
+Output: TypeAlias = RequestStats | SamplesReceived | EntriesSampled | SwitchTurned | Notice
+
+
+class Codec(NamedTuple):
+    """How an OpenFlow version is spoken; `last_port_no` is the highest number of a physical port."""
+
+    encode_request: Callable[[StatKind, int], bytes]
+    read_reply: Callable[[bytes], Reply | Malformed]
+    decode: Callable[[int, bytes], Entries | Malformed]
+    last_port_no: int
+
+
+CODECS: Mapping[int, Codec] = MappingProxyType(
+    {
+        module.VERSION: Codec(module.encode_request, module.read_reply, module.decode, module.OFPP_MAX)
+        for module in (of10_stats, of13_stats)
+    }
+)
+
+
+class Poller:
+    """Polls the switches of its share.
+
+    Parameters
+    ----------
+    settings
+        How polls go; `configure` changes it.
+    xid_tag
+        Upper 8 bits of the transaction ids.
+    ports
+        The rows of ports; somebody else fills it.
+    share
+        Which switches are polled.
+    """
+
+    def __init__(self, settings: PollSettings, xid_tag: int, ports: PortTable, share: Share | None = None) -> None:
+        self.xid_tag = xid_tag
+        self.schedule = Schedule(settings, xid_tag)
+        self.fabric = LiveFabric()
+        self.counters: Counter[str] = Counter()
+        self._share: Share = EverySwitch() if share is None else share
+        self._table = ports
+        self._parts: list[Samples] = []
+        self._samples = 0
+        self._flush_s: float | None = None
+        self._graph_version = -1
+        self._noticed: dict[tuple[str, int], float] = {}
+        self._out: list[Output] = []
+        self._handlers: dict[type, Callable[[Any, float], None]] = {
+            StatsReceived: self._stats_received,
+            DeadlineReached: lambda _event, _now: None,
+            SwitchConnected: self._switch_connected,
+            SwitchDisconnected: lambda event, now: self.schedule.disconnected(event.dpid, now),
+            EditFailed: self._request_failed,
+            **dict.fromkeys(TOPOLOGY_EVENTS, self._topology_changed),
+        }
+
+    def handle(self, event: Any, now: float) -> list[Output]:
+        """Take one event and return what is to be done; KeyError for an event of unknown type."""
+        self._handlers[type(event)](event, now)
+        schedule = self.schedule
+        due_s = schedule.next_deadline()
+        if due_s is not None and due_s <= now:
+            self._classify(now)
+            requests = schedule.on_deadline(now)
+        else:
+            requests = schedule.send(now)
+        for dpid, kind, xid in requests:
+            codec = CODECS[schedule.switches[dpid].ofp_version]
+            self._out.append(RequestStats(dpid, codec.encode_request(kind, xid)))
+        if schedule.turned:
+            self._tell_turned(now)
+        if self._samples >= FLUSH_SAMPLES or (self._flush_s is not None and now >= self._flush_s):
+            samples = self.flush()
+            if samples is not None:
+                self._out.append(samples)
+        out, self._out = self._out, []
+        return out
+
+    def next_deadline(self) -> float | None:
+        """Return when `DeadlineReached` is due, None for never."""
+        due_s = self.schedule.next_deadline()
+        if self._flush_s is not None and (due_s is None or self._flush_s < due_s):
+            return self._flush_s
+        return due_s
+
+    def configure(self, settings: PollSettings, now: float) -> None:
+        """Go on with other settings."""
+        self.schedule.configure(settings, now)
+
+    def _switch_connected(self, event: SwitchConnected, now: float) -> None:
+        if event.ofp_version in CODECS and self._share.polls(event.dpid):
+            self.schedule.connected(event.dpid, event.ofp_version, now)
+
+    def _topology_changed(self, event: TopologyEvent, _now: float) -> None:
+        self.fabric.apply(event)
+
+    def _classify(self, now: float) -> None:
+        graph = self.fabric.graph
+        if graph.version != self._graph_version:
+            self._graph_version = graph.version
+            for dpid in self.schedule.switches:
+                self.schedule.classify(dpid, self.kind_of(dpid), now)
+
+    def kind_of(self, dpid: int) -> Kind:
+        """Return the class of a switch: by its hops from the servers, `SWITCH` where no host was found yet."""
+        graph = self.fabric.graph
+        if dpid not in graph or not graph.nodes(Kind.TOR):
+            return Kind.SWITCH
+        return LEVEL_KINDS.get(graph.level(dpid), Kind.CORE)
+
+    # Replies.
+
+    def _stats_received(self, event: StatsReceived, now: float) -> None:
+        dpid, ofp_version, _, message, at_s = event
+        codec = CODECS[ofp_version]
+        reply = codec.read_reply(message)
+        if isinstance(reply, Malformed):
+            self._malformed(dpid, reply, now)
+            return
+        xid, kind, more, body = reply
+        verdict = self.schedule.replied(dpid, xid, kind, more, now)
+        if verdict is not Verdict.AWAITED:
+            self._counted(
+                verdict, dpid, f"switch {dpid} sent a reply that does not count: {verdict}", now, count=False
+            )
+            return
+        entries = codec.decode(kind, body)
+        if isinstance(entries, Malformed):
+            self._malformed(dpid, entries, now)
+        elif kind == StatKind.PORT:
+            self._take_ports(dpid, entries, codec.last_port_no, at_s, now)
+        else:
+            self._out.append(EntriesSampled(dpid, ofp_version, StatKind(kind), entries, at_s))
+
+    def _take_ports(self, dpid: int, entries: Entries, last_port_no: int, at_s: float, now: float) -> None:
+        port_no, counters, duration_s = entries.keys[:, 0], entries.counters, entries.duration_s
+        physical = port_no <= last_port_no
+        if not physical.all():
+            port_no, counters, duration_s = port_no[physical], counters[physical], duration_s[physical]
+        count = len(port_no)
+        if count:
+            rows = self._table.rows_of(dpid, port_no)
+            self._parts.append(Samples(rows, np.full(count, at_s), duration_s, counters))
+            self._samples += count
+            if self._flush_s is None:
+                self._flush_s = now + FLUSH_S
+
+    def flush(self) -> SamplesReceived | None:
+        """Return the samples that wait; to be called before rows of ports change hands."""
+        parts, self._parts = self._parts, []
+        self._samples, self._flush_s = 0, None
+        return SamplesReceived(Samples.concatenate(parts)) if parts else None
+
+    def _request_failed(self, event: EditFailed, now: float) -> None:
+        kind = self.schedule.unsupported(event.dpid, event.xid, now)
+        if kind is not None:
+            text = f"switch {event.dpid} has no {kind.name.lower()} statistics (error {event.type}, {event.code})"
+            self._counted("stats-refused", event.dpid, text, now)
+
+    # Notices.
+
+    def _tell_turned(self, now: float) -> None:
+        turned, self.schedule.turned = self.schedule.turned, []
+        for dpid in turned:
+            switch = self.schedule.switches.get(dpid)
+            up = switch is not None and switch.up
+            self._out.append(SwitchTurned(dpid, up))
+            if switch is not None and switch.connected and not up:
+                self._counted("switch-silent", dpid, f"switch {dpid} does not answer", now)
+
+    def _malformed(self, dpid: int, malformed: Malformed, now: float) -> None:
+        self._counted(malformed.reason, dpid, f"switch {dpid} sent statistics that make no sense", now)
+
+    def _counted(self, kind: str, dpid: int, text: str, now: float, *, count: bool = True) -> None:
+        """Count, and give notice at most once per kind and switch in `NOTICE_INTERVAL_S`."""
+        if count:
+            self.counters[kind] += 1
+        key = (kind, dpid)
+        if now - self._noticed.get(key, float("-inf")) >= NOTICE_INTERVAL_S:
+            if len(self._noticed) >= MAX_NOTICED:
+                self._noticed.clear()
+            self._noticed[key] = now
+            self._out.append(Notice(kind, text, (("dpid", dpid),)))
+
+
+def stats_received(event: FlowStatsReceived, at_s: float) -> StatsReceived:
+    """Return a flow statistics reply as one of the poller's."""
+    return StatsReceived(event.dpid, event.ofp_version, event.xid, event.message, at_s)
