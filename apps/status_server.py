@@ -7,7 +7,9 @@ import json
 import logging
 import socket
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from apps.openflow.framework import hub
@@ -17,8 +19,16 @@ IDLE_S = 30.0
 CONNECTIONS = 16
 
 
+class Refused(Exception):  # noqa: N818
+    """A question that an app does not answer; the text, for who asked, says why."""
+
+
 class StatusServer:
-    """Serves `views`, functions by name, to clients of a Unix socket; each is run by `ask` on the app's own loop."""
+    """What one app answers on the Unix socket at `path`, which the apps of a process share.
+
+    `views` are functions by name, `actions` such that take the question's other fields; each is run by `ask` on the
+    app's own loop.
+    """
 
     def __init__(
         self,
@@ -26,19 +36,48 @@ class StatusServer:
         views: Mapping[str, Callable[[], Any]],
         ask: Callable[[Callable[[], Any]], Any],
         logger: logging.Logger,
+        actions: Mapping[str, Callable[[Mapping[str, Any]], Any]] = MappingProxyType({}),
     ) -> None:
+        self.views = views
+        self.actions = actions
+        self.ask = ask
         self._path = path
-        self._views = views
-        self._ask = ask
+        self._logger = logger
+
+    def start(self) -> None:
+        """Listen and serve in the background, beside the apps that do so already.
+
+        A stale socket file is replaced, any other is not. SystemExit, saying why, where the socket cannot be made.
+        """
+        listener = _LISTENERS.get(self._path)
+        if listener is None:
+            listener = _Listener(self._path, self._logger)
+            listener.start()
+            _LISTENERS[self._path] = listener
+        listener.apps.append(self)
+
+    def stop(self) -> None:
+        """Answer no more; the last app closes the socket and removes its file."""
+        listener = _LISTENERS.get(self._path)
+        if listener is not None and self in listener.apps:
+            listener.apps.remove(self)
+            if not listener.apps:
+                del _LISTENERS[self._path]
+                listener.stop()
+
+
+class _Listener:
+    """The socket itself."""
+
+    def __init__(self, path: Path, logger: logging.Logger) -> None:
+        self.apps: list[StatusServer] = []
+        self._path = path
         self._logger = logger
         self._open_count = 0
         self._socket: socket.socket | None = None
 
     def start(self) -> None:
-        """Listen and serve in the background; a stale socket file is replaced, any other file is not.
-
-        SystemExit, saying why, where the socket cannot be made.
-        """
+        """Listen."""
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             if self._path.is_socket():
@@ -86,11 +125,32 @@ class StatusServer:
     def _answer(self, line: bytes) -> Any:
         try:
             question = json.loads(line)
-            view = self._views[question["show"]]
-        except (ValueError, TypeError, KeyError):
-            return {"error": f'ask with one line of JSON: {{"show": one of {", ".join(sorted(self._views))}}}'}
+            found = self._find(question)
+        except (ValueError, TypeError, AttributeError):
+            found = None
+        if found is None:
+            shows = ", ".join(sorted(name for app in self.apps for name in app.views))
+            does = ", ".join(sorted(name for app in self.apps for name in app.actions))
+            more = f', or {{"do": one of {does}}}' if does else ""
+            return {"error": f'ask with one line of JSON: {{"show": one of {shows}}}{more}'}
+        app, answer = found
         try:
-            return self._ask(view)
+            return app.ask(answer)
+        except Refused as error:
+            return {"error": str(error), "refused": True}
         except Exception as error:
-            self._logger.exception("the view %s failed", question["show"])
+            self._logger.exception("the question %s failed", line)
             return {"error": f"{type(error).__name__}: {error}"}
+
+    def _find(self, question: dict[str, Any]) -> tuple[StatusServer, Callable[[], Any]] | None:
+        """Return who answers a question, and how; None where nobody does."""
+        show, do = question.pop("show", None), question.pop("do", None)
+        for app in self.apps:
+            if do is None and show in app.views:
+                return app, app.views[show]
+            if show is None and do in app.actions:
+                return app, partial(app.actions[do], question)
+        return None
+
+
+_LISTENERS: dict[Path, _Listener] = {}

@@ -1,0 +1,85 @@
+"""The Unix socket that the apps of one controller share."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("os_ken")
+
+from apps.status_server import Refused, StatusServer
+
+LOGGER = logging.getLogger("status")
+
+
+def ask(path: Path, *questions: str) -> list[Any]:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(10)
+        connection.connect(str(path))
+        with connection.makefile("rwb") as file:
+            answers = []
+            for question in questions:
+                file.write(question.encode() + b"\n")
+                file.flush()
+                answers.append(json.loads(file.readline()))
+            return answers
+
+
+def run(answer: Callable[[], Any]) -> Any:
+    return answer()
+
+
+def double(arguments: Mapping[str, Any]) -> Any:
+    if "number" not in arguments:
+        raise Refused("number is missing")
+    return {"number": 2 * arguments["number"]}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "status.sock"
+
+
+def server(path: Path, name: str, actions: Mapping[str, Any] | None = None) -> StatusServer:
+    return StatusServer(path, {name: lambda: {"app": name}}, run, LOGGER, actions or {})
+
+
+def test_apps_share_one_socket_and_the_last_one_closes_it(path: Path):
+    one, other = server(path, "one"), server(path, "other", {"double": double})
+    one.start()
+    other.start()
+    assert ask(path, '{"show": "one"}', '{"show": "other"}') == [{"app": "one"}, {"app": "other"}]
+    one.stop()
+    assert ask(path, '{"show": "other"}') == [{"app": "other"}]
+    assert "error" in ask(path, '{"show": "one"}')[0]
+    other.stop()
+    other.stop()
+    assert not path.exists()
+
+
+def test_actions_take_the_fields_of_the_question(path: Path):
+    app = server(path, "app", {"double": double})
+    app.start()
+    answers = ask(path, '{"do": "double", "number": 21}', '{"do": "double"}', '{"do": "double", "number": {}}')
+    assert answers[0] == {"number": 42}
+    assert answers[1] == {"error": "number is missing", "refused": True}
+    assert answers[2]["error"].startswith("TypeError")
+    app.stop()
+
+
+@pytest.mark.parametrize(
+    "question", ["", "nonsense", "[1]", "7", '{"show": []}', '{"show": "app", "do": "double"}', "{}"]
+)
+def test_a_question_that_nobody_answers_gets_a_list_of_those_that_are(path: Path, question: str):
+    app = server(path, "app", {"double": double})
+    app.start()
+    (answer,) = ask(path, question)
+    assert "app" in answer["error"]
+    assert "double" in answer["error"]
+    app.stop()
