@@ -36,6 +36,8 @@ APPS: Mapping[str, Callable[[Mapping[str, Any], float], Any]] = MappingProxyType
 _POLICY_TYPES = (
     *(policy.Policy, policy.Rule, policy.Tenant, policy.Role),
     *(settings.Limits, settings.Querier, settings.RouterPorts, settings.Multicast, settings.Unicast),
+    *(settings.Monitor, settings.ClassIntervals, settings.Statistics, settings.Threshold, settings.DeadbandSettings),
+    *(settings.HistoryFiles, settings.PrometheusEndpoint, settings.SyslogOutput, settings.EventLog),
     *(settings.Discovery, terms.Prefix, terms.MacAddress, terms.SwitchPort),
 )
 _READABLE: dict[str, type] = {

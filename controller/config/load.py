@@ -10,7 +10,7 @@ from controller.config.document import MAX_BYTES, Mapping, Node, Scalar, Sequenc
 from controller.config.faults import Faults, PolicyInvalid, quoted
 from controller.config.policy import ACTIONS, ANY_HOST, DEFAULT_RULE, ROLES, VERSION, Policy, Rule, Tenant
 from controller.config.read import Reader, scalar_value, step
-from controller.config.settings import SETTING_SECTIONS, Discovery, Limits, Multicast, Unicast
+from controller.config.settings import SETTING_SECTIONS, Discovery, Limits, Monitor, Multicast, Unicast
 from controller.config.terms import (
     HostTerm,
     Prefix,
@@ -24,7 +24,7 @@ MAX_RULES = 4096
 MAX_TENANTS = 65536
 MAX_NAME_LENGTH = 64
 
-RAW_SECTIONS = ("monitor", "allocation", "anomaly")
+RAW_SECTIONS = ("allocation", "anomaly")
 SECTIONS = ("version", "tenants", "rules", "default", *SETTING_SECTIONS, *RAW_SECTIONS)
 RULE_KEYS = ("name", "groups", "role", "hosts", "sources", "action")
 REQUIRED_RULE_KEYS = ("name", "groups", "role", "hosts", "action")
@@ -99,7 +99,8 @@ class _PolicyReader(Reader):
         multicast = read("multicast", self._multicast)
         unicast = read("unicast", lambda node, path: self.settings(Unicast, node, path))
         discovery = read("discovery", lambda node, path: self.settings(Discovery, node, path))
-        monitor, allocation, anomaly = (read(name, self._raw) or {} for name in RAW_SECTIONS)
+        monitor = read("monitor", lambda node, path: self.settings(Monitor, node, path))
+        allocation, anomaly = (read(name, self._raw) or {} for name in RAW_SECTIONS)
         checks.overlapping_tenants(self._tenant_terms, self.faults)
         if not self.faults.any_error:
             checks.idle_rules(rules, tenants, self.faults)
@@ -111,7 +112,7 @@ class _PolicyReader(Reader):
             multicast=multicast or Multicast(),
             unicast=unicast or Unicast(),
             discovery=discovery or Discovery(),
-            monitor=monitor,
+            monitor=monitor or Monitor(),
             allocation=allocation,
             anomaly=anomaly,
             warnings=self.faults.warnings(),

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from controller.config.document import Alias, Mapping, Node, Scalar, Sequence
 from controller.config.faults import Faults, quoted
-from controller.config.settings import Section, Setting, SettingType, declared
+from controller.config.settings import Section, Setting, SettingType, Threshold, declared
 from controller.config.terms import MAX_DPID, MAX_PORT_NO, SwitchPort
 from controller.wire.addresses import format_ip, is_multicast_ip, parse_ip
 
@@ -222,6 +222,10 @@ class Reader:
                 return self.boolean(node, path)
             case SettingType.CHOICE:
                 return self.choice(node, path, entry.choices)
+            case SettingType.TEXT:
+                return self.text(node, path)
+            case SettingType.THRESHOLDS:
+                return tuple(self.items(node, path, "a list of thresholds", self._threshold))
             case SettingType.IPV4 | SettingType.IPV6_LINK_LOCAL:
                 return self._address(entry.type, node, path)
             case SettingType.PORTS:
@@ -233,6 +237,16 @@ class Reader:
                     return value
                 self.wrong_type(node, path, entry.type)
                 return None
+
+    def _threshold(self, node: Node, path: str) -> Threshold | None:
+        found = self.settings(Threshold, node, path)
+        if isinstance(node, Mapping) and not found.counter:
+            if not any(isinstance(key, Scalar) and key.text == "counter" for key, _ in node.pairs):
+                self.faults.error(node.line, f"{path}.counter", "missing")
+        upper, lower = found.raise_above, found.clear_below
+        if upper is not None and lower is not None and lower > upper:
+            self.faults.error(node.line, f"{path}.clear_below", f"{lower:g} is above raise_above {upper:g}")
+        return found
 
     def _address(self, type_: SettingType, node: Node, path: str) -> bytes | None:
         if not isinstance(node, Scalar):

@@ -36,8 +36,10 @@ def _default(entry: Setting) -> str:
             return "none"
         case SettingType.BOOLEAN | SettingType.BOOLEAN_OR_PORTS:
             return str(value).lower()
-        case SettingType.CHOICE:
-            return f"`{value}`"
+        case SettingType.THRESHOLDS:
+            return "none"
+        case SettingType.CHOICE | SettingType.TEXT:
+            return f"`{value}`" if value else "empty"
     return bound(value)
 
 

@@ -23,6 +23,15 @@ TREE_ALGORITHMS = (
     "steiner",
 )
 
+SWITCH_CLASSES = ("tor", "aggregation", "core", "switch")
+"""What a switch may be; ``switch`` is one of which it is not known."""
+
+WATCHED_COUNTERS = (
+    *("rx_packets", "tx_packets", "rx_bytes", "tx_bytes", "rx_dropped", "tx_dropped", "rx_errors", "tx_errors"),
+    *("rx_frame_err", "rx_over_err", "rx_crc_err", "collisions", "rx_utilisation", "tx_utilisation"),
+)
+SEVERITIES = ("minor", "major", "fatal")
+
 T = TypeVar("T")
 
 
@@ -33,10 +42,12 @@ class SettingType(StrEnum):
     NUMBER = "number"
     BOOLEAN = "true or false"
     CHOICE = "one of"
+    TEXT = "text"
     IPV4 = "IPv4 address"
     IPV6_LINK_LOCAL = "IPv6 link-local address"
     PORTS = "list of {dpid, port}"
     BOOLEAN_OR_PORTS = "true, false or list of {dpid, port}"
+    THRESHOLDS = "list of thresholds"
 
 
 class Setting(NamedTuple):
@@ -212,11 +223,139 @@ class Discovery:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """When the rate of a counter is an event; what is absent is as the built-in rule has it."""
+
+    counter: str = other(SettingType.CHOICE, "", "What is watched.", WATCHED_COUNTERS)
+    switches: str = other(SettingType.CHOICE, "all", "The class of switches.", ("all", *SWITCH_CLASSES))
+    raise_above: float | None = optional_number(0, 1e15, "1/s or %", "The event begins above this rate.")
+    clear_below: float | None = optional_number(0, 1e15, "1/s or %", "It ends below this rate.")
+    window_s: float | None = optional_number(0, 86400, "s", "Time constant of the rate's average.")
+    hold_s: float | None = optional_number(0, 86400, "s", "How long the rate must be beyond its level.")
+    severity: str = other(SettingType.CHOICE, "", "How grave it is.", SEVERITIES)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassIntervals:
+    """Intervals of polls by class of switch."""
+
+    tor: int | None = optional_integer(
+        1, 65535, "s", "Time between polls of a ToR; `monitor.interval_s` where absent."
+    )
+    aggregation: int | None = optional_integer(1, 65535, "s", "The same for aggregation switches.")
+    core: int | None = optional_integer(1, 65535, "s", "The same for core switches.")
+    switch: int | None = optional_integer(1, 65535, "s", "The same for switches of which the class is not known.")
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Which statistics are polled."""
+
+    port: bool = other(SettingType.BOOLEAN, True, "Whether port statistics are polled.")
+    queue: bool = other(SettingType.BOOLEAN, False, "Whether queue statistics are polled.")
+    group: bool = other(SettingType.BOOLEAN, False, "Whether group statistics are polled (OpenFlow 1.3).")
+    meter: bool = other(SettingType.BOOLEAN, False, "Whether meter statistics are polled (OpenFlow 1.3).")
+    flow: bool = other(SettingType.BOOLEAN, False, "Whether flow statistics are polled.")
+    table: bool = other(SettingType.BOOLEAN, False, "Whether table statistics are polled.")
+
+
+@dataclass(frozen=True, slots=True)
+class DeadbandSettings:
+    """Which changes of data rates are significant, and so written to files."""
+
+    relative_pct: float = number(5, 0, 1000, "%", "Change of a data rate that is written, beside the absolute one.")
+    packets_per_s: float = number(1, 0, 1e12, "1/s", "Absolute part of it for packets.")
+    bytes_per_s: float = number(128, 0, 1e12, "1/s", "Absolute part of it for octets.")
+    silence_s: float = number(300, 1, 86400, "s", "Time after which a port is written whatever its rates are.")
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryFiles:
+    """Files of samples and rates, in `history` of the state directory."""
+
+    enabled: bool = other(SettingType.BOOLEAN, True, "Whether samples and rates are written to Parquet files.")
+    csv: bool = other(SettingType.BOOLEAN, False, "Whether they are written as CSV too.")
+    max_age_s: float = number(1209600, 60, 1e9, "s", "Age at which an hour's files are removed.")
+    max_bytes: int = integer(20 << 30, 1 << 20, 1 << 50, "bytes", "Size of all files at which the oldest hour goes.")
+    part_interval_s: float = number(300, 1, 3600, "s", "Time after which a journal becomes a finished part.")
+
+
+@dataclass(frozen=True, slots=True)
+class PrometheusEndpoint:
+    """The endpoint that Prometheus scrapes."""
+
+    enabled: bool = other(SettingType.BOOLEAN, True, "Whether it is served.")
+    address: bytes = other(SettingType.IPV4, b"\x7f\0\0\1", "Address to listen on.")
+    port: int = integer(9471, 0, 65535, "", "TCP port to listen on; 0 takes any free one.")
+    stale_s: float = number(300, 1, 86400, "s", "How long a port's last sample is shown.")
+
+
+@dataclass(frozen=True, slots=True)
+class SyslogOutput:
+    """Where significant events go (RFC 5424)."""
+
+    enabled: bool = other(SettingType.BOOLEAN, False, "Whether events are sent to syslog.")
+    target: str = other(SettingType.TEXT, "/dev/log", "Unix socket, or host:port by UDP.")
+    facility: int = integer(3, 0, 23, "", "Facility of the messages.")
+    events_per_s: float = number(50, 0.1, 1e6, "1/s", "Most messages in a second; more are counted.")
+
+
+@dataclass(frozen=True, slots=True)
+class EventLog:
+    """The JSON log of events, `events.jsonl` of the state directory."""
+
+    enabled: bool = other(SettingType.BOOLEAN, True, "Whether events are written to it.")
+    max_bytes: int = integer(16 << 20, 4096, 1 << 40, "bytes", "Size at which the next file is begun.")
+    files: int = integer(4, 1, 1000, "files", "Files that are kept.")
+
+
+@dataclass(frozen=True, slots=True)
+class Monitor:
+    """How switches are polled, and where what they answer goes."""
+
+    interval_s: int = integer(10, 1, 65535, "s", "Time between two polls of a switch.")
+    intervals: ClassIntervals = section(ClassIntervals)  # noqa: RUF009 - it makes a field
+    statistics: Statistics = section(Statistics)  # noqa: RUF009 - it makes a field
+    outstanding: int = integer(64, 1, 65536, "requests", "Requests that may wait for an answer at once.")
+    timeout_s: float = number(2, 0.1, 300, "s", "Silence after which a request is given up.")
+    role: str = other(
+        SettingType.CHOICE,
+        "unchanged",
+        "Role that is asked of OpenFlow 1.3 switches; one beside another controller is `equal` or `slave`.",
+        ("unchanged", "equal", "slave"),
+    )
+    ports: int = integer(262144, 1, 4194304, "ports", "Ports that are watched at one time.")
+    port_capacity_bps: float = number(
+        0, 0, 1e13, "bit/s", "Capacity of ports that utilisation is taken of; 0 takes the speed that switches tell."
+    )
+    sticky_bits: str = other(
+        SettingType.CHOICE, "none", "Width of counters that stick at their maximum.", ("none", "32", "64")
+    )
+    feed_trees: bool = other(
+        SettingType.BOOLEAN, True, "Whether the load seen on links counts where multicast trees are placed."
+    )
+    ovsdb: str = other(
+        SettingType.TEXT,
+        "",
+        "OVSDB server (`unix:PATH` or `tcp:HOST:PORT`) that is asked for CPU and memory of switches; empty for none.",
+    )
+    thresholds: tuple[Threshold, ...] = other(
+        SettingType.THRESHOLDS, (), "What is raised beside, or in place of, the built-in thresholds."
+    )
+    deadband: DeadbandSettings = section(DeadbandSettings)  # noqa: RUF009 - it makes a field
+    history: HistoryFiles = section(HistoryFiles)  # noqa: RUF009 - it makes a field
+    prometheus: PrometheusEndpoint = section(PrometheusEndpoint)  # noqa: RUF009 - it makes a field
+    syslog: SyslogOutput = section(SyslogOutput)  # noqa: RUF009 - it makes a field
+    event_log: EventLog = section(EventLog)  # noqa: RUF009 - it makes a field
+
+
 SETTING_SECTIONS: dict[str, type[Any]] = {
     "limits": Limits,
     "multicast": Multicast,
     "unicast": Unicast,
     "discovery": Discovery,
+    "monitor": Monitor,
 }
 
 

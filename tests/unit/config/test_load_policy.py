@@ -189,18 +189,15 @@ def test_fast_leave_for_all_ports_or_none():
 
 def test_sections_of_later_parts_are_kept_as_they_are():
     policy = load_policy(
-        "version: 1\n"
-        "monitor: {interval_s: 10, on: true, exporters: [{name: csv, path: 'out.csv'}], 5: ~}\n"
-        "allocation: {mode: vipr, weight: 1.5}\n"
+        "version: 1\nanomaly: {interval_s: 10, on: true, exporters: [{name: csv, path: 'out.csv'}], 5: ~}\n"
     )
-    assert policy.monitor == {
+    assert policy.anomaly == {
         "interval_s": 10,
         "on": True,
         "exporters": [{"name": "csv", "path": "out.csv"}],
         "5": None,
     }
-    assert policy.allocation == {"mode": "vipr", "weight": 1.5}
-    assert policy.anomaly == {}
+    assert policy.allocation == {}
 
 
 def warnings_of(tenants: str, rules: str) -> list[tuple[int, str]]:

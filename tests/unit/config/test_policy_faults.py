@@ -43,12 +43,12 @@ SYNTAX = [
     ("version: 1\n---\nversion: 1\n", 2, "a second YAML document"),
     ("version: 1\ndefault: &x deny\n", 2, "anchors are not supported"),
     ("version: 1\ndefault: !!str deny\n", 2, "tags are not supported"),
-    ("version: 1\nmonitor:\n  a: !!python/object/apply:os.system [id]\n", 3, "tags are not supported"),
+    ("version: 1\nanomaly:\n  a: !!python/object/apply:os.system [id]\n", 3, "tags are not supported"),
     ("version: 1\ndefault: de\x00ny\n", 2, "U+0000"),
     ("version: 1\ndefault: \ud800\n", 2, "U+D800"),
     (b"version: 1\n# caf\xe9\n", 2, "byte 0xe9 is not UTF-8"),
     ("version: 1".encode("utf-16"), 1, "is not UTF-8"),
-    ("version: 1\nmonitor: " + "[" * 5000, 2, f"nested deeper than {MAX_DEPTH}"),
+    ("version: 1\nanomaly: " + "[" * 5000, 2, f"nested deeper than {MAX_DEPTH}"),
     ("version: 1\n" + "- " * 5000, 2, ""),
     ("version: 1 #" + " " * MAX_BYTES, 1, "larger than"),
     (b"version: 1 #" + b" " * MAX_BYTES, 1, "larger than"),
@@ -65,7 +65,7 @@ def test_what_is_no_policy_text(text: str | bytes, line: int, message: str):
 
 
 def test_aliases_are_refused_wherever_they_stand():
-    bomb = "version: 1\nmonitor:\n  a: &a [x, x]\n  b: &b [*a, *a]\n  c: [*b, *b]\ndefault: *a\n"
+    bomb = "version: 1\nanomaly:\n  a: &a [x, x]\n  b: &b [*a, *a]\n  c: [*b, *b]\ndefault: *a\n"
     assert [(line, message.split(":")[0]) for line, _, message in faults(bomb)] == [
         (3, "anchor &a"),
         (4, "alias *a"),
@@ -95,8 +95,8 @@ CASES = [
     ("version: 1\nrules: {}", 2, "rules", "expected a list of rules, found a mapping"),
     ("version: 1\nrules:", 2, "rules", "expected a list of rules, found nothing"),
     ("version: 1\nlimits: 5", 2, "limits", "expected a mapping, found the number '5'"),
-    ("version: 1\nmonitor: [1]", 2, "monitor", "expected a mapping, found a list"),
-    ("version: 1\nmonitor:\n  a: 1\n  a: 2", 4, "monitor.a", "duplicate key, first on line 3"),
+    ("version: 1\nanomaly: [1]", 2, "anomaly", "expected a mapping, found a list"),
+    ("version: 1\nanomaly:\n  a: 1\n  a: 2", 4, "anomaly.a", "duplicate key, first on line 3"),
     # hosts
     (in_tenant("10.0.0.300"), 4, "tenants.blue[0]", "'10.0.0.300' is not an IPv4 or IPv6 address or prefix"),
     (in_tenant("10.0.0.01"), 4, "tenants.blue[0]", "is not an IPv4 or IPv6 address or prefix"),
@@ -282,7 +282,7 @@ def test_too_many_rules_are_refused():
 
 
 def test_the_list_of_faults_is_bounded():
-    found = faults("version: 1\nmonitor:\n" + "  a: 1\n" * (MAX_ERRORS + 6))
+    found = faults("version: 1\nanomaly:\n" + "  a: 1\n" * (MAX_ERRORS + 6))
     assert len(found) == MAX_ERRORS + 1
     assert found[-1] == (MAX_ERRORS + 3, "", "5 further faults are not listed")
 
@@ -302,7 +302,7 @@ def test_a_message_is_one_line_of_printable_text():
 
 GOOD = (
     in_rule(sources="[10.0.0.1]")
-    + "\ntenants: {a: [10.0.0.1, {dpid: 1, port: 1}]}\nlimits: {groups: 5}\nmonitor: {}\n"
+    + "\ntenants: {a: [10.0.0.1, {dpid: 1, port: 1}]}\nlimits: {groups: 5}\nanomaly: {}\n"
 )
 TOKENS = st.sampled_from(
     [

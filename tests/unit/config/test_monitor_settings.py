@@ -1,0 +1,57 @@
+"""The monitor's section of the policy file."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.config import PolicyInvalid, load_policy
+from controller.config.settings import SEVERITIES, SWITCH_CLASSES, WATCHED_COUNTERS, Threshold
+from controller.performance.events import Severity
+from controller.performance.thresholds import WATCHED
+from topology.graph import Kind
+
+
+def test_the_words_are_those_of_the_performance_core():
+    assert tuple(WATCHED) == WATCHED_COUNTERS
+    assert tuple(severity.label for severity in Severity) == SEVERITIES
+    assert {kind.value for kind in Kind if kind is not Kind.HOST} == set(SWITCH_CLASSES)
+
+
+def test_thresholds_are_read_one_by_one():
+    text = """version: 1
+monitor:
+  thresholds:
+    - {counter: rx_crc_err, raise_above: 0.5, clear_below: 0.1, hold_s: 30, severity: fatal}
+    - {counter: tx_utilisation, switches: tor, raise_above: 80}
+"""
+    first, second = load_policy(text).monitor.thresholds
+    assert first == Threshold("rx_crc_err", "all", 0.5, 0.1, None, 30.0, "fatal")
+    assert second == Threshold("tx_utilisation", "tor", 80.0)
+
+
+@pytest.mark.parametrize(
+    ("item", "field", "message"),
+    [
+        ("{raise_above: 1}", "monitor.thresholds[0].counter", "missing"),
+        ("{counter: rx_errror}", "monitor.thresholds[0].counter", "rx_error"),
+        ("{counter: rx_errors, raise_above: -1}", "monitor.thresholds[0].raise_above", "not within"),
+        ("{counter: rx_errors, switches: spine}", "monitor.thresholds[0].switches", "expected one of"),
+        ("{counter: rx_errors, level: 1}", "monitor.thresholds[0].level", "unknown key"),
+        ("{counter: rx_errors, raise_above: 1, clear_below: 2}", "monitor.thresholds[0].clear_below", "above"),
+        ("7", "monitor.thresholds[0]", "expected a mapping"),
+    ],
+)
+def test_a_faulty_threshold_is_told_with_its_line(item: str, field: str, message: str):
+    with pytest.raises(PolicyInvalid) as caught:
+        load_policy(f"version: 1\nmonitor:\n  thresholds:\n    - {item}\n")
+    (fault,) = caught.value.errors
+    assert (fault.line, fault.field) == (4, field)
+    assert message in fault.message
+
+
+def test_intervals_reach_from_one_second_to_65535():
+    for interval_s in (1, 65535):
+        assert load_policy(f"version: 1\nmonitor: {{intervals: {{core: {interval_s}}}}}").monitor.intervals.core
+    for interval_s in (0, 65536):
+        with pytest.raises(PolicyInvalid):
+            load_policy(f"version: 1\nmonitor: {{interval_s: {interval_s}}}")
