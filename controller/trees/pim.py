@@ -22,12 +22,21 @@ class RoutedTree(Algorithm):
     follows_routing = True
 
     @abstractmethod
-    def choose_root(self, tree: Tree, terminals: Iterable[NodeId]) -> NodeId:
-        """Return the root of a tree over `terminals`, in their component."""
+    def roots(self, component: int) -> tuple[NodeId, ...]:
+        """Return the nodes of a component of which the group's hash draws the root."""
 
     @abstractmethod
+    def hops(self, node: NodeId, root: NodeId) -> tuple[NodeId, ...]:
+        """Return the neighbours of which the group's hash draws the one towards `root`."""
+
+    def choose_root(self, tree: Tree, terminals: Iterable[NodeId]) -> NodeId:
+        """Return the root of a tree over `terminals`, in their component."""
+        return self.network.draw(tree.salt, self.roots(self.network.components()[next(iter(terminals))]))
+
     def next_hop(self, tree: Tree, node: NodeId, root: NodeId) -> NodeId:
         """Return the neighbour to which `node` routes what goes to `root`."""
+        hops = self.hops(node, root)
+        return hops[0] if len(hops) == 1 else self.network.draw(tree.salt, hops)
 
     def path(self, tree: Tree, node: NodeId) -> Sequence[NodeId] | None:
         """Return the route of `node` towards the root, up to the tree."""
@@ -72,58 +81,60 @@ class RoutedTree(Algorithm):
 class FixedCoreTree(RoutedTree):
     """One rendezvous point for all groups, the core with the lowest id; of equal next hops the lowest."""
 
-    def choose_root(self, tree: Tree, terminals: Iterable[NodeId]) -> NodeId:
+    def roots(self, component: int) -> tuple[NodeId, ...]:
         """Return the lowest core."""
-        return self.network.tops(self.network.components()[next(iter(terminals))])[0]
+        return self.network.tops(component)[:1]
 
-    def next_hop(self, tree: Tree, node: NodeId, root: NodeId) -> NodeId:
+    def hops(self, node: NodeId, root: NodeId) -> tuple[NodeId, ...]:
         """Return the lowest of the neighbours closer to the root."""
-        return self.network.closer(node, root)[0]
+        return self.network.closer(node, root)[:1]
 
 
 class RandomCoreTree(RoutedTree):
     """Rendezvous point and next hops by hash of the group, so that all switches agree: the strong baseline."""
 
-    def choose_root(self, tree: Tree, terminals: Iterable[NodeId]) -> NodeId:
-        """Return the core that the group's hash draws."""
-        network = self.network
-        return network.draw(tree.salt, network.tops(network.components()[next(iter(terminals))]))
+    def roots(self, component: int) -> tuple[NodeId, ...]:
+        """Return the cores."""
+        return self.network.tops(component)
 
-    def next_hop(self, tree: Tree, node: NodeId, root: NodeId) -> NodeId:
-        """Return the closer neighbour that the group's hash draws."""
-        return self.network.draw(tree.salt, self.network.closer(node, root))
+    def hops(self, node: NodeId, root: NodeId) -> tuple[NodeId, ...]:
+        """Return the neighbours closer to the root."""
+        return self.network.closer(node, root)
 
 
 class StaticUplinkTree(RoutedTree):
     """Rendezvous point a ToR by hash of the group; each switch has one uplink for everything that goes up."""
 
-    def choose_root(self, tree: Tree, terminals: Iterable[NodeId]) -> NodeId:
-        """Return the ToR that the group's hash draws."""
-        network = self.network
-        return network.draw(tree.salt, network.edges(network.components()[next(iter(terminals))]))
+    def roots(self, component: int) -> tuple[NodeId, ...]:
+        """Return the ToRs."""
+        return self.network.edges(component)
 
-    def next_hop(self, tree: Tree, node: NodeId, root: NodeId) -> NodeId:
+    def hops(self, node: NodeId, root: NodeId) -> tuple[NodeId, ...]:
         """Return the switch's own draw of the closer neighbours above it, the lowest one where none is above."""
         network = self.network
         closer = network.closer(node, root)
         level = network.graph.level(node)
         above = tuple(n for n in closer if network.graph.level(n) > level)
         if not above:
-            return min(closer, key=order_key)
-        return network.draw(stable_hash(network.seed, "uplink", node), above)
+            return (min(closer, key=order_key),)
+        return (network.draw(stable_hash(network.seed, "uplink", node), above),)
 
 
 class SourceTree(RoutedTree):
     """Shortest paths from the first sender, or from the first member while none sends."""
 
+    def roots(self, component: int) -> tuple[NodeId, ...]:
+        """Return nothing: the root is one of the members."""
+        return ()
+
+    def hops(self, node: NodeId, root: NodeId) -> tuple[NodeId, ...]:
+        """Return the neighbours closer to the root."""
+        return self.network.closer(node, root)
+
     def choose_root(self, tree: Tree, terminals: Iterable[NodeId]) -> NodeId:
         """Return the terminal that sends and joined first, or the first."""
         nodes = list(terminals)
         return next((node for node in nodes if int(tree.terminals[node]) & SENDS), nodes[0])
-
-    def next_hop(self, tree: Tree, node: NodeId, root: NodeId) -> NodeId:
-        """Return the closer neighbour that the group's hash draws."""
-        return self.network.draw(tree.salt, self.network.closer(node, root))
 
     def settled(self, tree: Tree, thorough: bool = False) -> bool:
         """Tell whether the root is still the right one."""

@@ -1,0 +1,1 @@
+"""Trees of many groups over a planned fabric, by the code that builds the live controller's trees."""
