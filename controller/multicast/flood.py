@@ -94,6 +94,7 @@ class FloodPlane:
         self._links: set[frozenset[NodeId]] = set()
         self._former: set[frozenset[NodeId]] = set()
         self._unconfirmed: set[tuple[int, RuleKey]] = set()
+        self._without_ipv6: set[int] = set()
 
     def members(self, group: bytes) -> Iterator[tuple[int, int]]:
         """Yield (dpid, port) of the members of a link-scope group that has entries of its own."""
@@ -129,6 +130,17 @@ class FloodPlane:
 
     def refresh(self, graph: Graph, switches: Mapping[int, SwitchPorts], now: float) -> list[Effect]:
         """Bring every switch to the entries that follow from the graph, its ports and the members known."""
+        return [*self._tell_of_old(switches), *self._bring(graph, switches, now)]
+
+    def _tell_of_old(self, switches: Mapping[int, SwitchPorts]) -> Iterator[Effect]:
+        """Say once of each OpenFlow 1.0 switch what it cannot do: its hosts' MLD reports are never seen."""
+        old = {dpid for dpid, ports in switches.items() if ports.ofp_version == OPENFLOW_1_0}
+        for dpid in sorted(old - self._without_ipv6):
+            text = f"switch {dpid} speaks OpenFlow 1.0: MLD joins at its ports and IPv6 groups through it are refused"
+            yield Notice("ipv6-unsupported", text, (("dpid", dpid),))
+        self._without_ipv6 = old
+
+    def _bring(self, graph: Graph, switches: Mapping[int, SwitchPorts], now: float) -> list[Effect]:
         tree = spanning_tree(graph)
         rules = self._all_rules(graph, tree, switches)
         confirmed = self._installer.is_confirmed

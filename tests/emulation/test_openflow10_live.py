@@ -58,6 +58,18 @@ def test_stream_survives_a_pulled_cable(live: Any, group: str) -> None:
     assert link not in live.tree(group)
 
 
+def test_ipv6_groups_are_refused_with_a_word(live: Any) -> None:
+    group = "ff1e::10"
+    for number in (1, 2, 3, 4):
+        live.controller.wait_log(f"ipv6-unsupported: switch {number} speaks OpenFlow 1.0: MLD joins")
+    live.fabric.join("h3", group)
+    live.fabric.tap("h3")
+    live.fabric.open_stream(1, "h1", group, 2e6)
+    live.send(0, 0.3)
+    seen = live.fabric.settled()
+    assert (seen[f"h3 {group}"]["streams"], seen["tap h3"]["groups"]) == ({}, {})
+
+
 def test_link_scope_groups_reach_every_host(live: Any) -> None:
     group, others = "224.0.0.251", ("h2", "h3", "h4")
     for host in others:

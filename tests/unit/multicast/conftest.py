@@ -126,6 +126,7 @@ class World:
         if start:
             self.connect_all()
             self.settle()
+            self.notices.clear()
 
     # Building
 

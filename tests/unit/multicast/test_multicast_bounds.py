@@ -108,6 +108,17 @@ def test_a_full_table_is_told_and_heals(make_world, version):
     assert {group(n) for n in served[:2]} <= now
 
 
+def test_what_an_openflow_1_0_switch_cannot_do_is_told_once(make_world):
+    world = make_world("leaf-spine", POLICY, dict.fromkeys(range(1, 6), 4) | {2: 1, 5: 1}, start=False)
+    world.connect_all()
+    world.settle()
+    world.cut(*sorted(next(iter(world.links))))
+    world.advance(5.0)
+    told = [notice for notice in world.notices if notice.kind == "ipv6-unsupported"]
+    assert [notice.fields for notice in told] == [(("dpid", 2),), (("dpid", 5),)]
+    assert all("OpenFlow 1.0" in notice.text for notice in told)
+
+
 def test_an_ipv6_group_that_needs_an_openflow_1_0_switch_is_refused_whole(make_world):
     versions = dict.fromkeys(range(1, 6), 4) | {4: 1, 5: 1}
     world = make_world("leaf-spine", POLICY, versions)
