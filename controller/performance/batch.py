@@ -17,8 +17,8 @@ class Discontinuity(IntEnum):
     """What came between two samples of a port; the numbers stand in files and do not change.
 
     Not all are gaps: a wrap is put right, a missed poll only makes the interval longer, a jump and an unsupported
-    counter concern single counters. An `ignored` sample is put aside and the next one compared with that before it, so that
-    nothing is lost. In a gap, `Rates.interval_s` is NaN: what was sent between the two samples is not known.
+    counter concern single counters. An `ignored` sample is put aside and the next one compared with that before it,
+    so that nothing is lost. In a gap, `Rates.interval_s` is NaN: what was sent between the samples is not known.
     """
 
     NONE = 0
@@ -41,7 +41,7 @@ class Discontinuity(IntEnum):
     LATE = 10
     """A sample older than the last one."""
     JUMP = 11
-    """A counter rose faster than the port can carry, or fell alone."""
+    """A counter rose faster than the port can carry."""
     STUCK = 12
     """A counter stands at its maximum."""
     CLOCK_STEP = 13

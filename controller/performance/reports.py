@@ -59,7 +59,7 @@ class HistogramReport(NamedTuple):
 
     Attributes
     ----------
-    count, zeros
+    samples, zeros
         Rates counted, and how many of them were 0.
     buckets
         (lower, upper, count) of each bucket that is not empty, ascending; 1/s, upper exclusive.
@@ -67,7 +67,7 @@ class HistogramReport(NamedTuple):
         Percent (50, 90, 99, 99.9, 100) to rate; empty where nothing was counted. Off by at most a sixteenth.
     """
 
-    count: int
+    samples: int
     zeros: int
     buckets: tuple[tuple[float, float, int], ...]
     percentiles: dict[float, float]

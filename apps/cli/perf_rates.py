@@ -1,0 +1,164 @@
+"""`vsrt perf rates`: mean rates and discontinuities of the ports in a file of counter samples."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apps.cli.common import emit_json, emit_table
+from apps.cli.sample_file import COUNTER_COLUMNS, SampleFile, read_samples
+from controller.performance.batch import Discontinuity, Rates, Samples
+from controller.performance.counters import BITS, COUNTER_COUNT, Counter, counters_of
+from controller.performance.ports import PortTable
+from controller.performance.rates import RateTable
+
+HELP = "mean rates of the ports in a file of counter samples"
+
+LINES_AT_ONCE = 1 << 17
+NOT_LISTED = (Discontinuity.NONE, Discontinuity.FIRST, Discontinuity.UNSUPPORTED)
+_COLUMNS = [Counter(name).column for name in COUNTER_COLUMNS]
+_MASK = np.uint16(sum(int(BITS[column]) for column in _COLUMNS))
+_RX_BYTES, _TX_BYTES = Counter.RX_BYTES.column, Counter.TX_BYTES.column
+_FIELDS = (
+    ("rx_bps", _RX_BYTES, 8),
+    ("tx_bps", _TX_BYTES, 8),
+    ("rx_pps", Counter.RX_PACKETS.column, 1),
+    ("tx_pps", Counter.TX_PACKETS.column, 1),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the input file."""
+    parser.add_argument("--input", type=Path, required=True, metavar="FILE", help="samples (CSV)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the rates of every port, by datapath id and port number."""
+    ports = rates_of(read_samples(args.input))
+    if args.json:
+        emit_json({"ports": ports})
+        return 0
+    emit_table(
+        ("port", *(name for name, _, _ in _FIELDS), "utilisation_pct", "discontinuities"),
+        (
+            (
+                name,
+                *("-" if port[field] is None else f"{port[field]:.0f}" for field, _, _ in _FIELDS),
+                "-" if port["utilisation_pct"] is None else f"{port['utilisation_pct']:.2f}",
+                ", ".join(f"{entry['kind']} at {entry['time']:.3f}" for entry in port["discontinuities"]) or "none",
+            )
+            for name, port in ports.items()
+        ),
+    )
+    return 0
+
+
+def rates_of(file: SampleFile) -> dict[str, dict[str, Any]]:
+    """Return what `vsrt perf rates` says about each port of a file.
+
+    Means are over the time in which a rate is known: gaps add neither octets nor time.
+    """
+    rows, table = _port_table(file)
+    n = len(table)
+    sums = _Sums(n)
+    rates = RateTable(table)
+    listed: list[list[dict[str, Any]]] = [[] for _ in range(n)]
+    unsupported = np.zeros(n, np.uint16)
+    for start in range(0, len(rows), LINES_AT_ONCE):
+        part = slice(start, start + LINES_AT_ONCE)
+        counters = np.zeros((len(rows[part]), COUNTER_COUNT), np.uint64)
+        counters[:, _COLUMNS] = file.counters[part]
+        found = rates.update(Samples(rows[part], file.at_s[part], file.duration_s[part], counters))
+        sums.add(found, file.speed_bps[part])
+        _list_discontinuities(found, unsupported, listed)
+    return {
+        f"{name.dpid}:{name.port_no}": {**sums.document(row), "discontinuities": listed[row]}
+        for row, name in ((row, table.name(row)) for row in range(n))
+    }
+
+
+class _Sums:
+    """What was counted in the known time, by port."""
+
+    def __init__(self, ports: int) -> None:
+        self._ports = ports
+        self._counted = np.zeros((ports, COUNTER_COUNT))
+        self._known_s = np.zeros((ports, COUNTER_COUNT))
+        self._busy_s = np.zeros((ports, 2))
+        self._with_speed_s = np.zeros((ports, 2))
+
+    def add(self, rates: Rates, speed_bps: NDArray[np.float64]) -> None:
+        """Add rates of samples, whose ports had these speeds (NaN where not told)."""
+        told = speed_bps > 0
+        for column in _COLUMNS:
+            per_s = rates.per_s[:, column]
+            known = ~np.isnan(per_s)
+            counted = np.where(known, per_s * rates.interval_s, 0.0)
+            self._counted[:, column] += self._by_port(rates.rows, counted)
+            self._known_s[:, column] += self._by_port(rates.rows, np.where(known, rates.interval_s, 0.0))
+            if column in (_RX_BYTES, _TX_BYTES):
+                direction, both = column - _RX_BYTES, known & told
+                busy_s = np.divide(counted * 8, speed_bps, out=np.zeros_like(counted), where=both)
+                self._busy_s[:, direction] += self._by_port(rates.rows, busy_s)
+                self._with_speed_s[:, direction] += self._by_port(rates.rows, np.where(both, rates.interval_s, 0.0))
+
+    def document(self, row: int) -> dict[str, Any]:
+        """Return the means of a port; None where nothing is known."""
+        means: dict[str, Any] = {}
+        for name, column, factor in _FIELDS:
+            known_s = self._known_s[row, column]
+            means[name] = float(self._counted[row, column] / known_s * factor) if known_s > 0 else None
+        busy = [
+            float(busy_s / known_s * 100)
+            for busy_s, known_s in zip(self._busy_s[row], self._with_speed_s[row], strict=True)
+            if known_s > 0
+        ]
+        means["utilisation_pct"] = max(busy, default=None)
+        return means
+
+    def _by_port(self, rows: NDArray[np.int32], values: NDArray[np.float64]) -> NDArray[np.float64]:
+        sums: NDArray[np.float64] = np.bincount(rows, values, self._ports).astype(np.float64, copy=False)
+        return sums
+
+
+def _port_table(file: SampleFile) -> tuple[NDArray[np.int32], PortTable]:
+    """Return the row of each sample, and the table of ports in the order of their numbers, with their top speed."""
+    dpids, switch = np.unique(file.dpid, return_inverse=True)
+    numbers, port = np.unique(file.port_no, return_inverse=True)
+    pairs, rows = np.unique(switch * len(numbers) + port, return_inverse=True)
+    speed_bps = np.zeros(len(pairs))
+    np.fmax.at(speed_bps, rows, file.speed_bps)
+    table = PortTable(max(len(pairs), 1))
+    for pair, speed in zip(pairs.tolist(), speed_bps.tolist(), strict=True):
+        table.add(int(dpids[pair // len(numbers)]), int(numbers[pair % len(numbers)]), "", speed)
+    return rows.astype(np.int32), table
+
+
+def _list_discontinuities(rates: Rates, unsupported: NDArray[np.uint16], listed: list[list[dict[str, Any]]]) -> None:
+    """Add the discontinuities of a part of the file to the lists of their ports."""
+    lacking = rates.unsupported & _MASK
+    listable = ~np.isin(rates.discontinuity, NOT_LISTED)
+    for index in np.flatnonzero(listable | (lacking > 0)).tolist():
+        row, at_s = int(rates.rows[index]), float(rates.at_s[index])
+        newly = int(lacking[index]) & ~int(unsupported[row])
+        if newly:
+            listed[row].append({"time": at_s, "kind": Discontinuity.UNSUPPORTED.label, "counters": _names(newly)})
+            unsupported[row] |= np.uint16(newly)
+        if not listable[index]:
+            continue
+        code = Discontinuity(int(rates.discontinuity[index]))
+        entry: dict[str, Any] = {
+            "time": at_s,
+            "kind": (Discontinuity.TIME_BACKWARDS if code is Discontinuity.LATE else code).label,
+        }
+        if rates.wrapped[index]:
+            entry["counters"] = _names(int(rates.wrapped[index]))
+        listed[row].append(entry)
+
+
+def _names(mask: int) -> list[str]:
+    return [str(counter) for counter in counters_of(mask)]

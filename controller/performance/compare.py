@@ -1,0 +1,302 @@
+"""Two samples of each port compared: what was counted in between, or why that is not known.
+
+A counter that falls has wrapped or was discontinuous (RFC 2578, 7.1.6); what the port can carry in the time tells.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.performance.batch import Discontinuity
+from controller.performance.counters import BITS, BYTE_COLUMNS, COUNTER_COUNT, UNSUPPORTED
+
+FASTEST_BPS = 8e11
+"""Taken as the speed of a port that does not tell it, to say what it cannot have carried."""
+
+WRAP_SLACK = 1.25
+JUMP_SLACK = 16.0
+"""How much faster than its nominal speed a port may seem: software ports carry more than they say."""
+
+SLACK_BYTES = 1 << 20
+"""Octets that may have been counted beside those of the measured time, for counters are not read at one instant."""
+
+SMALLEST_PACKET_BYTES = 60
+LARGEST_PACKET_BYTES = 65536
+"""Offloading lets a switch count up to 64 KiB as one packet."""
+
+TIME_TOLERANCE_S = 5.0
+REPLY_JITTER_S = 0.5
+LATE_LIMIT = 8
+"""After so many late samples in a row the port counts as created again, for its clock will not catch up."""
+
+CLOCK_RATIO = 4.0
+MISSED_INTERVALS = 1.5
+
+_ONES = np.uint64(UNSUPPORTED)
+_TOP_32 = np.uint64((1 << 32) - 1)
+_SPAN_32 = np.uint64(1 << 32)
+_PER_BYTE = np.full(COUNTER_COUNT, float(SMALLEST_PACKET_BYTES))
+_PER_BYTE[list(BYTE_COLUMNS)] = 1.0
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.uint64]
+Mask = NDArray[np.bool_]
+
+
+class Before(NamedTuple):
+    """What is remembered of each port's last sample.
+
+    Attributes
+    ----------
+    known
+        bool[n], whether there is one at all.
+    recreated
+        bool[n], whether the port was created again since.
+    late
+        uint8[n], late samples in a row since.
+    at_s, duration_s, counters
+        As in `Samples`; a duration is NaN where it is not told.
+    """
+
+    known: Mask
+    recreated: Mask
+    late: NDArray[np.uint8]
+    at_s: Floats
+    duration_s: Floats
+    counters: Counts
+
+    def take(self, which: NDArray[np.intp]) -> Before:
+        """Return some entries."""
+        return Before(
+            self.known[which],
+            self.recreated[which],
+            self.late[which],
+            self.at_s[which],
+            self.duration_s[which],
+            self.counters[which],
+        )
+
+
+class Compared(NamedTuple):
+    """The outcome of a comparison.
+
+    Attributes
+    ----------
+    interval_s
+        float64[n], NaN in a gap and for ignored samples.
+    counted
+        float64[n, 12], what was counted in the interval, NaN where unknown.
+    code
+        uint8[n], a `Discontinuity`.
+    unsupported, wrapped
+        uint16[n], masks of counters.
+    """
+
+    interval_s: Floats
+    counted: Floats
+    code: NDArray[np.uint8]
+    unsupported: NDArray[np.uint16]
+    wrapped: NDArray[np.uint16]
+
+    def put(self, where: NDArray[np.intp], other: Compared) -> None:
+        """Overwrite some entries."""
+        self.interval_s[where], self.counted[where], self.code[where] = other.interval_s, other.counted, other.code
+        self.unsupported[where], self.wrapped[where] = other.unsupported, other.wrapped
+
+    def take(self, which: Mask) -> Compared:
+        """Return some entries."""
+        return Compared(
+            self.interval_s[which],
+            self.counted[which],
+            self.code[which],
+            self.unsupported[which],
+            self.wrapped[which],
+        )
+
+
+def compare(
+    before: Before,
+    at_s: Floats,
+    duration_s: Floats,
+    counters: Counts,
+    speed_bps: Floats,
+    expected_s: Floats,
+    sticky_bits: int = 0,
+) -> Compared:
+    """Compare samples with those before them.
+
+    Parameters
+    ----------
+    before
+        The sample before each.
+    at_s, duration_s, counters
+        The samples, as in `Samples`.
+    speed_bps
+        float64[n], capacity of the ports; 0 where unknown.
+    expected_s
+        float64[n], time between two polls; 0 where unknown.
+    sticky_bits
+        32 where counters stay at 2**32 - 1 once they are there, else 0. (64-bit ones are then unsupported.)
+
+    Returns
+    -------
+    Compared
+        Nothing is raised, whatever the counters.
+    """
+    n = len(at_s)
+    elapsed_s = at_s - before.at_s
+    lived_s = duration_s - before.duration_s
+    interval_s = np.where(lived_s > 0, lived_s, elapsed_s)
+    difference = counters - before.counters
+    counted = difference.astype(np.float64)
+    limit_bytes = _carried(speed_bps, interval_s) * JUMP_SLACK + SLACK_BYTES
+    absent = counters == _ONES
+    any_absent = bool(absent.any())
+    absent_before = before.counters == _ONES
+    odd = counted * _PER_BYTE > limit_bytes[:, None]
+    if any_absent or absent_before.any():
+        either = absent | absent_before
+        odd &= ~either
+        counted[either] = np.nan
+    code = np.zeros(n, np.uint8)
+    wrapped = np.zeros(n, np.uint16)
+    unsupported = absent @ BITS if any_absent else np.zeros(n, np.uint16)
+    if any_absent:
+        code[(absent & ~absent_before).any(axis=1)] = Discontinuity.UNSUPPORTED
+    if sticky_bits == 32:
+        stuck = counters == _TOP_32
+        counted[stuck] = np.nan
+        code[stuck.any(axis=1)] = Discontinuity.STUCK
+    code[(expected_s > 0) & (interval_s > expected_s * MISSED_INTERVALS)] = Discontinuity.MISSED
+    strange = odd.any(axis=1) | before.recreated | ~before.known | (elapsed_s <= 0) | (lived_s <= 0)
+    strange |= np.abs(lived_s - elapsed_s) > TIME_TOLERANCE_S
+    which = np.flatnonzero(strange)
+    if which.size:
+        found = _judge(
+            before.take(which),
+            _Strange(
+                elapsed_s[which],
+                lived_s[which],
+                duration_s[which],
+                counters[which],
+                speed_bps[which],
+                counted[which],
+                code[which],
+            ),
+        )
+        interval_s[which], counted[which], code[which], wrapped[which] = found
+    return Compared(interval_s, counted, code, unsupported, wrapped)
+
+
+class _Strange(NamedTuple):
+    """Samples that need a closer look; `counted` as if nothing were strange, NaN for unsupported counters."""
+
+    elapsed_s: Floats
+    lived_s: Floats
+    duration_s: Floats
+    counters: Counts
+    speed_bps: Floats
+    counted: Floats
+    code: NDArray[np.uint8]
+
+
+def _carried(speed_bps: Floats, interval_s: Floats) -> Floats:
+    """Return the octets that ports carry in a time at their nominal speed."""
+    carried: Floats = np.where(speed_bps > 0, speed_bps, FASTEST_BPS) * np.fmax(interval_s, 0.0) / 8
+    return carried
+
+
+def _judge(before: Before, now: _Strange) -> tuple[Floats, Floats, NDArray[np.uint8], NDArray[np.uint16]]:
+    """Return interval, counted, code and wrapped counters of strange samples."""
+    counted, code = now.counted.copy(), now.code.copy()
+    supported = (now.counters != _ONES) & (before.counters != _ONES)
+    fell = (now.counters < before.counters) & supported
+    rose = (now.counters > before.counters) & supported
+    elapsed_s, lived_s = now.elapsed_s, now.lived_s
+    told = ~np.isnan(lived_s)
+    forward = told & (lived_s > 0)
+    interval_s = np.where(forward, lived_s, elapsed_s)
+    same = ~(fell | rose).any(axis=1)
+
+    back = told & (lived_s < 0)
+    young = now.duration_s <= elapsed_s + REPLY_JITTER_S
+    older = (~told & (elapsed_s < 0) & fell.any(axis=1) & ~rose.any(axis=1)) | (back & ~young)
+    recreated = before.recreated | (back & young) | (older & (before.late >= LATE_LIMIT))
+    repeated = (same & (lived_s == 0)) | (~forward & ~back & (elapsed_s == 0))
+    stepped = ~forward & (elapsed_s < 0)
+    ratio = np.divide(lived_s, elapsed_s, out=np.ones_like(lived_s), where=forward & (elapsed_s > 0))
+    apart = forward & (np.abs(lived_s - elapsed_s) > TIME_TOLERANCE_S)
+    disagree = apart & (elapsed_s > 0) & ((ratio > CLOCK_RATIO) | (ratio < 1 / CLOCK_RATIO))
+    code[apart & (elapsed_s < 0)] = Discontinuity.TIME_BACKWARDS
+
+    wrapped, lost, reset, jumped, lost_wraps = _falls(before.counters, now, interval_s, fell, supported, counted)
+    counted[lost] = np.nan
+    for mask, meaning in (
+        (jumped, Discontinuity.JUMP),
+        (lost_wraps, Discontinuity.WRAPS_UNKNOWN),
+        ((wrapped >> 12) == 1, Discontinuity.WRAP_32),
+        ((wrapped >> 12) >= 2, Discontinuity.WRAP_64),
+    ):
+        code[mask] = meaning
+    wrapped &= np.uint16(0x0FFF)
+
+    gap = np.zeros(len(code), np.bool_)
+    for mask, meaning in (
+        (disagree, Discontinuity.CLOCK_STEP),
+        (reset, Discontinuity.RESET),
+        (stepped, Discontinuity.TIME_BACKWARDS),
+        (older, Discontinuity.LATE),
+        (repeated, Discontinuity.DUPLICATE),
+        (recreated, Discontinuity.RECREATED),
+        (~before.known, Discontinuity.FIRST),
+    ):
+        code[mask] = meaning
+        gap |= mask
+    interval_s[gap] = np.nan
+    counted[gap] = np.nan
+    wrapped[gap] = 0
+    return interval_s, counted, code, wrapped
+
+
+def _falls(
+    last: Counts, now: _Strange, interval_s: Floats, fell: Mask, supported: Mask, counted: Floats
+) -> tuple[NDArray[np.uint16], Mask, Mask, Mask, Mask]:
+    """Tell wraps from resets and jumps, and put wraps right in `counted`.
+
+    Returns
+    -------
+    wrapped
+        uint16[n], mask of the counters that wrapped; bit 12 for 32-bit wraps, bit 13 for 64-bit ones.
+    lost
+        bool[n, 12], counters whose difference is not known.
+    reset, jumped, lost_wraps
+        bool[n]: the counters began anew; one rose beyond belief; one may have wrapped more than once.
+    """
+    carried = _carried(now.speed_bps, interval_s)[:, None] / _PER_BYTE
+    plausible = carried * WRAP_SLACK + SLACK_BYTES / _PER_BYTE
+    narrow = fell & (last <= _TOP_32)
+    by_32 = (now.counters + _SPAN_32 - last).astype(np.float64)
+    told = (now.speed_bps > 0)[:, None]
+    wrap_32 = narrow & (by_32 <= np.where(told, plausible, float(1 << 31)))
+    once_more = by_32 + float(1 << 32)
+    packets = np.full_like(by_32, np.inf)
+    for column in BYTE_COLUMNS:
+        seen = np.where(wrap_32[:, column - 2], by_32[:, column - 2], counted[:, column - 2])
+        packets[:, column] = np.where(np.isnan(seen), np.inf, seen)
+    ambiguous = wrap_32 & told & (once_more <= plausible) & (once_more <= packets * LARGEST_PACKET_BYTES)
+    wrap_64 = fell & ~narrow & (counted <= plausible)
+    wraps = wrap_32 | wrap_64
+    counted[wrap_32] = by_32[wrap_32]
+
+    unexplained = (fell & ~wraps).any(axis=1)
+    steady = (supported & ~fell & (now.counters > 0)).any(axis=1)
+    high = last >= np.where(narrow, np.uint64(7 << 29), np.uint64(7 << 61))
+    reset = unexplained | (~steady & (wraps & ~high).any(axis=1))
+    jumped = supported & ~fell & (counted * _PER_BYTE > carried * _PER_BYTE * JUMP_SLACK + SLACK_BYTES)
+    mask = (wraps & ~ambiguous) @ BITS
+    mask |= np.where((wrap_32 & ~ambiguous).any(axis=1), np.uint16(1 << 12), np.uint16(0))
+    mask |= np.where(wrap_64.any(axis=1), np.uint16(1 << 13), np.uint16(0))
+    return mask.astype(np.uint16), jumped | ambiguous, reset, jumped.any(axis=1), ambiguous.any(axis=1)
