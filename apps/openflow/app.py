@@ -82,6 +82,7 @@ class App(BaseApp):  # type: ignore[misc]
             RequestFlows: self._request_flows,
             Notice: self.notice,
         }
+        self._chosen: dict[tuple[type, str | None], list[Callable[[Any], None]]] = {}
         self._sleep_until = 0.0
         self._woken_pending = False
 
@@ -92,6 +93,14 @@ class App(BaseApp):  # type: ignore[misc]
         thread = super().start()
         self.threads.append(hub.spawn(self._sleep))
         return thread
+
+    def get_handlers(self, ev: Any, state: str | None = None) -> list[Callable[[Any], None]]:
+        """Return the handlers of an event in a connection's state: the framework's answer, looked up once."""
+        question = (ev.__class__, state)
+        handlers = self._chosen.get(question)
+        if handlers is None:
+            handlers = self._chosen[question] = list(super().get_handlers(ev, state))
+        return handlers
 
     def stop(self) -> None:
         """End the sleeper, then the event loop."""

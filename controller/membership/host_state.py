@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 _EXCLUDE = FilterMode.EXCLUDE
 _INCLUDE = FilterMode.INCLUDE
 _NO_SOURCES: frozenset[bytes] = frozenset()
+_BLOCK = int(RecordType.BLOCK_OLD_SOURCES)
+_TO_EX = int(RecordType.CHANGE_TO_EXCLUDE)
+_TO_IN = int(RecordType.CHANGE_TO_INCLUDE)
+_EXCLUDES = (int(RecordType.MODE_IS_EXCLUDE), _TO_EX)
 _NO_VERDICTS: dict[bytes | None, bool] = {}
 
 
@@ -78,22 +82,22 @@ class HostState(Timed):
         due = max(self.timers.values(), default=-inf)
         return max(due, self.group_due()) if self.mode is _EXCLUDE else due
 
-    def apply(self, kind: int, sources: Iterable[bytes], now: float, membership_s: float) -> Ask:
+    def apply(self, kind: int, sources: Collection[bytes], now: float, membership_s: float) -> Ask:
         """Make the transition of the tables for a group record and return the queries they call for.
 
         `membership_s` is the group membership interval in seconds. Timers that the tables have lowered by a query
         are left as they are: the caller knows whether a query is sent at all.
         """
-        named = frozenset(sources)
+        named = frozenset(sources) if sources else _NO_SOURCES
         if self.mode is _EXCLUDE:
             return self._apply_excluding(kind, named, now, now + membership_s)
         return self._apply_including(kind, named, now + membership_s)
 
     def _apply_including(self, kind: int, named: frozenset[bytes], full: float) -> Ask:
         held = self.timers.keys()
-        if kind == RecordType.BLOCK_OLD_SOURCES:
+        if kind == _BLOCK:
             return Ask(False, named.intersection(held))
-        if kind in (RecordType.MODE_IS_EXCLUDE, RecordType.CHANGE_TO_EXCLUDE):
+        if kind in _EXCLUDES:
             self.mode = _EXCLUDE
             self.group_expiry = full
             self.leaving = False
@@ -103,22 +107,22 @@ class HostState(Timed):
             both = named.intersection(held)
             self.excluded = named.difference(held)
             self.timers = {source: self.timers[source] for source in both}
-            return Ask(False, both) if kind == RecordType.CHANGE_TO_EXCLUDE else NO_ASK
-        ask = Ask(False, frozenset(held).difference(named)) if kind == RecordType.CHANGE_TO_INCLUDE else NO_ASK
+            return Ask(False, both) if kind == _TO_EX else NO_ASK
+        ask = Ask(False, frozenset(held).difference(named)) if kind == _TO_IN else NO_ASK
         for source in named:
             self.timers[source] = full
         return ask
 
     def _apply_excluding(self, kind: int, named: frozenset[bytes], now: float, full: float) -> Ask:
         requested = self.timers.keys()
-        if kind == RecordType.BLOCK_OLD_SOURCES:
+        if kind == _BLOCK:
             asked = named - self.excluded
             group_due = self.group_due()
             for source in asked.difference(requested):
                 self.timers[source] = group_due
             return Ask(False, asked)
-        if kind in (RecordType.MODE_IS_EXCLUDE, RecordType.CHANGE_TO_EXCLUDE):
-            changing = kind == RecordType.CHANGE_TO_EXCLUDE
+        if kind in _EXCLUDES:
+            changing = kind == _TO_EX
             added = self.group_due() if changing else full
             asked = named - self.excluded
             self.timers = {source: self.timers.get(source, added) for source in asked} if asked else {}
@@ -126,7 +130,7 @@ class HostState(Timed):
             self.group_expiry = full
             self.leaving = False
             return Ask(False, asked) if changing else NO_ASK
-        ask = Ask(True, frozenset(requested).difference(named)) if kind == RecordType.CHANGE_TO_INCLUDE else NO_ASK
+        ask = Ask(True, frozenset(requested).difference(named)) if kind == _TO_IN else NO_ASK
         for source in named:
             self.timers[source] = full
         self.excluded -= named

@@ -14,6 +14,8 @@ BROADCAST_MAC = b"\xff" * 6
 @lru_cache(maxsize=65536)
 def format_ip(address: bytes) -> str:
     """Return the usual text of an IPv4 (4 bytes) or IPv6 (16 bytes) address."""
+    if len(address) == 4:
+        return ".".join(map(str, address))
     return str(ipaddress.ip_address(address))
 
 
