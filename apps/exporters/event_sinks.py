@@ -1,0 +1,105 @@
+"""Events to the JSON log, and significant ones to syslog."""
+
+from __future__ import annotations
+
+import logging
+import math
+from pathlib import Path
+from typing import Any
+
+from apps.exporters import rfc5424
+from apps.exporters.event_log import EventLog
+from apps.exporters.settings import EventLogSettings, SyslogSettings
+from apps.exporters.sink import Batch, SinkState
+from apps.exporters.syslog import SyslogSender
+from controller.performance.events import EventState, PortEvent, Severity
+from controller.performance.ports import PortTable
+
+SYSLOG_SEVERITY = {
+    Severity.MINOR: rfc5424.Severity.WARNING,
+    Severity.MAJOR: rfc5424.Severity.ERROR,
+    Severity.FATAL: rfc5424.Severity.CRITICAL,
+}
+"""Of a condition that begins; its end is a notice."""
+
+
+def document(event: PortEvent, ports: PortTable) -> dict[str, Any]:
+    """Return an event as an object for JSON; a rate that is no number is null."""
+    row = ports.row(event.dpid, event.port_no)
+    return {
+        "time": event.time_s,
+        "state": event.state.value,
+        "severity": event.severity.label,
+        "dpid": event.dpid,
+        "port_no": event.port_no,
+        "port": "" if row is None else ports.name(row).name,
+        "class": str(ports.kind(event.dpid)),
+        "counter": event.counter,
+        "rate": event.rate if math.isfinite(event.rate) else None,
+        "threshold": event.threshold if math.isfinite(event.threshold) else None,
+        "suppressed": event.suppressed,
+    }
+
+
+class EventLogSink:
+    """All events, as JSON lines."""
+
+    def __init__(self, path: Path, settings: EventLogSettings, ports: PortTable, logger: logging.Logger) -> None:
+        self._ports = ports
+        self._log = EventLog(path, settings, logger)
+
+    def write(self, batch: Batch) -> None:
+        """Samples are not logged."""
+
+    def event(self, event: PortEvent) -> None:
+        """Log one event."""
+        self._log.add(document(event, self._ports))
+
+    def state(self) -> SinkState:
+        """Return how the log fares."""
+        fault = self._log.fault
+        faults = () if fault.text is None else (fault.text,)
+        return SinkState(faults, fault.failures, {"written": self._log.written, "dropped": self._log.dropped})
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._log.close()
+
+
+class SyslogSink:
+    """Events of at least the severity asked for."""
+
+    def __init__(self, settings: SyslogSettings, ports: PortTable, logger: logging.Logger) -> None:
+        self._least = settings.least
+        self._ports = ports
+        self._sender = SyslogSender(settings, logger)
+
+    def write(self, batch: Batch) -> None:
+        """Samples are not sent."""
+
+    def event(self, event: PortEvent) -> None:
+        """Send one event."""
+        if event.severity < self._least:
+            return
+        raised = event.state is EventState.RAISED
+        data = document(event, self._ports)
+        del data["time"]
+        port = f" ({data['port']})" if data["port"] else ""
+        self._sender.send(
+            f"{event.counter} {event.state} at switch {event.dpid} port {event.port_no}{port}:"
+            f" {event.rate:g}, threshold {event.threshold:g}",
+            SYSLOG_SEVERITY[event.severity] if raised else rfc5424.Severity.NOTICE,
+            event.time_s,
+            event.counter,
+            data,
+        )
+
+    def state(self) -> SinkState:
+        """Return how syslog fares."""
+        fault = self._sender.fault
+        faults = () if fault.text is None else (fault.text,)
+        return SinkState(faults, fault.failures, {"sent": self._sender.sent, "suppressed": self._sender.suppressed})
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._sender.close()

@@ -1,0 +1,114 @@
+"""Reads the history back: the rows of ports over a span of time, the newest from journals."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import reduce
+from operator import or_
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from apps.exporters.journal import SUFFIX, read_journal
+from apps.exporters.parts import HOUR_S, PARQUET, list_parts
+from apps.exporters.schema import KEYS, SCHEMAS, HistoryFileError, Kind, conform
+
+ATTEMPTS = 5
+
+
+def read_history(
+    directory: Path,
+    kind: Kind,
+    *,
+    since_s: float,
+    until_s: float,
+    ports: Collection[tuple[int, int]] | None = None,
+    columns: Sequence[str] | None = None,
+) -> pa.Table:
+    """Return the rows of `kind` with since_s <= time < until_s, by port and then by time.
+
+    Parameters
+    ----------
+    directory
+        What `HistorySink` was given.
+    since_s, until_s
+        Seconds since the epoch.
+    ports
+        Pairs of dpid and port_no; all where None.
+    columns
+        Columns beside timestamp, dpid and port_no; all where None.
+
+    Raises
+    ------
+    HistoryFileError
+        Where a file cannot be read, is no history file or is of a newer version; it names the file. Files of an older
+        version are read, and the columns that they lack are null.
+    """
+    schema = SCHEMAS[kind]
+    keys = [name for name, _ in KEYS]
+    names = schema.names if columns is None else [*keys, *(name for name in columns if name not in keys)]
+    schema = pa.schema([schema.field(name) for name in names], schema.metadata)
+    wanted = _filter(since_s, until_s, ports)
+    for attempt in range(ATTEMPTS):
+        try:
+            tables = [_read(path, kind, names, wanted) for path in _files(directory / kind, since_s, until_s)]
+            break
+        except FileNotFoundError as error:  # a journal became a part, or retention was faster
+            if attempt == ATTEMPTS - 1:
+                raise HistoryFileError(f"{error.filename}: the file goes away again and again") from error
+    table = pa.concat_tables([schema.empty_table(), *tables])
+    order = np.lexsort([table.column(name).to_numpy() for name in ("timestamp", "port_no", "dpid")])
+    return table.take(pa.array(order))
+
+
+def _files(directory: Path, since_s: float, until_s: float) -> list[Path]:
+    """The files of the hours in question, a part rather than the journal that it was made of."""
+    found: dict[tuple[int, int], Path] = {}
+    for part in list_parts(directory):
+        inside = (part.hour + 1) * HOUR_S > since_s and part.hour * HOUR_S < until_s
+        finished = part.path.suffix == f".{PARQUET}"
+        if inside and (finished or part.path.suffix == SUFFIX):
+            key = part.hour, part.sequence
+            if finished or key not in found:
+                found[key] = part.path
+    return list(found.values())
+
+
+def _filter(since_s: float, until_s: float, ports: Collection[tuple[int, int]] | None) -> pc.Expression:
+    time = pc.field("timestamp")
+    bounds = [pa.scalar(_microseconds(at_s), pa.timestamp("us", tz="UTC")) for at_s in (since_s, until_s)]
+    wanted = (time >= bounds[0]) & (time < bounds[1])
+    if ports is None:
+        return wanted
+    of_switch: dict[int, list[int]] = {}
+    for dpid, port_no in ports:
+        of_switch.setdefault(dpid, []).append(port_no)
+    switches = [
+        (pc.field("dpid") == pa.scalar(dpid, pa.uint64())) & pc.field("port_no").isin(pa.array(numbers, pa.uint32()))
+        for dpid, numbers in of_switch.items()
+    ]
+    return wanted & reduce(or_, switches, pc.scalar(False))
+
+
+def _microseconds(at_s: float) -> int:
+    """Whole microseconds, within what a timestamp holds."""
+    return round(min(max(at_s, -9e12), 9e12) * 1e6)
+
+
+def _read(path: Path, kind: Kind, names: Sequence[str], wanted: pc.Expression) -> pa.Table:
+    try:
+        if path.suffix == SUFFIX:
+            batches = list(read_journal(path))
+            table = pa.Table.from_batches(batches, None if batches else SCHEMAS[kind])
+            return conform(table, kind, str(path), names).filter(wanted)
+        schema = pq.read_schema(path)
+        conform(schema.empty_table(), kind, str(path), names)
+        there = [name for name in names if name in schema.names]
+        return conform(pq.read_table(path, columns=there, filters=wanted), kind, str(path), names)
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise HistoryFileError(f"{path}: {error}") from error

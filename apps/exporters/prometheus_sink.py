@@ -1,0 +1,199 @@
+"""The endpoint that Prometheus scrapes: the last sample of every port, and how switches and outputs fare."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apps.exporters import metrics
+from apps.exporters.exposition import OPENMETRICS_TYPE, TEXT_TYPE, Family, label_set, lines
+from apps.exporters.fault import Fault
+from apps.exporters.http_server import HttpServer, Page
+from apps.exporters.settings import PrometheusSettings
+from apps.exporters.sink import Batch, Overview, SinkState
+from controller.performance.batch import Discontinuity
+from controller.performance.counters import COUNTER_COUNT, UNSUPPORTED
+from controller.performance.events import EventState, PortEvent, Severity
+from controller.performance.ports import PortName, PortTable
+
+PATH = "/metrics"
+PIECE_ROWS = 1024
+_NEVER = -np.inf
+_IGNORED = [kind for kind in Discontinuity if kind.ignored]
+
+
+class PrometheusSink:
+    """Keeps the last sample by row of `ports`, and serves it at ``/metrics``."""
+
+    def __init__(
+        self,
+        settings: PrometheusSettings,
+        ports: PortTable,
+        overview: Callable[[], Overview],
+        outputs: Callable[[], Mapping[str, SinkState]],
+        logger: logging.Logger,
+    ) -> None:
+        self.server = HttpServer(settings.host, settings.port, {PATH: self._page}, logger)
+        self._fault = Fault(f"Prometheus endpoint at {settings.host}, port {settings.port}", logger)
+        self._stale_s = settings.stale_s
+        self._ports = ports
+        self._overview = overview
+        self._outputs = outputs
+        self._scrapes = 0
+        self._samples = 0
+        self._events: Tally[tuple[Severity, EventState]] = Tally()
+        self._counters = np.zeros((0, COUNTER_COUNT), np.uint64)
+        self._ratios = np.zeros((0, 2))
+        self._seen_s = np.zeros(0)
+        self._generation = np.zeros(0, np.uint32)
+        self._labels: list[str] = []
+        self._labelled: list[tuple[PortName, str] | None] = []
+        try:
+            self.server.start()
+        except (OSError, OverflowError) as error:
+            self._fault.failed(error)
+
+    def write(self, batch: Batch) -> None:
+        """Remember the samples and what utilisation they give; a late one would look like a counter that fell."""
+        samples, rates = batch.samples, batch.rates
+        ignored = np.isin(rates.discontinuity, _IGNORED)
+        if ignored.any():
+            samples, rates = samples.take(~ignored), rates.take(~ignored)
+        if len(self._seen_s) < self._ports.capacity:
+            self._grow(self._ports.capacity)
+        self._samples += len(samples)
+        self._counters[samples.rows] = samples.counters
+        self._seen_s[samples.rows] = time.monotonic()
+        self._generation[samples.rows] = self._ports.generation[samples.rows]
+        self._ratios[rates.rows] = rates.utilisation_pct / 100.0
+
+    def event(self, event: PortEvent) -> None:
+        """Count an event."""
+        self._events[event.severity, event.state] += 1
+
+    def state(self) -> SinkState:
+        """Return how the endpoint fares."""
+        faults = () if self._fault.text is None else (self._fault.text,)
+        return SinkState(faults, self._fault.failures, {"scraped": self._scrapes, "refused": self.server.refused})
+
+    def close(self) -> None:
+        """Stop serving."""
+        self.server.stop()
+
+    def _page(self, accept: str) -> Page:
+        openmetrics = "application/openmetrics-text" in accept
+        self._scrapes += 1
+        pieces = (text.encode() for text in self.exposition(openmetrics=openmetrics))
+        return Page(OPENMETRICS_TYPE if openmetrics else TEXT_TYPE, pieces)
+
+    def exposition(self, *, openmetrics: bool = False) -> Iterator[str]:
+        """Yield the text of a scrape in pieces of about `PIECE_ROWS` samples."""
+        overview = self._overview()
+        rows = self._live_rows({switch.dpid for switch in overview.switches if not switch.up})
+        for family, samples in self._small_families(overview, len(rows)):
+            text = "".join(f"{family.name}{label_set(labels)} {value}\n" for labels, value in samples)
+            if text:
+                yield family.head(openmetrics=openmetrics) + text
+        pieces = [rows[start : start + PIECE_ROWS] for start in range(0, len(rows), PIECE_ROWS)]
+        kinds = {dpid: str(self._ports.kind(dpid)) for dpid in self._ports.switches()}
+        for piece in pieces:
+            self._label(piece, kinds)
+            yield ""
+        for column, family in enumerate(metrics.PORT_COUNTERS.values()):
+            yield from self._family(family, pieces, self._counters[:, column], np.uint64(UNSUPPORTED), openmetrics)
+        for direction, family in enumerate(metrics.UTILISATION):
+            yield from self._family(family, pieces, self._ratios[:, direction], None, openmetrics)
+        if openmetrics:
+            yield "# EOF\n"
+
+    def _family(
+        self,
+        family: Family,
+        pieces: list[NDArray[np.intp]],
+        values: NDArray[np.uint64] | NDArray[np.float64],
+        missing: np.uint64 | None,
+        openmetrics: bool,
+    ) -> Iterator[str]:
+        """Yield the samples of one metric; a value that is missing, NaN where None, has none."""
+        head = family.head(openmetrics=openmetrics)
+        for rows in pieces:
+            found = values[rows]
+            there = ~np.isnan(found) if missing is None else found != missing
+            labels = [self._labels[row] for row in rows[there].tolist()]
+            if labels:
+                yield head + lines(family.name, labels, found[there].tolist())
+                head = ""
+
+    def _live_rows(self, silent: set[int]) -> NDArray[np.intp]:
+        """Rows whose port is there, with a recent sample of that port, on a switch that answers."""
+        count = min(len(self._seen_s), len(self._ports))
+        live = self._seen_s[:count] > time.monotonic() - self._stale_s
+        live &= self._ports.present[:count] & (self._generation[:count] == self._ports.generation[:count])
+        for dpid in silent:
+            rows = [row for row in self._ports.rows_of_switch(dpid) if row < count]
+            live[rows] = False
+        return np.flatnonzero(live)
+
+    def _label(self, rows: NDArray[np.intp], kinds: Mapping[int, str]) -> None:
+        """Make the labels of rows whose port, name or class is not what it was."""
+        for row in rows.tolist():
+            port = self._ports.name(row)
+            kind = kinds.get(port.dpid, "")
+            if self._labelled[row] != (port, kind):
+                self._labelled[row] = port, kind
+                self._labels[row] = label_set(
+                    {"dpid": port.dpid, "port_no": port.port_no, "port": port.name, "class": kind}
+                )
+
+    def _small_families(
+        self, overview: Overview, ports: int
+    ) -> Iterable[tuple[Family, Iterable[tuple[dict[str, object], float]]]]:
+        now = time.time()
+        switches = [({"dpid": switch.dpid, "class": switch.kind}, switch) for switch in overview.switches]
+        outputs = self._outputs()
+        ages = ((labels, switch.sampled_at_s) for labels, switch in switches)
+        yield metrics.SWITCH_UP, ((labels, int(switch.up)) for labels, switch in switches)
+        yield metrics.SAMPLE_AGE, ((labels, round(max(0.0, now - at), 3)) for labels, at in ages if at is not None)
+        yield metrics.SWITCH_CPU, _shares((labels, switch.cpu_pct) for labels, switch in switches)
+        yield metrics.SWITCH_MEMORY, _shares((labels, switch.memory_pct) for labels, switch in switches)
+        yield metrics.PORTS, [({}, ports)]
+        yield metrics.SAMPLES, [({}, self._samples)]
+        yield metrics.POLLS, (({"result": name}, count) for name, count in overview.polls.items())
+        yield (
+            metrics.EVENTS,
+            (
+                ({"severity": severity.label, "state": state.value}, self._events[severity, state])
+                for severity in Severity
+                for state in EventState
+            ),
+        )
+        yield metrics.OUTPUT_FAULTY, (({"output": name}, int(bool(state.faults))) for name, state in outputs.items())
+        yield metrics.OUTPUT_FAILURES, (({"output": name}, state.failures) for name, state in outputs.items())
+        yield (
+            metrics.OUTPUT_ITEMS,
+            (
+                ({"output": name, "result": result}, count)
+                for name, state in outputs.items()
+                for result, count in state.totals.items()
+            ),
+        )
+
+    def _grow(self, capacity: int) -> None:
+        more = capacity - len(self._seen_s)
+        self._counters = np.concatenate([self._counters, np.zeros((more, COUNTER_COUNT), np.uint64)])
+        self._ratios = np.concatenate([self._ratios, np.full((more, 2), np.nan)])
+        self._seen_s = np.append(self._seen_s, np.full(more, _NEVER))
+        self._generation = np.append(self._generation, np.zeros(more, np.uint32))
+        self._labels += [""] * more
+        self._labelled += [None] * more
+
+
+def _shares(
+    percentages: Iterable[tuple[dict[str, object], float | None]],
+) -> Iterator[tuple[dict[str, object], float]]:
+    return ((labels, pct / 100.0) for labels, pct in percentages if pct is not None)

@@ -1,0 +1,120 @@
+"""The outputs by name, and all that are wanted as one."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from apps.exporters.event_sinks import EventLogSink, SyslogSink
+from apps.exporters.history_sink import HistorySink
+from apps.exporters.prometheus_sink import PrometheusSink
+from apps.exporters.settings import OutputSettings
+from apps.exporters.sink import Batch, Overview, Sink, SinkState
+from controller.performance.events import PortEvent
+from controller.performance.ports import PortTable
+
+HISTORY_DIRECTORY = "history"
+EVENT_LOG = "events.jsonl"
+
+
+class Sources(NamedTuple):
+    """What outputs are made with; `states` says how all of them fare."""
+
+    state_dir: Path
+    ports: PortTable
+    overview: Callable[[], Overview]
+    states: Callable[[], Mapping[str, SinkState]]
+    logger: logging.Logger
+
+
+def _history(settings: OutputSettings, of: Sources) -> Sink | None:
+    wanted = settings.history
+    return wanted and HistorySink(of.state_dir / HISTORY_DIRECTORY, wanted, of.ports, of.logger)
+
+
+def _prometheus(settings: OutputSettings, of: Sources) -> Sink | None:
+    wanted = settings.prometheus
+    return wanted and PrometheusSink(wanted, of.ports, of.overview, of.states, of.logger)
+
+
+def _event_log(settings: OutputSettings, of: Sources) -> Sink | None:
+    wanted = settings.event_log
+    return wanted and EventLogSink(of.state_dir / EVENT_LOG, wanted, of.ports, of.logger)
+
+
+def _syslog(settings: OutputSettings, of: Sources) -> Sink | None:
+    wanted = settings.syslog
+    return wanted and SyslogSink(wanted, of.ports, of.logger)
+
+
+SINKS: dict[str, Callable[[OutputSettings, Sources], Sink | None]] = {
+    "history": _history,
+    "prometheus": _prometheus,
+    "event_log": _event_log,
+    "syslog": _syslog,
+}
+"""Outputs by name; each makes its sink, None where the settings do not ask for it."""
+
+
+class Sinks:
+    """All outputs that are wanted, as one; a fault of one does not keep the others from what they are given."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Sink] = {}
+
+    def write(self, batch: Batch) -> None:
+        """Give samples and rates to every output."""
+        for sink in self.by_name.values():
+            sink.write(batch)
+
+    def event(self, event: PortEvent) -> None:
+        """Give an event to every output."""
+        for sink in self.by_name.values():
+            sink.event(event)
+
+    def states(self) -> dict[str, SinkState]:
+        """Return how each output fares."""
+        return {name: sink.state() for name, sink in self.by_name.items()}
+
+    def close(self) -> None:
+        """Put what was taken where it belongs, and end every output."""
+        for sink in self.by_name.values():
+            sink.close()
+
+
+def build_sinks(
+    settings: OutputSettings,
+    state_dir: Path,
+    ports: PortTable,
+    logger: logging.Logger,
+    overview: Callable[[], Overview] = Overview,
+) -> Sinks:
+    """Make the outputs that are wanted.
+
+    Parameters
+    ----------
+    settings
+        Which outputs, and how.
+    state_dir
+        Directory of the files.
+    ports
+        The table that the rows of samples refer to.
+    logger
+        Where faults are told.
+    overview
+        Returns what is not about a port; it is asked at each scrape, not always on the monitor's loop.
+
+    Raises
+    ------
+    ValueError
+        Where a setting makes no sense. What a disk or network does is counted and told, not raised.
+    """
+    sinks = Sinks()
+    sources = Sources(state_dir, ports, overview, sinks.states, logger)
+    for name, make in SINKS.items():
+        sink = make(settings, sources)
+        if sink is not None:
+            sinks.by_name[name] = sink
+    return sinks

@@ -1,0 +1,114 @@
+"""Batches as rows of the history files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from apps.exporters.schema import SCHEMAS, Kind
+from apps.exporters.sink import Batch
+from controller.performance.batch import Discontinuity
+from controller.performance.counters import UNSUPPORTED
+from controller.performance.ports import PortTable
+
+_LABELS = pa.array([None if code is Discontinuity.NONE else code.label for code in Discontinuity], pa.string())
+
+
+class PortKeys:
+    """dpid and port number by row of a `PortTable`, as arrays; a row that changes its port is noticed."""
+
+    def __init__(self, ports: PortTable) -> None:
+        self._ports = ports
+        self._generation = np.zeros(0, np.uint32)
+        self._dpid = np.zeros(0, np.uint64)
+        self._port_no = np.zeros(0, np.uint32)
+
+    def of(self, rows: NDArray[np.int32]) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+        """Return dpid and port_no of rows."""
+        ports = self._ports
+        if len(self._generation) < ports.capacity:
+            missing = ports.capacity - len(self._generation)
+            self._generation = np.append(self._generation, np.zeros(missing, np.uint32))
+            self._dpid = np.append(self._dpid, np.zeros(missing, np.uint64))
+            self._port_no = np.append(self._port_no, np.zeros(missing, np.uint32))
+        generation = ports.generation[rows]
+        changed = generation != self._generation[rows]
+        if changed.any():
+            for row in rows[changed].tolist():
+                self._dpid[row], self._port_no[row], _ = ports.name(row)
+            self._generation[rows] = generation
+        return self._dpid[rows], self._port_no[rows]
+
+
+class Rows(NamedTuple):
+    """Rows of one kind: the columns that name them, and the others in the order of the schema, some side by side."""
+
+    kind: Kind
+    at_s: NDArray[np.float64]
+    dpid: NDArray[np.uint64]
+    port_no: NDArray[np.uint32]
+    values: tuple[NDArray[np.generic], ...]
+
+    def __len__(self) -> int:
+        return len(self.at_s)
+
+    def take(self, which: NDArray[np.bool_]) -> Rows:
+        """Return the rows of a mask."""
+        values = tuple(value[which] for value in self.values)
+        return Rows(self.kind, self.at_s[which], self.dpid[which], self.port_no[which], values)
+
+
+def counter_rows(batch: Batch, keys: PortKeys, speed_bps: NDArray[np.float64]) -> Rows:
+    """Return the rows of a batch's samples; `speed_bps` is by row of the table, 0 where unknown."""
+    samples = batch.samples
+    speed = speed_bps[samples.rows]
+    speed[speed == 0] = np.nan
+    values = (samples.duration_s, speed, samples.counters)
+    return Rows(Kind.COUNTERS, samples.at_s, *keys.of(samples.rows), values)
+
+
+def rate_rows(batch: Batch, keys: PortKeys) -> Rows:
+    """Return the rows of a batch's significant rates."""
+    rates = batch.rates if batch.significant is None else batch.rates.take(batch.significant)
+    values = (rates.interval_s, rates.per_s, rates.utilisation_pct, rates.discontinuity)
+    return Rows(Kind.RATES, rates.at_s, *keys.of(rates.rows), values)
+
+
+def split_by_hour(rows: Rows, hour_s: int) -> Iterator[tuple[int, Rows]]:
+    """Yield the number of each hour since the epoch, with its rows."""
+    first, last = int(rows.at_s.min() // hour_s), int(rows.at_s.max() // hour_s)
+    if first == last:
+        yield first, rows
+        return
+    hours = rows.at_s // hour_s
+    for hour in np.unique(hours):
+        yield int(hour), rows.take(hours == hour)
+
+
+def record_batch(members: Sequence[Rows]) -> pa.RecordBatch:
+    """Return rows of one kind as Arrow columns; what is unknown or unsupported is null."""
+    schema = SCHEMAS[members[0].kind]
+    at_us = np.round(np.concatenate([rows.at_s for rows in members]) * 1e6).astype(np.int64)
+    columns: list[pa.Array] = [
+        pa.array(at_us).cast(schema.field("timestamp").type),
+        pa.array(np.concatenate([rows.dpid for rows in members])),
+        pa.array(np.concatenate([rows.port_no for rows in members])),
+    ]
+    for values in zip(*(rows.values for rows in members), strict=True):
+        value = np.concatenate(values)
+        for column in (value,) if value.ndim == 1 else np.ascontiguousarray(value.T):
+            columns.append(_column(column, schema.field(len(columns)).type))
+    return pa.record_batch(columns, schema=schema)
+
+
+def _column(column: NDArray[np.generic], type_: pa.DataType) -> pa.Array:
+    if pa.types.is_floating(type_):
+        return pa.array(column.astype(type_.to_pandas_dtype()), from_pandas=True)
+    if pa.types.is_string(type_):
+        return _LABELS.take(pa.array(column))
+    missing = column == np.uint64(UNSUPPORTED)
+    return pa.array(column, mask=missing) if missing.any() else pa.array(column)

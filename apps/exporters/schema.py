@@ -1,0 +1,78 @@
+"""The columns of the history files, and the version of each file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+import pyarrow as pa
+
+from controller.performance.counters import COUNTERS
+
+VERSION = 1
+"""Goes up with any change of the columns. A file of an older version is read; what it lacks is null."""
+
+VERSION_KEY = b"vsrt.schema_version"
+
+
+class Kind(StrEnum):
+    """What a file holds; the value is the name of its directory."""
+
+    COUNTERS = "counters"
+    RATES = "rates"
+
+
+KEYS = [("timestamp", pa.timestamp("us", tz="UTC")), ("dpid", pa.uint64()), ("port_no", pa.uint32())]
+
+RATE_COLUMNS = tuple(f"{name}_per_s" for name in COUNTERS)
+
+SCHEMAS: dict[Kind, pa.Schema] = {
+    kind: pa.schema([*KEYS, *columns]).with_metadata({VERSION_KEY: str(VERSION)})
+    for kind, columns in {
+        Kind.COUNTERS: [
+            ("duration_s", pa.float64()),
+            ("speed_bps", pa.float64()),
+            *((name, pa.uint64()) for name in COUNTERS),
+        ],
+        Kind.RATES: [
+            ("interval_s", pa.float32()),
+            *((name, pa.float32()) for name in RATE_COLUMNS),
+            ("rx_utilisation_pct", pa.float32()),
+            ("tx_utilisation_pct", pa.float32()),
+            ("discontinuity", pa.string()),
+        ],
+    }.items()
+}
+
+
+class HistoryFileError(Exception):
+    """A history file that cannot be read; the text names it and says why."""
+
+
+def conform(table: pa.Table, kind: Kind, source: str, wanted: Sequence[str]) -> pa.Table:
+    """Return a file's table with the `wanted` of today's columns.
+
+    Columns that an older version lacks are null, and columns that are not known are left out. HistoryFileError where
+    the file is of a newer version, is none of ours, or lacks a column that says which port and when.
+    """
+    fields = [SCHEMAS[kind].field(name) for name in wanted]
+    written = (table.schema.metadata or {}).get(VERSION_KEY)
+    if written is None or not written.isdigit():
+        raise HistoryFileError(f"{source}: this is no history file: its metadata has no {VERSION_KEY.decode()}")
+    if int(written) > VERSION:
+        raise HistoryFileError(
+            f"{source}: the file has version {int(written)}, and this program reads versions up to {VERSION}"
+        )
+    names = set(table.schema.names)
+    columns = []
+    for field in fields:
+        if field.name in names:
+            try:
+                columns.append(table.column(field.name).cast(field.type))
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise HistoryFileError(f"{source}: column {field.name}: {error}") from error
+        elif field.name in dict(KEYS):
+            raise HistoryFileError(f"{source}: the column {field.name} is missing")
+        else:
+            columns.append(pa.nulls(table.num_rows, field.type))
+    return pa.table(columns, schema=pa.schema(fields, SCHEMAS[kind].metadata))

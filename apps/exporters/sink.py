@@ -1,0 +1,72 @@
+"""What every output offers, and what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.performance.batch import Rates, Samples
+from controller.performance.events import PortEvent
+
+
+class Batch(NamedTuple):
+    """Samples as they came in, and the rates made of them; no array in it changes any more.
+
+    Attributes
+    ----------
+    samples, rates
+        Their `at_s` is in seconds since the epoch.
+    significant
+        bool[n], the rates that differ enough from those before to be kept in files; all where None.
+    """
+
+    samples: Samples
+    rates: Rates
+    significant: NDArray[np.bool_] | None = None
+
+
+class SwitchState(NamedTuple):
+    """How a switch on the monitoring list is; `sampled_at_s` is its last answer's time in seconds since the epoch."""
+
+    dpid: int
+    kind: str
+    up: bool
+    sampled_at_s: float | None
+    cpu_pct: float | None = None
+    memory_pct: float | None = None
+
+
+class Overview(NamedTuple):
+    """What is not about a port: the switches, and how many polls came to which end, by its name."""
+
+    switches: tuple[SwitchState, ...] = ()
+    polls: Mapping[str, int] = {}
+
+
+class SinkState(NamedTuple):
+    """How an output fares: what it cannot do at present, if anything, and totals by name."""
+
+    faults: tuple[str, ...]
+    failures: int
+    totals: Mapping[str, int]
+
+
+class Sink(Protocol):
+    """An output. Its methods are called on the monitor's own loop, do not wait for disk or network, and never raise
+    for what a disk or a network does.
+    """
+
+    def write(self, batch: Batch) -> None:
+        """Take samples and rates."""
+
+    def event(self, event: PortEvent) -> None:
+        """Take an event."""
+
+    def state(self) -> SinkState:
+        """Return how it fares."""
+
+    def close(self) -> None:
+        """Put what was taken where it belongs, and end."""
