@@ -71,11 +71,13 @@ class RequestStats(NamedTuple):
 
 
 class EntriesSampled(NamedTuple):
-    """Queues, groups, meters, flow entries or tables of a switch, one part of its reply."""
+    """Queues, groups, meters, flow entries or tables of a switch; `more` parts of the reply `xid` may follow."""
 
     dpid: int
     ofp_version: int
     kind: StatKind
+    xid: int
+    more: bool
     entries: Entries
     at_s: float
 
@@ -220,7 +222,7 @@ class Poller:
         elif kind == StatKind.PORT:
             self._take_ports(dpid, entries, codec.last_port_no, at_s, now)
         else:
-            self._out.append(EntriesSampled(dpid, ofp_version, StatKind(kind), entries, at_s))
+            self._out.append(EntriesSampled(dpid, ofp_version, StatKind(kind), xid, more, entries, at_s))
 
     def _take_ports(self, dpid: int, entries: Entries, last_port_no: int, at_s: float, now: float) -> None:
         port_no, counters, duration_s = entries.keys[:, 0], entries.counters, entries.duration_s
