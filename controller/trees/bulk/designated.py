@@ -94,20 +94,14 @@ class DesignatedTrees:
         entry = self._pods.get(at)
         size = self._size[group]
         load = self.load_bps
-        if size == 0:
-            self._pods[at] = width
-        elif size == 1:
-            if not self._second_tor(group, tor, self._tors[group], rate):
-                return False
-        elif entry is not None:
+        if size > 1 and entry is not None:
             cable = self._lower[tor][entry % width]
             if cable == NONE:
                 return False
             load[cable] += rate
             self._pods[at] = entry + width
-        else:
-            core = self._core[group]
-            salt = self._salts[group]
+        elif size > 1:
+            core, salt = self._core[group], self._salts[group]
             if core != NONE:
                 chosen = self._aggregation(salt, tor, pod, core, rate)
             else:
@@ -119,6 +113,10 @@ class DesignatedTrees:
             load[cable] += rate
             self._pods[at] = width + k
             self._core[group] = core
+        elif not size:
+            self._pods[at] = width
+        elif not self._second_tor(group, tor, self._tors[group], rate):
+            return False
         self._size[group] = size + 1
         self._tors[group] ^= tor
         if entry is None:
@@ -126,7 +124,7 @@ class DesignatedTrees:
             self._touching[group] ^= pod
         return True
 
-    def exit(self, group: int, tor: int) -> bool:
+    def leave(self, group: int, tor: int) -> bool:
         """Take a ToR away; False where that takes `renew`, and nothing was done."""
         if group in self._odd:
             return False
@@ -266,8 +264,10 @@ class DesignatedTrees:
 
     def _aggregation(self, salt: int, tor: int, pod: int, core: int, rate: int) -> Option | None:
         """Return the best living way from a ToR to a core."""
-        row = self._lower[tor]
-        living = [option for option in self._below[core][pod] if row[option[0]] != NONE]
+        row, options = self._lower[tor], self._below[core][pod]
+        if len(options) == 1:
+            return options[0] if row[options[0][0]] != NONE else None
+        living = [option for option in options if row[option[0]] != NONE]
         if len(living) <= 1:
             return living[0] if living else None
         load, capacity = self.load_bps, self._capacity

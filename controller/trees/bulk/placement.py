@@ -16,7 +16,7 @@ from controller.trees.bulk.groups import Groups
 from controller.trees.bulk.kernel import UNREACHED, place_in_order
 from controller.trees.bulk.planes import Planes, Tiers, rows_of, tiers_of
 from controller.trees.bulk.searched import search
-from controller.trees.bulk.unique import Ancestry
+from controller.trees.bulk.unique import ancestry_of
 from controller.trees.hashing import stable_hash
 from topology.graph import NodeId
 
@@ -74,17 +74,34 @@ class Placement:
         if group in self.searched:
             return self.searched[group]
         begin, end = self.groups.offsets[group : group + 2]
-        wiring = self.fabric.wiring
+        part = slice(begin, end)
+        groups = Groups(np.array([0, end - begin]), self.groups.tors[part], self.groups.rates_bps[group : group + 1])
+        picks = self.picks[part] if len(self.picks) else self.picks
+        alone = Placement(
+            self.fabric, groups, self.load_bps, self.core[group : group + 1], picks, self.tree_links, {}, {}
+        )
+        return np.sort(alone.uses()[1])
+
+    def uses(self) -> tuple[Numbers, Numbers]:
+        """Return every use of a cable by a tree, as two arrays: the group, and the number of the cable."""
+        fabric, wiring = self.fabric, self.fabric.wiring
+        left_out = np.zeros(self.groups.count, dtype=bool)
+        left_out[list(self.searched)] = True
+        found = [(np.full(len(cables), group), cables) for group, cables in self.searched.items()]
         if wiring is None:
-            alone = Groups(np.array([0, end - begin]), self.groups.tors[begin:end], self.groups.rates_bps[:1])
-            return np.sort(Ancestry.of(self.fabric).used(alone, np.zeros(1, dtype=bool))[1])
-        if end - begin <= 1:
-            return np.zeros(0, dtype=np.int64)
-        tors, picks = self.groups.tors[begin:end], self.picks[begin:end]
-        cables = wiring.lower[tors, picks]
-        if self.core[group] >= 0:
-            cables = np.append(cables, wiring.upper[wiring.tor_pod[tors], picks, self.core[group]])
-        return np.unique(cables)
+            ancestry = ancestry_of(fabric)
+            owners, nodes, _ = ancestry.used(self.groups, left_out)
+            found.append((owners, ancestry.cable[nodes]))
+        else:
+            owner = np.repeat(np.arange(self.groups.count), self.groups.sizes)
+            on_tree = (self.picks != NONE) & ~left_out[owner]
+            owner, tors, picks = owner[on_tree], self.groups.tors[on_tree], self.picks[on_tree]
+            found.append((owner, wiring.lower[tors, picks]))
+            core, pods = self.core[owner], wiring.tor_pod[tors]
+            new = np.append(True, (owner[1:] != owner[:-1]) | (pods[1:] != pods[:-1]))[: len(owner)] & (core != NONE)
+            found.append((owner[new], wiring.upper[pods[new], picks[new], core[new]]))
+        owners, cables = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return owners, cables
 
 
 def place(
@@ -123,10 +140,10 @@ def place(
     wiring = fabric.wiring
     if wiring is None:
         picks: Picks = np.zeros(0, dtype=np.int8)
-        ancestry = Ancestry.of(fabric)
+        ancestry = ancestry_of(fabric)
         apart = ancestry.scattered(groups)
-        owners, cables = ancestry.used(groups, apart)
-        np.add.at(load_bps, cables, groups.rates_bps[owners])
+        owners, nodes, _ = ancestry.used(groups, apart)
+        np.add.at(load_bps, ancestry.cable[nodes], groups.rates_bps[owners])
         tree_links += np.bincount(owners, minlength=groups.count).astype(np.int32)
         core[apart] = UNREACHED
     else:

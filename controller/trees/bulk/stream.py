@@ -60,35 +60,39 @@ class Stream:
 
     def join(self, group: int, tor: int) -> None:
         """Count one more member of `group` on switch number `tor` (IndexError: no such group or switch)."""
-        at = self._at(group, tor)
-        count = self._members.get(at, 0)
-        self._members[at] = count + 1
-        if not count and not self._trees.enter(group, tor):
-            after = self.tors_of(group)
-            self._trees.renew(group, [other for other in after if other != tor], after)
+        self.apply(np.array([group]), np.array([tor]), np.ones(1, dtype=bool))
 
     def leave(self, group: int, tor: int) -> None:
         """Count one member less (IndexError as for `join`, ValueError where there is none)."""
-        at = self._at(group, tor)
-        count = self._members.get(at, 0)
-        if not count:
-            raise ValueError(f"group {group} has no member on switch {tor}")
-        if count > 1:
-            self._members[at] = count - 1
-            return
-        del self._members[at]
-        if not self._trees.exit(group, tor):
-            after = self.tors_of(group)
-            self._trees.renew(group, sorted([*after, tor]), after)
+        self.apply(np.array([group]), np.array([tor]), np.zeros(1, dtype=bool))
 
     def apply(self, groups: Integers, tors: Integers, joins: npt.NDArray[np.bool_]) -> None:
-        """Apply joins (True) and leaves (False) in order."""
-        join, leave = self.join, self.leave
-        for group, tor, comes in zip(groups.tolist(), tors.tolist(), joins.tolist(), strict=True):
+        """Apply joins (True) and leaves (False) in order: `join` and `leave` for many, at a fraction of the cost.
+
+        Nothing is applied where a group or switch is not known; a leave without a member ends it in its place.
+        """
+        unknown = (groups < 0) | (groups >= self._group_count) | (tors < 0) | (tors >= self._tor_count)
+        if unknown.any():
+            at = int(unknown.argmax())
+            raise IndexError(f"group {groups[at]} or switch {tors[at]} is not known")
+        members, enter, leave = self._members, self._trees.enter, self._trees.leave
+        keys = groups.astype(np.int64) * self._tor_count + tors
+        for key, group, tor, comes in zip(keys.tolist(), groups.tolist(), tors.tolist(), joins.tolist(), strict=True):
+            count = members.get(key, 0)
             if comes:
-                join(group, tor)
+                members[key] = count + 1
+                if not count and not enter(group, tor):
+                    after = self.tors_of(group)
+                    self._trees.renew(group, [other for other in after if other != tor], after)
+            elif count == 1:
+                del members[key]
+                if not leave(group, tor):
+                    after = self.tors_of(group)
+                    self._trees.renew(group, sorted([*after, tor]), after)
+            elif count:
+                members[key] = count - 1
             else:
-                leave(group, tor)
+                raise ValueError(f"group {group} has no member on switch {tor}")
 
     def tors_of(self, group: int) -> list[int]:
         """Return the switches with members of a group, ascending."""
@@ -98,8 +102,3 @@ class Stream:
     def links_of(self, group: int) -> Numbers:
         """Return the numbers of the cables of a group's tree, ascending."""
         return self._trees.cables(group, self.tors_of(group))
-
-    def _at(self, group: int, tor: int) -> int:
-        if not (0 <= group < self._group_count and 0 <= tor < self._tor_count):
-            raise IndexError(f"group {group} or switch {tor} is not known")
-        return group * self._tor_count + tor

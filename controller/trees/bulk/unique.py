@@ -11,6 +11,7 @@ import numpy.typing as npt
 from controller.trees.bulk.fabric import NONE, BulkFabric, Numbers, cable_numbers
 from controller.trees.bulk.groups import Groups
 from controller.trees.fabric import Hierarchy
+from topology.graph import NodeId
 
 
 class Ancestry(NamedTuple):
@@ -22,10 +23,8 @@ class Ancestry(NamedTuple):
     component: Numbers
 
     @classmethod
-    def of(cls, fabric: BulkFabric) -> Ancestry:
-        """Return the ancestry of the switches of a graph without a cycle."""
-        assert isinstance(fabric.shape, Hierarchy)
-        shape, nodes, links = fabric.shape, fabric.tors, fabric.links
+    def of(cls, shape: Hierarchy, nodes: list[NodeId], links: list[tuple[NodeId, NodeId]]) -> Ancestry:
+        """Return the ancestry of all the switches of a graph without a cycle, numbered in the order of `nodes`."""
         number = {node: i for i, node in enumerate(nodes)}
         cables = cable_numbers(links)
         above, cable = np.full(len(nodes), NONE), np.full(len(nodes), NONE)
@@ -46,27 +45,52 @@ class Ancestry(NamedTuple):
         apart[owner[1:][(where[1:] != where[:-1]) & (owner[1:] == owner[:-1])]] = True
         return apart
 
-    def used(self, groups: Groups, left_out: npt.NDArray[np.bool_]) -> tuple[Numbers, Numbers]:
-        """Return every use of a cable by a group's tree, as arrays of group and cable.
+    def used(
+        self, groups: Groups, left_out: npt.NDArray[np.bool_], carried: Numbers | None = None
+    ) -> tuple[Numbers, Numbers, Numbers]:
+        """Return every use of a cable by a group's tree.
 
         A tree has the cable above a node where some of its members are below it, and some are not.
+
+        Parameters
+        ----------
+        left_out
+            bool[G]: groups to leave out.
+        carried
+            int64[M, N]: numbers of each entry of ``groups.tors`` that are to be summed up.
+
+        Returns
+        -------
+        groups, nodes, below
+            Of each use the group, the node below the cable, and the sums of `carried` over the members below it.
         """
         sizes = groups.sizes
         owner = np.repeat(np.arange(groups.count), sizes)
-        node = groups.tors.astype(np.int64)
         kept = ~left_out[owner]
-        owner, node = owner[kept], node[kept]
-        below = np.ones(len(node), dtype=np.int64)
-        found = [(owner[:0], node[:0])]
+        owner, node = owner[kept], groups.tors.astype(np.int64)[kept]
+        columns = 0 if carried is None else carried.shape[1]
+        below = np.ones((len(owner), 1 + columns), dtype=np.int64)
+        if carried is not None:
+            below[:, 1:] = carried[kept]
+        found = [(owner[:0], node[:0], below[:0, 1:])]
         for depth in range(int(self.depth.max(initial=0)), 0, -1):
             keys, inverse = np.unique(owner * len(self.above) + node, return_inverse=True)
-            below = np.bincount(inverse, weights=below, minlength=len(keys)).astype(np.int64)
+            sums = np.zeros((len(keys), 1 + columns), dtype=np.int64)
+            np.add.at(sums, inverse, below)
+            below = sums
             owner, node = np.divmod(keys, len(self.above))
-            here = (self.depth[node] == depth) & (below < sizes[owner])
-            found.append((owner[here], self.cable[node[here]]))
+            here = (self.depth[node] == depth) & (below[:, 0] < sizes[owner])
+            found.append((owner[here], node[here], below[here, 1:]))
             node = np.where(here, self.above[node], node)
-        owners, cables = zip(*found, strict=True)
-        return np.concatenate(owners), np.concatenate(cables)
+        owners, nodes, carried_below = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return owners, nodes, carried_below
+
+
+def ancestry_of(fabric: BulkFabric) -> Ancestry:
+    """Return the ancestry of the switches of a fabric without a cycle (TypeError for another)."""
+    if not isinstance(fabric.shape, Hierarchy):
+        raise TypeError("the fabric has cycles")
+    return Ancestry.of(fabric.shape, fabric.tors, fabric.links)
 
 
 class UniqueTrees:
@@ -81,7 +105,7 @@ class UniqueTrees:
     """
 
     def __init__(self, fabric: BulkFabric, rates_bps: Sequence[int]) -> None:
-        ancestry = Ancestry.of(fabric)
+        ancestry = ancestry_of(fabric)
         if (ancestry.component != ancestry.component[:1]).any():
             raise ValueError("the graph falls apart")
         self.load_bps = [0] * len(fabric.links)
@@ -130,7 +154,7 @@ class UniqueTrees:
         self._size[group] = size + 1
         return True
 
-    def exit(self, group: int, tor: int) -> bool:
+    def leave(self, group: int, tor: int) -> bool:
         """Take a switch away, and what only led to it."""
         size, base, below = self._size[group] - 1, group * len(self._above), self._below
         self._size[group] = size
