@@ -3,7 +3,8 @@
 On a recognised fabric (`controller.trees.fabric`) a tree is named by its core and its aggregation in every
 pod. The aggregation is designated when a second ToR of the pod joins, the core when a second pod does, and both
 stay: every join adds links only, and whatever the order of joins and leaves the tree has the optimal size.
-Where a dead link stands in the way, another living choice is taken, and the general method where there is none.
+Where a dead link stands in the way, another living choice is taken; where there is none, a tree that is as small as
+the living links allow (`controller.trees.degraded`).
 
 On other graphs a member attaches at the nearest node of the tree, and a tree that came out larger than what
 one of the PIM-SM baselines needs for the same members gives way to a smaller one.
@@ -14,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-from controller.trees import general
+from controller.trees import degraded, general
 from controller.trees.algorithm import Algorithm
 from controller.trees.fabric import Fabric, Hierarchy
 from controller.trees.network import MASK, Network
@@ -77,6 +78,8 @@ class Vsrt(Algorithm):
                 return True
             if self.choose(tree, terminals, {}) is not None:
                 return tree.form is Form.NEW
+            if self._smaller(tree, terminals, tree.size, {}) is not None:
+                return False
         return tree.form is Form.GENERAL and self._within_baselines(tree, terminals)
 
     # Fabrics.
@@ -406,7 +409,19 @@ class Vsrt(Algorithm):
             options += [(terminals[0], general.shortened(network, p, terminals)) for _, p in options]
         options += [baseline.pruned(tree, terminals) for baseline in self._baselines]
         root, parent = min(options, key=lambda option: network.cost(option[1]))
+        smaller = self._smaller(tree, terminals, len(parent), old)
+        if smaller is not None:
+            return Plan(terminals[0], smaller, Form.GENERAL)
         return Plan(root, parent, Form.GENERAL)
+
+    def _smaller(
+        self, tree: Tree, terminals: Sequence[NodeId], size: int, old: Adjacency
+    ) -> dict[NodeId, NodeId] | None:
+        """Return a smallest tree on a fabric for which no optimal one is alive; None where none is below `size`."""
+        fabric = self.network.shape
+        if not isinstance(fabric, Fabric) or not all(node in fabric.pod for node in terminals):
+            return None
+        return degraded.smallest(self.network, fabric, terminals, size, tree.salt, old)
 
     def _nearest_first(self, salt: int, terminals: Sequence[NodeId]) -> dict[NodeId, NodeId]:
         parent = general.join_nearest_first(self.network, salt, terminals)
