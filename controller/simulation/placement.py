@@ -108,9 +108,7 @@ def _in_bulk(
         return None
     found = place(fabric, Groups.of(groups.offsets, tors, groups.rates_bps, len(fabric.tors)), seed=seed)
     if links is not None:
-        cables = [found.links_of(group) for group in range(len(groups))]
-        owner = np.repeat(np.arange(len(groups), dtype=np.int64), [len(part) for part in cables])
-        links.append(TreeLinks(owner, np.concatenate(cables)))
+        links.append(TreeLinks(*found.uses()))
     return PlacedTrees(found.load_bps, found.tree_links.astype(np.int64))
 
 

@@ -1,0 +1,244 @@
+"""`vsrt simulate`: trees of many groups over a planned fabric, all algorithms side by side."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from apps.cli.common import InputError, emit_json, emit_table, read_topology
+from controller.config.settings import TREE_ALGORITHMS
+
+if TYPE_CHECKING:
+    from controller.simulation.data_centre import DataCentre
+    from controller.simulation.groups import SimulatedGroups
+    from topology.graph import Graph
+
+NAME = "simulate"
+HELP = "build the trees of many groups over a planned fabric and show what its links carry"
+
+DEFAULT_ALGORITHMS = "vsrt,vsrt-literal,pim-sm-fixed-core,pim-sm-random-core,pim-sm-static-uplink"
+MAX_SEED = 2**63 - 1
+MAX_SEEDS = 1000
+TITLES = {
+    "unused_pct": "unused %",
+    "below_5_pct": "< 5 %",
+    "max_pct": "max %",
+    "p99_pct": "p99 %",
+    "over_100_pct": "> 100 %",
+    "links_per_group": "links/group",
+    "optimal_pct": "optimal %",
+    "max_over_lower_bound": "max/bound",
+    "build_s": "build s",
+    "groups_per_s": "groups/s",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments; the defaults are the article's first simulation."""
+    parser.add_argument(
+        "--topology",
+        default="portland-p6",
+        metavar="NAME|FILE",
+        help="fabric to make, or file (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--vms", type=int, default=100_000, metavar="N", help="virtual machines (default: %(default)s)"
+    )
+    parser.add_argument("--groups", type=int, default=1000, metavar="N", help="groups (default: %(default)s)")
+    parser.add_argument(
+        "--group-size", type=_sizes, default=(3, 20), metavar="LO:HI", help="members of a group (default: 3:20)"
+    )
+    parser.add_argument(
+        "--sizes", default="uniform", metavar="uniform|wve", help="how sizes are distributed (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--placement",
+        default="uniform",
+        metavar="uniform|tenant",
+        help="virtual machines and members anywhere, or by tenant in few racks (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--rate-bps", type=_rates, default=(1e5, 1e7), metavar="LO:HI", help="rate of a group (default: 1e5:1e7)"
+    )
+    parser.add_argument(
+        "--capacity-bps", type=_capacity, metavar="X", help="of every link between switches (default: the topology's)"
+    )
+    parser.add_argument(
+        "--groups-file", type=Path, metavar="FILE", help="groups from CSV or JSON lines instead of drawn ones"
+    )
+    parser.add_argument(
+        "--algorithms",
+        type=_algorithms,
+        default=DEFAULT_ALGORITHMS,
+        metavar="A,B,...",
+        help=f"any of {', '.join(TREE_ALGORITHMS)} (default: %(default)s)",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of groups and ties (default: %(default)s)")
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        default=1,
+        metavar="N",
+        help="runs with seeds from --seed on; means are shown (default: 1)",
+    )
+    parser.add_argument("--loads", type=Path, metavar="FILE", help="write every link's load, to a .csv or .parquet")
+    parser.add_argument("--plot", type=Path, metavar="DIR", help="write plots there, PNG and SVG")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Simulate and print the figures."""
+    from apps.cli.loads_file import check_loads_path, write_loads
+    from apps.cli.progress import ProgressBar
+    from apps.cli.simulation_runs import document, link_loads, maximum_by_count, run_seed
+    from controller.simulation.data_centre import DataCentre
+
+    if not 0 <= args.seed <= MAX_SEED:
+        raise InputError(f"--seed: {args.seed} is not a whole number from 0 to {MAX_SEED}")
+    if not 1 <= args.seeds <= MAX_SEEDS:
+        raise InputError(f"--seeds: {args.seeds} is not a whole number from 1 to {MAX_SEEDS}")
+    if args.loads is not None:
+        check_loads_path(args.loads)
+        if args.seeds > 1:
+            raise InputError("--loads: holds the loads of one seed; leave --seeds out")
+    if args.plot is not None and args.plot.exists() and not args.plot.is_dir():
+        raise InputError(f"--plot: {args.plot} is no folder")
+    centre = DataCentre(_topology(args.topology), args.capacity_bps)
+    names, drawn = _groups(args, centre)
+    bar = ProgressBar()
+    try:
+        runs = [run_seed(centre, drawn(seed), args.algorithms, seed, bar) for seed in _seeds(args)]
+        by_count = None if args.plot is None else maximum_by_count(centre, runs[0], bar)
+    finally:
+        bar.clear()
+    if args.loads is not None:
+        write_loads(args.loads, link_loads(centre, runs[0]))
+    if args.plot is not None and by_count is not None:
+        from apps.cli.plots import write_plots
+
+        write_plots(args.plot, runs, by_count, args.topology)
+    result = {"topology": args.topology, **document(runs, names, centre)}
+    _warn(result["disconnected"])
+    if args.json:
+        emit_json(result)
+    else:
+        _print(result)
+    return 0
+
+
+def _seeds(args: argparse.Namespace) -> range:
+    return range(args.seed, args.seed + args.seeds)
+
+
+def _topology(name: str) -> Graph:
+    from topology.generators import GENERATORS, make
+
+    if name in GENERATORS:
+        return make(name)
+    path = Path(name)
+    if not path.exists():
+        raise InputError(f"--topology: {name!r} is no file and none of {', '.join(GENERATORS)}")
+    return read_topology(path).graph
+
+
+def _groups(args: argparse.Namespace, centre: DataCentre) -> tuple[Sequence[str], Callable[[int], SimulatedGroups]]:
+    """Return the names of the groups, if they have any, and what gives the groups of a seed."""
+    from controller.simulation.group_file import GroupFileError, read_groups
+    from controller.simulation.workload import Workload, WorkloadError, generate
+
+    if args.groups_file is not None:
+        try:
+            with args.groups_file.open(encoding="utf-8", errors="surrogateescape", newline="") as lines:
+                groups, names = read_groups(lines, str(args.groups_file), centre)
+        except GroupFileError as error:
+            raise InputError(str(error)) from None
+        except OSError as error:
+            raise InputError(f"{args.groups_file}: {error.strerror}") from None
+        return names, lambda seed: groups
+    workload = Workload(args.vms, args.groups, args.group_size, args.sizes, args.placement, args.rate_bps)
+
+    def draw(seed: int) -> SimulatedGroups:
+        try:
+            return generate(centre, workload, seed)
+        except WorkloadError as error:
+            where = args.topology if error.field == "hosts" else f"--{error.field.replace('_', '-')}"
+            raise InputError(f"{where}: {error.message}") from None
+
+    return (), draw
+
+
+def _algorithms(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in TREE_ALGORITHMS:
+            raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(TREE_ALGORITHMS)}")
+    return list(dict.fromkeys(names))
+
+
+def _span(text: str, number: Callable[[str], Any], what: str) -> tuple[Any, Any]:
+    lowest, _, highest = text.partition(":")
+    try:
+        return number(lowest), number(highest or lowest)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what} or two with a colon between them") from None
+
+
+def _sizes(text: str) -> tuple[int, int]:
+    return _span(text, int, "a whole number")
+
+
+def _rates(text: str) -> tuple[float, float]:
+    return _span(text, float, "a number")
+
+
+def _capacity(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
+    return value
+
+
+def _warn(disconnected: dict[str, Any]) -> None:
+    if disconnected["members"]:
+        named = ", ".join(f"group {cut['group']} at {cut['switch']}" for cut in disconnected["first"])
+        more = ", ..." if len(disconnected["first"]) < disconnected["members"] else ""
+        print(
+            f"vsrt: {disconnected['members']} members of {disconnected['groups']} groups are not connected with the "
+            f"rest of their group and were left out: {named}{more}",
+            file=sys.stderr,
+        )
+
+
+def _print(result: dict[str, Any]) -> None:
+    spread = result.get("standard_deviation", {})
+    rows = []
+    for name, figures in result["algorithms"].items():
+        cells = [name]
+        for field in TITLES:
+            cell = _cell(field, figures[field])
+            if name in spread and field not in ("build_s", "groups_per_s") and figures[field] is not None:
+                cell += f" +- {_cell(field, spread[name][field])}"
+            cells.append(cell)
+        rows.append(cells)
+    seeds = result["seeds"]
+    print(
+        f"{result['topology']}: {result['switches']:,} switches, {result['links']:,} links between them; "
+        f"{result['groups']:,} groups of {result['members']:,.0f} members together"
+        + (f"; means of {len(seeds)} seeds +- standard deviation" if len(seeds) > 1 else f"; seed {seeds[0]}")
+    )
+    emit_table(("algorithm", *TITLES.values()), rows)
+    print(f"No trees have a busiest link below {result['lower_bound_pct']:.1f} %.")
+
+
+def _cell(field: str, value: float | None) -> str:
+    if value is None:
+        return "-"
+    if field == "groups_per_s":
+        return f"{value:,.0f}"
+    return f"{value:.3f}" if field in ("max_over_lower_bound", "build_s") else f"{value:.2f}"
