@@ -26,7 +26,7 @@ from controller.performance.events import PortEvent
 from controller.performance.ports import PortTable
 
 FLUSH_S = 1.0
-RETRY_S = 1.0
+RETRY_S = 0.5
 ENOUGH_ROWS = 16384
 HOURS_AGED_AT_ONCE = 2
 CLOSE_TIMEOUT_S = 30.0

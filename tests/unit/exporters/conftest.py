@@ -65,6 +65,11 @@ def fabric() -> Fabric:
 
 
 @pytest.fixture
+def make_fabric() -> Callable[..., Fabric]:
+    return Fabric
+
+
+@pytest.fixture
 def logger() -> logging.Logger:
     return logging.getLogger("exporters-under-test")
 
