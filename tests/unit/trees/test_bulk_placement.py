@@ -42,12 +42,22 @@ def uneven(lab):
     return graph
 
 
+def headless(lab):
+    """Return a fat tree in which two aggregations have lost their cores."""
+    graph = lab.fat_tree(6)
+    for aggregation in ("a0.0", "a1.2"):
+        for core in [node for node in graph.neighbours(aggregation) if graph.kind(node) is Kind.CORE]:
+            graph.remove_link(aggregation, core)
+    return graph
+
+
 FABRICS = {
     "fattree": lambda lab: lab.fat_tree(6),
     "avalanche24": lambda lab: lab.avalanche24(),
     "leaf-spine": lambda lab: lab.leaf_spine(9, 3),
     "crossed": lambda lab: crossed(),
     "uneven": uneven,
+    "headless": headless,
 }
 
 

@@ -13,6 +13,7 @@ from controller.trees.forest import Forest
 from controller.trees.network import switch_graph
 from controller.trees.tree import Role, Tree
 from topology.generators import make
+from topology.graph import Kind
 
 GROUPS = 6
 
@@ -22,7 +23,16 @@ def wide(lab):
     return lab.pods_and_cores(4, 3, 3, 4, lambda j: range(4))
 
 
+def headless(lab):
+    """Return a fat tree in which an aggregation has lost its cores."""
+    graph = lab.fat_tree(6)
+    for core in [node for node in graph.neighbours("a0.0") if graph.kind(node) is Kind.CORE]:
+        graph.remove_link("a0.0", core)
+    return graph
+
+
 FABRICS = {
+    "headless": headless,
     "fattree": lambda lab: lab.fat_tree(6),
     "wide": wide,
     "avalanche24": lambda lab: lab.avalanche24(),
@@ -77,6 +87,24 @@ def test_the_trees_are_those_of_the_forest_after_every_join_and_leave(lab, name,
     assert stream.load_bps.tolist() == forest.loads.bps[::2]
     sizes = [0 if forest.tree(group) is None else forest.tree(group).size for group in range(GROUPS)]
     assert stream.tree_links.tolist() == sizes
+
+
+@pytest.mark.parametrize("name", ["fattree", "wide"])
+@pytest.mark.parametrize("rates_bps", [(1000,), (1, 2, 3)])
+def test_with_many_groups_too_and_where_many_links_are_equals(lab, name, rates_bps):
+    fabric = BulkFabric.of(FABRICS[name](lab))
+    generator = np.random.default_rng(5)
+    count, joins = 300, 2000
+    groups, tors = generator.integers(0, count, joins), generator.integers(0, len(fabric.tors), joins)
+    salts = np.array([Tree(group, 3).salt for group in range(count)], dtype=np.uint64)
+    rates = generator.choice(rates_bps, count)
+    forest, stream = Forest(fabric.graph.copy(), seed=3), Stream(fabric, rates, salts=salts)
+    for group in range(count):
+        forest.set_group_rate(group, int(rates[group]))
+    for group, tor in zip(groups.tolist(), tors.tolist(), strict=True):
+        forest.join(group, fabric.tors[tor], Role.RECEIVER)
+    stream.apply(groups, tors, np.ones(joins, dtype=bool))
+    assert stream.load_bps.tolist() == forest.loads.bps[::2]
 
 
 @settings(max_examples=40, deadline=None)
