@@ -1,0 +1,195 @@
+"""Prometheus itself scrapes the endpoint, and answers what the dashboard asks."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from apps.emulation import processes
+from apps.exporters.metrics import FAMILIES
+from apps.exporters.prometheus_sink import PrometheusSink
+from apps.exporters.settings import PrometheusSettings
+from apps.exporters.sink import Batch, Overview, SinkState, SwitchState
+from controller.performance.batch import Rates, Samples
+from controller.performance.counters import COUNTER_COUNT, UNSUPPORTED, Counter
+from controller.performance.ports import PortTable
+from topology.graph import Kind
+
+pytestmark = pytest.mark.emulation
+
+DASHBOARD = Path(__file__).parents[2] / "dashboards" / "performance.json"
+GRAFANA = {"$__rate_interval": "10s", "$class": ".*", "$dpid": ".*", "$top": "10"}
+SCRAPE_INTERVAL_S = 0.2
+WAIT_S = 30.0
+POLL_S = 0.05
+
+
+class Fabric:
+    """Two switches of two ports, and the endpoint that shows them."""
+
+    def __init__(self) -> None:
+        self.ports = PortTable()
+        self.down: set[int] = set()
+        for dpid in (1, 2):
+            for port_no in (1, 2):
+                self.ports.add(dpid, port_no, f's{dpid}-"eth"\\{port_no}', 1e9)
+            self.ports.classify(dpid, Kind.TOR)
+        self.sink = PrometheusSink(
+            PrometheusSettings(port=0),
+            self.ports,
+            self._overview,
+            lambda: {"history": SinkState((), 0, {"acknowledged": 12})},
+            logging.getLogger("exporters-under-test"),
+        )
+
+    def _overview(self) -> Overview:
+        switches = [SwitchState(n, "tor", n not in self.down, time.time(), 25.0, 50.0) for n in (1, 2)]
+        return Overview(tuple(switches), {"answered": 5})
+
+    def sample(self, value: int) -> None:
+        """All counters of all ports have this value, but for collisions, which switches do not count."""
+        rows, n = np.arange(4, dtype=np.int32), 4
+        counters = np.full((n, COUNTER_COUNT), value, np.uint64)
+        counters[:, Counter.COLLISIONS.column] = UNSUPPORTED
+        at, none = np.full(n, time.time()), np.zeros(n, np.uint16)
+        rates = Rates(
+            rows, at, at, np.ones((n, COUNTER_COUNT)), np.full((n, 2), 50.0), none.astype(np.uint8), none, none
+        )
+        self.sink.write(Batch(Samples(rows, at, at, counters), rates))
+
+
+class Prometheus:
+    """A server that scrapes one endpoint, asked by its HTTP interface."""
+
+    def __init__(self, directory: Path, endpoint: int) -> None:
+        config = {
+            "global": {"scrape_interval": f"{int(SCRAPE_INTERVAL_S * 1000)}ms", "scrape_timeout": "200ms"},
+            "scrape_configs": [{"job_name": "vsrt", "static_configs": [{"targets": [f"127.0.0.1:{endpoint}"]}]}],
+        }
+        path = directory / "prometheus.json"
+        path.write_text(json.dumps(config))
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self._url = f"http://127.0.0.1:{free.getsockname()[1]}"
+        self._log = directory / "prometheus.log"
+        self._process = processes.start(
+            [
+                "prometheus",
+                f"--config.file={path}",
+                f"--storage.tsdb.path={directory / 'data'}",
+                f"--web.listen-address={self._url.removeprefix('http://')}",
+            ],
+            log=self._log,
+        )
+
+    def stop(self) -> None:
+        processes.stop(self._process)
+
+    def ask(self, what: str, **parameters: str) -> Any:
+        """Return the data of an answer; AssertionError where it is an error."""
+        try:
+            with urllib.request.urlopen(
+                f"{self._url}/api/v1/{what}?{urllib.parse.urlencode(parameters)}", timeout=10
+            ) as answer:
+                return json.load(answer)["data"]
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{parameters}: {error.read().decode()}") from error
+
+    def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
+        result = self.ask("query", query=expression)["result"]
+        return [(entry["metric"], float(entry["value"][1])) for entry in result]
+
+    def wait(self, expression: str, reached: Callable[[list[tuple[dict[str, str], float]]], bool]) -> None:
+        """Wait until what the expression gives is as wanted."""
+        deadline = time.monotonic() + WAIT_S
+        found: Any = None
+        while time.monotonic() < deadline:
+            assert self._process.poll() is None, self._log.read_text()
+            try:
+                found = self.query(expression)
+                if reached(found):
+                    return
+            except OSError as error:
+                found = error
+            time.sleep(POLL_S)
+        raise AssertionError(f"{expression} is {found}:\n{self._log.read_text()[-2000:]}")
+
+
+@pytest.fixture(scope="module")
+def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Fabric, Prometheus]]:
+    fabric = Fabric()
+    fabric.sample(1000)
+    prometheus = Prometheus(tmp_path_factory.mktemp("prometheus"), fabric.sink.server.port)
+    try:
+        prometheus.wait("up", lambda found: [value for _, value in found] == [1.0])
+        yield fabric, prometheus
+    finally:
+        prometheus.stop()
+        fabric.sink.close()
+
+
+def test_every_metric_arrives_with_its_type_and_help(scraped: tuple[Fabric, Prometheus]) -> None:
+    _, prometheus = scraped
+    known = prometheus.ask("metadata")
+    shown = {family.name: family for family in FAMILIES if family.name != "vsrt_port_collisions_total"}
+    for name, family in shown.items():
+        described = known.get(name.removesuffix("_total")) or known[name]
+        assert (described[0]["type"], described[0]["help"]) == (family.type.value, family.help)
+    names = {metric["__name__"] for metric, _ in prometheus.query('{__name__=~"vsrt_.+"}')}
+    assert names == set(shown), "and the counter that no switch has, has no series"
+
+
+def test_labels_and_values_arrive_as_they_are(scraped: tuple[Fabric, Prometheus]) -> None:
+    fabric, prometheus = scraped
+    fabric.sample(123456789)
+    expression = 'vsrt_port_receive_bytes_total{dpid="2", port_no="1"}'
+    prometheus.wait(expression, lambda found: [value for _, value in found] == [123456789.0])
+    ((labels, _),) = prometheus.query(expression)
+    assert (labels["port"], labels["class"]) == ('s2-"eth"\\1', "tor")
+
+
+def test_a_counter_that_begins_anew_is_a_reset_and_no_spike(scraped: tuple[Fabric, Prometheus]) -> None:
+    fabric, prometheus = scraped
+    series = 'vsrt_port_transmit_packets_total{dpid="1", port_no="1"}'
+    fabric.sample(2_000_000_000)
+    prometheus.wait(series, lambda found: found[0][1] == 2e9)
+    fabric.sample(40)
+    prometheus.wait(series, lambda found: found[0][1] == 40)
+    prometheus.wait(f"resets({series}[30s])", lambda found: found[0][1] >= 1)
+    ((_, increase),) = prometheus.query(f"increase({series}[30s])")
+    assert increase < 2.1 * 2e9
+
+
+def test_a_silent_switch_is_down_and_its_ports_go(scraped: tuple[Fabric, Prometheus]) -> None:
+    fabric, prometheus = scraped
+    ports = 'count(vsrt_port_receive_bytes_total{dpid="2"})'
+    prometheus.wait(ports, lambda found: [value for _, value in found] == [2.0])
+    fabric.down.add(2)
+    prometheus.wait('vsrt_switch_up{dpid="2"}', lambda found: found[0][1] == 0.0)
+    prometheus.wait(ports, lambda found: not found)
+    fabric.down.clear()
+    prometheus.wait(ports, lambda found: [value for _, value in found] == [2.0])
+
+
+def test_the_dashboard_gets_answers(scraped: tuple[Fabric, Prometheus]) -> None:
+    _, prometheus = scraped
+    prometheus.wait("rate(vsrt_port_samples_total[10s])", lambda found: len(found) == 1)
+    empty = []
+    for panel in json.loads(DASHBOARD.read_text())["panels"]:
+        for target in panel["targets"]:
+            expression = target["expr"]
+            for variable, value in GRAFANA.items():
+                expression = expression.replace(variable, value)
+            if not prometheus.query(expression):
+                empty.append(expression)
+    assert [expression for expression in empty if " > 0" not in expression and " == 0" not in expression] == []
