@@ -12,6 +12,8 @@ from topology.graph import Kind
 MAX_PORTS = 262144
 """Ports that have a row at one time."""
 
+KINDS = tuple(Kind)
+
 T = TypeVar("T", bound=np.generic)
 
 
@@ -60,8 +62,12 @@ class PortTable:
         uint32[capacity], goes up whenever the row's port is created, so that its counters may have begun anew.
     node
         int32[capacity], dense number of the row's switch.
+    kind_code
+        uint8[capacity], the class of the row's switch, as a position in `KINDS`.
     present
         bool[capacity], whether the port is there.
+    freed_nodes
+        Dense numbers of switches that lost their last row, so that another may get them; the caller empties the list.
     """
 
     def __init__(self, max_ports: int = MAX_PORTS) -> None:
@@ -72,7 +78,9 @@ class PortTable:
         self.speed_bps = np.zeros(64)
         self.generation = np.zeros(64, np.uint32)
         self.node = np.zeros(64, np.int32)
+        self.kind_code = np.full(64, KINDS.index(Kind.SWITCH), np.uint8)
         self.present = np.zeros(64, np.bool_)
+        self.freed_nodes: list[int] = []
         self._names: list[PortName] = []
         self._switches: dict[int, _Switch] = {}
         self._nodes: list[int | None] = []
@@ -103,6 +111,7 @@ class PortTable:
             switch.rows[port_no] = row
             switch.asked = None
             self.node[row] = switch.node
+            self.kind_code[row] = KINDS.index(switch.kind)
         self._names[row] = PortName(dpid, port_no, name)
         self.speed_bps[row] = speed_bps
         self.generation[row] += np.uint32(1)
@@ -127,8 +136,11 @@ class PortTable:
         return row
 
     def classify(self, dpid: int, kind: Kind) -> None:
-        """Say of which class a switch is."""
-        (self._switches.get(dpid) or self._new_switch(dpid)).kind = kind
+        """Say of which class a switch with ports is."""
+        switch = self._switches.get(dpid)
+        if switch is not None and switch.kind is not kind:
+            switch.kind = kind
+            self.kind_code[list(switch.rows.values())] = KINDS.index(kind)
 
     def kind(self, dpid: int) -> Kind:
         """Return the class of a switch, `Kind.SWITCH` where it is not known."""
@@ -188,6 +200,7 @@ class PortTable:
             del self._switches[dpid]
             self._nodes[switch.node] = None
             self._free_nodes.append(switch.node)
+            self.freed_nodes.append(switch.node)
 
     def _new_row(self) -> int | None:
         if len(self._names) < self.max_ports:
@@ -211,6 +224,7 @@ class PortTable:
         self.speed_bps = longer(self.speed_bps, capacity)
         self.generation = longer(self.generation, capacity)
         self.node = longer(self.node, capacity)
+        self.kind_code = longer(self.kind_code, capacity)
         self.present = longer(self.present, capacity)
 
 

@@ -1,0 +1,193 @@
+"""From conditions of ports to what an operator is told: links, escalation, and no storm from one flapping port."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field
+from math import exp
+
+from controller.performance.events import EventState, PortEvent, Severity
+from controller.performance.ports import PortTable
+from controller.performance.thresholds import Crossing
+
+LINK_DOWN, LINK_RECOVERY, MINOR_EVENTS = "link_down", "link_recovery", "minor_events"
+RECOVERIES_PER_MINUTE = 5.0
+RECOVERY_WINDOW_S = 60.0
+ESCALATED_COUNT = 3
+ESCALATED_WITHIN_S = 3600.0
+
+TOLD_AT_ONCE = 10
+"""Raised events that one port may have in a row; one more every `TOLD_EVERY_S`."""
+
+TOLD_EVERY_S = 60.0
+
+
+@dataclass(slots=True)
+class _Port:
+    """What is told of a port, and what would be."""
+
+    tokens: float = TOLD_AT_ONCE
+    tokens_at_s: float = 0.0
+    suppressed: int = 0
+    holding: dict[str, PortEvent] = field(default_factory=dict)
+    told: set[str] = field(default_factory=set)
+    minor_s: deque[float] = field(default_factory=lambda: deque(maxlen=ESCALATED_COUNT))
+    recoveries: float = 0.0
+    recoveries_at_s: float = 0.0
+
+
+class Alarms:
+    """Turns crossings and link changes into events.
+
+    A raise costs a token of its port's bucket; without one it is kept back, and told later if it still holds. A clear
+    is told where its raise was. State is kept for ports with events only, for at most `max_ports`; the one without
+    news for longest goes.
+    """
+
+    def __init__(self, ports: PortTable, max_ports: int) -> None:
+        self.suppressed = 0
+        self._table = ports
+        self._max_ports = max_ports
+        self._ports: OrderedDict[int, _Port] = OrderedDict()
+
+    def crossings(self, found: list[Crossing]) -> list[PortEvent]:
+        """Return what to tell about rates that passed their levels."""
+        events: list[PortEvent] = []
+        for crossing in found:
+            rule = crossing.rule
+            level = rule.raise_above if crossing.begins else rule.clear_below
+            name = rule.counter
+            event = self._event(crossing.row, crossing.at_s, name, rule.severity, crossing.rate, level)
+            key = f"{name} {crossing.rule_no}"
+            if not crossing.begins:
+                events += self._clear(crossing.row, key, crossing.at_s, crossing.rate, level)
+                continue
+            events += self._raise(crossing.row, key, event)
+            if rule.severity is Severity.MINOR:
+                events += self._minor(crossing.row, crossing.at_s)
+        return events
+
+    def link(self, row: int, up: bool, now: float) -> list[PortEvent]:
+        """Return what to tell about a link that went down or came up."""
+        if not up:
+            return self._raise(row, LINK_DOWN, self._event(row, now, LINK_DOWN, Severity.FATAL, 1.0, 0.0))
+        events = self._clear(row, LINK_DOWN, now, 0.0, 0.0)
+        port = self._port(row)
+        port.recoveries = _faded(port, now) + 1.0
+        port.recoveries_at_s = now
+        if port.recoveries > RECOVERIES_PER_MINUTE and LINK_RECOVERY not in port.holding:
+            rate, level = port.recoveries / RECOVERY_WINDOW_S, RECOVERIES_PER_MINUTE / RECOVERY_WINDOW_S
+            events += self._raise(
+                row, LINK_RECOVERY, self._event(row, now, LINK_RECOVERY, Severity.FATAL, rate, level)
+            )
+        return events
+
+    def tick(self, now: float) -> list[PortEvent]:
+        """Return what is over, and what was kept back and may be told now."""
+        events: list[PortEvent] = []
+        for row, port in list(self._ports.items()):
+            if LINK_RECOVERY in port.holding and _faded(port, now) < RECOVERIES_PER_MINUTE / 2:
+                rate = _faded(port, now) / RECOVERY_WINDOW_S
+                events += self._clear(row, LINK_RECOVERY, now, rate, RECOVERIES_PER_MINUTE / 2 / RECOVERY_WINDOW_S)
+            if MINOR_EVENTS in port.holding and now - port.minor_s[-1] > ESCALATED_WITHIN_S:
+                events += self._clear(row, MINOR_EVENTS, now, 0.0, float(ESCALATED_COUNT))
+            for key in [key for key in port.holding if key not in port.told]:
+                if self._token(port, now):
+                    port.told.add(key)
+                    events.append(self._told(port, port.holding[key]))
+            if not port.holding and not self._recent(port, now):
+                del self._ports[row]
+        return events
+
+    def forget(self, row: int, now: float) -> list[PortEvent]:
+        """Clear everything of a port that is no longer watched."""
+        port = self._ports.get(row)
+        if port is None:
+            return []
+        events = [event for key in list(port.holding) for event in self._clear(row, key, now, 0.0, 0.0)]
+        self._ports.pop(row, None)
+        return events
+
+    def rules_changed(self, now: float) -> list[PortEvent]:
+        """Clear what the rules raised, for they begin anew; links stay as they are."""
+        lasting = (LINK_DOWN, LINK_RECOVERY)
+        return [
+            event
+            for row, port in list(self._ports.items())
+            for key in [key for key in port.holding if key not in lasting]
+            for event in self._clear(row, key, now, 0.0, 0.0)
+        ]
+
+    def raised(self, row: int) -> tuple[str, ...]:
+        """Return what holds at a port, told or not, by name."""
+        port = self._ports.get(row)
+        return () if port is None else tuple(sorted({event.counter for event in port.holding.values()}))
+
+    def _event(
+        self, row: int, now: float, counter: str, severity: Severity, rate: float, threshold: float
+    ) -> PortEvent:
+        name = self._table.name(row)
+        return PortEvent(now, name.dpid, name.port_no, counter, severity, rate, threshold, EventState.RAISED)
+
+    def _port(self, row: int) -> _Port:
+        port = self._ports.get(row)
+        if port is None:
+            if len(self._ports) >= self._max_ports:
+                self._ports.popitem(last=False)
+            port = self._ports[row] = _Port()
+        self._ports.move_to_end(row)
+        return port
+
+    def _raise(self, row: int, key: str, event: PortEvent) -> list[PortEvent]:
+        port = self._port(row)
+        if key in port.holding:
+            return []
+        port.holding[key] = event
+        if not self._token(port, event.time_s):
+            port.suppressed += 1
+            self.suppressed += 1
+            return []
+        port.told.add(key)
+        return [self._told(port, event)]
+
+    def _clear(self, row: int, key: str, now: float, rate: float, threshold: float) -> list[PortEvent]:
+        port = self._ports.get(row)
+        if port is None or key not in port.holding:
+            return []
+        event = port.holding.pop(key)
+        if key not in port.told:
+            return []
+        port.told.discard(key)
+        return [event._replace(time_s=now, rate=rate, threshold=threshold, state=EventState.CLEARED, suppressed=0)]
+
+    def _minor(self, row: int, now: float) -> list[PortEvent]:
+        port = self._port(row)
+        port.minor_s.append(now)
+        if len(port.minor_s) < ESCALATED_COUNT or now - port.minor_s[0] > ESCALATED_WITHIN_S:
+            return []
+        count = float(ESCALATED_COUNT)
+        return self._raise(row, MINOR_EVENTS, self._event(row, now, MINOR_EVENTS, Severity.MAJOR, count, count))
+
+    def _told(self, port: _Port, event: PortEvent) -> PortEvent:
+        suppressed, port.suppressed = port.suppressed, 0
+        return event._replace(suppressed=suppressed)
+
+    def _token(self, port: _Port, now: float) -> bool:
+        passed_s = max(0.0, now - port.tokens_at_s)
+        port.tokens = min(float(TOLD_AT_ONCE), port.tokens + passed_s / TOLD_EVERY_S)
+        port.tokens_at_s = now
+        if port.tokens < 1:
+            return False
+        port.tokens -= 1
+        return True
+
+    def _recent(self, port: _Port, now: float) -> bool:
+        """Return whether what is remembered of a quiet port may still matter."""
+        minor = bool(port.minor_s) and now - port.minor_s[-1] <= ESCALATED_WITHIN_S
+        refilled_s = (TOLD_AT_ONCE - port.tokens) * TOLD_EVERY_S
+        return minor or now - port.tokens_at_s <= refilled_s or now - port.recoveries_at_s <= 10 * RECOVERY_WINDOW_S
+
+
+def _faded(port: _Port, now: float) -> float:
+    """Return the recoveries of about the last minute."""
+    return port.recoveries * exp(-max(0.0, now - port.recoveries_at_s) / RECOVERY_WINDOW_S)
