@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,17 +35,21 @@ def check_loads_path(path: Path) -> None:
 
 
 def write_loads(path: Path, rows: Sequence[LinkLoad]) -> None:
-    """Write the rows beside `path` and put them in its place; OperationFailed where that is not possible."""
+    """Write the rows; see `write_whole`."""
+    write = _write_parquet if path.suffix.lower() == ".parquet" else _write_csv
+    write_whole(path, lambda temporary: write(temporary, rows))
+
+
+def write_whole(path: Path, write: Callable[[Path], None]) -> None:
+    """Let `write` fill a file beside `path` and put it in its place; OperationFailed where that is not possible."""
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:
         raise OperationFailed(f"{path}: {error.strerror}") from None
+    os.close(handle)
     temporary = Path(name)
     try:
-        with os.fdopen(handle, "wb"):
-            pass
-        write = _write_parquet if path.suffix.lower() == ".parquet" else _write_csv
-        write(temporary, rows)
+        write(temporary)
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
     except OSError as error:

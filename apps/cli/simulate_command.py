@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from apps.cli import simulate_events
 from apps.cli.common import InputError, emit_json, emit_table, read_topology
 from controller.config.settings import TREE_ALGORITHMS
 
@@ -87,10 +88,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--loads", type=Path, metavar="FILE", help="write every link's load, to a .csv or .parquet")
     parser.add_argument("--plot", type=Path, metavar="DIR", help="write plots there, PNG and SVG")
+    simulate_events.add_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Simulate and print the figures."""
+    from apps.cli.event_runs import print_events, run_events
     from apps.cli.loads_file import check_loads_path, write_loads
     from apps.cli.progress import ProgressBar
     from apps.cli.simulation_runs import document, link_loads, maximum_by_count, run_seed
@@ -106,12 +109,15 @@ def run(args: argparse.Namespace) -> int:
             raise InputError("--loads: holds the loads of one seed; leave --seeds out")
     if args.plot is not None and args.plot.exists() and not args.plot.is_dir():
         raise InputError(f"--plot: {args.plot} is no folder")
-    centre = DataCentre(_topology(args.topology), args.capacity_bps)
+    timed = simulate_events.wanted(args)
+    graph = _topology(args.topology)
+    centre = DataCentre(graph, args.capacity_bps)
     names, drawn = _groups(args, centre)
     bar = ProgressBar()
     try:
         runs = [run_seed(centre, drawn(seed), args.algorithms, seed, bar) for seed in _seeds(args)]
         by_count = None if args.plot is None else maximum_by_count(centre, runs[0], bar)
+        dynamics = run_events(args, graph, centre, runs[0].groups, bar.draw) if timed else None
     finally:
         bar.clear()
     if args.loads is not None:
@@ -121,11 +127,15 @@ def run(args: argparse.Namespace) -> int:
 
         write_plots(args.plot, runs, by_count, args.topology)
     result = {"topology": args.topology, **document(runs, names, centre)}
+    if dynamics is not None:
+        result["dynamics"] = dynamics
     _warn(result["disconnected"])
     if args.json:
         emit_json(result)
     else:
         _print(result)
+        if dynamics is not None:
+            print_events(dynamics)
     return 0
 
 

@@ -13,9 +13,15 @@ from controller.simulation.data_centre import DataCentre, Floats, Ints
 from controller.simulation.groups import SimulatedGroups
 from controller.simulation.outcome import Outcome, least_max_pct, optimal_sizes, outcome, utilisation_pct
 from controller.simulation.placement import CutOff, connected, place_trees
+from controller.simulation.switch_state import SwitchState, state_of_placed
+from controller.simulation.trees import TreeLinks
+from controller.trees.algorithms import DEFAULT_ALGORITHM
 
 MAX_POINTS = 12
 """Numbers of groups for which the maximum is found, at most."""
+
+STATE_GROUPS = 20_000
+"""Groups up to which the flow entries of every switch are counted."""
 
 NAMED = 10
 """Disconnected members that are named, at most."""
@@ -29,6 +35,7 @@ class AlgorithmRun(NamedTuple):
     load_bps: Ints
     utilisation_pct: Floats
     tree_links: Ints
+    switch_state: SwitchState | None
 
 
 class Run(NamedTuple):
@@ -58,12 +65,18 @@ def run_seed(
     optimum = optimal_sizes(centre, groups)
     runs = {}
     for name in algorithms:
+        # The default makes loads without links: these are asked for beside the time that is measured.
+        links: list[TreeLinks] | None = [] if len(groups) <= STATE_GROUPS and name != DEFAULT_ALGORITHM else None
         start = perf_counter()
-        trees = place_trees(centre, groups, name, seed, _drawing(bar, name, len(groups)))
+        trees = place_trees(centre, groups, name, seed, _drawing(bar, name, len(groups)), links)
         build_s = perf_counter() - start
+        if len(groups) <= STATE_GROUPS and links is None:
+            links = []
+            place_trees(centre, groups, name, seed, links=links)
         utilisation = utilisation_pct(centre, trees)
         figures = outcome(trees, utilisation, optimum, bound)
-        runs[name] = AlgorithmRun(figures, build_s, trees.load_bps, utilisation, trees.tree_links)
+        state = None if links is None else state_of_placed(centre, groups, links)
+        runs[name] = AlgorithmRun(figures, build_s, trees.load_bps, utilisation, trees.tree_links, state)
     bar.clear()
     return Run(seed, groups, cut_off, bound, runs)
 
@@ -122,6 +135,10 @@ def document(runs: Sequence[Run], names: Sequence[str], centre: DataCentre) -> d
         "seeds": [run.seed for run in runs],
         "lower_bound_pct": mean(run.lower_bound_pct for run in runs),
         "algorithms": {name: _over_seeds(row, mean) for name, row in rows.items()},
+        "switch_state": {
+            name: None if found.switch_state is None else found.switch_state.summary()
+            for name, found in runs[0].algorithms.items()
+        },
         "disconnected": _disconnected(runs[0], names),
     }
     if len(runs) > 1:

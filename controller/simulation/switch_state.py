@@ -8,14 +8,19 @@ counted without being made. A sender takes one more entry, in table ADMIT of its
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from controller.simulation.data_centre import DataCentre
+from controller.simulation.groups import SimulatedGroups
+from controller.simulation.trees import TreeLinks
 from controller.trees.tree import RECEIVES, Key, Tree
 from topology.graph import NodeId
+
+Ints: TypeAlias = NDArray[np.int64]
 
 NO_TRUNKS: frozenset[NodeId] = frozenset()
 
@@ -51,8 +56,8 @@ class SwitchState(NamedTuple):
         Outputs of these entries together, to switches and to hosts, shape (switches,).
     """
 
-    entries: NDArray[np.int64]
-    outputs: NDArray[np.int64]
+    entries: Ints
+    outputs: Ints
 
     def summary(self) -> dict[str, Any]:
         """Return maximum, 99th percentile and mean over the switches of entries and outputs, and totals."""
@@ -65,7 +70,7 @@ class SwitchState(NamedTuple):
         }
 
 
-def _spread(values: NDArray[np.int64]) -> dict[str, float]:
+def _spread(values: Ints) -> dict[str, float]:
     if not len(values):
         return {"max": 0, "p99": 0.0, "mean": 0.0}
     return {"max": int(values.max()), "p99": float(np.percentile(values, 99)), "mean": float(values.mean())}
@@ -104,14 +109,9 @@ def state_of_trees(
 
 
 def state_of_links(
-    group: NDArray[np.int64],
-    u: NDArray[np.int64],
-    v: NDArray[np.int64],
-    terminal_group: NDArray[np.int64],
-    terminal: NDArray[np.int64],
-    switch_count: int,
+    group: Ints, u: Ints, v: Ints, terminal_group: Ints, terminal: Ints, switch_count: int
 ) -> SwitchState:
-    """Count the same from the links of trees without stubs, all terminals receiving at one port each.
+    """Count the same from the links of trees, all terminals receiving at one port each.
 
     Parameters
     ----------
@@ -122,12 +122,35 @@ def state_of_links(
     switch_count
         Switches of the fabric.
     """
-    places = np.concatenate(
-        (group * switch_count + u, group * switch_count + v, terminal_group * switch_count + terminal)
-    )
-    held = np.unique(places) % switch_count
-    ends = np.concatenate((u, v, terminal))
+    receiving = terminal_group * switch_count + terminal
+    ends = np.concatenate((group * switch_count + u, group * switch_count + v))
+    places, at = np.unique(np.concatenate((ends, receiving)), return_inverse=True)
+    near, far = at[: len(u)], at[len(u) : len(ends)]
+    receives = np.zeros(len(places), dtype=bool)
+    receives[at[len(ends) :]] = True
+    outputs = np.bincount(at, minlength=len(places))
+    degree = np.bincount(at[: len(ends)], minlength=len(places))
+    while True:
+        # Nobody receives beyond a leaf that is no terminal: what is before it sends nothing there.
+        stub = (degree == 1) & ~receives
+        to_near, to_far = stub[near], stub[far]
+        if not (to_near.any() or to_far.any()):
+            break
+        outputs -= np.bincount(np.concatenate((far[to_near], near[to_far])), minlength=len(places))
+        stays = ~(to_near | to_far)
+        near, far = near[stays], far[stays]
+        degree = np.bincount(np.concatenate((near, far)), minlength=len(places))
+    switch = places % switch_count
     return SwitchState(
-        np.bincount(held, minlength=switch_count).astype(np.int64),
-        np.bincount(ends, minlength=switch_count).astype(np.int64),
+        np.bincount(switch, minlength=switch_count).astype(np.int64),
+        np.rint(np.bincount(switch, weights=outputs, minlength=switch_count)).astype(np.int64),
     )
+
+
+def state_of_placed(centre: DataCentre, groups: SimulatedGroups, links: Sequence[TreeLinks]) -> SwitchState:
+    """Count what the placed trees of `groups` (`place_trees` fills `links`) take in each of the centre's switches."""
+    group = np.concatenate([part.group for part in links])
+    cable = np.concatenate([part.cable for part in links])
+    ends = np.array([(centre.number[u], centre.number[v]) for u, v in centre.cables], dtype=np.int64).reshape(-1, 2)
+    u, v = ends[cable].T
+    return state_of_links(group, u, v, groups.group_of_terminal(), groups.terminals, len(centre.switches))

@@ -81,13 +81,14 @@ def test_the_counts_are_those_of_the_compiled_rules(name, algorithm, groups, dea
     assert sum(admit) == sum(len(tree.senders) for tree in forest)
 
 
-@settings(max_examples=40)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@settings(max_examples=20)
 @given(groups=st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=6), max_size=4))
-def test_links_in_arrays_give_the_same_counts(groups):
+def test_links_in_arrays_give_the_same_counts(algorithm, groups):
     graph = fabric("fattree")
     switches, tors = graph.nodes(), graph.nodes(Kind.TOR)
     number = {node: i for i, node in enumerate(switches)}
-    forest = Forest(graph)
+    forest = Forest(graph, algorithm)
     for key, picks in enumerate(groups):
         for pick in picks:
             forest.join(key, tors[pick % len(tors)], Role.RECEIVER)
