@@ -22,7 +22,7 @@ def nearest(network: Network, salt: int, sources: Iterable[NodeId], goal: Contai
     """
     weighted = network.weighted
     graph, index = network.graph, network.loads.index
-    bps, capacity = network.loads.bps, network.loads.capacity_bps
+    bps, capacity, hash_of = network.loads.bps, network.loads.capacity_bps, network.hash_of
     before: dict[NodeId, NodeId] = {}
     best: dict[NodeId, tuple[float, float, int]] = dict.fromkeys(sources, (0.0, 0.0, 0))
     heap: list[tuple[float, float, int, int, NodeId]] = [(0.0, 0.0, 0, i, node) for i, node in enumerate(best)]
@@ -43,14 +43,17 @@ def nearest(network: Network, salt: int, sources: Iterable[NodeId], goal: Contai
         for neighbour in graph.neighbours(node):
             if neighbour in done:
                 continue
+            away = weight + (graph.link(node, neighbour).weight if weighted else 1.0)
+            known = best.get(neighbour)
+            if known is not None and known[0] < away:
+                continue
             number = row[neighbour]
-            load = max(bps[number], bps[number ^ 1]) / capacity[number]
-            reach = (
-                weight + (graph.link(node, neighbour).weight if weighted else 1.0),
-                max(busiest, load),
-                salt * network.hash_of(neighbour) & MASK,
-            )
-            if neighbour not in best or reach < best[neighbour]:
+            there, back = bps[number], bps[number ^ 1]
+            load = (there if there > back else back) / capacity[number]
+            if load < busiest:
+                load = busiest
+            if known is None or (away, load) < known[:2]:
+                reach = (away, load, salt * hash_of(neighbour) & MASK)
                 best[neighbour] = reach
                 before[neighbour] = node
                 serial += 1

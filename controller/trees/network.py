@@ -76,7 +76,8 @@ class Network:
 
     def draw(self, salt: int, nodes: tuple[NodeId, ...]) -> NodeId:
         """Choose one of `nodes` by hash; taking another node out of `nodes` does not change the choice."""
-        return max(nodes, key=lambda node: (salt * self.hash_of(node) & MASK, order_key(node)))
+        hash_of = self.hash_of
+        return max(nodes, key=lambda node: salt * hash_of(node) & MASK)
 
     def components(self) -> dict[NodeId, int]:
         """Return the number of the connected component of every node."""
