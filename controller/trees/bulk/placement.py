@@ -22,11 +22,11 @@ from topology.graph import NodeId
 
 Picks = npt.NDArray[np.int8] | npt.NDArray[np.int16]
 
-COMPILED_FROM = 400_000
-"""Groups from which on the compiled kernel makes up for its import, where `Planes` does the same without it."""
+WORTH_COMPILING = 2_500_000
+"""Groups times cores from which on the compiled kernel makes up for its import, about a second of Python."""
 
-COMPILED_FROM_ELSEWHERE = 20_000
-"""The same where it does not."""
+INTERPRETED = 10
+"""How much longer the interpreted kernel takes for a core and position than `Planes` for a core."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def place(
     order
         ``"rate"`` places the largest rates first, ``"arrival"`` takes the groups by number.
     compiled
-        Whether to use the kernel that numba compiles: None where numba is installed and the groups are many enough
+        Whether to use the kernel that numba compiles: None where numba is installed and there is enough to choose
         to pay for it. The trees are the same with and without.
     salts
         Odd uint64[G] that decide between equals, instead of those that follow from `seed`.
@@ -192,8 +192,9 @@ class _Choice(NamedTuple):
         """Fill in what the kernel fills in, by the quickest way there is."""
         tiers = tiers_of(self.fabric)
         if compiled is None:
-            from_count = COMPILED_FROM_ELSEWHERE if tiers is None else COMPILED_FROM
-            compiled = self.groups.count >= from_count and find_spec("numba") is not None
+            _, width, cores = self.wiring.upper.shape
+            work = self.groups.count * max(1, cores) * (INTERPRETED * width if tiers is None else 1)
+            compiled = work >= WORTH_COMPILING and find_spec("numba") is not None
         if not compiled and tiers is not None:
             self._by_planes(tiers, load_bps, core, picks, tree_links)
             return
