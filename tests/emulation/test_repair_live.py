@@ -94,6 +94,30 @@ def test_the_switch_of_members_fails_and_comes_back(live: Any, group: str) -> No
     live.assert_all_received(2, f"h2 {group}", f"h3 {group}", f"h4 {group}")
 
 
+def test_a_switch_vanishes_amid_a_hundred_joins(live: Any, group: str) -> None:
+    middle = start_stream(live, group, "h2", "h3")
+    live.fabric.send(1)
+    stem = group.rpartition(".")[0]
+    more = [f"{stem}.{number}" for number in range(2, 52)]
+    for number, other in enumerate(more):
+        if number == len(more) // 2:
+            live.fabric.switch_down(middle)
+        for host in ("h3", "h4"):
+            live.fabric.join(host, other)
+    live.fabric.switch_up(middle)
+    live.controller.wait_discovered(live.fabric)
+    live.controller.wait_until(
+        "groups",
+        lambda groups: sum(len(found["members"]) for found in groups if found["group"] in more) == 2 * len(more),
+    )
+    live.wait_ready()
+    live.halt()
+    live.assert_all_received(1, f"h2 {group}")
+    live.stream(2, "h1", more[-1])
+    live.send(2, 0.3, 2)
+    live.assert_all_received(2, f"h3 {more[-1]}", f"h4 {more[-1]}", stream=2)
+
+
 def test_connections_that_blink_interrupt_nothing(live: Any, group: str) -> None:
     middle = start_stream(live, group, "h3", "h4")
     tree = live.tree(group)
