@@ -15,6 +15,9 @@ from controller.trees.bound import lower_bound
 from controller.trees.bulk import Groups
 from controller.trees.fabric import Fabric, Hierarchy
 
+LABELS_IN_A_WORD = 62
+"""Labels that one 64-bit number can hold as a set, the sign left alone."""
+
 
 class Outcome(NamedTuple):
     """Figures of one algorithm; utilisation counts links between switches, each cable once with a group's rate.
@@ -73,6 +76,21 @@ def outcome(trees: PlacedTrees, utilisation: Floats, optimum: Ints | None, lower
     )
 
 
+def _distinct(labels: Ints, offsets: Ints) -> Ints:
+    """Return how many different labels, all from 0 on, each run has."""
+    sizes = np.diff(offsets)
+    filled = sizes > 0
+    counts = np.zeros(len(sizes), dtype=np.int64)
+    highest = int(labels.max(initial=-1))
+    for first in range(0, highest + 1, LABELS_IN_A_WORD):
+        here = labels - first
+        bits = np.where((here >= 0) & (here < LABELS_IN_A_WORD), np.int64(1) << (here % LABELS_IN_A_WORD), 0)
+        sets = np.bitwise_or.reduceat(bits, offsets[:-1][filled])
+        for place in range(min(LABELS_IN_A_WORD, highest - first + 1)):
+            counts[filled] += sets >> place & 1
+    return counts
+
+
 def least_max_pct(centre: DataCentre, groups: SimulatedGroups) -> float:
     """Return how much the busiest cable must carry at least, in percent of its capacity, whatever the trees."""
     if not centre.cables:
@@ -96,10 +114,9 @@ def optimal_sizes(centre: DataCentre, groups: SimulatedGroups) -> Ints | None:
         return place_trees(centre, groups).tree_links
     if not isinstance(shape, Fabric) or not all(centre.switches[i] in shape.pod for i in np.unique(groups.terminals)):
         return None
-    pods = np.array([shape.pod.get(node, 0) for node in centre.switches], dtype=np.int64)
-    group = groups.group_of_terminal()
-    keys = np.unique(group * (pods.max() + 1) + pods[groups.terminals])
-    pod_count = np.bincount(keys // (pods.max() + 1), minlength=len(groups))
+    names: dict[int | None, int] = {}
+    pods = np.array([names.setdefault(shape.pod.get(n), len(names)) for n in centre.switches], dtype=np.int64)
+    pod_count = _distinct(pods[groups.terminals], groups.offsets)
     switch_count = np.diff(groups.offsets)
     sizes: Ints = switch_count + np.where(pod_count > 1, pod_count, 0)
     return np.where(switch_count <= 1, 0, sizes)

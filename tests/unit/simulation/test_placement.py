@@ -100,6 +100,30 @@ def test_the_default_is_optimal_on_fabrics_and_no_algorithm_is_below_the_bounds(
         assert place_trees(centre, groups).tree_links.tolist() == optimum.tolist()
 
 
+def test_optimal_sizes_are_the_fabrics_own_however_many_pods_it_has():
+    graph = Graph()
+    graph.add_node("c", Kind.CORE)
+    for pod in range(70):
+        graph.add_node(f"a{pod}", Kind.AGGREGATION)
+        graph.add_link(f"a{pod}", "c")
+        graph.add_node(f"b{pod}", Kind.AGGREGATION)
+        for tor in range(2):
+            graph.add_node(f"t{pod}.{tor}", Kind.TOR)
+            graph.add_link(f"t{pod}.{tor}", f"a{pod}")
+            graph.add_link(f"t{pod}.{tor}", f"b{pod}")
+    centre = DataCentre(graph)
+    tors = np.array([i for i, node in enumerate(centre.switches) if graph.kind(node) is Kind.TOR])
+    generator = np.random.default_rng(3)
+    sizes = generator.integers(1, 120, 50)
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    groups = attach(sizes, offsets, tors[generator.integers(0, len(tors), offsets[-1])], len(centre.switches))
+    shape = centre.network(0).shape
+    assert optimal_sizes(centre, groups).tolist() == [
+        shape.optimum(centre.switches[i] for i in groups.terminals[start:stop])
+        for start, stop in zip(groups.offsets, groups.offsets[1:], strict=False)
+    ]
+
+
 def two_islands():
     graph = Graph()
     for node in "abcd":
