@@ -115,14 +115,20 @@ class _Listener:
             client.settimeout(IDLE_S)
             with client, client.makefile("rb") as lines:
                 while line := lines.readline(LINE_BYTES):
-                    reply = json.dumps(self._answer(line), separators=(",", ":"))
-                    client.sendall(reply.encode() + b"\n")
+                    client.sendall(self._answer(line).encode() + b"\n")
         except OSError:
             pass
         finally:
             self._open_count -= 1
 
-    def _answer(self, line: bytes) -> Any:
+    def _answer(self, line: bytes) -> str:
+        try:
+            return _json_line(self._document(line))
+        except (TypeError, ValueError):
+            self._logger.exception("the answer to %s is no JSON", line)
+            return _json_line({"error": "the answer is no JSON"})
+
+    def _document(self, line: bytes) -> Any:
         try:
             question = json.loads(line)
             found = self._find(question)
@@ -154,3 +160,4 @@ class _Listener:
 
 
 _LISTENERS: dict[Path, _Listener] = {}
+_json_line = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode

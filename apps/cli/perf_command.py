@@ -8,7 +8,16 @@ import importlib
 NAME = "perf"
 HELP = "rates, histograms and events of ports"
 
-SUBCOMMANDS = {"rates": "apps.cli.perf_rates"}
+SUBCOMMANDS = {
+    "rates": "apps.cli.perf_rates",
+    "report": "apps.cli.perf_console_report",
+    "top": "apps.cli.perf_console_top",
+    "histogram": "apps.cli.perf_console_histogram",
+    "events": "apps.cli.perf_console_events",
+    "reset": "apps.cli.perf_console_reset",
+    "set": "apps.cli.perf_console_set",
+    "get": "apps.cli.perf_console_get",
+}
 """Subcommands and their modules, each with HELP, add_arguments and run."""
 
 

@@ -28,7 +28,17 @@ from topology.graph import Kind
 
 THRESHOLDS = "thresholds"
 FIELDS = ("raise_above", "clear_below", "window_s", "hold_s", "severity")
-AT_START = ("role", "ports", "ovsdb", "history", "prometheus", "syslog", "event_log")
+AT_START = (
+    "role",
+    "ports",
+    "port_capacity_bps",
+    "sticky_bits",
+    "ovsdb",
+    "history",
+    "prometheus",
+    "syslog",
+    "event_log",
+)
 """What the policy file alone says; it holds from the start on."""
 
 _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}

@@ -16,6 +16,7 @@ OPENFLOW_1_3 = 4
 DISCOVERY_TAG = 0x5601
 MULTICAST_TAG = 0x5602
 UNICAST_TAG = 0x5603
+MONITOR_TAG = 0x5604
 SENDER_COOKIE_BIT = 1 << 47
 """Set in the cookies of sender entries, so that their counters can be read alone."""
 

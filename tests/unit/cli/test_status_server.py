@@ -83,3 +83,12 @@ def test_a_question_that_nobody_answers_gets_a_list_of_those_that_are(path: Path
     assert "app" in answer["error"]
     assert "double" in answer["error"]
     app.stop()
+
+
+def test_an_answer_that_is_no_json_is_an_error(path: Path):
+    app = StatusServer(path, {"set": lambda: {1, 2}, "nan": lambda: float("nan")}, run, LOGGER)
+    app.start()
+    assert [answer["error"] for answer in ask(path, '{"show": "set"}', '{"show": "nan"}')] == [
+        "the answer is no JSON"
+    ] * 2
+    app.stop()

@@ -1,0 +1,26 @@
+"""`vsrt perf reset`: let the totals of ports begin anew."""
+
+from __future__ import annotations
+
+import argparse
+
+from apps.cli.common import emit_json
+from apps.cli.perf_console import add_selection, add_socket, ask, clock, selection
+
+HELP = "let the totals of ports begin anew (the switch's own counters go on)"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    add_selection(parser)
+    add_socket(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Reset and say how many ports."""
+    answer = ask(args, "perf-reset", selection(args))
+    if args.json:
+        emit_json(answer)
+    else:
+        print(f"{answer['ports']} ports count from {clock(answer['time'])} UTC")
+    return 0

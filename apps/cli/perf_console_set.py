@@ -1,0 +1,27 @@
+"""`vsrt perf set`: change a knob of the running monitor."""
+
+from __future__ import annotations
+
+import argparse
+
+from apps.cli.common import emit_json
+from apps.cli.perf_console import add_socket, ask
+
+HELP = "change a knob of the running monitor, until the policy file changes or the controller starts anew"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("knob", metavar="KNOB", help="such as interval_s or thresholds.rx_crc_err.raise_above")
+    parser.add_argument("value", metavar="VALUE", help="the value; `none` for a knob that may be absent")
+    add_socket(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Set it, and print what it was and is."""
+    answer = ask(args, "perf-set", {"knob": args.knob, "value": args.value})
+    if args.json:
+        emit_json(answer)
+    else:
+        print(f"{answer['knob']}: {answer['before']} -> {answer['value']}")
+    return 0

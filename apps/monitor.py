@@ -1,0 +1,210 @@
+"""The monitor app: `ryu-manager apps/monitor.py`, or `vsrt run monitor`; alone or beside the other apps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+from apps.exporters.registry import build_sinks
+from apps.exporters.sink import Batch, Overview, SwitchState
+from apps.monitor_settings import output_settings
+from apps.openflow.app import App, environment_path
+from apps.openflow.bus import LinksMeasured, Ticked, TopologyChanged
+from apps.openflow.framework import MAIN_DISPATCHER, hub, ofp_event, set_ev_cls, watch_connections
+from apps.openflow.role import RoleRequests
+from apps.ovsdb import Ovsdb, OvsdbFault, SwitchUse
+from apps.policy_file import CHECK_INTERVAL_S, PolicyFile
+from apps.state_dir import state_dir
+from apps.status_server import Refused, StatusServer
+from controller.effects import Notice
+from controller.multicast.events import LoadsMeasured
+from controller.performance.effects import EventsRaised, ResetCounters, RollUpsClosed, SamplesRated
+from controller.performance.poller import RequestStats, StatsReceived, SwitchTurned
+from controller.performance.poller_core import MonitorChanged, MonitorCore
+from controller.performance.poller_view import ACTIONS, VIEWS, Console, QuestionInvalid
+
+OVSDB_INTERVAL_S = 5.0
+"""Open vSwitch brings its own statistics up to date this often."""
+
+
+class Monitor(App):
+    """Feeds the monitor's core, and hands what comes out to files, Prometheus, logs, console and trees.
+
+    It never changes a flow entry. `core.poller` decides which switches are polled.
+    """
+
+    _EVENTS: ClassVar[list[type]] = [LinksMeasured]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        watch_connections()
+        self.policy_file = PolicyFile(self.logger)
+        settings = self.policy_file.load().monitor
+        self.core: MonitorCore = MonitorCore(settings, time.monotonic(), time.time())
+        self._roles = RoleRequests(settings.role, self.core.xid_tag)
+        self._ovsdb = Ovsdb(settings.ovsdb) if settings.ovsdb else None
+        self._use: dict[int, SwitchUse] = {}
+        directory = state_dir()
+        self.sinks = build_sinks(output_settings(settings), directory, self.core.ports, self.logger, self._overview)
+        self._perform.update(
+            {
+                RequestStats: self._request_stats,
+                SamplesRated: self._samples_rated,
+                EventsRaised: self._events_raised,
+                LoadsMeasured: lambda effect: self.send_event_to_observers(LinksMeasured(effect)),
+                ResetCounters: self._reset_counters,
+                RollUpsClosed: lambda _effect: None,
+                SwitchTurned: lambda _effect: None,
+            }
+        )
+        self.console = Console(self.core, self._change, time.monotonic, self._state)
+        self.server = StatusServer(
+            Path(environment_path("VSRT_SOCKET") or directory / "vsrt.sock"),
+            {name: partial(view, self.console) for name, view in VIEWS.items()},
+            self.ask,
+            self.logger,
+            {name: partial(self._answer, action) for name, action in ACTIONS.items()},
+        )
+
+    def start(self) -> Any:
+        """Serve the console, then run."""
+        self.server.start()
+        thread = super().start()
+        self.threads.append(hub.spawn(self._tick))
+        if self._ovsdb is not None:
+            self.threads.append(hub.spawn(self._watch_use, self._ovsdb))
+        return thread
+
+    def stop(self) -> None:
+        """Leave everything on disk."""
+        self.server.stop()
+        self.sinks.close()
+        super().stop()
+
+    # Effects.
+
+    def _request_stats(self, effect: RequestStats) -> None:
+        datapath = self._datapaths.get(effect.dpid)
+        if datapath is not None:
+            datapath.send(effect.message)
+
+    def _samples_rated(self, effect: SamplesRated) -> None:
+        self.sinks.write(Batch(effect.samples, effect.rates, effect.write))
+
+    def _events_raised(self, effect: EventsRaised) -> None:
+        for event in effect.events:
+            self.sinks.event(event)
+            self.logger.info(
+                "switch %d port %d: %s %s",
+                event.dpid,
+                event.port_no,
+                event.counter,
+                event.state,
+                extra=event._asdict(),
+            )
+
+    def _reset_counters(self, effect: ResetCounters) -> None:
+        where = f"switch {effect.dpid} port {effect.port_no}"
+        text = f"{where}: {effect.counter} is near its maximum, and OpenFlow has no way to reset it"
+        self.notice(Notice("counter-sticks", text))
+
+    # What comes in.
+
+    @set_ev_cls(
+        [
+            ofp_event.EventOFPPortStatsReply,
+            ofp_event.EventOFPQueueStatsReply,
+            ofp_event.EventOFPGroupStatsReply,
+            ofp_event.EventOFPMeterStatsReply,
+            ofp_event.EventOFPTableStatsReply,
+        ],
+        MAIN_DISPATCHER,
+    )
+    def _stats_received(self, event: Any) -> None:
+        message = event.msg
+        if message.xid >> 24 == self.core.xid_tag:
+            datapath = message.datapath
+            version = datapath.ofproto.OFP_VERSION
+            self.feed(StatsReceived(datapath.id, version, message.xid, bytes(message.buf), time.time()))
+
+    @set_ev_cls(ofp_event.EventOFPStateChange, MAIN_DISPATCHER)
+    def _role_wanted(self, event: Any) -> None:
+        self._roles.connected(event.datapath)
+
+    @set_ev_cls(ofp_event.EventOFPRoleReply, MAIN_DISPATCHER)
+    def _role_told(self, event: Any) -> None:
+        self._roles.replied(event.msg)
+
+    def _packet_received(self, _event: Any) -> None:
+        """Packets are of no concern here: without its handler the framework does not bring them."""
+
+    @set_ev_cls(TopologyChanged)
+    def _topology_changed(self, event: Any) -> None:
+        for change in event.changes:
+            self.feed(change)
+
+    # Time.
+
+    def _tick(self) -> None:
+        while self.is_active:
+            hub.sleep(CHECK_INTERVAL_S)
+            self.send_event(self.name, Ticked())
+
+    @set_ev_cls(Ticked)
+    def _ticked(self, _event: Any) -> None:
+        policy = self.policy_file.poll()
+        if policy is not None:
+            self._change(policy.monitor)
+
+    def _change(self, settings: Any) -> None:
+        self.feed(MonitorChanged(settings))
+
+    def _watch_use(self, ovsdb: Ovsdb) -> None:
+        faulty = False
+        while self.is_active:
+            try:
+                use = ovsdb.read()
+                self._use = dict.fromkeys(use.dpids, use)
+                faulty = False
+            except OvsdbFault as error:
+                self._use = {}
+                if not faulty:
+                    self.logger.error("%s", error)
+                faulty = True
+            hub.sleep(OVSDB_INTERVAL_S)
+
+    # What others ask.
+
+    def _overview(self) -> Overview:
+        schedule, core, use = self.core.poller.schedule, self.core, self._use
+        offset_s = core.at_s(0.0)
+        nothing = SwitchUse((), None, None)
+        switches = tuple(
+            SwitchState(
+                switch.dpid,
+                str(switch.kind),
+                switch.up,
+                None if switch.answered_s is None else switch.answered_s + offset_s,
+                use.get(switch.dpid, nothing).cpu_pct,
+                use.get(switch.dpid, nothing).memory_pct,
+            )
+            for switch in list(schedule.switches.values())
+        )
+        return Overview(switches, {**schedule.counters, **core.poller.counters})
+
+    def _answer(self, action: Callable[[Console, Mapping[str, Any]], Any], asked: Mapping[str, Any]) -> Any:
+        try:
+            return action(self.console, asked)
+        except QuestionInvalid as error:
+            raise Refused(str(error)) from None
+
+    def _state(self) -> dict[str, Any]:
+        overview = self._overview()
+        return {
+            "switches": [switch._asdict() for switch in overview.switches],
+            "polls": dict(overview.polls),
+            "outputs": {name: state._asdict() for name, state in self.sinks.states().items()},
+        }
