@@ -35,6 +35,10 @@ SPECTRAL_NODES = 2000
 """Switches beyond which eigenvectors take too long."""
 
 
+CHUNK = 1 << 14
+"""Groups whose members are looked at together, so that they fit a cache."""
+
+
 class Bound(NamedTuple):
     """A lower bound on the utilisation of the busiest cable, and the cut that gives it.
 
@@ -119,37 +123,39 @@ class _Cuts:
     def _reached(self, groups: Groups, switch_of: Numbers) -> Groups:
         """Return the groups with at least two switches, by their numbers here, within one component each."""
         component = _components(len(self.switches), self._u, self._v)
-        owner = np.repeat(np.arange(groups.count), groups.sizes)
-        switch = switch_of[groups.tors]
-        if component.any():
-            parts = int(component.max()) + 1
-            keys, members = np.unique(owner * parts + component[switch], return_counts=True)
-            most = np.zeros(groups.count, dtype=np.int64)
-            np.maximum.at(most, keys // parts, members)
-            largest = keys[members == most[keys // parts]]
-            names, times = np.unique(largest // parts, return_counts=True)
-            home = np.full(groups.count, -1)
-            home[largest // parts] = largest % parts
-            home[names[times > 1]] = -1
-            kept = component[switch] == home[owner]
-            owner, switch = owner[kept], switch[kept]
-        sizes = np.bincount(owner, minlength=groups.count)
-        several = sizes > 1
-        kept = several[owner]
-        offsets = np.append(0, np.cumsum(sizes[several]))
-        return Groups(offsets, switch[kept], groups.rates_bps[several])
+        switch, sizes = switch_of[groups.tors], groups.sizes
+        if not component.any() and (sizes > 1).all():
+            return Groups(groups.offsets, switch, groups.rates_bps)
+        owner = np.repeat(np.arange(groups.count), sizes)
+        parts = int(component.max(initial=0)) + 1
+        keys, members = np.unique(owner * parts + component[switch], return_counts=True)
+        most = np.zeros(groups.count, dtype=np.int64)
+        np.maximum.at(most, keys // parts, members)
+        largest = keys[members == most[keys // parts]]
+        names, times = np.unique(largest // parts, return_counts=True)
+        home = np.full(groups.count, -1)
+        home[largest // parts] = largest % parts
+        home[names[times > 1]] = -1
+        kept = (component[switch] == home[owner]) & (most > 1)[owner]
+        sizes = np.bincount(owner[kept], minlength=groups.count)
+        several = sizes > 0
+        return Groups(np.append(0, np.cumsum(sizes[several])), switch[kept], groups.rates_bps[several])
 
     def around(self, labels: Numbers) -> Bound:
         """Return the best of the cuts between the switches of one label and all others."""
         groups, count = self._groups, int(labels.max(initial=0)) + 1
-        owner = np.repeat(np.arange(groups.count), groups.sizes)
-        keys = owner * count + labels[groups.tors]
-        if (keys[1:] < keys[:-1]).any():
-            keys.sort()
-        keys = keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
-        owner, label = np.divmod(keys, count)
-        crosses = np.bincount(owner, minlength=groups.count)[owner] > 1
-        rate_bps = _sums(label[crosses], groups.rates_bps[owner[crosses]], count)
+        rate_bps = np.zeros(count)
+        for start in range(0, groups.count, CHUNK):
+            offsets = groups.offsets[start : start + CHUNK + 1]
+            rates = groups.rates_bps[start : start + CHUNK]
+            owner = np.repeat(np.arange(len(rates)), np.diff(offsets))
+            keys = owner * count + labels[groups.tors[offsets[0] : offsets[-1]]]
+            if (keys[1:] < keys[:-1]).any():
+                keys.sort()
+            keys = keys[np.append(True, keys[1:] != keys[:-1])]
+            owner, label = np.divmod(keys, count)
+            crosses = np.bincount(owner, minlength=len(rates))[owner] > 1
+            rate_bps += _sums(label[crosses], rates[owner[crosses]], count)
         apart = labels[self._u] != labels[self._v]
         ends = np.append(labels[self._u[apart]], labels[self._v[apart]])
         capacity_bps = _sums(ends, np.tile(self._capacity_bps[apart], 2), count)
