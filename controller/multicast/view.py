@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 from controller.membership.events import FilterMode, Member
+from controller.membership.querier import FAMILIES
 from controller.multicast.core import MulticastCore
 from controller.wire.addresses import format_ip, format_mac, is_link_scope_group
 
@@ -89,4 +90,27 @@ def rules(core: MulticastCore) -> list[Document]:
     return [{"rule": name, **counts} for name, counts in core.admission.counters().items()]
 
 
-VIEWS = {"status": status, "groups": groups, "rules": rules}
+def routers(core: MulticastCore) -> Document:
+    """Return who is the querier of each family, and the ports with multicast routers."""
+    queriers = [core.membership.querier(family) for family in FAMILIES]
+    return {
+        "queriers": [
+            {
+                "family": querier.family,
+                "ours": querier.is_ours,
+                "address": format_ip(querier.address) if querier.address is not None else None,
+                "dpid": querier.dpid,
+                "port_no": querier.port_no,
+                "robustness": querier.robustness,
+                "query_interval_s": querier.query_interval_s,
+            }
+            for querier in queriers
+        ],
+        "router_ports": [
+            {"dpid": dpid, "port_no": port_no, "family": family}
+            for dpid, port_no, family in sorted(core.membership.router_port_keys())
+        ],
+    }
+
+
+VIEWS = {"status": status, "groups": groups, "rules": rules, "routers": routers}
