@@ -23,6 +23,9 @@ from controller.trees.pim import FixedCoreTree, RandomCoreTree, StaticUplinkTree
 from controller.trees.tree import RECEIVES, Adjacency, Form, Plan, Tree
 from topology.graph import NodeId
 
+FULL = 1.0
+"""Utilisation up to which a repair would rather keep links than spread load."""
+
 Demand = tuple[int, int]
 """What a ToR or pod sends towards the core, and what it gets from there, in bps."""
 
@@ -276,8 +279,8 @@ class Vsrt(Algorithm):
     def choose(self, tree: Tree, terminals: Sequence[NodeId], old: Adjacency) -> Plan | None:
         """Return the best living tree of optimal size over `terminals`, None where there is none.
 
-        Best is the one that needs fewest links beside `old`, then least utilisation of its busiest link, then the
-        least sum, then by hash.
+        Best is the one that overloads links least, where `old` holds something to keep; then the one that needs
+        fewest links beside `old`, then least utilisation of its busiest link, then the least sum, then by hash.
         """
         fabric = self.network.shape
         if not isinstance(fabric, Fabric):
@@ -296,29 +299,30 @@ class Vsrt(Algorithm):
             return None
         if len(pods) == 1:
             ((pod, scores),) = options.items()
-            chosen = min(scores, key=lambda a: (*scores[a], self._tie(tree, a)))
+            chosen = min(scores, key=lambda a: (_excess(scores[a][1], old), *scores[a], self._tie(tree, a)))
             return self._plan(None, {pod: chosen}, pods)
         totals = {pod: self._pod_demand(tree, nodes) for pod, nodes in pods.items()}
-        best: tuple[tuple[int, float, float, int], NodeId, dict[int, NodeId]] | None = None
+        best: tuple[tuple[float, int, float, float, int], NodeId, dict[int, NodeId]] | None = None
         for core in fabric.cores.get(next(iter(pods)), ()):
             missing, busiest, total = 0, 0.0, 0.0
             aggregations: dict[int, NodeId] = {}
             for pod, scores in options.items():
-                found: tuple[tuple[int, float, float, int], NodeId] | None = None
+                found: tuple[tuple[float, int, float, float, int], NodeId] | None = None
                 for aggregation in fabric.down[core].get(pod, ()):
                     if aggregation in scores:
                         lost, low, low_sum = scores[aggregation]
                         high, high_sum = self._link_score(aggregation, core, totals[pod])
                         lost += core not in old.get(aggregation, ())
-                        score = (lost, max(low, high), low_sum + high_sum, self._tie(tree, aggregation))
+                        both, tie = max(low, high), self._tie(tree, aggregation)
+                        score = (_excess(both, old), lost, both, low_sum + high_sum, tie)
                         if found is None or score < found[0]:
                             found = (score, aggregation)
                 if found is None:
                     break
                 aggregations[pod] = found[1]
-                missing, busiest, total = missing + found[0][0], max(busiest, found[0][1]), total + found[0][2]
+                missing, busiest, total = missing + found[0][1], max(busiest, found[0][2]), total + found[0][3]
             else:
-                score = (missing, busiest, total, self._tie(tree, core))
+                score = (_excess(busiest, old), missing, busiest, total, self._tie(tree, core))
                 if best is None or score < best[0]:
                     best = (score, core, aggregations)
         return None if best is None else self._plan(best[1], best[2], pods)
@@ -436,6 +440,10 @@ class Vsrt(Algorithm):
         elif tree.size < len(terminals):
             return True
         return all(cost <= self.network.cost(b.pruned(tree, terminals)[1]) for b in self._baselines)
+
+
+def _excess(utilisation: float, old: Adjacency) -> float:
+    return max(0.0, utilisation - FULL) if old else 0.0
 
 
 def _root_of(parent: dict[NodeId, NodeId], alone: NodeId) -> NodeId:

@@ -270,3 +270,25 @@ def test_the_larger_of_two_groups_without_senders_is_placed_first(lab):
     assert forest.loads.load_bps("t0", "s1") == 15_000_000
     forest.rebalance()
     assert sorted(forest.loads.load_bps("t0", s) for s in ("s0", "s1")) == [6_000_000, 9_000_000]
+
+
+@pytest.mark.parametrize(("rate_bps", "keeps"), [(4e6, True), (6e6, False)])
+def test_a_repair_keeps_links_but_not_at_the_price_of_an_overloaded_one(lab, rate_bps, keeps):
+    graph = lab.pods_and_cores(2, 1, 2, 4, lambda j: (2 * j, 2 * j + 1))
+    for pod in range(2):
+        for j in range(2):
+            graph.add_link(f"t{pod}.0", f"a{pod}.{j}", capacity_bps=1e9)
+    forest = Forest(graph)
+    for group in range(4):
+        forest.set_group_rate(group, rate_bps)
+        for node in ("t0.0", "t1.0"):
+            forest.join(group, node, Role.RECEIVER)
+    by_core = {forest.tree(group).core: group for group in range(4)}
+    assert len(by_core) == 4
+    # Core c0 fails for one pod, c1 over the same aggregations is busy, c2 over the others is free.
+    for node in ("t0.0", "t1.0"):
+        forest.leave(by_core["c2"], node, Role.RECEIVER)
+    (change,) = forest.remove_link("a0.0", "c0")
+    assert change.key == by_core["c0"]
+    assert forest.tree(change.key).core == ("c1" if keeps else "c2")
+    lab.check_forest(forest)
