@@ -291,4 +291,4 @@ def test_a_repair_keeps_links_but_not_at_the_price_of_an_overloaded_one(lab, rat
     (change,) = forest.remove_link("a0.0", "c0")
     assert change.key == by_core["c0"]
     assert forest.tree(change.key).core == ("c1" if keeps else "c2")
-    lab.check_forest(forest)
+    lab.check_forest(forest, default_bps=rate_bps)
