@@ -10,6 +10,9 @@ import numpy.typing as npt
 
 Integers = npt.NDArray[np.integer[Any]]
 
+RATES_BPS = 1 << 60
+"""More than all groups together may have: loads are 64-bit integers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Groups:
@@ -62,11 +65,15 @@ class Groups:
         Raises
         ------
         ValueError
-            Naming the group at fault: for a switch out of range, a rate that is negative or no number, and
-            offsets that do not fit the members.
+            Naming the group at fault: for a switch that is no integer or out of range, a rate that is negative, no
+            number or too large, and offsets that do not fit the members.
         """
         starts = np.asarray(offsets, dtype=np.int64)
-        members = np.asarray(tors)
+        members: npt.NDArray[Any] = np.asarray(tors)
+        if not len(members):
+            members = members.astype(np.int16)
+        if members.dtype.kind not in "iu":
+            raise ValueError(f"switch numbers must be integers, not {members.dtype}")
         rates = whole_rates(rates_bps)
         if (
             starts.ndim != 1
@@ -88,12 +95,19 @@ class Groups:
 
 
 def whole_rates(rates_bps: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Return the rates of groups in whole bits per second; ValueError names one that is negative or no number."""
+    """Return the rates of groups in whole bits per second.
+
+    Raises ValueError, naming the group, for a rate that is negative, no number, or so large that the rates sum up to
+    `RATES_BPS` or more.
+    """
     rates: npt.NDArray[Any] = np.asarray(rates_bps)
     wrong = ~(np.isfinite(rates) & (rates >= 0))
     if wrong.any():
         group = int(wrong.argmax())
         raise ValueError(f"group {group}: rate_bps {rates[group]} is negative or no number")
+    if rates.sum(dtype=np.float64) >= RATES_BPS:
+        group = int(rates.argmax())
+        raise ValueError(f"group {group}: rate_bps {rates[group]} is too large, all sum up to {RATES_BPS} or more")
     whole: npt.NDArray[np.int64] = np.rint(rates).astype(np.int64)
     return whole
 

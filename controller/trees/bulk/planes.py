@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from controller.trees.bulk.fabric import NONE, BulkFabric, Numbers, Wiring
-from controller.trees.bulk.groups import Groups
+from controller.trees.bulk.groups import RATES_BPS, Groups
 from controller.trees.bulk.kernel import MASK, UNREACHED
 
-DEAD = 1 << 60
+DEAD = RATES_BPS
 """Load in bps of a link that is missing: more than any living one carries."""
 
 CHUNK = 1 << 14

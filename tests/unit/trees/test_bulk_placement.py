@@ -236,6 +236,8 @@ def test_the_bulk_form_takes_at_most_64_bytes_per_group():
         ([0, 1, 2], [0, -1], [1, 1], "group 1: switch -1"),
         ([0, 1], [0], [-1], "group 0: rate_bps -1"),
         ([0, 1, 1], [0], [1, float("nan")], "group 1: rate_bps nan"),
+        ([0, 1], [0.5], [1], "integers"),
+        ([0, 1, 1], [0], [1, 1e19], "group 1: rate_bps 1e.19 is too large"),
         ([0, 1], [0], [1, 2], "2 rates for 1 groups"),
         ([0, 2], [0], [1], "offsets"),
         ([0, 2, 1], [0], [1, 1], "offsets"),
@@ -244,6 +246,14 @@ def test_the_bulk_form_takes_at_most_64_bytes_per_group():
 def test_groups_that_are_wrong_are_refused_by_number(offsets, tors, rates_bps, says):
     with pytest.raises(ValueError, match=says):
         Groups.of(offsets, tors, rates_bps, 4)
+
+
+def test_there_may_be_no_groups_and_groups_without_members(lab):
+    fabric = BulkFabric.of(lab.avalanche24())
+    for offsets, rates_bps in (([0], []), ([0, 0, 0], [1, 2])):
+        placement = place(fabric, Groups.of(offsets, [], rates_bps, len(fabric.tors)))
+        assert not placement.load_bps.any()
+        assert len(placement.uses()[0]) == placement.tree_links.sum() == 0
 
 
 def test_members_on_one_switch_count_once_and_groups_may_be_empty(lab):
