@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from apps.cli import simulate_events
-from apps.cli.common import InputError, emit_json, emit_table, read_topology
+from apps.cli.common import InputError, OperationFailed, emit_json, emit_table, read_topology
 from controller.config.settings import TREE_ALGORITHMS
 
 if TYPE_CHECKING:
+    from apps.cli.progress import ProgressBar
     from controller.simulation.data_centre import DataCentre
     from controller.simulation.groups import SimulatedGroups
     from topology.graph import Graph
@@ -24,6 +26,7 @@ HELP = "build the trees of many groups over a planned fabric and show what its l
 DEFAULT_ALGORITHMS = "vsrt,vsrt-literal,pim-sm-fixed-core,pim-sm-random-core,pim-sm-static-uplink"
 MAX_SEED = 2**63 - 1
 MAX_SEEDS = 1000
+LINES_PER_DRAWING = 10_000
 TITLES = {
     "unused_pct": "unused %",
     "below_5_pct": "< 5 %",
@@ -112,12 +115,14 @@ def run(args: argparse.Namespace) -> int:
     timed = simulate_events.wanted(args)
     graph = _topology(args.topology)
     centre = DataCentre(graph, args.capacity_bps)
-    names, drawn = _groups(args, centre)
     bar = ProgressBar()
     try:
+        names, drawn = _groups(args, centre, bar)
         runs = [run_seed(centre, drawn(seed), args.algorithms, seed, bar) for seed in _seeds(args)]
         by_count = None if args.plot is None else maximum_by_count(centre, runs[0], bar)
         dynamics = run_events(args, graph, centre, runs[0].groups, bar.draw) if timed else None
+    except MemoryError:
+        raise OperationFailed("not enough memory for so many groups") from None
     finally:
         bar.clear()
     if args.loads is not None:
@@ -154,7 +159,9 @@ def _topology(name: str) -> Graph:
     return read_topology(path).graph
 
 
-def _groups(args: argparse.Namespace, centre: DataCentre) -> tuple[Sequence[str], Callable[[int], SimulatedGroups]]:
+def _groups(
+    args: argparse.Namespace, centre: DataCentre, bar: ProgressBar
+) -> tuple[Sequence[str], Callable[[int], SimulatedGroups]]:
     """Return the names of the groups, if they have any, and what gives the groups of a seed."""
     from controller.simulation.group_file import GroupFileError, read_groups
     from controller.simulation.workload import Workload, WorkloadError, generate
@@ -162,7 +169,8 @@ def _groups(args: argparse.Namespace, centre: DataCentre) -> tuple[Sequence[str]
     if args.groups_file is not None:
         try:
             with args.groups_file.open(encoding="utf-8", errors="surrogateescape", newline="") as lines:
-                groups, names = read_groups(lines, str(args.groups_file), centre)
+                size = os.fstat(lines.fileno()).st_size
+                groups, names = read_groups(_told(lines, size, bar), str(args.groups_file), centre)
         except GroupFileError as error:
             raise InputError(str(error)) from None
         except OSError as error:
@@ -178,6 +186,16 @@ def _groups(args: argparse.Namespace, centre: DataCentre) -> tuple[Sequence[str]
             raise InputError(f"{where}: {error.message}") from None
 
     return (), draw
+
+
+def _told(lines: Iterable[str], size: int, bar: ProgressBar) -> Iterator[str]:
+    """Pass the lines of a file on and show how far it is read, in characters."""
+    read = 0
+    for number, line in enumerate(lines):
+        read += len(line)
+        if not number % LINES_PER_DRAWING:
+            bar.draw("reading groups", min(read, size), size)
+        yield line
 
 
 def _algorithms(text: str) -> list[str]:

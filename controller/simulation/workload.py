@@ -14,6 +14,7 @@ from controller.simulation.sizes import SIZES
 
 MAX_VMS = 10_000_000
 MAX_GROUPS = 10_000_000
+MAX_MEMBERS = 200_000_000
 MAX_RATE_BPS = 1e12
 
 
@@ -95,8 +96,10 @@ def generate(centre: DataCentre, workload: Workload, seed: int) -> SimulatedGrou
     if isolated:
         raise WorkloadError("hosts", f"{_names(isolated)}: no link to a switch")
     placing, sizing, choosing, rating = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(4))
-    vms = PLACEMENTS[workload.placement](centre, workload.vms, placing)
     sizes = SIZES[workload.sizes](sizing, workload.groups, *workload.group_size)
+    if sizes.sum() > MAX_MEMBERS:
+        raise WorkloadError("groups", f"{sizes.sum():,} members in all groups are more than {MAX_MEMBERS:,}")
+    vms = PLACEMENTS[workload.placement](centre, workload.vms, placing)
     members, sizes = _members(vms, sizes, choosing)
     rates = np.rint(rating.uniform(*workload.rate_bps, size=workload.groups)).astype(np.int64)
     return attach(rates, starts_of(sizes), centre.home[vms.host[members]], len(centre.switches))

@@ -166,7 +166,8 @@ def test_csv_loads_have_a_header_and_whole_bits_per_second(capsys, tmp_path):
 
 def test_plots_are_valid_images_and_repeat(capsys, tmp_path):
     for folder in ("one", "two"):
-        simulate(capsys, *SMALL, "--plot", tmp_path / folder / "plots")
+        words = ("--algorithms", "vsrt,pim-sm-fixed-core", "--plot", tmp_path / folder / "plots")
+        simulate(capsys, *SMALL, *words)
     folder = tmp_path / "one" / "plots"
     assert sorted(path.name for path in folder.iterdir()) == sorted(f"{n}.{f}" for n in PLOTS for f in ("png", "svg"))
     for name in PLOTS:
@@ -180,7 +181,8 @@ def test_plots_are_valid_images_and_repeat(capsys, tmp_path):
 
 
 def test_plots_show_groups_without_any_load(capsys, tmp_path):
-    simulate(capsys, *SMALL, "--rate-bps", "0", "--groups", 1, "--plot", tmp_path / "plots")
+    words = ("--rate-bps", "0", "--groups", 1, "--algorithms", "vsrt", "--plot", tmp_path / "plots")
+    simulate(capsys, *SMALL, *words)
     assert len(list((tmp_path / "plots").iterdir())) == 6
 
 

@@ -111,6 +111,7 @@ def test_a_group_has_no_more_members_than_its_tenant_has_machines(portland):
         ("vms", {"vms": 0}),
         ("groups", {"groups": 0}),
         ("groups", {"groups": 10**9}),
+        ("groups", {"vms": 10**7, "groups": 30, "group_size": (10**7, 10**7)}),
         ("group_size", {"group_size": (5, 3)}),
         ("group_size", {"group_size": (0, 3)}),
         ("group_size", {"vms": 19}),
