@@ -5,7 +5,7 @@ A counter that falls has wrapped or was discontinuous (RFC 2578, 7.1.6); what th
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,8 @@ class Before(NamedTuple):
         bool[n], whether the port was created again since.
     late
         uint8[n], late samples in a row since.
+    narrow
+        uint16[n], mask of the counters that were seen to wrap at 32 bits.
     at_s, duration_s, counters
         As in `Samples`; a duration is NaN where it is not told.
     """
@@ -64,6 +66,7 @@ class Before(NamedTuple):
     known: Mask
     recreated: Mask
     late: NDArray[np.uint8]
+    narrow: NDArray[np.uint16]
     at_s: Floats
     duration_s: Floats
     counters: Counts
@@ -74,6 +77,7 @@ class Before(NamedTuple):
             self.known[which],
             self.recreated[which],
             self.late[which],
+            self.narrow[which],
             self.at_s[which],
             self.duration_s[which],
             self.counters[which],
@@ -91,8 +95,8 @@ class Compared(NamedTuple):
         float64[n, 12], what was counted in the interval, NaN where unknown.
     code
         uint8[n], a `Discontinuity`.
-    unsupported, wrapped
-        uint16[n], masks of counters.
+    unsupported, wrapped, narrow
+        uint16[n], masks of counters; those that are `narrow` were seen to wrap at 32 bits, now or before.
     """
 
     interval_s: Floats
@@ -100,11 +104,12 @@ class Compared(NamedTuple):
     code: NDArray[np.uint8]
     unsupported: NDArray[np.uint16]
     wrapped: NDArray[np.uint16]
+    narrow: NDArray[np.uint16]
 
     def put(self, where: NDArray[np.intp], other: Compared) -> None:
         """Overwrite some entries."""
-        self.interval_s[where], self.counted[where], self.code[where] = other.interval_s, other.counted, other.code
-        self.unsupported[where], self.wrapped[where] = other.unsupported, other.wrapped
+        for column, overwritten in zip(self._columns(), other._columns(), strict=True):
+            column[where] = overwritten
 
     def take(self, which: Mask) -> Compared:
         """Return some entries."""
@@ -114,7 +119,11 @@ class Compared(NamedTuple):
             self.code[which],
             self.unsupported[which],
             self.wrapped[which],
+            self.narrow[which],
         )
+
+    def _columns(self) -> tuple[NDArray[Any], ...]:
+        return tuple(self)
 
 
 def compare(
@@ -156,7 +165,7 @@ def compare(
     absent = counters == _ONES
     any_absent = bool(absent.any())
     absent_before = before.counters == _ONES
-    odd = counted * _PER_BYTE > limit_bytes[:, None]
+    odd = (counted * _PER_BYTE > limit_bytes[:, None]) | (counters < before.counters)
     if any_absent or absent_before.any():
         either = absent | absent_before
         odd &= ~either
@@ -173,6 +182,8 @@ def compare(
     code[(expected_s > 0) & (interval_s > expected_s * MISSED_INTERVALS)] = Discontinuity.MISSED
     strange = odd.any(axis=1) | before.recreated | ~before.known | (elapsed_s <= 0) | (lived_s <= 0)
     strange |= np.abs(lived_s - elapsed_s) > TIME_TOLERANCE_S
+    strange |= (before.narrow > 0) & (limit_bytes > float(1 << 32) * JUMP_SLACK / WRAP_SLACK)
+    narrow = before.narrow.copy()
     which = np.flatnonzero(strange)
     if which.size:
         found = _judge(
@@ -186,9 +197,10 @@ def compare(
                 counted[which],
                 code[which],
             ),
+            may_wrap=sticky_bits == 0,
         )
-        interval_s[which], counted[which], code[which], wrapped[which] = found
-    return Compared(interval_s, counted, code, unsupported, wrapped)
+        interval_s[which], counted[which], code[which], wrapped[which], narrow[which] = found
+    return Compared(interval_s, counted, code, unsupported, wrapped, narrow)
 
 
 class _Strange(NamedTuple):
@@ -209,8 +221,10 @@ def _carried(speed_bps: Floats, interval_s: Floats) -> Floats:
     return carried
 
 
-def _judge(before: Before, now: _Strange) -> tuple[Floats, Floats, NDArray[np.uint8], NDArray[np.uint16]]:
-    """Return interval, counted, code and wrapped counters of strange samples."""
+def _judge(
+    before: Before, now: _Strange, may_wrap: bool
+) -> tuple[Floats, Floats, NDArray[np.uint8], NDArray[np.uint16], NDArray[np.uint16]]:
+    """Return interval, counted, code, wrapped and narrow counters of strange samples."""
     counted, code = now.counted.copy(), now.code.copy()
     supported = (now.counters != _ONES) & (before.counters != _ONES)
     fell = (now.counters < before.counters) & supported
@@ -232,21 +246,22 @@ def _judge(before: Before, now: _Strange) -> tuple[Floats, Floats, NDArray[np.ui
     disagree = apart & (elapsed_s > 0) & ((ratio > CLOCK_RATIO) | (ratio < 1 / CLOCK_RATIO))
     code[apart & (elapsed_s < 0)] = Discontinuity.TIME_BACKWARDS
 
-    wrapped, lost, reset, jumped, lost_wraps = _falls(before.counters, now, interval_s, fell, supported, counted)
-    counted[lost] = np.nan
-    for mask, meaning in (
-        (jumped, Discontinuity.JUMP),
-        (lost_wraps, Discontinuity.WRAPS_UNKNOWN),
-        ((wrapped >> 12) == 1, Discontinuity.WRAP_32),
-        ((wrapped >> 12) >= 2, Discontinuity.WRAP_64),
+    narrow = (before.narrow[:, None] & BITS) > 0
+    falls = _falls(before.counters, now, interval_s, _Changes(fell, supported, narrow), counted, may_wrap)
+    counted[falls.jumped | falls.unclear] = np.nan
+    for matrix, meaning in (
+        (falls.jumped, Discontinuity.JUMP),
+        (falls.unclear, Discontinuity.WRAPS_UNKNOWN),
+        (falls.wrapped_32, Discontinuity.WRAP_32),
+        (falls.wrapped_64, Discontinuity.WRAP_64),
     ):
-        code[mask] = meaning
-    wrapped &= np.uint16(0x0FFF)
+        code[matrix.any(axis=1)] = meaning
+    wrapped = (falls.wrapped_32 | falls.wrapped_64) @ BITS
 
     gap = np.zeros(len(code), np.bool_)
     for mask, meaning in (
         (disagree, Discontinuity.CLOCK_STEP),
-        (reset, Discontinuity.RESET),
+        (falls.reset, Discontinuity.RESET),
         (stepped, Discontinuity.TIME_BACKWARDS),
         (older, Discontinuity.LATE),
         (repeated, Discontinuity.DUPLICATE),
@@ -258,45 +273,64 @@ def _judge(before: Before, now: _Strange) -> tuple[Floats, Floats, NDArray[np.ui
     interval_s[gap] = np.nan
     counted[gap] = np.nan
     wrapped[gap] = 0
-    return interval_s, counted, code, wrapped
+    seen_32 = (falls.wrapped_32 | falls.unclear) & ~gap[:, None]
+    narrow = (narrow | seen_32) & (now.counters <= _TOP_32)
+    return interval_s, counted, code, wrapped, narrow @ BITS
+
+
+class _Changes(NamedTuple):
+    """bool[n, 12] each: counters that fell, that both samples have, that are known to wrap at 32 bits."""
+
+    fell: Mask
+    supported: Mask
+    narrow: Mask
+
+
+class _Falls(NamedTuple):
+    """What falls and leaps mean: bool[n, 12] each, and `reset` bool[n].
+
+    `unclear` counters may have wrapped more than once; `jumped` ones rose beyond belief.
+    """
+
+    wrapped_32: Mask
+    wrapped_64: Mask
+    unclear: Mask
+    jumped: Mask
+    reset: Mask
 
 
 def _falls(
-    last: Counts, now: _Strange, interval_s: Floats, fell: Mask, supported: Mask, counted: Floats
-) -> tuple[NDArray[np.uint16], Mask, Mask, Mask, Mask]:
+    last: Counts, now: _Strange, interval_s: Floats, changes: _Changes, counted: Floats, may_wrap: bool
+) -> _Falls:
     """Tell wraps from resets and jumps, and put wraps right in `counted`.
 
-    Returns
-    -------
-    wrapped
-        uint16[n], mask of the counters that wrapped; bit 12 for 32-bit wraps, bit 13 for 64-bit ones.
-    lost
-        bool[n, 12], counters whose difference is not known.
-    reset, jumped, lost_wraps
-        bool[n]: the counters began anew; one rose beyond belief; one may have wrapped more than once.
+    A counter that fell has wrapped where the difference is one that the port can carry in the time, and where another
+    counter did not fall or the counter stood near its maximum; else the counters of the port were reset.
     """
+    fell, supported, narrow = changes
     carried = _carried(now.speed_bps, interval_s)[:, None] / _PER_BYTE
     plausible = carried * WRAP_SLACK + SLACK_BYTES / _PER_BYTE
-    narrow = fell & (last <= _TOP_32)
-    by_32 = (now.counters + _SPAN_32 - last).astype(np.float64)
     told = (now.speed_bps > 0)[:, None]
-    wrap_32 = narrow & (by_32 <= np.where(told, plausible, float(1 << 31)))
-    once_more = by_32 + float(1 << 32)
-    packets = np.full_like(by_32, np.inf)
-    for column in BYTE_COLUMNS:
-        seen = np.where(wrap_32[:, column - 2], by_32[:, column - 2], counted[:, column - 2])
-        packets[:, column] = np.where(np.isnan(seen), np.inf, seen)
-    ambiguous = wrap_32 & told & (once_more <= plausible) & (once_more <= packets * LARGEST_PACKET_BYTES)
-    wrap_64 = fell & ~narrow & (counted <= plausible)
-    wraps = wrap_32 | wrap_64
-    counted[wrap_32] = by_32[wrap_32]
+    low = fell & (last <= _TOP_32)
+    by_32 = (now.counters + _SPAN_32 - last).astype(np.float64)
+    wraps_32 = low & (by_32 <= np.where(told, plausible, float(1 << 31))) & may_wrap
+    wraps_64 = fell & ~low & (counted <= plausible) & may_wrap
+    counted[wraps_32] = by_32[wraps_32]
+    unclear = (wraps_32 | (narrow & supported & ~fell)) & told
+    unclear &= counted + float(1 << 32) <= np.minimum(plausible, _most_bytes(counted))
 
-    unexplained = (fell & ~wraps).any(axis=1)
-    steady = (supported & ~fell & (now.counters > 0)).any(axis=1)
-    high = last >= np.where(narrow, np.uint64(7 << 29), np.uint64(7 << 61))
-    reset = unexplained | (~steady & (wraps & ~high).any(axis=1))
-    jumped = supported & ~fell & (counted * _PER_BYTE > carried * _PER_BYTE * JUMP_SLACK + SLACK_BYTES)
-    mask = (wraps & ~ambiguous) @ BITS
-    mask |= np.where((wrap_32 & ~ambiguous).any(axis=1), np.uint16(1 << 12), np.uint16(0))
-    mask |= np.where(wrap_64.any(axis=1), np.uint16(1 << 13), np.uint16(0))
-    return mask.astype(np.uint16), jumped | ambiguous, reset, jumped.any(axis=1), ambiguous.any(axis=1)
+    unexplained = fell & ~wraps_32 & ~wraps_64
+    steady = supported & ~fell & (now.counters > 0)
+    high = last >= np.where(low, np.uint64(7 << 29), np.uint64(7 << 61))
+    alone = ~steady.any(axis=1) & ((wraps_32 | wraps_64) & ~high).any(axis=1)
+    jumped = supported & ~fell & (counted > carried * JUMP_SLACK + SLACK_BYTES / _PER_BYTE)
+    return _Falls(wraps_32 & ~unclear, wraps_64, unclear, jumped, unexplained.any(axis=1) | alone)
+
+
+def _most_bytes(counted: Floats) -> Floats:
+    """Return the octets that the counted packets can have held, infinite where that is not known."""
+    most = np.full_like(counted, np.inf)
+    for column in BYTE_COLUMNS:
+        packets = counted[:, column - 2]
+        most[:, column] = np.where(np.isnan(packets), np.inf, packets * LARGEST_PACKET_BYTES)
+    return most

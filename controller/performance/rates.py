@@ -58,6 +58,7 @@ class RateTable:
         self._generation = np.empty(0, np.uint32)
         self._known = np.empty(0, np.bool_)
         self._late = np.empty(0, np.uint8)
+        self._narrow = np.empty(0, np.uint16)
         self._place = np.empty(0, np.int32)
 
     def fit(self) -> None:
@@ -72,12 +73,13 @@ class RateTable:
             self.expected_s = longer(self.expected_s, capacity)
             self._generation = longer(self._generation, capacity)
             self._known, self._late = longer(self._known, capacity), longer(self._late, capacity)
-            self._place = longer(self._place, capacity)
+            self._narrow, self._place = longer(self._narrow, capacity), longer(self._place, capacity)
 
     def forget(self, row: int) -> None:
         """Forget a row: it belongs to another port now."""
         self.fit()
         self._known[row] = False
+        self._late[row] = self._narrow[row] = 0
         self.at_s[row] = self.reset_s[row] = np.nan
         self.totals[row] = 0
 
@@ -142,6 +144,7 @@ class RateTable:
             self._known[rows],
             self._generation[rows] != self._ports.generation[rows],
             self._late[rows],
+            self._narrow[rows],
             self.at_s[rows],
             self._duration_s[rows],
             self.counters[rows],
@@ -161,11 +164,11 @@ class RateTable:
 
     def _remember(self, samples: Samples, found: Compared, keep: NDArray[np.bool_] | None) -> None:
         """Keep the last sample of each port; `keep` marks those that are not put aside, None for all."""
-        rows, code, counted = samples.rows, found.code, found.counted
+        rows, code, counted, narrow = samples.rows, found.code, found.counted, found.narrow
         if keep is not None:
             late = rows[~keep & (code == Discontinuity.LATE)]
             self._late[late] += np.uint8(1)
-            samples, code, counted = samples.take(keep), code[keep], counted[keep]
+            samples, code, counted, narrow = samples.take(keep), code[keep], counted[keep], narrow[keep]
             rows = samples.rows
         self.at_s[rows] = samples.at_s
         self._duration_s[rows] = samples.duration_s
@@ -173,6 +176,7 @@ class RateTable:
         self._known[rows] = True
         self._generation[rows] = self._ports.generation[rows]
         self._late[rows] = 0
+        self._narrow[rows] = narrow
         self._add(rows, counted)
         anew = (code == Discontinuity.RESET) | (code == Discontinuity.RECREATED)
         if anew.any():
@@ -220,6 +224,7 @@ class RateTable:
             np.full(n, Discontinuity.DUPLICATE, np.uint8),
             (samples.counters == np.uint64(UNSUPPORTED)) @ BITS,
             np.zeros(n, np.uint16),
+            np.zeros(n, np.uint16),
         )
         left = np.flatnonzero(~again)
         while left.size:
@@ -242,6 +247,7 @@ class RateTable:
         before.known[follows + 1] = True
         before.recreated[follows + 1] = False
         before.late[follows + 1] = 0
+        before.narrow[follows + 1] = before.narrow[follows]
         before.at_s[follows + 1] = samples.at_s[follows]
         before.duration_s[follows + 1] = samples.duration_s[follows]
         before.counters[follows + 1] = samples.counters[follows]
