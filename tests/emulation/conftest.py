@@ -120,6 +120,40 @@ class Live:
         tally = self.fabric.settled()[name]["streams"].get(f"{stream}:{phase}", {})
         return sent, tally.get("received", 0), tally.get("duplicates", 0)
 
+    def send_both_to(self, group: str, receiver: str) -> None:
+        """h1 (stream 1) and h2 (stream 2) send a phase 1, which is tapped at a receiver."""
+        for number, host in enumerate(("h1", "h2"), 1):
+            self.stream(number, host, group)
+        self.halt()
+        self.fabric.settled()
+        self.fabric.tap(receiver)
+        self.send(1, 0.5)
+
+    def assert_seen(self, receiver: str, group: str) -> None:
+        """All that reached a tapped receiver is phase 1 of stream 1."""
+        sent = self.fabric.sent()["1"]["phases"]["1"]["sent"]
+        assert self.fabric.settled()[f"tap {receiver}"]["groups"] == {group: sent}
+
+    def assert_excluded_source_is_kept_away(self, group: str) -> None:
+        """h3, which excludes h2, gets what h1 sends and nothing else."""
+        self.fabric.join("h3", group, exclude=[self.fabric.address("h2")])
+        self.wait_members(group, {"h3"})
+        self.send_both_to(group, "h3")
+        self.assert_all_received(1, f"h3 {group}")
+        self.assert_seen("h3", group)
+
+    def assert_reaches_every_host(self, group: str) -> None:
+        """What h1 sends to a link-scope group reaches all, joined or not, once."""
+        others = ("h2", "h3", "h4")
+        for host in others:
+            self.fabric.tap(host)
+        self.fabric.open_stream(1, "h1", group, 1e5, ttl=1)
+        self.send(0, 0.5)
+        sent = self.fabric.sent()["1"]["phases"]["0"]["sent"]
+        seen = self.fabric.settled()
+        assert sent > 0
+        assert [seen[f"tap {host}"]["groups"] for host in others] == [{group: sent}] * 3
+
     def assert_all_received(self, phase: int, *names: str, stream: int = 1) -> None:
         """Each socket received every packet of a phase, once."""
         for name in names:

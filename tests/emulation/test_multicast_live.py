@@ -97,29 +97,14 @@ def test_source_specific_receiver_gets_its_source_only(live: Any) -> None:
     fabric.join("h3", group, include=[fabric.address("h1")])
     fabric.join("h4", group, include=[fabric.address("h1"), fabric.address("h2")])
     live.wait_members(group, {"h3", "h4"})
-    live.stream(1, "h1", group)
-    live.stream(2, "h2", group)
-    live.halt()
-    fabric.settled()
-    fabric.tap("h3")
-    live.send(1, 0.5)
+    live.send_both_to(group, "h3")
     live.assert_all_received(1, f"h3 {group}", f"h4 {group}")
     live.assert_all_received(1, f"h4 {group}", stream=2)
-    assert fabric.settled()["tap h3"]["groups"] == {group: fabric.sent()["1"]["phases"]["1"]["sent"]}
+    live.assert_seen("h3", group)
 
 
 def test_excluded_source_is_kept_away(live: Any, group: str) -> None:
-    fabric = live.fabric
-    fabric.join("h3", group, exclude=[fabric.address("h2")])
-    live.wait_members(group, {"h3"})
-    live.stream(1, "h1", group)
-    live.stream(2, "h2", group)
-    live.halt()
-    fabric.settled()
-    fabric.tap("h3")
-    live.send(1, 0.5)
-    live.assert_all_received(1, f"h3 {group}")
-    assert fabric.settled()["tap h3"]["groups"] == {group: fabric.sent()["1"]["phases"]["1"]["sent"]}
+    live.assert_excluded_source_is_kept_away(group)
 
 
 def test_ipv6_groups(live: Any) -> None:
@@ -158,12 +143,4 @@ def test_spoofed_source_reaches_nobody(live: Any, group: str) -> None:
 
 @pytest.mark.parametrize("group", ["224.0.0.251", "ff02::fb"])
 def test_link_scope_groups_reach_every_host(live: Any, group: str) -> None:
-    others = ("h2", "h3", "h4")
-    for host in others:
-        live.fabric.tap(host)
-    live.fabric.open_stream(1, "h1", group, 1e5, ttl=1)
-    live.send(0, 0.5)
-    sent = live.fabric.sent()["1"]["phases"]["0"]["sent"]
-    seen = live.fabric.settled()
-    assert sent > 0
-    assert [seen[f"tap {host}"]["groups"] for host in others] == [{group: sent}] * 3
+    live.assert_reaches_every_host(group)

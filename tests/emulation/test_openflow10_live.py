@@ -34,17 +34,7 @@ def test_members_receive_and_refused_hosts_do_not(live: Any, group: str) -> None
 
 
 def test_source_filters_hold(live: Any, group: str) -> None:
-    fabric = live.fabric
-    fabric.join("h3", group, exclude=[fabric.address("h2")])
-    live.wait_members(group, {"h3"})
-    live.stream(1, "h1", group)
-    live.stream(2, "h2", group)
-    live.halt()
-    fabric.settled()
-    fabric.tap("h3")
-    live.send(1, 0.5)
-    live.assert_all_received(1, f"h3 {group}")
-    assert fabric.settled()["tap h3"]["groups"] == {group: fabric.sent()["1"]["phases"]["1"]["sent"]}
+    live.assert_excluded_source_is_kept_away(group)
 
 
 def test_stream_survives_a_pulled_cable(live: Any, group: str) -> None:
@@ -71,14 +61,7 @@ def test_ipv6_groups_are_refused_with_a_word(live: Any) -> None:
 
 
 def test_link_scope_groups_reach_every_host(live: Any) -> None:
-    group, others = "224.0.0.251", ("h2", "h3", "h4")
-    for host in others:
-        live.fabric.tap(host)
-    live.fabric.open_stream(1, "h1", group, 1e5, ttl=1)
-    live.send(0, 0.5)
-    sent = live.fabric.sent()["1"]["phases"]["0"]["sent"]
-    seen = live.fabric.settled()
-    assert [seen[f"tap {host}"]["groups"] for host in others] == [{group: sent}] * 3
+    live.assert_reaches_every_host("224.0.0.251")
 
 
 def test_everybody_reaches_everybody(live: Any, unanswered: Any) -> None:
