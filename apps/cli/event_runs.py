@@ -55,7 +55,7 @@ def run_events(
     found: dict[str, Any] = {}
     records: dict[str, Record] = {}
     for algorithm in args.algorithms:
-        world = Dynamics(centre.graph, homes, algorithm, args.seed)
+        world = Dynamics(centre.graph, homes, algorithm, args.seed, rebalances=args.rebalance)
         for key, rate_bps in enumerate(rates_bps):
             world.forest.set_group_rate(key, rate_bps)
         for event in before:

@@ -39,6 +39,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--repair-s", type=_positive, default=10.0, metavar="S", help="mean time to repair (default: %(default)g)"
     )
     group.add_argument(
+        "--rebalance", action="store_true", help="spread the trees anew after every failure and return (vsrt alone)"
+    )
+    group.add_argument(
         "--event-rows", type=Path, metavar="FILE", help=f"write one row per event ({' or '.join(SUFFIXES)})"
     )
 

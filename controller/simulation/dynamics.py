@@ -87,6 +87,8 @@ class Dynamics:
         The switch of every host (see `homes_of`). A switch may be a member itself.
     algorithm, seed, default_rate_bps
         As in `Forest`.
+    rebalances
+        Whether the trees are spread anew after every failure and return (`Forest.rebalance`), as part of that event.
 
     Attributes
     ----------
@@ -107,7 +109,9 @@ class Dynamics:
         algorithm: str = DEFAULT_ALGORITHM,
         seed: int = 0,
         default_rate_bps: float = 1e6,
+        rebalances: bool = False,
     ) -> None:
+        self._rebalances = rebalances
         self._fabric = graph.copy()
         self._homes = homes
         self.forest = Forest(graph.copy(), algorithm, seed, default_rate_bps)
@@ -200,21 +204,26 @@ class Dynamics:
         present = not link & self._switches_down
         if fails:
             self._links_down.add(link)
-            return self._outcome(self.forest.remove_link(u, v) if present else ())
+            return self._fabric_changed(self.forest.remove_link(u, v) if present else [])
         self._links_down.discard(link)
-        return self._outcome(self.forest.add_link(*self._fabric.link(u, v)) if present else ())
+        return self._fabric_changed(self.forest.add_link(*self._fabric.link(u, v)) if present else [])
 
     def _switch(self, node: NodeId, fails: bool) -> Outcome:
         if fails == (node in self._switches_down):
             return IGNORED
         if fails:
             self._switches_down.add(node)
-            return self._outcome(self.forest.remove_node(node))
+            return self._fabric_changed(self.forest.remove_node(node))
         self._switches_down.discard(node)
         changes = self.forest.add_node(node, self._fabric.kind(node))
         for near in self._fabric.neighbours(node):
             if near not in self._switches_down and frozenset((node, near)) not in self._links_down:
                 changes += self.forest.add_link(*self._fabric.link(node, near))
+        return self._fabric_changed(changes)
+
+    def _fabric_changed(self, changes: list[Change]) -> Outcome:
+        if self._rebalances:
+            changes = [*changes, *self.forest.rebalance()]
         return self._outcome(_by_tree(changes))
 
     # Accounting.

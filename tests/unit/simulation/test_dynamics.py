@@ -18,6 +18,8 @@ from topology.graph import Graph, Kind
 AVALANCHE = make("avalanche24")
 HOSTS = AVALANCHE.hosts()
 SWITCHES = switch_graph(AVALANCHE)
+AGGREGATION = SWITCHES.nodes(Kind.AGGREGATION)[0]
+CORE = next(node for node in SWITCHES.neighbours(AGGREGATION) if SWITCHES.kind(node) is Kind.CORE)
 LINKS = [(link.u, link.v) for link in SWITCHES.links()]
 
 
@@ -171,11 +173,11 @@ def compiled(world, key, group=b"\xef\x01\x02\x03"):
     return {dpid: entries for dpid, entries in rules.items() if entries}
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize(("algorithm", "rebalances"), [*((name, False) for name in ALGORITHMS), ("vsrt", True)])
 @settings(max_examples=60)
 @given(steps=steps)
-def test_every_outcome_is_what_the_states_before_and_after_differ_in(algorithm, steps):
-    world = dynamics(algorithm)
+def test_every_outcome_is_what_the_states_before_and_after_differ_in(algorithm, rebalances, steps):
+    world = dynamics(algorithm, rebalances=rebalances)
     keys = range(3)
     for number, (word, group, pick) in enumerate(steps):
         event = event_of(word, group, pick, number, world)
@@ -248,6 +250,19 @@ def loops(links):
         root = {node: v if r == u else r for node, r in root.items()}
         parts -= 1
     return False
+
+
+def test_rebalancing_lowers_the_busiest_link_after_a_failure():
+    busiest = []
+    for rebalances in (False, True):
+        world = dynamics(rebalances=rebalances)
+        for key in range(12):
+            for place, tor in enumerate(SWITCHES.nodes(Kind.TOR)[::2]):
+                world.step(join(key, hosts_at(tor)[place % 2], rate_bps=(1 + key % 3) * 1e5))
+        world.step(link(EventKind.LINK_DOWN, AGGREGATION, CORE))
+        world.step(link(EventKind.LINK_UP, AGGREGATION, CORE))
+        busiest.append(world.forest.loads.max_utilisation())
+    assert busiest[1] < busiest[0]
 
 
 def test_a_record_sums_up_per_kind_and_samples_the_fabric():
