@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any, NamedTuple, TypeVar
 
 from controller.config import checks
@@ -10,7 +11,18 @@ from controller.config.document import MAX_BYTES, Mapping, Node, Scalar, Sequenc
 from controller.config.faults import Faults, PolicyInvalid, quoted
 from controller.config.policy import ACTIONS, ANY_HOST, DEFAULT_RULE, ROLES, VERSION, Policy, Rule, Tenant
 from controller.config.read import Reader, scalar_value, step
-from controller.config.settings import SETTING_SECTIONS, Discovery, Limits, Monitor, Multicast, Unicast
+from controller.config.settings import (
+    MINUTES_ABOVE,
+    MOST_DAYS,
+    SETTING_SECTIONS,
+    Allocation,
+    Discovery,
+    Limits,
+    Monitor,
+    Multicast,
+    PortParameters,
+    Unicast,
+)
 from controller.config.terms import (
     HostTerm,
     Prefix,
@@ -24,7 +36,7 @@ MAX_RULES = 4096
 MAX_TENANTS = 65536
 MAX_NAME_LENGTH = 64
 
-RAW_SECTIONS = ("allocation", "anomaly")
+RAW_SECTIONS = ("anomaly",)
 SECTIONS = ("version", "tenants", "rules", "default", *SETTING_SECTIONS, *RAW_SECTIONS)
 RULE_KEYS = ("name", "groups", "role", "hosts", "sources", "action")
 REQUIRED_RULE_KEYS = ("name", "groups", "role", "hosts", "action")
@@ -100,7 +112,8 @@ class _PolicyReader(Reader):
         unicast = read("unicast", lambda node, path: self.settings(Unicast, node, path))
         discovery = read("discovery", lambda node, path: self.settings(Discovery, node, path))
         monitor = read("monitor", lambda node, path: self.settings(Monitor, node, path))
-        allocation, anomaly = (read(name, self._raw) or {} for name in RAW_SECTIONS)
+        allocation = read("allocation", self._allocation)
+        (anomaly,) = (read(name, self._raw) or {} for name in RAW_SECTIONS)
         checks.overlapping_tenants(self._tenant_terms, self.faults)
         if not self.faults.any_error:
             checks.idle_rules(rules, tenants, self.faults)
@@ -113,7 +126,7 @@ class _PolicyReader(Reader):
             unicast=unicast or Unicast(),
             discovery=discovery or Discovery(),
             monitor=monitor or Monitor(),
-            allocation=allocation,
+            allocation=allocation or Allocation(),
             anomaly=anomaly,
             warnings=self.faults.warnings(),
         )
@@ -260,6 +273,18 @@ class _PolicyReader(Reader):
                 f"{querier.response_interval_s:g} is not below query_interval_s {querier.query_interval_s:g}",
             )
         return multicast
+
+    def _allocation(self, node: Node, path: str) -> Allocation:
+        allocation = self.settings(Allocation, node, path)
+        for entry in fields(allocation):
+            parameters = getattr(allocation, entry.name)
+            if isinstance(parameters, PortParameters):
+                days = parameters.days_to_average_utilization
+                if MOST_DAYS < days <= MINUTES_ABOVE:
+                    name = "days_to_average_utilization"
+                    message = f"{days} is not within 1 and {MOST_DAYS} (days), nor above {MINUTES_ABOVE} (minutes)"
+                    self.faults.error(_line_of(node, entry.name, name), f"{path}.{entry.name}.{name}", message)
+        return allocation
 
     def _raw(self, node: Node, path: str) -> dict[str, Any] | None:
         if not isinstance(node, Mapping):

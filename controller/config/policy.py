@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from controller.config.faults import PolicyError
-from controller.config.settings import Discovery, Limits, Monitor, Multicast, Unicast
+from controller.config.settings import Allocation, Discovery, Limits, Monitor, Multicast, Unicast
 from controller.config.terms import HostTerm, Prefix
 
 VERSION = 1
@@ -67,7 +67,7 @@ class Rule:
 class Policy:
     """A whole policy file. The first rule that matches decides, else `default_allow`; `warnings` forbid nothing.
 
-    `allocation` and `anomaly` are as the file has them, for the parts of that name to read.
+    `anomaly` is as the file has it, for the part of that name to read.
     """
 
     tenants: tuple[Tenant, ...] = ()
@@ -78,6 +78,6 @@ class Policy:
     unicast: Unicast = field(default_factory=Unicast)
     discovery: Discovery = field(default_factory=Discovery)
     monitor: Monitor = field(default_factory=Monitor)
-    allocation: Mapping[str, Any] = field(default_factory=dict)
+    allocation: Allocation = field(default_factory=Allocation)
     anomaly: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[PolicyError, ...] = field(default=(), compare=False)

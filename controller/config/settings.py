@@ -350,12 +350,73 @@ class Monitor:
     event_log: EventLog = section(EventLog)  # noqa: RUF009 - it makes a field
 
 
+MINUTES_ABOVE = 10_000
+"""From here on `days_to_average_utilization` counts minutes: 10060 is an hour."""
+
+MOST_DAYS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class PortParameters:
+    """What makes the metric of ports of one family, and what disqualifies them."""
+
+    initiator_ceiling: int | None = optional_integer(
+        1,
+        (1 << 63) - 1,
+        "initiators",
+        "Initiators (hosts) from which on a port is not allocated; no ceiling if absent.",
+    )
+    volume_ceiling: int | None = optional_integer(
+        1,
+        (1 << 63) - 1,
+        "volumes",
+        "Volumes (attachments) from which on a port is not allocated; no ceiling if absent.",
+    )
+    port_utilization_ceiling: float | None = optional_number(
+        0, 100, "%", "Port percent busy from which on a port is not allocated; no ceiling if absent."
+    )
+    cpu_utilization_ceiling: float | None = optional_number(
+        0, 100, "%", "CPU percent busy from which on a port is not allocated; no ceiling if absent."
+    )
+    days_to_average_utilization: int = integer(
+        1,
+        1,
+        (1 << 31) - 1,
+        "days",
+        "Time over which samples are averaged: 1 to 30 days; a value above 10000 means the minutes above it.",
+    )
+    weight_for_exponential_moving_average: float = number(
+        0.6, 0, 1, "", "Weight of the latest average beside those before it."
+    )
+    port_utilization_floor: float = number(3, 0, 100, "%", "Port percent busy below which it counts as 0.")
+    cpu_utilization_floor: float = number(8, 0, 100, "%", "CPU percent busy below which it does not count.")
+    metric_volume_coefficient: float = number(1, 0, 5, "", "Weight of the number of volumes in a port's usage.")
+    volumes_at_full_load: int = integer(2048, 1, 1 << 40, "volumes", "Volumes that count as 100 % of volume load.")
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """How ports are measured and allocated, by family of device."""
+
+    vmax: PortParameters = section(PortParameters)  # noqa: RUF009 - it makes a field
+    vnx: PortParameters = section(PortParameters)  # noqa: RUF009 - it makes a field
+    hds: PortParameters = section(PortParameters)  # noqa: RUF009 - it makes a field
+    vplex: PortParameters = section(PortParameters)  # noqa: RUF009 - it makes a field
+    openflow: PortParameters = section(PortParameters)  # noqa: RUF009 - it makes a field
+    stale_s: float = number(172800, 60, 1e9, "s", "Time without a sample after which a metric is not valid.")
+    penalty_factor: float = number(
+        1.5, 0, 100, "", "What a placement counts until it is measured, as a multiple of its steady-state size."
+    )
+    ports: int = integer(262144, 1, 4194304, "ports", "Ports that are measured at one time.")
+
+
 SETTING_SECTIONS: dict[str, type[Any]] = {
     "limits": Limits,
     "multicast": Multicast,
     "unicast": Unicast,
     "discovery": Discovery,
     "monitor": Monitor,
+    "allocation": Allocation,
 }
 
 
