@@ -7,6 +7,7 @@ import json
 import math
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -148,13 +149,15 @@ class _Attachment(dict[object, int]):
 
 
 def _records(lines: Iterator[str], fault: _Fault) -> Iterator[Record]:
-    first = next(lines, "").removeprefix("\ufeff")
-    read = _json_records if first.lstrip().startswith("{") else _csv_records
-    return read(first, lines, fault)
+    begin = [next(lines, "").removeprefix("\ufeff")]
+    while begin[-1].isspace():
+        begin.append(next(lines, ""))
+    read = _json_records if begin[-1].lstrip().startswith("{") else _csv_records
+    return read(chain(begin, lines), fault)
 
 
-def _json_records(first: str, lines: Iterator[str], fault: _Fault) -> Iterator[Record]:
-    for number, line in enumerate(_chained(first, lines), 1):
+def _json_records(lines: Iterator[str], fault: _Fault) -> Iterator[Record]:
+    for number, line in enumerate(lines, 1):
         if line.isspace() or not line:
             continue
         try:
@@ -169,12 +172,12 @@ def _json_records(first: str, lines: Iterator[str], fault: _Fault) -> Iterator[R
         yield number, document["group"], document["members"], document["rate_bps"]
 
 
-def _csv_records(first: str, lines: Iterator[str], fault: _Fault) -> Iterator[Record]:
-    reader = csv.reader(_chained(first, lines), strict=True)
+def _csv_records(lines: Iterator[str], fault: _Fault) -> Iterator[Record]:
+    reader = csv.reader(lines, strict=True)
     try:
-        header = [name.strip() for name in next(reader, [])]
+        header = [name.strip() for name in next(filter(None, reader), [])]
         if set(header) != _KEYS or len(header) != len(COLUMNS):
-            _complain(header, 1, fault)
+            _complain(header, max(1, reader.line_num), fault)
         group, members, rate = (header.index(name) for name in COLUMNS)
         for row in reader:
             if len(row) == len(COLUMNS):
@@ -200,11 +203,6 @@ def _complain(found: Iterable[str], line: int, fault: _Fault) -> None:
     for name in names:
         if name not in _KEYS or names.count(name) > 1:
             raise fault(line, str(name), "unknown" if name not in _KEYS else "given twice")
-
-
-def _chained(first: str, lines: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from lines
 
 
 def _name(group: object, line: int, fault: _Fault) -> str:

@@ -48,6 +48,19 @@ def test_columns_may_stand_in_any_order_and_a_mark_before_them(centre):
     assert file.groups.rates_bps.tolist() == [5]
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (f"\n\n{HEADER}a,h1\n", 4),
+        ('\n\n{"group": "x", "members": ["h1"], "rate_bps": 1}\n \n{}\n', 5),
+    ],
+)
+def test_empty_lines_are_skipped_and_counted(centre, text, line):
+    with pytest.raises(GroupFileError) as caught:
+        read(centre, text)
+    assert caught.value.line == line
+
+
 def test_members_named_twice_count_once(centre):
     assert read(centre, f"{HEADER}a,h1;h2;h1,1\n").groups.members_at.tolist() == [2]
 
