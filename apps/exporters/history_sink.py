@@ -63,6 +63,11 @@ class HistorySink:
         self._thread = threading.Thread(target=self._run, name="history", daemon=True)
         self._thread.start()
 
+    @property
+    def waiting_rows(self) -> int:
+        """Rows that are not acknowledged yet."""
+        return self._backlog.weight
+
     def write(self, batch: Batch) -> None:
         """Take one batch; its arrays must not change afterwards. Never waits for the disk."""
         for rows in (

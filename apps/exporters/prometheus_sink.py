@@ -61,9 +61,9 @@ class PrometheusSink:
     def write(self, batch: Batch) -> None:
         """Remember the samples and what utilisation they give; a late one would look like a counter that fell."""
         samples, rates = batch.samples, batch.rates
-        ignored = np.isin(rates.discontinuity, _IGNORED)
-        if ignored.any():
-            samples, rates = samples.take(~ignored), rates.take(~ignored)
+        if rates.discontinuity.any():
+            shown = ~np.isin(rates.discontinuity, _IGNORED)
+            samples, rates = samples.take(shown), rates.take(shown)
         if len(self._seen_s) < self._ports.capacity:
             self._grow(self._ports.capacity)
         self._samples += len(samples)
