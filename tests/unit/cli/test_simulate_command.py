@@ -1,8 +1,10 @@
+import argparse
 import csv
 import io
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +14,11 @@ import duckdb
 import matplotlib.image
 import pytest
 
+from apps.cli.loads_file import COLUMNS
 from apps.cli.main import main
+from apps.cli.simulate_command import add_arguments
+from controller.simulation.placements import PLACEMENTS
+from controller.simulation.sizes import SIZES
 from topology.files.node_link import write
 from topology.generators import make
 from topology.graph import Graph, Kind
@@ -57,6 +63,17 @@ def fabric(tmp_path):
     file = tmp_path / "fabric.json"
     file.write_text(write(make("avalanche24")))
     return file
+
+
+def test_options_figures_and_distributions_are_in_the_docs():
+    docs = (Path(__file__).parents[3] / "docs" / "simulator.md").read_text()
+    parser = argparse.ArgumentParser(add_help=False)
+    add_arguments(parser)
+    ours = {option for action in parser._optionals._group_actions for option in action.option_strings}
+    assert {option for option in ours if f"`{option}" not in docs} == set()
+    assert {
+        name for name in (*FIGURES, *SIZES, *PLACEMENTS, *COLUMNS) if not re.search(rf"\b{name}\b", docs)
+    } == set()
 
 
 def test_json_has_the_figures_of_every_algorithm(capsys):
