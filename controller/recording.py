@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any, NamedTuple
 
 from controller import events
@@ -33,22 +33,22 @@ APPS: Mapping[str, Callable[[Mapping[str, Any], float], Any]] = MappingProxyType
 )
 """How the core of an app is made of what its recording starts with."""
 
-_POLICY_TYPES = (
-    *(policy.Policy, policy.Rule, policy.Tenant, policy.Role),
-    *(settings.Limits, settings.Querier, settings.RouterPorts, settings.Multicast, settings.Unicast),
-    *(settings.Monitor, settings.ClassIntervals, settings.Statistics, settings.Threshold, settings.DeadbandSettings),
-    *(settings.HistoryFiles, settings.PrometheusEndpoint, settings.SyslogOutput, settings.EventLog),
-    *(settings.Discovery, terms.Prefix, terms.MacAddress, terms.SwitchPort),
-)
+
+def _records_of(*modules: ModuleType) -> Iterator[type]:
+    for module in modules:
+        for kind in vars(module).values():
+            if isinstance(kind, type) and kind.__module__ == module.__name__:
+                yield kind
+
+
 _READABLE: dict[str, type] = {
     kind.__name__: kind
     for kind in (
+        *_records_of(policy, settings, terms, events),
         *TOPOLOGY_EVENTS,
-        *(PortRole, PolicyLoaded, JournalRead, LoadsMeasured, DiscoverySettings, UnicastSettings, events.Port),
-        *(events.SwitchConnected, events.SwitchDisconnected, events.PortChanged, events.PacketReceived),
-        *(events.BarrierReplied, events.EditFailed, events.FlowStatsReceived, events.DeadlineReached),
-        *_POLICY_TYPES,
+        *(PortRole, PolicyLoaded, JournalRead, LoadsMeasured, DiscoverySettings, UnicastSettings),
     )
+    if is_dataclass(kind) or issubclass(kind, tuple | Enum)
 }
 
 
