@@ -26,6 +26,9 @@ from controller.performance.poller import RequestStats, StatsReceived, SwitchTur
 from controller.performance.poller_core import MonitorChanged, MonitorCore
 from controller.performance.poller_view import ACTIONS, VIEWS, Console, QuestionInvalid
 
+ECHO_INTERVAL_S, UNANSWERED_ECHOES = 10.0, 3
+"""Polls tell soon enough that a switch is silent; echoes only clear away dead connections."""
+
 OVSDB_INTERVAL_S = 5.0
 """Open vSwitch brings its own statistics up to date this often."""
 
@@ -40,7 +43,7 @@ class Monitor(App):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        watch_connections()
+        watch_connections(ECHO_INTERVAL_S, UNANSWERED_ECHOES)
         self.policy_file = PolicyFile(self.logger)
         settings = self.policy_file.load().monitor
         self.core: MonitorCore = MonitorCore(settings, time.monotonic(), time.time())

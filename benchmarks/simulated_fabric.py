@@ -112,22 +112,27 @@ def serve(switches: int, ports: int, address: tuple[str, int]) -> None:
             switch = FabricSwitch(dpid, ports, address, start_s)
             selector.register(switch.socket, selectors.EVENT_READ, switch)
             _flush(selector, switch)
+            _answer_all(selector, 0.0)
         print(json.dumps({"connected": switches}), flush=True)
         while selector.get_map():
-            for key, events in selector.select(1.0):
-                switch = key.data
-                if events & selectors.EVENT_READ:
-                    try:
-                        data = switch.socket.recv(65536)
-                    except BlockingIOError:
-                        continue
-                    except ConnectionError:
-                        data = b""
-                    if not data:
-                        selector.unregister(switch.socket)
-                        continue
-                    switch.take(data)
-                _flush(selector, switch)
+            _answer_all(selector, 1.0)
+
+
+def _answer_all(selector: selectors.BaseSelector, timeout_s: float) -> None:
+    for key, events in selector.select(timeout_s):
+        switch = key.data
+        if events & selectors.EVENT_READ:
+            try:
+                data = switch.socket.recv(65536)
+            except BlockingIOError:
+                continue
+            except ConnectionError:
+                data = b""
+            if not data:
+                selector.unregister(switch.socket)
+                continue
+            switch.take(data)
+        _flush(selector, switch)
 
 
 def _flush(selector: selectors.BaseSelector, switch: FabricSwitch) -> None:

@@ -70,6 +70,8 @@ SIGNALS_INTERVAL_S = 0.5
 ECHO_INTERVAL_S = 1.0
 UNANSWERED_ECHOES = 15
 
+_watched: list[float] = []
+
 Event: Any = threading.Event if getattr(hub, "HUB_TYPE", "eventlet") == "native" else hub.Event
 """An event to wait for with a timeout; that of os-ken's hub of native threads never times out."""
 
@@ -95,14 +97,17 @@ def require_listening() -> None:
             raise SystemExit(f"vsrt: {error}") from error
 
 
-def watch_connections() -> None:
+def watch_connections(echo_interval_s: float = ECHO_INTERVAL_S, unanswered: int = UNANSWERED_ECHOES) -> None:
     """Have switches that leave echo requests unanswered dropped, unless the operator has said when.
 
-    os-ken notices the end of a connection only when the next echo request is due.
+    os-ken notices the end of a connection only when the next echo request is due. Of several apps the one that asks
+    most often counts.
     """
-    if not cfg.CONF.maximum_unreplied_echo_requests:
-        cfg.CONF.set_override("echo_request_interval", ECHO_INTERVAL_S)
-        cfg.CONF.set_override("maximum_unreplied_echo_requests", UNANSWERED_ECHOES)
+    conf = cfg.CONF
+    if not conf.maximum_unreplied_echo_requests or (_watched and echo_interval_s < min(_watched)):
+        conf.set_override("echo_request_interval", echo_interval_s)
+        conf.set_override("maximum_unreplied_echo_requests", unanswered)
+        _watched.append(echo_interval_s)
 
 
 def run_apps(modules: list[str]) -> None:
