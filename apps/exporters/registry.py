@@ -113,8 +113,12 @@ def build_sinks(
     """
     sinks = Sinks()
     sources = Sources(state_dir, ports, overview, sinks.states, logger)
-    for name, make in SINKS.items():
-        sink = make(settings, sources)
-        if sink is not None:
-            sinks.by_name[name] = sink
+    try:
+        for name, make in SINKS.items():
+            sink = make(settings, sources)
+            if sink is not None:
+                sinks.by_name[name] = sink
+    except ValueError:
+        sinks.close()
+        raise
     return sinks
