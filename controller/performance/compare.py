@@ -20,6 +20,9 @@ WRAP_SLACK = 1.25
 JUMP_SLACK = 16.0
 """How much faster than its nominal speed a port may seem: software ports carry more than they say."""
 
+MOST_BYTES = float(1 << 58)
+"""More octets are not believed whatever the time: with all slack, counts stay within 64 bits."""
+
 SLACK_BYTES = 1 << 20
 """Octets that may have been counted beside those of the measured time, for counters are not read at one instant."""
 
@@ -216,9 +219,9 @@ class _Strange(NamedTuple):
 
 
 def _carried(speed_bps: Floats, interval_s: Floats) -> Floats:
-    """Return the octets that ports carry in a time at their nominal speed."""
+    """Return the octets that ports carry in a time at their nominal speed, `MOST_BYTES` at most."""
     carried: Floats = np.where(speed_bps > 0, speed_bps, FASTEST_BPS) * np.fmax(interval_s, 0.0) / 8
-    return carried
+    return np.fmin(carried, MOST_BYTES)
 
 
 def _judge(

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.performance.batch import Discontinuity, Rates, Samples
+from controller.performance.compare import FASTEST_BPS, JUMP_SLACK, SLACK_BYTES
 from controller.performance.counters import COUNTER_COUNT, UNSUPPORTED, Counter
 from port_samples import one_port
 
@@ -183,3 +184,36 @@ def test_only_what_happened_is_declared(story: tuple[Device, list[tuple[str, int
     quiet = [("poll" if action in grave else action, octets + 1) for action, octets in steps]
     rates = one_port().update(as_samples(told(device, quiet)))
     assert not rates.gap[1:].any()
+
+
+ANY_COUNTER = st.one_of(
+    st.integers(0, UNSUPPORTED), st.sampled_from([0, 1, (1 << 32) - 1, 1 << 32, UNSUPPORTED - 1, UNSUPPORTED])
+)
+ANY_TIME = st.one_of(st.floats(0, 100), st.floats(allow_nan=False, min_value=-1e12, max_value=1e12))
+ANY_DURATION = st.one_of(st.just(math.nan), st.floats(0, 100), st.floats(-1e12, 1e12), st.just(math.inf))
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(
+        st.tuples(ANY_TIME, ANY_DURATION, st.lists(ANY_COUNTER, min_size=4, max_size=4)), min_size=1, max_size=12
+    ),
+    st.sampled_from([0.0, 1e9]),
+    st.booleans(),
+)
+def test_whatever_comes_no_rate_is_negative_infinite_or_more_than_a_port_can_carry(
+    found: list[tuple[float, float, list[int]]], speed_bps: float, at_once: bool
+) -> None:
+    samples = as_samples([(at_s, duration_s, shown, []) for at_s, duration_s, shown in found])
+    table = one_port(speed_bps, interval_s=10)
+    parts = [samples] if at_once else [samples.take(slice(i, i + 1)) for i in range(len(samples))]
+    rates = Rates.concatenate([table.update(part) for part in parts])
+    known = ~np.isnan(rates.per_s)
+    assert (rates.per_s[known] >= 0).all() and np.isfinite(rates.per_s[known]).all()
+    interval_s = np.broadcast_to(rates.interval_s[:, None], known.shape)
+    assert (interval_s[known] > 0).all()
+    fastest_bps = speed_bps or FASTEST_BPS
+    counted = rates.per_s[known] * interval_s[known]
+    most = interval_s[known] * fastest_bps / 8 * JUMP_SLACK + SLACK_BYTES
+    assert (counted <= most * (1 + 1e-9)).all()
+    assert set(rates.discontinuity.tolist()) <= set(Discontinuity)
