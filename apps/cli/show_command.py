@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from apps.cli.common import OperationFailed, emit_json, emit_table
+from apps.cli.perf_console import add_socket, socket_path
 from apps.emulation.status import show
 
 NAME = "show"
@@ -18,14 +17,12 @@ HELP = "show what a running controller knows"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("what", choices=tuple(TABLES), metavar="WHAT", help=f"one of: {', '.join(TABLES)}")
-    parser.add_argument("--socket", type=Path, metavar="PATH", help="the controller's Unix socket (VSRT_SOCKET)")
+    add_socket(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Ask the controller and print its answer."""
-    path = args.socket or Path(
-        os.environ.get("VSRT_SOCKET") or Path(os.environ.get("VSRT_STATE_DIR") or "vsrt-state") / "vsrt.sock"
-    )
+    path = socket_path(args)
     try:
         answer = show(path, args.what)
     except (OSError, ValueError) as error:
