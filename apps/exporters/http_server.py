@@ -40,6 +40,11 @@ class HttpServer:
         self._open_count = 0
         self._socket: socket.socket | None = None
 
+    @property
+    def answering(self) -> int:
+        """Connections that are being answered."""
+        return self._open_count
+
     def start(self) -> None:
         """Listen, and serve in the background; OSError where the address is taken."""
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET

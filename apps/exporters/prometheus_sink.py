@@ -6,6 +6,7 @@ import logging
 import time
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +17,16 @@ from apps.exporters.fault import Fault
 from apps.exporters.http_server import HttpServer, Page
 from apps.exporters.settings import PrometheusSettings
 from apps.exporters.sink import Batch, Overview, SinkState
-from controller.performance.batch import Discontinuity
-from controller.performance.counters import COUNTER_COUNT, UNSUPPORTED
+from controller.performance.batch import Discontinuity, Rates, Samples
+from controller.performance.counters import BITS, COUNTER_COUNT, UNSUPPORTED
 from controller.performance.events import EventState, PortEvent, Severity
 from controller.performance.ports import PortName, PortTable
 
 PATH = "/metrics"
 PIECE_ROWS = 1024
 _NEVER = -np.inf
+_WRAP_32 = np.uint64(1 << 32)
+_ANEW = [Discontinuity.FIRST, Discontinuity.RESET, Discontinuity.RECREATED]
 _IGNORED = [kind for kind in Discontinuity if kind.ignored]
 
 
@@ -48,6 +51,7 @@ class PrometheusSink:
         self._samples = 0
         self._events: Tally[tuple[Severity, EventState]] = Tally()
         self._counters = np.zeros((0, COUNTER_COUNT), np.uint64)
+        self._lifted = np.zeros((0, COUNTER_COUNT), np.uint64)
         self._ratios = np.zeros((0, 2))
         self._seen_s = np.zeros(0)
         self._generation = np.zeros(0, np.uint32)
@@ -67,6 +71,8 @@ class PrometheusSink:
         if len(self._seen_s) < self._ports.capacity:
             self._grow(self._ports.capacity)
         self._samples += len(samples)
+        if rates.discontinuity.any():
+            self._lift(samples, rates)
         self._counters[samples.rows] = samples.counters
         self._seen_s[samples.rows] = time.monotonic()
         self._generation[samples.rows] = self._ports.generation[samples.rows]
@@ -105,9 +111,9 @@ class PrometheusSink:
             self._label(piece, kinds)
             yield ""
         for column, family in enumerate(metrics.PORT_COUNTERS.values()):
-            yield from self._family(family, pieces, self._counters[:, column], np.uint64(UNSUPPORTED), openmetrics)
+            yield from self._family(family, pieces, partial(self._totals, column), openmetrics)
         for direction, family in enumerate(metrics.UTILISATION):
-            yield from self._family(family, pieces, self._ratios[:, direction], None, openmetrics)
+            yield from self._family(family, pieces, partial(self._known_ratios, direction), openmetrics)
         if openmetrics:
             yield "# EOF\n"
 
@@ -115,19 +121,35 @@ class PrometheusSink:
         self,
         family: Family,
         pieces: list[NDArray[np.intp]],
-        values: NDArray[np.uint64] | NDArray[np.float64],
-        missing: np.uint64 | None,
+        values_of: Callable[[NDArray[np.intp]], tuple[NDArray[np.bool_], list[float]]],
         openmetrics: bool,
     ) -> Iterator[str]:
-        """Yield the samples of one metric; a value that is missing, NaN where None, has none."""
+        """Yield the samples of one metric; `values_of` says which rows have a value, and these values."""
         head = family.head(openmetrics=openmetrics)
         for rows in pieces:
-            found = values[rows]
-            there = ~np.isnan(found) if missing is None else found != missing
-            labels = [self._labels[row] for row in rows[there].tolist()]
-            if labels:
-                yield head + lines(family.name, labels, found[there].tolist())
+            there, values = values_of(rows)
+            if values:
+                labels = [self._labels[row] for row in rows[there].tolist()]
+                yield head + lines(family.name, labels, values)
                 head = ""
+
+    def _totals(self, column: int, rows: NDArray[np.intp]) -> tuple[NDArray[np.bool_], list[float]]:
+        counts = self._counters[rows, column]
+        there = counts != np.uint64(UNSUPPORTED)
+        return there, (counts[there] + self._lifted[rows[there], column]).tolist()
+
+    def _known_ratios(self, direction: int, rows: NDArray[np.intp]) -> tuple[NDArray[np.bool_], list[float]]:
+        ratios = self._ratios[rows, direction]
+        there = ~np.isnan(ratios)
+        return there, ratios[there].tolist()
+
+    def _lift(self, samples: Samples, rates: Rates) -> None:
+        """Keep 32-bit counters rising over their wraps; what begins anew begins from its own count."""
+        rows = samples.rows
+        self._lifted[rows[np.isin(rates.discontinuity, _ANEW)]] = 0
+        wrapped = (rates.wrapped[:, None] & BITS) != 0
+        wrapped &= self._counters[rows] < _WRAP_32
+        self._lifted[rows] += np.where(wrapped, _WRAP_32, np.uint64(0))
 
     def _live_rows(self, silent: set[int]) -> NDArray[np.intp]:
         """Rows whose port is there, with a recent sample of that port, on a switch that answers."""
@@ -186,6 +208,7 @@ class PrometheusSink:
     def _grow(self, capacity: int) -> None:
         more = capacity - len(self._seen_s)
         self._counters = np.concatenate([self._counters, np.zeros((more, COUNTER_COUNT), np.uint64)])
+        self._lifted = np.concatenate([self._lifted, np.zeros((more, COUNTER_COUNT), np.uint64)])
         self._ratios = np.concatenate([self._ratios, np.full((more, 2), np.nan)])
         self._seen_s = np.append(self._seen_s, np.full(more, _NEVER))
         self._generation = np.append(self._generation, np.zeros(more, np.uint32))

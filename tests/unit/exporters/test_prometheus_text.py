@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,8 +21,9 @@ from apps.exporters.exposition import escape, label_set
 from apps.exporters.metrics import FAMILIES, PORT_COUNTERS, UTILISATION
 from apps.exporters.prometheus_sink import PrometheusSink
 from apps.exporters.settings import PrometheusSettings
-from apps.exporters.sink import Overview, SinkState, SwitchState
-from controller.performance.batch import Discontinuity
+from apps.exporters.sink import Batch, Overview, SinkState, SwitchState
+from controller.performance.batch import Discontinuity, Samples
+from controller.performance.rates import RateTable
 
 HOUR_S = 1_700_002_800.0
 SERIES = re.compile(r'(?P<name>\w+)(?:\{(?P<labels>(?:\w+="(?:[^"\\]|\\.)*",?)*)\})? (?P<value>\S+)')
@@ -140,6 +142,25 @@ def test_a_late_sample_does_not_make_a_counter_fall(endpoint: Endpoint, kind: Di
     before = of_port(endpoint.text(), 1, 1)
     endpoint.sink.write(endpoint.fabric.batch(HOUR_S - 10, 40, kind=kind))
     assert of_port(endpoint.text(), 1, 1) == before
+
+
+def test_a_32_bit_counter_rises_over_its_wrap_and_falls_only_when_it_begins_anew(
+    make_fabric: Callable[..., Any], logger: logging.Logger
+) -> None:
+    fabric = make_fabric(1, 1)
+    sink = PrometheusSink(PrometheusSettings(port=0), fabric.ports, Overview, dict, logger)
+    table = RateTable(fabric.ports)
+    shown = []
+    for number, octets in enumerate((4_294_967_000, 4_294_967_200, 104, 304, 10)):
+        at = np.array([HOUR_S + 10 * number])
+        counters = np.zeros((1, 12), np.uint64)
+        counters[0, 2] = octets
+        alive = np.array([1000.0 + 10 * number if number < 4 else 1.0])
+        samples = Samples(np.zeros(1, np.int32), at, alive, counters)
+        sink.write(Batch(samples, table.update(samples)))
+        shown.append(of_port("".join(sink.exposition()), 1, 1)["vsrt_port_receive_bytes_total"])
+    sink.close()
+    assert shown == [4_294_967_000, 4_294_967_200, 4_294_967_400, 4_294_967_600, 10]
 
 
 def test_a_silent_switch_is_down_and_its_ports_have_no_series(endpoint: Endpoint) -> None:
