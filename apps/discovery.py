@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from apps.openflow.app import App
 from apps.openflow.bus import TopologyChanged
-from apps.openflow.framework import require_listening, watch_connections
+from apps.openflow.framework import watch_connections
 from apps.policy_file import PolicyFile
 from controller.discovery.core import DiscoveryCore
 from controller.discovery.settings import DiscoverySettings
@@ -24,7 +24,6 @@ class Discovery(App):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        require_listening()
         watch_connections()
         policy = PolicyFile(self.logger).load()
         settings = DiscoverySettings(

@@ -46,7 +46,6 @@ __all__ = [
     "configure",
     "hub",
     "ofp_event",
-    "require_listening",
     "run_apps",
     "set_ev_cls",
     "watch_connections",
@@ -84,7 +83,7 @@ def configure(listen_host: str, listen_port: int) -> None:
     cfg.CONF(args=arguments, project="vsrt", default_config_files=[])
 
 
-def require_listening() -> None:
+def _require_listening() -> None:
     """End the process, and say why, where the framework would run on without a port for switches."""
     conf = cfg.CONF
     encrypted = conf.ctl_privkey is not None and conf.ctl_cert is not None
@@ -98,11 +97,12 @@ def require_listening() -> None:
 
 
 def watch_connections(echo_interval_s: float = ECHO_INTERVAL_S, unanswered: int = UNANSWERED_ECHOES) -> None:
-    """Have switches that leave echo requests unanswered dropped, unless the operator has said when.
+    """Make sure that switches can connect, and have those that leave echo requests unanswered dropped.
 
-    os-ken notices the end of a connection only when the next echo request is due. Of several apps the one that asks
-    most often counts.
+    The operator's own word about echo requests is left as it is; of several apps the one that asks most often counts.
+    os-ken notices the end of a connection only when the next request is due. SystemExit, saying why, where the port for switches cannot be listened on.
     """
+    _require_listening()
     conf = cfg.CONF
     if not conf.maximum_unreplied_echo_requests or (_watched and echo_interval_s < min(_watched)):
         conf.set_override("echo_request_interval", echo_interval_s)

@@ -59,7 +59,8 @@ def test_a_faulty_policy_in_the_environment_is_told(
 
 
 @pytest.mark.skipif(not RYU_MANAGER.exists(), reason="needs Ryu")
-def test_ryu_manager_ends_where_the_port_is_in_use(tmp_path: Path) -> None:
+@pytest.mark.parametrize("app", ["unicast", "monitor"])
+def test_ryu_manager_ends_where_the_port_is_in_use(tmp_path: Path, app: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         done = subprocess.run(
@@ -67,7 +68,7 @@ def test_ryu_manager_ends_where_the_port_is_in_use(tmp_path: Path) -> None:
                 RYU_MANAGER,
                 "--ofp-listen-host=127.0.0.1",
                 f"--ofp-tcp-listen-port={port}",
-                ROOT / "apps" / "unicast.py",
+                ROOT / "apps" / f"{app}.py",
             ],
             env={**os.environ, "PYTHONPATH": str(ROOT), "VSRT_STATE_DIR": str(tmp_path)},
             capture_output=True,
