@@ -100,7 +100,8 @@ def watch_connections(echo_interval_s: float = ECHO_INTERVAL_S, unanswered: int 
     """Make sure that switches can connect, and have those that leave echo requests unanswered dropped.
 
     The operator's own word about echo requests is left as it is; of several apps the one that asks most often counts.
-    os-ken notices the end of a connection only when the next request is due. SystemExit, saying why, where the port for switches cannot be listened on.
+    os-ken notices the end of a connection only when the next request is due. SystemExit, saying why, where the port
+    for switches cannot be listened on.
     """
     _require_listening()
     conf = cfg.CONF
