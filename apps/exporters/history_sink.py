@@ -136,9 +136,12 @@ class HistorySink:
 
     def _append(self, items: list[tuple[Rows, int]]) -> None:
         groups: dict[tuple[Kind, int], list[Rows]] = {}
-        for rows, _ in items:
-            for hour, part in split_by_hour(rows, HOUR_S):
-                groups.setdefault((rows.kind, hour), []).append(part)
+        for rows, weight in items:
+            try:
+                for hour, part in split_by_hour(rows, HOUR_S):
+                    groups.setdefault((rows.kind, hour), []).append(part)
+            except ValueError as error:
+                self._give_up(weight, error)
         failed = []
         for key, members in groups.items():
             try:
@@ -150,11 +153,23 @@ class HistorySink:
                 failed += [(rows, len(rows)) for rows in members]
                 if key in self._open:
                     self._end(key)
+            except (
+                Exception
+            ) as error:  # rows that make no sense end neither the thread nor the others' way to the disk
+                self._logger.exception("%d rows cannot be written", sum(map(len, members)))
+                self._backlog.dropped += sum(map(len, members))
+                self.faults[0].failed(error)
         if failed:
             self._backlog.put_back(failed)
         elif groups:
             self.faults[0].passed()
         self._end_journals(set(groups))
+
+    def _give_up(self, count: int, error: Exception) -> None:
+        """Rows that make no sense, such as of no time, end neither the thread nor the way of others to the disk."""
+        self._logger.error("history: %d rows cannot be written", count, exc_info=error)
+        self._backlog.dropped += count
+        self.faults[0].failed(error)
 
     def _journal(self, key: tuple[Kind, int]) -> Journal:
         if key not in self._open:

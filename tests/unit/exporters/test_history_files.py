@@ -180,6 +180,22 @@ def test_a_full_backlog_drops_the_oldest_and_counts_them(fabric: Any, open_histo
     assert stamps == [(int(HOUR_S) + 2) * 1_000_000, (int(HOUR_S) + 3) * 1_000_000]
 
 
+@pytest.mark.parametrize("no_time_s", [1e12, float("nan")])
+def test_rows_of_no_time_are_counted_and_others_go_on(
+    fabric: Any, open_history: Opener, tmp_path: Path, no_time_s: float
+) -> None:
+    sink = open_history()
+    sink.write(fabric.batch(no_time_s))
+    sink.write(fabric.batch(HOUR_S))
+    sink.flush()
+    assert sink.state().totals == {"acknowledged": 12, "dropped": 12}
+    assert sink.state().failures == 2
+    sink.write(fabric.batch(HOUR_S + 1))
+    assert sink.flush()
+    sink.close()
+    assert read(tmp_path).num_rows == 12
+
+
 def write_file(path: Path, table: pa.Table, version: object) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     metadata = {} if version is None else {"vsrt.schema_version": str(version)}
