@@ -37,7 +37,7 @@ class Discontinuity(IntEnum):
     UNSUPPORTED = 8
     """A counter that was supported is not any more."""
     DUPLICATE = 9
-    """The same sample once more."""
+    """The same sample once more, or another at almost the same time."""
     LATE = 10
     """A sample older than the last one."""
     JUMP = 11

@@ -177,6 +177,14 @@ def test_the_same_sample_twice_changes_nothing():
     assert table.totals[0, RX] == 2000
 
 
+def test_a_sample_at_almost_the_same_time_is_put_aside_and_what_it_counted_comes_later():
+    table = one_port()
+    table.update(one_sample(0))
+    soon = table.update(one_sample(0.01, rx_bytes=1000))
+    assert code(soon) is Discontinuity.DUPLICATE and np.isnan(soon.per_s).all()
+    assert table.update(one_sample(10, rx_bytes=2000)).per_s[0, RX] == 200
+
+
 def test_a_late_sample_is_put_aside_and_nothing_is_counted_twice():
     table = one_port()
     after(table, one_sample(0, 50.0), one_sample(20, 70.0, rx_bytes=2000))
