@@ -48,10 +48,14 @@ class Monitor(App):
         settings = self.policy_file.load().monitor
         self.core: MonitorCore = MonitorCore(settings, time.monotonic(), time.time())
         self._roles = RoleRequests(settings.role, self.core.xid_tag)
-        self._ovsdb = Ovsdb(settings.ovsdb) if settings.ovsdb else None
         self._use: dict[int, SwitchUse] = {}
         directory = state_dir()
-        self.sinks = build_sinks(output_settings(settings), directory, self.core.ports, self.logger, self._overview)
+        try:
+            self._ovsdb = Ovsdb(settings.ovsdb) if settings.ovsdb else None
+            outputs = output_settings(settings)
+            self.sinks = build_sinks(outputs, directory, self.core.ports, self.logger, self._overview)
+        except ValueError as error:
+            raise SystemExit(f"vsrt: monitor: {error}") from error
         self._perform.update(
             {
                 RequestStats: self._request_stats,
