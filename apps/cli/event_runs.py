@@ -95,16 +95,20 @@ def stream(
     if args.storm is not None:
         duration_s = args.duration_s or 2 * STORM_SIGMAS * storm_sigma_s(args.storm)
         streams.append(join_storm(standing, args.storm, storming))
-    try:
-        if args.churn is not None:
-            who = list(homes_of(graph)) or centre.graph.nodes(Kind.TOR) or list(centre.switches)
-            streams.append(
-                poisson_churn(range(group_count), who, args.churn, args.holding_s, duration_s, churning, present)
-            )
-        if args.fail_links:
-            streams.append(link_failures(centre.cables, args.fail_links, duration_s, args.repair_s, failing))
-    except ValueError as error:
-        raise InputError(str(error)) from None
+    if args.churn is not None:
+        who = list(homes_of(graph)) or centre.graph.nodes(Kind.TOR) or list(centre.switches)
+        keys = range(group_count)
+        try:
+            joins = poisson_churn(keys, who, args.churn, args.holding_s, duration_s, churning, present)
+        except ValueError as error:
+            raise InputError(f"--churn: {error}") from None
+        streams.append(joins)
+    if args.fail_links:
+        try:
+            failures = link_failures(centre.cables, args.fail_links, duration_s, args.repair_s, failing)
+        except ValueError as error:
+            raise InputError(f"--fail-links: {error}") from None
+        streams.append(failures)
     before = [Event(0.0, EventKind.JOIN, key, node) for key, node in present]
     return before, list(in_order(*streams))
 

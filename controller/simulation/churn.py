@@ -13,6 +13,9 @@ from controller.simulation.dynamics import Event, EventKind
 from controller.trees.tree import Key
 from topology.graph import NodeId
 
+MAX_JOINS = 10_000_000
+"""Joins that churn is expected to hold, at most."""
+
 STORM_PEAK = 0.4
 """Peak rate of a join storm of X joins over a window T, in units of X/T."""
 
@@ -98,10 +101,13 @@ def poisson_churn(
     Raises
     ------
     ValueError
-        For a rate or time that is negative or no number, and where there is no group or nobody to join.
+        For a rate or time that is negative or no number, for more than `MAX_JOINS`, and where there is no group or
+        nobody to join.
     """
     for name, value in (("joins_per_s", joins_per_s), ("holding_s", holding_s), ("duration_s", duration_s)):
         _check(name, value, positive=name == "holding_s")
+    if joins_per_s * duration_s > MAX_JOINS:
+        raise ValueError(f"joins_per_s: {joins_per_s * duration_s:g} joins in all are more than {MAX_JOINS}")
     count = int(generator.poisson(joins_per_s * duration_s))
     if count and not (groups and candidates):
         raise ValueError("churn needs groups and hosts to join them")

@@ -140,9 +140,10 @@ def test_numbers_of_a_topology_file_are_found_by_name(capsys, tmp_path):
     [
         (("--storm", "0"), "no positive number"),
         (("--churn", "many"), "no positive number"),
+        (("--churn", "1e9"), "--churn: joins_per_s: 6e+10 joins in all are more than"),
         (("--churn", "1", "--holding-s", "nan"), "no positive number"),
         (("--fail-links", "-1"), "no whole number"),
-        (("--fail-links", "10000"), "10000 links shall fail, and there are 24"),
+        (("--fail-links", "10000"), "--fail-links: 10000 links shall fail, and there are 24"),
         (("--event-rows", "rows.csv"), "--event-rows: needs --events"),
         (("--storm", "1", "--event-rows", "rows.txt"), "ends in none of .csv, .parquet"),
         (("--storm", "1", "--event-rows", "nowhere/rows.csv"), "no folder"),
