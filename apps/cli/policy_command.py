@@ -64,9 +64,12 @@ def run(args: argparse.Namespace) -> int:
 def _check(path: Path, as_json: bool) -> int:
     errors: tuple[PolicyError, ...] = ()
     warnings: tuple[PolicyError, ...] = ()
-    data = _read(path)
     try:
-        policy = load_policy(data, str(path))
+        policy = load_policy(_read(path), str(path))
+    except InputError as unread:
+        if as_json:
+            emit_json({"ok": False, "errors": [{"line": 0, "field": "", "message": str(unread)}], "warnings": []})
+        raise
     except PolicyInvalid as fault:
         errors = fault.errors
     else:

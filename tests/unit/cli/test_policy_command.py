@@ -78,6 +78,15 @@ def test_a_file_that_is_missing_or_no_file(words: list[str], tmp_path: Path):
         run(words[0], str(tmp_path), *words[1:])
 
 
+def test_json_tells_of_a_missing_file_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(InputError):
+        run("check", str(tmp_path / "nowhere.yaml"), "--json")
+    told = json.loads(capsys.readouterr().out)
+    assert told["ok"] is False
+    assert [error["line"] for error in told["errors"]] == [0]
+    assert "nowhere.yaml: No such file" in told["errors"][0]["message"]
+
+
 def test_a_faulty_file_explains_nothing(tmp_path: Path):
     path = tmp_path / "policy.yaml"
     path.write_bytes(b"version: 1\n\xff")
