@@ -1,0 +1,1 @@
+"""Port metrics and allocation: which port next, and why."""

@@ -1,0 +1,147 @@
+"""One request over several networks and hosts: ports per network, and which initiator uses which port."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from controller.allocation.candidates import Candidates, Mode, PortId
+from controller.allocation.selection import Carried, Selection, Wish, select
+
+
+class Initiator(NamedTuple):
+    """A host's own port, in a network."""
+
+    name: str
+    network: str
+
+
+class Host(NamedTuple):
+    """Who asks for paths."""
+
+    name: str
+    initiators: Sequence[Initiator]
+
+
+@dataclass(frozen=True, slots=True)
+class PathRules:
+    """How many paths a host gets, and at most how many of them one of its initiators."""
+
+    max_paths: int
+    min_paths: int = 1
+    per_initiator: int = 1
+
+
+class Path(NamedTuple):
+    """An initiator that uses a port."""
+
+    host: str
+    initiator: str
+    port: PortId
+
+
+class Plan(NamedTuple):
+    """The ports of each network, the paths over them, and what the next request should know."""
+
+    networks: dict[str, Selection]
+    paths: tuple[Path, ...]
+    carried: Carried
+
+
+class TooFewPathsError(Exception):
+    """A host gets fewer paths than it must have."""
+
+    def __init__(self, host: str, wanted: int, found: int) -> None:
+        super().__init__(f"host {host}: {wanted} paths needed, {found} found")
+        self.host, self.wanted, self.found = host, wanted, found
+
+
+def paths_per_network(host: Host, networks: Sequence[str], rules: PathRules) -> dict[str, int]:
+    """Return how many paths of a host each network gets: one after another, as its initiators there can take them."""
+    here = Counter(initiator.network for initiator in host.initiators)
+    room = {name: here[name] * rules.per_initiator for name in networks}
+    shares = dict.fromkeys(networks, 0)
+    left = rules.max_paths
+    while left and any(shares[name] < room[name] for name in networks):
+        for name in networks:
+            if left and shares[name] < room[name]:
+                shares[name] += 1
+                left -= 1
+    return shares
+
+
+def plan(
+    networks: Mapping[str, Candidates],
+    hosts: Sequence[Host],
+    rules: PathRules,
+    carried: Carried | None = None,
+    mode: Mode = Mode.DEFAULT,
+) -> Plan:
+    """Return ports and paths for hosts.
+
+    Parameters
+    ----------
+    networks
+        The candidates of each network, in the order in which networks are served.
+    hosts
+        Initiators whose network is not among `networks` get no path.
+    rules
+        Paths per host.
+    carried
+        Entities used by earlier requests.
+    mode
+        As in a selection.
+
+    Returns
+    -------
+    Plan
+        Each network gets as many ports as the host with most paths there needs; entities used in one network are
+        avoided in the next. Of a host's paths in a network each goes to the initiator with fewest paths and the port
+        that the host, then all hosts, use least.
+
+    Raises
+    ------
+    TooFewPathsError
+        A host gets fewer than `min_paths`.
+    """
+    carried = carried or Carried()
+    shares = {host.name: paths_per_network(host, list(networks), rules) for host in hosts}
+    selections: dict[str, Selection] = {}
+    paths: list[Path] = []
+    for name, candidates in networks.items():
+        count = max((share[name] for share in shares.values()), default=0)
+        selection = select(candidates, Wish(count, allow_fewer=True, carried=carried, mode=mode))
+        selections[name] = selection
+        carried = selection.carried
+        load: Counter[PortId] = Counter()
+        for host in hosts:
+            initiators = [initiator.name for initiator in host.initiators if initiator.network == name]
+            paths += _assign(host.name, initiators, selection.ports, shares[host.name][name], load)
+    found = Counter(path.host for path in paths)
+    for host in hosts:
+        if found[host.name] < rules.min_paths:
+            raise TooFewPathsError(host.name, rules.min_paths, found[host.name])
+    return Plan(selections, tuple(paths), carried)
+
+
+def _assign(
+    host: str, initiators: Sequence[str], ports: Sequence[PortId], count: int, load: Counter[PortId]
+) -> list[Path]:
+    """Return `count` paths, fewer where every pair is taken; `load` counts the paths at each port over all hosts."""
+    paths: list[Path] = []
+    mine: Counter[PortId] = Counter()
+    taken: dict[str, set[PortId]] = {initiator: set() for initiator in initiators}
+    while len(paths) < count:
+        open_ = [initiator for initiator in initiators if len(taken[initiator]) < len(ports)]
+        if not open_:
+            break
+        initiator = min(open_, key=lambda name: len(taken[name]))
+        free = [port for port in ports if port not in taken[initiator]]
+        port = min(free, key=lambda name: (mine[name], load[name]))
+        taken[initiator].add(port)
+        mine[port] += 1
+        load[port] += 1
+        paths.append(Path(host, initiator, port))
+    return paths
