@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,9 +16,6 @@ from controller.performance.batch import Discontinuity, Rates, Samples
 from controller.performance.counters import COUNTER_COUNT, UNSUPPORTED
 from controller.performance.ports import PortTable
 from topology.graph import Kind
-
-HOUR_S = 1_700_002_800.0
-"""2023-11-14 23:00 UTC."""
 
 
 class Fabric:
@@ -62,6 +61,17 @@ class Fabric:
 @pytest.fixture
 def fabric() -> Fabric:
     return Fabric()
+
+
+@pytest.fixture(scope="session")
+def promtool() -> str:
+    """The checker that comes with Prometheus; tests without it are skipped where nobody insists."""
+    found = shutil.which("promtool")
+    if found is None:
+        if os.environ.get("VSRT_REQUIRE_EMULATION"):
+            pytest.fail("promtool (Debian package prometheus) is not installed")
+        pytest.skip("promtool (Debian package prometheus) is not installed")
+    return found
 
 
 @pytest.fixture

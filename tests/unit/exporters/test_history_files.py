@@ -160,6 +160,10 @@ def test_csv_beside_parquet_has_the_same_rows(fabric: Any, open_history: Opener,
     assert float(lines[0]["timestamp"]) == HOUR_S + 0.123456
     assert lines[5]["rx_bytes"] == str(7 + 200 + 5)
     assert lines[5]["rx_over_err"] == str(UNSUPPORTED)
+    with (tmp_path / "rates" / "2023-11-14T23Z-0000.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    assert float(lines[0]["tx_bytes_per_s"]) == pytest.approx(0.7)
+    assert (lines[0]["rx_over_err_per_s"], lines[0]["discontinuity"]) == ("", "")
     assert "2023-11-14T23Z-0000.parquet" in names(tmp_path)
 
 

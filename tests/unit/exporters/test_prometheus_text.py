@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import logging
 import re
-import shutil
 import socket
 import subprocess
 import time
@@ -97,14 +96,12 @@ def states(**up: bool) -> Overview:
 
 
 @pytest.mark.parametrize("port_name", ["s1-eth1", 'a "quoted" \\ name\nof two lines', "Größe"])
-def test_promtool_finds_nothing_to_say(endpoint: Endpoint, port_name: str) -> None:
-    if shutil.which("promtool") is None:
-        pytest.skip("promtool (Debian package prometheus) is not installed")
+def test_promtool_finds_nothing_to_say(endpoint: Endpoint, port_name: str, promtool: str) -> None:
     endpoint.overview = states(s1=True, s2=True)
     endpoint.fabric.ports.change(1, 1, port_name, 1e9)
     endpoint.sink.write(endpoint.fabric.batch(HOUR_S, 5))
     done = subprocess.run(
-        ["promtool", "check", "metrics"], input=endpoint.text().encode(), capture_output=True, check=False
+        [promtool, "check", "metrics"], input=endpoint.text().encode(), capture_output=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert ("port", port_name) in {pair for _, labels in series(endpoint.text()) for pair in labels}
