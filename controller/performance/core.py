@@ -169,10 +169,14 @@ class PerformanceCore:
                 self._port_changed(inputs.PortChanged(event.dpid, port), now)
             else:
                 self._add(event.dpid, port, now)
-        self._switch_classified(inputs.SwitchClassified(event.dpid, event.kind), now)
+        kind = self.ports.kind(event.dpid) if event.kind is None else event.kind
+        self._switch_classified(inputs.SwitchClassified(event.dpid, kind), now)
 
     def _switch_down(self, event: inputs.SwitchDown, now: float) -> None:
         self.tally["switches-gone"] += 1
+        self.ports.release(event.dpid)
+        rows = list(self.ports.rows_of_switch(event.dpid))
+        self._per_s[rows] = self._utilisation_pct[rows] = np.nan
 
     def _switch_classified(self, event: inputs.SwitchClassified, now: float) -> None:
         self.ports.classify(event.dpid, event.kind)
@@ -217,6 +221,7 @@ class PerformanceCore:
         self._fit()
         row = added.row
         if added.fresh:
+            self._tell(self._alarms.forget(row, now))
             self._forget(row)
         self._link_up[row] = port.up
         return row

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from controller.performance.deadband import DEFAULT_DEADBAND, Deadband
@@ -31,7 +32,7 @@ class CoreSettings(NamedTuple):
     """
 
     interval_s: int = 10
-    class_interval_s: Mapping[Kind, int] = {}
+    class_interval_s: Mapping[Kind, int] = MappingProxyType({})
     capacity_bps: float = 0.0
     thresholds: tuple[ThresholdRule, ...] = DEFAULT_RULES
     deadband: Deadband = DEFAULT_DEADBAND

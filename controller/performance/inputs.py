@@ -11,15 +11,18 @@ from topology.graph import Kind
 
 
 class SwitchUp(NamedTuple):
-    """A switch is connected, and these are its ports; those it had before and has no more are gone."""
+    """A switch is connected, and these are its ports; those it had before and has no more are gone.
+
+    Where `kind` is None its class is what it was.
+    """
 
     dpid: int
     ports: tuple[Port, ...]
-    kind: Kind = Kind.SWITCH
+    kind: Kind | None = None
 
 
 class SwitchDown(NamedTuple):
-    """The connection to a switch is gone. Its ports are not down; nothing is known of them until it is back."""
+    """The connection to a switch is gone: nothing is known of its ports until it is back, but they are not down."""
 
     dpid: int
 

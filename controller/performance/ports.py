@@ -51,8 +51,8 @@ class PortTable:
     Parameters
     ----------
     max_ports
-        Bound of the table. When it is full, the port that has been gone for longest gives its row away; where none is
-        gone, a new port is refused and counted in `refused`.
+        Bound of the table. When it is full, the port that has been gone or released for longest gives its row away;
+        where there is none, a new port is refused and counted in `refused`.
 
     Attributes
     ----------
@@ -125,7 +125,13 @@ class PortTable:
         if row is not None:
             self._names[row] = PortName(dpid, port_no, name)
             self.speed_bps[row] = speed_bps
+            if self.present[row]:
+                self._gone.pop(row, None)
         return row
+
+    def release(self, dpid: int) -> None:
+        """Let the ports of a switch give their rows away if they must; `add` or `change` takes that back."""
+        self._gone.update(dict.fromkeys(self.rows_of_switch(dpid)))
 
     def remove(self, dpid: int, port_no: int) -> int | None:
         """Note that a port is gone; return its row, None where it has none."""

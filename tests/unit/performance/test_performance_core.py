@@ -149,6 +149,31 @@ def test_a_switch_that_connects_again_keeps_its_ports_and_loses_those_it_has_not
     assert rated.rates.discontinuity.tolist() == [Discontinuity.NONE]
 
 
+def test_of_a_switch_that_is_away_nothing_is_known_but_its_class_and_totals():
+    core = core_of(1)
+    core.handle(inputs.SwitchClassified(1, Kind.TOR), T)
+    feed(core, T)
+    feed(core, T + 10, rx_bytes=1000)
+    core.handle(inputs.SwitchDown(1), T + 11)
+    report = core.report(1, 1)[0]
+    assert set(report.per_s) == {None} and core.top(5) == () and report.totals[Counter.RX_BYTES.column] == 1000
+    core.handle(inputs.SwitchUp(1, (port(1),)), T + 12)
+    assert core.report(1, 1)[0].kind is Kind.TOR
+
+
+def test_switches_that_stay_away_make_room_for_others_and_what_they_raised_is_cleared():
+    core = core_of(1, 2, max_ports=2)
+    core.handle(inputs.PortChanged(1, port(1, up=False)), T)
+    core.handle(inputs.SwitchDown(1), T + 1)
+    told = core.handle(inputs.SwitchUp(2, (port(1), port(2))), T + 2)
+    assert [report.dpid for report in core.report()] == [2, 2] and core.tally["ports-over-limit"] == 0
+    assert [(e.dpid, e.state) for each in of_type(told, effects.EventsRaised) for e in each.events] == [
+        (1, EventState.CLEARED)
+    ]
+    core.handle(inputs.SwitchUp(1, (port(1),)), T + 3)
+    assert core.tally["ports-over-limit"] == 1
+
+
 def test_a_link_that_goes_down_is_an_event_and_one_that_was_never_up_is_none():
     core = core_of(1)
     assert events(core.handle(inputs.PortChanged(1, port(1, up=False)), T)) == [("link_down", EventState.RAISED)]

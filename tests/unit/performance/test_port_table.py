@@ -68,16 +68,22 @@ def test_a_table_needs_room():
 
 @settings(max_examples=80)
 @given(
-    st.lists(st.tuples(st.booleans(), st.integers(1, 4), st.integers(1, 6)), max_size=120),
+    st.lists(
+        st.tuples(st.sampled_from(["add", "add", "remove", "release"]), st.integers(1, 4), st.integers(1, 6)),
+        max_size=120,
+    ),
     st.integers(1, 9),
 )
-def test_no_row_is_ever_two_ports_and_the_table_keeps_its_bound(changes: list[tuple[bool, int, int]], max_ports: int):
+def test_no_row_is_ever_two_ports_and_the_table_keeps_its_bound(changes: list[tuple[str, int, int]], max_ports: int):
     table = PortTable(max_ports)
     present: set[tuple[int, int]] = set()
-    for add, dpid, port_no in changes:
-        if add:
+    for change, dpid, port_no in changes:
+        if change == "add":
             if table.add(dpid, port_no, "", 1e9) is not None:
                 present.add((dpid, port_no))
+        elif change == "release":
+            table.release(dpid)
+            present = {key for key in present if key[0] != dpid}
         else:
             table.remove(dpid, port_no)
             present.discard((dpid, port_no))
