@@ -26,7 +26,7 @@ from controller.performance.poller import RequestStats, StatsReceived, SwitchTur
 from controller.performance.poller_core import MonitorChanged, MonitorCore
 from controller.performance.poller_view import ACTIONS, VIEWS, Console, QuestionInvalid
 
-ECHO_INTERVAL_S, UNANSWERED_ECHOES = 10.0, 3
+ECHO_INTERVAL_S, UNANSWERED_ECHOES = 60.0, 3
 """Polls tell soon enough that a switch is silent; echoes only clear away dead connections."""
 
 OVSDB_INTERVAL_S = 5.0

@@ -56,7 +56,14 @@ def monitored(interval_s: int, apps: tuple[str, ...] = ("monitor",), rest: str =
 
 
 def samples(process: ControllerProcess) -> int:
-    return int(status.show(process.socket, "perf")["counters"].get("samples", 0))
+    """Return how many samples were judged so far; a monitor that is busy with handshakes is asked again."""
+    while True:
+        try:
+            answer = status.query(process.socket, {"show": "perf"}, timeout_s=CONNECT_S)
+        except TimeoutError:
+            continue
+        if "counters" in answer:
+            return int(answer["counters"].get("samples", 0))
 
 
 def wait_polled(process: ControllerProcess, ports: int) -> None:

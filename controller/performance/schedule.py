@@ -29,6 +29,9 @@ MAX_PARTS = 4096
 REMEMBERED_XIDS = 4096
 """Closed requests that are remembered, to tell late replies from repeated and invented ones."""
 
+SLICE_S = 0.05
+"""Polls come due at multiples of it within the interval, so that the monitor wakes once for several."""
+
 XID_BITS = 24
 PROBES_SHARE = 4
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -137,7 +140,7 @@ def phase(dpid: int) -> float:
 
 def next_due(dpid: int, interval_s: float, now: float) -> float:
     """Return the first time after `now` at which a switch is to be polled."""
-    offset_s = phase(dpid) * interval_s
+    offset_s = floor(phase(dpid) * interval_s / SLICE_S) * SLICE_S
     due_s = (floor((now - offset_s) / interval_s) + 1) * interval_s + offset_s
     return due_s if due_s > now else due_s + interval_s
 
