@@ -148,7 +148,7 @@ def compare(
     before
         The sample before each.
     at_s, duration_s, counters
-        The samples, as in `Samples`.
+        The samples, as in `Samples`; a duration of 0 after none above 0 is that of a switch that does not tell it.
     speed_bps
         float64[n], capacity of the ports; 0 where unknown.
     expected_s
@@ -163,6 +163,9 @@ def compare(
     """
     n = len(at_s)
     elapsed_s = at_s - before.at_s
+    no_time = (duration_s == 0) & ~(before.duration_s > 0)
+    if no_time.any():
+        duration_s = np.where(no_time, np.nan, duration_s)
     lived_s = duration_s - before.duration_s
     interval_s = np.where(lived_s > 0, lived_s, elapsed_s)
     difference = counters - before.counters
@@ -251,7 +254,7 @@ def _judge(
     apart = forward & (np.abs(lived_s - elapsed_s) > TIME_TOLERANCE_S)
     unlike = (lived_s > CLOCK_RATIO * elapsed_s) | (elapsed_s > CLOCK_RATIO * lived_s)
     disagree = apart & (elapsed_s > 0) & unlike
-    code[apart & (elapsed_s < 0)] = Discontinuity.TIME_BACKWARDS
+    code[forward & (elapsed_s < 0)] = Discontinuity.TIME_BACKWARDS
 
     narrow = (before.narrow[:, None] & BITS) > 0
     falls = _falls(before.counters, now, interval_s, _Changes(fell, supported, narrow), counted, may_wrap)
@@ -328,7 +331,7 @@ def _falls(
 
     unexplained = fell & ~wraps_32 & ~wraps_64
     steady = supported & ~fell & (now.counters > 0)
-    high = last >= np.where(low, np.uint64(7 << 29), np.uint64(7 << 61))
+    high = last >= np.where(low, np.uint64(3 << 30), np.uint64(3 << 62))
     alone = ~steady.any(axis=1) & ((wraps_32 | wraps_64) & ~high).any(axis=1)
     jumped = supported & ~fell & (counted > carried * JUMP_SLACK + SLACK_BYTES / _PER_BYTE)
     return _Falls(wraps_32 & ~unclear, wraps_64, unclear, jumped, unexplained.any(axis=1) | alone)

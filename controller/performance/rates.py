@@ -14,7 +14,7 @@ CHUNK = 4096
 """Samples compared at once, so that they stay in the processor's cache."""
 
 LONGEST_DURATION_S = 4294967295.0
-"""Longer ones, and those of 0, mean that the switch does not tell."""
+"""Longer ones mean that the switch does not tell."""
 
 BITS_PERCENT = 8 * 100.0
 _RX_BYTES, _TX_BYTES = BYTE_COLUMNS
@@ -125,7 +125,7 @@ class RateTable:
     def _update_some(self, samples: Samples) -> Rates:
         rows, at_s, counters = samples.rows, samples.at_s, samples.counters
         duration_s = samples.duration_s
-        told = (duration_s > 0) & (duration_s < LONGEST_DURATION_S)
+        told = (duration_s >= 0) & (duration_s < LONGEST_DURATION_S)
         if not told.all():
             duration_s = np.where(told, duration_s, np.nan)
         samples = Samples(rows, at_s, duration_s, counters)

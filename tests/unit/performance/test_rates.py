@@ -157,6 +157,13 @@ def test_a_port_that_was_created_again_begins_anew():
     assert table.update(one_sample(20, 14.0, rx_bytes=6000)).per_s[0, RX] == 100
 
 
+def test_a_port_that_is_no_second_old_was_created_again_and_its_time_goes_on_from_there():
+    table = one_port()
+    table.update(one_sample(0, 100.0, rx_bytes=1000))
+    assert code(table.update(one_sample(10, 0.0, rx_bytes=5000))) is Discontinuity.RECREATED
+    assert table.update(one_sample(21, 10.0, rx_bytes=6000)).per_s[0, RX] == 100
+
+
 def test_a_new_generation_begins_anew_whatever_the_counters_say():
     ports = PortTable(4)
     ports.add(1, 1, "", GIGABIT)
@@ -209,8 +216,9 @@ def test_a_clock_set_back_is_a_gap_without_the_time_of_the_switch():
 
 
 def test_a_clock_set_back_is_seen_and_does_no_harm_with_the_time_of_the_switch():
-    rates = after(one_port(), one_sample(3600, 50.0, rx_bytes=1000), one_sample(10, 60.0, rx_bytes=2000))
-    assert code(rates) is Discontinuity.TIME_BACKWARDS and rates.per_s[0, RX] == 100
+    for later_s in (10, 3599):
+        rates = after(one_port(), one_sample(3600, 50.0, rx_bytes=1000), one_sample(later_s, 60.0, rx_bytes=2000))
+        assert code(rates) is Discontinuity.TIME_BACKWARDS and rates.per_s[0, RX] == 100
 
 
 def test_clocks_that_disagree_are_a_gap_once():
