@@ -28,9 +28,16 @@ from topology.graph import Graph, Kind
 
 STEINLIB = Path(os.environ.get("VSRT_STEINLIB_DIR") or Path(__file__).parents[2] / "shared" / "data" / "steinlib")
 SEEDS = range(5)
-GROUPS = 100
 STEPS = 30_000
-DEAD = (0.02, 0.05, 0.1, 0.2)
+DEGRADED = (
+    ("fattree", {"k": 4}, 0.05, 100, 1),
+    ("fattree", {"k": 4}, 0.2, 100, 1),
+    ("fattree", {"k": 8}, 0.2, 2, 20),
+    ("portland-p6", None, 0.05, 1, 40),
+    ("portland-p6", None, 0.2, 1, 40),
+    ("portland-p12", None, 0.2, 1, 40),
+)
+"""Fabric and parameters, share of links missing, fabrics per seed, and groups on each."""
 
 
 def ours(graph: Graph, members: list, seed: int, steady_state: bool = False, algorithm: str = "vsrt") -> float:
@@ -144,28 +151,29 @@ def presets() -> list[Measurement]:
 
 
 def degraded() -> list[Measurement]:
-    """Return the share of smallest trees on fat trees with k = 4 and random links missing."""
+    """Return the share of smallest trees on fat trees with random links missing, groups of 3 to 7."""
     found = []
-    for share in DEAD:
-        smallest, total = [], 0
+    for name, parameters, share, fabrics, groups in DEGRADED:
+        smallest = []
         for seed in SEEDS:
             generator = np.random.default_rng(seed)
             good = []
-            for _ in range(GROUPS):
-                graph = switch_graph(make("fattree", {"k": 4}))
+            for _ in range(fabrics):
+                graph = switch_graph(make(name, parameters))
                 links = [link[:2] for link in graph.links()]
                 for i in generator.choice(len(links), max(1, round(share * len(links))), replace=False):
                     graph.remove_link(*links[i])
                 tors = graph.nodes(Kind.TOR)
                 forest = Forest(graph, seed=seed)
-                for i in generator.permutation(len(tors))[:6]:
-                    forest.join("g", tors[i], Role.RECEIVER)
-                tree = forest.tree("g")
-                on_tree = [node for node in tree.terminals if node in tree.adjacent]
-                good.append(tree.size == exact(graph, on_tree))
-            total += len(good)
+                for group in range(groups):
+                    for i in generator.permutation(len(tors))[: generator.integers(3, 8)]:
+                        forest.join(group, tors[i], Role.RECEIVER)
+                    tree = forest.tree(group)
+                    on_tree = [node for node in tree.terminals if node in tree.adjacent]
+                    good.append(tree.size == exact(graph, on_tree))
             smallest.append(100 * mean(good))
-        found.append(Measurement(f"fat tree k = 4, {share:.0%} of links missing: smallest trees", "%", smallest))
+        what = f"{name} {parameters['k']}" if parameters else name
+        found.append(Measurement(f"{what}, {share:.0%} of links missing: smallest trees", "%", smallest))
     return found
 
 
