@@ -293,12 +293,17 @@ class PerformanceCore:
 
     def _judge(self, samples: Samples) -> None:
         rates = self._rates.update(samples)
-        rows, capacity = rates.rows, self.ports.capacity
         self.tally["samples"] += len(samples)
+        self._out.append(effects.SamplesRated(samples, rates, self._filter.update(rates)))
         if rates.discontinuity.any():
             self._count_discontinuities(rates)
-        self._out.append(effects.SamplesRated(samples, rates, self._filter.update(rates)))
-        self._remember(rates)
+            ignored = (rates.discontinuity == Discontinuity.DUPLICATE) | (rates.discontinuity == Discontinuity.LATE)
+            if ignored.any():
+                rates = rates.take(~ignored)
+        rows, capacity = rates.rows, self.ports.capacity
+        self._per_s[rows] = rates.per_s
+        self._utilisation_pct[rows] = rates.utilisation_pct
+        self._unsupported[rows] = rates.unsupported
         self._tell(self._alarms.crossings(self._thresholds.update(rates, self.ports.kind_code[rows])))
         self._histograms.update(rates, self.ports.node[rows], self.ports.node_count)
         self._history.update(rates)
@@ -309,25 +314,13 @@ class PerformanceCore:
         if self.settings.sticky_bits:
             self._reset_near_full(samples)
 
-    def _remember(self, rates: Rates) -> None:
-        """Keep the last rates of each port for reports; what was put aside changes nothing."""
-        rows = rates.rows
-        if rates.discontinuity.any():
-            ignored = (rates.discontinuity == Discontinuity.DUPLICATE) | (rates.discontinuity == Discontinuity.LATE)
-            if ignored.any():
-                rates = rates.take(~ignored)
-                rows = rates.rows
-            first = rows[np.isnan(self._since_s[rows])]
-            self._since_s[first] = self._rates.at_s[first]
-        self._per_s[rows] = rates.per_s
-        self._utilisation_pct[rows] = rates.utilisation_pct
-        self._unsupported[rows] = rates.unsupported
-
     def _count_discontinuities(self, rates: Rates) -> None:
         code = rates.discontinuity
         for value, count in enumerate(np.bincount(code).tolist()):
             if value and count:
                 self.tally[f"discontinuity-{Discontinuity(value).label}"] += count
+        begun = rates.rows[np.isnan(self._since_s[rates.rows])]
+        self._since_s[begun] = self._rates.at_s[begun]
         counted = (code != Discontinuity.NONE) & (code != Discontinuity.FIRST)
         self._discontinuities[rates.rows[counted]] += np.uint32(1)
         anew = (code == Discontinuity.RESET) | (code == Discontinuity.RECREATED)

@@ -81,6 +81,18 @@ def test_a_batch_that_names_a_port_twice_is_taken_in_order():
     assert core.histogram(Counter.RX_BYTES).samples == 1
 
 
+def test_a_sample_that_is_put_aside_leaves_everything_as_it_is():
+    core = core_of(1)
+    feed(core, T)
+    feed(core, T + 10, rx_bytes=1000)
+    before = core.report(), core.histogram(Counter.RX_BYTES), core.history(1, 1).rx_bytes_per_s.tolist()
+    (rated,) = feed(core, T + 10, rx_bytes=1000)
+    assert rated.rates.discontinuity.tolist() == [Discontinuity.DUPLICATE] and rated.write.tolist() == [False]
+    (report,) = before[0]
+    assert core.report() == (report._replace(discontinuities=1),)
+    assert (core.histogram(Counter.RX_BYTES), core.history(1, 1).rx_bytes_per_s.tolist()) == before[1:]
+
+
 def test_top_ranks_by_what_is_asked():
     core = core_of(1, 2, 3)
     for number in (1, 2, 3):
