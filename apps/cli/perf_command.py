@@ -10,6 +10,7 @@ HELP = "rates, histograms and events of ports"
 
 SUBCOMMANDS = {
     "rates": "apps.cli.perf_rates",
+    "history": "apps.cli.perf_history",
     "report": "apps.cli.perf_console_report",
     "top": "apps.cli.perf_console_top",
     "histogram": "apps.cli.perf_console_histogram",

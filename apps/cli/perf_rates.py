@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +39,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the rates of every port, by datapath id and port number."""
-    ports = rates_of(read_samples(args.input))
-    if args.json:
+    print_rates(rates_of(read_samples(args.input)), as_json=args.json)
+    return 0
+
+
+def print_rates(ports: Mapping[str, Mapping[str, Any]], *, as_json: bool) -> None:
+    """Print what `rates_of` found, as a table or as one JSON document."""
+    if as_json:
         emit_json({"ports": ports})
-        return 0
+        return
     emit_table(
         ("port", *(name for name, _, _ in _FIELDS), "utilisation_pct", "discontinuities"),
         (
@@ -54,7 +60,6 @@ def run(args: argparse.Namespace) -> int:
             for name, port in ports.items()
         ),
     )
-    return 0
 
 
 def rates_of(file: SampleFile) -> dict[str, dict[str, Any]]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from functools import reduce
-from operator import or_
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +23,7 @@ def read_history(
     *,
     since_s: float,
     until_s: float,
-    ports: Collection[tuple[int, int]] | None = None,
+    ports: Collection[tuple[int, int | None]] | None = None,
     columns: Sequence[str] | None = None,
 ) -> pa.Table:
     """Return the rows of `kind` with since_s <= time < until_s, by port and then by time.
@@ -37,7 +35,7 @@ def read_history(
     since_s, until_s
         Seconds since the epoch.
     ports
-        Pairs of dpid and port_no; all where None.
+        Pairs of dpid and port_no, which is None for every port of the switch; all ports of all where None.
     columns
         Columns beside timestamp, dpid and port_no; all where None.
 
@@ -77,20 +75,22 @@ def _files(directory: Path, since_s: float, until_s: float) -> list[Path]:
     return list(found.values())
 
 
-def _filter(since_s: float, until_s: float, ports: Collection[tuple[int, int]] | None) -> pc.Expression:
+def _filter(since_s: float, until_s: float, ports: Collection[tuple[int, int | None]] | None) -> pc.Expression:
     time = pc.field("timestamp")
     bounds = [pa.scalar(_microseconds(at_s), pa.timestamp("us", tz="UTC")) for at_s in (since_s, until_s)]
     wanted = (time >= bounds[0]) & (time < bounds[1])
     if ports is None:
         return wanted
-    of_switch: dict[int, list[int]] = {}
+    of_switch: dict[int, list[int | None]] = {}
     for dpid, port_no in ports:
         of_switch.setdefault(dpid, []).append(port_no)
-    switches = [
-        (pc.field("dpid") == pa.scalar(dpid, pa.uint64())) & pc.field("port_no").isin(pa.array(numbers, pa.uint32()))
-        for dpid, numbers in of_switch.items()
-    ]
-    return wanted & reduce(or_, switches, pc.scalar(False))
+    chosen = pc.scalar(False)
+    for dpid, numbers in of_switch.items():
+        of_this = pc.field("dpid") == pa.scalar(dpid, pa.uint64())
+        if None not in numbers:
+            of_this &= pc.field("port_no").isin(pa.array(numbers, pa.uint32()))
+        chosen |= of_this
+    return wanted & chosen
 
 
 def _microseconds(at_s: float) -> int:
