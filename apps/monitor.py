@@ -104,14 +104,7 @@ class Monitor(App):
     def _events_raised(self, effect: EventsRaised) -> None:
         for event in effect.events:
             self.sinks.event(event)
-            self.logger.info(
-                "switch %d port %d: %s %s",
-                event.dpid,
-                event.port_no,
-                event.counter,
-                event.state,
-                extra=event._asdict(),
-            )
+            self.logger.info("switch %d port %d: %s %s", event.dpid, event.port_no, event.counter, event.state)
 
     def _reset_counters(self, effect: ResetCounters) -> None:
         where = f"switch {effect.dpid} port {effect.port_no}"

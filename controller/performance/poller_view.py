@@ -81,10 +81,10 @@ class Console:
         limit = _whole(asked, "limit", 10000, 1, MAX_LINES)
         if statistics != "port":
             return self._entries(statistics, asked, limit)
-        reports = self._chosen(asked)
+        reports = self._chosen(asked, limit + 1 if by == "port" else None)
         if by == "port":
             shown = [self._port(report) for report in reports[:limit]]
-            return {"time": self._at_s(), "ports": shown, "left_out": len(reports) - len(shown)}
+            return {"time": self._at_s(), "ports": shown, "more": len(reports) > len(shown)}
         if by == "node":
             return {"time": self._at_s(), "rows": self._sums(reports, lambda report: report.dpid, "node")[:limit]}
         if by == "type":
@@ -163,7 +163,7 @@ class Console:
             }
             for entry in entries[:limit]
         ]
-        return {"time": self._at_s(), "entries": shown, "left_out": len(entries) - len(shown)}
+        return {"time": self._at_s(), "entries": shown, "more": len(entries) > len(shown)}
 
     # Changes.
 
@@ -224,12 +224,18 @@ class Console:
             raise QuestionInvalid(f"port: switch {node} has no port {port}")
         return node, port
 
-    def _chosen(self, asked: Arguments) -> list[PortReport]:
+    def _chosen(self, asked: Arguments, limit: int | None = None) -> list[PortReport]:
+        """Return the ports asked for; with a limit at least as many, where there are."""
         node, port = self._place(asked)
         of_type = asked.get("type", ALL)
         kind = Kind(of_type) if of_type in (kind.value for kind in SWITCH_KINDS) else None
-        reports = self._core.performance.report(node, port, kind)
-        return [report for report in reports if report.present and self._is_of(report, asked)]
+        found: list[PortReport] = []
+        for dpid in sorted(self._core.ports.switches()) if node is None else (node,):
+            reports = self._core.performance.report(dpid, port, kind)
+            found += [report for report in reports if report.present and self._is_of(report, asked)]
+            if limit is not None and len(found) >= limit:
+                break
+        return found
 
     def _is_of(self, report: PortReport, asked: Arguments) -> bool:
         return self._is_of_type(report.dpid, report.port_no, report.kind, asked)

@@ -32,6 +32,9 @@ REMEMBERED_XIDS = 4096
 SLICE_S = 0.05
 """Polls come due at multiples of it within the interval, so that the monitor wakes once for several."""
 
+LATE_S = 0.25
+"""A monitor that looks this much too late gives requests as much more time: their answers may wait unread."""
+
 XID_BITS = 24
 PROBES_SHARE = 4
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -177,6 +180,7 @@ class Schedule:
         self._parts: dict[int, int] = {}
         self._timeouts: list[tuple[float, int]] = []
         self._probes_open = 0
+        self._spare_until_s = float("-inf")
         self._closed: dict[int, Verdict] = {}
 
     # The monitoring list.
@@ -289,6 +293,9 @@ class Schedule:
 
     def on_deadline(self, now: float) -> list[Request]:
         """Give up what was not answered, line up the polls that are due, and return the requests to send now."""
+        due_s = self.next_deadline()
+        if due_s is not None and now - due_s > LATE_S:
+            self._spare_until_s = now + LATE_S
         self._expire(now)
         while self._due and self._due[0][0] <= now:
             due_s, dpid = heappop(self._due)
@@ -351,8 +358,8 @@ class Schedule:
             asked = self._open.get(xid)
             if asked is None:
                 continue
-            limit_s = asked.sent_s + self.settings.timeout_s
-            if limit_s > now:  # a part of the reply came meanwhile
+            limit_s = max(asked.sent_s + self.settings.timeout_s, self._spare_until_s)
+            if limit_s > now:  # a part of the reply came meanwhile, or may wait unread
                 heappush(self._timeouts, (limit_s, xid))
                 continue
             self._close(xid, Verdict.LATE)

@@ -174,7 +174,8 @@ def test_reports_by_node_and_by_type(fabric: Fabric):
     assert [(p["dpid"], p["port_no"]) for p in fabric.ask("report", type="hosts")["ports"]] == [(1, 2), (2, 2)]
     assert {p["dpid"] for p in fabric.ask("report", type="aggregation")["ports"]} == {3}
     cut = fabric.ask("report", limit=2)
-    assert (len(cut["ports"]), cut["left_out"]) == (2, 7)
+    assert (len(cut["ports"]), cut["more"]) == (2, True)
+    assert fabric.ask("report", limit=9)["more"] is False
 
 
 def test_top_tells_the_busiest_first(fabric: Fabric):

@@ -228,6 +228,16 @@ def test_late_repeated_and_invented_replies_do_not_count(asked: tuple[Schedule, 
     }
 
 
+def test_a_monitor_that_looked_too_late_reads_what_waits_first(asked: tuple[Schedule, Request]):
+    """Answers may wait unread while the monitor was busy: no switch is down for that."""
+    schedule, request = asked
+    schedule.on_deadline(60.0)
+    assert schedule.replied(1, request.xid, request.kind, False, 60.1) is Verdict.AWAITED
+    assert schedule.switches[1].up
+    schedule.on_deadline(60.3)
+    assert not schedule.switches[2].up
+
+
 def test_a_reply_in_parts_is_awaited_to_its_last(asked: tuple[Schedule, Request]):
     schedule, request = asked
     for at_s in (7.0, 11.0, 15.0, 19.0):
