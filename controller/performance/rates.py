@@ -217,7 +217,7 @@ class RateTable:
         n = len(samples)
         order = np.argsort(samples.rows, kind="stable")
         samples = samples.take(order)
-        again = _equals_previous(samples)
+        again = _same_time(samples)
         found = Compared(
             np.full(n, np.nan),
             np.full((n, COUNTER_COUNT), np.nan),
@@ -254,14 +254,13 @@ class RateTable:
         return before
 
 
-def _equals_previous(samples: Samples) -> NDArray[np.bool_]:
-    """Return which of samples sorted by row say the same as the one before."""
+def _same_time(samples: Samples) -> NDArray[np.bool_]:
+    """Return which of samples sorted by row are of the same time as the one before, and so are put aside."""
     same = np.zeros(len(samples), np.bool_)
     same[1:] = (
         (samples.rows[1:] == samples.rows[:-1])
         & (samples.at_s[1:] == samples.at_s[:-1])
         & ((samples.duration_s[1:] == samples.duration_s[:-1]) | np.isnan(samples.duration_s[1:]))
-        & (samples.counters[1:] == samples.counters[:-1]).all(axis=1)
     )
     return same
 

@@ -39,6 +39,22 @@ def test_a_full_table_gives_the_row_of_the_port_gone_for_longest():
     assert table.rows_of_switch(1) == (1,) and table.row(1, 1) is None
 
 
+def test_a_port_that_was_asked_for_too_soon_is_found_later():
+    table = PortTable()
+    table.add(1, 1, "", 1e9)
+    assert table.rows_of(1, np.array([1, 2])).tolist() == [0, -1]
+    table.add(1, 2, "", 1e9)
+    assert table.rows_of(1, np.array([1, 2])).tolist() == [0, 1]
+
+
+def test_the_only_port_of_a_switch_may_give_its_row_to_the_next_of_the_same_switch():
+    table = PortTable(1)
+    table.add(1, 1, "", 1e9)
+    table.remove(1, 1)
+    assert table.add(1, 2, "", 1e9) == Added(0, True)
+    assert table.row(1, 2) == 0 and table.switches() == (1,) and table.node[0] == table.node_of(1)
+
+
 def test_a_switch_without_rows_gives_its_number_away():
     table = PortTable(1)
     table.add(1, 1, "", 1e9)

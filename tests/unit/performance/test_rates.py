@@ -114,6 +114,14 @@ def test_a_32_bit_counter_that_may_have_wrapped_twice_is_unknown_alone():
     assert np.isnan(rates.per_s[0, RX]), "it is known to have 32 bits, and may have wrapped though it did not fall"
 
 
+def test_one_more_wrap_than_seen_is_enough_to_make_a_rate_unknown():
+    for speed_bps, known in ((2.5e9, True), (4e9, False)):
+        rates = after(
+            one_port(speed_bps), one_sample(0, rx_bytes=TOP_32), one_sample(10, rx_bytes=999, rx_packets=10**6)
+        )
+        assert np.isnan(rates.per_s[0, RX]) != known
+
+
 def test_few_packets_show_that_a_fast_port_wrapped_once():
     rates = after(
         one_port(1e11), one_sample(0, rx_bytes=TOP_32, rx_packets=0), one_sample(10, rx_bytes=999, rx_packets=10)
@@ -206,6 +214,14 @@ def test_a_port_whose_age_stays_behind_is_given_up_as_late_in_the_end():
     table.update(one_sample(0, 1e6, rx_bytes=10**9))
     codes = [code(table.update(one_sample(10.0 * k, 100.0 + 10 * k, rx_bytes=1000 * k))) for k in range(1, 12)]
     assert codes[0] is Discontinuity.LATE and Discontinuity.RECREATED in codes and codes[-1] is Discontinuity.NONE
+
+
+def test_late_samples_between_good_ones_never_add_up():
+    table = one_port()
+    table.update(one_sample(0, 1e6, rx_bytes=10**9))
+    for k in range(1, 30):
+        assert table.update(one_sample(10 * k, 1e6 + 10 * k, rx_bytes=10**9 + k)).per_s[0, RX] == 0.1
+        assert code(table.update(one_sample(10 * k + 1, 1e6 - 10 * k, rx_bytes=10**9 - k))) is Discontinuity.LATE
 
 
 def test_a_clock_set_back_is_a_gap_without_the_time_of_the_switch():

@@ -47,6 +47,16 @@ def test_small_changes_that_add_up_are_written():
     assert written(write_filter(band), 0, 60, 120, 180, 240) == [True, False, True, False, True]
 
 
+def test_what_is_not_written_of_one_port_is_still_compared_with_what_was():
+    filter_ = write_filter(deadband(0, 100, 0, 0, 1e9))
+    marks = []
+    for k in range(4):
+        both = made_rates(at_s=1000.0 + 10 * k, rows=(0, 1))
+        both.per_s[:, RX] = 1000 * k, 60 * k
+        marks.append(filter_.update(both).tolist())
+    assert marks == [[True, True], [True, False], [True, True], [True, False]]
+
+
 def test_errors_have_no_relative_part_and_equal_rates_are_not_written_again():
     band = deadband(0, 0, 0, 0.5, 1e9)
     filter_ = write_filter(band)
