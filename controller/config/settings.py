@@ -112,6 +112,9 @@ class Limits:
     """How much state and work hosts may cause. What is over a limit is refused and counted."""
 
     groups_per_port: int = integer(64, 1, 65536, "groups", "Groups that the hosts at one port may be in together.")
+    groups_per_host: int | None = optional_integer(
+        1, 65536, "groups", "Groups that one host may be in; where absent, as many as its port."
+    )
     link_groups_per_port: int = integer(
         256, 1, 65536, "groups", "The same for link-scope groups (solicited-node groups among them), counted apart."
     )
@@ -124,6 +127,9 @@ class Limits:
     memberships: int = integer(250000, 1, 10000000, "memberships", "Pairs of member host and group at one time.")
     reports_per_second_per_port: float = number(
         100, 0.1, 1e6, "1/s", "Membership reports that are read from one port; more are dropped unread."
+    )
+    reports_per_second_per_host: float | None = optional_number(
+        0.1, 1e6, "1/s", "The same for one host, of those that its port has left; where absent, its port's."
     )
     unknown_packets_per_second_per_port: float = number(
         100, 0.1, 1e6, "1/s", "Packets of unknown senders and to unknown hosts that are read from one port."

@@ -68,6 +68,13 @@ class Members:
         until = now + timing.membership_s
         mac = report.eth_src
         groups = port.groups
+        limits = self.limits
+        host = port.hosts[report.family].get(mac)
+        if host is not None and not host.bucket.take(
+            now, limits.reports_per_second_per_host, limits.host_report_burst
+        ):
+            self._tally.warn(port, "limit-host-rate", "more reports from one host than allowed", now, effects)
+            return
         is_older = report.version != LATEST_VERSION[report.family]
         for record in report.records:
             kind, group, sources = record
@@ -225,7 +232,8 @@ class Members:
             if offer is None:
                 self._tally.count("refused-not-kept")
                 return None
-            oldest = next(iter(port.refused), None)
+            of_host = excess == "limit-host-groups"
+            oldest = next((other for other in port.refused if not of_host or other.host is state.host), None)
             if oldest is None:
                 return excess
             self._drop(oldest)
@@ -248,6 +256,8 @@ class Members:
             limit = limits.link_groups_per_port if membership.is_link_scope else limits.groups_per_port
             if port.group_counts[membership.is_link_scope] >= limit:
                 return "limit-groups"
+        if not membership.is_link_scope and state.host.group_count >= limits.groups_per_host:
+            return "limit-host-groups"
         if state.host.ref.mac not in port.hosts[membership.family] and port.host_count >= limits.hosts_per_port:
             return "limit-hosts"
         return None

@@ -14,6 +14,9 @@ from controller.membership.timers import Timed, TimerQueue
 from controller.wire.addresses import format_ip
 
 FAMILIES = (4, 6)
+FIRST_RESPONSE_S = 1.0
+"""Time for the hosts at a new port to answer the first query: few enough to answer at once."""
+
 TAKEOVER_SPREAD_S = 1.0
 """All ports are queried within this time after another querier has fallen silent."""
 
@@ -177,12 +180,18 @@ class Queriers:
     def fire_general(self, general: GeneralQueries, now: float, effects: list[MembershipEffect]) -> None:
         """Send a port's general query and schedule the next.
 
+        The first asks for answers within `FIRST_RESPONSE_S`: hosts need not notice that their cable was out, and then
+        say nothing unasked.
+
         The startup intervals and the first regular one are shortened by the port's phase to half at the least, which
         spreads ports that were added together over half an interval.
         """
         settings = self.settings
         values = self._elections[general.family].timing
+        response_s = settings.response_interval_s
         if general.startup_left > 0:
+            if general.startup_left == settings.startup_query_count:
+                response_s = min(response_s, FIRST_RESPONSE_S)
             general.startup_left -= 1
             interval = settings.startup_query_interval_s if general.startup_left else settings.query_interval_s
             general.at = now + interval * (0.5 + general.phase / 2)
@@ -198,7 +207,7 @@ class Queriers:
                 settings.version(general.family),
                 None,
                 (),
-                settings.response_interval_s,
+                response_s,
                 False,
                 values.robustness,
                 values.query_interval_s,

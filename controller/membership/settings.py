@@ -83,19 +83,22 @@ class MembershipSettings:
 class MembershipLimits:
     """Bounds of every table that reports and queries can grow; what exceeds one is refused, counted and noticed.
 
-    `groups_per_port` bounds routable groups and `link_groups_per_port` the link-scope ones (solicited-node groups
-    among them), so that neither crowds the other out. `sources_per_group` bounds the sources of a record; a host's
-    state may hold twice as many while those given up run out. `states` bounds memberships, (host, group) pairs,
-    overall. The rate holds for queries and PIM hellos too.
+    `groups_per_port` and `groups_per_host` bound routable groups and `link_groups_per_port` the link-scope ones
+    (solicited-node groups among them), so that neither crowds the other out. `sources_per_group` bounds the sources of
+    a record; a host's state may hold twice as many while those given up run out. `states` bounds memberships, (host,
+    group) pairs, overall. The port's rate holds for queries and PIM hellos too, a host's for the reports of a member.
     """
 
     groups_per_port: int = 64
+    groups_per_host: int = 64
     link_groups_per_port: int = 256
     hosts_per_port: int = 256
     sources_per_group: int = 64
     states: int = 250_000
     reports_per_second_per_port: float = 100.0
     report_burst: float = 200.0
+    reports_per_second_per_host: float = 100.0
+    host_report_burst: float = 200.0
     routers_per_port: int = 16
     notice_interval_s: float = 10.0
 

@@ -61,12 +61,14 @@ def merge(offers: Iterable[Interest]) -> Interest | None:
 
 
 class Host:
-    """A host behind a port, of one family, with its memberships by group."""
+    """A host behind a port, of one family, with its memberships by group; `group_count` leaves link scope out."""
 
-    __slots__ = ("ref", "states")
+    __slots__ = ("bucket", "group_count", "ref", "states")
 
     def __init__(self, ref: HostRef) -> None:
         self.ref = ref
+        self.bucket = TokenBucket()
+        self.group_count = 0
         self.states: dict[bytes, HostState] = {}
 
 
@@ -217,6 +219,7 @@ class Port:
         membership, host = state.membership, state.host
         membership.hosts[host.ref.mac] = state
         host.states[membership.group] = state
+        host.group_count += not membership.is_link_scope
         self.hosts[membership.family][host.ref.mac] = host
         if len(membership.hosts) == 1:
             self.groups[membership.group] = membership
@@ -228,6 +231,7 @@ class Port:
         membership.set_offer(state, None)
         del membership.hosts[host.ref.mac]
         del host.states[membership.group]
+        host.group_count -= not membership.is_link_scope
         self.refused.pop(state, None)
         if not host.states:
             del self.hosts[membership.family][host.ref.mac]

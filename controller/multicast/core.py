@@ -39,6 +39,7 @@ from controller.multicast.groups import GroupPlane
 from controller.multicast.guard import PortBuckets
 from controller.multicast.journal import Journal, read_records
 from controller.multicast.places import EarlyReport, HostPlaces
+from controller.multicast.queries import passed_on
 from controller.multicast.senders import SenderTable
 from controller.multicast.settings import membership_limits, membership_settings
 from controller.rules.installer import Installer
@@ -48,7 +49,7 @@ from controller.wire.addresses import is_link_scope_group
 from controller.wire.encode import encode
 from controller.wire.frame import decode
 from controller.wire.packets import Data, Malformed, PimHello, Query, Report
-from topology.events import TOPOLOGY_EVENTS, TopologyEvent
+from topology.events import TOPOLOGY_EVENTS, PortRole, TopologyEvent
 from topology.graph import Graph
 
 Output: TypeAlias = Effect | Audit | WriteJournal
@@ -200,10 +201,12 @@ class MulticastCore:
             handler(dpid, port_no, packet, frame, now)
 
     def _report_received(self, dpid: int, port_no: int, report: Report, frame: bytes, now: float) -> None:
+        mac = report.eth_src
         if (dpid, port_no) not in self.topology.edges:
             self.counters["report-not-at-edge"] += 1
+            if self.fabric.role(dpid, port_no) is PortRole.UNKNOWN:
+                self.places.keep(mac, EarlyReport(dpid, port_no, frame, now))
             return
-        mac = report.eth_src
         host = self.fabric.host(mac)
         if host is None:
             self.places.note(mac, dpid, port_no)
@@ -236,24 +239,9 @@ class MulticastCore:
             return
         self.journal.routers_touched(now)
         if self._queries.take(dpid, port_no, now):
-            self._pass_on_query(dpid, port_no, query, frame)
+            self._effects += passed_on(self.plane, self.fabric, dpid, port_no, query, frame)
         else:
             self.counters["queries-over-limit"] += 1
-
-    def _pass_on_query(self, dpid: int, port_no: int, query: Query, frame: bytes) -> None:
-        """Hand the querier's query to all other edge ports, or to those with members of the group it is about."""
-        ports: dict[int, list[int]] = {}
-        if query.group is not None and not is_link_scope_group(query.group):
-            group = self.plane.groups.get(query.group)
-            for to_dpid, interests in group.interests.items() if group is not None else ():
-                ports[to_dpid] = list(interests)
-        else:
-            for to_dpid in self.fabric.switches():
-                ports[to_dpid] = list(self.fabric.edge_ports(to_dpid))
-        for to_dpid, to_ports in ports.items():
-            others = tuple(port for port in to_ports if (to_dpid, port) != (dpid, port_no))
-            if others:
-                self._effects.append(SendPacket(to_dpid, others, frame))
 
     def _pim_hello_received(self, dpid: int, port_no: int, hello: PimHello, _frame: bytes, now: float) -> None:
         if (dpid, port_no) in self.topology.edges:

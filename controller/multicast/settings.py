@@ -39,13 +39,17 @@ def _ports(setting: object) -> bool | frozenset[tuple[int, int]]:
 def membership_limits(policy: Policy) -> MembershipLimits:
     """Return the bounds of the membership tables of a policy."""
     limits = policy.limits
+    per_host = limits.reports_per_second_per_host or limits.reports_per_second_per_port
     return MembershipLimits(
         groups_per_port=limits.groups_per_port,
+        groups_per_host=limits.groups_per_host or limits.groups_per_port,
         link_groups_per_port=limits.link_groups_per_port,
         hosts_per_port=limits.hosts_per_port,
         sources_per_group=limits.sources_per_group,
         states=limits.memberships,
         reports_per_second_per_port=limits.reports_per_second_per_port,
         report_burst=max(2 * limits.reports_per_second_per_port, 1.0),
+        reports_per_second_per_host=per_host,
+        host_report_burst=max(2 * per_host, 1.0),
         routers_per_port=limits.routers_per_port,
     )

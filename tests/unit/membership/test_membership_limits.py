@@ -8,6 +8,7 @@ from controller.membership.limits import TokenBucket
 from controller.membership.settings import MembershipLimits, MembershipSettings
 
 UNLIMITED = {"reports_per_second_per_port": 1e6, "report_burst": 1e6}
+UNLIMITED |= {"reports_per_second_per_host": 1e6, "host_report_burst": 1e6}
 
 
 def test_groups_of_a_port(playbook):
@@ -38,6 +39,40 @@ def test_hosts_of_a_port(playbook):
         book.report(1, host, "to_ex", "239.0.0.1")
     assert book.report(1, 3, "to_ex", "239.0.0.1") == ["notice membership-limit-hosts"]
     assert book.report(1, 2, "to_ex", "239.0.0.2") == ["1:1 239.0.0.2 all but {}"]
+
+
+def test_groups_of_a_host_leave_others_at_its_port_theirs(playbook):
+    book = playbook(limits=MembershipLimits(groups_per_host=2, **UNLIMITED))
+    for n in (1, 2):
+        book.report(1, 1, "to_ex", f"239.0.0.{n}")
+    assert book.report(1, 1, "to_ex", "239.0.0.3") == ["notice membership-limit-host-groups"]
+    assert book.report(1, 2, "to_ex", "239.0.0.3") == ["1:1 239.0.0.3 all but {}"]
+    assert book.report(1, 1, "to_ex", "ff02::1:ff00:1") == ["1:1 ff02::1:ff00:1 all but {}"]
+    book.report(2, 1, "to_in", "239.0.0.1")
+    book.run_until(10)
+    assert book.report(10, 1, "to_ex", "239.0.0.4") == ["1:1 239.0.0.4 all but {}"]
+
+
+def test_refused_memberships_of_a_host_make_room_for_its_own_alone(playbook):
+    limits = MembershipLimits(groups_per_host=2, **UNLIMITED)
+    book = playbook(admit=lambda _host, group, _source: group[3] < 100, limits=limits)
+    book.report(1, 2, "to_ex", "239.0.0.101")
+    book.report(1, 1, "to_ex", "239.0.0.102")
+    book.report(1, 1, "to_ex", "239.0.0.1")
+    assert book.report(1, 1, "to_ex", "239.0.0.2") == ["1:1 239.0.0.2 all but {}"]
+    kept = sorted((member.host.mac[5], member.group[3]) for member in book.core.members())
+    assert kept == [(1, 1), (1, 2), (2, 101)]
+
+
+def test_the_reports_of_a_host_are_limited_and_those_of_others_are_read(playbook):
+    limits = MembershipLimits(**{**UNLIMITED, "reports_per_second_per_host": 1, "host_report_burst": 2})
+    book = playbook(limits=limits)
+    book.report(1, 1, "to_ex", "239.0.0.1")
+    assert book.report(1, 1, "to_ex", "239.0.0.2") == ["1:1 239.0.0.2 all but {}"]
+    book.report(1, 1, "to_ex", "239.0.0.3")
+    assert book.report(1, 1, "to_ex", "239.0.0.4") == ["notice membership-limit-host-rate"]
+    assert book.report(1, 2, "to_ex", "239.0.0.4") == ["1:1 239.0.0.4 all but {}"]
+    assert book.report(3, 1, "to_ex", "239.0.0.5") == ["1:1 239.0.0.5 all but {}"]
 
 
 def test_memberships_overall(playbook):

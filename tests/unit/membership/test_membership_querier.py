@@ -26,10 +26,22 @@ def test_a_new_port_is_queried_at_once_for_both_families(playbook):
     book = playbook(ports=[])
     effects = book.core.port_added(3, 4, 0.0)
     assert effects == [
-        SendQuery(3, 4, 4, 3, None, (), 10.0, False, 2, 125.0),
-        SendQuery(3, 4, 6, 2, None, (), 10.0, False, 2, 125.0),
+        SendQuery(3, 4, 4, 3, None, (), 1.0, False, 2, 125.0),
+        SendQuery(3, 4, 6, 2, None, (), 1.0, False, 2, 125.0),
     ]
     assert book.core.port_added(3, 4, 1.0) == []
+
+
+def test_only_the_first_query_of_a_port_asks_for_quick_answers(playbook):
+    book = playbook(ports=[], startup_count=3)
+    first = book.core.port_added(3, 4, 0.0)
+    book.run_until(600)
+    later = [e.max_response_s for _, e in book.log if isinstance(e, SendQuery)]
+    assert [e.max_response_s for e in first] == [1.0, 1.0]
+    assert len(later) > 8
+    assert set(later) == {10.0}
+    quick = playbook(ports=[], response_interval_s=0.5)
+    assert [e.max_response_s for e in quick.core.port_added(3, 4, 0.0)] == [0.5, 0.5]
 
 
 def test_startup_and_regular_intervals(playbook):

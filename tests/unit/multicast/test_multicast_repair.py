@@ -172,6 +172,33 @@ def test_a_report_from_a_new_place_counts_once_the_move_is_confirmed(make_world)
     assert old.dpid not in world.core.plane.groups[GROUP].interests
 
 
+def test_a_report_from_a_port_just_up_counts_once_the_port_is_known(make_world):
+    world = make_world("fattree", POLICY)
+    host = world.hosts["h9"]
+    world.feed(PortRoleChanged(host.dpid, host.port_no, PortRole.DOWN))
+    world.feed(HostGone(host.mac, host.dpid, host.port_no))
+    world.feed(PortRoleChanged(host.dpid, host.port_no, PortRole.UNKNOWN))
+    world.join("h9")
+    assert GROUP not in world.core.plane.groups
+    world.now += 0.4
+    world.feed(PortRoleChanged(host.dpid, host.port_no, PortRole.EDGE))
+    world.learn(host)
+    world.settle()
+    assert set(world.core.plane.groups[GROUP].interests[host.dpid]) == {host.port_no}
+
+
+def test_a_report_from_a_trunk_never_counts(make_world):
+    world = make_world("fattree", POLICY)
+    host = world.hosts["h9"]
+    world.feed(HostGone(host.mac, host.dpid, host.port_no))
+    world.feed(PortRoleChanged(host.dpid, host.port_no, PortRole.TRUNK))
+    world.join("h9")
+    world.feed(PortRoleChanged(host.dpid, host.port_no, PortRole.EDGE))
+    world.learn(host)
+    world.settle()
+    assert GROUP not in world.core.plane.groups
+
+
 def test_memberships_end_where_a_host_is_found_not_to_be(make_world):
     """Reports came before anything was known of the host; then it is known to be elsewhere."""
     world = make_world("fattree", POLICY)
