@@ -1,0 +1,29 @@
+"""Where queries of another router go on to."""
+
+from __future__ import annotations
+
+from controller.effects import SendPacket
+from controller.multicast.groups import GroupPlane
+from controller.wire.addresses import is_link_scope_group
+from controller.wire.packets import Query
+from topology.live import LiveFabric
+
+
+def passed_on(
+    plane: GroupPlane, fabric: LiveFabric, dpid: int, port_no: int, query: Query, frame: bytes
+) -> list[SendPacket]:
+    """Hand the querier's query to all other edge ports, or to those with members of the group it is about."""
+    ports: dict[int, list[int]] = {}
+    if query.group is not None and not is_link_scope_group(query.group):
+        group = plane.groups.get(query.group)
+        for to_dpid, interests in group.interests.items() if group is not None else ():
+            ports[to_dpid] = list(interests)
+    else:
+        for to_dpid in fabric.switches():
+            ports[to_dpid] = list(fabric.edge_ports(to_dpid))
+    passed = []
+    for to_dpid, to_ports in ports.items():
+        others = tuple(port for port in to_ports if (to_dpid, port) != (dpid, port_no))
+        if others:
+            passed.append(SendPacket(to_dpid, others, frame))
+    return passed
