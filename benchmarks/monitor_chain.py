@@ -164,6 +164,7 @@ def _gauge(command: Path, directory: Path) -> Iterator[tuple[int, int]]:
     port = free_port()
     environment = {
         **os.environ,
+        "PATH": f"{command.parent}:{os.environ['PATH']}",
         "GAUGE_CONFIG": f"{directory}/gauge.yaml",
         "GAUGE_LOG": f"{directory}/gauge.log",
         "GAUGE_EXCEPTION_LOG": f"{directory}/exception.log",
