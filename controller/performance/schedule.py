@@ -254,6 +254,7 @@ class Schedule:
             self._open[xid] = self._open[xid]._replace(sent_s=now)
         else:
             switch.replies += 1
+            self.counters["requests-answered"] += 1
             self._close(xid, Verdict.TWICE)
         return verdict
 
@@ -323,6 +324,7 @@ class Schedule:
             self._probes_open += probe
             heappush(self._timeouts, (now + self.settings.timeout_s, xid))
             self.switches[dpid].polls += 1
+            self.counters["requests-sent"] += 1
             yield Request(dpid, kind, xid)
 
     def _begin_sweep(self, switch: SwitchPolls, due_s: float, now: float) -> None:

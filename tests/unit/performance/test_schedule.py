@@ -221,6 +221,8 @@ def test_late_repeated_and_invented_replies_do_not_count(asked: tuple[Schedule, 
     schedule.on_deadline(7.5)
     assert schedule.replied(2, other, StatKind.PORT, False, 7.5) is Verdict.LATE
     assert dict(schedule.counters) == {
+        "requests-sent": 2,
+        "requests-answered": 1,
         "requests-timed-out": 1,
         "reply-twice": 1,
         "reply-unknown": 1,
