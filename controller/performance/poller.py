@@ -31,6 +31,9 @@ FLUSH_S = 0.2
 """How long samples wait for others at most, so that what comes after them is done for many at once."""
 
 FLUSH_SAMPLES = 16384
+CLASSIFY_S = 1.0
+"""Time between two looks at the classes of switches while the fabric changes."""
+
 NOTICE_INTERVAL_S = 10.0
 MAX_NOTICED = 65536
 
@@ -134,7 +137,10 @@ class Poller:
         self._parts: list[Samples] = []
         self._samples = 0
         self._flush_s: float | None = None
-        self._graph_version = -1
+        self._classified_version = -1
+        self._classify_s = float("-inf")
+        self._tors_version = -1
+        self._has_tors = False
         self._noticed: dict[tuple[str, int], float] = {}
         self._out: list[Output] = []
         self._handlers: dict[type, Callable[[Any, float], None]] = {
@@ -187,16 +193,18 @@ class Poller:
         self.fabric.apply(event)
 
     def _classify(self, now: float) -> None:
-        graph = self.fabric.graph
-        if graph.version != self._graph_version:
-            self._graph_version = graph.version
+        version = self.fabric.graph.version
+        if version != self._classified_version and now >= self._classify_s:
+            self._classified_version, self._classify_s = version, now + CLASSIFY_S
             for dpid in self.schedule.switches:
                 self.schedule.classify(dpid, self.kind_of(dpid), now)
 
     def kind_of(self, dpid: int) -> Kind:
         """Return the class of a switch: by its hops from the servers, `SWITCH` where no host was found yet."""
         graph = self.fabric.graph
-        if dpid not in graph or not graph.nodes(Kind.TOR):
+        if graph.version != self._tors_version:
+            self._tors_version, self._has_tors = graph.version, bool(graph.nodes(Kind.TOR))
+        if dpid not in graph or not self._has_tors:
             return Kind.SWITCH
         return LEVEL_KINDS.get(graph.level(dpid), Kind.CORE)
 
