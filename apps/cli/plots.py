@@ -49,12 +49,14 @@ def write_plots(folder: Path, runs: Sequence[Run], by_count: MaximumByCount, top
         }
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            return [_save(figure, folder / f"{name}.{kind}") for name, figure in figures.items() for kind in FORMATS]
+            files = {folder / f"{name}.{kind}": figure for name, figure in figures.items() for kind in FORMATS}
+            return [save_figure(figure, path) for path, figure in files.items()]
         except OSError as error:
             raise OperationFailed(f"{error.filename or folder}: {error.strerror}") from None
 
 
-def _save(figure: Figure, path: Path) -> Path:
+def save_figure(figure: Figure, path: Path) -> Path:
+    """Write a figure whole or not at all; the file's name tells the format."""
     temporary = path.with_name(f".{path.name}.part")
     try:
         metadata = {"Date": None} if path.suffix == ".svg" else None
@@ -65,7 +67,8 @@ def _save(figure: Figure, path: Path) -> Path:
     return path
 
 
-def _style(number: int) -> dict[str, Any]:
+def line_style(number: int) -> dict[str, Any]:
+    """Return how the line of the given number is drawn."""
     return {
         "color": COLOURS[number % len(COLOURS)],
         "linestyle": DASHES[number % len(DASHES)],
@@ -85,7 +88,7 @@ def utilisation_cdf(runs: Sequence[Run], title: str) -> Figure:
         shares = np.arange(1, len(values) + 1) / max(1, len(values))
         x, y = np.concatenate(([0], values)), np.concatenate(([0], shares))
         for axes in (whole, busiest):
-            axes.step(x, y, where="post", label=name, **_style(number))
+            axes.step(x, y, where="post", label=name, **line_style(number))
     for axes, lowest in ((whole, 0), (busiest, LINEAR_UP_TO_PCT)):
         axes.axvline(100, color="0.4", linewidth=1)
         axes.set_xscale("symlog", linthresh=LINEAR_UP_TO_PCT, linscale=1)
@@ -113,7 +116,7 @@ def maximum_by_groups(by_count: MaximumByCount, title: str) -> Figure:
     axes = figure.subplots()
     for number, (name, values) in enumerate(by_count.algorithms.items()):
         marker = MARKERS[number % len(MARKERS)]
-        axes.plot(by_count.counts, values, label=name, marker=marker, markersize=5, **_style(number))
+        axes.plot(by_count.counts, values, label=name, marker=marker, markersize=5, **line_style(number))
     axes.plot(by_count.counts, by_count.lower_bound, label="lower bound, any trees", color="0.2", linewidth=1)
     axes.axhline(100, color="0.4", linewidth=1)
     axes.annotate("capacity", (1.0, 100), xycoords=("axes fraction", "data"), ha="right", va="bottom", color="0.3")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +39,10 @@ class Wish:
     carried: Carried = field(default_factory=Carried)
     affinity: Affinity | None = None
     mode: Mode = Mode.DEFAULT
+
+    def fewer(self) -> Wish:
+        """Return the same wish, content with fewer ports."""
+        return replace(self, allow_fewer=True)
 
 
 class Filtered(NamedTuple):

@@ -1,0 +1,46 @@
+"""Plot of `vsrt allocate whatif`: how evenly ports are used over the day."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+from apps.cli.common import OperationFailed
+from apps.cli.plots import SETTINGS, line_style, save_figure
+from controller.allocation.whatif import Spread
+
+
+def write_plot(folder: Path, spreads: Mapping[str, Spread], interval_s: float) -> list[Path]:
+    """Write the plot as PNG and SVG; return the files."""
+    with mpl.rc_context(SETTINGS):
+        figure = draw(spreads, interval_s)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            return [save_figure(figure, folder / f"port-spread.{kind}") for kind in ("png", "svg")]
+        except OSError as error:
+            raise OperationFailed(f"{error.filename or folder}: {error.strerror}") from None
+
+
+def draw(spreads: Mapping[str, Spread], interval_s: float) -> Figure:
+    """Draw the 99th percentile over the mean, and the Gini coefficient, of the ports at each poll."""
+    figure = Figure(figsize=(9, 6), layout="constrained")
+    upper, lower = figure.subplots(2, 1, sharex=True)
+    for number, (name, spread) in enumerate(spreads.items()):
+        hours = np.arange(len(spread.gini)) * interval_s / 3600
+        mean = spread.utilisation_pct.mean(axis=1)
+        busiest = np.percentile(spread.utilisation_pct, 99, axis=1)
+        ratio = np.divide(busiest, mean, out=np.zeros_like(mean), where=mean > 0)
+        upper.plot(hours, ratio, label=name, **line_style(number))
+        lower.plot(hours, spread.gini, label=name, **line_style(number))
+    upper.set_ylabel("99th percentile / mean")
+    lower.set_ylabel("Gini coefficient")
+    lower.set_xlabel("hours")
+    for axes in (upper, lower):
+        axes.set_ylim(bottom=0)
+    upper.legend(loc="upper right")
+    figure.suptitle("Spread of port utilisation (lower is more even)", fontsize=13)
+    return figure
