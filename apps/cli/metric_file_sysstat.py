@@ -1,0 +1,150 @@
+"""What sysstat's `sadf` writes: `sadf -d` (fields between semicolons) and `sadf -j` (JSON)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from apps.cli.common import InputError
+from controller.anomaly.series import Series, SeriesName
+
+NOT_SAMPLES = ("LINUX-RESTART", "COM ")
+"""What a line of `sadf -d` holds in place of values: a restart of the machine, a comment."""
+LEADING = ("hostname", "interval", "timestamp")
+
+Rows = dict[SeriesName, tuple[list[float], list[float]]]
+
+
+def read_sadf_csv(path: Path) -> tuple[list[Series], list[str]]:
+    """Return the series of `sadf -d` and notes; members are `host:device`, peer groups the kinds of device."""
+    rows: Rows = {}
+    notes: list[str] = []
+    header: list[str] = []
+    zoneless = restarts = 0
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        where = f"{path}:{number}"
+        if not line.strip():
+            continue
+        fields = [field.strip() for field in line.lstrip("# ").split(";")]
+        if line.startswith("#"):
+            header = _sadf_header(fields, where)
+            continue
+        if len(fields) > len(LEADING) and fields[3].startswith(NOT_SAMPLES):
+            restarts += fields[3].startswith("LINUX-RESTART")
+            continue
+        if len(fields) != len(header):
+            raise InputError(f"{where}: {len(fields)} fields; the header has {len(header)}")
+        at_s, zoned = _time(fields[2], where)
+        zoneless += not zoned
+        device = ":".join(f for name, f in zip(header[3:], fields[3:], strict=True) if name.isupper())
+        metrics = [(name, f) for name, f in zip(header[3:], fields[3:], strict=True) if not name.isupper()]
+        member = f"{fields[0]}:{device}" if device else fields[0]
+        group = ":".join(name for name in header[3:] if name.isupper()) or "host"
+        for name, text in metrics:
+            _add(rows, SeriesName(member, group, name), at_s, _value(text, name, where))
+    if zoneless:
+        notes.append(f"{path}: timestamp: times without a zone are taken as UTC")
+    if restarts:
+        notes.append(f"{path}: {restarts} restarts of the machine between the samples")
+    return _series(rows), notes
+
+
+def _sadf_header(fields: list[str], where: str) -> list[str]:
+    if tuple(fields[:3]) != LEADING:
+        raise InputError(f"{where}: expected # {';'.join(LEADING)};..., as `sadf -d` writes it")
+    if any(name.endswith("[...]") for name in fields):
+        raise InputError(f"{where}: written by `sadf -d -h`; expected one device per line, as without -h")
+    return fields
+
+
+def _value(text: str, name: str, where: str) -> float:
+    if not text:
+        return math.nan
+    try:
+        return float(text.replace(",", "."))
+    except ValueError:
+        raise InputError(f"{where}: {name}: expected a number, found {text[:64]!r}") from None
+
+
+def _time(text: str, where: str) -> tuple[float, bool]:
+    """Return epoch seconds, and whether the zone was told."""
+    try:
+        return float(text), True
+    except ValueError:
+        pass
+    try:
+        at = datetime.fromisoformat(text.removesuffix(" UTC"))
+    except ValueError:
+        raise InputError(f"{where}: timestamp: expected a time, found {text[:64]!r}") from None
+    zoned = text.endswith(" UTC") or at.tzinfo is not None
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp(), zoned
+
+
+def read_sadf_json(path: Path) -> tuple[list[Series], list[str]]:
+    """Return the series of `sadf -j` and notes; members are `host:device`, peer groups the activities."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}:{error.lineno}: {error.msg}") from None
+    hosts = document.get("sysstat", {}).get("hosts") if isinstance(document, dict) else None
+    if not isinstance(hosts, list):
+        raise InputError(f"{path}: sysstat.hosts: the list is missing; expected what `sadf -j` writes")
+    rows: Rows = {}
+    notes: list[str] = []
+    zoneless = 0
+    for place, host in enumerate(hosts):
+        where = f"{path}: sysstat.hosts[{place}]"
+        if not isinstance(host, dict) or not isinstance(host.get("statistics"), list):
+            raise InputError(f"{where}.statistics: the list is missing")
+        name = str(host.get("nodename", place))
+        for number, entry in enumerate(host["statistics"]):
+            stamp = entry.get("timestamp") if isinstance(entry, dict) else None
+            if not isinstance(stamp, dict) or not {"date", "time"} <= stamp.keys():
+                raise InputError(f"{where}.statistics[{number}].timestamp: date and time are missing")
+            zone = " UTC" if stamp.get("utc") else ""
+            at_s, zoned = _time(f"{stamp['date']} {stamp['time']}{zone}", f"{where}.statistics[{number}]")
+            zoneless += not zoned
+            for activity, content in entry.items():
+                if activity != "timestamp":
+                    for device, metric, value in _leaves(content, activity):
+                        member = f"{name}:{device}" if device else name
+                        _add(rows, SeriesName(member, activity, metric), at_s, value)
+    if zoneless:
+        notes.append(f"{path}: timestamp: times without a zone are taken as UTC")
+    return _series(rows), notes
+
+
+def _leaves(content: Any, activity: str, device: str = "", prefix: str = "") -> Iterator[tuple[str, str, float]]:
+    """Yield device, metric and value of every number in an activity; a device is what a list's entry calls itself."""
+    if isinstance(content, list):
+        for entry in content:
+            yield from _leaves(entry, activity, device, prefix)
+    elif isinstance(content, Mapping):
+        called = [str(value) for value in content.values() if isinstance(value, str)]
+        below = ":".join([device, *called] if device else called)
+        for name, value in content.items():
+            if isinstance(value, bool) or value is None or isinstance(value, str):
+                continue
+            if isinstance(value, int | float):
+                yield below, prefix + name, float(value)
+            else:
+                yield from _leaves(value, activity, below, prefix + name + ".")
+
+
+def _add(rows: Rows, name: SeriesName, at_s: float, value: float) -> None:
+    times, values = rows.setdefault(name, ([], []))
+    times.append(at_s)
+    values.append(value)
+
+
+def _series(rows: Rows) -> list[Series]:
+    return [
+        Series(name, np.array(times, np.float64), np.array(values, np.float64))
+        for name, (times, values) in rows.items()
+    ]

@@ -1,0 +1,85 @@
+"""Series of one metric of one member, as read and put in order."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class SeriesName(NamedTuple):
+    """Whose series it is: a member of a peer group, and one of its metrics."""
+
+    member: str
+    peer_group: str
+    metric: str
+
+
+class Series(NamedTuple):
+    """The samples of one metric of one member as they were written down: any order, gaps, NaN and infinities."""
+
+    name: SeriesName
+    at_s: NDArray[np.float64]
+    """Epoch seconds, (n,), all finite."""
+    values: NDArray[np.float64]
+    """One value per time, (n,)."""
+
+
+class Irregularities(NamedTuple):
+    """What `ordered` found in a series, in samples."""
+
+    missing: int
+    """NaN: no value is known at that time."""
+    infinite: int
+    """Infinities, which are taken as missing."""
+    duplicated: int
+    """Further samples of a time that was there already; the last one written is taken."""
+    unordered: int
+    """Samples earlier than the one written before them."""
+
+
+class OrderedSeries(NamedTuple):
+    """Finite values at strictly increasing times."""
+
+    at_s: NDArray[np.float64]
+    values: NDArray[np.float64]
+    irregularities: Irregularities
+
+
+def ordered(series: Series) -> OrderedSeries:
+    """Return a series in the order of time, each time once, without what is no number.
+
+    Parameters
+    ----------
+    series : Series
+        n samples, n >= 0, in the order in which they were written.
+
+    Returns
+    -------
+    OrderedSeries
+        m <= n samples: where a time was written more than once the last finite value; what was taken away is counted.
+    """
+    at_s, values = series.at_s, series.values
+    infinite = np.isinf(values)
+    missing = np.isnan(values)
+    finite = ~(infinite | missing)
+    unordered = int(np.count_nonzero(np.diff(at_s) < 0))
+    if not finite.all():
+        at_s, values = at_s[finite], values[finite]
+    steps = np.diff(at_s)
+    if np.any(steps < 0):
+        order = np.argsort(at_s, kind="stable")
+        at_s, values = at_s[order], values[order]
+        steps = np.diff(at_s)
+    last = np.append(steps > 0, True)[: len(at_s)]
+    duplicated = int(len(last) - np.count_nonzero(last))
+    if duplicated:
+        at_s, values = at_s[last], values[last]
+    counted = Irregularities(int(np.count_nonzero(missing)), int(np.count_nonzero(infinite)), duplicated, unordered)
+    return OrderedSeries(at_s, values, counted)
+
+
+def usual_interval_s(at_s: NDArray[np.float64]) -> float:
+    """Return the median of the seconds between increasing times, (n,); NaN for fewer than two."""
+    return float(np.median(np.diff(at_s))) if len(at_s) > 1 else float("nan")
