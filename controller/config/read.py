@@ -240,9 +240,12 @@ class Reader:
 
     def _threshold(self, node: Node, path: str) -> Threshold | None:
         found = self.settings(Threshold, node, path)
-        if isinstance(node, Mapping) and not found.counter:
-            if not any(isinstance(key, Scalar) and key.text == "counter" for key, _ in node.pairs):
-                self.faults.error(node.line, f"{path}.counter", "missing")
+        if (
+            isinstance(node, Mapping)
+            and not found.counter
+            and not any(isinstance(key, Scalar) and key.text == "counter" for key, _ in node.pairs)
+        ):
+            self.faults.error(node.line, f"{path}.counter", "missing")
         upper, lower = found.raise_above, found.clear_below
         if upper is not None and lower is not None and lower > upper:
             self.faults.error(node.line, f"{path}.clear_below", f"{lower:g} is above raise_above {upper:g}")

@@ -84,9 +84,10 @@ class MembershipLimits:
     """Bounds of every table that reports and queries can grow; what exceeds one is refused, counted and noticed.
 
     `groups_per_port` and `groups_per_host` bound routable groups and `link_groups_per_port` the link-scope ones
-    (solicited-node groups among them), so that neither crowds the other out. `sources_per_group` bounds the sources of
-    a record; a host's state may hold twice as many while those given up run out. `states` bounds memberships, (host,
-    group) pairs, overall. The port's rate holds for queries and PIM hellos too, a host's for the reports of a member.
+    (solicited-node groups among them), so that neither crowds the other out. `sources_per_group` bounds the sources
+    of a record; a host's state may hold twice as many while those given up run out. `states` bounds memberships,
+    (host, group) pairs, overall. The port's rate holds for queries and PIM hellos too, a host's for the reports of a
+    member.
     """
 
     groups_per_port: int = 64
