@@ -9,7 +9,8 @@ import numpy as np
 from apps.cli.allocate_input import read_as
 from apps.cli.allocate_samples import Line, read_lines
 from apps.cli.common import InputError
-from controller.allocation.request import mapping, read_levels, read_ports
+from controller.allocation.fields import mapping
+from controller.allocation.port_list import read_levels, read_ports
 from controller.allocation.whatif import Day, Requests
 
 MOST_STEPS = 100_000

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print what became of the port, and what spoke against it at each pick."""
     request = read_as(args.input, read_request)
-    names = {str(name): name for name in request.candidates.ids}
+    names = {str(name): name for name in (*request.candidates.ids, *request.candidates.excluded)}
     if args.port not in names:
         raise InputError(f"--port: {args.port!r} is not among the ports of {args.input}")
     selection, note = _selected(request)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from apps.cli.common import InputError
-from controller.allocation.request import RequestError
+from controller.allocation.fields import RequestError
 
 T = TypeVar("T")
 

@@ -9,8 +9,9 @@ from typing import Any
 from apps.cli.allocate_input import add_input, read_json
 from apps.cli.common import InputError, emit_json, emit_table
 from controller.allocation.documents import answer_paths, read_paths
+from controller.allocation.fields import RequestError
 from controller.allocation.plan import TooFewPathsError, plan
-from controller.allocation.request import RequestError, answer, read_request
+from controller.allocation.request import answer, read_request
 from controller.allocation.selection import TooFewPortsError, select
 
 HELP = "allocate ports: redundancy first, then the least used"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Self, TypeAlias
 
 import numpy as np
@@ -62,6 +63,8 @@ class Candidates:
         bool[ports]; the others keep their entities and are never chosen.
     levels
         For each level, the highest priority first, the entity of each port; None where it has none.
+    excluded
+        Ports that are no candidates, each with the reason.
 
     Raises
     ------
@@ -76,6 +79,7 @@ class Candidates:
         volumes: NDArray[np.float64],
         connected: NDArray[np.bool_],
         levels: Mapping[str, Sequence[str | None]],
+        excluded: Mapping[PortId, str] = MappingProxyType({}),
     ) -> None:
         n = len(ids)
         if {len(usage_pct), len(volumes), len(connected), *map(len, levels.values())} != {n}:
@@ -85,6 +89,7 @@ class Candidates:
         if len(self.numbers) != n:
             raise ValueError("a port is named twice")
         self.usage_pct, self.volumes, self.connected = usage_pct, volumes, connected
+        self.excluded = excluded
         self.levels = [Level(name, entities) for name, entities in levels.items()]
 
     def __len__(self) -> int:

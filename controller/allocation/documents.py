@@ -6,24 +6,14 @@ from typing import Any, NamedTuple
 
 from controller.allocation.candidates import Candidates, Mode
 from controller.allocation.families import FAMILIES
+from controller.allocation.fields import RequestError, boolean, identifier, mapping, number, text, whole
 from controller.allocation.metric import PortLoad, assess
 from controller.allocation.parameters import ParameterError, read_parameters
 from controller.allocation.plan import Host, Initiator, PathRules, Plan
 from controller.allocation.pools import ArrayPort, Match, Pool, PoolChoice, array_metric, match_num_paths
-from controller.allocation.request import (
-    RequestError,
-    boolean,
-    identifier,
-    mapping,
-    number,
-    read_levels,
-    read_mode,
-    read_ports,
-    read_used,
-    text,
-    whole,
-)
+from controller.allocation.port_list import Scope, read_levels, read_ports
 from controller.allocation.request import answer as answer_request
+from controller.allocation.request import read_mode, read_used
 from controller.allocation.selection import Carried
 
 STATE_KEYS = frozenset(
@@ -100,7 +90,7 @@ def read_paths(document: Any) -> PathRequest:
         name = text(network.get("name"), f"{where}.name")
         if name in networks:
             raise RequestError(f"{where}.name: {name!r} is there twice")
-        networks[name] = read_ports(network.get("ports"), levels, f"{where}.ports")
+        networks[name] = read_ports(network.get("ports"), levels, f"{where}.ports", Scope(name))
     hosts: list[Host] = []
     for index, item in enumerate(_list(found.get("hosts"), "hosts")):
         where = f"hosts[{index}]"

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.allocation.candidates import Candidates, Mode
-from controller.allocation.request import RequestError, answer, explain, read_request
+from controller.allocation.fields import RequestError
+from controller.allocation.request import answer, explain, read_request
 from controller.allocation.selection import Carried, TooFewPortsError, Wish, select
 
 
@@ -167,6 +168,40 @@ def test_why_a_port_was_not_taken(name: str, verdict: str, level: str | None, wo
     if words:
         assert passed[-1].level == level
         assert words in passed[-1].reason
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"network": "g"}, "in network g"),
+        ({"virtual_arrays": ["v2"]}, "not in virtual array v1"),
+        ({"status": "BAD"}, "status BAD"),
+        ({"registered": False}, "not registered"),
+        ({"front_end": False}, "not a front-end port"),
+        ({"disqualified": True}, "over a ceiling"),
+    ],
+)
+def test_ports_that_are_no_candidates_are_left_out_and_told(fields: dict[str, Any], reason: str):
+    best = {**port("best", 0, pod="z"), **fields}
+    document = {"levels": ["pod"], "ports": [best, *PODS], "count": 4, "network": "f", "virtual_array": "v1"}
+    request = read_request(document)
+    found = select(*request)
+    assert "best" not in found.ports
+    assert answer(request.candidates, found)["excluded"] == [{"id": "best", "reason": reason}]
+    assert explain(request.candidates, found, request.wish, "best") == (f"no candidate: {reason}", [])
+    before = read_request({**document, "previously_allocated": ["best"]})
+    assert select(*before).ports[0] == "best"
+    assert explain(before.candidates, select(*before), before.wish, "best") == ("allocated before this request", [])
+
+
+def test_a_port_over_a_ceiling_is_told_whatever_else_is_known_of_it():
+    ports = [{"id": "full", "usage": 0, "disqualified": True}, {"id": "free", "usage": 9}]
+    assert chosen(ports, 1, "") == ["free"]
+
+
+def test_ports_in_the_network_and_virtual_array_asked_for_are_candidates():
+    best = {**port("best", 0), "network": "f", "virtual_arrays": ["v1", "v2"], "status": "UNKNOWN"}
+    assert chosen([best, *PODS], 1, network="f", virtual_array="v1") == ["best"]
 
 
 @pytest.mark.parametrize(
