@@ -41,6 +41,6 @@ def draw(spreads: Mapping[str, Spread], interval_s: float) -> Figure:
     lower.set_xlabel("hours")
     for axes in (upper, lower):
         axes.set_ylim(bottom=0)
-    upper.legend(loc="upper right")
+    figure.legend(*upper.get_legend_handles_labels(), loc="outside lower center", ncols=len(spreads))
     figure.suptitle("Spread of port utilisation (lower is more even)", fontsize=13)
     return figure
