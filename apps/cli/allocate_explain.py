@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from apps.cli.allocate_input import add_input, read_as
 from apps.cli.common import InputError, emit_json, emit_table
-from controller.allocation.request import PortRequest, explain, read_request
-from controller.allocation.selection import Selection, TooFewPortsError, select
+from controller.allocation.candidates import Candidates, Mode, PortId
+from controller.allocation.documents import read_paths
+from controller.allocation.plan import plan
+from controller.allocation.request import explain, read_request
+from controller.allocation.selection import Selection, Wish, select
 
 HELP = "tell why a port was taken, or was not"
 
@@ -21,15 +26,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what became of the port, and what spoke against it at each pick."""
-    request = read_as(args.input, read_request)
-    names = {str(name): name for name in (*request.candidates.ids, *request.candidates.excluded)}
-    if args.port not in names:
+    found = read_as(args.input, _read)
+    places = {str(name): (name, each) for each in found for name in (*each.candidates.ids, *each.candidates.excluded)}
+    if args.port not in places:
         raise InputError(f"--port: {args.port!r} is not among the ports of {args.input}")
-    selection, note = _selected(request)
-    verdict, passed = explain(request.candidates, selection, request.wish, names[args.port])
+    name, (candidates, selection, wish, note) = places[args.port]
+    verdict, passed = explain(candidates, selection, wish, name)
     document: dict[str, Any] = {
-        "port": names[args.port],
-        "chosen": names[args.port] in selection.ports,
+        "port": name,
+        "chosen": name in selection.ports,
         "reason": verdict,
         "steps": [{"pick": index, **each._asdict()} for index, each in enumerate(passed, 1)],
         "note": note,
@@ -39,15 +44,34 @@ def run(args: argparse.Namespace) -> int:
         return 0
     print(f"{args.port}: {verdict}" + (f" ({note})" if note else ""))
     if passed:
-        emit_table(
-            ("pick", "chosen", "why not this one"), ((s["pick"], s["chosen"], s["reason"]) for s in document["steps"])
-        )
+        rows = ((step["pick"], step["chosen"], step["reason"]) for step in document["steps"])
+        emit_table(("pick", "chosen", "why not this one"), rows)
     return 0
 
 
-def _selected(request: PortRequest) -> tuple[Selection, str]:
-    """Return the selection; where there are too few ports, all that could be allocated, and a word about it."""
-    try:
-        return select(*request), ""
-    except TooFewPortsError as error:
-        return select(request.candidates, request.wish.fewer()), str(error)
+class _Answered(NamedTuple):
+    """A selection that was asked for, with a word where it has too few ports."""
+
+    candidates: Candidates
+    selection: Selection
+    wish: Wish
+    note: str
+
+
+def _read(document: Any) -> list[_Answered]:
+    """Return the selection of a request, one for each network where it has several."""
+    if isinstance(document, dict) and "networks" in document:
+        paths = read_paths(document)
+        found = plan(paths.networks, paths.hosts, replace(paths.rules, min_paths=0), paths.terms)
+        return [
+            _answered(network.candidates, found.networks[name], paths.terms.mode, network.previously_allocated)
+            for name, network in paths.networks.items()
+        ]
+    request = read_request(document)
+    selection = select(request.candidates, request.wish.fewer())
+    return [_answered(request.candidates, selection, request.wish.mode, request.wish.previously_allocated)]
+
+
+def _answered(candidates: Candidates, selection: Selection, mode: Mode, previous: Sequence[PortId]) -> _Answered:
+    note = "" if selection.enough else f"{selection.requested} ports requested, {len(selection.ports)} allocated"
+    return _Answered(candidates, selection, Wish(selection.requested, previously_allocated=previous, mode=mode), note)

@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         if isinstance(document, dict) and "networks" in document:
             paths = read_paths(document)
-            found = answer_paths(paths, plan(paths.networks, paths.hosts, paths.rules, paths.carried, paths.mode))
+            found = answer_paths(paths, plan(*paths))
         else:
             request = read_request(document)
             found = answer(request.candidates, select(*request))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -145,6 +145,14 @@ class PortBook:
             row = self.cpus.add(averaging_period_s(parameters), parameters.weight_for_exponential_moving_average)
             self._cpu_rows[name] = row
         return row
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Drop ports, and CPUs that no port is left with; rows change, so look them up again."""
+        state, gone = self.state(), set(names)
+        state["ports"] = {name: port for name, port in state["ports"].items() if name not in gone}
+        kept = {port["cpu"] for port in state["ports"].values()}
+        state["cpus"] = {name: values for name, values in state["cpus"].items() if name in kept}
+        self.restore(state)
 
     def configure(self, settings: Allocation) -> None:
         """Take other parameters; what was measured stays."""

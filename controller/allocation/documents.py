@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from controller.allocation.candidates import Candidates, Mode
+from controller.allocation.candidates import Mode
 from controller.allocation.families import FAMILIES
-from controller.allocation.fields import RequestError, boolean, identifier, mapping, number, text, whole
+from controller.allocation.fields import RequestError, boolean, identifier, identifiers, mapping, number, text, whole
 from controller.allocation.metric import PortLoad, assess
 from controller.allocation.parameters import ParameterError, read_parameters
-from controller.allocation.plan import Host, Initiator, PathRules, Plan
+from controller.allocation.plan import Host, Initiator, Network, PathRules, Plan, Terms
 from controller.allocation.pools import ArrayPort, Match, Pool, PoolChoice, array_metric, match_num_paths
 from controller.allocation.port_list import Scope, read_levels, read_ports
 from controller.allocation.request import answer as answer_request
-from controller.allocation.request import read_mode, read_used
-from controller.allocation.selection import Carried
+from controller.allocation.request import known_ports, read_affinity, read_mode, read_used
 
 STATE_KEYS = frozenset(
     {"family", "parameters", "port_percent_busy", "cpu_percent_busy", "initiators", "volumes", "valid"}
 )
 PATH_KEYS = frozenset(
-    {"levels", "networks", "hosts", "max_paths", "min_paths", "paths_per_initiator", "used", "mode"}
+    {"levels", "networks", "hosts", "max_paths", "min_paths", "paths_per_initiator", "used", "affinity", "mode"}
 )
+NETWORK_KEYS = frozenset({"name", "ports", "previously_allocated"})
 POOL_KEYS = frozenset({"size_gb", "max_paths", "levels", "arrays", "pools"})
 ARRAY_PORT_KEYS = frozenset(
     {"id", "usage", "registered", "status", "front_end", "network", "disqualified", "components"}
@@ -72,25 +72,27 @@ def _percent(value: Any, path: str) -> float | None:
 class PathRequest(NamedTuple):
     """A request for paths over several networks, that was read."""
 
-    networks: dict[str, Candidates]
+    networks: dict[str, Network]
     hosts: list[Host]
     rules: PathRules
-    carried: Carried
-    mode: Mode
+    terms: Terms
 
 
 def read_paths(document: Any) -> PathRequest:
     """Return a request with `networks` and `hosts`; RequestError names the field at fault."""
     found = mapping(document, "request", PATH_KEYS)
     levels = read_levels(found.get("levels"))
-    networks: dict[str, Candidates] = {}
+    networks: dict[str, Network] = {}
     for index, item in enumerate(_list(found.get("networks"), "networks")):
         where = f"networks[{index}]"
-        network = mapping(item, where, frozenset({"name", "ports"}))
+        network = mapping(item, where, NETWORK_KEYS)
         name = text(network.get("name"), f"{where}.name")
         if name in networks:
             raise RequestError(f"{where}.name: {name!r} is there twice")
-        networks[name] = read_ports(network.get("ports"), levels, f"{where}.ports", Scope(name))
+        previous = identifiers(network.get("previously_allocated") or [], f"{where}.previously_allocated")
+        candidates = read_ports(network.get("ports"), levels, f"{where}.ports", Scope(name, keep=frozenset(previous)))
+        known_ports(previous, candidates, f"{where}.previously_allocated")
+        networks[name] = Network(candidates, previous)
     hosts: list[Host] = []
     for index, item in enumerate(_list(found.get("hosts"), "hosts")):
         where = f"hosts[{index}]"
@@ -104,11 +106,15 @@ def read_paths(document: Any) -> PathRequest:
     if min_paths > max_paths:
         raise RequestError(f"min_paths: {min_paths} is above max_paths {max_paths}")
     rules = PathRules(max_paths, min_paths, whole(found.get("paths_per_initiator", 1), "paths_per_initiator", 1))
-    carried = read_used(found.get("used") or {}, levels)
-    return PathRequest(networks, hosts, rules, carried, read_mode(found.get("mode", Mode.DEFAULT.value)))
+    terms = Terms(
+        read_used(found.get("used") or {}, levels),
+        read_affinity(found.get("affinity"), levels),
+        read_mode(found.get("mode", Mode.DEFAULT.value)),
+    )
+    return PathRequest(networks, hosts, rules, terms)
 
 
-def _initiators(value: Any, path: str, networks: dict[str, Candidates]) -> list[Initiator]:
+def _initiators(value: Any, path: str, networks: dict[str, Network]) -> list[Initiator]:
     found: list[Initiator] = []
     for index, item in enumerate(_list(value, path)):
         where = f"{path}[{index}]"
@@ -124,7 +130,7 @@ def _initiators(value: Any, path: str, networks: dict[str, Candidates]) -> list[
 
 def answer_paths(request: PathRequest, found: Plan) -> dict[str, Any]:
     """Return the answer to a request for paths."""
-    answers = {name: answer_request(request.networks[name], each) for name, each in found.networks.items()}
+    answers = {name: answer_request(request.networks[name].candidates, each) for name, each in found.networks.items()}
     return {
         "ports": [port for each in answers.values() for port in each["ports"]],
         "networks": answers,

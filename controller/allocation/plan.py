@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from controller.allocation.candidates import Candidates, Mode, PortId
-from controller.allocation.selection import Carried, Selection, Wish, select
+from controller.allocation.selection import Affinity, Carried, Selection, Wish, select
 
 
 class Initiator(NamedTuple):
@@ -32,6 +32,22 @@ class PathRules:
     max_paths: int
     min_paths: int = 1
     per_initiator: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What holds in every network of a request: entities used earlier, a preference, and the mode."""
+
+    carried: Carried = field(default_factory=Carried)
+    affinity: Affinity | None = None
+    mode: Mode = Mode.DEFAULT
+
+
+class Network(NamedTuple):
+    """The candidates of a network, and the ports that were allocated there before."""
+
+    candidates: Candidates
+    previously_allocated: Sequence[PortId] = ()
 
 
 class Path(NamedTuple):
@@ -73,26 +89,20 @@ def paths_per_network(host: Host, networks: Sequence[str], rules: PathRules) -> 
 
 
 def plan(
-    networks: Mapping[str, Candidates],
-    hosts: Sequence[Host],
-    rules: PathRules,
-    carried: Carried | None = None,
-    mode: Mode = Mode.DEFAULT,
+    networks: Mapping[str, Network], hosts: Sequence[Host], rules: PathRules, terms: Terms | None = None
 ) -> Plan:
     """Return ports and paths for hosts.
 
     Parameters
     ----------
     networks
-        The candidates of each network, in the order in which networks are served.
+        In the order in which they are served.
     hosts
         Initiators whose network is not among `networks` get no path.
     rules
         Paths per host.
-    carried
-        Entities used by earlier requests.
-    mode
-        As in a selection.
+    terms
+        Those of a selection; the budget of an affinity holds in each network.
 
     Returns
     -------
@@ -106,13 +116,15 @@ def plan(
     TooFewPathsError
         A host gets fewer than `min_paths`.
     """
-    carried = carried or Carried()
+    terms = terms or Terms()
+    carried = terms.carried
     shares = {host.name: paths_per_network(host, list(networks), rules) for host in hosts}
     selections: dict[str, Selection] = {}
     paths: list[Path] = []
-    for name, candidates in networks.items():
+    for name, network in networks.items():
         count = max((share[name] for share in shares.values()), default=0)
-        selection = select(candidates, Wish(count, allow_fewer=True, carried=carried, mode=mode))
+        wish = Wish(count, True, network.previously_allocated, carried, terms.affinity, terms.mode)
+        selection = select(network.candidates, wish)
         selections[name] = selection
         carried = selection.carried
         load: Counter[PortId] = Counter()

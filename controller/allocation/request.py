@@ -38,15 +38,13 @@ def read_request(document: Any) -> PortRequest:
     )
     scope = Scope(network, virtual_array, frozenset(previous))
     candidates = read_ports(found.get("ports"), levels, "ports", scope)
-    for index, name in enumerate(previous):
-        if name not in candidates.numbers:
-            raise RequestError(f"previously_allocated[{index}]: {name!r} is not among the ports")
+    known_ports(previous, candidates, "previously_allocated")
     wish = Wish(
         count=whole(found.get("count"), "count", 1),
         allow_fewer=boolean(found.get("allow_fewer", False), "allow_fewer"),
         previously_allocated=previous,
         carried=read_used(found.get("used") or {}, levels),
-        affinity=_affinity(found.get("affinity"), levels),
+        affinity=read_affinity(found.get("affinity"), levels),
         mode=read_mode(found.get("mode", Mode.DEFAULT.value)),
     )
     return PortRequest(candidates, wish)
@@ -105,7 +103,7 @@ def explain(candidates: Candidates, selection: Selection, wish: Wish, name: Port
 
 def _passed(candidates: Candidates, step: Step, port: int, mode: Mode) -> Passed:
     for each in step.filters:
-        if np.isin(port, each.removed):
+        if not np.isin(port, each.ports):
             levels = {level.name: level for level in candidates.levels}
             level = levels.get(each.level) or levels[each.level.removesuffix(" affinity")]
             entity = level.entity(port)
@@ -128,6 +126,13 @@ def _passed(candidates: Candidates, step: Step, port: int, mode: Mode) -> Passed
     return Passed(step.chosen, None, reason)
 
 
+def known_ports(names_: Sequence[PortId], candidates: Candidates, path: str) -> None:
+    """Raise RequestError for a port that is not among the candidates."""
+    for index, name in enumerate(names_):
+        if name not in candidates.numbers:
+            raise RequestError(f"{path}[{index}]: {name!r} is not among the ports")
+
+
 def read_mode(value: Any) -> Mode:
     """Return the mode of a request."""
     try:
@@ -145,7 +150,8 @@ def read_used(value: Any, levels: Sequence[str]) -> Carried:
     return Carried({level: names(entities, f"used.{level}") for level, entities in used.items()})
 
 
-def _affinity(value: Any, levels: Sequence[str]) -> Affinity | None:
+def read_affinity(value: Any, levels: Sequence[str]) -> Affinity | None:
+    """Return the affinity of a request, None where it has none."""
     if value is None:
         return None
     found = mapping(value, "affinity", frozenset({"level", "budget"}))

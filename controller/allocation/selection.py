@@ -46,11 +46,10 @@ class Wish:
 
 
 class Filtered(NamedTuple):
-    """What one level left: `ports` in input order, `removed` those it took out, and why it did so or did not."""
+    """What one level left: `ports` in input order, and why it took some out or did not."""
 
     level: str
     ports: Ports
-    removed: Ports
     reason: str
 
 
@@ -107,14 +106,13 @@ class _Rounds:
     def filter(self, ports: Ports) -> Filtered:
         """Return what is left of `ports` without those on entities used already."""
         name, codes = self.level.name, self.level.codes[ports]
-        nothing = ports[:0]
         if not self.level.entities:
-            return Filtered(name, ports, nothing, "no port has one")
+            return Filtered(name, ports, "no port has one")
         avoided, reason = self._used, "entities used in this round are avoided"
         if not (~self._used & (self._left > 0)).any():
             self._used[:] = False
             if self._mode is Mode.VIPR:
-                return Filtered(name, ports, nothing, "all are used: a new round, no filter")
+                return Filtered(name, ports, "all are used: a new round, no filter")
             avoided, reason = self._used.copy(), "all are used: a new round, the one used last is avoided"
             if self._last != NONE:
                 avoided[self._last] = True
@@ -123,10 +121,10 @@ class _Rounds:
         if self._mode is Mode.VIPR:
             keep &= ~without
         if keep.all():
-            return Filtered(name, ports, nothing, "none is on a used one")
+            return Filtered(name, ports, "none is on a used one")
         if not keep.any():
-            return Filtered(name, ports, nothing, "every one left is used: no filter")
-        return Filtered(name, ports[keep], ports[~keep], reason)
+            return Filtered(name, ports, "every one left is used: no filter")
+        return Filtered(name, ports[keep], reason)
 
     def mark(self, port: int, *, allocatable: bool) -> None:
         """Note that a port was allocated; `allocatable` where it was counted among those that can be."""
@@ -235,11 +233,11 @@ class _Budget:
                 self._left[self.level.numbers[entity]] = amount
 
     def filter(self, ports: Ports) -> Filtered:
-        name, nothing = f"{self.level.name} affinity", ports[:0]
+        name = f"{self.level.name} affinity"
         keep = self._left[self.level.codes[ports]] > 0
         if keep.all() or not keep.any():
-            return Filtered(name, ports, nothing, "all have budget" if keep.any() else "no budget left: no filter")
-        return Filtered(name, ports[keep], ports[~keep], "entities with budget are preferred")
+            return Filtered(name, ports, "all have budget" if keep.any() else "no budget left: no filter")
+        return Filtered(name, ports[keep], "entities with budget are preferred")
 
     def spend(self, port: int) -> None:
         code = self.level.codes[port]

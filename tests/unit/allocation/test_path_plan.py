@@ -8,21 +8,31 @@ import numpy as np
 import pytest
 
 from controller.allocation.candidates import Candidates
-from controller.allocation.plan import Host, Initiator, PathRules, TooFewPathsError, paths_per_network, plan
+from controller.allocation.plan import (
+    Host,
+    Initiator,
+    Network,
+    PathRules,
+    Terms,
+    TooFewPathsError,
+    paths_per_network,
+    plan,
+)
 from controller.allocation.pools import ArrayPort, Pool, array_metric, choose_pool, match_num_paths
 from controller.allocation.reservation import Reservations
-from controller.allocation.selection import Wish
+from controller.allocation.selection import Affinity, Wish
 
 
-def ports(prefix: str, directors: str, usages: list[float] | None = None) -> Candidates:
+def ports(prefix: str, directors: str, *previous: str) -> Network:
     n = len(directors)
-    return Candidates(
+    candidates = Candidates(
         [f"{prefix}{index}" for index in range(n)],
-        np.array(usages or [0.0] * n),
+        np.zeros(n),
         np.zeros(n),
         np.ones(n, np.bool_),
         {"director": list(directors)},
     )
+    return Network(candidates, previous)
 
 
 def host(name: str, **initiators: int) -> Host:
@@ -42,6 +52,18 @@ def test_the_second_network_takes_the_directors_that_the_first_did_not():
     found = plan({"f": ports("f", "ab"), "g": ports("g", "ab")}, [host("h", f=1, g=1)], PathRules(2))
     assert found.networks["f"].ports == ("f0",)
     assert found.networks["g"].ports == ("g1",)
+
+
+def test_ports_allocated_before_count_in_their_network():
+    found = plan({"f": ports("f", "abc", "f2"), "g": ports("g", "abc")}, [host("h", f=1, g=1)], PathRules(2))
+    assert found.networks["f"].ports == ("f2",)
+    assert found.networks["g"].ports == ("g0",)
+
+
+def test_an_affinity_holds_in_each_network():
+    terms = Terms(affinity=Affinity("director", {"c": 1}))
+    found = plan({"f": ports("f", "abc"), "g": ports("g", "abc")}, [host("h", f=1, g=1)], PathRules(2), terms)
+    assert [each.ports for each in found.networks.values()] == [("f2",), ("g2",)]
 
 
 def test_each_initiator_gets_ports_of_its_own_and_hosts_share_them_evenly():

@@ -99,6 +99,17 @@ def test_the_book_is_bounded():
     assert book.add("a", "vmax") == 0
 
 
+def test_a_port_that_went_makes_room():
+    book = measured(a=50.0, b=60.0)
+    book.add("lone", "vmax", "other")
+    before = book.reports(NOW)
+    book.forget(["a", "lone", "never"])
+    assert book.names == ["b"]
+    assert book.cpu_names == ["cpu"]
+    assert book.reports(NOW) == {"b": before["b"]}
+    assert book.add("c", "openflow", "cpu") == 1
+
+
 def test_other_parameters_take_effect_on_what_was_measured():
     book = measured(a=50.0)
     book.configure(Allocation(openflow=PortParameters(port_utilization_floor=60)))

@@ -130,6 +130,14 @@ def test_explain_tells_what_spoke_against_a_port(call, write):
     assert "not among the ports" in call("explain", "--input", write(REQUEST), "--port", "zz", status=2)[1]
 
 
+def test_explain_knows_the_ports_of_every_network_and_too_few_of_them(call, write):
+    document, _ = call("explain", "--input", write(PATHS), "--port", "a1", "--json")
+    assert "a2 has 1 %" in document["steps"][0]["reason"]
+    assert call("explain", "--input", write(PATHS), "--port", "g1", "--json")[0]["chosen"] is True
+    few, _ = call("explain", "--input", write({**REQUEST, "count": 9}), "--port", "a1", "--json")
+    assert (few["chosen"], few["note"]) == (True, "9 ports requested, 3 allocated")
+
+
 STATE = {
     "family": "vmax",
     "parameters": {},
