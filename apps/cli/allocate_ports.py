@@ -64,4 +64,5 @@ def _print_steps(found: dict[str, Any]) -> None:
     for step in found["steps"]:
         left = ", ".join(f"{level} {count}" for level, count in step["counts"].items())
         rows.append((step["chosen"], left, step["reason"]))
+    rows += [(f"not {each['id']}", "", each["reason"]) for each in found["excluded"]]
     emit_table(("port", "candidates after each level", "reason"), rows)

@@ -81,7 +81,7 @@ class Line:
     def whole(self, field: str) -> int:
         """Return a field as a whole number from 0 on."""
         text = self.text(field)
-        if not text.isascii() or not text.isdecimal() or int(text) > _MOST:
+        if not text.isascii() or not text.isdecimal() or len(text) > 19 or int(text) > _MOST:
             raise self.error(field, f"expected a whole number from 0 on, found {text[:64]!r}")
         return int(text)
 

@@ -281,9 +281,9 @@ class PortBook:
             where = f"ports.{name}"
             found = _object(port, where)
             family, cpu = found.get("family"), found.get("cpu")
-            if family not in FAMILIES:
+            if not isinstance(family, str) or family not in FAMILIES:
                 raise StateError(f"{where}.family: unknown family {family!r}")
-            if cpu is not None and cpu not in cpus:
+            if cpu is not None and (not isinstance(cpu, str) or cpu not in cpus):
                 raise StateError(f"{where}.cpu: {cpu!r} is not among the CPUs")
             row = self.add(name, family, cpu)
             if row is None:

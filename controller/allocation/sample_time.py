@@ -27,7 +27,7 @@ def parse_sample_time(text: str) -> int:
     Raises
     ------
     ValueError
-        The text is of another form, or no such time exists.
+        The text is of another form, no such time exists, or it is before 1970.
 
     Notes
     -----
@@ -55,6 +55,9 @@ def _milliseconds(
     year: int, month: int, day: int, hour: int, minute: int, second: int, microsecond: int, zone: timezone, text: str
 ) -> int:
     try:
-        return (datetime(year, month, day, hour, minute, second, microsecond, zone) - _EPOCH) // _MILLISECOND
+        found = (datetime(year, month, day, hour, minute, second, microsecond, zone) - _EPOCH) // _MILLISECOND
     except (ValueError, OverflowError):
         raise ValueError(f"no such time: {text[:64]!r}") from None
+    if found < 0:
+        raise ValueError(f"a time before 1970: {text[:64]!r}")
+    return found

@@ -124,6 +124,11 @@ def test_a_time_of_another_form_is_refused(text: str):
         parse_sample_time(text)
 
 
+def test_a_time_before_1970_is_refused():
+    with pytest.raises(ValueError, match="before 1970"):
+        parse_sample_time("19700101000000.000000+001")
+
+
 def test_vplex_times_are_utc():
     assert parse_utc_time("2026-01-01 00:00:00") == 1767225600000
     with pytest.raises(ValueError, match="no such time"):

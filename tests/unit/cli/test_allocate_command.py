@@ -47,6 +47,8 @@ def test_ports_are_printed_with_every_step(call, write):
     assert document["steps"][1]["candidates"] == {"pod": ["b1"]}
     table, _ = call("ports", "--input", write(REQUEST))
     assert "least usage (1 %)" in table
+    full = {"id": "full", "usage": 0, "disqualified": True}
+    assert "over a ceiling" in call("ports", "--input", write({**REQUEST, "ports": [*PORTS, full]}))[0]
 
 
 def test_too_few_ports_are_a_document_and_exit_1(call, write):
