@@ -27,7 +27,7 @@ from topology.events import TOPOLOGY_EVENTS, TopologyEvent
 from topology.graph import Kind
 from topology.live import LiveFabric
 
-FLUSH_S = 0.2
+FLUSH_S = 0.5
 """How long samples wait for others at most, so that what comes after them is done for many at once."""
 
 FLUSH_SAMPLES = 16384

@@ -29,8 +29,8 @@ MAX_PARTS = 4096
 REMEMBERED_XIDS = 4096
 """Closed requests that are remembered, to tell late replies from repeated and invented ones."""
 
-SLICE_S = 0.05
-"""Polls come due at multiples of it within the interval, so that the monitor wakes once for several."""
+SLICES, LONGEST_SLICE_S = 20, 0.25
+"""Polls come due at slices of the interval, at least so many, so that the monitor wakes once for several."""
 
 LATE_S = 0.25
 """A monitor that looks this much too late gives requests as much more time: their answers may wait unread."""
@@ -143,7 +143,8 @@ def phase(dpid: int) -> float:
 
 def next_due(dpid: int, interval_s: float, now: float) -> float:
     """Return the first time after `now` at which a switch is to be polled."""
-    offset_s = floor(phase(dpid) * interval_s / SLICE_S) * SLICE_S
+    slice_s = min(interval_s / SLICES, LONGEST_SLICE_S)
+    offset_s = floor(phase(dpid) * interval_s / slice_s) * slice_s
     due_s = (floor((now - offset_s) / interval_s) + 1) * interval_s + offset_s
     return due_s if due_s > now else due_s + interval_s
 

@@ -80,7 +80,7 @@ def test_polls_are_spread_over_the_interval():
     bench.run(10.0)
     per_tenth = [0] * 10
     for at_s, _ in bench.sent:
-        per_tenth[min(9, int(at_s))] += 1
+        per_tenth[int(at_s) % 10] += 1
     assert sum(per_tenth) == 1000
     assert max(per_tenth) <= 110
     assert min(per_tenth) >= 90
@@ -183,7 +183,7 @@ def test_all_kinds_are_asked_ports_first_and_only_what_the_version_has():
 
 
 def test_a_kind_that_a_switch_refuses_is_asked_no_more():
-    bench = Bench(1, silent=(1,), interval_s=5, kinds=frozenset((StatKind.PORT, StatKind.METER)))
+    bench = Bench(1, silent=(1,), interval_s=5, timeout_s=3.0, kinds=frozenset((StatKind.PORT, StatKind.METER)))
     bench.run(5.0)
     (_, port), (_, meter) = bench.sent
     bench.schedule.replied(1, port.xid, port.kind, False, 5.0)
