@@ -154,7 +154,7 @@ def test_every_pick_carries_its_candidates_after_each_level():
 @pytest.mark.parametrize(
     ("name", "verdict", "level", "words"),
     [
-        ("a2", "not taken", "pod", "pod: a left out"),
+        ("a2", "not taken", "pod", "pod a left out"),
         ("c2", "not taken", None, "usage 6 %"),
         ("a1", "taken at pick 1", None, ""),
         ("x", "not connected", None, ""),

@@ -126,7 +126,7 @@ def test_explain_tells_what_spoke_against_a_port(call, write):
     assert [step["level"] for step in document["steps"]] == [None, "pod"]
     assert "usage 10 %; a2 has 1 %" in document["steps"][0]["reason"]
     table, _ = call("explain", "--input", write(REQUEST), "--port", "a1")
-    assert "pod: a left out" in table
+    assert "pod a left out" in table
     off, _ = call("explain", "--input", write(REQUEST), "--port", "off", "--json")
     assert "not connected" in off["reason"]
     assert "not among the ports" in call("explain", "--input", write(REQUEST), "--port", "zz", status=2)[1]
