@@ -108,7 +108,7 @@ def _passed(candidates: Candidates, step: Step, port: int, mode: Mode) -> Passed
             level = levels.get(each.level) or levels[each.level.removesuffix(" affinity")]
             entity = level.entity(port)
             reason = (
-                f"{each.level}: {entity} left out, {each.reason}"
+                f"{each.level} {entity} left out: {each.reason}"
                 if entity
                 else f"{each.level}: it has no entity there"
             )
