@@ -161,6 +161,17 @@ def choose_period(candidates: list[PeriodSeries], min_similarity_pct: float) -> 
     return best.units if best.similarity_pct > min_similarity_pct else 0
 
 
+def shortest_equal(units: int, chart: Cyclochart, tolerance_pct: float) -> int:
+    """Return the shortest divisor of a period that is as similar beyond chance, within the tolerance.
+
+    Data with a T-cycle has every multiple of it, but where one odd day falls into a group of few repeats the
+    multiples of T are no peaks and T loses strength. Not in the article.
+    """
+    levels = chart.beyond_chance_pct()
+    wanted = levels[units - 1] - tolerance_pct
+    return next(d for d in range(1, units + 1) if units % d == 0 and levels[d - 1] >= wanted)
+
+
 @dataclass(frozen=True, slots=True)
 class Cycle:
     """What the period detector found: the period in time units (0: none) and the columns grouped by it."""
@@ -184,6 +195,7 @@ def find_cycle(columns: Footprint, settings: Settings, similar: Bools | None = N
     units = choose_period(period_series(found, chart.similarity_pct), settings.min_similarity_pct)
     if not units:
         return Cycle(0, chart, None)
+    units = shortest_equal(units, chart, settings.peak_tolerance_pct)
     return Cycle(units, chart, groups(similar, units * columns.frame.parts, settings.quality_pct))
 
 

@@ -25,6 +25,9 @@ class Settings:
     history_s: float = 90 * DAY_S
     """What lies longer back than this before the last point is not looked at."""
 
+    refit_s: float = WEEK_S
+    """How long a category stands; 0 determines it with every addition."""
+
     # Data quality
     min_points: int = 20
     """Article."""
@@ -66,6 +69,8 @@ class Settings:
     transient_between_density: float = 0.5
     """How densely points may lie between two modes, as a share of their mean density."""
     transient_parts: int = 20
+    transient_min_between: float = 0.15
+    """The narrowest region between two modes, as a share of the range."""
     transient_min_share: float = 0.05
     transient_max_modes: int = 4
     transient_hole_pct: float = 10.0
@@ -103,6 +108,19 @@ class Settings:
     """Article: V."""
     whisker: float = 1.5
     whisker_high_variability: float = 3.0
+
+    # Scores
+    scale_quantile: float = 0.005
+    """Distances are told in units of the range between this quantile and its opposite."""
+    scale_floor_share: float = 0.01
+    """The unit is no less than this share of the median's absolute value."""
+    habit_gain: float = 3.0
+    """How much what is outside on most days is discounted."""
+    habit_units: int = 30
+    duration_gain: float = 0.5
+    """What a whole `duration_s` outside adds, as a share of the distance."""
+    duration_s: float = 3600.0
+    hold_off_s: float = 2 * DAY_S
 
     # Categories in the order they are tried
     categories: tuple[str, ...] = ("multinomial", "transient", "semi-constant", "trendy")

@@ -57,7 +57,8 @@ def region_between(values: Floats, within: Bools, settings: Settings) -> tuple[f
         stays = block[last, last] - block[first, last] - block[last, first] + block[first, first]
         return staying(float(stays), float(block[last, parts] - block[first, parts]))
 
-    for width in range(parts - 2, 0, -1):
+    narrowest = max(1, int(np.ceil(settings.transient_min_between * parts)))
+    for width in range(parts - 2, narrowest - 1, -1):
         for start in range(parts - width - 1, 0, -1):
             end = start + width
             below, between, above = upto[start], upto[end] - upto[start], upto[parts] - upto[end]

@@ -1,0 +1,103 @@
+"""`vsrt normalcy fit`: category, period and bounds of series."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+from typing import Any
+
+from apps.cli.common import InputError, emit_json, emit_table
+from apps.cli.normalcy_batch import fit_many
+from apps.cli.normalcy_input import add_input_arguments, read_series, settings_of
+from controller.anomaly.normalcy.result import Normalcy
+from controller.anomaly.normalcy.series import Series as OrderedSeries
+from controller.anomaly.normalcy.series import make_series
+from controller.anomaly.normalcy.settings import DAY_S
+from controller.anomaly.series import Series
+
+HELP = "category, period and bounds per time slot, projected ahead"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare input, horizon and plots."""
+    add_input_arguments(parser)
+    parser.add_argument(
+        "--ahead-s", type=float, metavar="SECONDS", help="how far bounds are projected (default: a period, or a day)"
+    )
+    parser.add_argument("--jobs", type=int, help="processes for many series (default: one per core)")
+    parser.add_argument("--plot", type=Path, metavar="DIR", help="write the bounds over each series as PNG and SVG")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Fit every series and print what was found."""
+    settings = settings_of(args.set)
+    if args.ahead_s is not None and not 0 < args.ahead_s < math.inf:
+        raise InputError(f"--ahead-s: expected seconds above 0, found {args.ahead_s:g}")
+    if args.jobs is not None and args.jobs < 1:
+        raise InputError(f"--jobs: expected at least 1, found {args.jobs}")
+    series = read_series(args)
+    found = fit_many([(one.at_s, one.values) for one in series], settings, args.jobs)
+    ordered = [make_series(one.at_s, one.values, settings) for one in series]
+    if args.plot is not None:
+        from apps.cli.normalcy_plot import write_plots
+
+        titles = [_title(one, args.input) for one in series]
+        for path in write_plots(args.plot, list(zip(titles, ordered, found, strict=True))):
+            if not args.json:
+                print(path)
+    documents = [
+        document(one, points, normalcy, args.ahead_s)
+        for one, points, normalcy in zip(series, ordered, found, strict=True)
+    ]
+    if args.json:
+        emit_json(documents[0] if len(documents) == 1 else {"series": documents})
+    elif len(documents) == 1:
+        _print_one(documents[0])
+    else:
+        rows = [(d["member"], d["metric"], d["category"], d["period_s"] or "-", d["reason"]) for d in documents]
+        emit_table(("member", "metric", "category", "period_s", "reason"), rows)
+    return 0
+
+
+def document(series: Series, points: OrderedSeries, normalcy: Normalcy, ahead_s: float | None) -> dict[str, Any]:
+    """Return the JSON document of one series; `t` is the start of a slot in epoch seconds."""
+    bounds = []
+    if len(points):
+        slot_s = normalcy.bounds.slot_s if normalcy.bounds else 0.0
+        end_s = float(points.at_s[-1])
+        start_s = math.floor(end_s / slot_s) * slot_s + slot_s if slot_s else end_s
+        at_s, lower, upper = normalcy.project(start_s, start_s + (ahead_s or normalcy.period_s or DAY_S))
+        bounds = [
+            {"t": t, "lower": low, "upper": high}
+            for t, low, high in zip(at_s.tolist(), lower.tolist(), upper.tolist(), strict=True)
+        ]
+    return {
+        "member": series.name.member,
+        "peer_group": series.name.peer_group,
+        "metric": series.name.metric,
+        "category": normalcy.category,
+        "kind": normalcy.kind,
+        "periodic": normalcy.periodic,
+        "period_s": normalcy.period_s or None,
+        "start_up": normalcy.start_up,
+        "points": len(points),
+        "left_out": normalcy.counts._asdict(),
+        "longest_gap_s": normalcy.longest_gap_s,
+        "bounds": bounds,
+        "reason": normalcy.reason,
+    }
+
+
+def _title(series: Series, path: Path) -> str:
+    name = series.name
+    return path.stem if name.member in ("", "value") else f"{path.stem} {name.member} {name.metric}"
+
+
+def _print_one(found: dict[str, Any]) -> None:
+    print(f"category: {found['category']}{' (' + found['kind'] + ')' if found['kind'] else ''}")
+    print(f"period: {found['period_s']:g} s" if found["periodic"] else "period: none")
+    print(f"reason: {found['reason']}")
+    emit_table(
+        ("t", "lower", "upper"), [(f"{b['t']:.0f}", f"{b['lower']:g}", f"{b['upper']:g}") for b in found["bounds"]]
+    )

@@ -1,0 +1,201 @@
+"""How abnormal each point of a series is, from the points before it alone."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from controller.anomaly.normalcy.bounds import whisker_bounds
+from controller.anomaly.normalcy.categories import CATEGORIES, Detector
+from controller.anomaly.normalcy.result import Normalcy
+from controller.anomaly.normalcy.rolling import RollingNormalcy
+from controller.anomaly.normalcy.series import Floats
+from controller.anomaly.normalcy.settings import Settings
+
+FURTHEST = 10.0
+"""Distances are cut off here, in units of the series' range."""
+
+MAX_EVENTS = 10_000
+"""Events that a scorer holds until they are taken; the oldest go first."""
+
+
+class Event(NamedTuple):
+    """A stretch of points in a row outside the bounds: when, how far out, how abnormal.
+
+    `furthest` is the greatest distance from the nearest normal value in the value's unit, negative below it.
+    """
+
+    first_s: float
+    last_s: float
+    points: int
+    furthest: float
+    score: float
+
+
+class Scorer:
+    """Scores points as they come, 0 to 1.
+
+    A score is d / (1 + d). d is the distance from the nearest normal value in units of the range that the series has
+    had (with a floor), raised by how long points have been outside in a row, and lowered where the bounds are left
+    on most days: by 1 + `habit_gain` times the median of the greatest distances of past days. During `hold_off_s`
+    after a point only points that are further out are scored; what is not scored has 0.
+
+    Bounds are those of `RollingNormalcy` with the points before the current time unit; until a unit has passed they
+    follow whenever the number of points has doubled.
+    """
+
+    def __init__(self, settings: Settings | None = None, categories: Mapping[str, Detector] = CATEGORIES) -> None:
+        self._settings = settings or Settings()
+        self._rolling = RollingNormalcy(self._settings, categories)
+        self._waiting: list[tuple[Floats, Floats]] = []
+        self._waiting_points = 0
+        self._update_at_s, self._update_points = np.inf, self._settings.min_points
+        self._newest_s, self._first_s = -np.inf, np.inf
+        self._points = 0
+        self._unit = 1.0
+        self._fallback: tuple[float, float] | None = None
+        self._event: Event | None = None
+        self.events: deque[Event] = deque(maxlen=MAX_EVENTS)
+        self._held: deque[tuple[float, float]] = deque()
+        self._greatest: deque[float] = deque(maxlen=self._settings.habit_units)
+        self._today, self._today_greatest, self._habit = -1, 0.0, 0.0
+        self.not_finite = 0
+        self.late = 0
+
+    @property
+    def normalcy(self) -> Normalcy:
+        """The normalcy that the next point is held against."""
+        return self._rolling.normalcy
+
+    def extend(self, at_s: ArrayLike, values: ArrayLike) -> Floats:
+        """Return the scores of further points, float64[n], each from the points before it alone.
+
+        Points that are not finite are not scored (0) and not learnt from, and counted in `not_finite`; so are points
+        earlier than the newest one (`late`). A second point at the same time is scored and not learnt from.
+        """
+        times, points = np.asarray(at_s, np.float64).ravel(), np.asarray(values, np.float64).ravel()
+        if len(times) != len(points):
+            raise ValueError(f"{len(times)} times for {len(points)} values")
+        scores = np.zeros(len(times))
+        finite = np.isfinite(times) & np.isfinite(points)
+        self.not_finite += int((~finite).sum())
+        newest = np.maximum.accumulate(np.concatenate(([self._newest_s], np.where(finite, times, -np.inf))))
+        usable = finite & (times >= newest[:-1])
+        self.late += int((finite & ~usable).sum())
+        rows = np.flatnonzero(usable)
+        start = 0
+        while start < len(rows):
+            end = self._until(times[rows[start:]]) + start
+            part = rows[start:end]
+            scores[part] = self._score(times[part], points[part])
+            fresh = times[part] > np.concatenate(([self._newest_s], times[part][:-1]))
+            self._waiting.append((times[part][fresh], points[part][fresh]))
+            self._waiting_points += int(fresh.sum())
+            self._newest_s = float(times[part][-1])
+            start = end
+        return scores
+
+    def _until(self, times: Floats) -> int:
+        """Return how many of the points come before the next update of the bounds; update them where that is now."""
+        if not np.isfinite(self._first_s):
+            self._first_s = float(times[0])
+        unit_s = self._settings.time_unit_s
+        started = times[0] >= self._first_s + unit_s
+        if times[0] > self._newest_s and (
+            times[0] >= self._update_at_s
+            or (not started and self._waiting_points + self._points >= self._update_points)
+        ):
+            self._update()
+            self._update_points = 2 * self._points
+            passed = np.floor((times[0] - self._first_s) / unit_s)
+            self._update_at_s = self._first_s + (passed + 1) * unit_s
+        if not np.isfinite(self._update_at_s):
+            self._update_at_s = self._first_s + unit_s
+        before = int(np.searchsorted(times, self._update_at_s, side="left"))
+        room = max(1, self._update_points - self._waiting_points - self._points)
+        inside = int(np.searchsorted(times, self._first_s + unit_s, side="left"))
+        return max(1, min(before, room) if inside >= room else before)
+
+    def _update(self) -> None:
+        if not self._waiting:
+            return
+        at_s = np.concatenate([times for times, _ in self._waiting])
+        values = np.concatenate([points for _, points in self._waiting])
+        self._waiting, self._waiting_points = [], 0
+        self._points += len(at_s)
+        normalcy = self._rolling.add(at_s, values)
+        settings = self._settings
+        held = self._rolling.history().values
+        low, middle, high = np.quantile(held, (settings.scale_quantile, 0.5, 1 - settings.scale_quantile))
+        self._unit = max(float(high - low), settings.scale_floor_share * abs(float(middle)), 1e-9)
+        self._fallback = None
+        if normalcy.bounds is None:
+            latest = held[-max(settings.min_points, len(held) // 4) :]
+            self._fallback = whisker_bounds(latest, settings.whisker_high_variability)
+
+    def _distances(self, at_s: Floats, values: Floats) -> Floats:
+        if self._points < self._settings.min_points:
+            return np.zeros(len(values))
+        bounds = self._rolling.normalcy.bounds
+        if bounds is not None:
+            return bounds.outside(at_s, values)
+        lower, upper = self._fallback or (-np.inf, np.inf)
+        return np.maximum(values - upper, 0.0) - np.maximum(lower - values, 0.0)
+
+    def _score(self, at_s: Floats, values: Floats) -> Floats:
+        settings = self._settings
+        apart = self._distances(at_s, values)
+        distances = np.minimum(np.abs(apart) / self._unit, FURTHEST)
+        days = np.floor((at_s - self._first_s) / settings.time_unit_s).astype(np.int64)
+        scores = np.zeros(len(at_s))
+        for row, (now_s, distance, day) in enumerate(
+            zip(at_s.tolist(), distances.tolist(), days.tolist(), strict=True)
+        ):
+            if day != self._today:
+                self._new_day(day)
+            if distance <= 0:
+                self.close_event()
+                continue
+            self._today_greatest = max(self._today_greatest, distance)
+            since_s = now_s if self._event is None else self._event.first_s
+            lasted = min(1.0, (now_s - since_s) / settings.duration_s)
+            raw = distance * (1 + settings.duration_gain * lasted) / (1 + settings.habit_gain * self._habit)
+            if self._is_greatest(now_s, raw):
+                scores[row] = raw / (1 + raw)
+            self._event = _grown(self._event, now_s, float(apart[row]), scores[row])
+        return scores
+
+    def close_event(self) -> None:
+        """Put the stretch that the newest point belongs to among the events, where it was scored at all."""
+        if self._event is not None and self._event.score > 0:
+            self.events.append(self._event)
+        self._event = None
+
+    def _new_day(self, day: int) -> None:
+        if self._today >= 0:
+            self._greatest.append(self._today_greatest)
+            self._greatest.extend([0.0] * min(day - self._today - 1, self._settings.habit_units))
+            self._habit = float(np.median(self._greatest))
+        self._today, self._today_greatest = day, 0.0
+
+    def _is_greatest(self, now_s: float, raw: float) -> bool:
+        """Tell whether nothing as far out was seen within the hold-off, and remember this one."""
+        held = self._held
+        while held and held[0][0] < now_s - self._settings.hold_off_s:
+            held.popleft()
+        greatest = not held or raw > held[0][1]
+        while held and held[-1][1] <= raw:
+            held.pop()
+        held.append((now_s, raw))
+        return greatest
+
+
+def _grown(event: Event | None, now_s: float, apart: float, score: float) -> Event:
+    if event is None:
+        return Event(now_s, now_s, 1, apart, score)
+    furthest = apart if abs(apart) > abs(event.furthest) else event.furthest
+    return Event(event.first_s, now_s, event.points + 1, furthest, max(event.score, score))
