@@ -10,7 +10,20 @@ from collections.abc import Sequence
 
 from apps.cli.common import InputError, OperationFailed
 
-COMMANDS = ("topology", "tree", "simulate", "policy", "emulate", "run", "show", "replay", "perf", "allocate", "normalcy")
+COMMANDS = (
+    "topology",
+    "tree",
+    "simulate",
+    "policy",
+    "emulate",
+    "run",
+    "show",
+    "replay",
+    "perf",
+    "allocate",
+    "normalcy",
+    "diagnose",
+)
 """Subcommands, each in a module ``apps.cli.<name>_command``; only the one that is asked for is imported."""
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130

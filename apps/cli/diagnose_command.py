@@ -1,0 +1,251 @@
+"""`vsrt diagnose`: which of many equal members behaves unlike its peers, from a file of metrics."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from apps.cli.common import InputError, emit_json, emit_table
+from apps.cli.metric_file import read_metric_file
+from controller.anomaly.peers.combination import kind_of
+from controller.anomaly.peers.diagnosis import Diagnosis, Period, diagnose, usual_interval
+from controller.anomaly.peers.scoring import DISTANCE_FORMS
+from controller.anomaly.peers.settings import INTERVAL_S, PeerSettings, fitted
+from controller.anomaly.series import Series, ordered
+
+NAME = "diagnose"
+HELP = "name the members of a group that behave unlike their peers"
+ALL = "all"
+SHOWN_METRICS = 3
+
+_DEFAULTS = PeerSettings()
+_OPTIONS: tuple[tuple[str, str, type, str, object], ...] = (
+    ("--interval", "interval_s", float, "S", f"seconds that samples are reduced to ({INTERVAL_S:g})"),
+    ("--smoothing", "smoothing_samples", int, "N", f"width of the moving average ({_DEFAULTS.smoothing_samples})"),
+    ("--window", "window_samples", int, "N", f"samples of a window ({_DEFAULTS.window_samples})"),
+    ("--shift", "shift_samples", int, "N", f"samples from window to window ({_DEFAULTS.shift_samples})"),
+    ("--bins", "bins_max", int, "N", f"histogram bins at most ({_DEFAULTS.bins_max})"),
+    (
+        "--confirm",
+        "confirm_windows",
+        int,
+        "K",
+        f"faulty where K of the past 2K-1 windows are ({_DEFAULTS.confirm_windows})",
+    ),
+    ("--margin", "margin", float, "X", f"thresholds are multiplied by it ({_DEFAULTS.margin:g})"),
+    (
+        "--share",
+        "combined_share",
+        float,
+        "X",
+        f"share of the metrics that count together ({_DEFAULTS.combined_share:g})",
+    ),
+    ("--ratio-max", "ratio_max", float, "X", f"what one of several metrics counts at most ({_DEFAULTS.ratio_max:g})"),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the input file and the parameters of the comparison."""
+    parser.add_argument("--input", type=Path, required=True, metavar="FILE", help="CSV, Parquet or output of sadf")
+    parser.add_argument("--metric", default=ALL, metavar="M", help="the metric to compare, or all (the default)")
+    parser.add_argument("--peer-group", metavar="COLUMN", help="column of the peer groups (peer_group)")
+    parser.add_argument("--train", metavar="START:END", help="a time without faults; ISO 8601 or epoch seconds")
+    parser.add_argument("--plot", type=Path, metavar="DIR", help="write plots there, as PNG and SVG")
+    parser.add_argument("--ranking", type=int, default=4, metavar="N", help="members per hour in the list (4)")
+    chain = parser.add_argument_group(
+        "parameters", "Defaults in brackets; recordings too short or too coarse for them get shorter windows."
+    )
+    for option, field, kind, metavar, text in _OPTIONS:
+        chain.add_argument(option, dest=field, type=kind, metavar=metavar, help=str(text))
+    chain.add_argument(
+        "--threshold", dest="scope", choices=("member", "group", "pooled"), help="one per what (member)"
+    )
+    chain.add_argument("--form", choices=tuple(DISTANCE_FORMS), help="how distributions are compared (pairs)")
+    chain.add_argument("--offsets", choices=("keep", "remove"), help="standing differences between members (keep)")
+    chain.add_argument(
+        "--no-own-history",
+        dest="own_history",
+        action="store_const",
+        const=False,
+        help="ask peers alone, never the past",
+    )
+    chain.add_argument("--no-counters", action="store_true", help="do not turn what only grows into rates")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare, and print what was found."""
+    if args.ranking < 1:
+        raise InputError(f"--ranking: expected at least 1, found {args.ranking}")
+    file = read_metric_file(args.input, peer_group=args.peer_group)
+    series, judged = _chosen(file.series, args.metric, args.input)
+    training = None if args.train is None else _period(args.train)
+    settings = _settings(args, series, training)
+    try:
+        found = diagnose(
+            series, settings, training, judged=judged, counters=not args.no_counters, columns=args.ranking
+        )
+    except ValueError as error:
+        raise InputError(f"--train: {error}") from None
+    found = found._replace(notes=[*file.notes, *found.notes])
+    if args.plot is not None:
+        from apps.cli.diagnose_plots import write_plots
+
+        write_plots(args.plot, found, series)
+    if args.json:
+        emit_json(document(found))
+    else:
+        _print(found)
+    return 0
+
+
+def _chosen(series: Sequence[Series], metric: str, path: Path) -> tuple[list[Series], frozenset[str] | None]:
+    """Return the series to compare and which metrics are judged; throughput tells the kind of a fault."""
+    if metric == ALL:
+        return list(series), None
+    known = sorted({one.name.metric for one in series})
+    if metric not in known:
+        shown = ", ".join(known[:20]) + (", ..." if len(known) > 20 else "")
+        raise InputError(f"{path}: metric: no {metric!r} in the file; it holds {shown or 'none'}")
+    chosen = [one for one in series if one.name.metric == metric or kind_of(one.name.metric) == "throughput"]
+    return chosen, frozenset((metric,))
+
+
+def _period(text: str) -> Period:
+    """Return the period that START:END names; times may hold colons themselves."""
+    for place, letter in enumerate(text):
+        if letter == ":":
+            start_s, end_s = _time(text[:place]), _time(text[place + 1 :])
+            if start_s is not None and end_s is not None:
+                if start_s >= end_s:
+                    raise InputError(f"--train: {text!r} ends before it starts")
+                return Period(start_s, end_s)
+    raise InputError(f"--train: expected START:END in ISO 8601 or epoch seconds, found {text!r}")
+
+
+def _time(text: str) -> float | None:
+    try:
+        at_s = float(text)
+        return at_s if math.isfinite(at_s) else None
+    except ValueError:
+        pass
+    if len(text) < len("2026-03-01"):
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+
+def _settings(args: argparse.Namespace, series: Sequence[Series], training: Period | None) -> PeerSettings:
+    fields = [*(field for _, field, _, _, _ in _OPTIONS), "scope", "form", "offsets", "own_history"]
+    given = {field: value for field in fields if (value := getattr(args, field)) is not None}
+    tidy = [one for one in map(ordered, series) if len(one.at_s)]
+    usual_s = usual_interval(tidy)
+    first_s = min((float(one.at_s[0]) for one in tidy), default=0.0)
+    last_s = max((float(one.at_s[-1]) for one in tidy), default=0.0)
+    training_s = None
+    if training is not None:
+        training_s = min(training.end_s, last_s) - max(training.start_s, first_s)
+        if training_s <= 0:
+            raise InputError(f"--train: the file has no sample in that time; it spans {first_s:.0f}:{last_s:.0f}")
+    try:
+        return fitted(given, INTERVAL_S if math.isnan(usual_s) else usual_s, last_s - first_s, training_s)
+    except ValueError as error:
+        field, _, rest = str(error).partition(": ")
+        option = next((option for option, name, _, _, _ in _OPTIONS if name == field), field)
+        raise InputError(f"{option}: {rest}") from None
+
+
+def document(found: Diagnosis) -> dict[str, Any]:
+    """Return the JSON form of a diagnosis; times in epoch seconds, hours as the source writes them."""
+    return {
+        "windows": len(found.ends_s),
+        "faulty": [
+            {
+                "member": one.member.name,
+                "peer_group": one.member.peer_group,
+                "first": one.first_s,
+                "last": one.last_s,
+                "verdict": one.verdict,
+                "metrics": one.metrics,
+            }
+            for one in found.faulty
+        ],
+        "persistent": [
+            {
+                "hour": hour_name(hour_s),
+                "ranking": [{"value": value, "member": m.name, "peer_group": m.peer_group} for value, m in ranking],
+            }
+            for hour_s, ranking in found.persistent
+        ],
+        "scores": list(_scores(found)),
+        "unscored": list(_unscored(found)),
+        "settings": {name: getattr(found.settings, name) for name in found.settings.__slots__},
+        "notes": found.notes,
+    }
+
+
+def hour_name(hour_s: float) -> str:
+    """Return an hour, from epoch seconds, as in the source's Figure 5: 20110417.00, UTC."""
+    return datetime.fromtimestamp(hour_s, UTC).strftime("%Y%m%d.%H")
+
+
+def _scores(found: Diagnosis) -> Iterator[dict[str, Any]]:
+    for group in found.groups:
+        for row, end_s in enumerate(found.ends_s.tolist()):
+            for member, score in zip(group.members, group.scores[row].tolist(), strict=True):
+                if not math.isnan(score):
+                    yield {"t": end_s, "member": member, "peer_group": group.peer_group, "score": score}
+
+
+def _unscored(found: Diagnosis) -> Iterator[dict[str, Any]]:
+    """Yield the members that have no score in some windows, for want of samples or of peers and a past."""
+    for group in found.groups:
+        for member, column in zip(group.members, group.scores.T, strict=True):
+            missing = sum(map(math.isnan, column.tolist()))
+            if missing:
+                yield {"member": member, "peer_group": group.peer_group, "windows": missing}
+
+
+def _print(found: Diagnosis) -> None:
+    settings = found.settings
+    members = sum(len(group.members) for group in found.groups)
+    print(
+        f"{members} members in {len(found.groups)} groups, {len(found.ends_s)} windows of {settings.window_samples}"
+        f" samples of {settings.interval_s:g} s"
+    )
+    for note in found.notes:
+        print(f"note: {note}")
+    print()
+    if found.faulty:
+        emit_table(
+            ("member", "peer group", "first", "last", "verdict", "metrics, times their threshold"),
+            (
+                (
+                    one.member.name,
+                    one.member.peer_group,
+                    _clock(one.first_s),
+                    _clock(one.last_s),
+                    one.verdict,
+                    ", ".join(f"{name} {peak:.1f}" for name, peak in list(one.metrics.items())[:SHOWN_METRICS])
+                    + (f" and {len(one.metrics) - SHOWN_METRICS} more" if len(one.metrics) > SHOWN_METRICS else ""),
+                )
+                for one in found.faulty
+            ),
+        )
+    else:
+        print("no member is faulty")
+    listed = [(hour_s, ranking) for hour_s, ranking in found.persistent if ranking]
+    if listed:
+        print("\nDate.Hour:  Value PG:member, the most persistent first")
+    for hour_s, ranking in listed:
+        print(f"{hour_name(hour_s)}: " + "  ".join(f"{value:3} {m.peer_group}:{m.name}" for value, m in ranking))
+
+
+def _clock(at_s: float) -> str:
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,253 @@
+"""The whole comparison: from series of many members and metrics to scores, faulty members and the hourly list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.anomaly.peers.combination import Verdict, combined, verdict
+from controller.anomaly.peers.persistence import accumulators, faults, hourly
+from controller.anomaly.peers.resample import Grid, grid_over, is_counter, rates, resample
+from controller.anomaly.peers.scoring import Distances, measure, rated, thresholds, window_count, window_ends
+from controller.anomaly.peers.settings import PeerSettings
+from controller.anomaly.series import OrderedSeries, Series, SeriesName, ordered, usual_interval_s
+
+Floats = NDArray[np.float64]
+
+FIGURE_COLUMNS = 4
+"""Members per hour in the source's Figure 5."""
+
+
+class Member(NamedTuple):
+    """A member of a peer group."""
+
+    name: str
+    peer_group: str
+
+
+class Faulty(NamedTuple):
+    """A member that was faulty for a time, and what its metrics make of it."""
+
+    member: Member
+    first_s: float
+    last_s: float
+    verdict: Verdict
+    metrics: dict[str, float]
+    """The metrics above their thresholds, with the highest score of each; highest first."""
+
+
+class GroupDiagnosis(NamedTuple):
+    """What was found in one peer group."""
+
+    peer_group: str
+    members: list[str]
+    scores: Floats
+    """(windows, members): 1.0 is the threshold; NaN where nothing is known."""
+    by_metric: dict[str, Floats]
+    accumulators: NDArray[np.int64]
+
+
+class Diagnosis(NamedTuple):
+    """What was found in all groups, over the same windows."""
+
+    settings: PeerSettings
+    ends_s: Floats
+    """(windows,)."""
+    groups: list[GroupDiagnosis]
+    faulty: list[Faulty]
+    persistent: list[tuple[float, list[tuple[int, Member]]]]
+    notes: list[str]
+
+
+class Period(NamedTuple):
+    """A time, half-open, in epoch seconds."""
+
+    start_s: float
+    end_s: float
+
+
+def usual_interval(series: Iterable[OrderedSeries]) -> float:
+    """Return the usual seconds between samples; NaN where no series has two."""
+    each = [usual_interval_s(one.at_s) for one in series if len(one.at_s) > 1]
+    return float(np.median(each)) if each else float("nan")
+
+
+def diagnose(
+    series: Sequence[Series],
+    settings: PeerSettings,
+    training: Period | None = None,
+    *,
+    judged: frozenset[str] | None = None,
+    counters: bool = True,
+    columns: int = FIGURE_COLUMNS,
+) -> Diagnosis:
+    """Compare the members of each peer group with one another, metric by metric and over all metrics.
+
+    Parameters
+    ----------
+    series : sequence of Series
+        Any number, of any groups; in any order and with gaps, as they were written.
+    settings : PeerSettings
+        The chain's parameters.
+    training : Period, optional
+        A time without faults; thresholds come from windows that lie within.
+    judged : frozenset of str, optional
+        The metrics that scores are made of; the others only tell the kind of a fault. All, if not given.
+    counters : bool
+        Whether metrics that never fall are taken as counts and turned into rates.
+    columns : int
+        Members per hour in the list of the persistent.
+
+    Returns
+    -------
+    Diagnosis
+        Without windows where no series has values; `notes` say what was missing, infinite, repeated, out of order or
+        alone.
+
+    Raises
+    ------
+    ValueError
+        The training period holds no whole window.
+    """
+    tidy = {one.name: ordered(one) for one in series}
+    notes = _notes(tidy)
+    with_values = {name: one for name, one in tidy.items() if len(one.at_s)}
+    if not with_values:
+        return Diagnosis(settings, np.empty(0), [], [], [], [*notes, "no series holds a value"])
+    first_s = min(one.at_s[0] for one in with_values.values())
+    last_s = max(one.at_s[-1] for one in with_values.values())
+    grid = grid_over(first_s, last_s, settings.interval_s)
+    ends_s = window_ends(grid.ends_s, settings)
+    fault_free = None
+    if training is not None:
+        fault_free = (ends_s - settings.window_s >= training.start_s) & (ends_s <= training.end_s)
+        if not fault_free.any():
+            raise ValueError(f"the training period holds no whole window of {settings.window_s:g} s")
+    if not len(ends_s):
+        notes.append(f"the series span less than one window of {settings.window_s:g} s")
+    groups: dict[str, dict[str, dict[str, OrderedSeries]]] = {}
+    for name in tidy:
+        groups.setdefault(name.peer_group, {}).setdefault(name.metric, {})[name.member] = tidy[name]
+    measured = {
+        (group, metric): _measure(members, of_metric, grid, settings, fault_free, counters)
+        for group, metrics in groups.items()
+        for members in [_members(metrics)]
+        for metric, of_metric in metrics.items()
+    }
+    pooled = _pooled(measured, fault_free) if settings.scope == "pooled" else {}
+    found = []
+    for group, metrics in groups.items():
+        scores = {
+            metric: rated(measured.pop((group, metric)), settings, fault_free, pooled.get(metric))
+            for metric in metrics
+        }
+        found.append(_group(group, _members(metrics), scores, settings, judged, len(ends_s)))
+        if len(found[-1].members) == 1:
+            notes.append(f"{group}: {found[-1].members[0]} has no peer; it is compared with its own past alone")
+    return Diagnosis(
+        settings,
+        ends_s,
+        found,
+        _faulty(found, ends_s, settings.confirm_windows),
+        _persistent(found, ends_s, columns),
+        notes,
+    )
+
+
+def _members(metrics: dict[str, dict[str, OrderedSeries]]) -> list[str]:
+    return list(dict.fromkeys(member for of_metric in metrics.values() for member in of_metric))
+
+
+def _notes(tidy: dict[SeriesName, OrderedSeries]) -> list[str]:
+    notes = []
+    irregular = [one.irregularities for one in tidy.values()]
+    for kind, text in (
+        ("missing", "samples without a value are left out"),
+        ("infinite", "infinite values are taken as missing"),
+        ("duplicated", "samples repeat a time; the last one written counts"),
+        ("unordered", "samples are earlier than the one before them; they are put in order"),
+    ):
+        counts = [getattr(one, kind) for one in irregular]
+        if any(counts):
+            notes.append(f"{sum(counts)} {text} ({sum(count > 0 for count in counts)} series)")
+    empty = [name for name, one in tidy.items() if not len(one.at_s)]
+    if empty:
+        named = ", ".join("/".join(name) for name in empty[:3]) + (", ..." if len(empty) > 3 else "")
+        notes.append(f"{len(empty)} series without any value: {named}")
+    return notes
+
+
+def _measure(
+    members: list[str],
+    of_metric: dict[str, OrderedSeries],
+    grid: Grid,
+    settings: PeerSettings,
+    fault_free: NDArray[np.bool_] | None,
+    counters: bool,
+) -> Distances:
+    if counters and is_counter(list(of_metric.values())):
+        of_metric = {member: rates(one) for member, one in of_metric.items() if len(one.at_s) > 1}
+    values = np.full((len(members), grid.cells), np.nan)
+    for row, member in enumerate(members):
+        if member in of_metric:
+            values[row] = resample(of_metric[member], grid)
+    if window_count(grid.cells, settings) == 0:
+        nothing = np.empty((0, len(members)))
+        return Distances(nothing, nothing)
+    return measure(values, settings, fault_free)
+
+
+def _pooled(measured: dict[tuple[str, str], Distances], fault_free: NDArray[np.bool_] | None) -> dict[str, float]:
+    """Return for each metric the largest threshold of any group."""
+    found: dict[str, float] = {}
+    for (_, metric), distances in measured.items():
+        largest = float(thresholds(distances.peers, fault_free, "group").max(initial=0.0))
+        found[metric] = max(found.get(metric, 0.0), largest)
+    return found
+
+
+def _group(
+    group: str,
+    members: list[str],
+    by_metric: dict[str, Floats],
+    settings: PeerSettings,
+    judged: frozenset[str] | None,
+    windows: int,
+) -> GroupDiagnosis:
+    chosen = [scores for metric, scores in by_metric.items() if judged is None or metric in judged]
+    if chosen:
+        scores = combined(chosen, settings.combined_share, settings.ratio_max)
+    else:
+        scores = np.full((windows, len(members)), np.nan)
+    return GroupDiagnosis(group, members, scores, by_metric, accumulators(scores > 1))
+
+
+def _faulty(groups: Sequence[GroupDiagnosis], ends_s: Floats, k: int) -> list[Faulty]:
+    found = []
+    for group in groups:
+        for fault in faults(group.scores > 1, ends_s, k):
+            inside = (ends_s >= fault.first_s) & (ends_s <= fault.last_s)
+            peaks = {
+                metric: float(np.nanmax(scores[inside, fault.member], initial=0.0))
+                for metric, scores in group.by_metric.items()
+            }
+            out = dict(sorted(((m, p) for m, p in peaks.items() if p > 1), key=lambda item: -item[1]))
+            member = Member(group.members[fault.member], group.peer_group)
+            found.append(Faulty(member, fault.first_s, fault.last_s, verdict(peaks), out))
+    return sorted(found, key=lambda one: (one.first_s, one.member))
+
+
+def _persistent(
+    groups: Sequence[GroupDiagnosis], ends_s: Floats, columns: int
+) -> list[tuple[float, list[tuple[int, Member]]]]:
+    if not groups or not len(ends_s):
+        return []
+    members = [Member(name, group.peer_group) for group in groups for name in group.members]
+    values = np.concatenate([group.accumulators for group in groups], axis=1)
+    return [
+        (hour.hour_s, [(value, members[member]) for value, member in hour.ranking])
+        for hour in hourly(values, ends_s, columns)
+    ]

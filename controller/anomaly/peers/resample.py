@@ -1,0 +1,110 @@
+"""From samples at any times to means over the cells of one grid, and their moving average."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.anomaly.series import OrderedSeries, usual_interval_s
+
+GAP_INTERVALS = 3.0
+"""A longer step than this many usual ones is a gap: what happened in it is not known."""
+RISES_OF_A_COUNTER = 3
+
+
+class Grid(NamedTuple):
+    """Cells of equal length: cell j spans from `start_s` + j `interval_s` for one interval."""
+
+    start_s: float
+    interval_s: float
+    cells: int
+
+    @property
+    def ends_s(self) -> NDArray[np.float64]:
+        """Epoch seconds at which each cell ends, (cells,)."""
+        return np.asarray(self.start_s + self.interval_s * np.arange(1, self.cells + 1), np.float64)
+
+
+def grid_over(first_s: float, last_s: float, interval_s: float) -> Grid:
+    """Return the grid of whole multiples of the interval that covers what happened from `first_s` to `last_s`."""
+    start = math.floor(first_s / interval_s)
+    return Grid(start * interval_s, interval_s, max(1, math.ceil(last_s / interval_s) - start))
+
+
+def resample(series: OrderedSeries, grid: Grid) -> NDArray[np.float64]:
+    """Return the mean of a series over each cell, by sampling its cumulative sum.
+
+    A sample stands for the time since the one before it, as sysstat's rates do; after a gap, for the usual interval.
+
+    Parameters
+    ----------
+    series : OrderedSeries
+        n samples of a rate or of an average over time.
+    grid : Grid
+        m cells.
+
+    Returns
+    -------
+    NDArray[np.float64]
+        (m,), NaN where less than half of a cell is known.
+
+    Notes
+    -----
+    Source: seed 004, 4.2 "Downsampling": no work done between samples is lost.
+    """
+    at_s, values = series.at_s, series.values
+    if not len(at_s):
+        return np.full(grid.cells, np.nan)
+    usual_s = usual_interval_s(at_s)
+    usual_s = grid.interval_s if np.isnan(usual_s) else usual_s
+    steps = np.diff(at_s, prepend=at_s[0] - usual_s)
+    known_s = np.where(steps > GAP_INTERVALS * usual_s, usual_s, steps)
+    times = np.stack([at_s - known_s, at_s], axis=1).ravel()
+    zeros = np.zeros(len(at_s))
+    middle = float(np.median(values))
+    summed = np.cumsum(np.stack([zeros, (values - middle) * known_s], axis=1).ravel())
+    covered = np.cumsum(np.stack([zeros, known_s], axis=1).ravel())
+    edges = grid.start_s + grid.interval_s * np.arange(grid.cells + 1)
+    time_known = np.diff(np.interp(edges, times, covered))
+    total = np.diff(np.interp(edges, times, summed))
+    enough = time_known >= grid.interval_s / 2
+    return np.where(enough, np.divide(total, time_known, out=np.zeros(grid.cells), where=enough) + middle, np.nan)
+
+
+def is_counter(group: Sequence[OrderedSeries]) -> bool:
+    """Say whether the series of one metric count upwards: none ever falls, and they rise often enough to tell."""
+    rises = 0
+    for series in group:
+        steps = np.diff(series.values)
+        if np.any(steps < 0):
+            return False
+        rises += int(np.count_nonzero(steps > 0))
+    return rises >= RISES_OF_A_COUNTER
+
+
+def rates(series: OrderedSeries) -> OrderedSeries:
+    """Return the rates per second of a series of counts, n - 1 samples."""
+    per_s = np.diff(series.values) / np.diff(series.at_s)
+    return series._replace(at_s=series.at_s[1:], values=per_s)
+
+
+def moving_average(values: NDArray[np.float64], width: int) -> NDArray[np.float64]:
+    """Return the mean of each value and the `width` - 1 before it, along the last axis.
+
+    NaN counts as missing; NaN where less than half of the width is known. Source: seed 004, 4.2 "Moving Average
+    Filter".
+    """
+    if width == 1:
+        return values
+    known = ~np.isnan(values)
+    filled = np.where(known, values, 0.0)
+    total, count = filled.copy(), known.astype(np.int16)
+    for back in range(1, min(width, values.shape[-1])):
+        total[..., back:] += filled[..., :-back]
+        count[..., back:] += known[..., :-back]
+    enough = count * 2 >= width
+    return np.where(enough, total / np.maximum(count, 1), np.nan)

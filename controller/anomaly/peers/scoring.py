@@ -1,0 +1,208 @@
+"""One metric of one group: distances in each window, thresholds from training, scores as multiples of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.anomaly.peers.distances import (
+    bin_sizes,
+    binned_distances,
+    majority_distance,
+    median_distance,
+    pair_distances,
+    reference_distance,
+    sorted_windows,
+)
+from controller.anomaly.peers.resample import moving_average
+from controller.anomaly.peers.settings import Form, PeerSettings, Scope
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+DISTANCES_AT_ONCE = 1 << 21
+"""Bounds the memory of a group: windows are taken so many pair distances at a time."""
+BIN_FLOOR = 0.1
+"""Bins are no smaller than this share of the usual size in training."""
+THRESHOLD_FLOOR = 0.25
+"""A threshold is no smaller than this share of the median of its group's, ..."""
+SMALLEST_THRESHOLD_BINS = 1.0
+"""... nor than one bin: less is not told apart."""
+TRAINED_WINDOWS = 191
+"""Windows in the day that the source trains on; fewer have hardly seen the largest deviation."""
+
+DISTANCE_FORMS: dict[Form, Callable[[Floats, Floats], Floats]] = {
+    "pairs": lambda samples, sizes: majority_distance(pair_distances(samples)) / sizes[:, None],
+    "binned": lambda samples, sizes: majority_distance(binned_distances(samples, sizes)),
+    "median": lambda samples, sizes: median_distance(samples) / sizes[:, None],
+}
+"""From sorted samples and bin sizes to one distance in bins per window and member."""
+
+
+class Distances(NamedTuple):
+    """How far each member is from its peers and from its own past, in bins, (windows, members); NaN where unknown."""
+
+    peers: Floats
+    """The largest threshold that more than half of the pairwise distances pass."""
+    own: Floats
+
+
+def window_count(cells: int, settings: PeerSettings) -> int:
+    """Return how many whole windows fit into a number of cells."""
+    return max(0, (cells - settings.window_samples) // settings.shift_samples + 1)
+
+
+def window_ends(ends_s: Floats, settings: PeerSettings) -> Floats:
+    """Return the end of each window, from the ends of the grid's cells."""
+    return ends_s[settings.window_samples - 1 :: settings.shift_samples]
+
+
+def measure(values: Floats, settings: PeerSettings, training: Flags | None = None) -> Distances:
+    """Return the distances of one metric of one group: moving average, windows, bin sizes, distributions compared.
+
+    Parameters
+    ----------
+    values : NDArray[np.float64]
+        (members, cells) as `resample` gives them, NaN where unknown.
+    settings : PeerSettings
+        The chain's parameters.
+    training : NDArray[np.bool_], optional
+        (windows,): those without a fault; all are taken for it where it is not given.
+
+    Returns
+    -------
+    Distances
+        NaN for windows in which a member has fewer than half of its samples; to the peers also where it is alone.
+
+    Notes
+    -----
+    Source: seed 004, 4.2 "CDF Distances".
+    """
+    smoothed = moving_average(values, settings.smoothing_samples)
+    windows = window_count(values.shape[1], settings)
+    fault_free = np.ones(windows, np.bool_) if training is None else training
+    reference = _reference(smoothed, fault_free, settings)
+    if settings.offsets == "remove":
+        middle = reference[:, reference.shape[1] // 2, None]
+        offset = np.where(np.isnan(middle), 0.0, middle)
+        smoothed, reference = smoothed - offset, reference - offset
+    return _distances(smoothed, reference, fault_free, settings)
+
+
+def rated(
+    distances: Distances, settings: PeerSettings, training: Flags | None = None, pooled: float | None = None
+) -> Floats:
+    """Return scores, (windows, members): distances as multiples of the threshold, 1.0 where they reach it.
+
+    Dividing keeps the source's decision: above 1 where more than half of the pairwise distances pass the threshold.
+    `pooled` is the threshold of all members where several groups share one.
+    """
+    if pooled is None:
+        threshold = thresholds(distances.peers, training, settings.scope)
+    else:
+        threshold = np.full(distances.peers.shape[1], pooled)
+    ratio = distances.peers / (threshold * settings.margin)
+    if not settings.own_history:
+        return np.asarray(ratio)
+    own = distances.own / (thresholds(distances.own, training, "member") * settings.margin)
+    return with_second_witness(ratio, own)
+
+
+def _reference(smoothed: Floats, fault_free: Flags, settings: PeerSettings) -> Floats:
+    """Return quantiles of each member's fault-free samples, (members, window)."""
+    members, cells = smoothed.shape
+    chosen = np.zeros(cells, np.bool_)
+    for number in np.flatnonzero(fault_free):
+        start = int(number) * settings.shift_samples
+        chosen[start : start + settings.window_samples] = True
+    wanted = (np.arange(settings.window_samples) + 0.5) / settings.window_samples
+    found = np.full((members, settings.window_samples), np.nan)
+    for member in range(members):
+        known = smoothed[member, chosen]
+        known = known[~np.isnan(known)]
+        if len(known):
+            found[member] = np.quantile(known, wanted)
+    return found
+
+
+def _distances(smoothed: Floats, reference: Floats, fault_free: Flags, settings: PeerSettings) -> Distances:
+    """Return distances to the peers and to the own reference."""
+    members = smoothed.shape[0]
+    windows = len(fault_free)
+    at_once = max(1, DISTANCES_AT_ONCE // max(members * members, members * settings.window_samples))
+    sizes = np.full(windows, np.nan)
+    blocks = [slice(start, min(start + at_once, windows)) for start in range(0, windows, at_once)]
+
+    def samples_of(block: slice) -> Floats:
+        return sorted_windows(smoothed, settings.window_samples, settings.shift_samples, block.start, block.stop)
+
+    kept = samples_of(blocks[0]) if len(blocks) == 1 else None
+    for block in blocks:
+        sizes[block] = bin_sizes(samples_of(block) if kept is None else kept, settings.bins_max)
+    learned = sizes[fault_free & ~np.isnan(sizes)]
+    if len(learned):
+        sizes = np.maximum(sizes, BIN_FLOOR * float(np.median(learned)))
+    distance, own = np.full((windows, members), np.nan), np.full((windows, members), np.nan)
+    for block in blocks:
+        samples = samples_of(block) if kept is None else kept
+        distance[block] = DISTANCE_FORMS[settings.form](samples, sizes[block])
+        own[block] = reference_distance(samples, reference) / sizes[block, None]
+    return Distances(distance, own)
+
+
+def thresholds(distance: Floats, training: Flags | None, scope: Scope) -> Floats:
+    """Return the threshold of each member, (members,), from distances in bins, (windows, members).
+
+    In training the largest distance; where no training is told the outer fence q3 + 3 IQR of all windows, if that is
+    less, so that a few windows with a fault do not lift it. The largest of few windows is carried on, for an
+    exponential tail, to that of the windows in a day. `member`: each its own; `group` and `pooled`: one, the
+    largest of a member. A member that was not there in training gets the median of its group's.
+    """
+    chosen = distance if training is None else distance[training]
+    members = distance.shape[1]
+    beyond = math.log(TRAINED_WINDOWS) / math.log(min(TRAINED_WINDOWS, max(2, len(chosen))))
+    found = np.full(members, np.nan)
+    for member in range(members):
+        known = chosen[:, member]
+        known = known[~np.isnan(known)]
+        if not len(known):
+            continue
+        found[member] = known.max() * (1.0 if training is None else beyond)
+        if training is None:
+            lower, upper = np.percentile(known, (25, 75))
+            found[member] = min(found[member], upper + 3 * (upper - lower))
+    known = found[~np.isnan(found)]
+    middle = float(np.median(known)) if len(known) else 0.0
+    if scope != "member" and len(known):
+        found[:] = known.max()
+    found[np.isnan(found)] = middle
+    return np.asarray(np.maximum(found, max(SMALLEST_THRESHOLD_BINS, THRESHOLD_FLOOR * middle)))
+
+
+def with_second_witness(peers: Floats, own: Floats) -> Floats:
+    """Return scores in which a majority that changed is blamed, not the few that stayed as they were.
+
+    Where more than half of the members that are there behave unlike their own past, and a member that is unlike its
+    peers behaves as in its past, the peers are at fault: every member's score is then that of its own history. A
+    member without peers has its own history alone.
+
+    Parameters
+    ----------
+    peers, own : NDArray[np.float64]
+        (windows, members), multiples of the threshold; NaN where unknown.
+
+    Returns
+    -------
+    NDArray[np.float64]
+        (windows, members).
+    """
+    there = ~np.isnan(own)
+    changed = own > 1
+    majority = changed.sum(axis=1) * 2 > there.sum(axis=1)
+    accused_unchanged = ((peers > 1) & ~changed & there).any(axis=1)
+    use_own = (majority & accused_unchanged)[:, None] & there
+    return np.where(use_own | np.isnan(peers), own, peers)
