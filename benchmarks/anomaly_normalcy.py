@@ -34,7 +34,7 @@ PROFILES = {"standard": STANDARD, "reward low FP": REWARD_LOW_FP, "reward low FN
 
 
 def mixed_series(count: int, days: int, seed: int) -> list[Points]:
-    """Return series of every kind in turn: noise, correlated, daily, weekly, trends, modes, states, errors, sparse."""
+    """Return series of every kind in turn: noise, daily, weekly, trends, modes, states, errors, sparse."""
     rng = np.random.default_rng(seed)
     points = int(days * DAY_S / INTERVAL_S)
     at_s = START_S + INTERVAL_S * np.arange(points)
@@ -61,7 +61,7 @@ def mixed_series(count: int, days: int, seed: int) -> list[Points]:
 
 
 def slot_sigmas(points: Points) -> tuple[Floats, Floats]:
-    """Return mean and deviation per hour of the week: bounds without any categorisation, the least that can be done."""
+    """Return mean and deviation per hour of the week: bounds without any categorisation."""
     at_s, values = points
     slots = (at_s // 3600 % 168).astype(np.int64)
     counts = np.maximum(np.bincount(slots, minlength=168), 1)

@@ -13,7 +13,7 @@ from controller.anomaly.normalcy.bounds import whisker_bounds
 from controller.anomaly.normalcy.categories import CATEGORIES, Detector
 from controller.anomaly.normalcy.result import Normalcy
 from controller.anomaly.normalcy.rolling import RollingNormalcy
-from controller.anomaly.normalcy.series import Floats
+from controller.anomaly.normalcy.series import LARGEST, Floats
 from controller.anomaly.normalcy.settings import Settings
 
 FURTHEST = 10.0
@@ -81,7 +81,7 @@ class Scorer:
         if len(times) != len(points):
             raise ValueError(f"{len(times)} times for {len(points)} values")
         scores = np.zeros(len(times))
-        finite = np.isfinite(times) & np.isfinite(points)
+        finite = np.isfinite(times) & (np.abs(points) <= LARGEST)
         self.not_finite += int((~finite).sum())
         newest = np.maximum.accumulate(np.concatenate(([self._newest_s], np.where(finite, times, -np.inf))))
         usable = finite & (times >= newest[:-1])

@@ -13,6 +13,10 @@ from controller.anomaly.normalcy.settings import Settings
 Floats = NDArray[np.float64]
 
 
+LARGEST = 1e150
+"""Values beyond either way count as infinite: their squares would overflow."""
+
+
 class InputCounts(NamedTuple):
     """Points of the input that are not in the series as they came, by what was wrong with them."""
 
@@ -60,8 +64,9 @@ class Series:
 def make_series(at_s: ArrayLike, values: ArrayLike, settings: Settings | None = None) -> Series:
     """Order points by time and put aside what is none.
 
-    Points whose time or value is NaN or infinite are left out; of points with one time the last in the input stays;
-    points are sorted by time; points older than `Settings.history_s` are left out. Each is counted.
+    Points whose time or value is NaN or infinite (beyond `LARGEST`) are left out; of points with one time the last
+    in the input stays; points are sorted by time; points older than `Settings.history_s` are left out. Each is
+    counted.
 
     Parameters
     ----------
@@ -85,7 +90,7 @@ def make_series(at_s: ArrayLike, values: ArrayLike, settings: Settings | None = 
     if len(times) != len(points):
         raise ValueError(f"{len(times)} times for {len(points)} values")
     missing = np.isnan(times) | np.isnan(points)
-    infinite = ~missing & ~(np.isfinite(times) & np.isfinite(points))
+    infinite = ~missing & ~(np.isfinite(times) & (np.abs(points) <= LARGEST))
     keep = ~(missing | infinite)
     times, points = times[keep], points[keep]
     late = int((times < np.maximum.accumulate(times)).sum()) if len(times) else 0

@@ -11,7 +11,9 @@ from controller.anomaly.normalcy.series import Floats, Series, smooth
 from controller.anomaly.normalcy.settings import Settings
 from controller.anomaly.normalcy.trend_test import fit_line, trend_pct
 
-UNITS_FOR_DAILY_MEANS = 20
+UNITS_FOR_THEIR_MEANS = 20
+LEAST_AVERAGES = 10
+"""A trend over fewer averages is chance too often."""
 
 
 def objective(inside: float, area_share: float, a: float) -> float:
@@ -38,27 +40,28 @@ def width_of(residuals: Floats, settings: Settings) -> float:
 
 
 def smoothed_for_trend(series: Series, settings: Settings) -> Floats:
-    """Return averages that a cycle does not hide the trend in: of whole time units where there are enough, else
-    slots.
+    """Return averages that a cycle does not hide the trend in: of time units where enough have points, else of slots.
 
     The article smooths without telling how; confidence low.
     """
-    units = series.length_s / settings.time_unit_s
-    window_s = (
-        settings.time_unit_s if units >= UNITS_FOR_DAILY_MEANS else settings.time_unit_s / settings.time_unit_parts
-    )
     averaged = smooth(series.values, settings.smoothing_points)
-    number = np.floor((series.at_s - series.at_s[0]) / window_s).astype(np.int64)
-    counts = np.bincount(number)
-    sums = np.bincount(number, weights=averaged)
-    means: Floats = sums[counts > 0] / counts[counts > 0]
+    means = _means(series.at_s, averaged, settings.time_unit_s)
+    if len(means) >= UNITS_FOR_THEIR_MEANS:
+        return means
+    return _means(series.at_s, averaged, settings.time_unit_s / settings.time_unit_parts)
+
+
+def _means(at_s: Floats, values: Floats, window_s: float) -> Floats:
+    _, number = np.unique(np.floor((at_s - at_s[0]) / window_s), return_inverse=True)
+    means: Floats = np.bincount(number, weights=values) / np.bincount(number)
     return means
 
 
 def detect_trendy(series: Series, settings: Settings) -> Normalcy | None:
     """Return bounds around the trend of trendy data, None where the series has no trend."""
-    share = trend_pct(smoothed_for_trend(series, settings))
-    if share <= settings.trend_pct:
+    averages = smoothed_for_trend(series, settings)
+    share = trend_pct(averages)
+    if share <= settings.trend_pct or len(averages) < LEAST_AVERAGES:
         return None
     for kind, logarithmic in (("linear", False), ("log-linear", True)):
         trend, fit = fit_line(series.at_s, series.values, logarithmic=logarithmic, interval_s=series.interval_s)

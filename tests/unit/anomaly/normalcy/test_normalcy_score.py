@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller.anomaly.normalcy.score import Scorer
+from controller.anomaly.normalcy.settings import DAY_S, Settings
+
+START_S = 1.7e9 // DAY_S * DAY_S
+
+
+def hours(count: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    at_s = START_S + 3600.0 * np.arange(count)
+    wave = 50 + 20 * np.sin(2 * np.pi * at_s / DAY_S)
+    return at_s, wave + np.random.default_rng(seed).normal(size=count)
+
+
+@given(st.integers(1, 700), st.lists(st.floats(allow_nan=True, allow_infinity=True), max_size=8))
+@settings(max_examples=8)
+def test_rows_to_come_never_change_earlier_scores(known: int, odd: list[float]):
+    at_s, values = hours(700)
+    values[known : known + len(odd)] = odd[: len(values) - known]
+    whole = Scorer().extend(at_s, values)
+    assert Scorer().extend(at_s[:known], values[:known]).tolist() == whole[:known].tolist()
+
+
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=8))
+@settings(max_examples=8)
+def test_scores_do_not_depend_on_how_rows_are_handed_over(sizes: list[int]):
+    at_s, values = hours(700)
+    values[[300, 301, 302, 500]] += 60
+    scorer, found, start = Scorer(), [], 0
+    for size in [*sizes, 700]:
+        found += scorer.extend(at_s[start : start + size], values[start : start + size]).tolist()
+        start += size
+    assert found == Scorer().extend(at_s, values).tolist()
+
+
+def test_one_row_at_a_time():
+    at_s, values = hours(400)
+    values[350] += 80
+    scorer = Scorer()
+    single = [scorer.extend([at], [value])[0] for at, value in zip(at_s, values, strict=True)]
+    assert single == Scorer().extend(at_s, values).tolist()
+
+
+def test_an_outlier_is_scored_and_what_is_normal_is_not():
+    at_s, values = hours(24 * 28)
+    values[600] = 130
+    scores = Scorer().extend(at_s, values)
+    assert scores.argmax() == 600
+    assert scores[600] > 0.4
+    assert np.delete(scores, 600)[24 * 14 :].max() < 0.15
+
+
+def test_a_value_that_is_normal_at_another_hour_is_scored():
+    at_s, values = hours(24 * 28)
+    night = 24 * 25 + 18
+    values[night : night + 3] = 68
+    scores = Scorer().extend(at_s, values)
+    assert scores[24 * 14 :].argmax() + 24 * 14 in range(night, night + 3)
+
+
+def test_the_further_out_the_higher():
+    found = []
+    for height in (80.0, 100.0, 150.0):
+        at_s, values = hours(24 * 21)
+        values[450] = height
+        found.append(Scorer().extend(at_s, values)[450])
+    assert 0 < found[0] < found[1] < found[2] < 1
+
+
+def test_the_longer_outside_the_higher():
+    at_s = START_S + 300.0 * np.arange(288 * 10)
+    values = np.random.default_rng(1).normal(size=len(at_s))
+    values[2600:2700] = 8
+    flat = Scorer(Settings(duration_gain=0.0)).extend(at_s, values)
+    longer = Scorer(Settings(duration_gain=1.0)).extend(at_s, values)
+    assert np.flatnonzero(flat[2600:2700]).tolist() == [0]
+    assert np.flatnonzero(longer[2600:2700]).tolist() == list(range(13))
+    assert longer[2612] > longer[2600] == flat[2600]
+
+
+def test_hold_off_keeps_quiet_until_something_is_further_out():
+    at_s, values = hours(24 * 28)
+    values[500], values[510], values[520], values[580] = 120, 110, 150, 110
+    scores = Scorer(Settings(hold_off_s=2 * DAY_S)).extend(at_s, values)
+    assert scores[500] > 0.3
+    assert scores[510] == 0
+    assert scores[520] > scores[500]
+    assert scores[580] > 0
+    without = Scorer(Settings(hold_off_s=0.0)).extend(at_s, values)
+    assert without[510] > 0
+
+
+def test_what_happens_every_day_is_discounted():
+    at_s, values = hours(24 * 40)
+    rng = np.random.default_rng(2)
+    once = values.copy()
+    once[900] = 120
+    often = once.copy()
+    often[np.arange(24 * 10, 24 * 37, 24) + rng.integers(0, 24, 27)] = 120
+    assert Scorer().extend(at_s, often)[900] < Scorer().extend(at_s, once)[900]
+
+
+def test_a_floor_on_the_scale_keeps_a_flicker_of_a_constant_low():
+    at_s, values = hours(24 * 10)
+    values[:] = 45.0
+    values[200] = 45.1
+    flicker = Scorer().extend(at_s, values)
+    values[200] = 60.0
+    jump = Scorer().extend(at_s, values)
+    assert 0 < flicker[200] < 0.3
+    assert jump[200] > 0.8
+    assert flicker[:200].max() == 0
+
+
+def test_a_constant_series_is_never_scored():
+    at_s, _ = hours(24 * 10)
+    assert Scorer().extend(at_s, np.full(len(at_s), 7.0)).max() == 0
+
+
+def test_events_tell_how_far_out_and_how_long():
+    at_s, values = hours(24 * 28)
+    values[600:604] = 130, 140, 135, 120
+    scorer = Scorer()
+    scores = scorer.extend(at_s, values)
+    scorer.close_event()
+    event = max(scorer.events, key=lambda one: one.score)
+    assert (event.first_s, event.last_s, event.points) == (at_s[600], at_s[603], 4)
+    assert event.furthest == pytest.approx(140 - scorer.normalcy.bounds.at(at_s[601:602])[1][0], abs=10)
+    assert event.score == scores[600:604].max()
+
+
+def test_the_first_points_are_not_scored():
+    at_s, values = hours(24)
+    values[5] = 1000
+    assert Scorer(Settings(min_points=20)).extend(at_s[:20], values[:20]).max() == 0
+
+
+def test_a_second_point_at_a_time_is_scored_and_not_learnt_from():
+    at_s, values = hours(24 * 14)
+    scorer = Scorer()
+    scorer.extend(at_s, values)
+    assert scorer.extend([at_s[-1]], [500.0])[0] > 0.5
+    later, more = hours(24 * 16)
+    plain = Scorer(Settings(hold_off_s=0.0))
+    expected = plain.extend(later, more)
+    twice = Scorer(Settings(hold_off_s=0.0))
+    twice.extend(at_s, values)
+    twice.extend([at_s[-1]], [values[-1]])
+    assert twice.extend(later[24 * 14 :], more[24 * 14 :]).tolist() == expected[24 * 14 :].tolist()
