@@ -8,19 +8,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from apps.exporters.registry import build_sinks
 from apps.exporters.sink import Batch, Overview, SwitchState
 from apps.monitor_settings import output_settings
 from apps.openflow.app import App, environment_path
-from apps.openflow.bus import LinksMeasured, Ticked, TopologyChanged
+from apps.openflow.bus import LinksMeasured, PortsMeasured, Ticked, TopologyChanged
 from apps.openflow.framework import MAIN_DISPATCHER, hub, ofp_event, set_ev_cls, watch_connections
 from apps.openflow.role import RoleRequests
 from apps.ovsdb import Ovsdb, OvsdbFault, SwitchUse
 from apps.policy_file import CHECK_INTERVAL_S, PolicyFile
 from apps.state_dir import state_dir
 from apps.status_server import Refused, StatusServer
+from controller.allocation.events import PortsRated
 from controller.effects import Notice
 from controller.multicast.events import LoadsMeasured
+from controller.performance.batch import Rates
 from controller.performance.effects import EventsRaised, ResetCounters, RollUpsClosed, SamplesRated
 from controller.performance.poller import RequestStats, StatsReceived, SwitchTurned
 from controller.performance.poller_core import MonitorChanged, MonitorCore
@@ -39,7 +43,7 @@ class Monitor(App):
     It never changes a flow entry. `core.poller` decides which switches are polled.
     """
 
-    _EVENTS: ClassVar[list[type]] = [LinksMeasured]
+    _EVENTS: ClassVar[list[type]] = [LinksMeasured, PortsMeasured]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -63,7 +67,7 @@ class Monitor(App):
                 EventsRaised: self._events_raised,
                 LoadsMeasured: lambda effect: self.send_event_to_observers(LinksMeasured(effect)),
                 ResetCounters: self._reset_counters,
-                RollUpsClosed: lambda _effect: None,
+                RollUpsClosed: lambda effect: self.sinks.roll_up(effect.rollups),
                 SwitchTurned: lambda _effect: None,
             }
         )
@@ -100,6 +104,18 @@ class Monitor(App):
 
     def _samples_rated(self, effect: SamplesRated) -> None:
         self.sinks.write(Batch(effect.samples, effect.rates, effect.write))
+        if self.observers.get(PortsMeasured):
+            self.send_event_to_observers(PortsMeasured(self._ports_rated(effect.rates)))
+
+    def _ports_rated(self, rates: Rates) -> PortsRated:
+        rates = rates.take(rates.gap | ~np.isnan(rates.interval_s))
+        ports = tuple((name.dpid, name.port_no) for name in map(self.core.ports.name, rates.rows.tolist()))
+        cpu_pct = {}
+        for dpid in {dpid for dpid, _ in ports}:
+            use = self._use.get(dpid)
+            if use is not None and use.cpu_pct is not None:
+                cpu_pct[dpid] = use.cpu_pct
+        return PortsRated(ports, rates.at_s, rates.busier_pct, cpu_pct)
 
     def _events_raised(self, effect: EventsRaised) -> None:
         for event in effect.events:

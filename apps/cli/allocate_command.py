@@ -13,6 +13,7 @@ SUBCOMMANDS = {
     "metric": "apps.cli.allocate_metric",
     "pool": "apps.cli.allocate_pool",
     "explain": "apps.cli.allocate_explain",
+    "watch": "apps.cli.allocate_watch",
     "whatif": "apps.cli.allocate_whatif",
 }
 """Subcommands and their modules, each with HELP, add_arguments and run."""

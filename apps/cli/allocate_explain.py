@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from apps.cli.allocate_input import add_input, read_as
+from apps.cli.allocate_input import read_as
+from apps.cli.allocate_live import add_live, ask_allocator, check_source, live_request
 from apps.cli.common import InputError, emit_json, emit_table
 from controller.allocation.candidates import Candidates, Mode, PortId
 from controller.allocation.documents import read_paths
@@ -20,30 +21,42 @@ HELP = "tell why a port was taken, or was not"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the request and the port."""
-    add_input(parser, "request (JSON) as for `vsrt allocate ports`")
+    add_live(parser, "request (JSON) as for `vsrt allocate ports`; with --live it may be left out: the last one")
     parser.add_argument("--port", required=True, metavar="ID", help="the port that is asked about")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print what became of the port, and what spoke against it at each pick."""
+    check_source(args)
+    if args.live:
+        document = ask_allocator(args, "allocate-explain", {"port": args.port, **live_request(args)})
+        shown = _print(args, document)
+        if not args.json:
+            print("\n".join([*document["usage_steps"], f"metric: {document['measurement']}"]))
+        return shown
     found = read_as(args.input, _read)
     places = {str(name): (name, each) for each in found for name in (*each.candidates.ids, *each.candidates.excluded)}
     if args.port not in places:
         raise InputError(f"--port: {args.port!r} is not among the ports of {args.input}")
     name, (candidates, selection, wish, note) = places[args.port]
     verdict, passed = explain(candidates, selection, wish, name)
-    document: dict[str, Any] = {
+    document = {
         "port": name,
         "chosen": name in selection.ports,
         "reason": verdict,
         "steps": [{"pick": index, **each._asdict()} for index, each in enumerate(passed, 1)],
         "note": note,
     }
+    return _print(args, document)
+
+
+def _print(args: argparse.Namespace, document: dict[str, Any]) -> int:
     if args.json:
         emit_json(document)
         return 0
-    print(f"{args.port}: {verdict}" + (f" ({note})" if note else ""))
-    if passed:
+    note = document["note"]
+    print(f"{args.port}: {document['reason']}" + (f" ({note})" if note else ""))
+    if document["steps"]:
         rows = ((step["pick"], step["chosen"], step["reason"]) for step in document["steps"])
         emit_table(("pick", "chosen", "why not this one"), rows)
     return 0

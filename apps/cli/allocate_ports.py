@@ -6,7 +6,8 @@ import argparse
 import sys
 from typing import Any
 
-from apps.cli.allocate_input import add_input, read_json
+from apps.cli.allocate_input import read_json
+from apps.cli.allocate_live import add_live, age, ask_allocator, check_source, live_request
 from apps.cli.common import InputError, emit_json, emit_table
 from controller.allocation.documents import answer_paths, read_paths
 from controller.allocation.fields import RequestError
@@ -18,12 +19,15 @@ HELP = "allocate ports: redundancy first, then the least used"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the input file."""
-    add_input(parser, "request (JSON): ports and count, or networks and hosts")
+    """Declare the request."""
+    add_live(parser, "request (JSON): ports and count, or networks and hosts")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print ports and the reason of every step; 1 where there are too few."""
+    check_source(args)
+    if args.live:
+        return _live(args)
     document = read_json(args.input)
     try:
         if isinstance(document, dict) and "networks" in document:
@@ -48,6 +52,22 @@ def run(args: argparse.Namespace) -> int:
         _print_steps(each)
     if "paths" in found:
         emit_table(("host", "initiator", "port"), ([path[key] for key in path] for path in found["paths"]))
+    return 0
+
+
+def _live(args: argparse.Namespace) -> int:
+    found = ask_allocator(args, "allocate", live_request(args))
+    if args.json:
+        emit_json(found)
+        return 1 if "error" in found else 0
+    if "error" in found:
+        numbers = found["error"]
+        print(f"vsrt: {TooFewPortsError(**numbers)}", file=sys.stderr)
+        return 1
+    print(age(found["measured"]))
+    _print_steps(found)
+    for each in found["unmeasured"]:
+        print(f"{each['id']}: {each['reason']}")
     return 0
 
 

@@ -54,8 +54,8 @@ def socket_path(args: argparse.Namespace) -> Path:
     return Path(given) if given else Path(os.environ.get("VSRT_STATE_DIR") or "vsrt-state") / "vsrt.sock"
 
 
-def ask(args: argparse.Namespace, action: str, question: Mapping[str, Any]) -> Any:
-    """Ask the running controller one question.
+def ask(args: argparse.Namespace, action: str, question: Mapping[str, Any], app: str = "monitor") -> Any:
+    """Ask `app` of the running controller one question.
 
     OperationFailed where nobody answers; InputError where the controller refuses the question.
     """
@@ -74,11 +74,11 @@ def ask(args: argparse.Namespace, action: str, question: Mapping[str, Any]) -> A
         ) from error
     if answer is None:
         raise OperationFailed(f"{path}: the controller closed the connection")
-    if isinstance(answer, dict) and "error" in answer:
+    if isinstance(answer, dict) and isinstance(answer.get("error"), str):
         if answer.get("refused"):
             raise InputError(answer["error"])
         if answer["error"].startswith("ask with"):
-            raise OperationFailed(f"{path}: no monitor runs in this controller")
+            raise OperationFailed(f"{path}: no {app} runs in this controller")
         raise OperationFailed(f"{path}: {answer['error']}")
     return answer
 

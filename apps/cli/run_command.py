@@ -16,7 +16,7 @@ from controller.config.load import load_policy
 NAME = "run"
 HELP = "run the controller under os-ken"
 MAX_TCP_PORT = 65535
-APPS = ("multicast", "unicast", "discovery", "monitor")
+APPS = ("multicast", "unicast", "discovery", "monitor", "allocator")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from apps.openflow.framework import EventBase
+from controller.allocation.events import PortsRated
 from controller.multicast.events import LoadsMeasured
 from topology.events import TopologyEvent
 
@@ -21,6 +22,14 @@ class LinksMeasured(EventBase):  # type: ignore[misc]
     def __init__(self, loads: LoadsMeasured) -> None:
         super().__init__()
         self.loads = loads
+
+
+class PortsMeasured(EventBase):  # type: ignore[misc]
+    """The monitor's word to who allocates ports: how busy they were."""
+
+    def __init__(self, rated: PortsRated) -> None:
+        super().__init__()
+        self.rated = rated
 
 
 class Ticked(EventBase):  # type: ignore[misc]

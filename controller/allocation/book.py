@@ -169,6 +169,10 @@ class PortBook:
         """Set how many initiators (hosts) and volumes (attachments) use a port."""
         self._initiators[row], self._volumes[row] = initiators, volumes
 
+    def volumes(self, rows: Rows) -> NDArray[np.float64]:
+        """Return how many volumes (attachments) use each of some ports."""
+        return self._volumes[rows].astype(np.float64)
+
     def metrics(self, now_ms: int, rows: Rows | None = None) -> Metrics:
         """Return metric, usage and ceilings of ports, of all in the order of their rows where none are given."""
         if rows is None:
@@ -204,16 +208,21 @@ class PortBook:
         The metric is None, shown as ``N/A``, where it is not supported or not valid; percent busy is 0 there.
         """
         found = self.metrics(now_ms)
+        return {name: self._report(found, row, row) for name, row in self._rows.items()}
+
+    def report(self, name: str, now_ms: int) -> dict[str, float | int | bool | None]:
+        """Return the six reported fields of one port; KeyError where it is not known."""
+        row = self._rows[name]
+        return self._report(self.metrics(now_ms, np.array([row])), 0, row)
+
+    def _report(self, found: Metrics, entry: int, row: int) -> dict[str, float | int | bool | None]:
         return {
-            name: {
-                "port_allocation_metric": _or(found.metric_pct[row], None),
-                "port_percent_busy": _or(found.port_pct[row], 0.0),
-                "cpu_percent_busy": _or(found.cpu_pct[row], 0.0),
-                "initiator_load": int(self._initiators[row]),
-                "volume_load": int(self._volumes[row]),
-                "allocation_disqualified": bool(found.disqualified[row]),
-            }
-            for name, row in self._rows.items()
+            "port_allocation_metric": _or(found.metric_pct[entry], None),
+            "port_percent_busy": _or(found.port_pct[entry], 0.0),
+            "cpu_percent_busy": _or(found.cpu_pct[entry], 0.0),
+            "initiator_load": int(self._initiators[row]),
+            "volume_load": int(self._volumes[row]),
+            "allocation_disqualified": bool(found.disqualified[entry]),
         }
 
     def candidates(
@@ -235,26 +244,33 @@ class PortBook:
         return Candidates(
             names,
             found.usage_pct[kept],
-            self._volumes[rows[kept]].astype(np.float64),
+            self.volumes(rows[kept]),
             np.array([name not in unconnected for name in names], np.bool_),
             {level: [components[name].get(level) for name in names] for level in levels},
         )
 
-    def state(self) -> dict[str, Any]:
-        """Return everything measured as plain values, for `restore`."""
-        cpus = list(self._cpu_rows)
+    def state(self, names: Iterable[str] | None = None) -> dict[str, Any]:
+        """Return what was measured as plain values, for `restore`; of some ports and their CPUs where they are named.
+
+        KeyError where a port is not known.
+        """
+        rows = self._rows if names is None else {name: self._rows[name] for name in names}
+        cpu_rows, every = self._cpu_rows, list(self._cpu_rows)
+        if names is not None:
+            codes = {int(self._cpu[row]) for row in rows.values()} - {NO_CPU}
+            cpu_rows = {every[code]: code for code in sorted(codes)}
         return {
             "version": STATE_VERSION,
-            "cpus": {name: self.cpus.state(row) for name, row in self._cpu_rows.items()},
+            "cpus": {name: self.cpus.state(row) for name, row in cpu_rows.items()},
             "ports": {
                 name: {
                     "family": _NAMES[self._family[row]],
-                    "cpu": None if self._cpu[row] == NO_CPU else cpus[self._cpu[row]],
+                    "cpu": None if self._cpu[row] == NO_CPU else every[self._cpu[row]],
                     "initiators": int(self._initiators[row]),
                     "volumes": int(self._volumes[row]),
                     "metrics": self.ports.state(row),
                 }
-                for name, row in self._rows.items()
+                for name, row in rows.items()
             },
         }
 

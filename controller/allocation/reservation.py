@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from controller.allocation.candidates import Candidates, PortId
 from controller.allocation.selection import Carried, Selection, Wish, select
+
+
+class Proposal(NamedTuple):
+    """What would be placed, and the candidates with what is reserved of them."""
+
+    candidates: Candidates
+    selection: Selection
 
 
 class Reservations:
@@ -32,15 +40,27 @@ class Reservations:
         self._placements: dict[PortId, float] = {}
         self._carried = Carried()
 
+    def __len__(self) -> int:
+        """Return how many ports have something reserved."""
+        return len(self._placements)
+
     def reserved_pct(self, ids: Sequence[PortId]) -> NDArray[np.float64]:
         """Return what is reserved of each port, in percent of its usage."""
         return _column(self._reserved_pct, ids)
 
-    def refresh(self) -> None:
-        """Forget everything: the new poll has measured it."""
-        self._reserved_pct.clear()
-        self._placements.clear()
-        self._carried = Carried()
+    def refresh(self, measured: Iterable[PortId] | None = None) -> None:
+        """Forget what the new poll has measured: all, or these ports, and with the last one the entities used."""
+        for name in tuple(self._placements) if measured is None else measured:
+            self._reserved_pct.pop(name, None)
+            self._placements.pop(name, None)
+        if not self._placements:
+            self._carried = Carried()
+
+    def propose(self, candidates: Candidates, wish: Wish) -> Proposal:
+        """Return what `place` would, without reserving it."""
+        ids = candidates.ids
+        raised = candidates.raised(self.reserved_pct(ids), _column(self._placements, ids))
+        return Proposal(raised, select(raised, replace(wish, carried=_together(self._carried, wish.carried))))
 
     def place(self, candidates: Candidates, wish: Wish, size_pct: float) -> Selection:
         """Return ports for a request, with those of earlier ones counted, and reserve them.
@@ -64,15 +84,17 @@ class Reservations:
         TooFewPortsError, KeyError
             As `select`; nothing is reserved then.
         """
-        ids = candidates.ids
-        raised = candidates.raised(self.reserved_pct(ids), _column(self._placements, ids))
-        selection = select(raised, replace(wish, carried=_together(self._carried, wish.carried)))
+        selection = self.propose(candidates, wish).selection
+        self.reserve(selection, size_pct)
+        return selection
+
+    def reserve(self, selection: Selection, size_pct: float) -> None:
+        """Reserve the ports that a proposal picked, `size_pct` percent of usage each."""
         for step in selection.steps:
             name = step.chosen
             self._reserved_pct[name] = self._reserved_pct.get(name, 0.0) + self.penalty_factor * size_pct
             self._placements[name] = self._placements.get(name, 0.0) + self.penalty_factor
         self._carried = selection.carried
-        return selection
 
 
 def _column(found: Mapping[PortId, float], ids: Sequence[PortId]) -> NDArray[np.float64]:

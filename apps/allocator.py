@@ -1,0 +1,123 @@
+"""The allocator app: `ryu-manager apps/monitor.py apps/allocator.py`, or `vsrt run monitor allocator`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from apps.allocation_state import AllocationState
+from apps.openflow.app import App, environment_path
+from apps.openflow.bus import PortsMeasured, Ticked, TopologyChanged
+from apps.openflow.framework import hub, set_ev_cls
+from apps.policy_file import CHECK_INTERVAL_S, PolicyFile
+from apps.state_dir import state_dir
+from apps.status_server import Refused, StatusServer
+from controller.allocation.book import StateError
+from controller.allocation.events import AllocationChanged
+from controller.allocation.fields import RequestError
+from controller.allocation.live import AllocatorCore
+from controller.allocation.live_view import ACTIONS, AllocatorConsole
+
+_REQUIRED_APP = ["apps.discovery"]
+
+SAVED_AT_ONCE = 2000
+"""Ports written in one tick, so that the loop is soon free again."""
+
+EXPIRY_INTERVAL_S = 600.0
+RETRY_S = 10.0
+
+
+class Allocator(App):
+    """Feeds the allocator's core with what the monitor measures, keeps its state and answers on the socket.
+
+    It proposes ports and changes nothing.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.policy_file = PolicyFile(self.logger)
+        self.core: AllocatorCore = AllocatorCore(self.policy_file.load().allocation)
+        directory = state_dir()
+        self.state = AllocationState(directory / "allocation.sqlite", self.logger)
+        self._expired_s = time.monotonic()
+        self._save_from_s = 0.0
+        self.console = AllocatorConsole(self.core, _now_ms, lambda: {"state": self.state.document()})
+        self.server = StatusServer(
+            Path(environment_path("VSRT_SOCKET") or directory / "vsrt.sock"),
+            {},
+            self.ask,
+            self.logger,
+            {name: partial(self._answer, action) for name, action in ACTIONS.items()},
+        )
+
+    def start(self) -> Any:
+        """Take what an earlier run measured, then serve."""
+        state = self.state.read()
+        if state is not None:
+            try:
+                self.core.restore(state)
+                self.logger.info("%s: metrics of %d ports", self.state.path, len(self.core.book))
+            except StateError as error:
+                self.state.reject(str(error))
+        self.server.start()
+        thread = super().start()
+        self.threads.append(hub.spawn(self._tick))
+        return thread
+
+    def stop(self) -> None:
+        """Leave everything on disk."""
+        self.server.stop()
+        super().stop()
+        while self._save():
+            pass
+        self.state.close()
+
+    def _packet_received(self, _event: Any) -> None:
+        """Packets are of no concern here: without its handler the framework does not bring them."""
+
+    @set_ev_cls(TopologyChanged)
+    def _topology_changed(self, event: Any) -> None:
+        for change in event.changes:
+            self.feed(change)
+
+    @set_ev_cls(PortsMeasured)
+    def _ports_measured(self, event: Any) -> None:
+        self.feed(event.rated)
+
+    def _tick(self) -> None:
+        while self.is_active:
+            hub.sleep(CHECK_INTERVAL_S)
+            self.send_event(self.name, Ticked())
+
+    @set_ev_cls(Ticked)
+    def _ticked(self, _event: Any) -> None:
+        policy = self.policy_file.poll()
+        if policy is not None:
+            self.feed(AllocationChanged(policy.allocation))
+        if time.monotonic() - self._expired_s > EXPIRY_INTERVAL_S:
+            self._expired_s = time.monotonic()
+            self.core.expire(_now_ms())
+        if time.monotonic() >= self._save_from_s:
+            self._save()
+
+    def _save(self) -> bool:
+        """Keep some of what changed; return whether more is left that can be kept."""
+        changes = self.core.changes(SAVED_AT_ONCE)
+        if not self.state.write(changes):
+            self.core.all_changed()
+            self._save_from_s = time.monotonic() + RETRY_S
+            return False
+        return len(changes.state["ports"]) == SAVED_AT_ONCE
+
+    def _answer(self, action: Callable[[AllocatorConsole, Mapping[str, Any]], Any], asked: Mapping[str, Any]) -> Any:
+        try:
+            return action(self.console, asked)
+        except RequestError as error:
+            raise Refused(str(error)) from None
+
+
+def _now_ms() -> int:
+    return round(time.time() * 1000)

@@ -1,0 +1,88 @@
+"""`vsrt allocate watch`: metrics of the fabric's ports, refreshed on a terminal."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import Any
+
+from apps.cli.allocate_live import add_where, age, ask_allocator, where
+from apps.cli.common import InputError, emit_json, emit_table
+from apps.cli.perf_console import add_socket, clock, percent
+from apps.cli.perf_console_top import CLEAR
+from controller.allocation.book import NOT_AVAILABLE
+
+HELP = "the metrics of the running controller's ports, refreshed on a terminal"
+TITLES = (
+    "port",
+    "name",
+    "type",
+    "role",
+    "leads to",
+    "metric",
+    "busy %",
+    "CPU %",
+    "usage",
+    "reserved",
+    "hosts",
+    "state",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("--count", type=int, default=20, metavar="N", help="ports (default 20)")
+    add_where(parser)
+    parser.add_argument("--every", type=float, default=2.0, metavar="S", help="seconds between two looks (default 2)")
+    parser.add_argument("--once", action="store_true", help="look once; so it is without a terminal or with --json")
+    add_socket(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the most used ports, again and again on a terminal."""
+    if not 0.1 <= args.every <= 3600:
+        raise InputError(f"--every: {args.every:g} is not within 0.1 and 3600 s")
+    question = {"count": args.count, **where(args)}
+    if args.json:
+        emit_json(ask_allocator(args, "allocate-watch", question))
+        return 0
+    refresh = sys.stdout.isatty() and not args.once
+    while True:
+        answer = ask_allocator(args, "allocate-watch", question)
+        if refresh:
+            sys.stdout.write(CLEAR)
+        _show(answer)
+        if not refresh:
+            return 0
+        sys.stdout.flush()
+        time.sleep(args.every)
+
+
+def _show(answer: dict[str, Any]) -> None:
+    print(f"{clock(answer['time'])} UTC  {age(answer['measured'])}")
+    for word in (answer["state"]["set_aside"], answer["state"]["fault"]):
+        if word:
+            print(word)
+    emit_table(TITLES, map(_row, answer["ports"]))
+
+
+def _row(port: dict[str, Any]) -> tuple[object, ...]:
+    metric, usage = (
+        NOT_AVAILABLE if port[key] is None else percent(port[key]) for key in ("port_allocation_metric", "usage")
+    )
+    up = [] if port["up"] else ["down"]
+    return (
+        port["id"],
+        port["name"] or "-",
+        port["type"],
+        port["role"],
+        port["components"].get("neighbour", "-"),
+        metric,
+        percent(port["port_percent_busy"]),
+        percent(port["cpu_percent_busy"]),
+        usage,
+        percent(port["reserved_pct"]),
+        port["initiator_load"],
+        "; ".join([*up, *port["reasons"], port["measurement"]]),
+    )

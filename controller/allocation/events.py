@@ -1,0 +1,33 @@
+"""What the live allocator is told beside events of switches and of the fabric."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.config.settings import Allocation
+
+PortKey: TypeAlias = tuple[int, int]
+"""Datapath id and port number."""
+
+
+class PortsRated(NamedTuple):
+    """Ports were measured: entry by entry the port, when, and the utilisation of its busier direction.
+
+    `at_s` is in epoch seconds. Percent are NaN where they are not known; `cpu_pct` is by datapath id, of the switches
+    whose CPU is known.
+    """
+
+    ports: tuple[PortKey, ...]
+    at_s: NDArray[np.float64]
+    busier_pct: NDArray[np.float64]
+    cpu_pct: Mapping[int, float]
+
+
+class AllocationChanged(NamedTuple):
+    """The policy has other parameters for allocation."""
+
+    settings: Allocation

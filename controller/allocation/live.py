@@ -1,0 +1,257 @@
+"""The core of the live allocator: what the monitor and discovery tell, as ports that may be allocated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from controller.allocation.book import PortBook
+from controller.allocation.busy import NOT_KNOWN, Outcome
+from controller.allocation.events import AllocationChanged, PortKey, PortsRated
+from controller.allocation.fabric_domains import FabricDomains
+from controller.allocation.parameters import averaging_period_s
+from controller.allocation.reservation import Reservations
+from controller.config.settings import Allocation
+from controller.events import DeadlineReached, Port, PortChanged, SwitchConnected, SwitchDisconnected
+from controller.performance.poller import CODECS
+from topology.events import TOPOLOGY_EVENTS, HostGone, HostLearnt, SwitchDown, TopologyEvent
+from topology.live import LiveFabric
+
+FAMILY = "openflow"
+
+XID_TAG = 0xA5
+"""Upper 8 bits of transaction ids; this core sends nothing, so that no reply is its own."""
+
+
+class Changes(NamedTuple):
+    """What is to be kept: the state of some ports and their CPUs, as `PortBook.state` has it, and ports forgotten."""
+
+    state: dict[str, Any]
+    forgotten: tuple[str, ...]
+
+
+class AllocatorCore:
+    """Ports of the fabric with their averages, failure domains and reservations.
+
+    Parameters
+    ----------
+    settings
+        Parameters of the families.
+
+    Attributes
+    ----------
+    book
+        Averages by the port's name, ``dpid:port_no``; ports that are gone stay until their metric is stale.
+    ports
+        The physical ports that connected switches have, by datapath id and number.
+    last_rated_ms
+        Time of the newest sample since the start, milliseconds since 1970; None where none came.
+    """
+
+    def __init__(self, settings: Allocation) -> None:
+        self.settings = settings
+        self.book = PortBook(settings)
+        self.fabric = LiveFabric()
+        self.domains = FabricDomains(self.fabric)
+        self.reservations = Reservations(settings.penalty_factor)
+        self.ports: dict[int, dict[int, Port]] = {}
+        self.last_rated_ms: int | None = None
+        self._last_port_no: dict[int, int] = {}
+        self._rows: dict[PortKey, int] = {}
+        self._dirty: dict[str, None] = {}
+        self._forgotten: dict[str, None] = {}
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            PortsRated: self._ports_rated,
+            AllocationChanged: self._allocation_changed,
+            SwitchConnected: self._switch_connected,
+            SwitchDisconnected: lambda event: self._gone(event.dpid, tuple(self.ports.pop(event.dpid, ()))),
+            PortChanged: self._port_changed,
+            DeadlineReached: lambda _event: None,
+            **dict.fromkeys(TOPOLOGY_EVENTS, self._topology_changed),
+        }
+
+    @property
+    def xid_tag(self) -> int:
+        """The upper 8 bits of this core's transaction ids."""
+        return XID_TAG
+
+    def handle(self, event: Any, _now: float) -> tuple[()]:
+        """Take one event; KeyError for one of unknown type. Nothing is to be done: it proposes, others edit."""
+        self._handlers[type(event)](event)
+        return ()
+
+    def next_deadline(self) -> float | None:
+        """Return None: nothing happens by time alone."""
+        return None
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take what an earlier run measured; StateError where it is damaged, nothing is taken then."""
+        self._rows.clear()
+        try:
+            self.book.restore(state)
+        finally:
+            self._add_present()
+
+    def port(self, key: PortKey) -> Port | None:
+        """Return a port that is there, None for any other."""
+        return self.ports.get(key[0], {}).get(key[1])
+
+    def has(self, key: PortKey) -> bool:
+        """Return whether a port that is there found room in the book."""
+        return self._rows.get(key, -1) >= 0
+
+    def measurement(self, name: str, now_ms: int) -> str:
+        """Return how good the metric of a port is, in words; KeyError where it is not known."""
+        row, table = self.book.row(name), self.book.ports
+        last_ms = int(table.last_ms[row])
+        if last_ms == NOT_KNOWN:
+            return "never measured: the monitor told nothing of it"
+        ago_s = max(0.0, (now_ms - last_ms) / 1000)
+        if ago_s > self.settings.stale_s:
+            return f"stale: the last sample is {ago_s:.0f} s old"
+        if np.isnan(table.average_pct[row]):
+            return "no utilisation known"
+        if np.isnan(table.history_pct[row]):
+            period_s = averaging_period_s(self.book.parameters(FAMILY))
+            left_s = period_s - (now_ms - int(table.start_ms[row])) / 1000
+            return f"first averaging period: valid in {max(0.0, left_s):.0f} s"
+        return f"valid, {ago_s:.0f} s old"
+
+    def changes(self, limit: int) -> Changes:
+        """Return what changed and was not returned yet, of at most `limit` ports."""
+        names = [name for name, _ in zip(self._dirty, range(limit), strict=False)]
+        for name in names:
+            del self._dirty[name]
+        forgotten, self._forgotten = tuple(self._forgotten), {}
+        return Changes(self.book.state(names), forgotten)
+
+    def all_changed(self) -> None:
+        """Have everything returned by `changes` once more."""
+        self._dirty = dict.fromkeys(self.book.names)
+
+    def expire(self, now_ms: int) -> None:
+        """Forget ports that are gone and whose last sample is stale, or that never had one."""
+        last_ms = self.book.ports.last_ms[: len(self.book)]
+        stale = np.flatnonzero(last_ms < now_ms - self.settings.stale_s * 1000).tolist()
+        if stale:
+            names = self.book.names
+            self._forget(names[row] for row in stale)
+
+    # Events.
+
+    def _ports_rated(self, event: PortsRated) -> None:
+        for key in event.ports:
+            if key not in self._rows:
+                self._row(key)
+        found = self._rows
+        rows = np.fromiter((found.get(key, -1) for key in event.ports), np.intp, len(event.ports))
+        known = np.flatnonzero(rows >= 0)
+        if not len(known):
+            return
+        at_ms = np.round(event.at_s[known] * 1000).astype(np.int64)
+        outcomes = self.book.ports.observe_percent(rows[known], at_ms, event.busier_pct[known])
+        self.last_rated_ms = max(self.last_rated_ms or 0, int(at_ms.max()))
+        if event.cpu_pct:
+            cpu_rows = np.array([self.book.add_cpu(str(dpid), FAMILY) for dpid in event.cpu_pct], np.intp)
+            percent = np.fromiter(event.cpu_pct.values(), np.float64, len(cpu_rows))
+            self.book.cpus.observe_percent(cpu_rows, np.full(len(cpu_rows), at_ms.max()), percent)
+        seen = [event.ports[index] for index in known.tolist()]
+        self._dirty.update(dict.fromkeys(map(port_name, seen)))
+        measured: Iterable[str] = ()
+        if len(self.reservations):
+            measured = (port_name(seen[index]) for index in np.flatnonzero(outcomes == Outcome.MEASURED).tolist())
+        self.reservations.refresh(measured)
+
+    def _allocation_changed(self, event: AllocationChanged) -> None:
+        self.settings = event.settings
+        self.book.configure(event.settings)
+        self.reservations.penalty_factor = event.settings.penalty_factor
+
+    def _switch_connected(self, event: SwitchConnected) -> None:
+        dpid = event.dpid
+        codec = CODECS.get(event.ofp_version)
+        self._last_port_no[dpid] = 0 if codec is None else codec.last_port_no
+        before = self.ports.get(dpid, {})
+        now = {port.port_no: port for port in event.ports if self._is_physical(dpid, port)}
+        self.ports[dpid] = now
+        self._gone(dpid, tuple(before.keys() - now.keys()))
+        for port_no in now:
+            self._row((dpid, port_no))
+
+    def _port_changed(self, event: PortChanged) -> None:
+        dpid, port, deleted = event
+        ports = self.ports.get(dpid)
+        if ports is None or not self._is_physical(dpid, port):
+            return
+        if deleted:
+            ports.pop(port.port_no, None)
+            self._gone(dpid, (port.port_no,))
+        else:
+            ports[port.port_no] = port
+            self._row((dpid, port.port_no))
+
+    def _is_physical(self, dpid: int, port: Port) -> bool:
+        return port.port_no <= self._last_port_no.get(dpid, 0)
+
+    def _topology_changed(self, event: TopologyEvent) -> None:
+        self.fabric.apply(event)
+        if isinstance(event, HostLearnt | HostGone):
+            self._count((event.dpid, event.port_no))
+        elif isinstance(event, SwitchDown):
+            for port_no in self.ports.get(event.dpid, ()):
+                self._count((event.dpid, port_no))
+
+    # Rows of the book.
+
+    def _count(self, key: PortKey) -> None:
+        """Have a port's hosts counted: each is an initiator and an attachment."""
+        row = self._rows.get(key, -1)
+        if row >= 0:
+            hosts = len(self.fabric.hosts_at(*key))
+            self.book.count(row, hosts, hosts)
+            self._dirty[port_name(key)] = None
+
+    def _row(self, key: PortKey) -> int:
+        """Return the row of a port, a new one where it has none; -1 where there is no room."""
+        row = self._rows.get(key)
+        if row is not None:
+            return row
+        name = port_name(key)
+        found = self.book.add(name, FAMILY, str(key[0]))
+        if found is None:
+            self._forget(self.book.names)
+            found = self.book.add(name, FAMILY, str(key[0]))
+        self._rows[key] = -1 if found is None else found
+        if found is not None:
+            self._forgotten.pop(name, None)
+            self._count(key)
+        return self._rows[key]
+
+    def _gone(self, dpid: int, port_nos: tuple[int, ...]) -> None:
+        self.reservations.refresh([port_name((dpid, port_no)) for port_no in port_nos])
+
+    def _forget(self, names: Iterable[str]) -> None:
+        """Forget those of the ports that are gone."""
+        here = {port_name((dpid, port_no)) for dpid, ports in self.ports.items() for port_no in ports}
+        gone = [name for name in names if name not in here]
+        if gone:
+            self.book.forget(gone)
+            for name in gone:
+                self._dirty.pop(name, None)
+            self._forgotten.update(dict.fromkeys(gone))
+            self._rows.clear()
+            self._add_present()
+
+    def _add_present(self) -> None:
+        for dpid, ports in self.ports.items():
+            for port_no in ports:
+                key = (dpid, port_no)
+                row = self.book.add(port_name(key), FAMILY, str(dpid))
+                self._rows[key] = -1 if row is None else row
+
+
+def port_name(key: PortKey) -> str:
+    """Return what a port is called, ``dpid:port_no``."""
+    return f"{key[0]}:{key[1]}"

@@ -1,0 +1,185 @@
+"""Requests for ports of the live fabric: which are meant, and what is known of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from controller.allocation.candidates import Candidates, PortId
+from controller.allocation.events import PortKey
+from controller.allocation.fabric_domains import LEVELS
+from controller.allocation.fields import RequestError, boolean, identifiers, mapping, number, text, whole
+from controller.allocation.live import AllocatorCore, port_name
+from controller.allocation.port_list import read_levels
+from controller.allocation.request import known_ports, read_affinity, read_mode, read_used
+from controller.allocation.selection import Wish
+from controller.performance.poller_settings import SWITCH_KINDS
+from topology.events import PortRole
+
+ALL, HOSTS = "all", "hosts"
+TYPES = (ALL, HOSTS, *(kind.value for kind in SWITCH_KINDS))
+ROLES = (ALL, *(role.value for role in PortRole))
+DEFAULT_SIZE_PCT = 1.0
+
+KEYS = frozenset(
+    {"levels", "ports", "count", "allow_fewer", "previously_allocated", "used", "affinity", "mode"}
+    | {"size_pct", "reserve", "allow_down"}
+)
+SELECTOR_KEYS = frozenset({"type", "role", "node"})
+PORT_KEYS = frozenset({"id", "connected", "components"})
+_NAME = re.compile(r"(0x[0-9a-fA-F]{1,16}|[0-9]{1,20}):([0-9]{1,10})\Z")
+
+
+class LiveRequest(NamedTuple):
+    """A request that was read.
+
+    A port will carry `size_pct` percent more in the request's steady state, which is reserved where `reserve`
+    says so.
+    """
+
+    candidates: Candidates
+    wish: Wish
+    size_pct: float
+    reserve: bool
+
+
+class _Asked(NamedTuple):
+    """A port that is asked for, with what the request says of it."""
+
+    key: PortKey
+    connected: bool = True
+    components: Mapping[str, Any] = {}
+
+
+def read_live(core: AllocatorCore, document: Any, now_ms: int) -> LiveRequest:
+    """Return the request of a decoded JSON document, with metrics as of `now_ms`; RequestError names the field."""
+    found = mapping(document, "request", KEYS)
+    levels = read_levels(list(LEVELS) if found.get("levels") is None else found["levels"])
+    asked = _asked(core, found.get("ports"))
+    listed = identifiers(found.get("previously_allocated") or [], "previously_allocated")
+    previous: list[PortId] = [
+        port_name(read_key(core, name, f"previously_allocated[{index}]")) for index, name in enumerate(listed)
+    ]
+    allow_down = boolean(found.get("allow_down", False), "allow_down")
+    candidates = _candidates(core, asked, levels, frozenset(previous), allow_down, now_ms)
+    known_ports(previous, candidates, "previously_allocated")
+    size_pct = number(found.get("size_pct", DEFAULT_SIZE_PCT), "size_pct")
+    if size_pct > 100:
+        raise RequestError(f"size_pct: {size_pct:g} is not within 0 and 100")
+    wish = Wish(
+        count=whole(found.get("count"), "count", 1),
+        allow_fewer=boolean(found.get("allow_fewer", False), "allow_fewer"),
+        previously_allocated=previous,
+        carried=read_used(found.get("used") or {}, levels),
+        affinity=read_affinity(found.get("affinity"), levels),
+        mode=read_mode(found.get("mode", "default")),
+    )
+    return LiveRequest(candidates, wish, size_pct, boolean(found.get("reserve", True), "reserve"))
+
+
+def read_key(core: AllocatorCore, value: Any, path: str) -> PortKey:
+    """Return the port with a name; RequestError where it is no name, or the allocator never heard of the port."""
+    match = _NAME.match(value) if isinstance(value, str) else None
+    if match is None:
+        raise RequestError(f"{path}: {value!r} is not DPID:PORT")
+    key = (int(match[1], 0), int(match[2]))
+    try:
+        core.book.row(port_name(key))
+    except KeyError:
+        raise RequestError(f"{path}: there is no port {port_name(key)}") from None
+    return key
+
+
+def select_keys(core: AllocatorCore, selector: Any, path: str) -> list[PortKey]:
+    """Return the ports of connected switches that a selector means, in order; RequestError where it is faulty."""
+    found = mapping({} if selector is None else selector, path, SELECTOR_KEYS)
+    of_type, role = (text(found.get(field, ALL), f"{path}.{field}") for field in ("type", "role"))
+    for field, value, known in (("type", of_type, TYPES), ("role", role, ROLES)):
+        if value not in known:
+            raise RequestError(f"{path}.{field}: {value!r} is none of {', '.join(known)}")
+    node = found.get("node")
+    if node is not None and whole(node, f"{path}.node", 0) not in core.ports:
+        raise RequestError(f"{path}.node: switch {node} is not connected")
+    wanted_role = PortRole.EDGE if of_type == HOSTS else None if role == ALL else PortRole(role)
+    keys = []
+    for dpid in sorted(core.ports) if node is None else (node,):
+        if of_type in (ALL, HOSTS) or core.domains.kind(dpid).value == of_type:
+            roles = ((port_no, core.fabric.role(dpid, port_no)) for port_no in sorted(core.ports[dpid]))
+            keys += [(dpid, port_no) for port_no, found_role in roles if wanted_role in (None, found_role)]
+    return list(filter(core.has, keys))
+
+
+def _asked(core: AllocatorCore, ports: Any) -> list[_Asked]:
+    if not isinstance(ports, list):
+        return [_Asked(key) for key in select_keys(core, ports, "ports")]
+    found: dict[PortKey, _Asked] = {}
+    for index, item in enumerate(ports):
+        where = f"ports[{index}]"
+        if isinstance(item, str):
+            asked = _Asked(read_key(core, item, where))
+        else:
+            port = mapping(item, where, PORT_KEYS)
+            asked = _Asked(
+                read_key(core, port.get("id"), f"{where}.id"),
+                boolean(port.get("connected", True), f"{where}.connected"),
+                {
+                    level: text(entity, f"{where}.components.{level}")
+                    for level, entity in mapping(port.get("components") or {}, f"{where}.components", None).items()
+                    if entity is not None
+                },
+            )
+        if asked.key in found:
+            raise RequestError(f"{where}: {port_name(asked.key)} is there twice")
+        found[asked.key] = asked
+    return list(found.values())
+
+
+def _candidates(
+    core: AllocatorCore,
+    asked: list[_Asked],
+    levels: list[str],
+    keep: frozenset[PortId],
+    allow_down: bool,
+    now_ms: int,
+) -> Candidates:
+    """Return those that can be allocated; the others are excluded, each with the reason."""
+    book = core.book
+    rows = np.array([book.row(port_name(each.key)) for each in asked], np.intp)
+    found = book.metrics(now_ms, rows)
+    excluded: dict[PortId, str] = {}
+    kept: list[int] = []
+    connected: list[bool] = []
+    for index, each in enumerate(asked):
+        name = port_name(each.key)
+        reason = _absence(core, each.key, allow_down)
+        if not reason and found.disqualified[index]:
+            reason = "; ".join(book.assess(name, now_ms).reasons)
+        if reason:
+            excluded[name] = reason
+        if not reason or name in keep:
+            kept.append(index)
+            connected.append(each.connected and not reason)
+    components = []
+    for index in kept:
+        key, own = asked[index].key, asked[index].components
+        port = core.port(key)
+        components.append({**core.domains.components(*key, "" if port is None else port.name), **own})
+    return Candidates(
+        [port_name(asked[index].key) for index in kept],
+        found.usage_pct[kept],
+        book.volumes(rows[kept]),
+        np.array(connected, np.bool_),
+        {level: [own.get(level) for own in components] for level in levels},
+        excluded,
+    )
+
+
+def _absence(core: AllocatorCore, key: PortKey, allow_down: bool) -> str:
+    """Return why a port cannot be used at all, '' where it can."""
+    port = core.port(key)
+    if port is None:
+        return "the port is gone" if key[0] in core.ports else f"switch {key[0]} is not connected"
+    return "" if port.up or allow_down else "its link is down"

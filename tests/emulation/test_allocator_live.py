@@ -1,0 +1,163 @@
+"""The allocator in a FatTree: a loaded uplink is avoided, and that is explained; metrics outlast a restart."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.cli.main import main
+from apps.emulation import status
+from apps.emulation.controller import ControllerProcess, Framework
+from apps.emulation.namespace import network_of
+from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
+from topology.generators import make
+
+pytestmark = pytest.mark.emulation
+
+CAPACITY_BPS = 10e6
+RATE_BPS = 3e6
+LEAST_PCT = 10.0
+POLICY = f"""\
+version: 1
+discovery: {{link_capacity_bps: {CAPACITY_BPS}}}
+monitor:
+  interval_s: 1
+  port_capacity_bps: {CAPACITY_BPS}
+  prometheus: {{enabled: false}}
+allocation:
+  openflow: {{days_to_average_utilization: 10001}}
+"""
+
+
+class Fabric:
+    """A FatTree under all apps, one host of which sends to another all the time."""
+
+    def __init__(self, fabric: EmulatedFabric, controller: ControllerProcess) -> None:
+        self.controller = controller
+        (tor,) = fabric.graph.neighbours("h1")
+        self.tor = fabric.dpid(tor)
+        self.switches = [fabric.dpid(switch) for switch in fabric.graph.switches()]
+
+    def ask(self, action: str, **asked: Any) -> Any:
+        answer = status.query(self.controller.socket, {"do": action, **asked})
+        assert not isinstance(answer.get("error"), str), answer
+        return answer
+
+    def wait(self, reached: Callable[[], Any], what: str, timeout_s: float) -> Any:
+        deadline = time.monotonic() + timeout_s
+        while not (found := reached()):
+            assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
+            self.controller.check_alive()
+            time.sleep(0.2)
+        return found
+
+    def uplinks(self) -> dict[str, Any]:
+        """The ports by which the sender's ToR reaches the fabric."""
+        found = self.ask("allocate-watch", node=self.tor, role="trunk")["ports"]
+        return {port["id"]: port for port in found}
+
+    def loaded(self) -> str | None:
+        """The uplink that is known to be loaded, where every uplink has a metric."""
+        found = self.uplinks()
+        if len(found) != 2 or any(port["usage"] is None for port in found.values()):
+            return None
+        return next((name for name, port in found.items() if port["usage"] > LEAST_PCT), None)
+
+
+@pytest.fixture(scope="module")
+def sending(framework: Framework, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fabric]:
+    policy = tmp_path_factory.mktemp("allocator") / "policy.yaml"
+    policy.write_text(POLICY)
+    apps = ("multicast", "unicast", "monitor", "allocator")
+    with ExitStack() as stack:
+        fabric = stack.enter_context(EmulatedFabric(make("fattree", {"k": 4})))
+        controller = stack.enter_context(
+            ControllerProcess(CONTROLLER_PORT, framework=framework, policy=policy, apps=apps)
+        )
+        controller.wait_discovered(fabric)
+        fabric.wait_addresses()
+        fabric.announce()
+        controller.wait_until("status", lambda answer: answer["hosts"] >= 16)
+        target = fabric.address("h16")
+        with network_of(fabric.pid("h16")):
+            server = subprocess.Popen(["iperf", "-s", "-u"], stdout=subprocess.DEVNULL)
+        stack.callback(server.wait)
+        stack.callback(server.kill)
+        fabric.run_on("h1", "ping", "-c", "1", "-W", "5", target)
+        words = ["iperf", "-u", "-c", target, "-b", str(int(RATE_BPS)), "-l", "1200", "-t", "600"]
+        with network_of(fabric.pid("h1")):
+            client = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+        stack.callback(client.wait)
+        stack.callback(client.kill)
+        yield Fabric(fabric, controller)
+
+
+def run(capsys: pytest.CaptureFixture[str], socket: Path, *words: str) -> tuple[int, Any]:
+    capsys.readouterr()
+    code = main(["allocate", *words, "--json", "--socket", str(socket)])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_before_the_first_period_ends_ports_say_so(sending: Fabric):
+    uplinks = sending.wait(sending.uplinks, "uplinks are known", 10.0)
+    for port in uplinks.values():
+        assert port["measurement"].startswith(("first averaging period", "never measured", "no utilisation"))
+    answer = sending.ask("allocate", count=1, reserve=False, ports={"node": sending.tor, "role": "trunk"})
+    assert len(answer["ports"]) == 1
+    assert {each["id"] for each in answer["unmeasured"]} == set(uplinks)
+
+
+def test_failure_domains_are_those_of_the_fat_tree(sending: Fabric):
+    ports = sending.ask("allocate-watch", role="trunk", count=1000)["ports"]
+    planes: dict[str, set[str]] = {}
+    pods: dict[str, set[str]] = {}
+    for port in ports:
+        parts = port["components"]
+        assert parts["switch"] == port["id"].split(":")[0]
+        planes.setdefault(parts["plane"], set()).add(parts["switch"])
+        if port["type"] != "core":
+            pods.setdefault(parts["pod"], set()).add(parts["switch"])
+    tors = {port["components"]["switch"] for port in ports if port["type"] == "tor"}
+    assert len(tors) == 8
+    assert sorted(len(switches - tors) for switches in planes.values()) == [6, 6]
+    assert sorted(map(len, pods.values())) == [4, 4, 4, 4]
+
+
+def test_the_next_allocation_avoids_the_loaded_uplink_and_explain_says_why(
+    sending: Fabric, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    loaded = sending.wait(sending.loaded, "the first period is over and one uplink is loaded", 90.0)
+    (free,) = set(sending.uplinks()) - {loaded}
+    request = tmp_path / "request.json"
+    request.write_text(json.dumps({"count": 1, "levels": ["switch"], "ports": [loaded, free]}))
+    socket = sending.controller.socket
+    code, answer = run(capsys, socket, "ports", "--live", "--input", str(request))
+    assert (code, answer["ports"]) == (0, [free])
+    assert "least usage" in answer["steps"][0]["reason"]
+    code, told = run(capsys, socket, "explain", "--live", "--port", loaded)
+    assert (code, told["chosen"]) == (0, False)
+    (step,) = told["steps"]
+    assert step["chosen"] == free
+    assert step["reason"].startswith("usage ") and f"; {free} has 0 %" in step["reason"]
+    assert told["port_percent_busy"] == pytest.approx(100 * RATE_BPS * 1242 / 1200 / CAPACITY_BPS, rel=0.35)
+
+
+def test_metrics_are_there_at_once_after_a_restart(sending: Fabric):
+    loaded = sending.wait(sending.loaded, "one uplink is loaded", 90.0)
+    sending.controller.restart()
+    sending.wait(sending.controller.socket.exists, "the controller answers", 10.0)
+    sending.wait(lambda: sending.tor in _dpids(sending), "the switch is back", 20.0)
+    port = next(port for port in sending.ask("allocate-watch", count=1000)["ports"] if port["id"] == loaded)
+    assert port["usage"] > LEAST_PCT
+
+
+def _dpids(sending: Fabric) -> set[int]:
+    found = sending.ask("allocate-watch", count=1000)["ports"]
+    return {int(port["id"].split(":")[0]) for port in found}

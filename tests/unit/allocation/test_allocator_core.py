@@ -1,0 +1,282 @@
+"""The live allocator's core: metrics from the monitor, ports that come and go, reservations, questions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from controller.allocation.events import AllocationChanged, PortsRated
+from controller.allocation.fields import RequestError
+from controller.allocation.live import AllocatorCore
+from controller.allocation.live_view import AllocatorConsole
+from controller.config.settings import Allocation, PortParameters
+from controller.events import Port, PortChanged, SwitchConnected, SwitchDisconnected
+from topology.events import HostLearnt, LinkUp, PortRole, PortRoleChanged, SwitchUp
+
+START_S = 1_700_000_000
+MINUTE = PortParameters(days_to_average_utilization=10001)
+TORS, SPINES = (1, 2), (11, 12)
+
+
+def port(number: int, up: bool = True, name: str = "") -> Port:
+    return Port(number, name or f"eth{number}", bytes(6), up, 1e9)
+
+
+class Bench:
+    """Two ToRs, each with ports 1 and 2 to the spines and 3 and 4 to hosts, and a clock."""
+
+    def __init__(self, settings: Allocation | None = None) -> None:
+        self.now_s = float(START_S)
+        self.core = AllocatorCore(settings or Allocation(openflow=MINUTE))
+        self.console = AllocatorConsole(self.core, lambda: round(self.now_s * 1000), dict)
+
+    def connect(self) -> Bench:
+        for dpid in TORS:
+            self.tell(SwitchUp(dpid, 4), SwitchConnected(dpid, 4, tuple(map(port, (1, 2, 3, 4)))))
+        for dpid in SPINES:
+            self.tell(SwitchUp(dpid, 4), SwitchConnected(dpid, 4, tuple(map(port, (1, 2)))))
+        for tor in TORS:
+            for number, spine in enumerate(SPINES, 1):
+                self.tell(LinkUp(tor, number, spine, tor, 1e9))
+                self.tell(*(PortRoleChanged(*end, PortRole.TRUNK) for end in ((tor, number), (spine, tor))))
+            for number in (3, 4):
+                self.tell(PortRoleChanged(tor, number, PortRole.EDGE))
+                self.tell(HostLearnt(bytes([2, 0, 0, 0, tor, number]), tor, number, ()))
+        return self
+
+    def tell(self, *events: Any) -> None:
+        for event in events:
+            assert self.core.handle(event, 0.0) == ()
+
+    def rate(self, busy_pct: Mapping[str, float], cpu_pct: Mapping[int, float] | None = None) -> None:
+        ports = tuple(tuple(map(int, name.split(":"))) for name in busy_pct)
+        at_s = np.full(len(ports), self.now_s)
+        self.tell(PortsRated(ports, at_s, np.array(list(busy_pct.values())), cpu_pct or {}))
+
+    def measure(self, busy_pct: Mapping[str, float], cpu_pct: Mapping[int, float] | None = None) -> Bench:
+        """Let more than a period pass with a steady load."""
+        for _ in range(8):
+            self.now_s += 10
+            self.rate(busy_pct, cpu_pct)
+        return self
+
+    def allocate(self, **asked: Any) -> dict[str, Any]:
+        return self.console.allocate(asked)
+
+    def watch(self, **asked: Any) -> dict[str, dict[str, Any]]:
+        return {each["id"]: each for each in self.console.watch({"count": 100, **asked})["ports"]}
+
+
+UPLINKS = {"type": "tor", "role": "trunk"}
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench().connect()
+
+
+def test_the_least_loaded_port_is_taken_and_explain_says_why(bench: Bench):
+    bench.measure({"1:1": 40, "1:2": 10, "2:1": 30, "2:2": 30})
+    answer = bench.allocate(ports=UPLINKS, count=1)
+    assert answer["ports"] == ["1:2"]
+    assert answer["metrics"]["1:2"]["port_percent_busy"] == 10
+    told = bench.console.explain({"port": "1:1"})
+    assert (told["chosen"], told["usage"]) == (False, 40)
+    assert told["steps"][0]["reason"] == "usage 40 %; 1:2 has 10 %"
+    assert "port 40 % counts" in told["usage_steps"]
+    assert bench.console.explain({"port": "1:3"})["reason"] == "not among the ports that were asked for"
+
+
+def test_redundancy_comes_before_load(bench: Bench):
+    bench.measure({"1:1": 40, "1:2": 1, "2:1": 30, "2:2": 20})
+    assert bench.allocate(ports=UPLINKS, count=2, levels=["switch"])["ports"] == ["1:2", "2:2"]
+    bench.core.reservations.refresh()
+    assert bench.allocate(ports=UPLINKS, count=2)["ports"] == ["1:2", "2:1"]
+
+
+def test_failure_domains_come_from_the_topology(bench: Bench):
+    found = bench.watch()
+    assert found["1:2"]["components"] == {"plane": "12", "pod": "1", "switch": "1", "neighbour": "12"}
+    assert found["12:1"]["components"] == {"plane": "12", "pod": "1", "switch": "12", "neighbour": "1"}
+    assert found["1:3"]["components"] == {"pod": "1", "switch": "1"}
+    bench.tell(SwitchUp(5, 4), SwitchConnected(5, 4, (port(7, name="xe-2/0/3"),)))
+    assert bench.watch()["5:7"]["components"] == {"switch": "5", "line_card": "5/2/0"}
+
+
+def test_the_cpu_of_the_switch_counts(bench: Bench):
+    bench.measure({"1:1": 40, "2:1": 40}, {1: 60.0})
+    found = bench.watch()
+    assert [found[name]["usage"] for name in ("1:1", "2:1")] == pytest.approx([50, 40])
+    assert found["1:1"]["cpu_percent_busy"] == pytest.approx(60)
+
+
+def test_requests_between_two_polls_spread_as_one_does(bench: Bench):
+    load = {"1:1": 20.0, "1:2": 21.0, "2:1": 22.0, "2:2": 23.0}
+    bench.measure(load)
+    wish = {"ports": UPLINKS, "size_pct": 5, "levels": ["neighbour"]}
+    one = bench.allocate(**wish, count=4, reserve=False)["ports"]
+    several = [bench.allocate(**wish, count=1)["ports"][0] for _ in range(4)]
+    assert several == one
+    assert bench.watch()["1:1"]["reserved_pct"] == 7.5
+    bench.now_s += 10
+    bench.rate(load)
+    assert bench.allocate(**wish, count=1)["ports"] == ["1:1"]
+
+
+def test_what_is_reserved_stays_until_its_port_is_measured(bench: Bench):
+    bench.measure({"1:1": 20, "2:1": 20})
+    bench.allocate(ports=["1:1"], count=1)
+    bench.now_s += 10
+    bench.rate({"2:1": 20})
+    assert bench.watch()["1:1"]["reserved_pct"] == 1.5
+    bench.rate({"1:1": float("nan")})
+    assert bench.watch()["1:1"]["reserved_pct"] == 1.5
+    bench.now_s += 10
+    bench.rate({"1:1": 20})
+    assert bench.watch()["1:1"]["reserved_pct"] == 0
+
+
+def test_explain_of_a_request_reserves_nothing_and_needs_an_answer_otherwise(bench: Bench):
+    with pytest.raises(RequestError, match="nothing was allocated yet"):
+        bench.console.explain({"port": "1:1"})
+    bench.measure({"1:1": 20, "1:2": 10})
+    told = bench.console.explain({"port": "1:2", "count": 1, "ports": ["1:1", "1:2"]})
+    assert told["chosen"]
+    assert told["reserved_pct"] == 0
+    told = bench.console.explain({"port": "1:1", "count": 3, "ports": ["1:1", "1:2"]})
+    assert told["note"] == "3 ports requested, 2 allocated"
+
+
+def test_without_a_monitor_every_port_says_so(bench: Bench):
+    answer = bench.allocate(ports=UPLINKS, count=1)
+    assert answer["measured"] == {"ports": 12, "valid": 0, "last_sample_s_ago": None}
+    assert {each["reason"] for each in answer["unmeasured"]} == {"never measured: the monitor told nothing of it"}
+    assert "without metrics" in answer["steps"][0]["reason"]
+
+
+def test_a_metric_is_valid_after_the_first_period_and_until_it_is_stale():
+    bench = Bench(Allocation(openflow=MINUTE, stale_s=300)).connect()
+    bench.rate({"1:1": 20})
+    assert bench.watch()["1:1"]["measurement"] == "first averaging period: valid in 60 s"
+    bench.measure({"1:1": 20})
+    assert bench.watch()["1:1"]["measurement"] == "valid, 0 s old"
+    bench.now_s += 301
+    found = bench.watch()["1:1"]
+    assert (found["usage"], found["measurement"]) == (None, "stale: the last sample is 301 s old")
+    answer = bench.allocate(ports=["1:1"], count=1)
+    assert answer["unmeasured"] == [{"id": "1:1", "reason": "stale: the last sample is 301 s old"}]
+    assert answer["measured"]["last_sample_s_ago"] == 301
+
+
+def test_a_port_of_unknown_speed_says_that_its_utilisation_is_not_known(bench: Bench):
+    bench.measure({"1:1": float("nan")})
+    assert bench.watch()["1:1"]["measurement"] == "no utilisation known"
+
+
+def test_ports_that_vanish_are_no_candidates_and_are_told(bench: Bench):
+    bench.measure({"1:1": 10, "1:2": 20, "2:1": 30, "2:2": 40})
+    bench.allocate(ports=["1:1"], count=1)
+    bench.tell(PortChanged(1, port(1), True), PortChanged(1, port(2, up=False), False), SwitchDisconnected(2))
+    listed = ["1:1", "1:2", "2:1", "1:3"]
+    answer = bench.allocate(ports=listed, count=1)
+    assert answer["ports"] == ["1:3"]
+    assert answer["excluded"] == [
+        {"id": "1:1", "reason": "the port is gone"},
+        {"id": "1:2", "reason": "its link is down"},
+        {"id": "2:1", "reason": "switch 2 is not connected"},
+    ]
+    assert bench.allocate(ports=listed, count=4, allow_down=True) == {
+        "error": {"requested": 4, "allocated": 2, "available": 2},
+        "measured": {"ports": 12, "valid": 4, "last_sample_s_ago": 0.0},
+    }
+    assert not {"1:1", "2:1"} & bench.watch().keys()
+    bench.tell(PortChanged(1, port(1), False))
+    found = bench.watch()["1:1"]
+    assert (found["usage"], found["reserved_pct"]) == (10, 0)
+
+
+def test_ports_that_are_gone_are_forgotten_when_stale_and_others_keep_their_metrics(bench: Bench):
+    bench.measure({"1:1": 10, "2:1": 30})
+    bench.tell(SwitchDisconnected(2))
+    bench.core.expire(round(bench.now_s * 1000))
+    assert "2:1" in bench.core.book.names
+    bench.core.changes(100)
+    bench.now_s += 172_801
+    bench.rate({"1:1": 10})
+    bench.core.expire(round(bench.now_s * 1000))
+    assert not [name for name in bench.core.book.names if name.startswith("2:")]
+    assert "2:1" in bench.core.changes(100).forgotten
+    bench.rate({"1:1": 10})
+    assert bench.watch()["1:1"]["usage"] == 10
+
+
+def test_a_full_book_gives_the_room_of_ports_that_are_gone_to_others():
+    bench = Bench(Allocation(openflow=MINUTE, ports=2))
+    bench.tell(SwitchConnected(1, 4, (port(1), port(2))), SwitchConnected(2, 4, (port(1),)))
+    assert set(bench.watch()) == {"1:1", "1:2"}
+    bench.tell(SwitchDisconnected(1), SwitchConnected(3, 4, (port(1),)))
+    bench.rate({"3:1": 5, "2:1": 7, "1:1": 9})
+    assert {"2:1", "3:1"} >= set(bench.watch())
+    assert "3:1" in bench.watch()
+
+
+def test_attachments_are_the_hosts_behind_a_port(bench: Bench):
+    bench.measure({"1:3": 0, "1:4": 0})
+    bench.tell(HostLearnt(bytes([2, 0, 0, 0, 9, 9]), 1, 3, ()))
+    assert bench.watch()["1:3"]["initiator_load"] == 2
+    assert bench.allocate(ports=["1:3", "1:4"], count=1)["ports"] == ["1:4"]
+
+
+def test_a_ceiling_disqualifies_with_its_reason_and_parameters_can_change(bench: Bench):
+    bench.measure({"1:1": 60, "1:2": 70})
+    assert bench.allocate(ports=["1:1", "1:2"], count=1)["ports"] == ["1:1"]
+    ceiling = PortParameters(days_to_average_utilization=10001, port_utilization_ceiling=50)
+    bench.tell(AllocationChanged(Allocation(openflow=ceiling)))
+    answer = bench.allocate(ports=["1:1", "1:2"], count=1)
+    assert answer["error"]["available"] == 0
+    told = bench.console.explain({"port": "1:1", "count": 1, "ports": ["1:1", "1:2"]})
+    assert told["reason"] == "no candidate: port_percent_busy 60 % at or above port_utilization_ceiling 50 %"
+
+
+def test_previously_allocated_ports_count_and_come_first(bench: Bench):
+    bench.measure({"1:1": 60, "1:2": 70, "2:1": 10, "2:2": 80})
+    answer = bench.allocate(ports=UPLINKS, count=2, levels=["neighbour"], previously_allocated=["0x2:1"])
+    assert answer["ports"] == ["2:1", "1:2"]
+
+
+def test_operators_may_tell_components_of_ports(bench: Bench):
+    racks = [{"id": "1:1", "components": {"rack": "a"}}, {"id": "1:2", "components": {"rack": "a"}}]
+    bench.measure({"1:1": 1, "1:2": 2, "2:1": 50})
+    answer = bench.allocate(ports=[*racks, {"id": "2:1", "components": {"rack": "b"}}], levels=["rack"], count=2)
+    assert answer["ports"][1] == "2:1"
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({}, "count: expected a whole number"),
+        ({"count": 0}, "count: 0 is below 1"),
+        ({"count": 1, "ports": ["9:9"]}, r"ports\[0\]: there is no port 9:9"),
+        ({"count": 1, "ports": ["eth0"]}, r"ports\[0\]: 'eth0' is not DPID:PORT"),
+        ({"count": 1, "ports": ["1:1", "0x1:1"]}, r"ports\[1\]: 1:1 is there twice"),
+        ({"count": 1, "ports": [{"id": "1:1", "usage": 3}]}, r"ports\[0\].usage: unknown field"),
+        ({"count": 1, "ports": {"type": "leaf"}}, "ports.type: 'leaf' is none of"),
+        ({"count": 1, "ports": {"role": "x"}}, "ports.role: 'x' is none of"),
+        ({"count": 1, "ports": {"node": 99}}, "ports.node: switch 99 is not connected"),
+        ({"count": 1, "ports": ["1:1"], "previously_allocated": ["1:2"]}, r"previously_allocated\[0\]: '1:2' is not"),
+        ({"count": 1, "size_pct": 101}, "size_pct: 101 is not within 0 and 100"),
+        ({"count": 1, "networks": []}, "request.networks: unknown field"),
+    ],
+)
+def test_a_faulty_request_names_its_field(bench: Bench, asked: dict[str, Any], message: str):
+    with pytest.raises(RequestError, match=message):
+        bench.allocate(**asked)
+
+
+def test_fewer_ports_are_an_answer_only_where_that_is_allowed(bench: Bench):
+    wish = {"ports": ["1:1"], "count": 2}
+    assert bench.allocate(**wish)["error"] == {"requested": 2, "allocated": 1, "available": 1}
+    assert bench.allocate(**wish, allow_fewer=True)["ports"] == ["1:1"]
