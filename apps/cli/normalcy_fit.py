@@ -16,6 +16,9 @@ from controller.anomaly.normalcy.series import make_series
 from controller.anomaly.normalcy.settings import DAY_S
 from controller.anomaly.series import Series
 
+SEVERAL_INTERVALS = ("multinomial", "transient")
+"""Categories of which more is told than the lowest and highest normal value."""
+
 HELP = "category, period and bounds per time slot, projected ahead"
 
 
@@ -62,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
 
 def document(series: Series, points: OrderedSeries, normalcy: Normalcy, ahead_s: float | None) -> dict[str, Any]:
     """Return the JSON document of one series; `t` is the start of a slot in epoch seconds."""
-    bounds = []
+    bounds: list[dict[str, Any]] = []
     if len(points):
         slot_s = normalcy.bounds.slot_s if normalcy.bounds else 0.0
         end_s = float(points.at_s[-1])
@@ -72,6 +75,9 @@ def document(series: Series, points: OrderedSeries, normalcy: Normalcy, ahead_s:
             {"t": t, "lower": low, "upper": high}
             for t, low, high in zip(at_s.tolist(), lower.tolist(), upper.tolist(), strict=True)
         ]
+        if normalcy.category in SEVERAL_INTERVALS and normalcy.bounds is not None:
+            for bound in bounds:
+                bound["normal"] = normalcy.bounds.normal(bound["t"])
     return {
         "member": series.name.member,
         "peer_group": series.name.peer_group,

@@ -21,6 +21,8 @@ from controller.anomaly.normalcy.settings import DAY_S
 Floats = NDArray[np.float64]
 NORMAL, OUTSIDE, BOUND = COLOURS[0], COLOURS[1], COLOURS[2]
 DATES: Any = {**SETTINGS, "date.converter": "concise"}
+SHOWN_PERIODS, SHOWN_DAYS = 4, 14
+"""How much of a series its plot shows: the longer of the two."""
 
 
 def write_plots(folder: Path, found: Sequence[tuple[str, Series, Normalcy]]) -> list[Path]:
@@ -39,14 +41,16 @@ def write_score_plot(folder: Path, title: str, at_s: Floats, values: Floats, sco
 
 
 def bounds_over(title: str, series: Series, normalcy: Normalcy) -> Figure:
-    """Draw a series with its bounds, which go on for a period or a day, and the points outside of them."""
+    """Draw the latest periods of a series with its bounds, which go on for a period or a day, and what is outside."""
     figure = Figure(figsize=(12, 5), layout="constrained")
     axes = figure.subplots()
     if len(series):
+        end_s = float(series.at_s[-1])
+        shown_s = max(SHOWN_PERIODS * normalcy.period_s, SHOWN_DAYS * DAY_S)
+        series = series.part(series.at_s >= end_s - shown_s)
         axes.plot(_dates(series.at_s), series.values, color=NORMAL, linewidth=0.8, label="series")
     if len(series) and normalcy.bounds is not None:
-        end_s = float(series.at_s[-1])
-        start_s = normalcy.since_s if normalcy.since_s is not None else float(series.at_s[0])
+        start_s = max(float(series.at_s[0]), -np.inf if normalcy.since_s is None else normalcy.since_s)
         slot_s = normalcy.bounds.slot_s
         at_s, lower, upper = normalcy.project(start_s - slot_s, end_s + (normalcy.period_s or DAY_S))
         edges = _dates(np.append(at_s, at_s[-1] + slot_s))
@@ -59,9 +63,10 @@ def bounds_over(title: str, series: Series, normalcy: Normalcy) -> Figure:
             _dates(series.at_s[outside]), series.values[outside], ".", color=OUTSIDE, markersize=4, label="outside"
         )
         axes.axvline(_dates(np.array([end_s]))[0], color="0.4", linewidth=1, linestyle=":")
-        axes.legend(loc="upper left", ncols=3)
+        axes.margins(x=0.01)
+        figure.legend(loc="outside lower center", ncols=3)
     axes.set_xlabel("time, UTC")
-    period = f"period {normalcy.period_s / DAY_S:g} days" if normalcy.periodic else "no period"
+    period = f"period {normalcy.period_s / DAY_S:g} d" if normalcy.periodic else "no period"
     axes.set_title(f"{title}: {normalcy.category}, {period}\n{normalcy.reason}", fontsize=11)
     axes.set_ylabel("value")
     return figure

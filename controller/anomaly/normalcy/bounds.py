@@ -34,9 +34,8 @@ class Bounds:
     """Bounds per slot of a cycle, repeated for ever, around a trend where there is one.
 
     `intervals` float64[slots, modes, 2] holds the lower and upper end of every normal interval of a slot, NaN where a
-    slot has fewer; a slot without any takes what `default` says, float64[modes, 2]. Slot 0 starts at `origin_s`.
-    `members` float64[slots, k] are the only normal values where normal values are counted and not measured, else
-    empty.
+    slot has fewer. Slot 0 starts at `origin_s`. `members` holds the only normal values of each slot where values are
+    counted and not measured, else it is empty.
     """
 
     origin_s: float
@@ -59,6 +58,17 @@ class Bounds:
             line = self.trend.at(np.asarray(at_s, np.float64))
             lower, upper = lower + line, upper + line
         return lower, upper
+
+    def normal(self, at_s: float) -> list[float] | list[list[float]]:
+        """Return all that is normal at a time: the values of a counted set, or intervals [lower, upper] in order."""
+        at = np.array([at_s])
+        slot = int(self.slots(at)[0])
+        if self.members:
+            return list(self.members[slot])
+        line = float(self.trend.at(at)[0]) if self.trend is not None else 0.0
+        intervals = self.intervals[slot] + line
+        there: list[list[float]] = intervals[~np.isnan(intervals[:, 0])].tolist()
+        return there
 
     def outside(self, at_s: Floats, values: Floats) -> Floats:
         """Return how far values are from the nearest normal one, float64[n]; negative below it, 0 where normal."""

@@ -64,7 +64,12 @@ class RollingNormalcy:
         return self.normalcy
 
     def _forget(self, before_s: float) -> None:
-        while len(self._at_s) > 1 and self._at_s[0][-1] < before_s:
+        """Let go of points before a time, and of whole additions beyond `history_points`."""
+        points = sum(map(len, self._at_s))
+        while len(self._at_s) > 1 and (
+            self._at_s[0][-1] < before_s or points - len(self._at_s[0]) >= self._settings.history_points
+        ):
+            points -= len(self._at_s[0])
             del self._at_s[0], self._values[0]
         keep = self._at_s[0] >= before_s
         if not keep.all():

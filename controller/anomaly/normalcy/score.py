@@ -45,7 +45,7 @@ class Scorer:
     after a point only points that are further out are scored; what is not scored has 0.
 
     Bounds are those of `RollingNormalcy` with the points before the current time unit; until a unit has passed they
-    follow whenever the number of points has doubled.
+    follow whenever the number of points has doubled, and later with every quarter of `history_points` as well.
     """
 
     def __init__(self, settings: Settings | None = None, categories: Mapping[str, Detector] = CATEGORIES) -> None:
@@ -53,7 +53,7 @@ class Scorer:
         self._rolling = RollingNormalcy(self._settings, categories)
         self._waiting: list[tuple[Floats, Floats]] = []
         self._waiting_points = 0
-        self._update_at_s, self._update_points = np.inf, self._settings.min_points
+        self._update_at_s, self._due_points = np.inf, self._settings.min_points
         self._newest_s, self._first_s = -np.inf, np.inf
         self._points = 0
         self._unit = 1.0
@@ -101,24 +101,18 @@ class Scorer:
 
     def _until(self, times: Floats) -> int:
         """Return how many of the points come before the next update of the bounds; update them where that is now."""
+        unit_s = self._settings.time_unit_s
         if not np.isfinite(self._first_s):
             self._first_s = float(times[0])
-        unit_s = self._settings.time_unit_s
-        started = times[0] >= self._first_s + unit_s
-        if times[0] > self._newest_s and (
-            times[0] >= self._update_at_s
-            or (not started and self._waiting_points + self._points >= self._update_points)
-        ):
-            self._update()
-            self._update_points = 2 * self._points
-            passed = np.floor((times[0] - self._first_s) / unit_s)
-            self._update_at_s = self._first_s + (passed + 1) * unit_s
-        if not np.isfinite(self._update_at_s):
             self._update_at_s = self._first_s + unit_s
+        due = times[0] >= self._update_at_s or self._waiting_points >= self._due_points
+        if due and times[0] > self._newest_s:
+            self._update()
+            units = np.floor((times[0] - self._first_s) / unit_s)
+            self._update_at_s = self._first_s + (units + 1) * unit_s
+            self._due_points = self._points if units < 1 else self._settings.history_points // 4
         before = int(np.searchsorted(times, self._update_at_s, side="left"))
-        room = max(1, self._update_points - self._waiting_points - self._points)
-        inside = int(np.searchsorted(times, self._first_s + unit_s, side="left"))
-        return max(1, min(before, room) if inside >= room else before)
+        return max(1, min(before, self._due_points - self._waiting_points))
 
     def _update(self) -> None:
         if not self._waiting:

@@ -73,7 +73,7 @@ def make_series(at_s: ArrayLike, values: ArrayLike, settings: Settings | None = 
     at_s, values
         float64[n]: epoch seconds, and any unit.
     settings
-        `monitoring_interval_s` and `history_s` are read.
+        `monitoring_interval_s`, `history_s` and `history_points` are read.
 
     Returns
     -------
@@ -100,6 +100,7 @@ def make_series(at_s: ArrayLike, values: ArrayLike, settings: Settings | None = 
     last[:-1] = times[1:] != times[:-1]
     times, points = times[last], points[last]
     recent = times >= times[-1] - settings.history_s if len(times) else np.ones(0, np.bool_)
+    recent[: -settings.history_points] = False
     counts = InputCounts(
         int(missing.sum()), int(infinite.sum()), int((~last).sum()), late, int(len(recent) - recent.sum())
     )

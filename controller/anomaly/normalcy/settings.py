@@ -24,7 +24,8 @@ class Settings:
     """Time between two points; 0 estimates it."""
     history_s: float = 90 * DAY_S
     """What lies longer back than this before the last point is not looked at."""
-
+    history_points: int = 400_000
+    """More points than this are not held; the oldest go."""
     refit_s: float = WEEK_S
     """How long a category stands; 0 determines it with every addition."""
 
@@ -143,6 +144,8 @@ class Settings:
         ):
             if getattr(self, name) <= 0:
                 raise SettingError(f"{name}: expected a number above 0, found {getattr(self, name)!r}")
+        if self.history_points < 4 * max(1, self.min_points):
+            raise SettingError(f"history_points: expected 4 times min_points or more, found {self.history_points}")
         if self.transient_parts < 3:
             raise SettingError(f"transient_parts: expected at least 3, found {self.transient_parts}")
         if len(self.frame_quantiles) < 2 or any(q > 1 for q in self.frame_quantiles):

@@ -76,7 +76,10 @@ def region_between(values: Floats, within: Bools, settings: Settings) -> tuple[f
 
 
 def find_modes(values: Floats, settings: Settings) -> list[Bools]:
-    """Return the points of every inertial mode from the lowest up, each bool[n]; one where there is no second."""
+    """Return the points of every inertial mode from the lowest up, each bool[n]; one where there is no second.
+
+    The few points in the region between two modes count with the nearer one.
+    """
     modes = [np.ones(len(values), np.bool_)]
     place = 0
     while place < len(modes) and len(modes) < settings.transient_max_modes:
@@ -84,7 +87,8 @@ def find_modes(values: Floats, settings: Settings) -> list[Bools]:
         if region is None:
             place += 1
             continue
-        below, above = modes[place] & (values < region[0]), modes[place] & (values >= region[1])
+        middle = (region[0] + region[1]) / 2
+        below, above = modes[place] & (values < middle), modes[place] & (values >= middle)
         modes[place : place + 1] = [below, above]
     return modes
 
