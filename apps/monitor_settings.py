@@ -9,22 +9,28 @@ from apps.exporters.settings import (
     PrometheusSettings,
     SyslogSettings,
 )
-from controller.config.settings import Monitor
+from controller.config.settings import HistoryFiles, Monitor, RollUpFiles
+from controller.performance.events import Severity
 from controller.wire.addresses import format_ip
 
 
 def output_settings(monitor: Monitor) -> OutputSettings:
     """Return which outputs are wanted, and how."""
-    history, prometheus, syslog, log = monitor.history, monitor.prometheus, monitor.syslog, monitor.event_log
+    prometheus, syslog, log = monitor.prometheus, monitor.syslog, monitor.event_log
     return OutputSettings(
-        HistorySettings(history.csv, history.max_age_s, history.max_bytes, history.part_interval_s)
-        if history.enabled
-        else None,
+        _files(monitor.history),
         PrometheusSettings(format_ip(prometheus.address), prometheus.port, prometheus.stale_s)
         if prometheus.enabled
         else None,
-        SyslogSettings(syslog.target, facility=syslog.facility, events_per_s=syslog.events_per_s)
+        SyslogSettings(syslog.target, Severity[syslog.least.upper()], syslog.facility, syslog.events_per_s)
         if syslog.enabled
         else None,
         EventLogSettings(log.max_bytes, log.files) if log.enabled else None,
+        _files(monitor.roll_ups),
     )
+
+
+def _files(files: HistoryFiles | RollUpFiles) -> HistorySettings | None:
+    if not files.enabled:
+        return None
+    return HistorySettings(files.csv, files.max_age_s, files.max_bytes, files.part_interval_s)

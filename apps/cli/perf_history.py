@@ -1,4 +1,4 @@
-"""`vsrt perf history`: mean rates and discontinuities of ports over a span of time, from the files of the monitor."""
+"""`vsrt perf history`: mean rates of ports over a span of time, or roll-ups, from the files of the monitor."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from numpy.typing import NDArray
 from apps.cli.common import InputError
 from apps.cli.perf_console import selection
 from apps.cli.perf_rates import print_rates, rates_of
+from apps.cli.perf_roll_ups import LENGTHS, print_roll_ups
 from apps.cli.sample_file import COUNTER_COLUMNS, SampleFile
 from apps.exporters.history import read_history
 from apps.exporters.schema import HistoryFileError, Kind
 from controller.performance.counters import UNSUPPORTED
 
-HELP = "mean rates of ports over a span of time, from the monitor's files"
+HELP = "mean rates of ports over a span of time, or roll-ups, from the monitor's files"
 
-DEFAULT_AGE = "1h"
+DEFAULT_AGE, DEFAULT_AGE_OF_HOURS = "1h", "1d"
 _AGE = re.compile(r"(\d+(?:\.\d+)?)([smhd])\Z")
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -34,19 +35,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("where", nargs="?", metavar="NODE[:PORT]", help="a switch (datapath id), or one of its ports")
     parser.set_defaults(type="all")
     parser.add_argument(
-        "--since", metavar="TIME", default=DEFAULT_AGE, help=f"ISO 8601, epoch seconds, or an age ({DEFAULT_AGE})"
+        "--since",
+        metavar="TIME",
+        help=f"ISO 8601, epoch seconds, or an age ({DEFAULT_AGE}; {DEFAULT_AGE_OF_HOURS} with --roll-up 1h)",
     )
     parser.add_argument("--until", metavar="TIME", default="0s", help="the same (now)")
+    parser.add_argument(
+        "--roll-up", choices=tuple(LENGTHS), help="minimum, mean and maximum of each period that began in the span"
+    )
     parser.add_argument("--directory", type=Path, metavar="DIR", help="the monitor's files (VSRT_STATE_DIR/history)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the rates of the ports that were asked for."""
+    """Print the rates or roll-ups of the ports that were asked for."""
     directory = args.directory or Path(os.environ.get("VSRT_STATE_DIR") or "vsrt-state") / "history"
     if not directory.is_dir():
         raise InputError(f"{directory}: there is no such directory; --directory says where the monitor's files are")
     now_s = time.time()
-    since_s, until_s = read_time(args.since, "--since", now_s), read_time(args.until, "--until", now_s)
+    since = args.since or (DEFAULT_AGE_OF_HOURS if args.roll_up == "1h" else DEFAULT_AGE)
+    since_s, until_s = read_time(since, "--since", now_s), read_time(args.until, "--until", now_s)
     if since_s >= until_s:
         raise InputError("--since: the time is not before --until")
     chosen = selection(args)
@@ -54,15 +61,18 @@ def run(args: argparse.Namespace) -> int:
     try:
         table = read_history(
             directory,
-            Kind.COUNTERS,
+            LENGTHS.get(args.roll_up, Kind.COUNTERS),
             since_s=since_s,
             until_s=until_s,
             ports=ports,
-            columns=("duration_s", "speed_bps", *COUNTER_COLUMNS),
+            columns=None if args.roll_up else ("duration_s", "speed_bps", *COUNTER_COLUMNS),
         )
     except HistoryFileError as error:
         raise InputError(str(error)) from None
-    print_rates(rates_of(samples_of(table)), as_json=args.json)
+    if args.roll_up:
+        print_roll_ups(args.roll_up, table, as_json=args.json)
+    else:
+        print_rates(rates_of(samples_of(table)), as_json=args.json)
     return 0
 
 

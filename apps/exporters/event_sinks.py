@@ -14,6 +14,7 @@ from apps.exporters.sink import Batch, SinkState
 from apps.exporters.syslog import SyslogSender
 from controller.performance.events import EventState, PortEvent, Severity
 from controller.performance.ports import PortTable
+from controller.performance.rollups import RollUps
 
 SYSLOG_SEVERITY = {
     Severity.MINOR: rfc5424.Severity.WARNING,
@@ -55,6 +56,9 @@ class EventLogSink:
         """Log one event."""
         self._log.add(document(event, self._ports))
 
+    def roll_up(self, roll_ups: RollUps) -> None:
+        """Roll-ups are not logged."""
+
     def state(self) -> SinkState:
         """Return how the log fares."""
         fault = self._log.fault
@@ -76,6 +80,9 @@ class SyslogSink:
 
     def write(self, batch: Batch) -> None:
         """Samples are not sent."""
+
+    def roll_up(self, roll_ups: RollUps) -> None:
+        """Roll-ups are not sent."""
 
     def event(self, event: PortEvent) -> None:
         """Send one event."""

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from apps.exporters.journal import SUFFIX, read_journal
-from apps.exporters.parts import HOUR_S, PARQUET, list_parts
+from apps.exporters.parts import PARQUET, Period, list_parts
 from apps.exporters.schema import KEYS, SCHEMAS, HistoryFileError, Kind, conform
 
 ATTEMPTS = 5
@@ -63,13 +63,13 @@ def read_history(
 
 
 def _files(directory: Path, since_s: float, until_s: float) -> list[Path]:
-    """The files of the hours in question, a part rather than the journal that it was made of."""
-    found: dict[tuple[int, int], Path] = {}
+    """The files of the hours or days in question, a part rather than the journal that it was made of."""
+    found: dict[tuple[Period, int], Path] = {}
     for part in list_parts(directory):
-        inside = (part.hour + 1) * HOUR_S > since_s and part.hour * HOUR_S < until_s
+        inside = part.period.end_s > since_s and part.period.start_s < until_s
         finished = part.path.suffix == f".{PARQUET}"
         if inside and (finished or part.path.suffix == SUFFIX):
-            key = part.hour, part.sequence
+            key = part.period, part.sequence
             if finished or key not in found:
                 found[key] = part.path
     return list(found.values())

@@ -1,231 +1,53 @@
-"""Samples and rates to files by hour, by a thread of its own.
-
-A batch waits in a bounded backlog, is appended to the journal of its hour and then counts as acknowledged: it is read
-back after a kill of this process. Journals become Parquet (or CSV) parts piece by piece, between appends.
-"""
+"""Samples, rates and roll-ups of them to files."""
 
 from __future__ import annotations
 
 import logging
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
-from apps.exporters.backlog import Backlog
-from apps.exporters.fault import Fault
-from apps.exporters.journal import SUFFIX, Journal
-from apps.exporters.parts import CSV, HOUR_S, PARQUET, finish, list_parts, next_path, remove_old
-from apps.exporters.rows import PortKeys, Rows, counter_rows, rate_rows, record_batch, split_by_hour
-from apps.exporters.schema import SCHEMAS, Kind
+from apps.exporters.row_files import RowFiles
+from apps.exporters.rows import PortKeys, counter_rows, rate_rows, roll_up_rows
+from apps.exporters.schema import ROLL_UPS, Kind
 from apps.exporters.settings import HistorySettings
-from apps.exporters.sink import Batch, SinkState
+from apps.exporters.sink import Batch
 from controller.performance.events import PortEvent
 from controller.performance.ports import PortTable
-
-FLUSH_S = 1.0
-RETRY_S = 0.5
-ENOUGH_ROWS = 16384
-HOURS_AGED_AT_ONCE = 2
-CLOSE_TIMEOUT_S = 30.0
+from controller.performance.rollups import RollUps
 
 
-class _Open(NamedTuple):
-    """A journal that is written to."""
-
-    journal: Journal
-    opened_s: float
-
-
-class HistorySink:
-    """Keeps the history of a fabric in `directory`; what a disk does to it is counted and shown, never raised."""
+class HistorySink(RowFiles):
+    """Keeps the samples and rates of a fabric in `directory`."""
 
     def __init__(self, directory: Path, settings: HistorySettings, ports: PortTable, logger: logging.Logger) -> None:
-        self.acknowledged_rows = 0
-        self.faults = (Fault(f"history in {directory}", logger), Fault(f"finished history in {directory}", logger))
-        self._formats = (PARQUET, CSV) if settings.csv else (PARQUET,)
-        self._settings = settings
+        super().__init__(directory, (Kind.COUNTERS, Kind.RATES), settings, logger)
         self._ports = ports
         self._keys = PortKeys(ports)
-        self._logger = logger
-        self._directories = {kind: directory / kind for kind in Kind}
-        self._backlog: Backlog[Rows] = Backlog(settings.backlog_rows, ENOUGH_ROWS)
-        self._open: dict[tuple[Kind, int], _Open] = {}
-        self._unfinished: list[tuple[Journal, int]] = []
-        self._work: Iterator[None] | None = None
-        self._retry_at_s = 0.0
-        self._aged_hour = -1
-        self._closing = threading.Event()
-        self._flushes = threading.Condition()
-        self._flush_wanted = self._flush_done = 0
-        self._thread = threading.Thread(target=self._run, name="history", daemon=True)
-        self._thread.start()
-
-    @property
-    def waiting_rows(self) -> int:
-        """Rows that are not acknowledged yet."""
-        return self._backlog.weight
 
     def write(self, batch: Batch) -> None:
         """Take one batch; its arrays must not change afterwards. Never waits for the disk."""
-        for rows in (
-            counter_rows(batch, self._keys, self._ports.speed_bps),
-            rate_rows(batch, self._keys),
-        ):
-            if len(rows):
-                self._backlog.put(rows, len(rows))
+        self.put(counter_rows(batch, self._keys, self._ports.speed_bps))
+        self.put(rate_rows(batch, self._keys))
 
     def event(self, event: PortEvent) -> None:
         """Events are not kept here."""
 
-    def state(self) -> SinkState:
-        """Return how the files fare."""
-        return SinkState(
-            faults=tuple(fault.text for fault in self.faults if fault.text is not None),
-            failures=sum(fault.failures for fault in self.faults),
-            totals={
-                "acknowledged": self.acknowledged_rows,
-                "dropped": self._backlog.dropped,
-            },
-        )
+    def roll_up(self, roll_ups: RollUps) -> None:
+        """Roll-ups are another sink's."""
 
-    def flush(self, timeout_s: float = CLOSE_TIMEOUT_S) -> bool:
-        """Wait until all that was written before is in journals; tell whether it is."""
-        with self._flushes:
-            self._flush_wanted = wanted = self._flush_wanted + 1
-            self._backlog.hurry()
-            done = self._flushes.wait_for(lambda: self._flush_done >= wanted, timeout_s)
-        return done and self.faults[0].text is None
 
-    def close(self) -> None:
-        """Write what is left, finish the parts, and end the thread."""
-        self._closing.set()
-        self._backlog.hurry()
-        self._thread.join(CLOSE_TIMEOUT_S)
-        if self._backlog.weight:
-            self._logger.error("history: %d rows could not be written", self._backlog.weight)
+class RollUpSink(RowFiles):
+    """Keeps the roll-ups of a fabric in `directory`: few rows, which are on the disk before they count as kept."""
 
-    def _run(self) -> None:
-        self._adopt_journals()
-        while not self._closing.is_set():
-            with self._flushes:
-                wanted = self._flush_wanted
-            busy = self._work is not None or wanted > self._flush_done
-            self._append(self._backlog.take(0.0 if busy else FLUSH_S))
-            with self._flushes:
-                self._flush_done = wanted
-                self._flushes.notify_all()
-            self._advance()
-            if self.faults[0].text is not None:
-                self._closing.wait(RETRY_S)
-        self._append(self._backlog.take(0.0))
-        for key in list(self._open):
-            self._end(key)
-        self._retry_at_s = 0.0
-        while self._advance():
-            pass
+    def __init__(self, directory: Path, settings: HistorySettings, ports: PortTable, logger: logging.Logger) -> None:
+        super().__init__(directory, tuple(ROLL_UPS.values()), settings, logger, what="roll-ups", synchronised=True)
+        self._keys = PortKeys(ports)
 
-    def _adopt_journals(self) -> None:
-        for directory in self._directories.values():
-            with suppress(OSError):
-                for part in list_parts(directory):
-                    if part.path.suffix == SUFFIX and (journal := Journal.adopt(part.path)) is not None:
-                        self._unfinished.append((journal, part.hour))
+    def write(self, batch: Batch) -> None:
+        """Samples are another sink's."""
 
-    def _append(self, items: list[tuple[Rows, int]]) -> None:
-        groups: dict[tuple[Kind, int], list[Rows]] = {}
-        for rows, weight in items:
-            try:
-                for hour, part in split_by_hour(rows, HOUR_S):
-                    groups.setdefault((rows.kind, hour), []).append(part)
-            except ValueError as error:
-                self._give_up(weight, error)
-        failed = []
-        for key, members in groups.items():
-            try:
-                batch = record_batch(members)
-                self._journal(key).append(batch)
-                self.acknowledged_rows += batch.num_rows
-            except OSError as error:
-                self.faults[0].failed(error)
-                failed += [(rows, len(rows)) for rows in members]
-                if key in self._open:
-                    self._end(key)
-            except (
-                Exception
-            ) as error:  # rows that make no sense end neither the thread nor the others' way to the disk
-                self._logger.exception("%d rows cannot be written", sum(map(len, members)))
-                self._backlog.dropped += sum(map(len, members))
-                self.faults[0].failed(error)
-        if failed:
-            self._backlog.put_back(failed)
-        elif groups:
-            self.faults[0].passed()
-        self._end_journals(set(groups))
+    def event(self, event: PortEvent) -> None:
+        """Events are not kept here."""
 
-    def _give_up(self, count: int, error: Exception) -> None:
-        """Rows that make no sense, such as of no time, end neither the thread nor the way of others to the disk."""
-        self._logger.error("history: %d rows cannot be written", count, exc_info=error)
-        self._backlog.dropped += count
-        self.faults[0].failed(error)
-
-    def _journal(self, key: tuple[Kind, int]) -> Journal:
-        if key not in self._open:
-            kind, hour = key
-            self._directories[kind].mkdir(mode=0o750, parents=True, exist_ok=True)
-            journal = Journal.create(next_path(self._directories[kind], hour), SCHEMAS[kind])
-            self._open[key] = _Open(journal, time.monotonic())
-        return self._open[key].journal
-
-    def _end_journals(self, used: set[tuple[Kind, int]]) -> None:
-        """End the journals that are full or old enough, and those whose hour seems to be over."""
-        oldest_s = time.monotonic() - self._settings.part_interval_s
-        kinds = {kind for kind, _ in used}
-        for key, (journal, opened_s) in list(self._open.items()):
-            over = key[0] in kinds and key not in used
-            if over or opened_s <= oldest_s or journal.rows >= self._settings.part_rows:
-                self._end(key)
-
-    def _end(self, key: tuple[Kind, int]) -> None:
-        self._unfinished.append((self._open.pop(key).journal, key[1]))
-
-    def _advance(self) -> bool:
-        """Do one piece of finishing a part; tell whether there is more to do now."""
-        if self._work is None:
-            if not self._unfinished or time.monotonic() < self._retry_at_s:
-                return False
-            self._work = finish(self._unfinished[0][0].path, self._formats)
-        try:
-            next(self._work)
-            return True
-        except StopIteration:
-            self.faults[1].passed()
-            self._retain(self._unfinished[0][1])
-        except OSError as error:
-            self.faults[1].failed(error)
-            self._work = None
-            self._retry_at_s = time.monotonic() + RETRY_S
-            return False
-        except Exception as error:
-            self._logger.exception("%s cannot be finished and is left", self._unfinished[0][0].path)
-            self.faults[1].failed(error)
-        self._unfinished.pop(0)[0].close()
-        self._work = None
-        return bool(self._unfinished)
-
-    def _retain(self, hour: int) -> None:
-        hours_aged = 0 if hour == self._aged_hour else HOURS_AGED_AT_ONCE
-        self._aged_hour = hour
-        try:
-            remove_old(
-                tuple(self._directories.values()),
-                now_s=(hour + 1) * HOUR_S,
-                max_age_s=self._settings.max_age_s,
-                max_bytes=self._settings.max_bytes,
-                hours_aged=hours_aged,
-                keep={hour for _, hour in self._open},
-            )
-        except OSError as error:
-            self.faults[1].failed(error)
+    def roll_up(self, roll_ups: RollUps) -> None:
+        """Take roll-ups whose time is over. Never waits for the disk."""
+        self.put(roll_up_rows(roll_ups, self._keys))

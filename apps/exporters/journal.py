@@ -49,20 +49,25 @@ class Journal:
             return None
         return cls(path, fd)
 
-    def append(self, batch: pa.RecordBatch) -> None:
-        """Hand one batch to the operating system, whole; after an OSError nothing of it is in the file."""
-        self._write(batch.serialize())
+    def append(self, batch: pa.RecordBatch, synchronised: bool = False) -> None:
+        """Hand one batch to the operating system, whole; after an OSError nothing of it is in the file.
+
+        A `synchronised` one is on the disk when this returns.
+        """
+        self._write(batch.serialize(), synchronised)
         self.rows += batch.num_rows
 
     def close(self) -> None:
         """Let go of the file; another process may take it from now on."""
         os.close(self._fd)
 
-    def _write(self, message: pa.Buffer) -> None:
+    def _write(self, message: pa.Buffer, synchronised: bool = False) -> None:
         rest = memoryview(message)
         try:
             while rest:
                 rest = rest[os.write(self._fd, rest) :]
+            if synchronised:
+                os.fdatasync(self._fd)
         except OSError:
             os.ftruncate(self._fd, self._length)
             raise

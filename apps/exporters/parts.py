@@ -1,4 +1,4 @@
-"""The files of the history: one directory per kind, names by hour in UTC, journals turned into finished parts."""
+"""The files of the history: one directory per kind, names by hour or day in UTC, journals turned into parts."""
 
 from __future__ import annotations
 
@@ -21,16 +21,38 @@ from controller.performance.counters import UNSUPPORTED
 HOUR_S = 3600
 PARQUET, CSV = "parquet", "csv"
 ROW_GROUP_ROWS = 1 << 18
-_NAME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d)Z-(\d{4,9})(\.\w+)\Z")
+DAY_HOURS = 24
+_NAME = re.compile(r"(\d{4}-\d\d-\d\d)(?:T(\d\d))?Z-(\d{4,9})(\.\w+)\Z")
 _REPEATED = ("dpid", "port_no", "speed_bps", "discontinuity")
 _STATISTICS = ["timestamp", "dpid", "port_no"]
 
 
+class Period(NamedTuple):
+    """What a file is about: `hours` (1 or 24) from `hour` on, the number of hours since the epoch."""
+
+    hour: int
+    hours: int = 1
+
+    @property
+    def start_s(self) -> int:
+        """When it begins, seconds since the epoch."""
+        return self.hour * HOUR_S
+
+    @property
+    def end_s(self) -> int:
+        """When it is over."""
+        return (self.hour + self.hours) * HOUR_S
+
+    def __str__(self) -> str:
+        start = datetime.fromtimestamp(self.start_s, UTC)
+        return f"{start:%Y-%m-%d}Z" if self.hours == DAY_HOURS else f"{start:%Y-%m-%dT%H}Z"
+
+
 class Part(NamedTuple):
-    """One file of an hour; `hour` is the number of hours since the epoch."""
+    """One file of a period."""
 
     path: Path
-    hour: int
+    period: Period
     sequence: int
 
     @property
@@ -45,26 +67,26 @@ def part_of(path: Path) -> Part | None:
     if match is None:
         return None
     try:
-        start = datetime.strptime(match[1], "%Y-%m-%dT%H").replace(tzinfo=UTC)
+        start = datetime.strptime(f"{match[1]}T{match[2] or '00'}", "%Y-%m-%dT%H").replace(tzinfo=UTC)
     except ValueError:
         return None
-    return Part(path, int(start.timestamp()) // HOUR_S, int(match[2]))
+    period = Period(int(start.timestamp()) // HOUR_S, DAY_HOURS if match[2] is None else 1)
+    return Part(path, period, int(match[3]))
 
 
 def list_parts(directory: Path) -> list[Part]:
-    """Return the files of a directory in the order of their hours and numbers; other files are left out."""
+    """Return the files of a directory in the order of their periods and numbers; other files are left out."""
     try:
         found = [part for path in directory.iterdir() if (part := part_of(path)) is not None]
     except FileNotFoundError:
         return []
-    return sorted(found, key=lambda part: (part.hour, part.sequence, part.path.suffix))
+    return sorted(found, key=lambda part: (part.period, part.sequence, part.path.suffix))
 
 
-def next_path(directory: Path, hour: int) -> Path:
-    """Return the path of a journal of an hour that no file has had yet."""
-    last = max((part.sequence for part in list_parts(directory) if part.hour == hour), default=-1)
-    start = datetime.fromtimestamp(hour * HOUR_S, UTC)
-    return directory / f"{start:%Y-%m-%dT%H}Z-{last + 1:04d}{SUFFIX}"
+def next_path(directory: Path, period: Period) -> Path:
+    """Return the path of a journal of a period that no file has had yet."""
+    last = max((part.sequence for part in list_parts(directory) if part.period == period), default=-1)
+    return directory / f"{period}-{last + 1:04d}{SUFFIX}"
 
 
 def _open_parquet(file: IO[bytes], schema: pa.Schema) -> Any:
@@ -179,26 +201,26 @@ def remove_old(
     now_s: float,
     max_age_s: float,
     max_bytes: int,
-    keep: Collection[int] = (),
-    hours_aged: int = 2,
+    keep: Collection[Period] = (),
+    aged: int = 2,
 ) -> int:
-    """Remove the oldest hours that are over the limits of age or size, over all directories together.
+    """Remove the oldest hours or days that are over the limits of age or size, over all directories together.
 
-    The hours of `keep`, the newest hour and journals stay. For their age at most `hours_aged` hours go at a time: a
-    clock that jumps ahead takes no more with it. Return how many files were removed.
+    Those of `keep`, the newest and journals stay. For their age at most `aged` go at a time: a clock that jumps ahead
+    takes no more with it. Return how many files were removed.
     """
-    hours: dict[int, list[tuple[Path, int]]] = {}
+    periods: dict[Period, list[tuple[Path, int]]] = {}
     for directory in directories:
         for part in list_parts(directory):
-            hours.setdefault(part.hour, []).append((part.path, part.path.stat().st_size))
-    total_bytes = sum(size_bytes for files in hours.values() for _, size_bytes in files)
+            periods.setdefault(part.period, []).append((part.path, part.path.stat().st_size))
+    total_bytes = sum(size_bytes for files in periods.values() for _, size_bytes in files)
     removed = 0
-    for hour in sorted(hours)[:-1]:
-        too_old = hours_aged > 0 and (hour + 1) * HOUR_S < now_s - max_age_s
-        if hour in keep or not (too_old or total_bytes > max_bytes):
+    for period in sorted(periods, key=lambda period: period.end_s)[:-1]:
+        too_old = aged > 0 and period.end_s < now_s - max_age_s
+        if period in keep or not (too_old or total_bytes > max_bytes):
             continue
-        hours_aged -= too_old
-        for path, size_bytes in hours[hour]:
+        aged -= too_old
+        for path, size_bytes in periods[period]:
             if path.suffix != SUFFIX:
                 path.unlink(missing_ok=True)
                 total_bytes -= size_bytes

@@ -21,6 +21,7 @@ from controller.performance.batch import Discontinuity, Rates, Samples
 from controller.performance.counters import BITS, COUNTER_COUNT, UNSUPPORTED
 from controller.performance.events import EventState, PortEvent, Severity
 from controller.performance.ports import PortName, PortTable
+from controller.performance.rollups import RollUps
 
 PATH = "/metrics"
 PIECE_ROWS = 1024
@@ -81,6 +82,9 @@ class PrometheusSink:
     def event(self, event: PortEvent) -> None:
         """Count an event."""
         self._events[event.severity, event.state] += 1
+
+    def roll_up(self, roll_ups: RollUps) -> None:
+        """Prometheus makes its own."""
 
     def state(self) -> SinkState:
         """Return how the endpoint fares."""

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from apps.exporters.event_sinks import EventLogSink, SyslogSink
-from apps.exporters.history_sink import HistorySink
+from apps.exporters.history_sink import HistorySink, RollUpSink
 from apps.exporters.prometheus_sink import PrometheusSink
 from apps.exporters.settings import OutputSettings
 from apps.exporters.sink import Batch, Overview, Sink, SinkState
 from controller.performance.events import PortEvent
 from controller.performance.ports import PortTable
+from controller.performance.rollups import RollUps
 
 HISTORY_DIRECTORY = "history"
 EVENT_LOG = "events.jsonl"
@@ -34,6 +35,11 @@ def _history(settings: OutputSettings, of: Sources) -> Sink | None:
     return wanted and HistorySink(of.state_dir / HISTORY_DIRECTORY, wanted, of.ports, of.logger)
 
 
+def _roll_ups(settings: OutputSettings, of: Sources) -> Sink | None:
+    wanted = settings.roll_ups
+    return wanted and RollUpSink(of.state_dir / HISTORY_DIRECTORY, wanted, of.ports, of.logger)
+
+
 def _prometheus(settings: OutputSettings, of: Sources) -> Sink | None:
     wanted = settings.prometheus
     return wanted and PrometheusSink(wanted, of.ports, of.overview, of.states, of.logger)
@@ -51,6 +57,7 @@ def _syslog(settings: OutputSettings, of: Sources) -> Sink | None:
 
 SINKS: dict[str, Callable[[OutputSettings, Sources], Sink | None]] = {
     "history": _history,
+    "roll_ups": _roll_ups,
     "prometheus": _prometheus,
     "event_log": _event_log,
     "syslog": _syslog,
@@ -73,6 +80,11 @@ class Sinks:
         """Give an event to every output."""
         for sink in self.by_name.values():
             sink.event(event)
+
+    def roll_up(self, roll_ups: RollUps) -> None:
+        """Give roll-ups to every output."""
+        for sink in self.by_name.values():
+            sink.roll_up(roll_ups)
 
     def states(self) -> dict[str, SinkState]:
         """Return how each output fares."""

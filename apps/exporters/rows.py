@@ -9,11 +9,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from apps.exporters.schema import SCHEMAS, Kind
+from apps.exporters.parts import HOUR_S, Period
+from apps.exporters.schema import ROLL_UPS, SCHEMAS, Kind
 from apps.exporters.sink import Batch
 from controller.performance.batch import Discontinuity
 from controller.performance.counters import UNSUPPORTED
 from controller.performance.ports import PortTable
+from controller.performance.rollups import RollUps
 
 _LABELS = pa.array([None if code is Discontinuity.NONE else code.label for code in Discontinuity], pa.string())
 
@@ -78,15 +80,23 @@ def rate_rows(batch: Batch, keys: PortKeys) -> Rows:
     return Rows(Kind.RATES, rates.at_s, *keys.of(rates.rows), values)
 
 
-def split_by_hour(rows: Rows, hour_s: int) -> Iterator[tuple[int, Rows]]:
-    """Yield the number of each hour since the epoch, with its rows."""
-    first, last = int(rows.at_s.min() // hour_s), int(rows.at_s.max() // hour_s)
+def roll_up_rows(roll_ups: RollUps, keys: PortKeys) -> Rows:
+    """Return roll-ups as rows; their time is when their period began, and what was never known is NaN."""
+    total = np.where(np.isnan(roll_ups.mean), np.nan, roll_ups.total)
+    values = (roll_ups.count, roll_ups.covered_s, roll_ups.minimum, roll_ups.mean, roll_ups.maximum, total)
+    return Rows(ROLL_UPS[roll_ups.step_s], roll_ups.start_s, *keys.of(roll_ups.rows), values)
+
+
+def split_by_period(rows: Rows, hours: int) -> Iterator[tuple[Period, Rows]]:
+    """Yield each period of so many hours, with its rows."""
+    length_s = hours * HOUR_S
+    first, last = int(rows.at_s.min() // length_s), int(rows.at_s.max() // length_s)
     if first == last:
-        yield first, rows
+        yield Period(first * hours, hours), rows
         return
-    hours = rows.at_s // hour_s
-    for hour in np.unique(hours):
-        yield int(hour), rows.take(hours == hour)
+    numbers = rows.at_s // length_s
+    for number in np.unique(numbers):
+        yield Period(int(number) * hours, hours), rows.take(numbers == number)
 
 
 def record_batch(members: Sequence[Rows]) -> pa.RecordBatch:

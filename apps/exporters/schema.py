@@ -20,11 +20,27 @@ class Kind(StrEnum):
 
     COUNTERS = "counters"
     RATES = "rates"
+    SECONDS = "roll-ups-1s"
+    MINUTES = "roll-ups-1min"
+    HOURS = "roll-ups-1h"
+
+
+ROLL_UPS = {1: Kind.SECONDS, 60: Kind.MINUTES, 3600: Kind.HOURS}
+"""Roll-ups by their length in seconds."""
+
+PERIOD_HOURS = {kind: 24 if kind is Kind.HOURS else 1 for kind in Kind}
+"""How many hours the files of a kind hold."""
 
 
 KEYS = [("timestamp", pa.timestamp("us", tz="UTC")), ("dpid", pa.uint64()), ("port_no", pa.uint32())]
 
 RATE_COLUMNS = tuple(f"{name}_per_s" for name in COUNTERS)
+_ROLL_UP_COLUMNS = [
+    ("count", pa.uint32()),
+    ("covered_s", pa.float32()),
+    *((f"{name}_{what}_per_s", pa.float32()) for what in ("min", "mean", "max") for name in COUNTERS),
+    *((f"{name}_sum", pa.float64()) for name in COUNTERS),
+]
 
 SCHEMAS: dict[Kind, pa.Schema] = {
     kind: pa.schema([*KEYS, *columns]).with_metadata({VERSION_KEY: str(VERSION)})
@@ -41,6 +57,7 @@ SCHEMAS: dict[Kind, pa.Schema] = {
             ("tx_utilisation_pct", pa.float32()),
             ("discontinuity", pa.string()),
         ],
+        **dict.fromkeys(ROLL_UPS.values(), _ROLL_UP_COLUMNS),
     }.items()
 }
 

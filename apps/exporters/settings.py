@@ -8,18 +8,18 @@ from controller.performance.events import Severity
 
 
 class HistorySettings(NamedTuple):
-    """The files of samples and rates.
+    """The files of samples and rates, or of roll-ups.
 
     Attributes
     ----------
     csv
         Whether each finished part is written as CSV too, beside Parquet.
     max_age_s, max_bytes
-        What is older, or over the size of all files together, is removed, oldest hour first.
+        What is older, or over the size of all files together, is removed, oldest hour (or day) first.
     part_interval_s, part_rows
-        When a journal becomes a finished part of its hour, whichever comes first.
+        When a journal becomes a finished part of its hour (or day), whichever comes first.
     backlog_rows
-        Rows of samples and of rates that wait for the disk; more make the oldest go.
+        Rows that wait for the disk; more make the oldest go.
     """
 
     csv: bool = False
@@ -28,6 +28,9 @@ class HistorySettings(NamedTuple):
     part_interval_s: float = 300.0
     part_rows: int = 1 << 22
     backlog_rows: int = 400_000
+
+
+ROLL_UP_DEFAULTS = HistorySettings(max_age_s=400 * 86400.0, max_bytes=10 << 30, part_interval_s=3600.0)
 
 
 class PrometheusSettings(NamedTuple):
@@ -69,3 +72,4 @@ class OutputSettings(NamedTuple):
     prometheus: PrometheusSettings | None = PrometheusSettings()
     syslog: SyslogSettings | None = None
     event_log: EventLogSettings | None = EventLogSettings()
+    roll_ups: HistorySettings | None = ROLL_UP_DEFAULTS

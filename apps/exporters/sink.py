@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from controller.performance.batch import Rates, Samples
 from controller.performance.events import PortEvent
+from controller.performance.rollups import RollUps
 
 
 class Batch(NamedTuple):
@@ -64,6 +65,9 @@ class Sink(Protocol):
 
     def event(self, event: PortEvent) -> None:
         """Take an event."""
+
+    def roll_up(self, roll_ups: RollUps) -> None:
+        """Take roll-ups whose time is over."""
 
     def state(self) -> SinkState:
         """Return how it fares."""

@@ -288,6 +288,19 @@ class HistoryFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class RollUpFiles:
+    """Files of roll-ups, beside the history."""
+
+    enabled: bool = other(SettingType.BOOLEAN, True, "Whether roll-ups are written to Parquet files.")
+    csv: bool = other(SettingType.BOOLEAN, False, "Whether they are written as CSV too.")
+    max_age_s: float = number(34560000, 3600, 1e9, "s", "Age at which the files of an hour or day are removed.")
+    max_bytes: int = integer(
+        10 << 30, 1 << 20, 1 << 50, "bytes", "Size of all their files at which the oldest hour or day goes."
+    )
+    part_interval_s: float = number(3600, 1, 86400, "s", "Time after which a journal becomes a finished part.")
+
+
+@dataclass(frozen=True, slots=True)
 class PrometheusEndpoint:
     """The endpoint that Prometheus scrapes."""
 
@@ -303,6 +316,7 @@ class SyslogOutput:
 
     enabled: bool = other(SettingType.BOOLEAN, False, "Whether events are sent to syslog.")
     target: str = other(SettingType.TEXT, "/dev/log", "Unix socket, or host:port by UDP.")
+    least: str = other(SettingType.CHOICE, "major", "The least severity that is sent.", SEVERITIES)
     facility: int = integer(3, 0, 23, "", "Facility of the messages.")
     events_per_s: float = number(50, 0.1, 1e6, "1/s", "Most messages in a second; more are counted.")
 
@@ -351,6 +365,7 @@ class Monitor:
     )
     deadband: DeadbandSettings = section(DeadbandSettings)  # noqa: RUF009 - it makes a field
     history: HistoryFiles = section(HistoryFiles)  # noqa: RUF009 - it makes a field
+    roll_ups: RollUpFiles = section(RollUpFiles)  # noqa: RUF009 - it makes a field
     prometheus: PrometheusEndpoint = section(PrometheusEndpoint)  # noqa: RUF009 - it makes a field
     syslog: SyslogOutput = section(SyslogOutput)  # noqa: RUF009 - it makes a field
     event_log: EventLog = section(EventLog)  # noqa: RUF009 - it makes a field

@@ -48,7 +48,7 @@ def test_every_output_gets_what_it_is_for(fabric: Any, tmp_path: Path, logger: l
 
 
 def test_outputs_that_are_not_wanted_are_not_there(fabric: Any, tmp_path: Path, logger: logging.Logger) -> None:
-    sinks = build_sinks(OutputSettings(None, None, None, None), tmp_path, fabric.ports, logger)
+    sinks = build_sinks(OutputSettings(None, None, None, None, None), tmp_path, fabric.ports, logger)
     sinks.write(fabric.batch(HOUR_S))
     sinks.event(EVENT)
     sinks.close()
@@ -63,12 +63,15 @@ def test_a_setting_that_makes_no_sense_leaves_nothing_running(
     wrong = settings(tmp_path)._replace(syslog=SyslogSettings("nowhere"))
     with pytest.raises(ValueError, match="'nowhere'"):
         build_sinks(wrong, tmp_path, fabric.ports, logger)
-    assert {thread.name for thread in set(threading.enumerate()) - before} & {"history", "events"} == set()
+    left = {thread.name for thread in set(threading.enumerate()) - before}
+    assert left & {"history", "roll-ups", "events"} == set()
 
 
 def test_the_documentation_has_every_metric_and_every_column() -> None:
     text = DOCUMENT.read_text()
     names = set(re.findall(r"\bvsrt_(?:port|switch|output|polls|events|ports)\w*", text))
     assert names == {family.name for family in FAMILIES}
-    columns = {field.name for schema in SCHEMAS.values() for field in schema} - {f"{name}_per_s" for name in COUNTERS}
+    columns = {field.name for schema in SCHEMAS.values() for field in schema} - {
+        f"{name}_{what}" for name in COUNTERS for what in ("per_s", "min_per_s", "mean_per_s", "max_per_s", "sum")
+    }
     assert {name for name in columns if f"`{name}`" not in text} == set()
