@@ -42,6 +42,12 @@ class Level:
         self.entities: list[str] = [entity for entity in numbers if entity is not None]
         self.numbers: Mapping[str | None, int] = numbers
 
+    def narrowed(self, ports: NDArray[np.intp]) -> Self:
+        """Return the level of some of the ports."""
+        other = copy(self)
+        other.codes = self.codes[ports]
+        return other
+
     def entity(self, port: int) -> str | None:
         """Return the entity of a port."""
         code = int(self.codes[port])
@@ -95,12 +101,25 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def measured(self, usage_pct: NDArray[np.float64], volumes: NDArray[np.float64]) -> Self:
+        """Return the same ports with other usage and volumes."""
+        other = copy(self)
+        other.usage_pct, other.volumes = usage_pct, volumes
+        return other
+
+    def narrowed(self, ports: NDArray[np.intp], connected: NDArray[np.bool_], excluded: Mapping[PortId, str]) -> Self:
+        """Return some of the ports, by position, with what of these is connected; others are excluded besides."""
+        other = self.measured(self.usage_pct[ports], self.volumes[ports])
+        other.ids = [self.ids[port] for port in ports.tolist()]
+        other.numbers = {name: number for number, name in enumerate(other.ids)}
+        other.connected = connected
+        other.levels = [level.narrowed(ports) for level in self.levels]
+        other.excluded = {**self.excluded, **excluded}
+        return other
+
     def raised(self, by_pct: NDArray[np.float64], by_volumes: NDArray[np.float64]) -> Self:
         """Return the same ports with more usage, or more volumes where these stand in for it."""
-        other = copy(self)
-        other.usage_pct = self.usage_pct + by_pct
-        other.volumes = self.volumes + by_volumes
-        return other
+        return self.measured(self.usage_pct + by_pct, self.volumes + by_volumes)
 
     def by_volumes(self, mode: Mode) -> NDArray[np.bool_]:
         """Return which ports are compared by volumes: those without metrics; in mode `vipr` all if one is."""

@@ -46,6 +46,8 @@ class AllocatorCore:
         Averages by the port's name, ``dpid:port_no``; ports that are gone stay until their metric is stale.
     ports
         The physical ports that connected switches have, by datapath id and number.
+    version
+        Grows with every change of ports, of their rows and of the fabric.
     last_rated_ms
         Time of the newest sample since the start, milliseconds since 1970; None where none came.
     """
@@ -57,6 +59,7 @@ class AllocatorCore:
         self.domains = FabricDomains(self.fabric)
         self.reservations = Reservations(settings.penalty_factor)
         self.ports: dict[int, dict[int, Port]] = {}
+        self.version = 0
         self.last_rated_ms: int | None = None
         self._last_port_no: dict[int, int] = {}
         self._rows: dict[PortKey, int] = {}
@@ -66,7 +69,7 @@ class AllocatorCore:
             PortsRated: self._ports_rated,
             AllocationChanged: self._allocation_changed,
             SwitchConnected: self._switch_connected,
-            SwitchDisconnected: lambda event: self._gone(event.dpid, tuple(self.ports.pop(event.dpid, ()))),
+            SwitchDisconnected: self._switch_disconnected,
             PortChanged: self._port_changed,
             DeadlineReached: lambda _event: None,
             **dict.fromkeys(TOPOLOGY_EVENTS, self._topology_changed),
@@ -80,6 +83,8 @@ class AllocatorCore:
     def handle(self, event: Any, _now: float) -> tuple[()]:
         """Take one event; KeyError for one of unknown type. Nothing is to be done: it proposes, others edit."""
         self._handlers[type(event)](event)
+        if not isinstance(event, PortsRated):
+            self.version += 1
         return ()
 
     def next_deadline(self) -> float | None:
@@ -89,6 +94,7 @@ class AllocatorCore:
     def restore(self, state: dict[str, Any]) -> None:
         """Take what an earlier run measured; StateError where it is damaged, nothing is taken then."""
         self._rows.clear()
+        self.version += 1
         try:
             self.book.restore(state)
         finally:
@@ -180,6 +186,9 @@ class AllocatorCore:
         for port_no in now:
             self._row((dpid, port_no))
 
+    def _switch_disconnected(self, event: SwitchDisconnected) -> None:
+        self._gone(event.dpid, tuple(self.ports.pop(event.dpid, ())))
+
     def _port_changed(self, event: PortChanged) -> None:
         dpid, port, deleted = event
         ports = self.ports.get(dpid)
@@ -224,6 +233,7 @@ class AllocatorCore:
             self._forget(self.book.names)
             found = self.book.add(name, FAMILY, str(key[0]))
         self._rows[key] = -1 if found is None else found
+        self.version += 1
         if found is not None:
             self._forgotten.pop(name, None)
             self._count(key)
@@ -242,6 +252,7 @@ class AllocatorCore:
                 self._dirty.pop(name, None)
             self._forgotten.update(dict.fromkeys(gone))
             self._rows.clear()
+            self.version += 1
             self._add_present()
 
     def _add_present(self) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from controller.allocation.candidates import Candidates, PortId
 from controller.allocation.events import PortKey
@@ -23,6 +26,9 @@ ALL, HOSTS = "all", "hosts"
 TYPES = (ALL, HOSTS, *(kind.value for kind in SWITCH_KINDS))
 ROLES = (ALL, *(role.value for role in PortRole))
 DEFAULT_SIZE_PCT = 1.0
+
+MOST_DRAWN = 16
+"""Selectors whose ports are kept."""
 
 KEYS = frozenset(
     {"levels", "ports", "count", "allow_fewer", "previously_allocated", "used", "affinity", "mode"}
@@ -51,33 +57,61 @@ class _Asked(NamedTuple):
 
     key: PortKey
     connected: bool = True
-    components: Mapping[str, Any] = {}
+    components: Mapping[str, Any] = MappingProxyType({})
 
 
-def read_live(core: AllocatorCore, document: Any, now_ms: int) -> LiveRequest:
-    """Return the request of a decoded JSON document, with metrics as of `now_ms`; RequestError names the field."""
-    found = mapping(document, "request", KEYS)
-    levels = read_levels(list(LEVELS) if found.get("levels") is None else found["levels"])
-    asked = _asked(core, found.get("ports"))
-    listed = identifiers(found.get("previously_allocated") or [], "previously_allocated")
-    previous: list[PortId] = [
-        port_name(read_key(core, name, f"previously_allocated[{index}]")) for index, name in enumerate(listed)
-    ]
-    allow_down = boolean(found.get("allow_down", False), "allow_down")
-    candidates = _candidates(core, asked, levels, frozenset(previous), allow_down, now_ms)
-    known_ports(previous, candidates, "previously_allocated")
-    size_pct = number(found.get("size_pct", DEFAULT_SIZE_PCT), "size_pct")
-    if size_pct > 100:
-        raise RequestError(f"size_pct: {size_pct:g} is not within 0 and 100")
-    wish = Wish(
-        count=whole(found.get("count"), "count", 1),
-        allow_fewer=boolean(found.get("allow_fewer", False), "allow_fewer"),
-        previously_allocated=previous,
-        carried=read_used(found.get("used") or {}, levels),
-        affinity=read_affinity(found.get("affinity"), levels),
-        mode=read_mode(found.get("mode", "default")),
-    )
-    return LiveRequest(candidates, wish, size_pct, boolean(found.get("reserve", True), "reserve"))
+class _Drawn(NamedTuple):
+    """The ports of a request without their usage, and their rows in the book."""
+
+    candidates: Candidates
+    rows: NDArray[np.intp]
+
+
+class LiveReader:
+    """Reads requests; the ports that a selector means are kept until the fabric changes."""
+
+    def __init__(self, core: AllocatorCore) -> None:
+        self._core = core
+        self._version = -1
+        self._drawn: dict[str, _Drawn] = {}
+
+    def read(self, document: Any, now_ms: int) -> LiveRequest:
+        """Return the request of a decoded document, with metrics as of `now_ms`; RequestError names the field."""
+        core, found = self._core, mapping(document, "request", KEYS)
+        levels = read_levels(list(LEVELS) if found.get("levels") is None else found["levels"])
+        listed = identifiers(found.get("previously_allocated") or [], "previously_allocated")
+        previous: list[PortId] = [
+            port_name(read_key(core, name, f"previously_allocated[{index}]")) for index, name in enumerate(listed)
+        ]
+        allow_down = boolean(found.get("allow_down", False), "allow_down")
+        drawn = self._draw(found.get("ports"), levels, frozenset(previous), allow_down)
+        candidates = _measured(core, drawn, frozenset(previous), now_ms)
+        known_ports(previous, candidates, "previously_allocated")
+        size_pct = number(found.get("size_pct", DEFAULT_SIZE_PCT), "size_pct")
+        if size_pct > 100:
+            raise RequestError(f"size_pct: {size_pct:g} is not within 0 and 100")
+        wish = Wish(
+            count=whole(found.get("count"), "count", 1),
+            allow_fewer=boolean(found.get("allow_fewer", False), "allow_fewer"),
+            previously_allocated=previous,
+            carried=read_used(found.get("used") or {}, levels),
+            affinity=read_affinity(found.get("affinity"), levels),
+            mode=read_mode(found.get("mode", "default")),
+        )
+        return LiveRequest(candidates, wish, size_pct, boolean(found.get("reserve", True), "reserve"))
+
+    def _draw(self, ports: Any, levels: list[str], keep: frozenset[PortId], allow_down: bool) -> _Drawn:
+        core = self._core
+        if isinstance(ports, list) or keep:
+            return _draw(core, _asked(core, ports), levels, keep, allow_down)
+        if self._version != core.version or len(self._drawn) >= MOST_DRAWN:
+            self._version = core.version
+            self._drawn.clear()
+        question = json.dumps([ports, levels, allow_down], sort_keys=True)
+        drawn = self._drawn.get(question)
+        if drawn is None:
+            drawn = self._drawn[question] = _draw(core, _asked(core, ports), levels, keep, allow_down)
+        return drawn
 
 
 def read_key(core: AllocatorCore, value: Any, path: str) -> PortKey:
@@ -137,44 +171,47 @@ def _asked(core: AllocatorCore, ports: Any) -> list[_Asked]:
     return list(found.values())
 
 
-def _candidates(
-    core: AllocatorCore,
-    asked: list[_Asked],
-    levels: list[str],
-    keep: frozenset[PortId],
-    allow_down: bool,
-    now_ms: int,
-) -> Candidates:
-    """Return those that can be allocated; the others are excluded, each with the reason."""
-    book = core.book
-    rows = np.array([book.row(port_name(each.key)) for each in asked], np.intp)
-    found = book.metrics(now_ms, rows)
+def _draw(
+    core: AllocatorCore, asked: list[_Asked], levels: list[str], keep: frozenset[PortId], allow_down: bool
+) -> _Drawn:
+    """Return what does not change by measuring: who is there, and in which failure domains."""
     excluded: dict[PortId, str] = {}
-    kept: list[int] = []
+    kept: list[_Asked] = []
     connected: list[bool] = []
-    for index, each in enumerate(asked):
+    for each in asked:
         name = port_name(each.key)
         reason = _absence(core, each.key, allow_down)
-        if not reason and found.disqualified[index]:
-            reason = "; ".join(book.assess(name, now_ms).reasons)
         if reason:
             excluded[name] = reason
         if not reason or name in keep:
-            kept.append(index)
+            kept.append(each)
             connected.append(each.connected and not reason)
     components = []
-    for index in kept:
-        key, own = asked[index].key, asked[index].components
-        port = core.port(key)
-        components.append({**core.domains.components(*key, "" if port is None else port.name), **own})
-    return Candidates(
-        [port_name(asked[index].key) for index in kept],
-        found.usage_pct[kept],
-        book.volumes(rows[kept]),
-        np.array(connected, np.bool_),
-        {level: [own.get(level) for own in components] for level in levels},
-        excluded,
-    )
+    for each in kept:
+        port = core.port(each.key)
+        components.append(
+            {**core.domains.components(*each.key, "" if port is None else port.name), **each.components}
+        )
+    names = [port_name(each.key) for each in kept]
+    unknown = np.full(len(kept), np.nan)
+    columns = {level: [own.get(level) for own in components] for level in levels}
+    rows = np.fromiter(map(core.book.row, names), np.intp, len(names))
+    return _Drawn(Candidates(names, unknown, unknown, np.array(connected, np.bool_), columns, excluded), rows)
+
+
+def _measured(core: AllocatorCore, drawn: _Drawn, keep: frozenset[PortId], now_ms: int) -> Candidates:
+    """Return the ports with their usage, without those over a ceiling."""
+    found = core.book.metrics(now_ms, drawn.rows)
+    candidates = drawn.candidates.measured(found.usage_pct, core.book.volumes(drawn.rows))
+    if not found.disqualified.any():
+        return candidates
+    ids = candidates.ids
+    over = {
+        ids[index]: "; ".join(core.book.assess(str(ids[index]), now_ms).reasons)
+        for index in np.flatnonzero(found.disqualified & candidates.connected).tolist()
+    }
+    kept = np.array([index for index, name in enumerate(ids) if name not in over or name in keep], np.intp)
+    return candidates.narrowed(kept, (candidates.connected & ~found.disqualified)[kept], over)
 
 
 def _absence(core: AllocatorCore, key: PortKey, allow_down: bool) -> str:

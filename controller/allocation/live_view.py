@@ -10,7 +10,7 @@ import numpy as np
 from controller.allocation.events import PortKey
 from controller.allocation.fields import RequestError, whole
 from controller.allocation.live import AllocatorCore, port_name
-from controller.allocation.live_request import KEYS, read_key, read_live, select_keys
+from controller.allocation.live_request import KEYS, LiveReader, read_key, select_keys
 from controller.allocation.request import MOST_LISTED, answer, explain
 from controller.allocation.reservation import Proposal
 from controller.allocation.selection import TooFewPortsError, Wish
@@ -43,6 +43,7 @@ class AllocatorConsole:
 
     def __init__(self, core: AllocatorCore, now_ms: Callable[[], int], state: Callable[[], Document]) -> None:
         self._core = core
+        self._reader = LiveReader(core)
         self._now_ms = now_ms
         self._state = state
         self._last: _Given | None = None
@@ -50,7 +51,7 @@ class AllocatorConsole:
     def allocate(self, asked: Arguments) -> Document:
         """Return ports for a request and reserve them until they are measured; an error where there are too few."""
         now_ms = self._now_ms()
-        request = read_live(self._core, asked, now_ms)
+        request = self._reader.read(asked, now_ms)
         reservations = self._core.reservations
         try:
             proposal = reservations.propose(request.candidates, request.wish)
@@ -79,7 +80,7 @@ class AllocatorConsole:
         name = port_name(read_key(self._core, asked.get("port"), "port"))
         given = self._last
         if request.keys() & KEYS:
-            live = read_live(self._core, request, now_ms)
+            live = self._reader.read(request, now_ms)
             given = _Given(self._core.reservations.propose(live.candidates, live.wish.fewer()), live.wish)
         elif request:
             raise RequestError(f"{next(iter(request))}: unknown field")

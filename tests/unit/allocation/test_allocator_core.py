@@ -9,12 +9,16 @@ import numpy as np
 import pytest
 
 from controller.allocation.events import AllocationChanged, PortsRated
+from controller.allocation.fabric_domains import FabricDomains
 from controller.allocation.fields import RequestError
 from controller.allocation.live import AllocatorCore
 from controller.allocation.live_view import AllocatorConsole
 from controller.config.settings import Allocation, PortParameters
 from controller.events import Port, PortChanged, SwitchConnected, SwitchDisconnected
 from topology.events import HostLearnt, LinkUp, PortRole, PortRoleChanged, SwitchUp
+from topology.generators import make
+from topology.graph import Graph, Kind
+from topology.live import LiveFabric
 
 START_S = 1_700_000_000
 MINUTE = PortParameters(days_to_average_utilization=10001)
@@ -280,3 +284,84 @@ def test_fewer_ports_are_an_answer_only_where_that_is_allowed(bench: Bench):
     wish = {"ports": ["1:1"], "count": 2}
     assert bench.allocate(**wish)["error"] == {"requested": 2, "allocated": 1, "available": 1}
     assert bench.allocate(**wish, allow_fewer=True)["ports"] == ["1:1"]
+
+
+def test_the_ports_of_a_selector_follow_the_fabric(bench: Bench):
+    bench.measure({"1:1": 40, "1:2": 10, "2:1": 30, "2:2": 30})
+    wish = {"ports": UPLINKS, "count": 1, "reserve": False}
+    assert bench.allocate(**wish)["ports"] == ["1:2"]
+    bench.tell(PortChanged(1, port(2, up=False), False))
+    assert bench.allocate(**wish)["ports"] == ["2:1"]
+    bench.tell(PortRoleChanged(2, 1, PortRole.EDGE))
+    assert bench.allocate(**wish)["ports"] == ["2:2"]
+    bench.tell(SwitchDisconnected(2))
+    assert bench.allocate(**wish)["ports"] == ["1:1"]
+    bench.tell(PortChanged(1, port(2), False))
+    assert bench.allocate(**wish)["ports"] == ["1:2"]
+
+
+def fabric_of(graph: Graph) -> LiveFabric:
+    """What discovery tells of a generated fabric."""
+    fabric = LiveFabric()
+    dpids = {node: number for number, node in enumerate(graph.switches(), 1)}
+    for dpid in dpids.values():
+        fabric.apply(SwitchUp(dpid, 4))
+    for link in graph.links():
+        for each in (link, link.reversed()):
+            if each.u in dpids and each.v in dpids:
+                ends = (dpids[each.u], dpids[each.v], dpids[each.v], dpids[each.u])
+                fabric.apply(LinkUp(*ends, 1e9))
+            elif each.u in dpids:
+                fabric.apply(HostLearnt(str(each.v).encode(), dpids[each.u], 1000, ()))
+    return fabric
+
+
+def entities(fabric: LiveFabric, level: str, kind: Kind) -> list[int]:
+    """How many switches of a class are in each entity of a level, by the ports of links."""
+    domains = FabricDomains(fabric)
+    found: dict[str | None, set[Any]] = {}
+    for link in fabric.graph.links():
+        for each in (link, link.reversed()):
+            if domains.kind(each.u) is kind:
+                own = domains.components(each.u, each.u_port, "")
+                found.setdefault(own.get(level), set()).add(each.u)
+    return sorted(map(len, found.values()))
+
+
+@pytest.mark.parametrize("k", [4, 6])
+def test_planes_and_pods_of_a_fat_tree(k: int):
+    fabric = fabric_of(make("fattree", {"k": k}))
+    half = k // 2
+    assert entities(fabric, "plane", Kind.CORE) == [half] * half
+    assert entities(fabric, "plane", Kind.AGGREGATION) == [k] * half
+    assert entities(fabric, "plane", Kind.TOR) == [k * half] * half
+    assert entities(fabric, "pod", Kind.AGGREGATION) == entities(fabric, "pod", Kind.TOR) == [half] * k
+    assert entities(fabric, "pod", Kind.CORE) == [half * half] * k
+
+
+def test_where_planes_are_joined_each_highest_switch_is_one():
+    graph = make("fattree", {"k": 4})
+    fabric = fabric_of(graph)
+    cores = [dpid for dpid in fabric.switches() if FabricDomains(fabric).kind(dpid) is Kind.CORE]
+    aggregations = [dpid for dpid in fabric.switches() if FabricDomains(fabric).kind(dpid) is Kind.AGGREGATION]
+    for core in cores:
+        for aggregation in aggregations:
+            fabric.apply(LinkUp(core, 100 + aggregation, aggregation, 100 + core, 1e9))
+    assert entities(fabric, "plane", Kind.CORE) == [1, 1, 1, 1]
+
+
+def test_a_switch_that_nothing_reaches_leaves_the_domains_of_others_alone():
+    fabric = fabric_of(make("fattree", {"k": 4}))
+    fabric.apply(SwitchUp(999, 4))
+    fabric.apply(SwitchUp(998, 4))
+    fabric.apply(LinkUp(998, 1, 999, 1, 1e9))
+    assert entities(fabric, "plane", Kind.AGGREGATION) == [4, 4]
+    assert FabricDomains(fabric).components(998, 1, "") == {"switch": "998", "neighbour": "999"}
+
+
+def test_without_hosts_there_are_neither_planes_nor_pods():
+    fabric = LiveFabric()
+    for event in (SwitchUp(1, 4), SwitchUp(2, 4), LinkUp(1, 1, 2, 1, 1e9)):
+        fabric.apply(event)
+    assert FabricDomains(fabric).components(1, 1, "") == {"switch": "1", "neighbour": "2"}
+    assert FabricDomains(fabric).kind(1) is Kind.SWITCH
