@@ -24,8 +24,20 @@ from numpy.typing import NDArray
 
 from apps.cli.normalcy_batch import Points, fit_many
 from benchmarks.measure import Measurement, print_json, print_table, report
-from benchmarks.nab_scorer import REWARD_LOW_FN, REWARD_LOW_FP, STANDARD, Result, ScoredFile, probation, score
+from benchmarks.nab_scorer import (
+    REWARD_LOW_FN,
+    REWARD_LOW_FP,
+    STANDARD,
+    Result,
+    ScoredFile,
+    held_out_score,
+    probation,
+    score,
+)
+from controller.anomaly.normalcy.fit import fit
+from controller.anomaly.normalcy.rolling import RollingNormalcy
 from controller.anomaly.normalcy.score import Scorer
+from controller.anomaly.normalcy.series import make_series
 from controller.anomaly.normalcy.settings import Settings
 
 Floats = NDArray[np.float64]
@@ -83,6 +95,24 @@ def throughput(count: int, days: int, jobs: int, repeats: int, seed: int) -> lis
             slot_sigmas(points)
         taken["mean and deviation per slot, one process"].append(time.perf_counter() - start)
     return [Measurement(f"{count} series of {days} days: {name}", "s", values) for name, values in taken.items()]
+
+
+def new_day(days: int, repeats: int, seed: int) -> list[Measurement]:
+    """Return the milliseconds that a day more takes, added and by a fit of everything."""
+    at_s, values = mixed_series(4, days + repeats, seed)[3]
+    per_day = int(DAY_S / INTERVAL_S)
+    rolling = RollingNormalcy(Settings(refit_s=10 * days * DAY_S))
+    rolling.add(at_s[: days * per_day], values[: days * per_day])
+    taken: dict[str, list[float]] = {"added": [], "by a fit of all days": []}
+    for number in range(days, days + repeats):
+        day = slice(number * per_day, (number + 1) * per_day)
+        start = time.perf_counter()
+        rolling.add(at_s[day], values[day])
+        taken["added"].append((time.perf_counter() - start) * 1e3)
+        start = time.perf_counter()
+        fit(make_series(at_s[: day.stop], values[: day.stop]))
+        taken["by a fit of all days"].append((time.perf_counter() - start) * 1e3)
+    return [Measurement(f"day {days + 1} of a weekly series, {name}", "ms", part) for name, part in taken.items()]
 
 
 class Labelled(NamedTuple):
@@ -157,18 +187,29 @@ DETECTORS: dict[str, Callable[[Labelled], Floats]] = {
 }
 
 
-def nab(folder: Path, jobs: int) -> tuple[dict[str, dict[str, Result]], dict[str, Result]]:
-    """Return each detector's result per profile over all files, and ours per file at the threshold of all."""
+class Scores(NamedTuple):
+    """What NAB's rule says of a detector: per profile, and with thresholds that a folder has no part in."""
+
+    profiles: dict[str, Result]
+    held_out: float
+
+
+def nab(folder: Path, jobs: int) -> tuple[dict[str, Scores], dict[str, Result]]:
+    """Return each detector's scores over all files, and ours per file at the threshold of all."""
     files = read_nab(folder)
-    found: dict[str, dict[str, Result]] = {}
+    found: dict[str, Scores] = {}
     ours: dict[str, Result] = {}
     with ProcessPoolExecutor(jobs) as pool:
         for name, detector in DETECTORS.items():
-            scores = dict(zip(files, pool.map(detector, files.values()), strict=True))
-            scored = {file: ScoredFile(scores[file], files[file].windows) for file in files}
-            found[name] = {key: score(list(scored.values()), profile) for key, profile in PROFILES.items()}
+            rows = zip(files, pool.map(detector, files.values()), strict=True)
+            scored = {file: ScoredFile(scores, files[file].windows) for file, scores in rows}
+            folders: dict[str, list[ScoredFile]] = {}
+            for file, one in scored.items():
+                folders.setdefault(file.partition("/")[0], []).append(one)
+            profiles = {key: score(list(scored.values()), profile) for key, profile in PROFILES.items()}
+            found[name] = Scores(profiles, held_out_score(list(folders.values())))
             if name == "normalcy":
-                threshold = found[name]["standard"].threshold
+                threshold = profiles["standard"].threshold
                 ours = {
                     file: score([one], STANDARD, threshold) if one.windows else _false_alarms(one, threshold)
                     for file, one in scored.items()
@@ -181,19 +222,20 @@ def _false_alarms(file: ScoredFile, threshold: float) -> Result:
     return Result(float("nan"), threshold, 0, 0, int((late >= threshold).sum()))
 
 
-def print_nab(found: Mapping[str, Mapping[str, Result]], ours: Mapping[str, Result]) -> None:
+def print_nab(found: Mapping[str, Scores], ours: Mapping[str, Result]) -> None:
     """Print the detectors' scores, and ours file by file."""
     print_table(
-        ("detector", *PROFILES, "windows found", "false alarms", "threshold"),
+        ("detector", *PROFILES, "held out", "windows found", "false alarms", "threshold"),
         [
             (
                 name,
-                *(f"{results[key].score:.1f}" for key in PROFILES),
-                f"{results['standard'].found} of {results['standard'].windows}",
-                results["standard"].false_positives,
-                f"{results['standard'].threshold:.3f}",
+                *(f"{scores.profiles[key].score:.1f}" for key in PROFILES),
+                f"{scores.held_out:.1f}",
+                f"{scores.profiles['standard'].found} of {scores.profiles['standard'].windows}",
+                scores.profiles["standard"].false_positives,
+                f"{scores.profiles['standard'].threshold:.3f}",
             )
-            for name, results in found.items()
+            for name, scores in found.items()
         ],
     )
     print()
@@ -223,11 +265,16 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.what == "fit":
         measured = throughput(arguments.series, arguments.days, arguments.jobs, arguments.repeats, arguments.seed)
+        measured += new_day(arguments.days, 7, arguments.seed)
         report(measured, as_json=arguments.json, source="anomaly_normalcy fit")
         return 0
     found, ours = nab(arguments.data, arguments.jobs)
     if arguments.json:
-        print_json({key: {name: one._asdict() for name, one in each.items()} for key, each in found.items()})
+        detectors = {
+            name: {key: one._asdict() for key, one in scores.profiles.items()} | {"held_out": scores.held_out}
+            for name, scores in found.items()
+        }
+        print_json({"benchmark": "anomaly_normalcy nab", "detectors": detectors})
     else:
         print_nab(found, ours)
     return 0

@@ -106,9 +106,24 @@ def score(files: Sequence[ScoredFile], profile: Profile = STANDARD, threshold: f
         raise ValueError("no labelled windows")
     thresholds = [threshold] if threshold is not None else _candidates(files)
     best = max(raw_scores(files, thresholds, profile), key=lambda result: result.score)
-    nothing = -profile.false_negative * windows
-    perfect = profile.true_positive * windows
-    return best._replace(score=100.0 * (best.score - nothing) / (perfect - nothing))
+    return best._replace(score=normalised(best.score, windows, profile))
+
+
+def normalised(raw: float, windows: int, profile: Profile = STANDARD) -> float:
+    """Return a sum of scores over files with so many windows on the scale of 0 (says nothing) to 100 (perfect)."""
+    nothing, perfect = -profile.false_negative * windows, profile.true_positive * windows
+    return 100.0 * (raw - nothing) / (perfect - nothing)
+
+
+def held_out_score(folders: Sequence[Sequence[ScoredFile]], profile: Profile = STANDARD) -> float:
+    """Return the normalised score where each folder's threshold is the one that is best for the others."""
+    raw, windows = 0.0, 0
+    for number, own in enumerate(folders):
+        others = [file for place, folder in enumerate(folders) if place != number for file in folder]
+        threshold = score(others, profile).threshold
+        raw += raw_scores(own, [threshold], profile)[0].score
+        windows += sum(len(file.windows) for file in own)
+    return normalised(raw, windows, profile)
 
 
 def _candidates(files: Sequence[ScoredFile], most: int = 200) -> list[float]:

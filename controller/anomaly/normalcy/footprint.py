@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from controller.anomaly.normalcy.series import Floats, Series, smooth
 from controller.anomaly.normalcy.settings import Settings
 
-MAX_COLUMNS = 20_000
+MAX_COLUMNS = 4_000
+"""Longer histories get longer slots, and time units as many times longer: every two columns are compared."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,18 @@ def test_bounds_go_as_far_ahead_as_is_asked_for(tmp_path: Path, capsys: pytest.C
     assert [b["upper"] for b in three["bounds"][: len(one["bounds"])]] == [b["upper"] for b in one["bounds"]]
 
 
+def test_all_that_is_normal_is_told_where_bounds_say_too_little(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "states.csv"
+    at, _ = wave(28)
+    rows = [f"{when.timestamp():.0f},{9 if 8 <= when.hour < 16 else 2}" for when in at]
+    path.write_text("\n".join(("timestamp,value", *rows)), encoding="utf-8")
+    found = fitted(capsys, path)
+    assert (found["category"], found["period_s"]) == ("multinomial", 86400)
+    assert [bound["normal"] for bound in found["bounds"]].count([9.0]) == 2
+    path = series_file(tmp_path)
+    assert "normal" not in fitted(capsys, path)["bounds"][0]
+
+
 def test_short_series_say_that_they_are_in_start_up_mode(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     found = fitted(capsys, series_file(tmp_path, days=3))
     assert found["start_up"] is True

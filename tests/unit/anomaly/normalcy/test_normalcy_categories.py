@@ -97,6 +97,15 @@ def test_modes_at_random_times_are_transient_and_what_is_between_them_is_outside
     assert 5 < apart[3] < 10
 
 
+def test_modes_of_every_day_are_normal_at_their_hours_alone():
+    found = fitted(np.where((DAY >= 0.375) & (DAY < 0.75), 80.0, 20.0) + noise())
+    assert (found.category, found.period_s) == ("transient", DAY_S)
+    assert found.bounds is not None
+    night, noon = found.bounds.normal(AT_S[0]), found.bounds.normal(AT_S[144])
+    assert night == [[pytest.approx(20, abs=5), pytest.approx(20, abs=5)]]
+    assert noon == [[pytest.approx(80, abs=5), pytest.approx(80, abs=5)]]
+
+
 def test_one_change_of_level_is_not_transient():
     assert fitted(np.where(np.arange(POINTS) < 5000, 0, 50) + noise()).category != "transient"
 

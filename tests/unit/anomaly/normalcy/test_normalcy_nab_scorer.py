@@ -100,3 +100,19 @@ def test_weights_of_rows():
 def test_files_without_any_window_have_no_score():
     with pytest.raises(ValueError, match="no labelled windows"):
         score([scored(100, [])])
+
+
+def test_a_held_out_folder_has_no_part_in_its_threshold():
+    high, low = (nab.ScoredFile(np.zeros(1000), [(400, 499)]) for _ in range(2))
+    high.scores[400], high.scores[990] = 0.8, 0.5
+    low.scores[400], low.scores[990] = 0.4, 0.1
+    assert score([high]).threshold == 0.8
+    assert score([low]).threshold == 0.4
+    at_lower, nothing = 1 - STANDARD.false_positive, -1
+    assert nab.held_out_score([[high], [low]]) == pytest.approx(nab.normalised(at_lower + nothing, 2))
+
+
+def test_the_scale_is_from_nothing_found_to_all_found_at_once():
+    assert nab.normalised(-4, 4) == 0
+    assert nab.normalised(4, 4) == 100
+    assert nab.normalised(-8, 4, REWARD_LOW_FN) == 0

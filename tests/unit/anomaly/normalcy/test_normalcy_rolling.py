@@ -92,3 +92,12 @@ def test_points_must_follow_those_before():
     with pytest.raises(ValueError, match="not later"):
         rolling.add(*days(1, 1))
     assert rolling.add([], []).bounds is not None
+
+
+def test_more_points_than_the_bound_are_not_held():
+    rolling = RollingNormalcy(Settings(history_points=1000))
+    for number in range(10):
+        rolling.add(*days(number, 1))
+    assert len(rolling.history()) == 1000
+    assert rolling.history().at_s[-1] == days(9, 1)[0][-1]
+    assert rolling.normalcy.bounds is not None
