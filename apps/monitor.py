@@ -50,7 +50,9 @@ class Monitor(App):
         watch_connections(ECHO_INTERVAL_S, UNANSWERED_ECHOES)
         self.policy_file = PolicyFile(self.logger)
         settings = self.policy_file.load().monitor
-        self.core: MonitorCore = MonitorCore(settings, time.monotonic(), time.time())
+        now, at_s = time.monotonic(), time.time()
+        self.core: MonitorCore = MonitorCore(settings, now, at_s)
+        self.record(now, monitor=settings, at_s=at_s)
         self._roles = RoleRequests(settings.role, self.core.xid_tag)
         self._use: dict[int, SwitchUse] = {}
         directory = state_dir()

@@ -2,17 +2,20 @@
 
 A line is an object with `app`, `t` (seconds) and either `start`, the arguments the core was made with, `event` or
 `effect`. Records stand as objects with their type under `$`, bytes as ``{"$": "bytes", "hex": ...}``, sets likewise.
-A policy's warnings are left out.
+Arrays are lists, and NaN is null. A policy's warnings are left out.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from types import MappingProxyType, ModuleType
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from controller import events
 from controller.config import policy, settings, terms
@@ -20,6 +23,8 @@ from controller.discovery.core import DiscoveryCore
 from controller.discovery.settings import DiscoverySettings
 from controller.multicast.core import MulticastCore
 from controller.multicast.events import JournalRead, LoadsMeasured, PolicyLoaded
+from controller.performance.poller import StatsReceived
+from controller.performance.poller_core import MonitorChanged, MonitorCore
 from controller.unicast.core import UnicastCore
 from controller.unicast.settings import UnicastSettings
 from topology.events import TOPOLOGY_EVENTS, PortRole
@@ -29,6 +34,7 @@ APPS: Mapping[str, Callable[[Mapping[str, Any], float], Any]] = MappingProxyType
         "multicast": lambda start, now: MulticastCore(start["policy"], now),
         "discovery": lambda start, _now: DiscoveryCore(start["settings"], start["secret"]),
         "unicast": lambda start, _now: UnicastCore(start["settings"]),
+        "monitor": lambda start, now: MonitorCore(start["monitor"], now, start["at_s"]),
     }
 )
 """How the core of an app is made of what its recording starts with."""
@@ -46,7 +52,16 @@ _READABLE: dict[str, type] = {
     for kind in (
         *_records_of(policy, settings, terms, events),
         *TOPOLOGY_EVENTS,
-        *(PortRole, PolicyLoaded, JournalRead, LoadsMeasured, DiscoverySettings, UnicastSettings),
+        *(
+            PortRole,
+            PolicyLoaded,
+            JournalRead,
+            LoadsMeasured,
+            DiscoverySettings,
+            UnicastSettings,
+            StatsReceived,
+            MonitorChanged,
+        ),
     )
     if is_dataclass(kind) or issubclass(kind, tuple | Enum)
 }
@@ -115,6 +130,8 @@ def plain(value: Any) -> Any:
     """Return a value as JSON has it."""
     if isinstance(value, Enum):
         return {"$": type(value).__name__, "value": value.value}
+    if isinstance(value, float) and math.isnan(value):
+        return None
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, bytes):
@@ -129,6 +146,8 @@ def plain(value: Any) -> Any:
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, set | frozenset):
         return {"$": "set", "items": [plain(item) for item in sorted(value)]}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     raise TypeError(f"{type(value).__name__} has no place in a recording")

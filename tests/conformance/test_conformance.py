@@ -41,4 +41,4 @@ def test_case(case: Path) -> None:
 
 
 def test_there_are_cases() -> None:
-    assert {case.parent.name for case in CASES} == {"membership", "multicast"}
+    assert {case.parent.name for case in CASES} == {"membership", "multicast", "performance"}

@@ -8,17 +8,20 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from apps.cli.main import main
 from controller.config.policy import Policy, Role, Rule, Tenant
-from controller.config.settings import Limits, Multicast, RouterPorts
+from controller.config.settings import Limits, Monitor, Multicast, RouterPorts
 from controller.config.terms import MacAddress, SwitchPort, parse_prefix
 from controller.discovery.core import DiscoveryCore
 from controller.discovery.settings import DiscoverySettings
 from controller.events import PacketReceived, Port, PortChanged, SwitchConnected
 from controller.multicast.events import PolicyLoaded
-from controller.recording import RecordingInvalid, plain, read_lines, replay, write_line
+from controller.performance.poller import StatsReceived
+from controller.performance.poller_core import MonitorChanged, MonitorCore
+from controller.recording import APPS, RecordingInvalid, plain, read_lines, replay, write_line
 from controller.unicast.core import UnicastCore
 from controller.unicast.settings import UnicastSettings
 from controller.wire.addresses import parse_ip
@@ -122,19 +125,25 @@ def test_what_is_written_is_read_again(value):
 
 def test_every_app_can_be_replayed():
     discovery = DiscoveryCore(DiscoverySettings(), bytes(16))
+    monitor = MonitorCore(Monitor(), 1.0, 1.7e9)
     unicast = UnicastCore(UnicastSettings())
     lines = [
         write_line("discovery", 1.0, "start", {"settings": DiscoverySettings(), "secret": bytes(16)}),
         write_line("unicast", 1.0, "start", {"settings": UnicastSettings()}),
+        write_line("monitor", 1.0, "start", {"monitor": Monitor(), "at_s": 1.7e9}),
     ]
-    expected = {"discovery": [], "unicast": []}
+    expected = {"discovery": [], "unicast": [], "monitor": []}
     for app, core, event in (
         ("discovery", discovery, SwitchConnected(1, 4, (PORT,))),
         ("unicast", unicast, SwitchConnected(1, 4, (PORT,))),
         ("unicast", unicast, SwitchUp(1, 4)),
+        ("monitor", monitor, SwitchConnected(1, 4, (PORT,))),
+        ("monitor", monitor, MonitorChanged(Monitor(interval_s=1))),
+        ("monitor", monitor, StatsReceived(1, 4, 7, b"\4\x13", 1.7e9)),
     ):
         lines.append(write_line(app, 2.0, "event", event))
         expected[app] += core.handle(event, 2.0)
+    assert {*expected, "multicast"} == set(APPS)
     for app, effects in expected.items():
         assert effects
         assert [effect for _, effect in replay(read_lines(lines), app)] == effects
@@ -168,6 +177,11 @@ def test_events_before_a_start_and_unknown_apps_are_told(tmp_path):
     with pytest.raises(RecordingInvalid, match="no app"):
         list(replay(read_lines(lines), "magic"))
     assert main(["replay", str(tmp_path / "absent.jsonl")]) == 2
+
+
+def test_arrays_are_lists_and_what_is_not_known_is_null():
+    assert plain(np.array([[1.5, np.nan], [0.0, 2.0]])) == [[1.5, None], [0.0, 2.0]]
+    assert plain(np.array([(1 << 64) - 1], np.uint64)) == [(1 << 64) - 1]
 
 
 def test_what_has_no_place_is_our_own_fault():
