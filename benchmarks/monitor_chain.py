@@ -25,8 +25,8 @@ from measure import Measurement, report
 from simulated_fabric import simulated_fabric
 from simulated_switch import FLOW_MOD, SimulatedSwitch, packet_in
 
-from apps.emulation import status
 from apps.emulation.controller import ControllerProcess, listening
+from apps.status_client import query
 from controller.wire.encode import encode
 from controller.wire.packets import GroupRecord, RecordType, Report
 
@@ -59,7 +59,7 @@ def samples(process: ControllerProcess) -> int:
     """Return how many samples were judged so far; a monitor that is busy with handshakes is asked again."""
     while True:
         try:
-            answer = status.query(process.socket, {"show": "perf"}, timeout_s=CONNECT_S)
+            answer = query(process.socket, {"show": "perf"}, timeout_s=CONNECT_S)
         except TimeoutError:
             continue
         if "counters" in answer:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
-import time
 from typing import Any
 
 from apps.cli.allocate_live import add_where, age, ask_allocator, where
-from apps.cli.common import InputError, emit_json, emit_table
+from apps.cli.common import emit_table
 from apps.cli.perf_console import add_socket, clock, percent
-from apps.cli.perf_console_top import CLEAR
+from apps.cli.refresh import add_refresh, show_refreshed
 from controller.allocation.book import NOT_AVAILABLE
 
 HELP = "the metrics of the running controller's ports, refreshed on a terminal"
@@ -34,29 +32,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("--count", type=int, default=20, metavar="N", help="ports (default 20)")
     add_where(parser)
-    parser.add_argument("--every", type=float, default=2.0, metavar="S", help="seconds between two looks (default 2)")
-    parser.add_argument("--once", action="store_true", help="look once; so it is without a terminal or with --json")
+    add_refresh(parser)
     add_socket(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the most used ports, again and again on a terminal."""
-    if not 0.1 <= args.every <= 3600:
-        raise InputError(f"--every: {args.every:g} is not within 0.1 and 3600 s")
     question = {"count": args.count, **where(args)}
-    if args.json:
-        emit_json(ask_allocator(args, "allocate-watch", question))
-        return 0
-    refresh = sys.stdout.isatty() and not args.once
-    while True:
-        answer = ask_allocator(args, "allocate-watch", question)
-        if refresh:
-            sys.stdout.write(CLEAR)
-        _show(answer)
-        if not refresh:
-            return 0
-        sys.stdout.flush()
-        time.sleep(args.every)
+    show_refreshed(args, lambda: ask_allocator(args, "allocate-watch", question), _show)
+    return 0
 
 
 def _show(answer: dict[str, Any]) -> None:

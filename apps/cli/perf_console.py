@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
-import socket
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from apps.cli.common import InputError, OperationFailed
+from apps.status_client import query
 
 TIMEOUT_S = 30.0
 NODE_TYPES = ("all", "hosts", "tor", "aggregation", "core", "switch")
@@ -54,26 +53,22 @@ def socket_path(args: argparse.Namespace) -> Path:
     return Path(given) if given else Path(os.environ.get("VSRT_STATE_DIR") or "vsrt-state") / "vsrt.sock"
 
 
+def answer_of(path: Path, request: Mapping[str, Any]) -> Any:
+    """Return what the controller at `path` answers; OperationFailed where nobody does."""
+    try:
+        return query(path, request, TIMEOUT_S)
+    except (OSError, ValueError) as error:
+        told = getattr(error, "strerror", None) or error
+        raise OperationFailed(f"{path}: no controller answers: {told}") from error
+
+
 def ask(args: argparse.Namespace, action: str, question: Mapping[str, Any], app: str = "monitor") -> Any:
     """Ask `app` of the running controller one question.
 
     OperationFailed where nobody answers; InputError where the controller refuses the question.
     """
     path = socket_path(args)
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(TIMEOUT_S)
-            connection.connect(str(path))
-            connection.sendall(json.dumps({"do": action, **question}).encode() + b"\n")
-            with connection.makefile("rb") as lines:
-                line = lines.readline()
-        answer = json.loads(line) if line else None
-    except (OSError, ValueError) as error:
-        raise OperationFailed(
-            f"{path}: no controller answers: {getattr(error, 'strerror', None) or error}"
-        ) from error
-    if answer is None:
-        raise OperationFailed(f"{path}: the controller closed the connection")
+    answer = answer_of(path, {"do": action, **question})
     if isinstance(answer, dict) and isinstance(answer.get("error"), str):
         if answer.get("refused"):
             raise InputError(answer["error"])

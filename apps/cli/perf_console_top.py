@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
-import time
 from typing import Any
 
-from apps.cli.common import InputError, emit_json, emit_table
+from apps.cli.common import emit_table
 from apps.cli.perf_console import NODE_TYPES, PORT_TITLES, add_socket, ask, clock, port_rows
+from apps.cli.refresh import add_refresh, show_refreshed
 
 HELP = "the busiest ports of the running controller's fabric, refreshed on a terminal"
 ORDERS = ("utilisation", "rx", "tx", "errors")
-CLEAR = "\x1b[H\x1b[2J"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,29 +20,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--type", choices=NODE_TYPES, default="all", help="ports to hosts, or a class of switches (all)"
     )
-    parser.add_argument("--every", type=float, default=2.0, metavar="S", help="seconds between two looks (default 2)")
-    parser.add_argument("--once", action="store_true", help="look once; so it is without a terminal or with --json")
+    add_refresh(parser)
     add_socket(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the busiest ports, again and again on a terminal."""
-    if not 0.1 <= args.every <= 3600:
-        raise InputError(f"--every: {args.every:g} is not within 0.1 and 3600 s")
     question = {"count": args.count, "order": args.order, "type": args.type}
-    if args.json:
-        emit_json(ask(args, "perf-top", question))
-        return 0
-    refresh = sys.stdout.isatty() and not args.once
-    while True:
-        answer = ask(args, "perf-top", question)
-        if refresh:
-            sys.stdout.write(CLEAR)
-        _show(answer)
-        if not refresh:
-            return 0
-        sys.stdout.flush()
-        time.sleep(args.every)
+    show_refreshed(args, lambda: ask(args, "perf-top", question), _show)
+    return 0
 
 
 def _show(answer: dict[str, Any]) -> None:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from apps.cli.common import OperationFailed, emit_json, emit_table
-from apps.cli.perf_console import add_socket, socket_path
-from apps.emulation.status import show
+from apps.cli.perf_console import add_socket, answer_of, socket_path
 
 NAME = "show"
 HELP = "show what a running controller knows"
@@ -23,11 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Ask the controller and print its answer."""
     path = socket_path(args)
-    try:
-        answer = show(path, args.what)
-    except (OSError, ValueError) as error:
-        told = getattr(error, "strerror", None) or error
-        raise OperationFailed(f"{path}: no controller answers: {told}") from error
+    answer = answer_of(path, {"show": args.what})
     if isinstance(answer, dict) and "error" in answer:
         raise OperationFailed(f"{path}: {answer['error']}")
     if args.json:

@@ -1,30 +1,17 @@
-"""Questions to a live controller over its Unix socket: one JSON line each way."""
+"""Questions to a live controller, and waiting until the answer is as wanted."""
 
 from __future__ import annotations
 
 import json
-import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from apps.emulation.processes import EmulationError
+from apps.status_client import query
 
 POLL_S = 0.02
-
-
-def query(path: Path | str, request: dict[str, Any], timeout_s: float = 5.0) -> Any:
-    """Send `request` to the controller at `path` and return its answer; OSError where nobody listens there."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(timeout_s)
-        connection.connect(str(path))
-        connection.sendall(json.dumps(request).encode() + b"\n")
-        with connection.makefile("rb") as reader:
-            line = reader.readline()
-    if not line:
-        raise ConnectionError(f"{path}: no answer to {request}")
-    return json.loads(line)
 
 
 def show(path: Path | str, what: str) -> Any:

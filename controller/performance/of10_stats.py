@@ -8,9 +8,9 @@ from types import MappingProxyType
 
 import numpy as np
 
+from controller.performance.counters import COUNTERS
 from controller.performance.poller_layout import (
     HEADER,
-    PORT_COUNTERS,
     Entries,
     Layout,
     Malformed,
@@ -34,7 +34,7 @@ _EVERYTHING = 0x003FFFFF
 LAYOUTS: Mapping[int, Layout] = MappingProxyType(
     {
         StatKind.PORT: Layout(
-            np.dtype([("port_no", ">u2"), ("pad", "V6"), ("counters", ">u8", (12,))]), ("port_no",), PORT_COUNTERS
+            np.dtype([("port_no", ">u2"), ("pad", "V6"), ("counters", ">u8", (12,))]), ("port_no",), COUNTERS
         ),
         StatKind.QUEUE: Layout(
             np.dtype([("port_no", ">u2"), ("pad", "V2"), ("queue_id", ">u4"), ("counters", ">u8", (3,))]),

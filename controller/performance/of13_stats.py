@@ -8,9 +8,9 @@ from types import MappingProxyType
 
 import numpy as np
 
+from controller.performance.counters import COUNTERS
 from controller.performance.poller_layout import (
     HEADER,
-    PORT_COUNTERS,
     Entries,
     Layout,
     Malformed,
@@ -35,7 +35,7 @@ LAYOUTS: Mapping[int, Layout] = MappingProxyType(
         StatKind.PORT: Layout(
             np.dtype([("port_no", ">u4"), ("pad", "V4"), ("counters", ">u8", (12,)), *_DURATION]),
             ("port_no",),
-            PORT_COUNTERS,
+            COUNTERS,
         ),
         StatKind.QUEUE: Layout(
             np.dtype([("port_no", ">u4"), ("queue_id", ">u4"), ("counters", ">u8", (3,)), *_DURATION]),

@@ -14,21 +14,6 @@ HEADER = Struct("!BBHIHH")
 """version, type, length, xid; multipart (statistics) type and flags."""
 
 MORE = 1
-PORT_COUNTERS = (
-    "rx_packets",
-    "tx_packets",
-    "rx_bytes",
-    "tx_bytes",
-    "rx_dropped",
-    "tx_dropped",
-    "rx_errors",
-    "tx_errors",
-    "rx_frame_err",
-    "rx_over_err",
-    "rx_crc_err",
-    "collisions",
-)
-"""Counters of a port in the order of both OpenFlow versions."""
 
 
 class Reply(NamedTuple):
@@ -166,15 +151,3 @@ def _match_end(layout: Layout, body: bytes, offset: int, length: int) -> int:
     if length < match_at + 4:
         return length
     return min(length, match_at + (body[at + 2] << 8 | body[at + 3]))
-
-
-__all__ = [
-    "HEADER",
-    "PORT_COUNTERS",
-    "Entries",
-    "Layout",
-    "Malformed",
-    "Reply",
-    "read_entries",
-    "read_header",
-]

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 from controller.config.settings import Monitor, Threshold
 from controller.performance.core_settings import CoreSettings
-from controller.performance.counters import COUNTER_COUNT
-from controller.performance.deadband import Deadband
+from controller.performance.deadband import deadband
 from controller.performance.events import Severity
 from controller.performance.schedule import PollSettings, StatKind
 from controller.performance.thresholds import DEFAULT_RULES, ThresholdRule
@@ -33,15 +32,13 @@ def poll_settings(monitor: Monitor) -> PollSettings:
 
 def core_settings(monitor: Monitor) -> CoreSettings:
     """Return how rates are judged and kept."""
-    deadband, zeros = monitor.deadband, (0.0,) * (COUNTER_COUNT - 4)
-    fraction = deadband.relative_pct / 100
-    absolute = (deadband.packets_per_s,) * 2 + (deadband.bytes_per_s,) * 2
+    change = monitor.deadband
     return CoreSettings(
         interval_s=monitor.interval_s,
         class_interval_s=_class_intervals(monitor),
         capacity_bps=monitor.port_capacity_bps,
         thresholds=threshold_rules(monitor.thresholds),
-        deadband=Deadband((*absolute, *zeros), (*(fraction,) * 4, *zeros), deadband.silence_s),
+        deadband=deadband(change.packets_per_s, change.bytes_per_s, 0.0, change.relative_pct / 100, change.silence_s),
         sticky_bits=0 if monitor.sticky_bits == "none" else int(monitor.sticky_bits),
         max_ports=monitor.ports,
     )

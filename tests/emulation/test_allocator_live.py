@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from apps.cli.main import main
-from apps.emulation import status
 from apps.emulation.controller import ControllerProcess, Framework
 from apps.emulation.namespace import network_of
 from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
+from apps.status_client import query
 from topology.generators import make
 
 pytestmark = pytest.mark.emulation
@@ -46,7 +46,7 @@ class Fabric:
         self.switches = [fabric.dpid(switch) for switch in fabric.graph.switches()]
 
     def ask(self, action: str, **asked: Any) -> Any:
-        answer = status.query(self.controller.socket, {"do": action, **asked})
+        answer = query(self.controller.socket, {"do": action, **asked})
         assert not isinstance(answer.get("error"), str), answer
         return answer
 

@@ -11,10 +11,11 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from apps.emulation import processes, status
+from apps.emulation import processes
 from apps.emulation.controller import ControllerProcess, Framework
 from apps.emulation.namespace import network_of
 from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
+from apps.status_client import query
 from topology.generators import make
 
 pytestmark = pytest.mark.emulation
@@ -44,7 +45,7 @@ class Watched:
         self.controller = controller
 
     def ask(self, action: str, **asked: Any) -> Any:
-        answer = status.query(self.controller.socket, {"do": f"perf-{action}", **asked})
+        answer = query(self.controller.socket, {"do": f"perf-{action}", **asked})
         assert "error" not in answer, answer
         return answer
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import selectors
 import socket
@@ -17,8 +16,11 @@ from typing import Any
 
 import pytest
 
+from apps.status_client import query
 from controller.performance import of13_stats
+from controller.performance.effects import SamplesRated
 from controller.performance.schedule import StatKind
+from controller.recording import read_lines, replay
 
 REPOSITORY = Path(__file__).parents[3]
 COMMANDS = {
@@ -106,6 +108,7 @@ def controller(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple
         "VSRT_CONFIG": str(tmp_path / "policy.yaml"),
         "VSRT_STATE_DIR": str(tmp_path),
         "VSRT_SOCKET": "",
+        "VSRT_RECORD": str(tmp_path / "run.jsonl"),
     }
     name, *rest = COMMANDS[request.param]
     words = [str(Path(sys.executable).parent / name), *(word.format(port=port) for word in rest)]
@@ -131,12 +134,7 @@ def _connects(port: int) -> bool:
 
 
 def state(directory: Path) -> Any:
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(TIMEOUT_S)
-        connection.connect(str(directory / "vsrt.sock"))
-        connection.sendall(b'{"show": "perf"}\n')
-        with connection.makefile() as lines:
-            return json.loads(lines.readline())
+    return query(directory / "vsrt.sock", {"show": "perf"}, TIMEOUT_S)
 
 
 def test_a_switch_that_answers_wrongly_disturbs_no_other(controller: tuple[int, Path]):
@@ -172,3 +170,7 @@ def test_a_switch_that_answers_wrongly_disturbs_no_other(controller: tuple[int, 
     assert [switch.roles for switch in (bad, fine, silent)] == [[0, 1]] * 3
     for switch in (bad, fine, silent):
         switch.socket.close()
+    with (directory / "run.jsonl").open() as recording:
+        effects = [effect for _, effect in replay(read_lines(recording), "monitor")]
+    rated = [effect for effect in effects if isinstance(effect, SamplesRated)]
+    assert sum(len(effect.samples) for effect in rated) >= shown["counters"]["samples"]
