@@ -27,8 +27,8 @@ TYPES = (ALL, HOSTS, *(kind.value for kind in SWITCH_KINDS))
 ROLES = (ALL, *(role.value for role in PortRole))
 DEFAULT_SIZE_PCT = 1.0
 
-MOST_DRAWN = 16
-"""Selectors whose ports are kept."""
+MOST_DRAWN = 262144
+"""Ports that are kept of selectors, over all of them; some 200 bytes each."""
 
 KEYS = frozenset(
     {"levels", "ports", "count", "allow_fewer", "previously_allocated", "used", "affinity", "mode"}
@@ -104,13 +104,16 @@ class LiveReader:
         core = self._core
         if isinstance(ports, list) or keep:
             return _draw(core, _asked(core, ports), levels, keep, allow_down)
-        if self._version != core.version or len(self._drawn) >= MOST_DRAWN:
+        if self._version != core.version:
             self._version = core.version
             self._drawn.clear()
         question = json.dumps([ports, levels, allow_down], sort_keys=True)
         drawn = self._drawn.get(question)
         if drawn is None:
-            drawn = self._drawn[question] = _draw(core, _asked(core, ports), levels, keep, allow_down)
+            drawn = _draw(core, _asked(core, ports), levels, keep, allow_down)
+            if sum(len(each.rows) for each in self._drawn.values()) + len(drawn.rows) > MOST_DRAWN:
+                self._drawn.clear()
+            self._drawn[question] = drawn
         return drawn
 
 

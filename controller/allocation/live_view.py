@@ -20,6 +20,9 @@ Arguments = Mapping[str, Any]
 
 MOST_PORTS = 100000
 
+MOST_KEPT = 8_000_000
+"""Candidates of all picks, after each level, of an allocation that is kept to be explained; 8 bytes each."""
+
 
 class _Given(NamedTuple):
     """An answer that was given."""
@@ -60,7 +63,8 @@ class AllocatorConsole:
             return {"error": numbers, "measured": self._measured(now_ms)}
         if request.reserve:
             reservations.reserve(proposal.selection, request.size_pct)
-            self._last = _Given(proposal, request.wish)
+            kept = sum(len(each.ports) for step in proposal.selection.steps for each in step.filters)
+            self._last = _Given(proposal, request.wish) if kept <= MOST_KEPT else None
         candidates, selection = proposal
         unmeasured = [candidates.ids[index] for index in np.flatnonzero(np.isnan(candidates.usage_pct)).tolist()]
         return {
@@ -85,7 +89,7 @@ class AllocatorConsole:
         elif request:
             raise RequestError(f"{next(iter(request))}: unknown field")
         elif given is None:
-            raise RequestError("count: missing; nothing was allocated yet that could be explained")
+            raise RequestError("count: missing; no allocation is kept that could be explained")
         (candidates, selection), wish = given
         if name in candidates.numbers or name in candidates.excluded:
             verdict, passed = explain(candidates, selection, wish, name)

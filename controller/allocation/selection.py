@@ -230,7 +230,7 @@ class _Budget:
         self._left = np.zeros(len(self.level.entities) + 1, np.int64)
         for entity, amount in affinity.budget.items():
             if entity in self.level.numbers:
-                self._left[self.level.numbers[entity]] = amount
+                self._left[self.level.numbers[entity]] = min(amount, len(candidates))
 
     def filter(self, ports: Ports) -> Filtered:
         name = f"{self.level.name} affinity"

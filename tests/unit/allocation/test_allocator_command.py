@@ -115,7 +115,7 @@ def test_watch_prints_once_without_a_terminal(path: Path, capsys: pytest.Capture
         (["ports", "--live"], None, "count: expected a whole number, found None"),
         (["ports", "--live", "--count", "1", "--type", "tor"], None, None),
         (["explain", "--live", "--port", "7:9"], None, "port: there is no port 7:9"),
-        (["explain", "--live", "--port", "7:1"], None, "nothing was allocated yet"),
+        (["explain", "--live", "--port", "7:1"], None, "no allocation is kept"),
         (["watch", "--count", "0"], None, "count: 0 is below 1"),
         (["watch", "--every", "0"], None, "--every: 0 is not within"),
         (["ports", "--live", "--count", "1"], {"count": 1}, "--count: not with --input"),

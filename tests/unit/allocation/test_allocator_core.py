@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from controller.allocation import live_view
 from controller.allocation.events import AllocationChanged, PortsRated
 from controller.allocation.fabric_domains import FabricDomains
 from controller.allocation.fields import RequestError
@@ -144,7 +149,7 @@ def test_what_is_reserved_stays_until_its_port_is_measured(bench: Bench):
 
 
 def test_explain_of_a_request_reserves_nothing_and_needs_an_answer_otherwise(bench: Bench):
-    with pytest.raises(RequestError, match="nothing was allocated yet"):
+    with pytest.raises(RequestError, match="no allocation is kept"):
         bench.console.explain({"port": "1:1"})
     bench.measure({"1:1": 20, "1:2": 10})
     told = bench.console.explain({"port": "1:2", "count": 1, "ports": ["1:1", "1:2"]})
@@ -284,6 +289,52 @@ def test_fewer_ports_are_an_answer_only_where_that_is_allowed(bench: Bench):
     wish = {"ports": ["1:1"], "count": 2}
     assert bench.allocate(**wish)["error"] == {"requested": 2, "allocated": 1, "available": 1}
     assert bench.allocate(**wish, allow_fewer=True)["ports"] == ["1:1"]
+
+
+def test_an_allocation_of_too_many_candidates_is_not_kept(bench: Bench, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(live_view, "MOST_KEPT", 10)
+    bench.allocate(ports=["1:1"], count=1)
+    assert bench.console.explain({"port": "1:1"})["chosen"]
+    bench.allocate(ports=UPLINKS, count=2)
+    with pytest.raises(RequestError, match="no allocation is kept"):
+        bench.console.explain({"port": "1:1"})
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-1, 1 << 70)
+    | st.floats()
+    | st.sampled_from(["1:1", "2:2", "tor", "edge"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["id", "type", "role", "node", "level", "budget", "switch", "1"]), inner)
+    ),
+    max_leaves=6,
+)
+SOUND = {
+    "count": st.integers(1, 5),
+    "ports": st.sampled_from([UPLINKS, ["1:1", "2:2"], {"node": 1}]),
+    "levels": st.sampled_from([["switch"], ["neighbour", "plane"]]),
+    "previously_allocated": st.sampled_from([["1:1"], []]),
+    "used": st.sampled_from([{"switch": ["1"]}, {}]),
+    "affinity": st.sampled_from([{"level": "switch", "budget": {"1": 1 << 70}}, None]),
+    "mode": st.sampled_from(["vipr", "default"]),
+    "size_pct": st.sampled_from([0, 3.5]),
+    "allow_fewer": st.booleans(),
+}
+
+
+@given(st.fixed_dictionaries({}, optional=SOUND), st.dictionaries(st.sampled_from([*SOUND]), VALUES, max_size=1))
+def test_any_request_is_answered_or_refused_with_a_reason(sound: dict[str, Any], other: dict[str, Any]):
+    asked = {"count": 1, **sound, **other}
+    bench = Bench().connect()
+    for question in (bench.console.allocate, bench.console.watch):
+        with suppress(RequestError):
+            json.dumps(question(asked), allow_nan=False)
+    bench.measure({"1:1": 10, "2:1": 30})
+    with suppress(RequestError):
+        json.dumps(bench.console.explain({"port": "1:1", **asked}), allow_nan=False)
 
 
 def test_the_ports_of_a_selector_follow_the_fabric(bench: Bench):
