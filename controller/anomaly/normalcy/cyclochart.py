@@ -31,16 +31,24 @@ class PeriodSeries(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cyclochart:
-    """Similarity in percent at cycles of 1, 2, ... time units, and what columns in any other order would have."""
+    """How alike columns are at cycles of 1, 2, ... time units, float64[cycles] in percent.
+
+    `similarity_pct` is the article's: the share of periodic columns of a cycle. The fewer times a cycle is repeated
+    the more of it chance gives. `pairs_pct` is the share of similar pairs among columns that lie whole cycles apart,
+    which does not depend on the repeats, and `all_pairs_pct` that among all columns.
+    """
 
     similarity_pct: Floats
-    chance_pct: Floats
+    pairs_pct: Floats
+    all_pairs_pct: float
 
     def beyond_chance_pct(self) -> Floats:
-        """Return how much of the similarity that chance leaves open is there, float64[cycles], 100 at most."""
-        open_pct = np.maximum(100.0 - self.chance_pct, 1e-9)
-        shares: Floats = 100.0 * (self.similarity_pct - self.chance_pct) / open_pct
-        return np.where(self.chance_pct >= 100.0, 0.0, shares)
+        """Return how much of what all pairs leave open the pairs of a cycle have, float64[cycles], 100 at most."""
+        left_pct = 100.0 - self.all_pairs_pct
+        if left_pct <= 0:
+            return np.zeros(len(self.pairs_pct))
+        shares: Floats = 100.0 * (self.pairs_pct - self.all_pairs_pct) / left_pct
+        return shares
 
 
 class Groups(NamedTuple):
@@ -86,22 +94,22 @@ def groups(similar: Bools, cycle: int, quality_pct: float) -> Groups:
 
 
 def cyclochart(columns: Footprint, similar: Bools, settings: Settings) -> Cyclochart:
-    """Return the share of periodic columns at every cycle length of whole time units that fits in twice.
+    """Return the cyclochart at every cycle length of whole time units that fits in twice.
 
-    Groups of which the footprint holds one column, or which are empty throughout, are left out of the share. The
-    chance level is the same share for the columns in a fixed random order. The article has none; without it the few
-    repeats of long cycles are alike in noise as well.
+    Groups of which the footprint holds one column, or which are empty throughout, are left out of the similarity, and
+    pairs of two empty columns out of the pairs.
     """
     parts, present = columns.frame.parts, similar.diagonal()
-    longest = -(-len(columns) // parts) // 2
-    order = np.random.default_rng(0).permutation(len(columns))
-    mixed, mixed_present = similar[order[:, None], order], present[order]
-    shares = np.zeros((2, longest))
-    for number in range(shares.shape[1]):
-        cycle = parts * (number + 1)
-        shares[0, number] = _periodic_pct(similar, present, cycle, settings.quality_pct)
-        shares[1, number] = _periodic_pct(mixed, mixed_present, cycle, settings.quality_pct)
-    return Cyclochart(shares[0], shares[1])
+    cycles = range(1, -(-len(columns) // parts) // 2 + 1)
+    similarity = [_periodic_pct(similar, present, parts * units, settings.quality_pct) for units in cycles]
+    lags = range(0, len(columns), parts)
+    alike = np.array([similar.diagonal(lag).sum() for lag in lags], np.float64)
+    pairs = np.array([(present[lag:] | present[: len(present) - lag]).sum() for lag in lags], np.float64)
+    of_cycle = [100.0 * alike[units::units].sum() / max(1.0, pairs[units::units].sum()) for units in cycles]
+    there, missing = float(present.sum()), float((~present).sum())
+    all_pairs = there * (there - 1) + 2 * there * missing
+    all_pct = 100.0 * float(similar.sum() - present.sum()) / all_pairs if all_pairs else 0.0
+    return Cyclochart(np.array(similarity), np.array(of_cycle), all_pct)
 
 
 def _periodic_pct(similar: Bools, present: Bools, cycle: int, quality_pct: float) -> float:
@@ -112,20 +120,19 @@ def _periodic_pct(similar: Bools, present: Bools, cycle: int, quality_pct: float
 
 
 def peaks(chart: Cyclochart, tolerance_pct: float, floor_pct: float) -> list[int]:
-    """Return the cycle lengths, in time units, at which the cyclochart has a local maximum, `floor_pct` beyond
-    chance.
+    """Return the cycle lengths, in time units, at which the cyclochart has a local maximum.
 
-    Going either way, something lower by more than the tolerance comes before anything higher by more. Beyond the
-    short end stands 0, columns alike whatever their time; the long end counts as lower.
+    It is a maximum of what is beyond chance, and above the floor. Going either way, something lower by more than the
+    tolerance comes before anything higher by more. Beyond the short end stands 0; the long end counts as lower.
     """
     levels = np.concatenate(([0.0], chart.beyond_chance_pct()))
     found = []
     for units in range(1, len(levels)):
         level = levels[units]
-        if chart.similarity_pct[units - 1] - chart.chance_pct[units - 1] <= floor_pct:
-            continue
         before, after = levels[:units][::-1], levels[units + 1 :]
-        if _lower_first(before, level, tolerance_pct, False) and _lower_first(after, level, tolerance_pct, True):
+        if level <= floor_pct or not _lower_first(before, level, tolerance_pct, False):
+            continue
+        if _lower_first(after, level, tolerance_pct, True):
             found.append(units)
     return found
 

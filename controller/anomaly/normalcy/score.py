@@ -17,7 +17,7 @@ from controller.anomaly.normalcy.series import LARGEST, Floats
 from controller.anomaly.normalcy.settings import Settings
 
 FURTHEST = 10.0
-"""Distances are cut off here, in units of the series' range."""
+"""A habit is told from distances up to here, in units of the series' range."""
 
 MAX_EVENTS = 10_000
 """Events that a scorer holds until they are taken; the oldest go first."""
@@ -143,7 +143,7 @@ class Scorer:
     def _score(self, at_s: Floats, values: Floats) -> Floats:
         settings = self._settings
         apart = self._distances(at_s, values)
-        distances = np.minimum(np.abs(apart) / self._unit, FURTHEST)
+        distances = np.abs(apart) / self._unit
         days = np.floor((at_s - self._first_s) / settings.time_unit_s).astype(np.int64)
         scores = np.zeros(len(at_s))
         for row, (now_s, distance, day) in enumerate(
@@ -154,7 +154,7 @@ class Scorer:
             if distance <= 0:
                 self.close_event()
                 continue
-            self._today_greatest = max(self._today_greatest, distance)
+            self._today_greatest = max(self._today_greatest, min(distance, FURTHEST))
             since_s = now_s if self._event is None else self._event.first_s
             lasted = min(1.0, (now_s - since_s) / settings.duration_s)
             raw = distance * (1 + settings.duration_gain * lasted) / (1 + settings.habit_gain * self._habit)

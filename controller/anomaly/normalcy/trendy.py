@@ -11,7 +11,7 @@ from controller.anomaly.normalcy.series import Floats, Series, smooth
 from controller.anomaly.normalcy.settings import Settings
 from controller.anomaly.normalcy.trend_test import fit_line, trend_pct
 
-UNITS_FOR_THEIR_MEANS = 20
+UNITS_FOR_THEIR_MEANS = 28
 LEAST_AVERAGES = 10
 """A trend over fewer averages is chance too often."""
 

@@ -6,6 +6,7 @@ import pytest
 from controller.anomaly.normalcy.cyclochart import (
     Cyclochart,
     choose_period,
+    cyclochart,
     find_cycle,
     groups,
     kept_columns,
@@ -30,7 +31,7 @@ def test_the_articles_example_of_seven_days():
     similarity = np.full(30, 10.0)
     for units, pct in ((2, 30), (4, 35), (7, 60), (14, 58), (21, 55), (28, 52)):
         similarity[units - 1] = pct
-    chart = Cyclochart(similarity, np.zeros(30))
+    chart = Cyclochart(similarity, similarity, 0.0)
     found = peaks(chart, 5.0, 20.0)
     assert found == [2, 4, 7, 14, 21, 28]
     series = {one.units: one for one in period_series(found, similarity)}
@@ -53,21 +54,30 @@ def test_the_order_of_choice():
 
 
 def test_a_flat_chart_is_a_cycle_of_one_unit():
-    chart = Cyclochart(np.full(14, 97.0), np.full(14, 10.0))
+    chart = Cyclochart(np.full(14, 97.0), np.full(14, 90.0), 20.0)
     found = peaks(chart, 10.0, 20.0)
     assert found == list(range(1, 15))
     assert choose_period(period_series(found, chart.similarity_pct), 20.0) == 1
 
 
 def test_what_chance_gives_is_no_peak():
-    chance = np.array([0, 10, 20, 30, 40, 50.0])
-    assert peaks(Cyclochart(chance + 15, chance), 10.0, 20.0) == []
+    similarity = np.array([0, 10, 20, 30, 40, 50.0])
+    assert peaks(Cyclochart(similarity, np.full(6, 42.0), 40.0), 10.0, 20.0) == []
+    assert peaks(Cyclochart(np.full(6, 100.0), np.full(6, 100.0), 100.0), 10.0, 20.0) == []
 
 
 def test_a_divisor_as_similar_is_taken():
-    chart = Cyclochart(np.array([70.0, 66, 74, 72]), np.zeros(4))
+    chart = Cyclochart(np.zeros(4), np.array([70.0, 66, 74, 72]), 0.0)
     assert shortest_equal(4, chart, 10.0) == 1
-    assert shortest_equal(4, Cyclochart(np.array([40.0, 70, 40, 72]), np.zeros(4)), 10.0) == 2
+    assert shortest_equal(4, Cyclochart(np.zeros(4), np.array([40.0, 70, 40, 72]), 0.0), 10.0) == 2
+
+
+def test_the_cyclochart_of_an_alternation():
+    alternating = columns_of(*[(9, 0, 0), (9, 0, 0), (9, 0, 0), (9, 0, 0), *[(0, 0, 9)] * 4] * 4)
+    chart = cyclochart(alternating, similar_columns(alternating, 0.2), SETTINGS)
+    assert chart.similarity_pct.tolist() == [0, 100, 0, 100]
+    assert chart.pairs_pct.tolist() == pytest.approx([100 * 12 / 28, 100, 100 * 2 / 7, 100])
+    assert chart.all_pairs_pct == pytest.approx(100 * 15 / 31)
 
 
 def test_the_reference_column_is_searched():

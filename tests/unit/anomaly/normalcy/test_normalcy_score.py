@@ -95,6 +95,15 @@ def test_hold_off_keeps_quiet_until_something_is_further_out():
     assert without[510] > 0
 
 
+def test_many_errors_after_one_are_not_held_off():
+    at_s, errors = hours(24 * 20)
+    errors[:] = 0
+    errors[400], errors[405], errors[410] = 1, 1000, 1
+    scores = Scorer().extend(at_s, errors)
+    assert np.flatnonzero(scores).tolist() == [400, 405]
+    assert scores[405] > scores[400] > 0.9
+
+
 def test_what_happens_every_day_is_discounted():
     at_s, values = hours(24 * 40)
     rng = np.random.default_rng(2)
