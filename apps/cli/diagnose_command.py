@@ -73,6 +73,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const=False,
         help="ask peers alone, never the past",
     )
+    chain.add_argument(
+        "--pooled-bins",
+        dest="leave_one_out",
+        action="store_const",
+        const=False,
+        help="bins over all members in groups of three too, as in the source",
+    )
     chain.add_argument("--no-counters", action="store_true", help="do not turn what only grows into rates")
 
 
@@ -142,7 +149,7 @@ def _time(text: str) -> float | None:
 
 
 def _settings(args: argparse.Namespace, series: Sequence[Series], training: Period | None) -> PeerSettings:
-    fields = [*(field for _, field, _, _, _ in _OPTIONS), "scope", "form", "offsets", "own_history"]
+    fields = [*(field for _, field, _, _, _ in _OPTIONS), "scope", "form", "offsets", "leave_one_out", "own_history"]
     given = {field: value for field in fields if (value := getattr(args, field)) is not None}
     tidy = [one for one in map(ordered, series) if len(one.at_s)]
     usual_s = usual_interval(tidy)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from apps.cli.common import OperationFailed
 from apps.cli.plots import FORMATS, SETTINGS, line_style, save_figure
-from controller.anomaly.peers.diagnosis import Diagnosis, Faulty, GroupDiagnosis
+from controller.anomaly.peers.diagnosis import NEWCOMERS, Diagnosis, Faulty, GroupDiagnosis
 from controller.anomaly.peers.resample import grid_over, is_counter, moving_average, rates, resample
 from controller.anomaly.series import OrderedSeries, Series, ordered
 
@@ -69,7 +69,7 @@ def peers_overlaid(group: GroupDiagnosis, found: Diagnosis, series: Sequence[Ser
         axes.set_title(metric, loc="left", fontsize=10)
     panels[-1].set_xlabel("time, UTC")
     if names:
-        panels[0].legend(loc="upper left", ncols=MARKED, fontsize=9)
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=MARKED, fontsize=9)
     others = len(group.members) - len(names)
     figure.suptitle(
         f"Members of {group.peer_group} laid over each other: {len(names)} faulty, {others} others in grey"
@@ -87,18 +87,18 @@ def persistence(group: GroupDiagnosis, found: Diagnosis) -> Figure:
     others = [member for member in range(len(group.members)) if member not in order]
     for axes, values in ((above, group.scores), (below, group.accumulators)):
         if others:
-            axes.plot(at, values[:, others], color="0.6", linewidth=0.8, alpha=0.6)
+            axes.plot(at, values[:, others], color="0.6", linewidth=0.8, alpha=0.6, drawstyle="steps-post")
         for number, member in enumerate(order):
             axes.plot(
                 at, values[:, member], label=group.members[member], drawstyle="steps-post", **line_style(number)
             )
     above.axhline(1, color="0.2", linewidth=1)
-    above.annotate("threshold", (1.0, 1.0), xycoords=("axes fraction", "data"), ha="right", va="bottom", color="0.3")
+    above.annotate("threshold", (0.005, 1.0), xycoords=("axes fraction", "data"), ha="left", va="bottom", color="0.3")
     above.set_ylabel("score of the window")
     below.set_ylabel("accumulator, windows")
     below.set_xlabel("time, UTC")
     if order:
-        below.legend(loc="upper left", ncols=MARKED, fontsize=9)
+        figure.legend(*below.get_legend_handles_labels(), loc="outside lower center", ncols=MARKED, fontsize=9)
     figure.suptitle(f"Persistence of anomalies in {group.peer_group}")
     return figure
 
@@ -127,7 +127,9 @@ def _smoothed(
     tidy: dict[str, OrderedSeries] = {
         one.name.member: ordered(one)
         for one in series
-        if one.name.metric == metric and one.name.peer_group == group.peer_group
+        if one.name.metric == metric
+        and one.name.member in group.members
+        and one.name.peer_group == group.peer_group.removeprefix(NEWCOMERS)
     }
     if is_counter(list(tidy.values())):
         tidy = {member: rates(one) for member, one in tidy.items() if len(one.at_s) > 1}

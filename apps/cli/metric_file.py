@@ -265,15 +265,28 @@ def _from_table(table: pa.Table, path: Path, peer_group: str | None, metric: str
         if metric not in known:
             raise _no_metric(path, metric, known)
         table = table.filter(pc.equal(table.column(METRIC_COLUMN).cast(pa.string()), metric))
-    at_s = _times(table.column(TIME_COLUMN), path, notes)
-    values = _floats(table.column(VALUE_COLUMN), VALUE_COLUMN, path)
-    keys = [
-        _text(table.column(name), name, path)
-        if name and name in layout.header
-        else (np.zeros(len(at_s), np.int64), [only])
-        for name, only in ((layout.group, ONLY_GROUP), (MEMBER_COLUMN, ""), (METRIC_COLUMN, metric or ONLY_METRIC))
-    ]
-    return MetricFile(_split(keys, at_s, values), notes)
+    key, names = _keys(table, layout, path, metric or ONLY_METRIC)
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    at_s = _times(table.column(TIME_COLUMN), path, notes)[order]
+    values = _floats(table.column(VALUE_COLUMN), VALUE_COLUMN, path)[order]
+    return MetricFile(_split(key, names, at_s, values), notes)
+
+
+def _keys(
+    table: pa.Table, layout: _Layout, path: Path, only_metric: str
+) -> tuple[NDArray[np.int64], tuple[list[str], list[str], list[str]]]:
+    """Return a number per row that tells its metric, group and member, and the names of these."""
+    key = np.zeros(table.num_rows, np.int64)
+    names = []
+    for column, only in ((METRIC_COLUMN, only_metric), (layout.group, ONLY_GROUP), (MEMBER_COLUMN, "")):
+        if column and column in layout.header:
+            codes, called = _text(table.column(column), column, path)
+            key = key * len(called) + codes
+        else:
+            called = [only]
+        names.append(called)
+    return key, (names[0], names[1], names[2])
 
 
 def _floats(column: pa.ChunkedArray, name: str, path: Path) -> NDArray[np.float64]:
@@ -286,7 +299,7 @@ def _floats(column: pa.ChunkedArray, name: str, path: Path) -> NDArray[np.float6
     return cast(NDArray[np.float64], values)
 
 
-def _text(column: pa.ChunkedArray, name: str, path: Path) -> tuple[NDArray[np.int64], list[str]]:
+def _text(column: pa.ChunkedArray, name: str, path: Path) -> tuple[NDArray[np.int32], list[str]]:
     """Return the row's codes, (n,), and the names that they stand for."""
     if not pa.types.is_dictionary(column.type):
         column = column.cast(pa.string()).dictionary_encode()
@@ -296,23 +309,22 @@ def _text(column: pa.ChunkedArray, name: str, path: Path) -> tuple[NDArray[np.in
     if whole.null_count:
         row = int(np.flatnonzero(whole.is_null().to_numpy(zero_copy_only=False))[0])
         raise InputError(f"{path}: row {row + 1}: {name}: expected a name, found nothing")
-    return whole.indices.to_numpy().astype(np.int64), [str(text) for text in whole.dictionary.to_pylist()]
+    return whole.indices.to_numpy(), [str(text) for text in whole.dictionary.to_pylist()]
 
 
 def _split(
-    keys: Sequence[tuple[NDArray[np.int64], list[str]]], at_s: NDArray[np.float64], values: NDArray[np.float64]
+    key: NDArray[np.int64],
+    names: tuple[list[str], list[str], list[str]],
+    at_s: NDArray[np.float64],
+    values: NDArray[np.float64],
 ) -> list[Series]:
-    """Return the series of rows that are told apart by group, member and metric."""
-    (groups, group_names), (members, member_names), (metrics, metric_names) = keys
-    key = (metrics * len(group_names) + groups) * len(member_names) + members
-    order = np.argsort(key, kind="stable")
-    sorted_key = key[order]
-    starts = np.flatnonzero(np.diff(sorted_key, prepend=-1)) if len(key) else np.empty(0, np.int64)
-    at_s, values = at_s[order], values[order]
+    """Return the series of rows that are sorted by their key."""
+    metrics, groups, members = names
+    starts = np.flatnonzero(np.diff(key, prepend=-1)) if len(key) else np.empty(0, np.int64)
     series = []
     for start, stop in zip(starts, [*starts[1:], len(key)], strict=True):
-        rest, member = divmod(int(sorted_key[start]), len(member_names))
-        number, group = divmod(rest, len(group_names))
-        name = SeriesName(member_names[member], group_names[group], metric_names[number])
+        rest, member = divmod(int(key[start]), len(members))
+        metric, group = divmod(rest, len(groups))
+        name = SeriesName(members[member], groups[group], metrics[metric])
         series.append(Series(name, at_s[start:stop], values[start:stop]))
     return series

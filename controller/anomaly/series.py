@@ -7,6 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+LARGEST = 1e100
+"""Values further from 0 are taken as infinite: sums of them would be."""
+
 
 class SeriesName(NamedTuple):
     """Whose series it is: a member of a peer group, and one of its metrics."""
@@ -32,7 +35,7 @@ class Irregularities(NamedTuple):
     missing: int
     """NaN: no value is known at that time."""
     infinite: int
-    """Infinities, which are taken as missing."""
+    """Infinities and values beyond `LARGEST`, which are taken as missing."""
     duplicated: int
     """Further samples of a time that was there already; the last one written is taken."""
     unordered: int
@@ -61,7 +64,7 @@ def ordered(series: Series) -> OrderedSeries:
         m <= n samples: where a time was written more than once the last finite value; what was taken away is counted.
     """
     at_s, values = series.at_s, series.values
-    infinite = np.isinf(values)
+    infinite = np.abs(values) > LARGEST
     missing = np.isnan(values)
     finite = ~(infinite | missing)
     unordered = int(np.count_nonzero(np.diff(at_s) < 0))

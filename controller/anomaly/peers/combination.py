@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -11,8 +12,11 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Verdict = Literal["component fault", "load difference", "not told"]
 
-LATENCY_WORDS = ("await", "svctm", "latency", "delay", "rtt", "jitter", "queue", "qu-sz", "aqu")
-THROUGHPUT_WORDS = ("tps", "rd_sec", "wr_sec", "kb/s", "/s", "bps", "pps", "bytes", "packets", "rate", "throughput")
+_LATENCY = re.compile(r"(?:^|[^a-z])(?:await|svctm|latency|delay|rtt|jitter|avgqu-sz|aqu-sz)(?:$|[^a-z])")
+_THROUGHPUT = re.compile(
+    r"(?:^|[^a-z])(?:tps|rd_sec|wr_sec|[rwd]?kb|bps|pps|bytes|octets|packets|pckts?|rate|throughput|iops|load)(?:$|[^a-z])|/s$"
+)
+_FAILURES = re.compile(r"error|drop|discard|fail|lost|loss")
 
 
 def combined(ratios: Sequence[Floats], share: float, ratio_max: float) -> Floats:
@@ -47,21 +51,19 @@ def combined(ratios: Sequence[Floats], share: float, ratio_max: float) -> Floats
 def kind_of(metric: str) -> Literal["latency", "throughput", "other"]:
     """Return what a metric's name says it measures."""
     name = metric.lower()
-    if any(word in name for word in LATENCY_WORDS):
+    if _LATENCY.search(name):
         return "latency"
-    return "throughput" if any(word in name for word in THROUGHPUT_WORDS) else "other"
+    return "throughput" if _THROUGHPUT.search(name) and not _FAILURES.search(name) else "other"
 
 
-def verdict(peaks: Mapping[str, float]) -> Verdict:
-    """Return what kind of fault a member has, from the highest score of each of its metrics.
+def verdict(scores: Mapping[str, float]) -> Verdict:
+    """Return what kind of fault a member has, from a score of each of its metrics over the time of the fault.
 
     Source: seed 004, 4.1: latency that is anomalous where throughput is not indicates a component-level problem; with
     throughput it is a difference in load. "not told" where either kind is missing or neither is anomalous.
     """
-    latency = [score for metric, score in peaks.items() if kind_of(metric) == "latency"]
-    throughput = [score for metric, score in peaks.items() if kind_of(metric) == "throughput"]
-    if any(score > 1 for score in throughput):
-        return "load difference"
-    if throughput and any(score > 1 for score in latency):
-        return "component fault"
-    return "not told"
+    latency = [score for metric, score in scores.items() if kind_of(metric) == "latency"]
+    throughput = [score for metric, score in scores.items() if kind_of(metric) == "throughput"]
+    if not latency or not throughput or max(*latency, *throughput) <= 1:
+        return "not told"
+    return "load difference" if max(throughput) > 1 else "component fault"

@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 
 from controller.anomaly.peers.combination import Verdict, combined, verdict
 from controller.anomaly.peers.persistence import accumulators, faults, hourly
-from controller.anomaly.peers.resample import Grid, grid_over, is_counter, rates, resample
+from controller.anomaly.peers.resample import Grid, grid_over, is_counter, known_before_s, rates, resample
 from controller.anomaly.peers.scoring import Distances, measure, rated, thresholds, window_count, window_ends
 from controller.anomaly.peers.settings import PeerSettings
 from controller.anomaly.series import OrderedSeries, Series, SeriesName, ordered, usual_interval_s
 
 Floats = NDArray[np.float64]
 
+NEWCOMERS = "new in "
+"""In front of the name of a group, the group of those that came after training."""
 FIGURE_COLUMNS = 4
 """Members per hour in the source's Figure 5."""
 
@@ -117,7 +119,7 @@ def diagnose(
     with_values = {name: one for name, one in tidy.items() if len(one.at_s)}
     if not with_values:
         return Diagnosis(settings, np.empty(0), [], [], [], [*notes, "no series holds a value"])
-    first_s = min(one.at_s[0] for one in with_values.values())
+    first_s = min(one.at_s[0] - known_before_s(one, settings.interval_s) for one in with_values.values())
     last_s = max(one.at_s[-1] for one in with_values.values())
     grid = grid_over(first_s, last_s, settings.interval_s)
     ends_s = window_ends(grid.ends_s, settings)
@@ -128,20 +130,18 @@ def diagnose(
             raise ValueError(f"the training period holds no whole window of {settings.window_s:g} s")
     if not len(ends_s):
         notes.append(f"the series span less than one window of {settings.window_s:g} s")
-    groups: dict[str, dict[str, dict[str, OrderedSeries]]] = {}
-    for name in tidy:
-        groups.setdefault(name.peer_group, {}).setdefault(name.metric, {})[name.member] = tidy[name]
+    groups, new = _by_group(tidy, training, notes)
+    seen_in = {group: None if group in new else fault_free for group in groups}
     measured = {
-        (group, metric): _measure(members, of_metric, grid, settings, fault_free, counters)
+        (group, metric): _measure(_members(metrics), of_metric, grid, settings, seen_in[group], counters)
         for group, metrics in groups.items()
-        for members in [_members(metrics)]
         for metric, of_metric in metrics.items()
     }
-    pooled = _pooled(measured, fault_free) if settings.scope == "pooled" else {}
+    pooled = _pooled(measured, seen_in) if settings.scope == "pooled" else {}
     found = []
     for group, metrics in groups.items():
         scores = {
-            metric: rated(measured.pop((group, metric)), settings, fault_free, pooled.get(metric))
+            metric: rated(measured.pop((group, metric)), settings, seen_in[group], pooled.get(metric))
             for metric in metrics
         }
         found.append(_group(group, _members(metrics), scores, settings, judged, len(ends_s)))
@@ -157,6 +157,29 @@ def diagnose(
     )
 
 
+def _by_group(
+    tidy: dict[SeriesName, OrderedSeries], training: Period | None, notes: list[str]
+) -> tuple[dict[str, dict[str, dict[str, OrderedSeries]]], set[str]]:
+    """Return the series by group, metric and member, and the groups made of members that came after training."""
+    groups: dict[str, dict[str, dict[str, OrderedSeries]]] = {}
+    first_s: dict[tuple[str, str], float] = {}
+    for name, one in tidy.items():
+        if len(one.at_s):
+            member = (name.peer_group, name.member)
+            first_s[member] = min(float(one.at_s[0]), first_s.get(member, float("inf")))
+    late = {member for member, at_s in first_s.items() if training is not None and at_s >= training.end_s}
+    new = set()
+    for name, one in tidy.items():
+        group = name.peer_group
+        if (group, name.member) in late:
+            group = NEWCOMERS + group
+            new.add(group)
+        groups.setdefault(group, {}).setdefault(name.metric, {})[name.member] = one
+    for group, newcomer in sorted(late):
+        notes.append(f"{group}: {newcomer} came after the training period; it is a peer of other newcomers alone")
+    return groups, new
+
+
 def _members(metrics: dict[str, dict[str, OrderedSeries]]) -> list[str]:
     return list(dict.fromkeys(member for of_metric in metrics.values() for member in of_metric))
 
@@ -166,7 +189,7 @@ def _notes(tidy: dict[SeriesName, OrderedSeries]) -> list[str]:
     irregular = [one.irregularities for one in tidy.values()]
     for kind, text in (
         ("missing", "samples without a value are left out"),
-        ("infinite", "infinite values are taken as missing"),
+        ("infinite", "infinite values, or beyond 1e100, are taken as missing"),
         ("duplicated", "samples repeat a time; the last one written counts"),
         ("unordered", "samples are earlier than the one before them; they are put in order"),
     ):
@@ -200,11 +223,13 @@ def _measure(
     return measure(values, settings, fault_free)
 
 
-def _pooled(measured: dict[tuple[str, str], Distances], fault_free: NDArray[np.bool_] | None) -> dict[str, float]:
+def _pooled(
+    measured: dict[tuple[str, str], Distances], seen_in: dict[str, NDArray[np.bool_] | None]
+) -> dict[str, float]:
     """Return for each metric the largest threshold of any group."""
     found: dict[str, float] = {}
-    for (_, metric), distances in measured.items():
-        largest = float(thresholds(distances.peers, fault_free, "group").max(initial=0.0))
+    for (group, metric), distances in measured.items():
+        largest = float(thresholds(distances.peers, seen_in[group], "group").max(initial=0.0))
         found[metric] = max(found.get(metric, 0.0), largest)
     return found
 
@@ -230,13 +255,15 @@ def _faulty(groups: Sequence[GroupDiagnosis], ends_s: Floats, k: int) -> list[Fa
     for group in groups:
         for fault in faults(group.scores > 1, ends_s, k):
             inside = (ends_s >= fault.first_s) & (ends_s <= fault.last_s)
-            peaks = {
-                metric: float(np.nanmax(scores[inside, fault.member], initial=0.0))
-                for metric, scores in group.by_metric.items()
+            scores = {
+                metric: np.sort(np.nan_to_num(of_metric[inside, fault.member]))[::-1]
+                for metric, of_metric in group.by_metric.items()
             }
-            out = dict(sorted(((m, p) for m, p in peaks.items() if p > 1), key=lambda item: -item[1]))
+            peaks = sorted(((metric, float(one[0])) for metric, one in scores.items()), key=lambda item: -item[1])
+            kind = verdict({metric: float(one[k - 1]) for metric, one in scores.items()})
             member = Member(group.members[fault.member], group.peer_group)
-            found.append(Faulty(member, fault.first_s, fault.last_s, verdict(peaks), out))
+            out = {metric: peak for metric, peak in peaks if peak > 1}
+            found.append(Faulty(member, fault.first_s, fault.last_s, kind, out))
     return sorted(found, key=lambda one: (one.first_s, one.member))
 
 

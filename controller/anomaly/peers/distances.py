@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+SMALL_GROUP = 3
+"""One member of so few has more than the quarter of the samples that quartiles withstand."""
 CACHED_VALUES = 1 << 16
 """Differences worked on at a time, so that they stay in the processor's cache."""
 LEVEL_RESOLUTION = 1e-3
@@ -45,7 +49,7 @@ def sorted_windows(values: Floats, window: int, shift: int, first: int = 0, last
     return found
 
 
-def bin_sizes(samples: Floats, bins_max: int) -> Floats:
+def bin_sizes(samples: Floats, bins_max: int, *, leave_one_out: bool = False) -> Floats:
     """Return the Freedman-Diaconis bin size of each window over the samples of all members.
 
     2 IQR(x) WinSize^(-1/3), and large enough for `bins_max` bins over the range of x; at least one thousandth of the
@@ -57,24 +61,43 @@ def bin_sizes(samples: Floats, bins_max: int) -> Floats:
         (windows, members, window), NaN where missing.
     bins_max : int
         Seed 004 caps at 1000.
+    leave_one_out : bool
+        Take the smallest size that any one member less gives, in groups of `SMALL_GROUP`: there one that is far off
+        widens the IQR so much that it hides itself.
 
     Returns
     -------
     NDArray[np.float64]
         (windows,), positive; NaN where no member has samples.
     """
-    pooled = samples.reshape(len(samples), -1)
-    sizes = np.full(len(samples), np.nan)
-    for number, values in enumerate(pooled):
-        known = values[~np.isnan(values)] if np.isnan(values).any() else values
-        if len(known):
-            count = len(known)
-            places = [count // 4, count // 2, (3 * count) // 4, 0, count - 1]
-            ordered = np.partition(known, sorted(set(places)))
-            lower, middle, upper, low, high = ordered[places].tolist()
-            by_rule = 2 * (upper - lower) * samples.shape[2] ** (-1 / 3)
-            sizes[number] = max(by_rule, (high - low) / bins_max, abs(middle) * LEVEL_RESOLUTION, SMALLEST_BIN)
-    return sizes
+    windows, members, window = samples.shape
+    spread = _spread(samples.reshape(windows, -1))
+    by_rule = spread.iqr
+    if leave_one_out and members == SMALL_GROUP:
+        kept = [np.delete(samples, member, axis=1).reshape(windows, -1) for member in range(members)]
+        by_rule = np.fmin.reduce([_spread(others).iqr for others in kept])
+    sizes = np.maximum(2 * by_rule * window ** (-1 / 3), spread.range / bins_max)
+    return np.asarray(np.maximum(sizes, np.maximum(np.abs(spread.median) * LEVEL_RESOLUTION, SMALLEST_BIN)))
+
+
+class _Spread(NamedTuple):
+    """Of each row, (rows,); NaN where a row holds nothing."""
+
+    iqr: Floats
+    median: Floats
+    range: Floats
+
+
+def _spread(rows: Floats) -> _Spread:
+    """Return order statistics of each row's known values."""
+    found = np.full((len(rows), 5), np.nan)
+    counts = (~np.isnan(rows)).sum(axis=1)
+    for count in np.unique(counts[counts > 0]).tolist():
+        places = [count // 4, count // 2, (3 * count) // 4, 0, count - 1]
+        chosen = counts == count
+        found[chosen] = np.partition(rows[chosen], sorted(set(places)), axis=1)[:, places]
+    lower, middle, upper, low, high = found.T
+    return _Spread(upper - lower, middle, high - low)
 
 
 def pair_distances(samples: Floats) -> Floats:

@@ -35,6 +35,12 @@ def grid_over(first_s: float, last_s: float, interval_s: float) -> Grid:
     return Grid(start * interval_s, interval_s, max(1, math.ceil(last_s / interval_s) - start))
 
 
+def known_before_s(series: OrderedSeries, otherwise_s: float) -> float:
+    """Return for how many seconds before its time a sample stands where no other is near: the usual interval."""
+    usual_s = usual_interval_s(series.at_s)
+    return otherwise_s if math.isnan(usual_s) else usual_s
+
+
 def resample(series: OrderedSeries, grid: Grid) -> NDArray[np.float64]:
     """Return the mean of a series over each cell, by sampling its cumulative sum.
 
@@ -59,8 +65,7 @@ def resample(series: OrderedSeries, grid: Grid) -> NDArray[np.float64]:
     at_s, values = series.at_s, series.values
     if not len(at_s):
         return np.full(grid.cells, np.nan)
-    usual_s = usual_interval_s(at_s)
-    usual_s = grid.interval_s if np.isnan(usual_s) else usual_s
+    usual_s = known_before_s(series, grid.interval_s)
     steps = np.diff(at_s, prepend=at_s[0] - usual_s)
     known_s = np.where(steps > GAP_INTERVALS * usual_s, usual_s, steps)
     times = np.stack([at_s - known_s, at_s], axis=1).ravel()

@@ -32,6 +32,8 @@ THRESHOLD_FLOOR = 0.25
 """A threshold is no smaller than this share of the median of its group's, ..."""
 SMALLEST_THRESHOLD_BINS = 1.0
 """... nor than one bin: less is not told apart."""
+FENCE_SPREADS = 1.5
+"""See `fences`."""
 TRAINED_WINDOWS = 191
 """Windows in the day that the source trains on; fewer have hardly seen the largest deviation."""
 
@@ -142,39 +144,36 @@ def _distances(smoothed: Floats, reference: Floats, fault_free: Flags, settings:
 
     kept = samples_of(blocks[0]) if len(blocks) == 1 else None
     for block in blocks:
-        sizes[block] = bin_sizes(samples_of(block) if kept is None else kept, settings.bins_max)
+        sizes[block] = bin_sizes(
+            samples_of(block) if kept is None else kept, settings.bins_max, leave_one_out=settings.leave_one_out
+        )
     learned = sizes[fault_free & ~np.isnan(sizes)]
-    if len(learned):
-        sizes = np.maximum(sizes, BIN_FLOOR * float(np.median(learned)))
+    usual = float(np.median(learned)) if len(learned) else float("nan")
+    sizes = np.fmax(sizes, BIN_FLOOR * usual)
     distance, own = np.full((windows, members), np.nan), np.full((windows, members), np.nan)
     for block in blocks:
         samples = samples_of(block) if kept is None else kept
         distance[block] = DISTANCE_FORMS[settings.form](samples, sizes[block])
-        own[block] = reference_distance(samples, reference) / sizes[block, None]
+        own[block] = reference_distance(samples, reference) / usual
     return Distances(distance, own)
 
 
 def thresholds(distance: Floats, training: Flags | None, scope: Scope) -> Floats:
     """Return the threshold of each member, (members,), from distances in bins, (windows, members).
 
-    In training the largest distance; where no training is told the outer fence q3 + 3 IQR of all windows, if that is
-    less, so that a few windows with a fault do not lift it. The largest of few windows is carried on, for an
-    exponential tail, to that of the windows in a day. `member`: each its own; `group` and `pooled`: one, the
+    With training it is the largest distance in it; the largest of few windows is carried on, for an exponential tail,
+    to that of the windows in a day. Without, see `fences`. `member`: each its own; `group` and `pooled`: one, the
     largest of a member. A member that was not there in training gets the median of its group's.
     """
-    chosen = distance if training is None else distance[training]
-    members = distance.shape[1]
-    beyond = math.log(TRAINED_WINDOWS) / math.log(min(TRAINED_WINDOWS, max(2, len(chosen))))
-    found = np.full(members, np.nan)
-    for member in range(members):
-        known = chosen[:, member]
-        known = known[~np.isnan(known)]
-        if not len(known):
-            continue
-        found[member] = known.max() * (1.0 if training is None else beyond)
-        if training is None:
-            lower, upper = np.percentile(known, (25, 75))
-            found[member] = min(found[member], upper + 3 * (upper - lower))
+    if training is None:
+        found = fences(distance)
+    else:
+        windows = int(np.count_nonzero(training))
+        beyond = math.log(TRAINED_WINDOWS) / math.log(min(TRAINED_WINDOWS, max(2, windows)))
+        found = (
+            np.where(np.isnan(distance[training]), -np.inf, distance[training]).max(axis=0, initial=-np.inf) * beyond
+        )
+        found[np.isneginf(found)] = np.nan
     known = found[~np.isnan(found)]
     middle = float(np.median(known)) if len(known) else 0.0
     if scope != "member" and len(known):
@@ -183,12 +182,33 @@ def thresholds(distance: Floats, training: Flags | None, scope: Scope) -> Floats
     return np.asarray(np.maximum(found, max(SMALLEST_THRESHOLD_BINS, THRESHOLD_FLOOR * middle)))
 
 
+def fences(distance: Floats) -> Floats:
+    """Return what the distances of each member, (windows, members), pass only when something is wrong: (members,).
+
+    That is the outer fence q3 + 3 IQR of the member's windows. A fault that lasts for much of them lifts it; so it is
+    no further from the member's lowest tenth than 1.5 times what nine members in ten have, where there are more than
+    ten.
+    """
+    members = distance.shape[1]
+    low, fence = np.full(members, np.nan), np.full(members, np.nan)
+    for member in range(members):
+        known = distance[:, member]
+        known = known[~np.isnan(known)]
+        if len(known):
+            low[member], lower, upper = np.percentile(known, (10, 25, 75))
+            fence[member] = min(known.max(), upper + 3 * (upper - lower))
+    spreads = (fence - low)[~np.isnan(fence)]
+    if not len(spreads):
+        return fence
+    return np.asarray(np.minimum(fence, low + FENCE_SPREADS * float(np.quantile(spreads, 0.9, method="higher"))))
+
+
 def with_second_witness(peers: Floats, own: Floats) -> Floats:
     """Return scores in which a majority that changed is blamed, not the few that stayed as they were.
 
     Where more than half of the members that are there behave unlike their own past, and a member that is unlike its
-    peers behaves as in its past, the peers are at fault: every member's score is then that of its own history. A
-    member without peers has its own history alone.
+    peers behaves as in its past, the majority is at fault: those that changed get the higher score of both witnesses,
+    the others that of their own history. A member without peers has its own history alone.
 
     Parameters
     ----------
@@ -205,4 +225,5 @@ def with_second_witness(peers: Floats, own: Floats) -> Floats:
     majority = changed.sum(axis=1) * 2 > there.sum(axis=1)
     accused_unchanged = ((peers > 1) & ~changed & there).any(axis=1)
     use_own = (majority & accused_unchanged)[:, None] & there
-    return np.where(use_own | np.isnan(peers), own, peers)
+    blamed = np.where(changed, np.fmax(peers, own), own)
+    return np.where(np.isnan(peers), own, np.where(use_own, blamed, peers))

@@ -32,6 +32,8 @@ class PeerSettings:
     scope: Scope = "member"
     form: Form = "pairs"
     offsets: Offsets = "keep"
+    leave_one_out: bool = True
+    """In groups of three bins are as small as they are without any one member."""
     own_history: bool = True
     """A second witness where more than half of a group has changed."""
     margin: float = 1.0
@@ -79,6 +81,7 @@ def fitted(
     unknown = next((name for name in given if name not in known), None)
     if unknown is not None:
         raise ValueError(f"{unknown}: no such setting; expected one of {', '.join(sorted(known))}")
+    replace(PeerSettings(), **given)  # type: ignore[arg-type]
     longest_s = recording_s / WINDOWS_WANTED
     if training_s is not None:
         longest_s = min(longest_s, training_s / TRAINING_WINDOWS_WANTED)

@@ -1,0 +1,202 @@
+"""Peer comparison: pair distances per second, a day of 2,304 members, faults of a real fabric, and of servers."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import resource
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from measure import Measurement, print_table, report
+from numpy.typing import NDArray
+
+from controller.anomaly.peers.diagnosis import Diagnosis, Period, diagnose, usual_interval
+from controller.anomaly.peers.distances import (
+    bin_sizes,
+    binned_distances,
+    majority_distance,
+    median_distance,
+    pair_distances,
+)
+from controller.anomaly.peers.scoring import measure, rated
+from controller.anomaly.peers.settings import PeerSettings, fitted
+from controller.anomaly.series import Series, SeriesName, ordered
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+SOURCE_PAIRS_PER_S = 48_000
+GROUPS = (768, 768, 384, 384)
+DAY_SAMPLES = 5760
+ASD_INTERVAL_S = 300.0
+DAY_S = 86_400.0
+
+
+def pairs_per_s(repeats: int, seed: int) -> list[Measurement]:
+    samples = np.sort(np.random.default_rng(seed).gamma(2, 3, (2, 768, 60)), axis=-1)
+    sizes = bin_sizes(samples, 1000)
+    count = 2 * 768 * 767 // 2
+    forms: dict[str, Callable[[], object]] = {
+        "exact pair distances": lambda: pair_distances(samples),
+        "exact, with the order statistic": lambda: majority_distance(pair_distances(samples)),
+        "binned reference, with the order statistic": lambda: majority_distance(binned_distances(samples, sizes)),
+        "to the peers' median, in pairs that it replaces": lambda: median_distance(samples),
+    }
+    found = {name: [] for name in forms}
+    for _ in range(repeats):
+        for name, form in forms.items():
+            start = time.process_time()
+            form()
+            found[name].append(count / (time.process_time() - start))
+    return [Measurement(name, "pairs/s", rates) for name, rates in found.items()]
+
+
+def day(repeats: int, seed: int) -> list[Measurement]:
+    rng = np.random.default_rng(seed)
+    settings = PeerSettings()
+    groups = [rng.gamma(2, 3, (members, DAY_SAMPLES)) for members in GROUPS]
+    elapsed_s = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        for values in groups:
+            rated(measure(values, settings), settings)
+        elapsed_s.append(time.perf_counter() - start)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return [
+        Measurement("a day of 2,304 members, one metric, one core", "s", elapsed_s),
+        Measurement("most memory of the process", "MiB", [peak]),
+    ]
+
+
+def fabric_series() -> list[Series]:
+    series = []
+    for path in sorted((DATA / "fabric-telemetry").glob("*.csv.gz")):
+        node = path.name.partition("bgpclear")[0]
+        with gzip.open(path, "rt") as file:
+            reader = csv.reader(file)
+            header = next(reader)
+            rows = np.array([[float(text or "nan") for text in row[1:]] for row in reader])
+        at_s = rows[:, 0]
+        for column, metric in enumerate(header[2:], 1):
+            series.append(Series(SeriesName(node, node.rstrip("0123456789"), metric), at_s, rows[:, column]))
+    return series
+
+
+def fabric_events() -> list[tuple[str, float, float]]:
+    with (DATA / "fabric-telemetry" / "events.csv").open() as file:
+        return [(row["Node"], float(row["Start"]), float(row["End"])) for row in csv.DictReader(file)]
+
+
+def judge_fabric(found: Diagnosis, events: list[tuple[str, float, float]]) -> dict[str, float]:
+    """Count the events found and named first; a window counts for an event if it ends in it or one shift later."""
+    nodes = [member for group in found.groups for member in group.members]
+    scores = np.concatenate([group.scores for group in found.groups], axis=1)
+    settings, ends_s = found.settings, found.ends_s
+    shift_s = settings.shift_samples * settings.interval_s
+    detected = first = 0
+    touched = np.zeros(len(ends_s), np.bool_)
+    for node, start_s, end_s in events:
+        touched |= (ends_s > start_s) & (ends_s - settings.window_s < end_s)
+        inside = (ends_s > start_s) & (ends_s <= end_s + shift_s)
+        peaks = dict(zip(nodes, np.nanmax(scores[inside], axis=0), strict=True))
+        others = {name for name, s, e in events if s < end_s and e > start_s and name != node}
+        detected += peaks[node] > 1
+        first += peaks[node] == max(peak for name, peak in peaks.items() if name not in others)
+    calm = scores[~touched]
+    return {
+        "events": len(events),
+        "found": int(detected),
+        "named node first": int(first),
+        "windows in calm, of all nodes": calm.size,
+        "of them flagged": int(np.count_nonzero(calm > 1)),
+    }
+
+
+def fabric(settings: dict[str, object], *, trained: bool = True) -> dict[str, float]:
+    series, events = fabric_series(), fabric_events()
+    first_s = min(one.at_s[0] for one in series)
+    last_s = max(one.at_s[-1] for one in series)
+    training = Period(first_s - 10, min(start for _, start, _ in events)) if trained else None
+    training_s = None if training is None else training.end_s - first_s
+    usual_s = usual_interval([ordered(one) for one in series])
+    return judge_fabric(diagnose(series, fitted(settings, usual_s, last_s - first_s, training_s), training), events)
+
+
+def asd_series() -> tuple[list[Series], dict[str, NDArray[np.bool_]], float]:
+    """Return the series with the test part behind the training part, the labels, and when the test part starts."""
+    file = np.load(DATA / "asd" / "asd.npz")
+    servers = sorted({name.partition("_")[0] for name in file.files})
+    test_from_s = ASD_INTERVAL_S * max(len(file[f"{server}_train"]) for server in servers)
+    series = []
+    for server in servers:
+        values = np.concatenate([file[f"{server}_train"], file[f"{server}_test"]]).astype(np.float64)
+        at_s = test_from_s + ASD_INTERVAL_S * (np.arange(1, len(values) + 1) - len(file[f"{server}_train"]))
+        for column in range(values.shape[1]):
+            series.append(Series(SeriesName(server, "servers", f"metric{column:02d}"), at_s, values[:, column]))
+    return series, {server: file[f"{server}_label"] > 0 for server in servers}, test_from_s
+
+
+def judge_asd(found: Diagnosis, labels: dict[str, NDArray[np.bool_]], test_from_s: float) -> dict[str, float]:
+    """Count labelled events that a flagged window touches, and flagged windows that touch none."""
+    (group,) = found.groups
+    window, ends_s = found.settings.window_samples, found.ends_s
+    ends = np.rint((ends_s - test_from_s) / ASD_INTERVAL_S).astype(int)
+    events = hits = false = 0
+    days = 0.0
+    for column, server in enumerate(group.members):
+        label = labels[server]
+        edges = np.diff(label.astype(int), prepend=0, append=0)
+        flagged = ends[(group.scores[:, column] > 1) & (ends > 0)]
+        for start, stop in zip(np.flatnonzero(edges > 0), np.flatnonzero(edges < 0), strict=True):
+            events += 1
+            hits += bool(np.any((flagged > start) & (flagged - window < stop)))
+        false += sum(not label[max(0, end - window) : end].any() for end in flagged)
+        days += len(label) * ASD_INTERVAL_S / DAY_S
+    return {"events": events, "recall": hits / events, "false windows per server and day": false / days}
+
+
+def asd(settings: dict[str, object]) -> dict[str, float]:
+    series, labels, test_from_s = asd_series()
+    training = Period(0.0, test_from_s)
+    last_s = max(one.at_s[-1] for one in series)
+    found = diagnose(series, fitted(settings, ASD_INTERVAL_S, last_s, test_from_s), training, counters=False)
+    return judge_asd(found, labels, test_from_s)
+
+
+VARIANTS: dict[str, dict[str, object]] = {
+    "defaults": {},
+    "peers alone (no own history)": {"own_history": False},
+    "offsets removed": {"offsets": "remove"},
+    "every metric's maximum": {"combined_share": 1e-9},
+    "mean over a tenth of the metrics": {"combined_share": 0.1},
+    "mean over all metrics": {"combined_share": 1.0},
+    "against the peers' median": {"form": "median"},
+    "one threshold per group": {"scope": "group"},
+    "pooled threshold": {"scope": "pooled"},
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("speed", "fabric", "asd"))
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    if args.what == "speed":
+        found = pairs_per_s(5 * args.repeats, args.seed) + day(args.repeats, args.seed)
+        report(found, as_json=args.json, source="anomaly_peers")
+        if not args.json:
+            print(f"\nthe source's figure: {SOURCE_PAIRS_PER_S:,} pairs/s on one core; 49 min and 6.1 GB for the day")
+        return
+    judged = {name: (fabric if args.what == "fabric" else asd)(settings) for name, settings in VARIANTS.items()}
+    if args.what == "fabric":
+        judged["no training period"] = fabric({}, trained=False)
+    names = list(next(iter(judged.values())))
+    print_table(("setting", *names), [(name, *(row[key] for key in names)) for name, row in judged.items()])
+
+
+if __name__ == "__main__":
+    main()

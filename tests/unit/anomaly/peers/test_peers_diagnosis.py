@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller.anomaly.peers.diagnosis import Diagnosis, Period, diagnose
+from controller.anomaly.peers.settings import PeerSettings
+from controller.anomaly.series import Series, SeriesName
+
+CHAIN = PeerSettings(interval_s=1, window_samples=12, shift_samples=6, smoothing_samples=2)
+SAMPLES = 240
+TRAINING = Period(0, 160)
+NAMES = "abcdefgh"
+
+
+def fleet(members: str = "abcde", metric: str = "await", seed: int = 1, samples: int = SAMPLES) -> list[Series]:
+    rng = np.random.default_rng(seed)
+    at_s = np.arange(1.0, samples + 1)
+    return [Series(SeriesName(member, "g", metric), at_s, rng.gamma(4, 2, samples)) for member in members]
+
+
+def slow(series: list[Series], member: str, by: float = 30, first: int = 180) -> list[Series]:
+    for one in series:
+        if one.name.member == member:
+            one.values[first:] += by
+    return series
+
+
+def named(found: Diagnosis) -> set[str]:
+    return {one.member.name for one in found.faulty}
+
+
+def test_the_slow_member_is_named_with_its_time_and_kind():
+    series = slow(fleet(), "c") + fleet(metric="tps", seed=2)
+    found = diagnose(series, CHAIN, TRAINING)
+    assert named(found) == {"c"}
+    (fault,) = found.faulty
+    assert 180 < fault.first_s <= 198
+    assert fault.last_s == found.ends_s[-1]
+    assert fault.verdict == "component fault"
+    assert list(fault.metrics) == ["await"]
+    assert found.persistent[-1][1][0] == (max(value for value, _ in found.persistent[-1][1]), ("c", "g"))
+
+
+def test_a_difference_of_load_is_told_from_a_fault():
+    series = slow(fleet(), "c") + slow(fleet(metric="tps", seed=2), "c")
+    assert diagnose(series, CHAIN, TRAINING).faulty[0].verdict == "load difference"
+
+
+def test_only_the_judged_metric_makes_the_score():
+    series = fleet() + slow(fleet(metric="tps", seed=2), "c")
+    assert named(diagnose(series, CHAIN, TRAINING)) == {"c"}
+    assert named(diagnose(series, CHAIN, TRAINING, judged=frozenset(("await",)))) == set()
+
+
+def test_groups_are_told_apart():
+    low, high = fleet("abcd"), fleet("efgh", seed=3)
+    high = [one._replace(name=one.name._replace(peer_group="h"), values=one.values * 50) for one in high]
+    assert named(diagnose(low + high, CHAIN, TRAINING)) == set()
+
+
+def test_counters_are_compared_as_rates():
+    series = [one._replace(values=np.cumsum(one.values)) for one in slow(fleet(), "b")]
+    assert named(diagnose(series, CHAIN, TRAINING)) == {"b"}
+
+
+def test_those_that_come_after_training_are_peers_of_each_other():
+    late = [one._replace(at_s=one.at_s[190:], values=one.values[190:] * 5) for one in fleet("fgh", seed=4)]
+    found = diagnose(fleet() + late, CHAIN, TRAINING)
+    assert named(found) == set()
+    assert [(group.peer_group, group.members) for group in found.groups] == [
+        ("g", list("abcde")),
+        ("new in g", list("fgh")),
+    ]
+    assert any("came after the training period" in note for note in found.notes)
+
+
+def test_the_order_of_samples_and_copies_of_them_change_nothing():
+    rng = np.random.default_rng(5)
+    expected = diagnose(slow(fleet(), "d"), CHAIN, TRAINING)
+    series = []
+    for one in slow(fleet(), "d"):
+        order = rng.permutation(np.repeat(np.arange(SAMPLES), 2))
+        series.append(one._replace(at_s=one.at_s[order], values=one.values[order]))
+    found = diagnose(series, CHAIN, TRAINING)
+    assert np.array_equal(found.groups[0].scores, expected.groups[0].scores)
+    assert {note.split(" ", 1)[1] for note in found.notes} == {
+        "samples repeat a time; the last one written counts (5 series)",
+        "samples are earlier than the one before them; they are put in order (5 series)",
+    }
+
+
+def test_a_training_period_without_a_window_is_refused():
+    with pytest.raises(ValueError, match="holds no whole window of 12 s"):
+        diagnose(fleet(), CHAIN, Period(0, 5))
+
+
+@pytest.mark.parametrize("series", [[], [Series(SeriesName("a", "g", "m"), np.empty(0), np.empty(0))]])
+def test_nothing_to_compare_is_said(series: list[Series]):
+    found = diagnose(series, CHAIN)
+    assert len(found.ends_s) == 0 and found.faulty == [] and found.persistent == []
+    assert "no series holds a value" in found.notes
+
+
+def test_less_than_a_window_is_said():
+    found = diagnose(fleet(samples=5), CHAIN)
+    assert found.groups[0].scores.shape == (0, 5)
+    assert any("less than one window" in note for note in found.notes)
+
+
+odd_values = st.one_of(st.floats(-1e6, 1e6), st.sampled_from([np.nan, np.inf, -np.inf, 0.0, 1e300, -1e300]))
+odd_series = st.builds(
+    lambda member, metric, rows: Series(
+        SeriesName(member, "g", metric),
+        np.array([at for at, _ in rows], float),
+        np.array([v for _, v in rows], float),
+    ),
+    st.sampled_from("abc"),
+    st.sampled_from(["await", "tps"]),
+    st.lists(st.tuples(st.integers(0, 90), odd_values), max_size=60),
+)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(odd_series, max_size=6, unique_by=lambda one: one.name),
+    st.booleans(),
+    st.sampled_from(["pairs", "median", "binned"]),
+    st.sampled_from(["member", "group", "pooled"]),
+    st.sampled_from(["keep", "remove"]),
+)
+def test_whatever_the_series_hold_every_window_has_a_stated_outcome(
+    series: list[Series], trained: bool, form: str, scope: str, offsets: str
+):
+    chain = PeerSettings(
+        interval_s=1, window_samples=12, shift_samples=6, smoothing_samples=2, form=form, scope=scope, offsets=offsets
+    )
+    try:
+        found = diagnose(series, chain, Period(-10, 45) if trained else None)
+    except ValueError as error:
+        assert "training period holds no whole window" in str(error)
+        return
+    for group in found.groups:
+        assert group.scores.shape == (len(found.ends_s), len(group.members))
+        known = group.scores[~np.isnan(group.scores)]
+        assert np.isfinite(known).all() and (known >= 0).all()
+    odd = sum(int((~(np.abs(one.values) <= 1e100)).sum()) for one in series)
+    assert (odd > 0) == any("without a value" in note or "infinite" in note for note in found.notes)

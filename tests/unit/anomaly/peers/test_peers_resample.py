@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.anomaly.peers.resample import Grid, grid_over, is_counter, moving_average, rates, resample
+from controller.anomaly.series import OrderedSeries, Series, SeriesName, ordered
+
+
+def series(at_s: list[float], values: list[float]) -> OrderedSeries:
+    return ordered(Series(SeriesName("a", "g", "m"), np.array(at_s, float), np.array(values, float)))
+
+
+@given(st.lists(st.tuples(st.sampled_from([1.0, 1.0, 1.0, 2.0]), st.floats(0, 1e6)), min_size=4, max_size=80))
+def test_no_work_is_lost(samples: list[tuple[float, float]]):
+    at_s = np.cumsum([step for step, _ in samples]) + 1000
+    one = series(at_s.tolist(), [value for _, value in samples])
+    steps = np.diff(one.at_s, prepend=one.at_s[0] - np.median(np.diff(one.at_s)))
+    first_s = float(one.at_s[0] - steps[0])
+    grid = Grid(first_s, 15.0, int(np.ceil((one.at_s[-1] - first_s) / 15)))
+    found = resample(one, grid)
+    last_s = min(15.0, one.at_s[-1] - (first_s + 15 * (grid.cells - 1)))
+    lengths = np.full(grid.cells, 15.0)
+    lengths[-1] = last_s
+    if np.isnan(found[-1]):
+        assert last_s < 7.5
+        return
+    assert np.sum(found * lengths) == pytest.approx(np.sum(one.values * steps), rel=1e-9, abs=1e-6)
+
+
+def test_a_burst_between_the_samples_of_the_grid_is_kept():
+    values = [0.0] * 60
+    values[20] = 150.0
+    found = resample(series(list(range(1, 61)), values), Grid(0, 15, 4))
+    assert found.tolist() == pytest.approx([0, 10, 0, 0])
+
+
+def test_what_happened_in_a_gap_is_not_known():
+    at_s = [*range(1, 31), *range(91, 121)]
+    found = resample(series(at_s, [5.0] * 60), Grid(0, 15, 8))
+    assert np.isnan(found).tolist() == [False, False, True, True, True, True, False, False]
+    assert found[0] == found[-1] == 5
+
+
+def test_coarser_samples_than_the_grid_stand_for_all_their_time():
+    assert resample(series([60, 120], [2, 4]), Grid(0, 15, 8)).tolist() == [2] * 4 + [4] * 4
+
+
+def test_a_grid_lies_on_whole_multiples():
+    assert grid_over(31, 61, 15) == (30, 15, 3)
+    assert grid_over(30, 30, 15) == (30, 15, 1)
+
+
+def test_nothing_known_gives_nothing():
+    assert np.isnan(resample(series([], []), Grid(0, 15, 3))).all()
+
+
+@given(
+    st.lists(st.one_of(st.just(np.nan), st.floats(-1e3, 1e3)), min_size=1, max_size=40),
+    st.integers(1, 20),
+)
+def test_moving_average_is_the_mean_of_what_is_known(values: list[float], width: int):
+    found = moving_average(np.array([values]), width)[0]
+    for place in range(len(values)):
+        known = [value for value in values[max(0, place - width + 1) : place + 1] if not np.isnan(value)]
+        if len(known) * 2 >= width and known:
+            assert found[place] == pytest.approx(np.mean(known), abs=1e-9)
+        else:
+            assert np.isnan(found[place])
+
+
+def test_counters_are_told_by_never_falling():
+    growing = series([1, 2, 3, 4], [5, 6, 6, 8])
+    assert is_counter([growing, series([1, 2, 3], [0, 0, 1])])
+    assert not is_counter([growing, series([1, 2, 3], [5, 4, 6])])
+    assert not is_counter([series([1, 2, 3], [5, 5, 5])])
+    assert rates(growing).values.tolist() == [1, 0, 2]

@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from controller.anomaly.peers.combination import combined, kind_of, verdict
+from controller.anomaly.peers.scoring import (
+    DISTANCE_FORMS,
+    TRAINED_WINDOWS,
+    Distances,
+    fences,
+    measure,
+    rated,
+    thresholds,
+    window_count,
+    with_second_witness,
+)
+from controller.anomaly.peers.settings import PeerSettings
+
+SETTINGS = PeerSettings(window_samples=20, shift_samples=10, smoothing_samples=3)
+CELLS = 2400
+TRAINED = np.arange(window_count(CELLS, SETTINGS)) < 200
+LAST = slice(-20, None)
+
+
+def noise(members: int = 8, seed: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).gamma(4, 2, (members, CELLS))
+
+
+def scores(values: np.ndarray, settings: PeerSettings = SETTINGS, *, trained: bool = True) -> np.ndarray:
+    training = TRAINED if trained else None
+    return rated(measure(values, settings, training), settings, training)
+
+
+@pytest.mark.parametrize("form", DISTANCE_FORMS)
+def test_every_form_names_the_one_that_is_slow(form: str):
+    values = noise()
+    values[3, -220:] += 12
+    settings = PeerSettings(window_samples=20, shift_samples=10, smoothing_samples=3, form=form)
+    found = scores(values, settings)
+    assert (found[LAST, 3] > 1.5).all()
+    assert np.mean(np.delete(found, 3, axis=1)[LAST] > 1) < 0.05
+    assert (found[TRAINED] <= 1).all()
+
+
+def test_a_score_above_one_is_more_than_half_of_the_distances_above_the_threshold():
+    values = noise()
+    values[0, -300:] += 6
+    settings = PeerSettings(window_samples=20, shift_samples=10, smoothing_samples=3, own_history=False, margin=0.7)
+    distances = measure(values, settings, TRAINED)
+    threshold = thresholds(distances.peers, TRAINED, "member") * 0.7
+    assert np.array_equal(rated(distances, settings, TRAINED) > 1, distances.peers > threshold)
+
+
+def test_standing_differences_are_learned_or_removed():
+    values = noise() + 30 * np.arange(8)[:, None]
+    values[5, -220:] += 12
+    for settings in (
+        SETTINGS,
+        PeerSettings(window_samples=20, shift_samples=10, smoothing_samples=3, offsets="remove"),
+    ):
+        found = scores(values, settings)
+        assert np.mean(found[LAST, :5] > 1) < 0.05
+    assert (found[LAST, 5] > 1).all()
+
+
+def test_a_majority_that_changes_is_blamed_and_not_the_ones_that_stayed():
+    values = noise(5)
+    values[:3, -220:] += 25
+    alone = PeerSettings(window_samples=20, shift_samples=10, smoothing_samples=3, own_history=False)
+    assert (scores(values, alone)[LAST, 4] > 1).all()
+    found = scores(values)
+    assert (found[LAST, :3] > 1).all()
+    assert np.mean(found[LAST, 3:] > 1) < 0.1
+
+
+def test_a_load_that_all_members_share_is_no_fault():
+    values = noise()
+    values[:, -220:] *= 3
+    assert np.mean(scores(values)[LAST] > 1) < 0.1
+
+
+def test_a_member_alone_is_compared_with_its_past():
+    values = noise(1)
+    values[0, -220:] += 25
+    found = scores(values)
+    assert (found[LAST] > 1).all()
+    assert np.mean(found[TRAINED.nonzero()[0]] > 1) == 0
+
+
+def test_a_fault_that_lasts_for_most_of_the_time_is_found_without_training():
+    values = noise(16)
+    values[2, 600:] += 12
+    found = scores(values, trained=False)
+    assert np.mean(found[70:, 2] > 1) > 0.9
+    assert np.mean(np.delete(found, 2, axis=1) > 1) < 0.02
+
+
+def test_constant_and_idle_members_do_not_stand_out():
+    assert (scores(np.zeros((4, CELLS))) < 1).all()
+    idle = np.zeros((6, CELLS))
+    idle[:, ::97] = 1
+    idle[1, 1000] = 2
+    assert np.mean(scores(idle) > 1) < 0.05
+    idle[4, -220:] = 5
+    assert (scores(idle)[LAST, 4] > 1).all()
+
+
+def test_members_that_are_not_there_have_no_score_and_change_nobody_else_s():
+    values = noise(6)
+    gone = values.copy()
+    gone[5, 1200:] = np.nan
+    found = scores(gone)
+    assert np.isnan(found[LAST, 5]).all()
+    assert not np.isnan(found[:, :5]).any()
+    assert np.mean(found[LAST, :5] > 1) < 0.05
+
+
+def test_few_training_windows_have_not_seen_the_largest_deviation():
+    distances = np.random.default_rng(3).exponential(10, (400, 500))
+    few = thresholds(distances, np.arange(400) < 10, "member")
+    many = thresholds(distances, np.arange(400) < TRAINED_WINDOWS, "member")
+    assert np.median(few) == pytest.approx(np.median(many), rel=0.25)
+
+
+def test_scopes_share_the_largest_threshold():
+    distances = np.array([[5.0, 8, np.nan], [6, 2, np.nan]])
+    training = np.ones(TRAINED_WINDOWS, bool)
+    distances = np.vstack([distances, np.full((TRAINED_WINDOWS - 2, 3), [2.0, 2, np.nan])])
+    assert thresholds(distances, training, "member").tolist() == [6, 8, 7]
+    assert thresholds(distances, training, "group").tolist() == [8, 8, 8]
+    both = Distances(distances, distances)
+    peers = PeerSettings(own_history=False)
+    assert rated(both, peers, training, pooled=16.0)[0, :2].tolist() == [5 / 16, 0.5]
+
+
+def test_one_of_three_is_named():
+    values = noise(3)
+    values[1, -220:] += 30
+    found = scores(values)
+    assert (found[LAST, 1] > 1).all()
+    assert np.mean(found[LAST][:, [0, 2]] > 1) < 0.05
+
+
+def test_fences_know_members_without_any_distance():
+    found = fences(np.array([[1.0, np.nan], [2, np.nan], [1, np.nan]]))
+    assert found[0] <= 2
+    assert np.isnan(found[1])
+
+
+def test_the_second_witness_needs_a_majority_and_an_unchanged_one_that_is_accused():
+    peers = np.array([[0.5, 0.5, 0.5, 3.0], [0.5, 0.5, 0.5, 3.0], [0.5, 0.5, 0.5, 0.5]])
+    own = np.array([[4.0, 4, 4, 0.2], [4, 0.1, 0.1, 0.2], [4, 4, 4, 4]])
+    assert with_second_witness(peers, own).tolist() == [own[0].tolist(), peers[1].tolist(), peers[2].tolist()]
+    higher = with_second_witness(np.array([[9.0, 0.5, 0.5, 3.0]]), own[:1])
+    assert higher.tolist() == [[9, 4, 4, 0.2]]
+
+
+def test_few_metrics_count_by_their_maximum_and_many_by_the_ones_furthest_out():
+    three = [np.array([[0.5]]), np.array([[2.0]]), np.array([[np.nan]])]
+    assert combined(three, 0.05, 30)[0, 0] == 2
+    many = [np.array([[0.5]])] * 99 + [np.array([[1000.0]])]
+    assert combined(many, 0.05, 30)[0, 0] == pytest.approx((30 + 4 * 0.5) / 5)
+    assert np.isnan(combined([np.array([[np.nan]])] * 2, 0.05, 30)[0, 0])
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("await", "latency"),
+        ("r_await", "latency"),
+        ("svctm", "latency"),
+        ("rtt_ms", "latency"),
+        ("tps", "throughput"),
+        ("rkB/s", "throughput"),
+        ("rx_bytes", "throughput"),
+        ("output-data-rate", "throughput"),
+        ("input-drops-rate", "other"),
+        ("configuration-items", "other"),
+        ("temperature", "other"),
+    ],
+)
+def test_names_of_metrics_tell_what_they_measure(name: str, kind: str):
+    assert kind_of(name) == kind
+
+
+@pytest.mark.parametrize(
+    ("peaks", "expected"),
+    [
+        ({"await": 3.0, "tps": 0.5}, "component fault"),
+        ({"await": 3.0, "tps": 1.5}, "load difference"),
+        ({"await": 0.5, "tps": 1.5}, "load difference"),
+        ({"await": 3.0}, "not told"),
+        ({"tps": 3.0}, "not told"),
+        ({"await": 0.5, "tps": 0.5, "errors": 4.0}, "not told"),
+    ],
+)
+def test_latency_without_throughput_is_a_fault_of_the_component(peaks: dict[str, float], expected: str):
+    assert verdict(peaks) == expected
