@@ -11,6 +11,8 @@ from controller.performance.ports import PortTable
 from controller.performance.thresholds import Crossing
 
 LINK_DOWN, LINK_RECOVERY, MINOR_EVENTS = "link_down", "link_recovery", "minor_events"
+COUNTER_FULL = "counter_full"
+FULL_PCT = 75.0
 RECOVERIES_PER_MINUTE = 5.0
 RECOVERY_WINDOW_S = 60.0
 ESCALATED_COUNT = 3
@@ -82,6 +84,15 @@ class Alarms:
             )
         return events
 
+    def counter_full(self, row: int, now: float, filled_pct: float) -> list[PortEvent]:
+        """Return what to tell about a counter that sticks at its maximum and is near it, in percent of full scale."""
+        event = self._event(row, now, COUNTER_FULL, Severity.MAJOR, filled_pct, FULL_PCT)
+        return self._raise(row, COUNTER_FULL, event)
+
+    def counters_low(self, row: int, now: float) -> list[PortEvent]:
+        """Return what to tell about a port none of whose counters is near its maximum."""
+        return self._clear(row, COUNTER_FULL, now, 0.0, FULL_PCT)
+
     def tick(self, now: float) -> list[PortEvent]:
         """Return what is over, and what was kept back and may be told now."""
         events: list[PortEvent] = []
@@ -109,8 +120,8 @@ class Alarms:
         return events
 
     def rules_changed(self, now: float) -> list[PortEvent]:
-        """Clear what the rules raised, for they begin anew; links stay as they are."""
-        lasting = (LINK_DOWN, LINK_RECOVERY)
+        """Clear what the rules raised, for they begin anew; links and full counters stay."""
+        lasting = (LINK_DOWN, LINK_RECOVERY, COUNTER_FULL)
         return [
             event
             for row, port in list(self._ports.items())

@@ -299,7 +299,7 @@ class PerformanceCore:
             self._count_discontinuities(rates)
             ignored = (rates.discontinuity == Discontinuity.DUPLICATE) | (rates.discontinuity == Discontinuity.LATE)
             if ignored.any():
-                rates = rates.take(~ignored)
+                rates, samples = rates.take(~ignored), samples.take(~ignored)
         rows, capacity = rates.rows, self.ports.capacity
         self._per_s[rows] = rates.per_s
         self._utilisation_pct[rows] = rates.utilisation_pct
@@ -333,12 +333,19 @@ class PerformanceCore:
         self._resets.append(ResetReport(at_s, name.dpid, name.port_no, reason))
 
     def _reset_near_full(self, samples: Samples) -> None:
-        """Ask for a reset of ports where a counter that sticks is past 3/4 of full scale, as OpenSM does."""
+        """Ask for a reset of ports where a counter that sticks is past 3/4 of full scale, as OpenSM does.
+
+        It is an event until no counter of the port is there any more.
+        """
         counters = samples.counters
         span = 1 << self.settings.sticky_bits
         near = (counters >= np.uint64(span // 4 * 3)) & (counters <= np.uint64(span - 1))
         near &= counters != np.uint64(UNSUPPORTED)
-        due = near.any(axis=1) & (samples.at_s - self._sticky_s[samples.rows] >= STICKY_AGAIN_S)
+        full, since_s = near.any(axis=1), samples.at_s - self._sticky_s[samples.rows]
+        events: list[PortEvent] = []
+        for index in np.flatnonzero(~full & np.isfinite(since_s)).tolist():
+            events += self._alarms.counters_low(int(samples.rows[index]), float(samples.at_s[index]))
+        due = full & (since_s >= STICKY_AGAIN_S)
         for index in np.flatnonzero(due).tolist():
             row = int(samples.rows[index])
             self._sticky_s[row] = samples.at_s[index]
@@ -346,6 +353,9 @@ class PerformanceCore:
             self._out.append(
                 effects.ResetCounters(name.dpid, name.port_no, COUNTERS[column], int(counters[index, column]))
             )
+            filled_pct = float(counters[index, column]) / span * 100
+            events += self._alarms.counter_full(row, float(samples.at_s[index]), filled_pct)
+        self._tell(events)
 
     # Time and settings.
 

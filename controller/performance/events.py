@@ -37,11 +37,13 @@ class PortEvent(NamedTuple):
         Where.
     counter
         The name of what is watched: a counter, ``rx_utilisation``, ``tx_utilisation``, ``link_down``,
-        ``link_recovery``, or ``minor_events`` where several minor ones came together.
+        ``link_recovery``, ``counter_full`` (a counter that sticks is to be reset), or ``minor_events`` where several
+        minor ones came together.
     severity
         How grave the condition is; a cleared one has that of its raise.
     rate
-        The rate judged, 1/s (percent for utilisation, a count for ``link_down`` and ``minor_events``).
+        The rate judged, 1/s (percent for utilisation and ``counter_full``, a count for ``link_down`` and
+        ``minor_events``).
     threshold
         The level that it passed, in the same unit.
     state

@@ -250,8 +250,13 @@ def test_a_counter_that_sticks_is_to_be_reset_near_its_maximum_now_and_then():
     assert of_type(feed(core, T, rx_bytes=near - 10), effects.ResetCounters) == []
     asked = of_type(feed(core, T + 10, rx_bytes=near), effects.ResetCounters)
     assert asked == [effects.ResetCounters(1, 1, Counter.RX_BYTES, near)]
-    assert of_type(feed(core, T + 20, rx_bytes=near + 5), effects.ResetCounters) == []
-    feed(core, T + 30, rx_bytes=3)
+    raised = core.events()[-1]
+    assert (raised.counter, raised.state, raised.severity) == ("counter_full", EventState.RAISED, Severity.MAJOR)
+    assert (raised.rate, raised.threshold) == (pytest.approx(75.0, abs=0.01), 75.0)
+    later = feed(core, T + 20, rx_bytes=near + 5)
+    assert of_type(later, effects.ResetCounters) == [] and events(later) == []
+    assert core.report()[0].raised == ("counter_full",)
+    assert events(feed(core, T + 30, rx_bytes=3)) == [("counter_full", EventState.CLEARED)]
     assert core.resets()[-1].reason == "reset"
 
 
