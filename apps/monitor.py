@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-
 from apps.exporters.registry import build_sinks
 from apps.exporters.sink import Batch, Overview, SwitchState
 from apps.monitor_settings import output_settings
@@ -21,10 +19,9 @@ from apps.ovsdb import Ovsdb, OvsdbFault, SwitchUse
 from apps.policy_file import CHECK_INTERVAL_S, PolicyFile
 from apps.state_dir import state_dir
 from apps.status_server import Refused, StatusServer
-from controller.allocation.events import PortsRated
+from controller.allocation.events import ports_rated
 from controller.effects import Notice
 from controller.multicast.events import LoadsMeasured
-from controller.performance.batch import Rates
 from controller.performance.effects import EventsRaised, ResetCounters, RollUpsClosed, SamplesRated
 from controller.performance.poller import RequestStats, StatsReceived, SwitchTurned
 from controller.performance.poller_core import MonitorChanged, MonitorCore
@@ -107,17 +104,8 @@ class Monitor(App):
     def _samples_rated(self, effect: SamplesRated) -> None:
         self.sinks.write(Batch(effect.samples, effect.rates, effect.write))
         if self.observers.get(PortsMeasured):
-            self.send_event_to_observers(PortsMeasured(self._ports_rated(effect.rates)))
-
-    def _ports_rated(self, rates: Rates) -> PortsRated:
-        rates = rates.take(rates.gap | ~np.isnan(rates.interval_s))
-        ports = tuple((name.dpid, name.port_no) for name in map(self.core.ports.name, rates.rows.tolist()))
-        cpu_pct = {}
-        for dpid in {dpid for dpid, _ in ports}:
-            use = self._use.get(dpid)
-            if use is not None and use.cpu_pct is not None:
-                cpu_pct[dpid] = use.cpu_pct
-        return PortsRated(ports, rates.at_s, rates.busier_pct, cpu_pct)
+            cpu_pct = {dpid: use.cpu_pct for dpid, use in self._use.items() if use.cpu_pct is not None}
+            self.send_event_to_observers(PortsMeasured(ports_rated(effect.rates, self.core.ports, cpu_pct)))
 
     def _events_raised(self, effect: EventsRaised) -> None:
         for event in effect.events:

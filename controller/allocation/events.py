@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controller.config.settings import Allocation
+from controller.performance.batch import Rates
+from controller.performance.ports import PortTable
 
 PortKey: TypeAlias = tuple[int, int]
 """Datapath id and port number."""
@@ -25,6 +27,14 @@ class PortsRated(NamedTuple):
     at_s: NDArray[np.float64]
     busier_pct: NDArray[np.float64]
     cpu_pct: Mapping[int, float]
+
+
+def ports_rated(rates: Rates, ports: PortTable, cpu_pct: Mapping[int, float]) -> PortsRated:
+    """Return what rates say of ports, without samples that were put aside; `cpu_pct` may be of more switches."""
+    rates = rates.take(rates.gap | ~np.isnan(rates.interval_s))
+    keys = tuple((name.dpid, name.port_no) for name in map(ports.name, rates.rows.tolist()))
+    known = {dpid for dpid, _ in keys} & cpu_pct.keys()
+    return PortsRated(keys, rates.at_s, rates.busier_pct, {dpid: cpu_pct[dpid] for dpid in sorted(known)})
 
 
 class AllocationChanged(NamedTuple):

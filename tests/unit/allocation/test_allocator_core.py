@@ -13,13 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.allocation import live_view
-from controller.allocation.events import AllocationChanged, PortsRated
+from controller.allocation.events import AllocationChanged, PortsRated, ports_rated
 from controller.allocation.fabric_domains import FabricDomains
 from controller.allocation.fields import RequestError
 from controller.allocation.live import AllocatorCore
 from controller.allocation.live_view import AllocatorConsole
 from controller.config.settings import Allocation, PortParameters
 from controller.events import Port, PortChanged, SwitchConnected, SwitchDisconnected
+from controller.performance.batch import Samples
+from controller.performance.counters import COUNTER_COUNT, Counter
+from controller.performance.ports import PortTable
+from controller.performance.rates import RateTable
 from topology.events import HostLearnt, LinkUp, PortRole, PortRoleChanged, SwitchUp
 from topology.generators import make
 from topology.graph import Graph, Kind
@@ -157,6 +161,28 @@ def test_explain_of_a_request_reserves_nothing_and_needs_an_answer_otherwise(ben
     assert told["reserved_pct"] == 0
     told = bench.console.explain({"port": "1:1", "count": 3, "ports": ["1:1", "1:2"]})
     assert told["note"] == "3 ports requested, 2 allocated"
+
+
+def test_what_the_monitor_rated_is_told_without_samples_put_aside():
+    table = PortTable()
+    for number in (1, 2, 3):
+        table.add(7, number, "", 1e9)
+    rates_of = RateTable(table)
+    rows = np.array([2, 0, 1], np.int32)
+
+    def rated(at_s: list[float], octets: list[int]) -> PortsRated:
+        counters = np.zeros((3, COUNTER_COUNT), np.uint64)
+        counters[:, Counter.TX_BYTES.column] = octets
+        samples = Samples(rows, np.array(at_s), np.array(at_s) - START_S, counters)
+        return ports_rated(rates_of.update(samples), table, {7: 30.0, 8: 40.0})
+
+    first = rated([START_S + 100.0] * 3, [0, 0, 0])
+    assert first.ports == ((7, 3), (7, 1), (7, 2))
+    assert np.isnan(first.busier_pct).all()
+    second = rated([START_S + 110.0, START_S + 110.0, START_S + 100.0], [125_000_000, 250_000_000, 0])
+    assert second.ports == ((7, 3), (7, 1))
+    assert second.busier_pct == pytest.approx([10, 20])
+    assert second.cpu_pct == {7: 30.0}
 
 
 def test_without_a_monitor_every_port_says_so(bench: Bench):
