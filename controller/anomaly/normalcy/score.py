@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from controller.anomaly.normalcy.bounds import whisker_bounds
 from controller.anomaly.normalcy.categories import CATEGORIES, Detector
 from controller.anomaly.normalcy.result import Normalcy
 from controller.anomaly.normalcy.rolling import RollingNormalcy
@@ -45,7 +44,8 @@ class Scorer:
     after a point only points that are further out are scored; what is not scored has 0.
 
     Bounds are those of `RollingNormalcy` with the points before the current time unit; until a unit has passed they
-    follow whenever the number of points has doubled, and later with every quarter of `history_points` as well.
+    follow whenever the number of points has doubled, and later with every quarter of `history_points` as well. Of
+    corrupted data what was seen before is normal.
     """
 
     def __init__(self, settings: Settings | None = None, categories: Mapping[str, Detector] = CATEGORIES) -> None:
@@ -57,7 +57,7 @@ class Scorer:
         self._newest_s, self._first_s = -np.inf, np.inf
         self._points = 0
         self._unit = 1.0
-        self._fallback: tuple[float, float] | None = None
+        self._seen = (-np.inf, np.inf)
         self._event: Event | None = None
         self.events: deque[Event] = deque(maxlen=MAX_EVENTS)
         self._held: deque[tuple[float, float]] = deque()
@@ -121,15 +121,12 @@ class Scorer:
         values = np.concatenate([points for _, points in self._waiting])
         self._waiting, self._waiting_points = [], 0
         self._points += len(at_s)
-        normalcy = self._rolling.add(at_s, values)
+        self._rolling.add(at_s, values)
         settings = self._settings
         held = self._rolling.history().values
         low, middle, high = np.quantile(held, (settings.scale_quantile, 0.5, 1 - settings.scale_quantile))
         self._unit = max(float(high - low), settings.scale_floor_share * abs(float(middle)), 1e-9)
-        self._fallback = None
-        if normalcy.bounds is None:
-            latest = held[-max(settings.min_points, len(held) // 4) :]
-            self._fallback = whisker_bounds(latest, settings.whisker_high_variability)
+        self._seen = (float(held.min()), float(held.max()))
 
     def _distances(self, at_s: Floats, values: Floats) -> Floats:
         if self._points < self._settings.min_points:
@@ -137,7 +134,7 @@ class Scorer:
         bounds = self._rolling.normalcy.bounds
         if bounds is not None:
             return bounds.outside(at_s, values)
-        lower, upper = self._fallback or (-np.inf, np.inf)
+        lower, upper = self._seen
         return np.maximum(values - upper, 0.0) - np.maximum(lower - values, 0.0)
 
     def _score(self, at_s: Floats, values: Floats) -> Floats:

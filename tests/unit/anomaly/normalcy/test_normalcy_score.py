@@ -143,6 +143,18 @@ def test_events_tell_how_far_out_and_how_long():
     assert event.score == scores[600:604].max()
 
 
+def test_of_corrupted_data_only_what_was_never_seen_is_scored():
+    at_s = START_S + 300.0 * np.arange(288 * 12)
+    values = np.random.default_rng(1).normal(size=len(at_s)) + np.where(np.arange(len(at_s)) < 288 * 8, 0, 30)
+    values[288 * 11 + 50] = 0
+    values[288 * 11 + 150] = 70
+    scorer = Scorer(Settings(categories=(), refit_s=0.0))
+    scores = scorer.extend(at_s, values)
+    assert scorer.normalcy.category == "corrupted"
+    assert scores[288 * 11 + 50] == 0
+    assert scores[288 * 11 + 150] > 0.3
+
+
 def test_the_first_points_are_not_scored():
     at_s, values = hours(24)
     values[5] = 1000
