@@ -7,6 +7,7 @@ import gzip
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
@@ -53,10 +54,7 @@ def read_metric_file(path: Path, *, peer_group: str | None = None, metric: str |
             return _chosen(MetricFile(*read_sadf_json(path)), metric, path)
         if kind == "sadf":
             return _chosen(MetricFile(*read_sadf_csv(path)), metric, path)
-        table = (
-            _parquet(path) if kind == "parquet" else _csv_columns(path, peer_group) or _csv_lines(path, peer_group)
-        )
-        return _from_table(table, path, peer_group, metric)
+        return _from_table(_table(path, kind, peer_group), path, peer_group, metric)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
@@ -130,6 +128,13 @@ def _layout(header: Sequence[str], where: str, peer_group: str | None) -> _Layou
     if not is_long and not members:
         raise InputError(f"{where}: no column beside {TIME_COLUMN}")
     return _Layout(names, is_long, group, members)
+
+
+def _table(path: Path, kind: str, peer_group: str | None) -> pa.Table:
+    if kind == "parquet":
+        return _parquet(path)
+    found = _csv_columns(path, peer_group)
+    return _csv_lines(path, peer_group) if found is None else found
 
 
 def _parquet(path: Path) -> pa.Table:
@@ -266,27 +271,30 @@ def _from_table(table: pa.Table, path: Path, peer_group: str | None, metric: str
             raise _no_metric(path, metric, known)
         table = table.filter(pc.equal(table.column(METRIC_COLUMN).cast(pa.string()), metric))
     key, names = _keys(table, layout, path, metric or ONLY_METRIC)
+    at_s = _times(table.column(TIME_COLUMN), path, notes)
+    values = _floats(table.column(VALUE_COLUMN), VALUE_COLUMN, path)
+    del table
     order = np.argsort(key, kind="stable")
-    key = key[order]
-    at_s = _times(table.column(TIME_COLUMN), path, notes)[order]
-    values = _floats(table.column(VALUE_COLUMN), VALUE_COLUMN, path)[order]
-    return MetricFile(_split(key, names, at_s, values), notes)
+    return MetricFile(_split(key[order], names, at_s[order], values[order]), notes)
 
 
 def _keys(
     table: pa.Table, layout: _Layout, path: Path, only_metric: str
 ) -> tuple[NDArray[np.int64], tuple[list[str], list[str], list[str]]]:
     """Return a number per row that tells its metric, group and member, and the names of these."""
-    key = np.zeros(table.num_rows, np.int64)
-    names = []
+    codes: list[NDArray[np.int32] | None] = []
+    names: list[list[str]] = []
     for column, only in ((METRIC_COLUMN, only_metric), (layout.group, ONLY_GROUP), (MEMBER_COLUMN, "")):
-        if column and column in layout.header:
-            codes, called = _text(table.column(column), column, path)
-            key = key * len(called) + codes
-        else:
-            called = [only]
-        names.append(called)
-    return key, (names[0], names[1], names[2])
+        found = _text(table.column(column), column, path) if column and column in layout.header else (None, [only])
+        codes.append(found[0])
+        names.append(found[1])
+    fits = math.prod(map(len, names)) < 1 << 31
+    key = np.zeros(table.num_rows, np.int32 if fits else np.int64)
+    for code, called in zip(codes, names, strict=True):
+        if code is not None:
+            key *= len(called)
+            key += code
+    return cast(NDArray[np.int64], key), (names[0], names[1], names[2])
 
 
 def _floats(column: pa.ChunkedArray, name: str, path: Path) -> NDArray[np.float64]:
@@ -320,9 +328,9 @@ def _split(
 ) -> list[Series]:
     """Return the series of rows that are sorted by their key."""
     metrics, groups, members = names
-    starts = np.flatnonzero(np.diff(key, prepend=-1)) if len(key) else np.empty(0, np.int64)
+    bounds = np.flatnonzero(np.diff(key, prepend=-1, append=-1))
     series = []
-    for start, stop in zip(starts, [*starts[1:], len(key)], strict=True):
+    for start, stop in pairwise(bounds):
         rest, member = divmod(int(key[start]), len(members))
         metric, group = divmod(rest, len(groups))
         name = SeriesName(members[member], groups[group], metrics[metric])

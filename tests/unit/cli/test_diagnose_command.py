@@ -155,3 +155,25 @@ def test_bad_options_are_named(
 ):
     path = long_file(tmp_path)
     assert refused(capsys, "--input", str(path), *arguments).endswith(message)
+
+
+def test_a_newcomer_is_drawn_and_compared_with_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = long_file(tmp_path)
+    late = [f"{START_S + 15 * (row + 1)},p9,up,t0,await,{row % 7}" for row in range(450, SAMPLES)]
+    with path.open("a", encoding="utf-8") as file:
+        file.write("\n".join(late) + "\n")
+    folder = tmp_path / "plots"
+    found = diagnosed(capsys, "--input", str(path), "--train", TRAIN, "--plot", str(folder), *CHAIN)
+    assert [one["member"] for one in found["faulty"]] == ["p3"]
+    assert {one["peer_group"] for one in found["scores"] if one["member"] == "p9"} == {"new in up"}
+    assert any(note.startswith("up: p9 came after the training period") for note in found["notes"])
+    assert (folder / "peers-new-in-up.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_too_little_to_compare_is_said_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str], rows: int):
+    path = tmp_path / "short.csv"
+    path.write_text("timestamp,a,b\n" + "".join(f"{START_S + 15 * n},1,2\n" for n in range(rows)), encoding="utf-8")
+    found = diagnosed(capsys, "--input", str(path), "--plot", str(tmp_path / "plots"))
+    assert (found["windows"], found["faulty"], found["scores"]) == (0, [], [])
+    assert found["notes"] != []

@@ -187,3 +187,9 @@ def test_series_of_a_file_keep_the_order_of_their_samples(tmp_path: Path):
     assert isinstance(found["a"], Series)
     assert found["a"].at_s.tolist() == [3, 2, 2]
     assert found["a"].values.tolist() == [1, 3, 4]
+
+
+def test_a_header_without_rows_has_no_samples(tmp_path: Path):
+    assert read_metric_file(written(tmp_path, "timestamp,member,value")).series == []
+    (wide,) = read_metric_file(written(tmp_path, "timestamp,a")).series
+    assert len(wide.at_s) == len(wide.values) == 0
