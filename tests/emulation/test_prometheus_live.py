@@ -10,6 +10,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ import numpy as np
 import pytest
 
 from apps.emulation import processes
+from apps.emulation.controller import ControllerProcess
+from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
 from apps.exporters.metrics import FAMILIES
 from apps.exporters.prometheus_sink import PrometheusSink
 from apps.exporters.settings import PrometheusSettings
@@ -24,6 +27,7 @@ from apps.exporters.sink import Batch, Overview, SinkState, SwitchState
 from controller.performance.batch import Rates, Samples
 from controller.performance.counters import COUNTER_COUNT, UNSUPPORTED, Counter
 from controller.performance.ports import PortTable
+from topology.generators import make
 from topology.graph import Kind
 
 pytestmark = pytest.mark.emulation
@@ -32,6 +36,8 @@ DASHBOARD = Path(__file__).parents[2] / "dashboards" / "performance.json"
 GRAFANA = {"$__rate_interval": "10s", "$class": ".*", "$dpid": ".*", "$top": "10"}
 SCRAPE_INTERVAL_S = 0.2
 WAIT_S = 30.0
+PINGS, PAYLOAD_BYTES = 40, 1200
+POLICY = "version: 1\nmonitor: {interval_s: 1, prometheus: {port: %d}}\n"
 POLL_S = 0.05
 
 
@@ -69,6 +75,11 @@ class Fabric:
         self.sink.write(Batch(Samples(rows, at, at, counters), rates))
 
 
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
+
+
 class Prometheus:
     """A server that scrapes one endpoint, asked by its HTTP interface."""
 
@@ -79,8 +90,7 @@ class Prometheus:
         }
         path = directory / "prometheus.json"
         path.write_text(json.dumps(config))
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self._url = f"http://127.0.0.1:{free.getsockname()[1]}"
+        self._url = f"http://127.0.0.1:{free_port()}"
         self._log = directory / "prometheus.log"
         self._process = processes.start(
             [
@@ -193,3 +203,39 @@ def test_the_dashboard_gets_answers(scraped: tuple[Fabric, Prometheus]) -> None:
             if not prometheus.query(expression):
                 empty.append(expression)
     assert [expression for expression in empty if " > 0" not in expression and " == 0" not in expression] == []
+
+
+def octets(prometheus: Prometheus, way: str, where: str) -> float:
+    ((_, value),) = prometheus.query(f"vsrt_port_{way}_bytes_total{where}")
+    return value
+
+
+def test_a_live_fabric_is_scraped(start_fabric: Callable[..., EmulatedFabric], tmp_path: Path) -> None:
+    fabric, endpoint, policy = start_fabric(make("fattree", {"k": 2})), free_port(), tmp_path / "policy.yaml"
+    policy.write_text(POLICY % endpoint)
+    apps = ("multicast", "unicast", "monitor")
+    with ExitStack() as stack:
+        controller = stack.enter_context(ControllerProcess(CONTROLLER_PORT, policy=policy, apps=apps))
+        prometheus = Prometheus(tmp_path, endpoint)
+        stack.callback(prometheus.stop)
+        controller.wait_discovered(fabric)
+        switches = {str(fabric.dpid(switch)): 1.0 for switch in fabric.graph.switches()}
+        prometheus.wait(
+            "vsrt_switch_up", lambda found: {labels["dpid"]: value for labels, value in found} == switches
+        )
+        ports = float(2 * fabric.switch_link_count() + len(fabric.graph.hosts()))
+        counted = "count(vsrt_port_receive_bytes_total)"
+        prometheus.wait(counted, lambda found: [value for _, value in found] == [ports])
+        (switch,) = fabric.graph.neighbours("h1")
+        where = f'{{dpid="{fabric.dpid(switch)}", port_no="{fabric.graph.port(switch, "h1")}", class="tor"}}'
+        fabric.announce()
+        controller.wait_until("status", lambda answer: answer["hosts"] >= 2)
+        fabric.run_on("h1", "ping", "-n", "-c", "1", "-W", "5", fabric.address("h2"))
+        prometheus.wait(f"vsrt_port_receive_bytes_total{where}", lambda found: len(found) == 1)
+        before = {way: octets(prometheus, way, where) for way in ("receive", "transmit")}
+        words = ("-c", str(PINGS), "-i", "0.02", "-s", str(PAYLOAD_BYTES), "-W", "5")
+        fabric.run_on("h1", "ping", "-n", "-q", *words, fabric.address("h2"))
+        for way, known in before.items():
+            risen, series = known + PINGS * PAYLOAD_BYTES, f"vsrt_port_{way}_bytes_total{where}"
+            prometheus.wait(series, lambda found, risen=risen: found[0][1] >= risen)
+            prometheus.wait(f"rate({series}[10s])", lambda found: found[0][1] > 0)
