@@ -152,29 +152,29 @@ def _columns(
     return counts, low, high
 
 
-def column_distances(cumulative: Floats) -> Floats:
-    """Return the relative L2 distance of every two columns, float64[columns, columns].
+def column_distances(cumulative: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return the relative L2 distance of every two columns, float[columns, columns] of the type that is given.
 
-    d(A, B) = norm2(A - B) / max(norm2(A), norm2(B)). Source: formula -6 of the article, whose picture is lost;
-    confidence high for the form, medium for the denominator.
+    d(A, B) = norm2(A - B) / max(norm2(A), norm2(B)), 0 for two columns of zeros. Source: formula -6 of the article,
+    whose picture is lost; confidence high for the form, medium for the denominator.
     """
     squares = (cumulative**2).sum(axis=1)
-    apart = squares[:, None] + squares[None, :] - 2 * (cumulative @ cumulative.T)
-    greater = np.maximum(np.maximum.outer(squares, squares), 1e-12)
-    distances: Floats = np.sqrt(np.maximum(apart, 0.0) / greater)
-    return distances
+    distances = cumulative @ cumulative.T
+    distances *= -2
+    distances += squares[:, None]
+    distances += squares
+    np.maximum(distances, 0, out=distances)
+    distances /= np.maximum(np.maximum(squares[:, None], squares), np.finfo(squares.dtype).tiny)
+    return np.sqrt(distances, out=distances)
+
+
+ROUNDING = 1e-3
+"""What single precision adds to a distance of equal columns."""
 
 
 def similar_columns(columns: Footprint, closeness: float) -> NDArray[np.bool_]:
     """Tell which columns are alike, bool[columns, columns]; an empty column is like none, not even itself."""
-    cumulative = columns.cumulative().astype(np.float32)
-    squares = (cumulative**2).sum(axis=1)
-    apart = cumulative @ cumulative.T
-    apart *= -2
-    apart += squares[:, None]
-    apart += squares
-    limit = np.maximum(squares[:, None], squares)
-    limit *= np.float32(closeness**2 + 1e-6)
-    alike: NDArray[np.bool_] = apart <= limit
     present = columns.present
-    return alike & present[:, None] & present
+    alike = column_distances(columns.cumulative().astype(np.float32)) <= closeness + ROUNDING
+    found: NDArray[np.bool_] = alike & present[:, None] & present
+    return found

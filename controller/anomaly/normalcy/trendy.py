@@ -9,7 +9,7 @@ from controller.anomaly.normalcy.regular import Detected, detect_cycle
 from controller.anomaly.normalcy.result import Normalcy
 from controller.anomaly.normalcy.series import Floats, Series, smooth
 from controller.anomaly.normalcy.settings import Settings
-from controller.anomaly.normalcy.trend_test import fit_line, trend_pct
+from controller.anomaly.normalcy.trend_line import fit_line, trend_pct
 
 UNITS_FOR_THEIR_MEANS = 28
 LEAST_AVERAGES = 10

@@ -12,7 +12,7 @@ from controller.anomaly.normalcy.presence import presence
 from controller.anomaly.normalcy.settings import Settings
 from controller.anomaly.normalcy.stability import relative_change, stabilochart
 from controller.anomaly.normalcy.transient import region_between, staying
-from controller.anomaly.normalcy.trend_test import fit_line, goodness_of_fit, mann_kendall_sum, trend_pct
+from controller.anomaly.normalcy.trend_line import fit_line, goodness_of_fit, mann_kendall_sum, trend_pct
 from controller.anomaly.normalcy.trendy import objective, width_of
 from controller.anomaly.normalcy.variability import variability_pct
 
