@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from apps.exporters.history import read_history
+from apps.exporters.schema import Kind
 from apps.status_client import query
 from controller.performance import of13_stats
 from controller.performance.effects import SamplesRated
@@ -156,17 +158,19 @@ def test_a_switch_that_answers_wrongly_disturbs_no_other(controller: tuple[int, 
     with selectors.DefaultSelector() as selector:
         for switch in (bad, fine, silent):
             selector.register(switch.socket, selectors.EVENT_READ, switch)
-        deadline, found = time.monotonic() + TIMEOUT_S, {}
-        while not (wanted <= found.keys() and len(fine.xids) >= 3):
+        deadline, found, kept = time.monotonic() + TIMEOUT_S, {}, 0
+        while not (wanted <= found.keys() and len(fine.xids) >= 3 and kept):
             assert time.monotonic() < deadline, found
             for key, _ in selector.select(0.2):
                 key.data.serve()
-            found = state(directory)["polls"]
-        shown = state(directory)
+            shown = state(directory)
+            found, kept = shown["polls"], shown["outputs"]["roll_ups"]["totals"]["acknowledged"]
     up = {switch["dpid"]: switch["up"] for switch in shown["switches"]}
     assert (up[2], up[3]) == (True, False)
     assert shown["counters"]["samples"] >= 2 * PORTS
-    assert shown["outputs"]["history"]["faults"] == []
+    assert shown["outputs"]["history"]["faults"] == shown["outputs"]["roll_ups"]["faults"] == []
+    rolled = read_history(directory / "history", Kind.SECONDS, since_s=0, until_s=1e10)
+    assert rolled.num_rows >= kept and set(rolled["dpid"].to_pylist()) <= {1, 2}
     assert [switch.roles for switch in (bad, fine, silent)] == [[0, 1]] * 3
     for switch in (bad, fine, silent):
         switch.socket.close()
