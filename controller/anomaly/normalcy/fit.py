@@ -54,7 +54,9 @@ def fit(
     found = _fit(series, settings, detectors)
     words = [found.reason]
     if found.start_up and len(series):
-        words.insert(0, f"start-up mode, {series.length_s / DAY_S:.3g} of {settings.min_length_s / DAY_S:g} days")
+        short = series.length_s < settings.min_length_s
+        days = f", {series.length_s / DAY_S:.3g} of {settings.min_length_s / DAY_S:g} days" if short else ""
+        words.insert(0, f"start-up mode{days}")
     if series.counts.text():
         words.append(f"left out of the input: {series.counts.text()}")
     return replace(found, reason="; ".join(words), counts=series.counts)

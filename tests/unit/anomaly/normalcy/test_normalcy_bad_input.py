@@ -42,6 +42,22 @@ def test_no_values_make_fit_or_score_fail(values: list[float], interval_s: float
     assert np.all(scores[~np.isfinite(values)] == 0)
 
 
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=12), st.sampled_from([1.0, 3600.0, 86_400.0, 1e6]))
+@settings(max_examples=30)
+def test_few_points_are_fitted_where_few_are_enough(values: list[float], interval_s: float):
+    at_s = 1e9 + interval_s * np.arange(len(values))
+    parameters = Settings(min_points=1, history_s=1e8)
+    found = fit(make_series(at_s, values, parameters), parameters)
+    assert found.category
+    assert Scorer(parameters).extend(at_s, values)[0] == 0
+
+
+def test_few_points_over_a_long_time_are_in_start_up_mode():
+    found = fit(make_series(1e9 + 10 * 86_400.0 * np.arange(5), np.arange(5.0)))
+    assert found.start_up
+    assert found.reason.startswith("start-up mode; 5 points are fewer than 20")
+
+
 def test_what_was_left_out_is_told():
     at_s = [0.0, 10, 10, 5, 20, 30, float("nan")]
     found = make_series(at_s, [1.0, 2, 3, 4, float("nan"), float("inf"), 1])
