@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from apps.cli.common import OperationFailed
 from apps.cli.plots import COLOURS, FORMATS, SETTINGS, save_figure
 from controller.anomaly.normalcy.result import Normalcy
-from controller.anomaly.normalcy.series import Series
+from controller.anomaly.normalcy.series import LARGEST, Series
 from controller.anomaly.normalcy.settings import DAY_S
 
 Floats = NDArray[np.float64]
@@ -78,7 +78,8 @@ def scores_under(title: str, at_s: Floats, values: Floats, scores: Floats) -> Fi
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
     order = np.argsort(at_s, kind="stable")
     at = _dates(at_s[order])
-    upper.plot(at, values[order], color=NORMAL, linewidth=0.8)
+    shown = np.where(np.abs(values[order]) <= LARGEST, values[order], np.nan)
+    upper.plot(at, shown, color=NORMAL, linewidth=0.8)
     scored = scores[order] > 0
     lower.vlines(at[scored], 0, scores[order][scored], color=OUTSIDE, linewidth=1.2)
     lower.set_ylim(0, 1)

@@ -202,6 +202,19 @@ def test_plots_are_png_and_svg(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "<svg" in (folder / "scores-series.svg").read_text(encoding="utf-8")
 
 
+ODD_ROWS = ["2026-01-01T00:00:00Z,NaN", "2026-01-01T01:00:00Z,inf", "2026-01-01T02:00:00Z,1"]
+
+
+@pytest.mark.parametrize("rows", [[], ODD_ROWS])
+def test_plots_of_next_to_nothing(tmp_path: Path, rows: list[str]):
+    path, folder = tmp_path / "few.csv", tmp_path / "plots"
+    path.write_text("\n".join(("timestamp,value", *rows)), encoding="utf-8")
+    words = ["--input", str(path), "--plot", str(folder)]
+    assert main(["normalcy", "fit", "--json", *words]) == 0
+    assert main(["normalcy", "score", "-o", str(tmp_path / "scores.csv"), *words]) == 0
+    assert len(list(folder.iterdir())) == 4
+
+
 def test_bad_input_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = series_file(tmp_path)
     assert "nowhere.csv" in refused(capsys, "fit", "--input", str(tmp_path / "nowhere.csv"))
