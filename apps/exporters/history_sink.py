@@ -19,7 +19,7 @@ class HistorySink(RowFiles):
     """Keeps the samples and rates of a fabric in `directory`."""
 
     def __init__(self, directory: Path, settings: HistorySettings, ports: PortTable, logger: logging.Logger) -> None:
-        super().__init__(directory, (Kind.COUNTERS, Kind.RATES), settings, logger)
+        super().__init__(directory, ((Kind.COUNTERS, Kind.RATES),), settings, logger)
         self._ports = ports
         self._keys = PortKeys(ports)
 
@@ -36,10 +36,14 @@ class HistorySink(RowFiles):
 
 
 class RollUpSink(RowFiles):
-    """Keeps the roll-ups of a fabric in `directory`: few rows, which are on the disk before they count as kept."""
+    """Keeps the roll-ups of a fabric in `directory`: few rows, which are on the disk before they count as kept.
+
+    Where there are too many, those of seconds go before those of minutes, and those of hours last.
+    """
 
     def __init__(self, directory: Path, settings: HistorySettings, ports: PortTable, logger: logging.Logger) -> None:
-        super().__init__(directory, tuple(ROLL_UPS.values()), settings, logger, what="roll-ups", synchronised=True)
+        kinds = [(kind,) for kind in ROLL_UPS.values()]
+        super().__init__(directory, kinds, settings, logger, what="roll-ups", synchronised=True)
         self._keys = PortKeys(ports)
 
     def write(self, batch: Batch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -195,6 +195,11 @@ def _sync(directory: Path) -> None:
         os.close(fd)
 
 
+def size_bytes(directories: Iterable[Path]) -> int:
+    """Return the size of all files of the history in these directories."""
+    return sum(part.path.stat().st_size for directory in directories for part in list_parts(directory))
+
+
 def remove_old(
     directories: Sequence[Path],
     *,
@@ -213,16 +218,16 @@ def remove_old(
     for directory in directories:
         for part in list_parts(directory):
             periods.setdefault(part.period, []).append((part.path, part.path.stat().st_size))
-    total_bytes = sum(size_bytes for files in periods.values() for _, size_bytes in files)
+    total_bytes = sum(file_bytes for files in periods.values() for _, file_bytes in files)
     removed = 0
     for period in sorted(periods, key=lambda period: period.end_s)[:-1]:
         too_old = aged > 0 and period.end_s < now_s - max_age_s
         if period in keep or not (too_old or total_bytes > max_bytes):
             continue
         aged -= too_old
-        for path, size_bytes in periods[period]:
+        for path, file_bytes in periods[period]:
             if path.suffix != SUFFIX:
                 path.unlink(missing_ok=True)
-                total_bytes -= size_bytes
+                total_bytes -= file_bytes
                 removed += 1
     return removed

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from apps.exporters.backlog import Backlog
 from apps.exporters.fault import Fault
 from apps.exporters.journal import SUFFIX, Journal
-from apps.exporters.parts import CSV, HOUR_S, PARQUET, Period, finish, list_parts, next_path, remove_old
+from apps.exporters.parts import CSV, HOUR_S, PARQUET, Period, finish, list_parts, next_path, remove_old, size_bytes
 from apps.exporters.rows import Rows, record_batch, split_by_period
 from apps.exporters.schema import PERIOD_HOURS, SCHEMAS, Kind
 from apps.exporters.settings import HistorySettings
@@ -41,13 +41,14 @@ class _Open(NamedTuple):
 class RowFiles:
     """Keeps rows of `kinds` in `directory`; what a disk does to it is counted and shown, never raised.
 
-    `what` names it in the log. `synchronised` rows count as acknowledged only when they are on the disk itself.
+    Where there is too much of all, the first of the groups of `kinds` go first. `what` names it in the log.
+    `synchronised` rows count as acknowledged only when they are on the disk itself.
     """
 
     def __init__(
         self,
         directory: Path,
-        kinds: Collection[Kind],
+        kinds: Sequence[Collection[Kind]],
         settings: HistorySettings,
         logger: logging.Logger,
         *,
@@ -61,7 +62,8 @@ class RowFiles:
         self._formats = (PARQUET, CSV) if settings.csv else (PARQUET,)
         self._settings = settings
         self._logger = logger
-        self._directories = {kind: directory / kind for kind in kinds}
+        self._directories = {kind: directory / kind for group in kinds for kind in group}
+        self._groups = [[directory / kind for kind in group] for group in kinds]
         self._backlog: Backlog[Rows] = Backlog(settings.backlog_rows, ENOUGH_ROWS)
         self._open: dict[tuple[Kind, Period], _Open] = {}
         self._unfinished: list[tuple[Journal, Period]] = []
@@ -223,13 +225,15 @@ class RowFiles:
         aged = 0 if period == self._aged else PERIODS_AGED_AT_ONCE
         self._aged = period
         try:
-            remove_old(
-                tuple(self._directories.values()),
-                now_s=period.start_s + HOUR_S,
-                max_age_s=self._settings.max_age_s,
-                max_bytes=self._settings.max_bytes,
-                aged=aged,
-                keep={period for _, period in self._open},
-            )
+            for group in self._groups:
+                others = [directory for directory in self._directories.values() if directory not in group]
+                remove_old(
+                    group,
+                    now_s=period.start_s + HOUR_S,
+                    max_age_s=self._settings.max_age_s,
+                    max_bytes=self._settings.max_bytes - size_bytes(others),
+                    aged=aged,
+                    keep={period for _, period in self._open},
+                )
         except OSError as error:
             self.faults[1].failed(error)

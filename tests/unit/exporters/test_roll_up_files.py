@@ -178,6 +178,25 @@ def test_whole_days_go_by_age(open_sink: Any, tmp_path: Path) -> None:
     assert names(tmp_path, Kind.MINUTES) == [f"2023-11-{day}T00Z-0000.parquet" for day in (17, 18, 19)]
 
 
+def test_minutes_make_room_for_hours(open_sink: Any, tmp_path: Path) -> None:
+    core, make = open_sink
+    sink = make(max_bytes=1 << 40)
+    for day in range(4):
+        roll(core, sink, DAY_S + day * 86400 - STEP_S, DAY_S + day * 86400 + 3000)
+        assert sink.flush()
+    sink.close()
+    hours = names(tmp_path, Kind.HOURS)
+    newest = (tmp_path / Kind.MINUTES / names(tmp_path, Kind.MINUTES)[-1]).stat().st_size
+    room = newest + sum((tmp_path / Kind.HOURS / name).stat().st_size for name in hours)
+    sink = make(max_bytes=round(1.4 * room))
+    roll(core, sink, DAY_S + 4 * 86400 - STEP_S, DAY_S + 4 * 86400 + 3000)
+    assert sink.flush()
+    sink.close()
+    assert names(tmp_path, Kind.HOURS) == [*hours, "2023-11-19Z-0000.parquet"]
+    assert names(tmp_path, Kind.MINUTES)[-1] == "2023-11-19T00Z-0000.parquet"
+    assert len(names(tmp_path, Kind.MINUTES)) < 5
+
+
 def test_a_disk_that_refuses_is_told_and_loses_nothing(open_sink: Any, tmp_path: Path) -> None:
     core, make = open_sink
     for kind in (Kind.SECONDS, Kind.MINUTES, Kind.HOURS):
