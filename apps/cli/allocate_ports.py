@@ -46,12 +46,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         emit_json(found)
         return 0
-    for name, each in found.get("networks", {"": found}).items():
-        if name:
-            print(f"network {name}")
-        _print_steps(each)
-    if "paths" in found:
-        emit_table(("host", "initiator", "port"), ([path[key] for key in path] for path in found["paths"]))
+    _print(found)
     return 0
 
 
@@ -62,10 +57,16 @@ def _live(args: argparse.Namespace) -> int:
         return 1 if "error" in found else 0
     if "error" in found:
         numbers = found["error"]
-        print(f"vsrt: {TooFewPortsError(**numbers)}", file=sys.stderr)
+        host = numbers.pop("host", None)
+        few = (
+            TooFewPathsError(host, numbers["requested"], numbers["allocated"])
+            if host
+            else TooFewPortsError(**numbers)
+        )
+        print(f"vsrt: {few}", file=sys.stderr)
         return 1
     print(age(found["measured"]))
-    _print_steps(found)
+    _print(found)
     for each in found["unmeasured"]:
         print(f"{each['id']}: {each['reason']}")
     return 0
@@ -76,6 +77,15 @@ def _failed(args: argparse.Namespace, error: Exception, **fields: str | int) -> 
         emit_json({"error": fields})
     print(f"vsrt: {args.input}: {error}", file=sys.stderr)
     return 1
+
+
+def _print(found: dict[str, Any]) -> None:
+    for name, each in found.get("networks", {"": found}).items():
+        if name:
+            print(f"network {name}")
+        _print_steps(each)
+    if "paths" in found:
+        emit_table(("host", "initiator", "port"), ([path[key] for key in path] for path in found["paths"]))
 
 
 def _print_steps(found: dict[str, Any]) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
-from controller.allocation.candidates import Mode
+from controller.allocation.candidates import Candidates, Mode
 from controller.allocation.families import FAMILIES
 from controller.allocation.fields import RequestError, boolean, identifier, identifiers, mapping, number, text, whole
 from controller.allocation.metric import PortLoad, assess
@@ -69,6 +70,10 @@ def _percent(value: Any, path: str) -> float | None:
     return percent
 
 
+ReadPorts: TypeAlias = Callable[[Any, Sequence[str], str, Scope], Candidates]
+"""How the ports of a network are read: as `read_ports` does it."""
+
+
 class PathRequest(NamedTuple):
     """A request for paths over several networks, that was read."""
 
@@ -78,10 +83,13 @@ class PathRequest(NamedTuple):
     terms: Terms
 
 
-def read_paths(document: Any) -> PathRequest:
-    """Return a request with `networks` and `hosts`; RequestError names the field at fault."""
+def read_paths(document: Any, read: ReadPorts = read_ports, levels: Sequence[str] | None = None) -> PathRequest:
+    """Return a request with `networks` and `hosts`, whose ports `read` reads; RequestError names the field at fault.
+
+    `levels` stand in for those that the request does not give.
+    """
     found = mapping(document, "request", PATH_KEYS)
-    levels = read_levels(found.get("levels"))
+    levels = read_levels(list(levels) if levels and found.get("levels") is None else found.get("levels"))
     networks: dict[str, Network] = {}
     for index, item in enumerate(_list(found.get("networks"), "networks")):
         where = f"networks[{index}]"
@@ -90,7 +98,7 @@ def read_paths(document: Any) -> PathRequest:
         if name in networks:
             raise RequestError(f"{where}.name: {name!r} is there twice")
         previous = identifiers(network.get("previously_allocated") or [], f"{where}.previously_allocated")
-        candidates = read_ports(network.get("ports"), levels, f"{where}.ports", Scope(name, keep=frozenset(previous)))
+        candidates = read(network.get("ports"), levels, f"{where}.ports", Scope(name, keep=frozenset(previous)))
         known_ports(previous, candidates, f"{where}.previously_allocated")
         networks[name] = Network(candidates, previous)
     hosts: list[Host] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controller.allocation.candidates import Candidates, PortId
+from controller.allocation.documents import PathRequest, read_paths
 from controller.allocation.events import PortKey
 from controller.allocation.fabric_domains import LEVELS
 from controller.allocation.fields import RequestError, boolean, identifiers, mapping, number, text, whole
 from controller.allocation.live import AllocatorCore, port_name
-from controller.allocation.port_list import read_levels
+from controller.allocation.port_list import Scope, read_levels
 from controller.allocation.request import known_ports, read_affinity, read_mode, read_used
 from controller.allocation.selection import Wish
 from controller.performance.poller_settings import SWITCH_KINDS
@@ -30,26 +31,35 @@ DEFAULT_SIZE_PCT = 1.0
 MOST_DRAWN = 262144
 """Ports that are kept of selectors, over all of them; some 200 bytes each."""
 
+LIVE_KEYS = frozenset({"size_pct", "reserve", "allow_down"})
 KEYS = frozenset(
-    {"levels", "ports", "count", "allow_fewer", "previously_allocated", "used", "affinity", "mode"}
-    | {"size_pct", "reserve", "allow_down"}
+    {"levels", "ports", "count", "allow_fewer", "previously_allocated", "used", "affinity", "mode"} | LIVE_KEYS
 )
 SELECTOR_KEYS = frozenset({"type", "role", "node"})
 PORT_KEYS = frozenset({"id", "connected", "components"})
 _NAME = re.compile(r"(0x[0-9a-fA-F]{1,16}|[0-9]{1,20}):([0-9]{1,10})\Z")
 
 
-class LiveRequest(NamedTuple):
-    """A request that was read.
+class Size(NamedTuple):
+    """What one port will carry more in the request's steady state, percent; reserved where `reserve` says so."""
 
-    A port will carry `size_pct` percent more in the request's steady state, which is reserved where `reserve`
-    says so.
-    """
+    size_pct: float
+    reserve: bool
+
+
+class LiveRequest(NamedTuple):
+    """A request for ports that was read."""
 
     candidates: Candidates
     wish: Wish
-    size_pct: float
-    reserve: bool
+    size: Size
+
+
+class LivePaths(NamedTuple):
+    """A request over several networks and hosts that was read."""
+
+    request: PathRequest
+    size: Size
 
 
 class _Asked(NamedTuple):
@@ -84,12 +94,8 @@ class LiveReader:
             port_name(read_key(core, name, f"previously_allocated[{index}]")) for index, name in enumerate(listed)
         ]
         allow_down = boolean(found.get("allow_down", False), "allow_down")
-        drawn = self._draw(found.get("ports"), levels, frozenset(previous), allow_down)
-        candidates = _measured(core, drawn, frozenset(previous), now_ms)
+        candidates = self._read_ports(found.get("ports"), levels, "ports", frozenset(previous), allow_down, now_ms)
         known_ports(previous, candidates, "previously_allocated")
-        size_pct = number(found.get("size_pct", DEFAULT_SIZE_PCT), "size_pct")
-        if size_pct > 100:
-            raise RequestError(f"size_pct: {size_pct:g} is not within 0 and 100")
         wish = Wish(
             count=whole(found.get("count"), "count", 1),
             allow_fewer=boolean(found.get("allow_fewer", False), "allow_fewer"),
@@ -98,23 +104,47 @@ class LiveReader:
             affinity=read_affinity(found.get("affinity"), levels),
             mode=read_mode(found.get("mode", "default")),
         )
-        return LiveRequest(candidates, wish, size_pct, boolean(found.get("reserve", True), "reserve"))
+        return LiveRequest(candidates, wish, read_size(found))
 
-    def _draw(self, ports: Any, levels: list[str], keep: frozenset[PortId], allow_down: bool) -> _Drawn:
+    def read_paths(self, document: Any, now_ms: int) -> LivePaths:
+        """Return a request over several networks and hosts, likewise."""
+        found = mapping(document, "request", None)
+        allow_down = boolean(found.get("allow_down", False), "allow_down")
+
+        def read(ports: Any, levels: Sequence[str], path: str, scope: Scope) -> Candidates:
+            return self._read_ports(ports, list(levels), path, scope.keep, allow_down, now_ms)
+
+        others = {key: value for key, value in found.items() if key not in LIVE_KEYS}
+        return LivePaths(read_paths(others, read, LEVELS), read_size(found))
+
+    def _read_ports(
+        self, ports: Any, levels: list[str], path: str, keep: frozenset[PortId], allow_down: bool, now_ms: int
+    ) -> Candidates:
+        return _measured(self._core, self._draw(ports, levels, path, keep, allow_down), keep, now_ms)
+
+    def _draw(self, ports: Any, levels: list[str], path: str, keep: frozenset[PortId], allow_down: bool) -> _Drawn:
         core = self._core
         if isinstance(ports, list) or keep:
-            return _draw(core, _asked(core, ports), levels, keep, allow_down)
+            return _draw(core, _asked(core, ports, path), levels, keep, allow_down)
         if self._version != core.version:
             self._version = core.version
             self._drawn.clear()
         question = json.dumps([ports, levels, allow_down], sort_keys=True)
         drawn = self._drawn.get(question)
         if drawn is None:
-            drawn = _draw(core, _asked(core, ports), levels, keep, allow_down)
+            drawn = _draw(core, _asked(core, ports, path), levels, keep, allow_down)
             if sum(len(each.rows) for each in self._drawn.values()) + len(drawn.rows) > MOST_DRAWN:
                 self._drawn.clear()
             self._drawn[question] = drawn
         return drawn
+
+
+def read_size(found: Mapping[str, Any]) -> Size:
+    """Return what a request reserves; RequestError names the field."""
+    size_pct = number(found.get("size_pct", DEFAULT_SIZE_PCT), "size_pct")
+    if size_pct > 100:
+        raise RequestError(f"size_pct: {size_pct:g} is not within 0 and 100")
+    return Size(size_pct, boolean(found.get("reserve", True), "reserve"))
 
 
 def read_key(core: AllocatorCore, value: Any, path: str) -> PortKey:
@@ -149,12 +179,12 @@ def select_keys(core: AllocatorCore, selector: Any, path: str) -> list[PortKey]:
     return list(filter(core.has, keys))
 
 
-def _asked(core: AllocatorCore, ports: Any) -> list[_Asked]:
+def _asked(core: AllocatorCore, ports: Any, path: str) -> list[_Asked]:
     if not isinstance(ports, list):
-        return [_Asked(key) for key in select_keys(core, ports, "ports")]
+        return [_Asked(key) for key in select_keys(core, ports, path)]
     found: dict[PortKey, _Asked] = {}
     for index, item in enumerate(ports):
-        where = f"ports[{index}]"
+        where = f"{path}[{index}]"
         if isinstance(item, str):
             asked = _Asked(read_key(core, item, where))
         else:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from controller.allocation.documents import answer_paths
 from controller.allocation.events import PortKey
 from controller.allocation.fields import RequestError, whole
 from controller.allocation.live import AllocatorCore, port_name
-from controller.allocation.live_request import KEYS, LiveReader, read_key, select_keys
-from controller.allocation.request import MOST_LISTED, answer, explain
+from controller.allocation.live_request import LiveReader, Size, read_key, select_keys
+from controller.allocation.plan import TooFewPathsError, plan
+from controller.allocation.request import MOST_LISTED, Passed, answer, explain
 from controller.allocation.reservation import Proposal
 from controller.allocation.selection import TooFewPortsError, Wish
 
@@ -25,10 +28,18 @@ MOST_KEPT = 8_000_000
 
 
 class _Given(NamedTuple):
-    """An answer that was given."""
+    """What was chosen of one network."""
 
     proposal: Proposal
     wish: Wish
+
+
+class _Answered(NamedTuple):
+    """An answer, and what was chosen of each network."""
+
+    document: Document
+    given: list[_Given]
+    size: Size
 
 
 class AllocatorConsole:
@@ -49,30 +60,37 @@ class AllocatorConsole:
         self._reader = LiveReader(core)
         self._now_ms = now_ms
         self._state = state
-        self._last: _Given | None = None
+        self._last: list[_Given] = []
 
     def allocate(self, asked: Arguments) -> Document:
         """Return ports for a request and reserve them until they are measured; an error where there are too few."""
         now_ms = self._now_ms()
-        request = self._reader.read(asked, now_ms)
-        reservations = self._core.reservations
+        numbers: dict[str, int | str]
         try:
-            proposal = reservations.propose(request.candidates, request.wish)
+            document, given, size = self._answered(asked, now_ms)
         except TooFewPortsError as error:
             numbers = {"requested": error.requested, "allocated": error.allocated, "available": error.available}
             return {"error": numbers, "measured": self._measured(now_ms)}
-        if request.reserve:
-            reservations.reserve(proposal.selection, request.size_pct)
-            kept = sum(len(each.ports) for step in proposal.selection.steps for each in step.filters)
-            self._last = _Given(proposal, request.wish) if kept <= MOST_KEPT else None
-        candidates, selection = proposal
-        unmeasured = [candidates.ids[index] for index in np.flatnonzero(np.isnan(candidates.usage_pct)).tolist()]
+        except TooFewPathsError as error:
+            numbers = {"requested": error.wanted, "allocated": error.found, "available": error.found}
+            return {"error": {"host": error.host, **numbers}, "measured": self._measured(now_ms)}
+        if size.reserve:
+            for each in given:
+                self._core.reservations.reserve(each.proposal.selection, size.size_pct)
+            steps = [step for each in given for step in each.proposal.selection.steps]
+            self._last = given if sum(len(left.ports) for step in steps for left in step.filters) <= MOST_KEPT else []
+        unmeasured = [
+            str(candidates.ids[index])
+            for (candidates, _), _ in given
+            for index in np.flatnonzero(np.isnan(candidates.usage_pct)).tolist()
+        ]
         return {
-            **answer(candidates, selection),
-            "reserved": request.reserve,
-            "metrics": {str(name): self._metrics(str(name), now_ms) for name in selection.ports},
+            **document,
+            "reserved": size.reserve,
+            "metrics": {str(name): self._metrics(str(name), now_ms) for name in document["ports"]},
             "unmeasured": [
-                {"id": name, "reason": self._core.measurement(str(name), now_ms)} for name in unmeasured[:MOST_LISTED]
+                {"id": name, "reason": self._core.measurement(name, now_ms)}
+                for name in list(dict.fromkeys(unmeasured))[:MOST_LISTED]
             ],
             "measured": self._measured(now_ms),
         }
@@ -82,29 +100,52 @@ class AllocatorConsole:
         now_ms = self._now_ms()
         request = {key: value for key, value in asked.items() if key != "port"}
         name = port_name(read_key(self._core, asked.get("port"), "port"))
-        given = self._last
-        if request.keys() & KEYS:
-            live = self._reader.read(request, now_ms)
-            given = _Given(self._core.reservations.propose(live.candidates, live.wish.fewer()), live.wish)
-        elif request:
-            raise RequestError(f"{next(iter(request))}: unknown field")
-        elif given is None:
+        given = self._answered(request, now_ms, fewer=True).given if request else self._last
+        if not given:
             raise RequestError("count: missing; no allocation is kept that could be explained")
-        (candidates, selection), wish = given
-        if name in candidates.numbers or name in candidates.excluded:
-            verdict, passed = explain(candidates, selection, wish, name)
-        else:
-            verdict, passed = "not among the ports that were asked for", []
-        note = "" if selection.enough else f"{selection.requested} ports requested, {len(selection.ports)} allocated"
+        verdict, passed, note = "not among the ports that were asked for", list[Passed](), ""
+        for (candidates, selection), wish in given:
+            if name in candidates.numbers or name in candidates.excluded:
+                verdict, passed = explain(candidates, selection, wish, name)
+                short = f"{selection.requested} ports requested, {len(selection.ports)} allocated"
+                note = "" if selection.enough else short
+                if name in selection.ports:
+                    break
         return {
             "port": name,
-            "chosen": name in selection.ports,
+            "chosen": any(name in each.proposal.selection.ports for each in given),
             "reason": verdict,
             "steps": [{"pick": index, **each._asdict()} for index, each in enumerate(passed, 1)],
             "note": note,
             **self._metrics(name, now_ms),
             "usage_steps": list(self._core.book.assess(name, now_ms).steps),
         }
+
+    def _answered(self, asked: Arguments, now_ms: int, *, fewer: bool = False) -> _Answered:
+        """Return the answer to a request; with `fewer` it is answered as well as can be."""
+        reservations = self._core.reservations
+        if "networks" not in asked:
+            candidates, wish, size = self._reader.read(asked, now_ms)
+            proposal = reservations.propose(candidates, wish.fewer() if fewer else wish)
+            return _Answered(answer(*proposal), [_Given(proposal, wish)], size)
+        request, size = self._reader.read_paths(asked, now_ms)
+        request = request._replace(
+            networks={
+                name: network._replace(candidates=reservations.counted(network.candidates))
+                for name, network in request.networks.items()
+            },
+            rules=replace(request.rules, min_paths=0) if fewer else request.rules,
+            terms=replace(request.terms, carried=reservations.carried(request.terms.carried)),
+        )
+        found = plan(*request)
+        given = [
+            _Given(
+                Proposal(network.candidates, selection),
+                Wish(selection.requested, previously_allocated=network.previously_allocated, mode=request.terms.mode),
+            )
+            for network, selection in zip(request.networks.values(), found.networks.values(), strict=True)
+        ]
+        return _Answered(answer_paths(request, found), given, size)
 
     def watch(self, asked: Arguments) -> Document:
         """Return the ports asked for, the most used first."""

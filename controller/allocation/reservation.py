@@ -58,9 +58,17 @@ class Reservations:
 
     def propose(self, candidates: Candidates, wish: Wish) -> Proposal:
         """Return what `place` would, without reserving it."""
+        counted = self.counted(candidates)
+        return Proposal(counted, select(counted, replace(wish, carried=self.carried(wish.carried))))
+
+    def counted(self, candidates: Candidates) -> Candidates:
+        """Return candidates with what is reserved of them."""
         ids = candidates.ids
-        raised = candidates.raised(self.reserved_pct(ids), _column(self._placements, ids))
-        return Proposal(raised, select(raised, replace(wish, carried=_together(self._carried, wish.carried))))
+        return candidates.raised(self.reserved_pct(ids), _column(self._placements, ids))
+
+    def carried(self, own: Carried) -> Carried:
+        """Return the entities used since the last poll, beside those of a request."""
+        return _together(self._carried, own)
 
     def place(self, candidates: Candidates, wish: Wish, size_pct: float) -> Selection:
         """Return ports for a request, with those of earlier ones counted, and reserve them.

@@ -85,6 +85,18 @@ def test_a_request_comes_from_a_file_too(path: Path, tmp_path: Path, capsys: pyt
     assert (status, out, err) == (1, "", "vsrt: 2 ports requested, 1 allocated, 1 available\n")
 
 
+def test_a_request_over_networks_comes_from_a_file(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    host = {"name": "esx1", "initiators": [{"id": "nic0", "network": "a"}]}
+    asked = {"networks": [{"name": "a", "ports": ["7:1", "7:2"]}], "hosts": [host], "max_paths": 1}
+    status, out, _ = run(path, capsys, "ports", "--live", "--input", written(tmp_path, asked))
+    assert status == 0
+    assert "network a" in out
+    assert out.splitlines()[-1].split() == ["esx1", "nic0", "7:2"]
+    request = written(tmp_path, {**asked, "max_paths": 2, "min_paths": 2})
+    status, _, err = run(path, capsys, "ports", "--live", "--input", request)
+    assert (status, err) == (1, "vsrt: host esx1: 2 paths needed, 1 found\n")
+
+
 def test_explain_tells_of_the_last_allocation_and_of_a_request(path: Path, capsys: pytest.CaptureFixture[str]):
     run(path, capsys, "ports", "--live", "--count", "1")
     status, out, _ = run(path, capsys, "explain", "--live", "--port", "7:1")

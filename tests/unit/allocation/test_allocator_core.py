@@ -303,7 +303,10 @@ def test_operators_may_tell_components_of_ports(bench: Bench):
         ({"count": 1, "ports": {"node": 99}}, "ports.node: switch 99 is not connected"),
         ({"count": 1, "ports": ["1:1"], "previously_allocated": ["1:2"]}, r"previously_allocated\[0\]: '1:2' is not"),
         ({"count": 1, "size_pct": 101}, "size_pct: 101 is not within 0 and 100"),
-        ({"count": 1, "networks": []}, "request.networks: unknown field"),
+        ({"count": 1, "networks": []}, "request.count: unknown field"),
+        ({"networks": [{"name": "a", "ports": ["9:9"]}]}, r"networks\[0\].ports\[0\]: there is no port 9:9"),
+        ({"networks": [{"name": "a", "ports": {"type": "x"}}]}, r"networks\[0\].ports.type: 'x' is none of"),
+        ({"networks": [], "hosts": [], "max_paths": 1, "size_pct": -1}, "size_pct: -1 is not"),
     ],
 )
 def test_a_faulty_request_names_its_field(bench: Bench, asked: dict[str, Any], message: str):
@@ -315,6 +318,29 @@ def test_fewer_ports_are_an_answer_only_where_that_is_allowed(bench: Bench):
     wish = {"ports": ["1:1"], "count": 2}
     assert bench.allocate(**wish)["error"] == {"requested": 2, "allocated": 1, "available": 1}
     assert bench.allocate(**wish, allow_fewer=True)["ports"] == ["1:1"]
+
+
+HOST = {"name": "h", "initiators": [{"id": "nic0", "network": "a"}, {"id": "nic1", "network": "b"}]}
+NETWORKS = [
+    {"name": "a", "ports": ["1:1", "2:1"]},
+    {"name": "b", "ports": [{"id": "1:2"}, {"id": "2:2"}]},
+]
+
+
+def test_several_networks_and_hosts_are_served_from_measured_load(bench: Bench):
+    bench.measure({"1:1": 40, "2:1": 10, "1:2": 50, "2:2": 20})
+    asked = {"networks": NETWORKS, "hosts": [HOST], "max_paths": 2, "levels": ["switch"], "size_pct": 10}
+    answer = bench.allocate(**asked)
+    assert answer["ports"] == ["2:1", "1:2"]
+    assert [(path["initiator"], path["port"]) for path in answer["paths"]] == [("nic0", "2:1"), ("nic1", "1:2")]
+    assert bench.watch()["1:2"]["reserved_pct"] == 15
+    told = bench.console.explain({"port": "2:2"})
+    assert (told["chosen"], told["steps"][0]["reason"][:17]) == (False, "switch 2 left out")
+    few = bench.allocate(**{**asked, "networks": [*NETWORKS[:1], {"name": "b", "ports": []}], "min_paths": 2})
+    assert few["error"] == {"host": "h", "requested": 2, "allocated": 1, "available": 1}
+    bench.core.reservations.refresh()
+    told = bench.console.explain({"port": "2:2", **asked})
+    assert not told["chosen"]
 
 
 def test_an_allocation_of_too_many_candidates_is_not_kept(bench: Bench, monkeypatch: pytest.MonkeyPatch):
@@ -359,8 +385,13 @@ def test_any_request_is_answered_or_refused_with_a_reason(sound: dict[str, Any],
         with suppress(RequestError):
             json.dumps(question(asked), allow_nan=False)
     bench.measure({"1:1": 10, "2:1": 30})
+    paths = {"networks": NETWORKS, "hosts": [HOST], "max_paths": 2}
+    for more in ({}, paths):
+        with suppress(RequestError):
+            json.dumps(bench.console.explain({"port": "1:1", **more, **asked}), allow_nan=False)
+    asked.pop("count", None)
     with suppress(RequestError):
-        json.dumps(bench.console.explain({"port": "1:1", **asked}), allow_nan=False)
+        json.dumps(bench.console.allocate({**paths, **asked}), allow_nan=False)
 
 
 def test_the_ports_of_a_selector_follow_the_fabric(bench: Bench):
