@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
             series, settings, training, judged=judged, counters=not args.no_counters, columns=args.ranking
         )
     except ValueError as error:
-        raise InputError(f"--train: {error}") from None
+        raise InputError(f"{args.input}: {error}") from None
     found = found._replace(notes=[*file.notes, *found.notes])
     if args.plot is not None:
         from apps.cli.diagnose_plots import write_plots

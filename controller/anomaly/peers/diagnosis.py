@@ -17,6 +17,9 @@ from controller.anomaly.series import OrderedSeries, Series, SeriesName, ordered
 
 Floats = NDArray[np.float64]
 
+VALUES_AT_MOST = 1 << 27
+"""Values of a metric in one group: one wrong time among the samples could ask for any number."""
+DAY_S = 86_400
 NEWCOMERS = "new in "
 """In front of the name of a group, the group of those that came after training."""
 FIGURE_COLUMNS = 4
@@ -112,16 +115,16 @@ def diagnose(
     Raises
     ------
     ValueError
-        The training period holds no whole window.
+        The training period holds no whole window, or the time that the samples span needs too much memory.
     """
     tidy = {one.name: ordered(one) for one in series}
     notes = _notes(tidy)
     with_values = {name: one for name, one in tidy.items() if len(one.at_s)}
     if not with_values:
         return Diagnosis(settings, np.empty(0), [], [], [], [*notes, "no series holds a value"])
-    first_s = min(one.at_s[0] - known_before_s(one, settings.interval_s) for one in with_values.values())
-    last_s = max(one.at_s[-1] for one in with_values.values())
-    grid = grid_over(first_s, last_s, settings.interval_s)
+    groups, new = _by_group(tidy, training, notes)
+    members = {group: _members(metrics) for group, metrics in groups.items()}
+    grid = _grid(list(with_values.values()), max(map(len, members.values())), settings)
     ends_s = window_ends(grid.ends_s, settings)
     fault_free = None
     if training is not None:
@@ -130,10 +133,9 @@ def diagnose(
             raise ValueError(f"the training period holds no whole window of {settings.window_s:g} s")
     if not len(ends_s):
         notes.append(f"the series span less than one window of {settings.window_s:g} s")
-    groups, new = _by_group(tidy, training, notes)
     seen_in = {group: None if group in new else fault_free for group in groups}
     measured = {
-        (group, metric): _measure(_members(metrics), of_metric, grid, settings, seen_in[group], counters)
+        (group, metric): _measure(members[group], of_metric, grid, settings, seen_in[group], counters)
         for group, metrics in groups.items()
         for metric, of_metric in metrics.items()
     }
@@ -144,7 +146,7 @@ def diagnose(
             metric: rated(measured.pop((group, metric)), settings, seen_in[group], pooled.get(metric))
             for metric in metrics
         }
-        found.append(_group(group, _members(metrics), scores, settings, judged, len(ends_s)))
+        found.append(_group(group, members[group], scores, settings, judged, len(ends_s)))
         if len(found[-1].members) == 1:
             notes.append(f"{group}: {found[-1].members[0]} has no peer; it is compared with its own past alone")
     return Diagnosis(
@@ -155,6 +157,17 @@ def diagnose(
         _persistent(found, ends_s, columns),
         notes,
     )
+
+
+def _grid(with_values: Sequence[OrderedSeries], members: int, settings: PeerSettings) -> Grid:
+    """Return the grid over all samples; ValueError where values of so many members on it are too much at once."""
+    first_s = min(one.at_s[0] - known_before_s(one, settings.interval_s) for one in with_values)
+    last_s = max(one.at_s[-1] for one in with_values)
+    grid = grid_over(first_s, last_s, settings.interval_s)
+    if grid.cells * members > VALUES_AT_MOST:
+        days = (last_s - first_s) / DAY_S
+        raise ValueError(f"{days:.0f} days of {members} members at {settings.interval_s:g} s are too much at once")
+    return grid
 
 
 def _by_group(

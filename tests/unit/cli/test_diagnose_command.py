@@ -142,7 +142,11 @@ def test_plots_that_cannot_be_written_fail(tmp_path: Path, capsys: pytest.Captur
         (("--train", "yesterday"), "--train: expected START:END in ISO 8601 or epoch seconds, found 'yesterday'"),
         (("--train", "20:10"), "--train: '20:10' ends before it starts"),
         (("--train", "10:20"), "--train: the file has no sample in that time; it spans 1767225615:1767234600"),
-        (("--train", "1767225600:1767225700", *CHAIN), "--train: the training period holds no whole window of 300 s"),
+        (
+            ("--train", "1767225600:1767225700", *CHAIN),
+            "metrics.csv: the training period holds no whole window of 300 s",
+        ),
+        (("--interval", "0.00001"), "metrics.csv: 0 days of 5 members at 1e-05 s are too much at once"),
         (("--window", "1"), "--window: expected at least 2, found 1"),
         (("--margin", "0"), "--margin: expected a positive number, found 0.0"),
         (("--interval", "nan"), "--interval: expected a positive number, found nan"),

@@ -97,6 +97,13 @@ def test_a_training_period_without_a_window_is_refused():
         diagnose(fleet(), CHAIN, Period(0, 5))
 
 
+def test_one_wrong_time_does_not_ask_for_all_memory():
+    series = fleet()
+    series[0].at_s[0] = -1.7e9
+    with pytest.raises(ValueError, match="19676 days of 5 members at 1 s are too much at once"):
+        diagnose(series, CHAIN)
+
+
 @pytest.mark.parametrize("series", [[], [Series(SeriesName("a", "g", "m"), np.empty(0), np.empty(0))]])
 def test_nothing_to_compare_is_said(series: list[Series]):
     found = diagnose(series, CHAIN)
