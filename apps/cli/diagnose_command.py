@@ -11,6 +11,7 @@ from typing import Any
 
 from apps.cli.common import InputError, emit_json, emit_table
 from apps.cli.metric_file import read_metric_file
+from apps.cli.times import parse_time
 from controller.anomaly.peers.combination import kind_of
 from controller.anomaly.peers.diagnosis import Diagnosis, Period, diagnose, usual_interval
 from controller.anomaly.peers.scoring import DISTANCE_FORMS
@@ -135,17 +136,10 @@ def _period(text: str) -> Period:
 
 def _time(text: str) -> float | None:
     try:
-        at_s = float(text)
-        return at_s if math.isfinite(at_s) else None
-    except ValueError:
-        pass
-    if len(text) < len("2026-03-01"):
-        return None
-    try:
-        at = datetime.fromisoformat(text)
+        at_s, _ = parse_time(text)
     except ValueError:
         return None
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    return at_s if math.isfinite(at_s) else None
 
 
 def _settings(args: argparse.Namespace, series: Sequence[Series], training: Period | None) -> PeerSettings:

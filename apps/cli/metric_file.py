@@ -6,7 +6,6 @@ import csv
 import gzip
 import math
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, NamedTuple, cast
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from apps.cli.common import InputError
 from apps.cli.metric_file_sysstat import read_sadf_csv, read_sadf_json
+from apps.cli.times import parse_time
 from controller.anomaly.series import Series, SeriesName
 
 TIME_COLUMN, MEMBER_COLUMN, GROUP_COLUMN, METRIC_COLUMN, VALUE_COLUMN = (
@@ -212,16 +212,9 @@ def _number(text: str, name: str, where: str) -> float:
 def _time_of(text: str, where: str) -> tuple[float, bool]:
     """Return the epoch seconds of a time as text, and whether its zone was told."""
     try:
-        at_s, zoned = float(text), True
+        at_s, zoned = parse_time(text)
     except ValueError:
-        try:
-            at = datetime.fromisoformat(text.removesuffix(" UTC"))
-        except ValueError:
-            raise InputError(
-                f"{where}: {TIME_COLUMN}: expected ISO 8601 or epoch seconds, found {text[:64]!r}"
-            ) from None
-        zoned = at.tzinfo is not None or text.endswith(" UTC")
-        at_s = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+        raise InputError(f"{where}: {TIME_COLUMN}: expected ISO 8601 or epoch seconds, found {text[:64]!r}") from None
     if not abs(at_s) <= LATEST_S:
         raise InputError(f"{where}: {TIME_COLUMN}: {text[:64]} is out of the range of epoch seconds")
     return at_s, zoned

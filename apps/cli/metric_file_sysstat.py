@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from apps.cli.common import InputError
+from apps.cli.times import parse_time
 from controller.anomaly.series import Series, SeriesName
 
 NOT_SAMPLES = ("LINUX-RESTART", "COM ")
@@ -75,15 +75,9 @@ def _value(text: str, name: str, where: str) -> float:
 def _time(text: str, where: str) -> tuple[float, bool]:
     """Return epoch seconds, and whether the zone was told."""
     try:
-        return float(text), True
-    except ValueError:
-        pass
-    try:
-        at = datetime.fromisoformat(text.removesuffix(" UTC"))
+        return parse_time(text)
     except ValueError:
         raise InputError(f"{where}: timestamp: expected a time, found {text[:64]!r}") from None
-    zoned = text.endswith(" UTC") or at.tzinfo is not None
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp(), zoned
 
 
 def read_sadf_json(path: Path) -> tuple[list[Series], list[str]]:
