@@ -21,6 +21,9 @@ from topology.live import LiveFabric
 
 FAMILY = "openflow"
 
+NO_ROW = -1
+"""Of a port that is there and found no room."""
+
 XID_TAG = 0xA5
 """Upper 8 bits of transaction ids; this core sends nothing, so that no reply is its own."""
 
@@ -63,6 +66,7 @@ class AllocatorCore:
         self.last_rated_ms: int | None = None
         self._last_port_no: dict[int, int] = {}
         self._rows: dict[PortKey, int] = {}
+        self._held = 0
         self._dirty: dict[str, None] = {}
         self._forgotten: dict[str, None] = {}
         self._handlers: dict[type, Callable[[Any], None]] = {
@@ -92,13 +96,8 @@ class AllocatorCore:
         return None
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take what an earlier run measured; StateError where it is damaged, nothing is taken then."""
-        self._rows.clear()
-        self.version += 1
-        try:
-            self.book.restore(state)
-        finally:
-            self._add_present()
+        """Take what an earlier run measured, before any event; StateError where it is damaged, and takes nothing."""
+        self.book.restore(state)
 
     def port(self, key: PortKey) -> Port | None:
         """Return a port that is there, None for any other."""
@@ -106,7 +105,7 @@ class AllocatorCore:
 
     def has(self, key: PortKey) -> bool:
         """Return whether a port that is there found room in the book."""
-        return self._rows.get(key, -1) >= 0
+        return self._rows.get(key, NO_ROW) != NO_ROW
 
     def measurement(self, name: str, now_ms: int) -> str:
         """Return how good the metric of a port is, in words; KeyError where it is not known."""
@@ -144,26 +143,27 @@ class AllocatorCore:
         if stale:
             names = self.book.names
             self._forget(names[row] for row in stale)
+            for key in [key for key, row in self._rows.items() if row == NO_ROW]:
+                del self._rows[key]
+                self._arrive(key)
 
     # Events.
 
     def _ports_rated(self, event: PortsRated) -> None:
-        for key in event.ports:
-            if key not in self._rows:
-                self._row(key)
-        found = self._rows
-        rows = np.fromiter((found.get(key, -1) for key in event.ports), np.intp, len(event.ports))
-        known = np.flatnonzero(rows >= 0)
+        of_port = self._rows
+        rows = np.fromiter((of_port.get(key, NO_ROW) for key in event.ports), np.intp, len(event.ports))
+        known = np.flatnonzero(rows != NO_ROW)
         if not len(known):
             return
         at_ms = np.round(event.at_s[known] * 1000).astype(np.int64)
         outcomes = self.book.ports.observe_percent(rows[known], at_ms, event.busier_pct[known])
         self.last_rated_ms = max(self.last_rated_ms or 0, int(at_ms.max()))
-        if event.cpu_pct:
-            cpu_rows = np.array([self.book.add_cpu(str(dpid), FAMILY) for dpid in event.cpu_pct], np.intp)
-            percent = np.fromiter(event.cpu_pct.values(), np.float64, len(cpu_rows))
-            self.book.cpus.observe_percent(cpu_rows, np.full(len(cpu_rows), at_ms.max()), percent)
         seen = [event.ports[index] for index in known.tolist()]
+        busy = {dpid: event.cpu_pct[dpid] for dpid in {dpid for dpid, _ in seen} & event.cpu_pct.keys()}
+        if busy:
+            cpu_rows = np.array([self.book.add_cpu(str(dpid), FAMILY) for dpid in busy], np.intp)
+            percent = np.fromiter(busy.values(), np.float64, len(busy))
+            self.book.cpus.observe_percent(cpu_rows, np.full(len(busy), at_ms.max()), percent)
         self._dirty.update(dict.fromkeys(map(port_name, seen)))
         measured: Iterable[str] = ()
         if len(self.reservations):
@@ -182,12 +182,12 @@ class AllocatorCore:
         before = self.ports.get(dpid, {})
         now = {port.port_no: port for port in event.ports if self._is_physical(dpid, port)}
         self.ports[dpid] = now
-        self._gone(dpid, tuple(before.keys() - now.keys()))
+        self._leave(dpid, before.keys() - now.keys())
         for port_no in now:
-            self._row((dpid, port_no))
+            self._arrive((dpid, port_no))
 
     def _switch_disconnected(self, event: SwitchDisconnected) -> None:
-        self._gone(event.dpid, tuple(self.ports.pop(event.dpid, ())))
+        self._leave(event.dpid, self.ports.pop(event.dpid, ()))
 
     def _port_changed(self, event: PortChanged) -> None:
         dpid, port, deleted = event
@@ -196,10 +196,10 @@ class AllocatorCore:
             return
         if deleted:
             ports.pop(port.port_no, None)
-            self._gone(dpid, (port.port_no,))
+            self._leave(dpid, (port.port_no,))
         else:
             ports[port.port_no] = port
-            self._row((dpid, port.port_no))
+            self._arrive((dpid, port.port_no))
 
     def _is_physical(self, dpid: int, port: Port) -> bool:
         return port.port_no <= self._last_port_no.get(dpid, 0)
@@ -216,51 +216,48 @@ class AllocatorCore:
 
     def _count(self, key: PortKey) -> None:
         """Have a port's hosts counted: each is an initiator and an attachment."""
-        row = self._rows.get(key, -1)
-        if row >= 0:
+        row = self._rows.get(key, NO_ROW)
+        if row != NO_ROW:
             hosts = len(self.fabric.hosts_at(*key))
             self.book.count(row, hosts, hosts)
             self._dirty[port_name(key)] = None
 
-    def _row(self, key: PortKey) -> int:
-        """Return the row of a port, a new one where it has none; -1 where there is no room."""
-        row = self._rows.get(key)
-        if row is not None:
-            return row
+    def _arrive(self, key: PortKey) -> None:
+        """Give a port that is there its row, where there is room or a port that is gone can make some."""
+        if key in self._rows:
+            return
         name = port_name(key)
-        found = self.book.add(name, FAMILY, str(key[0]))
-        if found is None:
+        row = self.book.add(name, FAMILY, str(key[0]))
+        if row is None and len(self.book) > self._held:
             self._forget(self.book.names)
-            found = self.book.add(name, FAMILY, str(key[0]))
-        self._rows[key] = -1 if found is None else found
-        self.version += 1
-        if found is not None:
+            row = self.book.add(name, FAMILY, str(key[0]))
+        self._rows[key] = NO_ROW if row is None else row
+        if row is not None:
+            self._held += 1
             self._forgotten.pop(name, None)
             self._count(key)
-        return self._rows[key]
 
-    def _gone(self, dpid: int, port_nos: tuple[int, ...]) -> None:
-        self.reservations.refresh([port_name((dpid, port_no)) for port_no in port_nos])
+    def _leave(self, dpid: int, port_nos: Iterable[int]) -> None:
+        """Take note that ports are gone; what was measured of them stays."""
+        keys = [(dpid, port_no) for port_no in port_nos]
+        for key in keys:
+            if self._rows.pop(key, NO_ROW) != NO_ROW:
+                self._held -= 1
+        self.reservations.refresh(map(port_name, keys))
 
     def _forget(self, names: Iterable[str]) -> None:
         """Forget those of the ports that are gone."""
-        here = {port_name((dpid, port_no)) for dpid, ports in self.ports.items() for port_no in ports}
+        here = {port_name(key): key for key in self._rows}
         gone = [name for name in names if name not in here]
         if gone:
             self.book.forget(gone)
             for name in gone:
                 self._dirty.pop(name, None)
             self._forgotten.update(dict.fromkeys(gone))
-            self._rows.clear()
             self.version += 1
-            self._add_present()
-
-    def _add_present(self) -> None:
-        for dpid, ports in self.ports.items():
-            for port_no in ports:
-                key = (dpid, port_no)
-                row = self.book.add(port_name(key), FAMILY, str(dpid))
-                self._rows[key] = -1 if row is None else row
+            for row, name in enumerate(self.book.names):
+                if name in here:
+                    self._rows[here[name]] = row
 
 
 def port_name(key: PortKey) -> str:
