@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from apps.cli.common import InputError, emit_json, emit_table
-from apps.cli.metric_file import read_metric_file
+from apps.cli.metric_file import ONLY_METRIC, read_metric_file
 from apps.cli.times import parse_time
 from controller.anomaly.peers.combination import kind_of
 from controller.anomaly.peers.diagnosis import Diagnosis, Period, diagnose, usual_interval
@@ -111,10 +111,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _chosen(series: Sequence[Series], metric: str, path: Path) -> tuple[list[Series], frozenset[str] | None]:
-    """Return the series to compare and which metrics are judged; throughput tells the kind of a fault."""
+    """Return the series to compare and which metrics are judged; throughput tells the kind of a fault.
+
+    A file that does not name its one metric holds the one asked for.
+    """
     if metric == ALL:
         return list(series), None
     known = sorted({one.name.metric for one in series})
+    if known == [ONLY_METRIC]:
+        return [one._replace(name=one.name._replace(metric=metric)) for one in series], None
     if metric not in known:
         shown = ", ".join(known[:20]) + (", ..." if len(known) > 20 else "")
         raise InputError(f"{path}: metric: no {metric!r} in the file; it holds {shown or 'none'}")

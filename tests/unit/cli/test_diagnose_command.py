@@ -84,7 +84,8 @@ def test_a_wide_file_without_training(tmp_path: Path, capsys: pytest.CaptureFixt
     path = tmp_path / "wide.csv"
     rows = [f"{START_S + 15 * row}," + ",".join(f"{v:.3f}" for v in matrix[row]) for row in range(SAMPLES)]
     path.write_text("\n".join(["timestamp," + ",".join(MEMBERS), *rows]) + "\n", encoding="utf-8")
-    found = diagnosed(capsys, "--input", str(path), *CHAIN)
+    found = diagnosed(capsys, "--input", str(path), "--metric", "await", *CHAIN)
+    assert all(set(one["metrics"]) == {"await"} for one in found["faulty"])
     (lasting,) = (one for one in found["faulty"] if one["member"] == "p5")
     assert lasting["last"] == START_S + 15 * (SAMPLES - 1) and lasting["verdict"] == "not told"
     assert found["persistent"][-1]["ranking"][0]["member"] == "p5"
