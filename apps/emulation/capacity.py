@@ -14,8 +14,11 @@ from apps.emulation.namespace import network_of
 METER_BASE = 1000
 """Meters below this number belong to the controller."""
 
-BURST_S = 0.015
-QUEUE_BYTES = 30000
+BURST_S = 0.1
+QUEUE_BYTES = 125_000
+"""What a port can hold back, and at 10 Mbit/s the burst of a meter: a commodity switch has some 140 kB for each port
+(9 MB for 64)."""
+
 SHAPER_BURST_BYTES = 5000
 SHAPER = "shaper0"
 SEND_BUFFER = Path("/proc/sys/net/core/wmem_default")
@@ -61,8 +64,8 @@ def ample_send_buffer() -> Iterator[None]:
 def meter(port: Port) -> str:
     """Return the meter that drops what enters `port` above its capacity, as ovs-ofctl writes it.
 
-    A burst of 15 ms (150 kbit at 10 Mbit/s) passes: less drops conforming Poisson traffic, none at all lets a
-    second of credit through.
+    A burst of 100 ms (1 Mbit at 10 Mbit/s) passes: a bucket drops what a queue of its size would. Where none is
+    given, a second of credit passes.
     """
     rate = max(1, round(port.capacity_bps / 1000))
     burst = max(1, round(port.capacity_bps / 1000 * BURST_S))

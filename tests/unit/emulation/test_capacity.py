@@ -6,9 +6,9 @@ HOST = Host(4711, "h1-eth0")
 PORT = Port("s1", "s1-eth3", 3, 10e6, HOST)
 
 
-def test_meter_polices_at_the_capacity_with_a_burst_of_fifteen_milliseconds() -> None:
-    assert meter(PORT) == f"meter={METER_BASE + 3},kbps,burst,band=type=drop,rate=10000,burst_size=150"
-    assert "rate=1000000,burst_size=15000" in meter(PORT._replace(capacity_bps=1e9))
+def test_meter_polices_at_the_capacity_with_a_burst_of_a_tenth_of_a_second() -> None:
+    assert meter(PORT) == f"meter={METER_BASE + 3},kbps,burst,band=type=drop,rate=10000,burst_size=1000"
+    assert "rate=1000000,burst_size=100000" in meter(PORT._replace(capacity_bps=1e9))
 
 
 def test_ingress_rules_meter_each_port_and_let_discovery_pass() -> None:
@@ -23,6 +23,6 @@ def test_ingress_rules_meter_each_port_and_let_discovery_pass() -> None:
 def test_shaper_bounds_its_queue() -> None:
     commands = [" ".join(command) for command in shaper(PORT, HOST)]
     (queue,) = [command for command in commands if " tbf " in command]
-    assert queue.endswith(" root tbf rate 10000000bit burst 5000 limit 30000")
+    assert queue.endswith(" root tbf rate 10000000bit burst 5000 limit 125000")
     (redirection,) = [command for command in commands if "redirect" in command]
     assert "dev h1-eth0 " in redirection and redirection.split()[-1] == queue.split()[4]
