@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -151,11 +152,20 @@ def test_the_next_allocation_avoids_the_loaded_uplink_and_explain_says_why(
 
 def test_metrics_are_there_at_once_after_a_restart(sending: Fabric):
     loaded = sending.wait(sending.loaded, "one uplink is loaded", 90.0)
+    sending.wait(lambda: _kept(sending, loaded), "the metric is on disk", 10.0)
     sending.controller.restart()
     sending.wait(sending.controller.socket.exists, "the controller answers", 10.0)
     sending.wait(lambda: sending.tor in _dpids(sending), "the switch is back", 20.0)
     port = next(port for port in sending.ask("allocate-watch", count=1000)["ports"] if port["id"] == loaded)
     assert port["usage"] > LEAST_PCT
+
+
+def _kept(sending: Fabric, name: str) -> bool:
+    """Tell whether the database has the average of a whole period of a port."""
+    path = sending.ask("allocate-watch", count=1)["state"]["path"]
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+        row = database.execute("SELECT emaPercentBusy FROM ports WHERE name = ?", (name,)).fetchone()
+    return row is not None and row[0] is not None
 
 
 def _dpids(sending: Fabric) -> set[int]:
