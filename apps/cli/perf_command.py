@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import importlib
+
+from apps.cli.subcommands import add_subcommands, run_subcommand
 
 NAME = "perf"
 HELP = "rates, histograms and events of ports"
@@ -19,19 +20,12 @@ SUBCOMMANDS = {
     "set": "apps.cli.perf_console_set",
     "get": "apps.cli.perf_console_get",
 }
-"""Subcommands and their modules, each with HELP, add_arguments and run."""
+"""Subcommands and their modules."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare every subcommand with its arguments."""
-    commands = parser.add_subparsers(dest="perf_command", required=True, metavar="|".join(SUBCOMMANDS))
-    for name, path in SUBCOMMANDS.items():
-        module = importlib.import_module(path)
-        command = commands.add_parser(name, help=module.HELP, description=f"{module.HELP}.")
-        module.add_arguments(command)
-        command.set_defaults(run_perf=module.run)
+    add_subcommands(parser, SUBCOMMANDS)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Run the subcommand that was asked for."""
-    return int(args.run_perf(args))
+run = run_subcommand
