@@ -1,4 +1,4 @@
-"""`vsrt policy`: check a policy file, and tell what it decides about a host and a group."""
+"""`vsrt policy`: check a policy file, tell what it decides about a host and a group, print its JSON Schema."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from apps.cli.common import InputError, emit_json
 from controller.admission import Admission, Host, Role
 from controller.config import PolicyError, PolicyInvalid, load_policy
 from controller.config.faults import as_document, describe, quoted
+from controller.config.json_schema import schema_text
 from controller.config.policy import Policy
 from controller.config.terms import (
     MAX_DPID,
@@ -24,18 +25,16 @@ from controller.config.terms import (
 )
 from controller.wire.addresses import is_multicast_ip
 
-NAME = "policy"
-HELP = "check a policy file, or explain what it decides"
-
 _SWITCH_PORT = re.compile(r"(0x[0-9a-fA-F]{1,16}|[0-9]{1,20}):([0-9]{1,10})\Z")
 _NO_MAC = bytes(6)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare `check` and `explain` with their arguments."""
-    commands = parser.add_subparsers(dest="policy_command", required=True, metavar="check|explain")
+    """Declare `check`, `explain` and `schema` with their arguments."""
+    commands = parser.add_subparsers(dest="policy_command", required=True, metavar="check|explain|schema")
     check = commands.add_parser("check", help="list every fault of a policy file, with its line")
     explain = commands.add_parser("explain", help="tell which rule decides about a host, a group and a role")
+    commands.add_parser("schema", help="print the JSON Schema of policy files, by which editors complete and check")
     for command in (check, explain):
         command.add_argument("file", type=Path, metavar="FILE", help="policy file (YAML)")
         command.add_argument(
@@ -55,6 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Answer `check` with 0 (good) or 2 (faults), `explain` with 0 whatever the decision is."""
+    if args.policy_command == "schema":
+        sys.stdout.write(schema_text())
+        return 0
     as_json = getattr(args, "json", False)
     if args.policy_command == "check":
         return _check(args.file, as_json)

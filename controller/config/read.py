@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from controller.config.document import Alias, Mapping, Node, Scalar, Sequence
 from controller.config.faults import Faults, quoted
-from controller.config.settings import Section, Setting, SettingType, Threshold, declared
+from controller.config.settings import REQUIRED_THRESHOLD_KEYS, Section, Setting, SettingType, Threshold, declared
 from controller.config.terms import MAX_DPID, MAX_PORT_NO, SwitchPort
 from controller.wire.addresses import format_ip, is_multicast_ip, parse_ip
 
@@ -178,10 +178,10 @@ class Reader:
         port_no = self.integer(found["port"][1], f"{path}.port", 1, MAX_PORT_NO) if "port" in found else None
         return None if dpid is None or port_no is None else SwitchPort(dpid, port_no)
 
-    def settings(self, type_: type[T], node: Node, path: str) -> T:
+    def settings(self, type_: type[T], node: Node, path: str, required: Collection[str] = ()) -> T:
         """Return a section of settings, with the default for each that is absent or wrong."""
         known = declared(type_)
-        found = self.record(node, path, known)
+        found = self.record(node, path, known, required)
         values: dict[str, Any] = {}
         for name, (_, child) in (found or {}).items():
             entry = known[name]
@@ -239,13 +239,7 @@ class Reader:
                 return None
 
     def _threshold(self, node: Node, path: str) -> Threshold | None:
-        found = self.settings(Threshold, node, path)
-        if (
-            isinstance(node, Mapping)
-            and not found.counter
-            and not any(isinstance(key, Scalar) and key.text == "counter" for key, _ in node.pairs)
-        ):
-            self.faults.error(node.line, f"{path}.counter", "missing")
+        found = self.settings(Threshold, node, path, REQUIRED_THRESHOLD_KEYS)
         upper, lower = found.raise_above, found.clear_below
         if upper is not None and lower is not None and lower > upper:
             self.faults.error(node.line, f"{path}.clear_below", f"{lower:g} is above raise_above {upper:g}")

@@ -31,6 +31,7 @@ WATCHED_COUNTERS = (
     *("rx_frame_err", "rx_over_err", "rx_crc_err", "collisions", "rx_utilisation", "tx_utilisation"),
 )
 SEVERITIES = ("minor", "major", "fatal")
+REQUIRED_THRESHOLD_KEYS = ("counter",)
 
 T = TypeVar("T")
 

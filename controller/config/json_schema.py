@@ -1,0 +1,210 @@
+"""The JSON Schema of the policy file, made of the declarations that its reader checks by."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from inspect import getdoc
+from typing import Any, TypeAlias
+
+from controller.config.load import (
+    MAX_NAME_LENGTH,
+    MAX_RULES,
+    MAX_TENANTS,
+    RAW_SECTIONS,
+    REQUIRED_RULE_KEYS,
+    RULE_KEYS,
+    SECTIONS,
+)
+from controller.config.policy import ACTIONS, ANY_HOST, DEFAULT_RULE, ROLES, VERSION
+from controller.config.settings import (
+    REQUIRED_THRESHOLD_KEYS,
+    SETTING_SECTIONS,
+    Section,
+    Setting,
+    SettingType,
+    Threshold,
+    declared,
+)
+from controller.config.terms import MAX_DPID, MAX_PORT_NO
+from controller.wire.addresses import format_ip
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+Schema: TypeAlias = dict[str, Any]
+
+_OCTET = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_IPV4 = rf"{_OCTET}(\.{_OCTET}){{3}}"
+_IPV4_GROUP = rf"(22[4-9]|23[0-9])(\.{_OCTET}){{3}}"
+_IPV4_LENGTH = "(/(0{0,2}[0-9]|0?[12][0-9]|0?3[0-2]))?"
+_IPV6_REST = "[0-9a-fA-F:.]*"
+_IPV6 = f"[0-9a-fA-F]{{0,4}}:{_IPV6_REST}:{_IPV6_REST}"
+_IPV6_GROUP = f"[fF]{{2}}[0-9a-fA-F]{{2}}:{_IPV6_REST}:{_IPV6_REST}"
+_IPV6_LINK_LOCAL = f"[fF][eE]80:{_IPV6_REST}:{_IPV6_REST}"
+_IPV6_LENGTH = "(/(0{0,2}[0-9]|0?[0-9]{2}|1[01][0-9]|12[0-8]))?"
+_HOST_MAC = "[0-9a-fA-F][02468aceACE](:[0-9a-fA-F]{2}){5}"
+_NAME = r"^\S(.*\S)?$"
+_NO_ADDRESS = r"^(?![0-9.]*$)[^:/]*$"
+
+
+def policy_schema() -> Schema:
+    """Return the JSON Schema (draft 2020-12) of the policy file.
+
+    Every file that `controller.config.load_policy` takes is valid by it, once YAML has been read by the core schema
+    of YAML 1.2 and addresses stand in quotes where YAML would read them as numbers. What a schema cannot say is left
+    to the reader: host bits, unknown tenants, names used twice, a MAC address in two tenants, and relations between
+    two settings.
+    """
+    sections: Schema = {name: _reference(type_) for name, type_ in SETTING_SECTIONS.items()}
+    sections |= {name: {"type": "object"} for name in RAW_SECTIONS}
+    sections |= {
+        "version": {"description": "Version of the format.", "type": "integer", "const": VERSION},
+        "tenants": {
+            "description": "Names of tenants to lists of their hosts.",
+            "type": "object",
+            "maxProperties": MAX_TENANTS,
+            "propertyNames": _name(ANY_HOST) | {"allOf": [{"pattern": _NO_ADDRESS}]},
+            "additionalProperties": _list(_definition("host")),
+        },
+        "rules": {
+            "description": "Who may receive and send what; the first rule that matches decides.",
+            "maxItems": MAX_RULES,
+        }
+        | _list(_definition("rule")),
+        "default": {
+            "description": "What is decided where no rule matches.",
+            "enum": list(ACTIONS),
+            "default": "deny",
+        },
+    }
+    return {
+        "$schema": DIALECT,
+        "title": "Policy file of vsrt-controller",
+        **_mapping({name: sections[name] for name in SECTIONS}, ("version",)),
+        "$defs": _definitions(),
+    }
+
+
+def schema_text() -> str:
+    """Return the schema as the text of its file."""
+    return json.dumps(policy_schema(), indent=2) + "\n"
+
+
+def _definitions() -> Schema:
+    rule = {
+        "name": {"description": "Stands in decisions, counters and the audit log; unique."} | _name(DEFAULT_RULE),
+        "groups": {"description": "Groups and prefixes of groups."} | _list(_definition("group"), least=1),
+        "role": {"description": "What is asked for.", "enum": list(ROLES)},
+        "hosts": {
+            "description": "Tenants and hosts, or any.",
+            "anyOf": [{"const": ANY_HOST}, _list(_definition("tenant_or_host"), least=1)],
+        },
+        "sources": {"description": "The only sources that the rule is about."}
+        | _list(_definition("source"), least=1),
+        "action": {"description": "What is decided.", "enum": list(ACTIONS)},
+    }
+    port = {
+        "dpid": {"type": "integer", "minimum": 1, "maximum": MAX_DPID},
+        "port": {"type": "integer", "minimum": 1, "maximum": MAX_PORT_NO},
+    }
+    host_patterns = (_IPV4 + _IPV4_LENGTH, _IPV6 + _IPV6_LENGTH, _HOST_MAC)
+    tenant_or_address = {"type": "string", "minLength": 1, "maxLength": MAX_NAME_LENGTH}
+    definitions = {
+        "rule": _mapping({name: rule[name] for name in RULE_KEYS}, REQUIRED_RULE_KEYS),
+        "group": _text("IPv4 or IPv6 group, or prefix.", _IPV4_GROUP + _IPV4_LENGTH, _IPV6_GROUP + _IPV6_LENGTH),
+        "source": _text("IP address or prefix.", _IPV4 + _IPV4_LENGTH, _IPV6 + _IPV6_LENGTH),
+        "port": {"description": "A port of a switch."} | _mapping(port, tuple(port)),
+        "host": {
+            "description": "A host by IP address, prefix, MAC address or switch port.",
+            "anyOf": [_text("IP address, prefix or MAC address.", *host_patterns), _definition("port")],
+        },
+        "tenant_or_host": {
+            "description": "A tenant, or a host by IP address, prefix, MAC address or switch port.",
+            "anyOf": [tenant_or_address, _definition("port")],
+        },
+        Threshold.__name__: _section(Threshold, REQUIRED_THRESHOLD_KEYS),
+    }
+    waiting = list(SETTING_SECTIONS.values())
+    while waiting:
+        type_ = waiting.pop()
+        if type_.__name__ not in definitions:
+            definitions[type_.__name__] = _section(type_)
+            waiting += [entry.type for entry in declared(type_).values() if isinstance(entry, Section)]
+    return dict(sorted(definitions.items()))
+
+
+def _section(type_: type[Any], required: Collection[str] = ()) -> Schema:
+    settings = {
+        name: _reference(entry.type) if isinstance(entry, Section) else _setting(entry)
+        for name, entry in declared(type_).items()
+    }
+    return {"description": getdoc(type_)} | _mapping(settings, required)
+
+
+def _setting(entry: Setting) -> Schema:
+    described: Schema = {"description": f"{entry.meaning} Unit: {entry.unit}." if entry.unit else entry.meaning}
+    default = _as_json(entry.default)
+    if default not in (None, ""):
+        described["default"] = default
+    return described | _type_of(entry)
+
+
+def _type_of(entry: Setting) -> Schema:
+    ports = _list(_definition("port"))
+    match entry.type:
+        case SettingType.INTEGER | SettingType.NUMBER:
+            bounds = {"minimum": _as_json(entry.lower), "maximum": _as_json(entry.upper)}
+            return {"type": "integer" if entry.type is SettingType.INTEGER else "number"} | bounds
+        case SettingType.BOOLEAN:
+            return {"type": "boolean"}
+        case SettingType.CHOICE:
+            return {"enum": list(entry.choices)}
+        case SettingType.TEXT:
+            return {"type": "string", "minLength": 1}
+        case SettingType.IPV4:
+            return {"type": "string", "pattern": f"^{_IPV4}$"}
+        case SettingType.IPV6_LINK_LOCAL:
+            return {"type": "string", "pattern": f"^{_IPV6_LINK_LOCAL}$"}
+        case SettingType.PORTS:
+            return ports
+        case SettingType.BOOLEAN_OR_PORTS:
+            return {"anyOf": [{"type": "boolean"}, ports]}
+        case SettingType.THRESHOLDS:
+            return _list(_reference(Threshold))
+
+
+def _as_json(value: Any) -> Any:
+    match value:
+        case bytes():
+            return format_ip(value)
+        case frozenset() | tuple():
+            return list(value)
+        case float() if value.is_integer():
+            return int(value)
+    return value
+
+
+def _mapping(properties: Schema, required: Collection[str]) -> Schema:
+    mapping = {"type": "object", "properties": properties, "additionalProperties": False}
+    return mapping | {"required": list(required)} if required else mapping
+
+
+def _list(items: Schema, least: int = 0) -> Schema:
+    return {"type": "array", "items": items} | ({"minItems": least} if least else {})
+
+
+def _text(description: str, *patterns: str) -> Schema:
+    return {"description": description, "type": "string", "pattern": f"^({'|'.join(patterns)})$"}
+
+
+def _name(reserved: str) -> Schema:
+    name = {"type": "string", "minLength": 1, "maxLength": MAX_NAME_LENGTH, "pattern": _NAME}
+    return name | {"not": {"const": reserved}}
+
+
+def _definition(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _reference(type_: type[Any]) -> Schema:
+    return _definition(type_.__name__)
