@@ -28,8 +28,9 @@ VALIDATOR = Draft202012Validator(SCHEMA)
 BOUNDED = [(name, entry) for name, entry in all_settings() if entry.lower is not None]
 
 BEYOND_A_SCHEMA = re.compile(
-    "has host bits set|link scope|is already the name of the rule|is in tenant .* already|"
-    r"could be taken for an address|is not below query_interval_s|is above raise_above|is not within 1 and 30 \(days\)"
+    "has host bits set|link scope|is already the name of the rule|is in tenant .* already"
+    "|could be taken for an address|is not below query_interval_s|is above raise_above"
+    r"|is not within 1 and 30 \(days\)"
 )
 RULE = {"name": "feed", "groups": ["239.1.0.0/16"], "role": "any", "hosts": "any", "action": "allow"}
 
