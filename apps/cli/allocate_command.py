@@ -6,9 +6,6 @@ import argparse
 
 from apps.cli.subcommands import add_subcommands, run_subcommand
 
-NAME = "allocate"
-HELP = "allocate ports and pools by their metrics, and tell why"
-
 SUBCOMMANDS = {
     "ports": "apps.cli.allocate_ports",
     "metric": "apps.cli.allocate_metric",

@@ -6,9 +6,10 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from topology.files import LoadedTopology, TopologyFileError, parse
+if TYPE_CHECKING:
+    from topology.files import LoadedTopology
 
 
 class InputError(Exception):
@@ -42,6 +43,8 @@ def emit_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 def read_topology(path: Path) -> LoadedTopology:
     """Read a topology file of any known format; InputError where it cannot be read."""
+    from topology.files import TopologyFileError, parse
+
     try:
         return parse(path.read_bytes(), str(path))
     except TopologyFileError as error:

@@ -18,8 +18,6 @@ from controller.anomaly.peers.scoring import DISTANCE_FORMS
 from controller.anomaly.peers.settings import INTERVAL_S, PeerSettings, fitted
 from controller.anomaly.series import Series, ordered
 
-NAME = "diagnose"
-HELP = "name the members of a group that behave unlike their peers"
 ALL = "all"
 SHOWN_METRICS = 3
 

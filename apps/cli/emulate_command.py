@@ -15,8 +15,6 @@ from typing import Any
 
 from apps.cli.common import InputError, OperationFailed, emit_json, emit_table
 
-NAME = "emulate"
-HELP = "run an experiment in Mininet and measure loss, duplicates and rate at every receiver (as root)"
 FRAMEWORKS = ("ryu", "os-ken")
 OPENFLOW_VERSIONS = ("1.0", "1.3")
 SHORTEST_S = {"duration_s": 0.1, "warmup_s": 0.0}

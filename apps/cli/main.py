@@ -6,25 +6,27 @@ import argparse
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from apps.cli.common import InputError, OperationFailed
+from apps.cli.help_text import finish
 
-COMMANDS = (
-    "topology",
-    "tree",
-    "simulate",
-    "policy",
-    "emulate",
-    "run",
-    "show",
-    "replay",
-    "perf",
-    "allocate",
-    "normalcy",
-    "diagnose",
-)
-"""Subcommands, each in a module ``apps.cli.<name>_command``; only the one that is asked for is imported."""
+COMMANDS = {
+    "topology": "make a fabric, or list the kinds of fabrics",
+    "tree": "build the multicast tree of a group over a topology file",
+    "simulate": "build the trees of many groups over a planned fabric and show what its links carry",
+    "policy": "check a policy file, or explain what it decides",
+    "emulate": "run an experiment in Mininet and measure loss, duplicates and rate at every receiver (as root)",
+    "run": "run the controller under os-ken",
+    "show": "show what a running controller knows",
+    "replay": "replay a recorded run and print the effects as JSON lines",
+    "perf": "rates, histograms and events of ports",
+    "allocate": "allocate ports and pools by their metrics, and tell why",
+    "normalcy": "category, bounds and anomaly scores of time series",
+    "diagnose": "name the members of a group that behave unlike their peers",
+    "completion": "print the script that completes `vsrt` in bash, zsh or fish",
+}
+"""Subcommands and what they do, each in a module ``apps.cli.<name>_command``; only those needed are imported."""
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
@@ -46,33 +48,23 @@ class _PrintVersion(argparse.Action):
         parser.exit()
 
 
-def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
-    """Return the parser of the given subcommands; every one takes --json, behind its own subcommands too."""
+def build_parser(commands: Collection[str] = COMMANDS.keys()) -> argparse.ArgumentParser:
+    """Return the parser of `vsrt`, with the arguments of the given commands; every one takes --json."""
     parser = argparse.ArgumentParser(
         prog="vsrt",
         description="Multicast trees for data-centre fabrics: topologies, trees, policies, emulation, controller.",
-        epilog="Exit status: 0 done, 1 the operation failed, 2 bad input. `vsrt COMMAND --help` tells more.",
+        epilog="`vsrt COMMAND --help` tells more.",
     )
     parser.add_argument("--version", action=_PrintVersion, nargs=0, help="print the version and exit")
     choices = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name in commands:
-        module = importlib.import_module(f"apps.cli.{name}_command")
-        command = choices.add_parser(module.NAME, help=module.HELP, description=f"{module.HELP}.")
-        module.add_arguments(command)
-        command.set_defaults(run=module.run, json=False)
-        _add_json(command)
+    for name, summary in COMMANDS.items():
+        command = choices.add_parser(name, help=summary)
+        if name in commands:
+            module = importlib.import_module(f"apps.cli.{name}_command")
+            module.add_arguments(command)
+            command.set_defaults(run=module.run, json=False)
+    finish(parser)
     return parser
-
-
-def _add_json(parser: argparse.ArgumentParser) -> None:
-    if "--json" not in parser._option_string_actions:
-        parser.add_argument(
-            "--json", action="store_true", default=argparse.SUPPRESS, help="print one JSON document and nothing else"
-        )
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for below in action.choices.values():
-                _add_json(below)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -80,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     asked = next((word for word in arguments if not word.startswith("-")), None)
     try:
-        args = build_parser((asked,) if asked in COMMANDS else COMMANDS).parse_args(arguments)
+        args = build_parser((asked,) if asked in COMMANDS else ()).parse_args(arguments)
         status = int(args.run(args))
         sys.stdout.flush()
         return status

@@ -6,9 +6,6 @@ import argparse
 
 from apps.cli.subcommands import add_subcommands, run_subcommand
 
-NAME = "normalcy"
-HELP = "category, bounds and anomaly scores of time series"
-
 SUBCOMMANDS = {"fit": "apps.cli.normalcy_fit", "score": "apps.cli.normalcy_score"}
 """Subcommands and their modules."""
 

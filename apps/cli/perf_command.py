@@ -6,9 +6,6 @@ import argparse
 
 from apps.cli.subcommands import add_subcommands, run_subcommand
 
-NAME = "perf"
-HELP = "rates, histograms and events of ports"
-
 SUBCOMMANDS = {
     "rates": "apps.cli.perf_rates",
     "history": "apps.cli.perf_history",

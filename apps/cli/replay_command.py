@@ -8,9 +8,6 @@ from pathlib import Path
 from apps.cli.common import InputError, emit_json
 from controller.recording import APPS, RecordingInvalid, plain, read_lines, replay, write_line
 
-NAME = "replay"
-HELP = "replay a recorded run and print the effects as JSON lines"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""

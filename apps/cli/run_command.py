@@ -13,8 +13,6 @@ from apps.openflow.listening import CannotListen, try_to_listen
 from controller.config.faults import PolicyInvalid, describe
 from controller.config.load import load_policy
 
-NAME = "run"
-HELP = "run the controller under os-ken"
 MAX_TCP_PORT = 65535
 APPS = ("multicast", "unicast", "discovery", "monitor", "allocator")
 

@@ -9,9 +9,6 @@ from typing import Any
 from apps.cli.common import OperationFailed, emit_json, emit_table
 from apps.cli.perf_console import add_socket, answer_of, socket_path
 
-NAME = "show"
-HELP = "show what a running controller knows"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""

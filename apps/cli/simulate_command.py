@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from controller.simulation.groups import SimulatedGroups
     from topology.graph import Graph
 
-NAME = "simulate"
-HELP = "build the trees of many groups over a planned fabric and show what its links carry"
 
 DEFAULT_ALGORITHMS = "vsrt,vsrt-literal,pim-sm-fixed-core,pim-sm-random-core,pim-sm-static-uplink"
 MAX_SEED = 2**63 - 1

@@ -12,7 +12,7 @@ def add_subcommands(parser: argparse.ArgumentParser, modules: Mapping[str, str])
     commands = parser.add_subparsers(required=True, metavar="|".join(modules))
     for name, path in modules.items():
         module = importlib.import_module(path)
-        command = commands.add_parser(name, help=module.HELP, description=f"{module.HELP}.")
+        command = commands.add_parser(name, help=module.HELP)
         module.add_arguments(command)
         command.set_defaults(run_subcommand=module.run)
 

@@ -15,9 +15,6 @@ from topology.generators import GENERATORS, make
 from topology.generators.parameters import Number, Parameter, in_words
 from topology.graph import Graph, Kind
 
-NAME = "topology"
-HELP = "make a fabric, or list the kinds of fabrics"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments; options for parameters follow from the registry of generators."""

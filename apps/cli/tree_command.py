@@ -16,9 +16,6 @@ from controller.trees.tree import Role
 from topology.files import LoadedTopology
 from topology.graph import Graph, Kind, NodeId
 
-NAME = "tree"
-HELP = "build the multicast tree of a group over a topology file"
-
 GROUP = "group"
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 
 from apps.cli import main as cli
 from apps.cli.common import InputError, OperationFailed, emit_json, emit_table, read_topology
+from apps.cli.examples import EXAMPLES
+from apps.cli.help_text import commands_of
 from topology.generators import make
 
 ROOT = Path(__file__).parents[3]
@@ -21,7 +24,32 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--help"]) == 0
     shown = capsys.readouterr().out
     for name in cli.COMMANDS:
-        assert f"    {name} " in shown
+        assert f"\n    {name}" in shown
+
+
+def test_help_is_shown_soon_since_no_command_is_imported() -> None:
+    heavy = "numpy", "pyarrow", "networkx", "matplotlib", "yaml", "ssl", "controller", "topology"
+    program = f"import sys; from apps.cli.main import main; main(['--help']); found = set({heavy}) & set(sys.modules)"
+    program += "; sys.exit(str(found))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == "set()"
+
+
+def test_examples_are_of_commands_there_are_and_parse() -> None:
+    parser = cli.build_parser()
+    commands = {command.prog for command in commands_of(parser)}
+    assert set(EXAMPLES) == commands
+    for line, _ in (example for examples in EXAMPLES.values() for example in examples):
+        words = shlex.split(line.removeprefix("sudo ").partition(" > ")[0])
+        assert parser.parse_args(words[1:]).command in cli.COMMANDS
+
+
+def test_every_command_tells_its_exit_status_and_an_example() -> None:
+    for command in commands_of(cli.build_parser()):
+        shown = command.format_help()
+        assert "Exit status: 0 done" in shown
+        assert f"\n  {EXAMPLES[command.prog][0][0]}" in shown
+        assert command.description is not None
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

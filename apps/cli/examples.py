@@ -1,0 +1,88 @@
+"""Examples of every command of `vsrt`, for its help and its manual page."""
+
+from __future__ import annotations
+
+EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
+    "vsrt": (
+        ("vsrt run --config policies/example.yaml multicast unicast monitor", "start a controller"),
+        ("vsrt show groups", "ask it for its groups"),
+    ),
+    "vsrt topology": (("vsrt topology list", "the kinds of fabrics"),),
+    "vsrt topology make": (
+        ("vsrt topology make fattree --k 4", "node-link JSON on standard output"),
+        ("vsrt topology make avalanche24 -o fabric.graphml", "the suffix gives the format"),
+    ),
+    "vsrt topology list": (("vsrt topology list", "the kinds of fabrics and their parameters"),),
+    "vsrt tree": (
+        ("vsrt tree fabric.json --members h1,h5,h9", "the tree of three members"),
+        ("vsrt tree b01.stp --algorithm steiner --json", "over the terminals of a SteinLib file"),
+    ),
+    "vsrt simulate": (
+        ("vsrt simulate", "the first simulation of the article"),
+        ("vsrt simulate --topology fabric.json --groups 10000 --plot plots", "a fabric of one's own"),
+        ("vsrt simulate --storm 10 --fail-links 20", "joins, leaves and failures over time"),
+    ),
+    "vsrt policy": (("vsrt policy check policies/example.yaml", "list every fault"),),
+    "vsrt policy check": (("vsrt policy check policies/example.yaml", "list every fault, with its line"),),
+    "vsrt policy schema": (("vsrt policy schema > policy.schema.json", "for an editor that completes and checks"),),
+    "vsrt policy explain": (
+        ("vsrt policy explain policies/example.yaml --host 10.0.0.5 --group 239.1.1.1 --role receiver", ""),
+    ),
+    "vsrt emulate": (
+        ("sudo vsrt emulate avalanche24 --algorithm vsrt --seed 1", "the experiment of the article"),
+        ("sudo vsrt emulate scenarios/demo.yaml --framework os-ken", "a scenario of one's own"),
+    ),
+    "vsrt run": (
+        ("vsrt run --config policies/example.yaml multicast unicast monitor", "the usual apps"),
+        ("vsrt run --state-dir vsrt-state --port 6653 multicast", "where the journal and the socket are"),
+    ),
+    "vsrt show": (("vsrt show groups", "trees, members, senders and refusals"),),
+    "vsrt replay": (("vsrt replay run.jsonl --app multicast", "what the core asked for"),),
+    "vsrt perf": (("vsrt perf top", "the busiest ports, now"),),
+    "vsrt perf rates": (("vsrt perf rates --input samples.csv --json", "mean rates of every port of a file"),),
+    "vsrt perf history": (
+        ("vsrt perf history 3:1 --since 2h", "of one port, from the files"),
+        ("vsrt perf history --roll-up 1h", "hour by hour"),
+    ),
+    "vsrt perf report": (
+        ("vsrt perf report --by node", "a line for each switch"),
+        ("vsrt perf report 3 --statistics flow", "flow entries of switch 3"),
+    ),
+    "vsrt perf top": (("vsrt perf top --order errors --count 10", "the ports with most errors"),),
+    "vsrt perf histogram": (
+        ("vsrt perf histogram rx_bytes --node 3", "how the rates of one switch are distributed"),
+    ),
+    "vsrt perf events": (("vsrt perf events 3:1 --count 10", "the latest of one port"),),
+    "vsrt perf reset": (("vsrt perf reset 3", "totals of switch 3 begin anew"),),
+    "vsrt perf set": (("vsrt perf set interval_s 2", "poll every two seconds"),),
+    "vsrt perf get": (("vsrt perf get", "all settings"),),
+    "vsrt allocate": (("vsrt allocate ports --live --count 2 --type tor", "ports of the running controller"),),
+    "vsrt allocate ports": (
+        ("vsrt allocate ports --input request.json", "ports, or paths over several networks"),
+        ("vsrt allocate ports --live --count 2 --type tor --role trunk", "by measured load"),
+    ),
+    "vsrt allocate metric": (
+        ("vsrt allocate metric --input state.json", "one port"),
+        ("vsrt allocate metric --input vmax.csv --family vmax --config policy.yaml", "over time"),
+    ),
+    "vsrt allocate pool": (("vsrt allocate pool --input pools.json", "the pool with most room"),),
+    "vsrt allocate explain": (
+        ("vsrt allocate explain --input request.json --port p7", "why p7 was taken or not"),
+        ("vsrt allocate explain --live --port 3:1", "of the last live allocation"),
+    ),
+    "vsrt allocate watch": (("vsrt allocate watch --type tor", "the most used ports of ToR switches"),),
+    "vsrt allocate whatif": (("vsrt allocate whatif --plot plots", "a day replayed beside counts and chance"),),
+    "vsrt normalcy": (("vsrt normalcy fit --input series.csv", "what is normal for a series"),),
+    "vsrt normalcy fit": (("vsrt normalcy fit --input series.csv --plot plots", "category, period and bounds"),),
+    "vsrt normalcy score": (("vsrt normalcy score --input series.csv -o scores.csv", "how abnormal each point is"),),
+    "vsrt diagnose": (
+        ("vsrt diagnose --input metrics.csv --plot plots", "members of a group that should behave alike"),
+        ("vsrt diagnose --input metrics.parquet --metric await --json", "by one metric"),
+    ),
+    "vsrt completion": (
+        ("vsrt completion bash > /etc/bash_completion.d/vsrt", ""),
+        ("vsrt completion zsh > ~/.zfunc/_vsrt", "with fpath+=~/.zfunc before compinit in .zshrc"),
+        ("vsrt completion fish > ~/.config/fish/completions/vsrt.fish", ""),
+    ),
+}
+"""Per command, as it is called: command lines and what they do."""
