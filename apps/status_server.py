@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import secrets
 import socket
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -13,21 +14,32 @@ from types import MappingProxyType
 from typing import Any
 
 from apps.openflow.framework import hub
+from controller.snapshot.log import Section, changes
 
 LINE_BYTES = 65536
 IDLE_S = 30.0
 CONNECTIONS = 16
 
+DOCUMENTS, DOCUMENTS_BOUND = 500, 2000
+"""Documents of an app in one answer about changes: by default, and at most."""
+
+EPOCH = secrets.token_hex(8)
+"""Stands for this process, so that a reader sees that the versions it knows are another's."""
+
 
 class Refused(Exception):  # noqa: N818
-    """A question that an app does not answer; the text, for who asked, says why."""
+    """A question that an app does not answer; the text, for who asked, says why, `field` what of it is at fault."""
+
+    def __init__(self, text: str, field: str | None = None) -> None:
+        super().__init__(text)
+        self.field = field
 
 
 class StatusServer:
     """What one app answers on the Unix socket at `path`, which the apps of a process share.
 
-    `views` are functions by name, `actions` such that take the question's other fields; each is run by `ask` on the
-    app's own loop.
+    `views` are functions by name, `actions` such that take the question's other fields, and `sections` documents
+    whose changes a reader may follow, after `refresh`; each is run by `ask` on the loop of the `app`.
     """
 
     def __init__(
@@ -37,12 +49,25 @@ class StatusServer:
         ask: Callable[[Callable[[], Any]], Any],
         logger: logging.Logger,
         actions: Mapping[str, Callable[[Mapping[str, Any]], Any]] = MappingProxyType({}),
+        *,
+        app: str = "",
+        sections: Mapping[str, Section[Any]] = MappingProxyType({}),
+        refresh: Callable[[], None] | None = None,
     ) -> None:
         self.views = views
         self.actions = actions
         self.ask = ask
+        self.app = app
+        self.sections = sections
+        self._refresh = refresh
         self._path = path
         self._logger = logger
+
+    def changes(self, asked: Mapping[str, int], limit: int) -> dict[str, Any]:
+        """Return what a reader lacks of the sections asked for; to be run on the app's loop."""
+        if self._refresh is not None:
+            self._refresh()
+        return changes(self.sections, asked, limit)
 
     def start(self) -> None:
         """Listen and serve in the background, beside the apps that do so already.
@@ -131,7 +156,11 @@ class _Listener:
     def _document(self, line: bytes) -> Any:
         try:
             question = json.loads(line)
+            if "changes" in question:
+                return self._changes(question)
             found = self._find(question)
+        except Refused as error:
+            return _refusal(error)
         except (ValueError, TypeError, AttributeError):
             found = None
         if found is None:
@@ -143,10 +172,35 @@ class _Listener:
         try:
             return app.ask(answer)
         except Refused as error:
-            return {"error": str(error), "refused": True}
+            return _refusal(error)
         except Exception as error:
             self._logger.exception("the question %s failed", line)
             return {"error": f"{type(error).__name__}: {error}"}
+
+    def _changes(self, question: dict[str, Any]) -> dict[str, Any]:
+        """Return what a reader lacks of the sections it asks for, by section and app."""
+        apps = [app for app in self.apps if app.sections]
+        asked, limit = question["changes"], question.get("limit", DOCUMENTS)
+        if not isinstance(asked, dict):
+            raise Refused("changes: must be an object of sections", "changes")
+        if type(limit) is not int or not 1 <= limit <= DOCUMENTS_BOUND:
+            raise Refused(f"limit: {limit!r} is no whole number from 1 to {DOCUMENTS_BOUND}", "limit")
+        ours = question.get("epoch", EPOCH) == EPOCH
+        answer: dict[str, Any] = {"epoch": EPOCH, "sections": {name: {} for name in asked}, "names": []}
+        for app in apps:
+            answer["names"] += [name for name in app.sections if name not in answer["names"]]
+            versions = {name: _version(name, asked[name], app.app) for name in asked if name in app.sections}
+            if not versions:
+                continue
+            try:
+                found = app.ask(partial(app.changes, versions if ours else dict.fromkeys(versions, 0), limit))
+            except Exception as error:
+                self._logger.exception("the changes of %s failed", app.app)
+                answer.setdefault("errors", {})[app.app] = f"{type(error).__name__}: {error}"
+                continue
+            for name, delta in found.items():
+                answer["sections"][name][app.app] = delta
+        return answer
 
     def _find(self, question: dict[str, Any]) -> tuple[StatusServer, Callable[[], Any]] | None:
         """Return who answers a question, and how; None where nobody does."""
@@ -157,6 +211,21 @@ class _Listener:
             if show is None and do in app.actions:
                 return app, partial(app.actions[do], question)
         return None
+
+
+def _version(name: str, asked: Any, app: str) -> int:
+    """Return the version of a section that a reader knows from an app."""
+    version = asked.get(app, 0) if isinstance(asked, dict) else asked
+    if type(version) is not int or version < 0:
+        raise Refused(f"changes: {name}: {version!r} is no version", "changes")
+    return version
+
+
+def _refusal(error: Refused) -> dict[str, Any]:
+    refusal: dict[str, Any] = {"error": str(error), "refused": True}
+    if error.field is not None:
+        refusal["field"] = error.field
+    return refusal
 
 
 _LISTENERS: dict[Path, _Listener] = {}

@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("os_ken")
 
 from apps.status_server import Refused, StatusServer
+from controller.snapshot.log import Section
 
 LOGGER = logging.getLogger("status")
 
@@ -91,4 +92,69 @@ def test_an_answer_that_is_no_json_is_an_error(path: Path):
     assert [answer["error"] for answer in ask(path, '{"show": "set"}', '{"show": "nan"}')] == [
         "the answer is no JSON"
     ] * 2
+    app.stop()
+
+
+def feed(path: Path, name: str, section: str, world: dict[str, int]) -> StatusServer:
+    sections = {section: Section(lambda: list(world), lambda key: {"n": world[key]} if key in world else None)}
+    return StatusServer(path, {}, run, LOGGER, app=name, sections=sections)
+
+
+def test_changes_are_told_by_section_and_app(path: Path):
+    world, other_world = {"a": 1}, {"a": 2, "b": 3}
+    apps = [feed(path, "one", "things", world), feed(path, "other", "things", other_world)]
+    apps.append(feed(path, "third", "rest", {"r": 0}))
+    for app in apps:
+        app.start()
+    (first,) = ask(path, '{"changes": {"things": 0, "nothing": 0}}')
+    assert first["names"] == ["things", "rest"]
+    assert first["sections"]["nothing"] == {}
+    things = first["sections"]["things"]
+    assert things["one"]["put"] == {"a": {"n": 1}}
+    assert things["other"]["put"] == {"a": {"n": 2}, "b": {"n": 3}}
+    world["a"] = 9
+    apps[0].sections["things"].touch("a")
+    seen = {name: delta["version"] for name, delta in things.items()}
+    question = {"changes": {"things": seen}, "epoch": first["epoch"]}
+    (second,) = ask(path, json.dumps(question))
+    assert second["sections"]["things"]["one"]["put"] == {"a": {"n": 9}}
+    assert second["sections"]["things"]["other"]["put"] == {}
+    (anew,) = ask(path, json.dumps({**question, "epoch": "another"}))
+    assert anew["sections"]["things"]["other"]["whole"]
+    for app in apps:
+        app.stop()
+
+
+def test_an_app_that_fails_spoils_no_other_s_changes(path: Path):
+    def broken() -> list[str]:
+        raise OSError("gone")
+
+    good = feed(path, "good", "things", {"a": 1})
+    bad = StatusServer(path, {}, run, LOGGER, app="bad", sections={"things": Section(broken, lambda _key: {})})
+    good.start()
+    bad.start()
+    (answer,) = ask(path, '{"changes": {"things": 0}}')
+    assert answer["errors"] == {"bad": "OSError: gone"}
+    assert answer["sections"]["things"]["good"]["put"] == {"a": {"n": 1}}
+    good.stop()
+    bad.stop()
+
+
+@pytest.mark.parametrize(
+    ("question", "field"),
+    [
+        ('{"changes": 1}', "changes"),
+        ('{"changes": {"things": "x"}}', "changes"),
+        ('{"changes": {"things": {"app": -1}}}', "changes"),
+        ('{"changes": {"things": {"app": true}}}', "changes"),
+        ('{"changes": {}, "limit": 0}', "limit"),
+        ('{"changes": {}, "limit": 2001}', "limit"),
+    ],
+)
+def test_a_wrong_question_about_changes_names_the_field(path: Path, question: str, field: str):
+    app = feed(path, "app", "things", {"a": 1})
+    app.start()
+    (answer,) = ask(path, question)
+    assert answer["refused"] is True
+    assert answer["field"] == field
     app.stop()

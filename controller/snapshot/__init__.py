@@ -1,0 +1,1 @@
+"""Documents of a running controller, as those who follow it read them."""

@@ -1,0 +1,151 @@
+"""Which of many documents changed since a reader last looked, kept in bounded room and rendered only when read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from itertools import islice
+from typing import Any, Generic, NamedTuple, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+Document = dict[str, Any]
+
+SLACK = 4096
+"""Keys that a log may hold beyond twice those that there were when it was read whole."""
+
+
+class Delta(NamedTuple, Generic[Key]):
+    """What a reader is to look at again: `keys` in the order of their last change, as of `version`.
+
+    `whole`: whatever the reader knows of other keys is void. `more`: further keys follow from `version` on.
+    """
+
+    version: int
+    whole: bool
+    keys: tuple[Key, ...]
+    more: bool
+
+
+class ChangeLog(Generic[Key]):
+    """The keys that changed, each with the version of its last change.
+
+    A key stays when what it stood for is gone: that is a change as well. Nothing is noted before the first reading
+    and after an overflow, until the next one: that begins anew with all of `keys`.
+
+    Parameters
+    ----------
+    keys
+        Returns the keys that there are.
+    """
+
+    def __init__(self, keys: Callable[[], Iterable[Key]]) -> None:
+        self.version = 1
+        self._keys = keys
+        self._log: dict[Key, int] = {}
+        self._first = 1
+        self._bound = 0
+
+    def touch(self, key: Key) -> None:
+        """Note that what a key stands for appeared, changed or went away."""
+        if not self._bound:
+            return
+        log = self._log
+        if key in log:
+            del log[key]
+        self.version += 1
+        log[key] = self.version
+        if len(log) > self._bound:
+            self.forget()
+
+    def forget(self) -> None:
+        """Have every reader begin anew."""
+        self._log = {}
+        self._bound = 0
+        self.version += 1
+        self._first = self.version
+
+    def since(self, version: int, limit: int) -> Delta[Key]:
+        """Return what changed after `version` (0: never read), at most `limit` keys, the oldest changes first.
+
+        A reader goes on with the version returned.
+        """
+        whole = not self._bound or not self._first <= version <= self.version
+        if whole and limit <= 0:
+            return Delta(0, False, (), True)
+        if not self._bound:
+            self._begin()
+        log = self._log
+        if whole:
+            keys = tuple(islice(log, limit))
+        elif version == self.version:
+            return Delta(version, False, (), False)
+        else:
+            newer = []
+            for key in reversed(log):
+                if log[key] <= version:
+                    break
+                newer.append(key)
+            newer.reverse()
+            keys = tuple(newer[:limit])
+        more = bool(log) and (not keys or keys[-1] != next(reversed(log)))
+        if more:
+            return Delta(log[keys[-1]] if keys else version, whole, keys, True)
+        return Delta(self.version, whole, keys, False)
+
+    def _begin(self) -> None:
+        self.forget()
+        for key in self._keys():
+            self.version += 1
+            self._log[key] = self.version
+        self._bound = 2 * len(self._log) + SLACK
+
+
+class Section(Generic[Key]):
+    """Documents by id, of which a reader gets those that changed.
+
+    Parameters
+    ----------
+    keys
+        Returns the keys of the documents that there are.
+    render
+        Returns the document of a key, JSON-able, or None where there is none.
+    ident
+        Returns the id of a key's document, also of one that is gone.
+    """
+
+    def __init__(
+        self,
+        keys: Callable[[], Iterable[Key]],
+        render: Callable[[Key], Document | None],
+        ident: Callable[[Key], str] = str,
+    ) -> None:
+        self.log = ChangeLog(keys)
+        self.touch = self.log.touch
+        self._render = render
+        self._ident = ident
+
+    def changes(self, version: int, limit: int) -> Document:
+        """Return what a reader of `version` lacks: `version`, `whole`, `put`, `remove` and `more`."""
+        delta = self.log.since(version, limit)
+        put: dict[str, Document] = {}
+        remove: list[str] = []
+        for key in delta.keys:
+            document = self._render(key)
+            if document is not None:
+                put[self._ident(key)] = document
+            elif not delta.whole:
+                remove.append(self._ident(key))
+        return {"version": delta.version, "whole": delta.whole, "put": put, "remove": remove, "more": delta.more}
+
+
+def changes(sections: Mapping[str, Section[Any]], asked: Mapping[str, int], limit: int) -> dict[str, Document]:
+    """Return what a reader lacks of each section it asks for, with some `limit` keys in all, fairly shared.
+
+    `asked` maps names to versions; names that there are not are left out.
+    """
+    found = [name for name in asked if name in sections]
+    answer = {}
+    for waiting, name in zip(range(len(found), 0, -1), found, strict=True):
+        share = max(1, limit // waiting)
+        answer[name] = delta = sections[name].changes(asked[name], share)
+        limit -= len(delta["put"]) + len(delta["remove"])
+    return answer
