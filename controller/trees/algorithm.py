@@ -25,7 +25,8 @@ class Algorithm(ABC):
     def path(self, tree: Tree, node: NodeId) -> Sequence[NodeId] | None:
         """Return the way from the new terminal `node` to the tree, its last node alone on the tree.
 
-        For an empty tree that is ``[node]``. None asks for the tree to be built anew.
+        For an empty tree that is ``[node]``. None asks for the tree to be built anew with what it can keep of its
+        links, an empty sequence without regard to them.
         """
 
     @abstractmethod

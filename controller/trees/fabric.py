@@ -25,20 +25,26 @@ class Fabric(NamedTuple):
     Attributes
     ----------
     pod, aggregation_pod
-        Pod number of every ToR, and of every aggregation; numbers hold for one version of the graph.
+        Pod number of every ToR, pod by pod, and of every aggregation; numbers hold for one version of the graph.
+    order
+        Place of every ToR in `pod`.
     up
         Aggregations of every ToR, and cores of every aggregation, by living link.
     down
         Aggregations under every core, by pod number.
     cores
         Cores over every pod.
+    uplinks
+        Aggregation and core of every link from a pod to the cores.
     """
 
     pod: dict[NodeId, int]
+    order: dict[NodeId, int]
     aggregation_pod: dict[NodeId, int]
     up: dict[NodeId, tuple[NodeId, ...]]
     down: dict[NodeId, dict[int, tuple[NodeId, ...]]]
     cores: dict[int, tuple[NodeId, ...]]
+    uplinks: dict[int, list[tuple[NodeId, NodeId]]]
 
     def optimum(self, tors: Iterable[NodeId]) -> int:
         """Return the number of links of a smallest tree over `tors` in the complete fabric (KeyError: no ToR)."""
@@ -112,9 +118,14 @@ def _fabric(graph: Graph) -> Fabric | None:
         down[core] = under
         for number in under:
             cores.setdefault(number, []).append(core)
-    tors = {node: number for node, number in pod.items() if tier[node] == 1}
+    tors = {node: pod[node] for node in sorted((node for node in pod if tier[node] == 1), key=pod.__getitem__)}
     aggregations = {node: number for node, number in pod.items() if tier[node] == 2}
-    return Fabric(tors, aggregations, up, down, {number: tuple(nodes) for number, nodes in cores.items()})
+    uplinks: dict[int, list[tuple[NodeId, NodeId]]] = {}
+    for node, number in aggregations.items():
+        uplinks.setdefault(number, []).extend((node, core) for core in up[node])
+    order = {node: place for place, node in enumerate(tors)}
+    over = {number: tuple(nodes) for number, nodes in cores.items()}
+    return Fabric(tors, order, aggregations, up, down, over, uplinks)
 
 
 def _pods(graph: Graph, tier: dict[NodeId, int]) -> dict[NodeId, int]:

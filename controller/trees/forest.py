@@ -128,10 +128,10 @@ class Forest:
                 if new & SENDS:
                     del tree.rates[node]
                     tree.rate_bps -= self._default_bps
-            if path is None:
+            if not path:
                 if new & SENDS:
                     self._know_sender(tree, node)
-                return self._rebuild(tree, keep=True)
+                return self._rebuild(tree, keep=path is None)
             added = tree.attach(path)
             self._index(key, added)
             if tree.rate_below is None:

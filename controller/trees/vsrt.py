@@ -13,7 +13,7 @@ one of the PIM-SM baselines needs for the same members gives way to a smaller on
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
+from math import fsum, inf
 
 from controller.trees import degraded, general
 from controller.trees.algorithm import Algorithm
@@ -25,6 +25,12 @@ from topology.graph import NodeId
 
 FULL = 1.0
 """Utilisation up to which a repair would rather keep links than spread load."""
+
+BUSY = 0.25
+"""Utilisation of a link to a core up to which no tree is chosen anew for its sake."""
+
+UNEVEN = 1.05
+"""How many times the mean utilisation of its pod's links to cores such a link may have."""
 
 Demand = tuple[int, int]
 """What a ToR or pod sends towards the core, and what it gets from there, in bps."""
@@ -41,7 +47,7 @@ class Vsrt(Algorithm):
         self._baselines = (FixedCoreTree(network), RandomCoreTree(network), StaticUplinkTree(network))
 
     def path(self, tree: Tree, node: NodeId) -> Sequence[NodeId] | None:
-        """Return the links to add for `node`; None where the tree has to be chosen anew."""
+        """Return the links to add for `node`; none where the tree has to be chosen anew (see `Algorithm`)."""
         if tree.root is None:
             return (node,)
         shape, form = self.network.shape, tree.form
@@ -106,6 +112,8 @@ class Vsrt(Algorithm):
             chosen = self._best_aggregation(fabric, tree.salt, node, below, core, demand)
             if chosen is None:
                 return None
+            if self._is_crowded(fabric, pod, chosen, core, demand):
+                return ()
             tree.aggregations[pod] = chosen
             return (node, chosen, core)
         return self._second_pod(fabric, tree, node, pod, demand)
@@ -259,6 +267,20 @@ class Vsrt(Algorithm):
 
         return min(living, key=score)
 
+    def _is_crowded(self, fabric: Fabric, pod: int, aggregation: NodeId, core: NodeId, demand: Demand) -> bool:
+        """Tell whether a link to a core would be busy under more load while others of its pod are less so."""
+        loads = self.network.loads
+        number = loads.index[aggregation][core]
+        capacity = loads.capacity_bps[number]
+        for back, more in enumerate(demand):
+            use = (loads.bps[number ^ back] + more) / capacity
+            if more and use > BUSY:
+                ways = [loads.index[u][v] for u, v in fabric.uplinks[pod]]
+                mean = sum(loads.bps[way ^ back] for way in ways) / fsum(loads.capacity_bps[way] for way in ways)
+                if use > UNEVEN * (mean + more / capacity):
+                    return True
+        return False
+
     def _demand(self, tree: Tree, node: NodeId) -> Demand:
         default = tree.idle_bps
         if not tree.rates:
@@ -283,14 +305,11 @@ class Vsrt(Algorithm):
         fewest links beside `old`, then least utilisation of its busiest link, then the least sum, then by hash.
         """
         fabric = self.network.shape
-        if not isinstance(fabric, Fabric):
+        if not isinstance(fabric, Fabric) or not all(node in fabric.pod for node in terminals):
             return None
         pods: dict[int, list[NodeId]] = {}
-        for node in terminals:
-            pod = fabric.pod.get(node)
-            if pod is None:
-                return None
-            pods.setdefault(pod, []).append(node)
+        for node in sorted(terminals, key=fabric.order.__getitem__):
+            pods.setdefault(fabric.pod[node], []).append(node)
         if len(terminals) == 1:
             return Plan(terminals[0], {})
         demands = {node: self._demand(tree, node) for node in terminals}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
+from math import fsum, inf
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from controller.trees.bulk.groups import Groups
 from controller.trees.bulk.kernel import MASK, UNREACHED
 from controller.trees.bulk.placement import place_one
 from controller.trees.bulk.searched import search
+from controller.trees.vsrt import BUSY, UNEVEN
 
 Option = tuple[int, int]
 """Position of an aggregation, and the cable from it to a core."""
@@ -21,8 +22,8 @@ class DesignatedTrees:
     """What `controller.trees.vsrt.Vsrt.path` does, for groups and ToRs that are numbers.
 
     The aggregation of a pod is designated when a second ToR of it joins or the tree reaches a second pod, the core
-    when it reaches a second pod; both stay while they are on the tree. Where a dead link stands in the way the tree
-    is chosen anew.
+    when it reaches a second pod; both stay while they are on the tree. Where a dead link stands in the way, or the
+    link of a further pod to the core would be crowded, the tree is chosen anew.
 
     Attributes
     ----------
@@ -46,6 +47,8 @@ class DesignatedTrees:
         self._capacity: list[float] = fabric.capacity_bps.tolist()
         self._below = [[self._options(p, c) for p in range(self._pod_count)] for c in range(self._core_count)]
         """By core and pod."""
+        self._uplinks = [[c for row in rows for c in row if c != NONE] for rows in self._upper]
+        self._uplinks_bps = [fsum(self._capacity[c] for c in cables) for cables in self._uplinks]
         count = len(rates_bps)
         self._size = [0] * count
         self._tors = [0] * count
@@ -104,6 +107,8 @@ class DesignatedTrees:
             core, salt = self._core[group], self._salts[group]
             if core != NONE:
                 chosen = self._aggregation(salt, tor, pod, core, rate)
+                if chosen is not None and self._is_crowded(pod, chosen[1], rate):
+                    return False
             else:
                 core, chosen = self._second_pod(group, salt, tor, pod, rate)
             if chosen is None:
@@ -261,6 +266,14 @@ class DesignatedTrees:
         if core != NONE:
             load[row[core]] += rate
         return core, chosen
+
+    def _is_crowded(self, pod: int, cable: int, rate: int) -> bool:
+        load, capacity = self.load_bps, self._capacity[cable]
+        use: float = (load[cable] + rate) / capacity
+        if not rate or use <= BUSY:
+            return False
+        mean: float = sum([load[c] for c in self._uplinks[pod]]) / self._uplinks_bps[pod]
+        return use > UNEVEN * (mean + rate / capacity)
 
     def _aggregation(self, salt: int, tor: int, pod: int, core: int, rate: int) -> Option | None:
         """Return the best living way from a ToR to a core."""

@@ -95,7 +95,7 @@ class BulkFabric:
         capacity_bps = np.array([cable.capacity_bps for cable in cables], dtype=np.float64)
         if isinstance(shape, Hierarchy):
             return cls(graph, links, capacity_bps, graph.nodes(), [], None, shape)
-        tors = sorted(shape.pod, key=lambda tor: shape.pod[tor])
+        tors = list(shape.pod)
         cores = list(shape.down)
         wiring = _wiring(shape, tors, cores, cable_numbers(links))
         return cls(graph, links, capacity_bps, tors, cores, wiring, shape)

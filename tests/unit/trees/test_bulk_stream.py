@@ -16,6 +16,8 @@ from topology.generators import make
 from topology.graph import Kind
 
 GROUPS = 6
+UNLIKE = [3_333_333, 10**6, 7, 999_999, 10**7, 1]
+CROWDING = [300_000_000, 200_000_000, 310_000_000, 100_000_000, 250_000_001, 0]
 
 
 def wide(lab):
@@ -60,7 +62,9 @@ def connects(cables, tors):
 @settings(max_examples=25, deadline=None)
 @given(
     steps=st.lists(st.tuples(st.integers(0, GROUPS - 1), st.integers(0, 99), st.integers(0, 2)), max_size=150),
-    rates_bps=st.sampled_from([[1000] * GROUPS, [1, 2, 3, 4, 5, 6], [3_333_333, 10**6, 7, 999_999, 10**7, 1]]),
+    rates_bps=st.sampled_from(
+        [[1000] * GROUPS, [1, 2, 3, 4, 5, 6], [3_333_333, 10**6, 7, 999_999, 10**7, 1], CROWDING]
+    ),
 )
 def test_the_trees_are_those_of_the_forest_after_every_join_and_leave(lab, name, steps, rates_bps):
     fabric = BulkFabric.of(FABRICS[name](lab))
@@ -90,7 +94,7 @@ def test_the_trees_are_those_of_the_forest_after_every_join_and_leave(lab, name,
 
 
 @pytest.mark.parametrize("name", ["fattree", "wide"])
-@pytest.mark.parametrize("rates_bps", [(1000,), (1, 2, 3)])
+@pytest.mark.parametrize("rates_bps", [(1000,), (1, 2, 3), (9_000_000, 30_000_000)])
 def test_with_many_groups_too_and_where_many_links_are_equals(lab, name, rates_bps):
     fabric = BulkFabric.of(FABRICS[name](lab))
     generator = np.random.default_rng(5)

@@ -67,6 +67,27 @@ def test_core_and_aggregation_are_both_chosen_on_avalanche24(lab):
     assert forest.loads.load_bps("a1.0", "t1.0") == forest.loads.load_bps("a1.1", "t1.0") == 2_000_000
 
 
+@pytest.mark.parametrize(("rate_bps", "moves"), [(2e6, True), (5e5, False)])
+def test_a_join_that_would_crowd_a_link_to_the_core_moves_the_tree_where_that_matters(lab, rate_bps, moves):
+    forest = Forest(lab.pods_and_cores(4, 1, 1, 2, lambda j: (0, 1)), default_rate_bps=rate_bps)
+
+    def core_of_tree_between(group, *pods):
+        for pod in pods:
+            forest.join(group, f"t{pod}.0", Role.RECEIVER)
+        return forest.tree(group).core
+
+    core = core_of_tree_between("first", 0, 1)
+    for group in range(20):  # a group that ties put under the same core as the first one
+        if core_of_tree_between(group, 2, 3) == core:
+            break
+        for pod in (2, 3):
+            forest.leave(group, f"t{pod}.0", Role.RECEIVER)
+    change = forest.join(group, "t0.0", Role.RECEIVER)
+    assert (forest.tree(group).core != core) is bool(change.removed) is moves
+    assert forest.tree(group).size == 6
+    assert forest.loads.load_bps("a0.0", core) == (1 if moves else 2) * rate_bps
+
+
 def test_a_link_off_the_tree_concerns_nobody_and_one_on_it_only_its_groups(lab):
     forest = Forest(lab.fat_tree())
     forest.join(1, "t0.0", Role.RECEIVER)
