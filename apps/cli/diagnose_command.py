@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from apps.cli.common import InputError, emit_json, emit_table
+from apps.cli.batch import add_batch_arguments, batch
+from apps.cli.common import InputError
+from apps.cli.diagnose_output import emit_document, print_tables
 from apps.cli.metric_file import ONLY_METRIC, read_metric_file
 from apps.cli.times import parse_time
 from controller.anomaly.peers.combination import kind_of
-from controller.anomaly.peers.diagnosis import Diagnosis, Period, diagnose, usual_interval
+from controller.anomaly.peers.diagnosis import Period, diagnose, usual_interval
 from controller.anomaly.peers.scoring import DISTANCE_FORMS
 from controller.anomaly.peers.settings import INTERVAL_S, PeerSettings, fitted
 from controller.anomaly.series import Series, ordered
 
 ALL = "all"
-SHOWN_METRICS = 3
+WORTH_CORES = 1 << 20
+"""Fewer samples are compared by one process."""
 
 _DEFAULTS = PeerSettings()
 _OPTIONS: tuple[tuple[str, str, type, str, object], ...] = (
@@ -55,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--train", metavar="START:END", help="a time without faults; ISO 8601 or epoch seconds")
     parser.add_argument("--plot", type=Path, metavar="DIR", help="write plots there, as PNG and SVG")
     parser.add_argument("--ranking", type=int, default=4, metavar="N", help="members per hour in the list (4)")
+    add_batch_arguments(parser)
     chain = parser.add_argument_group(
         "parameters", "Defaults in brackets; recordings too short or too coarse for them get shorter windows."
     )
@@ -91,9 +93,16 @@ def run(args: argparse.Namespace) -> int:
     training = None if args.train is None else _period(args.train)
     settings = _settings(args, series, training)
     try:
-        found = diagnose(
-            series, settings, training, judged=judged, counters=not args.no_counters, columns=args.ranking
-        )
+        with batch(args, worth_it=sum(len(one.at_s) for one in series) >= WORTH_CORES) as run_all:
+            found = diagnose(
+                series,
+                settings,
+                training,
+                judged=judged,
+                counters=not args.no_counters,
+                columns=args.ranking,
+                run=run_all,
+            )
     except ValueError as error:
         raise InputError(f"{args.input}: {error}") from None
     found = found._replace(notes=[*file.notes, *found.notes])
@@ -102,9 +111,9 @@ def run(args: argparse.Namespace) -> int:
 
         write_plots(args.plot, found, series)
     if args.json:
-        emit_json(document(found))
+        emit_document(found)
     else:
-        _print(found)
+        print_tables(found)
     return 0
 
 
@@ -163,93 +172,3 @@ def _settings(args: argparse.Namespace, series: Sequence[Series], training: Peri
         field, _, rest = str(error).partition(": ")
         option = next((option for option, name, _, _, _ in _OPTIONS if name == field), field)
         raise InputError(f"{option}: {rest}") from None
-
-
-def document(found: Diagnosis) -> dict[str, Any]:
-    """Return the JSON form of a diagnosis; times in epoch seconds, hours as the source writes them."""
-    return {
-        "windows": len(found.ends_s),
-        "faulty": [
-            {
-                "member": one.member.name,
-                "peer_group": one.member.peer_group,
-                "first": one.first_s,
-                "last": one.last_s,
-                "verdict": one.verdict,
-                "metrics": one.metrics,
-            }
-            for one in found.faulty
-        ],
-        "persistent": [
-            {
-                "hour": hour_name(hour_s),
-                "ranking": [{"value": value, "member": m.name, "peer_group": m.peer_group} for value, m in ranking],
-            }
-            for hour_s, ranking in found.persistent
-        ],
-        "scores": list(_scores(found)),
-        "unscored": list(_unscored(found)),
-        "settings": {name: getattr(found.settings, name) for name in found.settings.__slots__},
-        "notes": found.notes,
-    }
-
-
-def hour_name(hour_s: float) -> str:
-    """Return an hour, from epoch seconds, as in the source's Figure 5: 20110417.00, UTC."""
-    return datetime.fromtimestamp(hour_s, UTC).strftime("%Y%m%d.%H")
-
-
-def _scores(found: Diagnosis) -> Iterator[dict[str, Any]]:
-    for group in found.groups:
-        for row, end_s in enumerate(found.ends_s.tolist()):
-            for member, score in zip(group.members, group.scores[row].tolist(), strict=True):
-                if not math.isnan(score):
-                    yield {"t": end_s, "member": member, "peer_group": group.peer_group, "score": score}
-
-
-def _unscored(found: Diagnosis) -> Iterator[dict[str, Any]]:
-    """Yield the members that have no score in some windows, for want of samples or of peers and a past."""
-    for group in found.groups:
-        for member, column in zip(group.members, group.scores.T, strict=True):
-            missing = sum(map(math.isnan, column.tolist()))
-            if missing:
-                yield {"member": member, "peer_group": group.peer_group, "windows": missing}
-
-
-def _print(found: Diagnosis) -> None:
-    settings = found.settings
-    members = sum(len(group.members) for group in found.groups)
-    print(
-        f"{members} members in {len(found.groups)} groups, {len(found.ends_s)} windows of {settings.window_samples}"
-        f" samples of {settings.interval_s:g} s"
-    )
-    for note in found.notes:
-        print(f"note: {note}")
-    print()
-    if found.faulty:
-        emit_table(
-            ("member", "peer group", "first", "last", "verdict", "metrics, times their threshold"),
-            (
-                (
-                    one.member.name,
-                    one.member.peer_group,
-                    _clock(one.first_s),
-                    _clock(one.last_s),
-                    one.verdict,
-                    ", ".join(f"{name} {peak:.1f}" for name, peak in list(one.metrics.items())[:SHOWN_METRICS])
-                    + (f" and {len(one.metrics) - SHOWN_METRICS} more" if len(one.metrics) > SHOWN_METRICS else ""),
-                )
-                for one in found.faulty
-            ),
-        )
-    else:
-        print("no member is faulty")
-    listed = [(hour_s, ranking) for hour_s, ranking in found.persistent if ranking]
-    if listed:
-        print("\nDate.Hour:  Value PG:member, the most persistent first")
-    for hour_s, ranking in listed:
-        print(f"{hour_name(hour_s)}: " + "  ".join(f"{value:3} {m.peer_group}:{m.name}" for value, m in ranking))
-
-
-def _clock(at_s: float) -> str:
-    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d %H:%M:%S")

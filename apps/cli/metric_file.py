@@ -5,10 +5,9 @@ from __future__ import annotations
 import csv
 import gzip
 import math
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, NamedTuple, cast
+from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +17,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from apps.cli.common import InputError
+from apps.cli.metric_file_rows import ROWS_AT_ONCE, Names, SeriesRows
 from apps.cli.metric_file_sysstat import read_sadf_csv, read_sadf_json
 from apps.cli.times import parse_time
 from controller.anomaly.series import Series, SeriesName
@@ -32,6 +32,8 @@ TIME_COLUMN, MEMBER_COLUMN, GROUP_COLUMN, METRIC_COLUMN, VALUE_COLUMN = (
 ONLY_GROUP, ONLY_METRIC = "all", "value"
 LATEST_S = 1e11
 """Epoch seconds beyond are refused: they are milliseconds, or worse."""
+
+CSV_BLOCK_BYTES, READ_BYTES = 1 << 22, 1 << 20
 _NULLS = ("", "NaN", "nan", "NAN", "null", "NULL", "NA", "None")
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
@@ -54,7 +56,9 @@ def read_metric_file(path: Path, *, peer_group: str | None = None, metric: str |
             return _chosen(MetricFile(*read_sadf_json(path)), metric, path)
         if kind == "sadf":
             return _chosen(MetricFile(*read_sadf_csv(path)), metric, path)
-        return _from_table(_table(path, kind, peer_group), path, peer_group, metric)
+        if kind == "parquet":
+            return _read_parquet(path, peer_group, metric)
+        return _read_csv(path, peer_group, metric)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
@@ -130,20 +134,29 @@ def _layout(header: Sequence[str], where: str, peer_group: str | None) -> _Layou
     return _Layout(names, is_long, group, members)
 
 
-def _table(path: Path, kind: str, peer_group: str | None) -> pa.Table:
-    if kind == "parquet":
-        return _parquet(path)
-    found = _csv_columns(path, peer_group)
-    return _csv_lines(path, peer_group) if found is None else found
-
-
-def _parquet(path: Path) -> pa.Table:
+def _read_parquet(path: Path, peer_group: str | None, metric: str | None) -> MetricFile:
     try:
         schema = pa.parquet.read_schema(path)
-        text = [name for name in schema.names if pa.types.is_string(schema.field(name).type)]
-        return pa.parquet.read_table(path, read_dictionary=[name for name in text if name != TIME_COLUMN])
+        layout = _layout(schema.names, str(path), peer_group)
+        if not layout.is_long:
+            return _from(pa.parquet.read_table(path), layout, path, metric)
+        wanted = [TIME_COLUMN, *layout.types()]
+        text = [name for name in wanted if name != TIME_COLUMN and pa.types.is_string(schema.field(name).type)]
+        with pa.parquet.ParquetFile(path, read_dictionary=text, pre_buffer=False, buffer_size=READ_BYTES) as file:
+            return _from(file.iter_batches(ROWS_AT_ONCE, columns=wanted), layout, path, metric)
     except pa.ArrowException as error:
         raise InputError(f"{path}: {str(error).splitlines()[0]}") from None
+
+
+def _read_csv(path: Path, peer_group: str | None, metric: str | None) -> MetricFile:
+    """Read columns part by part, all at once where parts differ in type, line by line for the line that is wrong."""
+    layout = _layout(_csv_header(path), f"{path}:1", peer_group)
+    for read in (_csv_parts, _csv_columns) if layout.is_long else (_csv_columns,):
+        try:
+            return _from(read(path, layout), layout, path, metric)
+        except (pa.ArrowInvalid, pa.ArrowKeyError):
+            continue
+    return _from(_csv_lines(path, layout), layout, path, metric)
 
 
 def _csv_header(path: Path) -> list[str]:
@@ -154,28 +167,30 @@ def _csv_header(path: Path) -> list[str]:
             raise InputError(f"{path}:1: {error}") from None
 
 
-def _csv_columns(path: Path, peer_group: str | None) -> pa.Table | None:
-    """Return the columns where every field is as it should be, else None."""
-    layout = _layout(_csv_header(path), f"{path}:1", peer_group)
+def _csv_options(layout: _Layout) -> dict[str, Any]:
     types = layout.types()
-    try:
-        return pa.csv.read_csv(
-            path,
-            read_options=pa.csv.ReadOptions(column_names=layout.header, skip_rows=1),
-            convert_options=pa.csv.ConvertOptions(
-                column_types=types,
-                include_columns=[TIME_COLUMN, *types],
-                null_values=_NULLS,
-                strings_can_be_null=False,
-            ),
-        )
-    except (pa.ArrowInvalid, pa.ArrowKeyError):
-        return None
+    return {
+        "read_options": pa.csv.ReadOptions(column_names=layout.header, skip_rows=1, block_size=CSV_BLOCK_BYTES),
+        "convert_options": pa.csv.ConvertOptions(
+            column_types=types,
+            include_columns=[TIME_COLUMN, *types],
+            null_values=_NULLS,
+            strings_can_be_null=False,
+        ),
+    }
 
 
-def _csv_lines(path: Path, peer_group: str | None) -> pa.Table:
+def _csv_parts(path: Path, layout: _Layout) -> Iterator[pa.RecordBatch]:
+    with pa.csv.open_csv(path, **_csv_options(layout)) as reader:
+        yield from reader
+
+
+def _csv_columns(path: Path, layout: _Layout) -> pa.Table:
+    return pa.csv.read_csv(path, **_csv_options(layout))
+
+
+def _csv_lines(path: Path, layout: _Layout) -> pa.Table:
     """Return the columns of a file that is read line by line."""
-    layout = _layout(_csv_header(path), f"{path}:1", peer_group)
     types = layout.types()
     columns: dict[str, list[float | str]] = {name: [] for name in (TIME_COLUMN, *types)}
     places = {name: layout.header.index(name) for name in columns}
@@ -220,74 +235,82 @@ def _time_of(text: str, where: str) -> tuple[float, bool]:
     return at_s, zoned
 
 
-def _times(column: pa.ChunkedArray, path: Path, notes: list[str]) -> NDArray[np.float64]:
+def _times(column: pa.Array, path: Path, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], bool]:
+    """Return the epoch seconds of the given rows of the file, (n,), and whether their zone was told."""
     kind = column.type
     zoned = True
     if column.null_count:
-        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+        row = rows[np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0]]
         raise InputError(f"{path}: row {row + 1}: {TIME_COLUMN}: expected a time, found nothing")
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         zoned = pa.types.is_timestamp(kind) and kind.tz is not None
-        at_s = (
-            column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False).cast(pa.int64()).to_numpy() / 1e6
-        )
+        whole = column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False).cast(pa.int64())
+        at_s = whole.to_numpy() / 1e6
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
         at_s = column.to_numpy().astype(np.float64)
         odd = np.flatnonzero(~(np.abs(at_s) <= LATEST_S))
         if len(odd):
             found = f"{at_s[odd[0]]:g} is out of the range of epoch seconds"
-            raise InputError(f"{path}: row {odd[0] + 1}: {TIME_COLUMN}: {found}")
+            raise InputError(f"{path}: row {rows[odd[0]] + 1}: {TIME_COLUMN}: {found}")
     else:
         texts = column.cast(pa.string()).to_pylist()
-        parsed = [_time_of(text, f"{path}: row {row}") for row, text in enumerate(texts, 1)]
+        parsed = [_time_of(text, f"{path}: row {row + 1}") for text, row in zip(texts, rows.tolist(), strict=True)]
         zoned = all(known for _, known in parsed)
         at_s = np.array([at for at, _ in parsed], np.float64)
-    if not zoned:
-        notes.append(f"{path}: {TIME_COLUMN}: times without a zone are taken as UTC")
-    return cast(NDArray[np.float64], at_s)
+    return cast(NDArray[np.float64], at_s), zoned
 
 
-def _from_table(table: pa.Table, path: Path, peer_group: str | None, metric: str | None) -> MetricFile:
-    layout = _layout(table.column_names, str(path), peer_group)
-    notes: list[str] = []
+def _from(read: pa.Table | Iterable[pa.RecordBatch], layout: _Layout, path: Path, metric: str | None) -> MetricFile:
     if not layout.is_long:
-        if metric not in (None, ONLY_METRIC):
-            raise _no_metric(path, metric, {ONLY_METRIC})
-        at_s = _times(table.column(TIME_COLUMN), path, notes)
-        columns = ((name, _floats(table.column(name), name, path)) for name in layout.members)
-        return MetricFile(
-            [Series(SeriesName(name, ONLY_GROUP, ONLY_METRIC), at_s, values) for name, values in columns], notes
-        )
-    if metric is not None and METRIC_COLUMN in layout.header:
-        known = set(_text(table.column(METRIC_COLUMN), METRIC_COLUMN, path)[1])
-        if metric not in known:
-            raise _no_metric(path, metric, known)
-        table = table.filter(pc.equal(table.column(METRIC_COLUMN).cast(pa.string()), metric))
-    key, names = _keys(table, layout, path, metric or ONLY_METRIC)
-    at_s = _times(table.column(TIME_COLUMN), path, notes)
-    values = _floats(table.column(VALUE_COLUMN), VALUE_COLUMN, path)
-    del table
-    order = np.argsort(key, kind="stable")
-    return MetricFile(_split(key[order], names, at_s[order], values[order]), notes)
+        return _from_wide(read, layout, path, metric)
+    return _from_long(read.to_batches(ROWS_AT_ONCE) if isinstance(read, pa.Table) else read, layout, path, metric)
 
 
-def _keys(
-    table: pa.Table, layout: _Layout, path: Path, only_metric: str
-) -> tuple[NDArray[np.int64], tuple[list[str], list[str], list[str]]]:
-    """Return a number per row that tells its metric, group and member, and the names of these."""
-    codes: list[NDArray[np.int32] | None] = []
-    names: list[list[str]] = []
-    for column, only in ((METRIC_COLUMN, only_metric), (layout.group, ONLY_GROUP), (MEMBER_COLUMN, "")):
-        found = _text(table.column(column), column, path) if column and column in layout.header else (None, [only])
-        codes.append(found[0])
-        names.append(found[1])
-    fits = math.prod(map(len, names)) < 1 << 31
-    key = np.zeros(table.num_rows, np.int32 if fits else np.int64)
-    for code, called in zip(codes, names, strict=True):
-        if code is not None:
-            key *= len(called)
-            key += code
-    return cast(NDArray[np.int64], key), (names[0], names[1], names[2])
+def _from_wide(table: pa.Table, layout: _Layout, path: Path, metric: str | None) -> MetricFile:
+    if metric not in (None, ONLY_METRIC):
+        raise _no_metric(path, metric, {ONLY_METRIC})
+    at_s, zoned = _times(table.column(TIME_COLUMN), path, np.arange(table.num_rows))
+    columns = ((name, _floats(table.column(name), name, path)) for name in layout.members)
+    series = [Series(SeriesName(name, ONLY_GROUP, ONLY_METRIC), at_s, values) for name, values in columns]
+    return MetricFile(series, [] if zoned else [_zoneless(path)])
+
+
+def _from_long(parts: Iterable[pa.RecordBatch], layout: _Layout, path: Path, metric: str | None) -> MetricFile:
+    """Return the series of rows that come in parts; no part is held longer than it takes to read it."""
+    gathered = SeriesRows()
+    all_zoned = True
+    known: set[str] = set()
+    before = 0
+    for part in parts:
+        rows = np.arange(before, before + part.num_rows)
+        before += part.num_rows
+        if metric is not None and METRIC_COLUMN in layout.header:
+            codes, names = _text(part.column(METRIC_COLUMN), METRIC_COLUMN, path, rows)
+            known.update(names)
+            chosen = np.array([name == metric for name in names], np.bool_)[codes]
+            rows, part = rows[chosen], part.filter(pa.array(chosen))
+        columns = [
+            _text(part.column(column), column, path, rows)
+            if column in layout.header
+            else (np.zeros(part.num_rows, np.int32), [only])
+            for column, only in (
+                (METRIC_COLUMN, metric or ONLY_METRIC),
+                (layout.group or GROUP_COLUMN, ONLY_GROUP),
+                (MEMBER_COLUMN, ""),
+            )
+        ]
+        at_s, zoned = _times(part.column(TIME_COLUMN), path, rows)
+        all_zoned &= zoned
+        values = _floats(part.column(VALUE_COLUMN), VALUE_COLUMN, path)
+        (metrics, groups, members), names_of = zip(*columns, strict=True)
+        gathered.add((metrics, groups, members), Names(*names_of), at_s, values)
+    if metric is not None and METRIC_COLUMN in layout.header and metric not in known:
+        raise _no_metric(path, metric, known)
+    return MetricFile(gathered.series(), [] if all_zoned else [_zoneless(path)])
+
+
+def _zoneless(path: Path) -> str:
+    return f"{path}: {TIME_COLUMN}: times without a zone are taken as UTC"
 
 
 def _floats(column: pa.ChunkedArray, name: str, path: Path) -> NDArray[np.float64]:
@@ -300,32 +323,11 @@ def _floats(column: pa.ChunkedArray, name: str, path: Path) -> NDArray[np.float6
     return cast(NDArray[np.float64], values)
 
 
-def _text(column: pa.ChunkedArray, name: str, path: Path) -> tuple[NDArray[np.int32], list[str]]:
-    """Return the row's codes, (n,), and the names that they stand for."""
+def _text(column: pa.Array, name: str, path: Path, rows: NDArray[np.int64]) -> tuple[NDArray[np.int32], list[str]]:
+    """Return the codes of the given rows of the file, (n,), and the names that they stand for."""
     if not pa.types.is_dictionary(column.type):
         column = column.cast(pa.string()).dictionary_encode()
-    whole = column.unify_dictionaries().combine_chunks()
-    if isinstance(whole, pa.ChunkedArray):
-        whole = whole.chunk(0) if whole.num_chunks else pa.array([], _TEXT)
-    if whole.null_count:
-        row = int(np.flatnonzero(whole.is_null().to_numpy(zero_copy_only=False))[0])
+    if column.null_count:
+        row = rows[np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0]]
         raise InputError(f"{path}: row {row + 1}: {name}: expected a name, found nothing")
-    return whole.indices.to_numpy(), [str(text) for text in whole.dictionary.to_pylist()]
-
-
-def _split(
-    key: NDArray[np.int64],
-    names: tuple[list[str], list[str], list[str]],
-    at_s: NDArray[np.float64],
-    values: NDArray[np.float64],
-) -> list[Series]:
-    """Return the series of rows that are sorted by their key."""
-    metrics, groups, members = names
-    bounds = np.flatnonzero(np.diff(key, prepend=-1, append=-1))
-    series = []
-    for start, stop in pairwise(bounds):
-        rest, member = divmod(int(key[start]), len(members))
-        metric, group = divmod(rest, len(groups))
-        name = SeriesName(members[member], groups[group], metrics[metric])
-        series.append(Series(name, at_s[start:stop], values[start:stop]))
-    return series
+    return column.indices.to_numpy(), [str(text) for text in column.dictionary.to_pylist()]

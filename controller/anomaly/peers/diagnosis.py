@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -11,8 +12,18 @@ from numpy.typing import NDArray
 from controller.anomaly.peers.combination import Verdict, combined, verdict
 from controller.anomaly.peers.persistence import accumulators, faults, hourly
 from controller.anomaly.peers.resample import Grid, grid_over, is_counter, known_before_s, rates, resample
-from controller.anomaly.peers.scoring import Distances, measure, rated, thresholds, window_count, window_ends
+from controller.anomaly.peers.scoring import (
+    Distances,
+    Learnt,
+    measure,
+    scored,
+    threshold_of,
+    thresholds,
+    window_count,
+    window_ends,
+)
 from controller.anomaly.peers.settings import PeerSettings
+from controller.anomaly.peers.trained import Trained, Training, check_known, known_members
 from controller.anomaly.series import OrderedSeries, Series, SeriesName, ordered, usual_interval_s
 
 Floats = NDArray[np.float64]
@@ -65,6 +76,31 @@ class Diagnosis(NamedTuple):
     faulty: list[Faulty]
     persistent: list[tuple[float, list[tuple[int, Member]]]]
     notes: list[str]
+    trained: Training = MappingProxyType({})
+    """What the training period told; empty without one."""
+
+
+class GroupMetric(NamedTuple):
+    """One metric of one group, to be measured by itself: the unit of work that cores and machines share."""
+
+    members: Sequence[str]
+    series: dict[str, OrderedSeries]
+    grid: Grid
+    settings: PeerSettings
+    fault_free: NDArray[np.bool_] | None
+    counters: bool
+    trained: Trained | None
+
+
+class Measured(NamedTuple):
+    """What came of it."""
+
+    distances: Distances
+    is_counter: bool
+
+
+Run = Callable[[Callable[[GroupMetric], Measured], Sequence[GroupMetric]], Iterable[Measured]]
+"""Returns the results of a function for each argument, in their order, as `map` does."""
 
 
 class Period(NamedTuple):
@@ -88,6 +124,8 @@ def diagnose(
     judged: frozenset[str] | None = None,
     counters: bool = True,
     columns: int = FIGURE_COLUMNS,
+    trained: Training | None = None,
+    run: Run = map,
 ) -> Diagnosis:
     """Compare the members of each peer group with one another, metric by metric and over all metrics.
 
@@ -105,6 +143,10 @@ def diagnose(
         Whether metrics that never fall are taken as counts and turned into rates.
     columns : int
         Members per hour in the list of the persistent.
+    trained : Training, optional
+        What an earlier diagnosis learnt, with the same settings, in place of a training period.
+    run : callable
+        What measures many metrics of many groups, `map` or something that has more cores.
 
     Returns
     -------
@@ -115,14 +157,15 @@ def diagnose(
     Raises
     ------
     ValueError
-        The training period holds no whole window, or the time that the samples span needs too much memory.
+        The training period holds no whole window, the time that the samples span needs too much memory, or what was
+        learnt does not know a group or metric (`MismatchError`).
     """
     tidy = {one.name: ordered(one) for one in series}
     notes = _notes(tidy)
     with_values = {name: one for name, one in tidy.items() if len(one.at_s)}
     if not with_values:
         return Diagnosis(settings, np.empty(0), [], [], [], [*notes, "no series holds a value"])
-    groups, new = _by_group(tidy, training, notes)
+    groups, new = _by_group(tidy, training, trained, notes)
     members = {group: _members(metrics) for group, metrics in groups.items()}
     grid = _grid(list(with_values.values()), max(map(len, members.values())), settings)
     ends_s = window_ends(grid.ends_s, settings)
@@ -134,18 +177,37 @@ def diagnose(
     if not len(ends_s):
         notes.append(f"the series span less than one window of {settings.window_s:g} s")
     seen_in = {group: None if group in new else fault_free for group in groups}
-    measured = {
-        (group, metric): _measure(members[group], of_metric, grid, settings, seen_in[group], counters)
+    work = {
+        (group, metric): GroupMetric(
+            members[group],
+            of_metric,
+            grid,
+            settings,
+            seen_in[group],
+            counters,
+            None if trained is None or group in new else check_known(group, metric, trained).of(members[group]),
+        )
         for group, metrics in groups.items()
         for metric, of_metric in metrics.items()
     }
-    pooled = _pooled(measured, seen_in) if settings.scope == "pooled" else {}
+    largest_first = sorted(work, key=lambda key: -len(work[key].series))
+    measured = dict(zip(largest_first, run(_measure, [work[key] for key in largest_first]), strict=True))
+    pooled = _pooled(measured, work) if settings.scope == "pooled" else {}
     found = []
+    learnt: dict[tuple[str, str], Trained] = {}
     for group, metrics in groups.items():
-        scores = {
-            metric: rated(measured.pop((group, metric)), settings, seen_in[group], pooled.get(metric))
-            for metric in metrics
-        }
+        scores = {}
+        for metric in metrics:
+            distances, counted = measured[group, metric]
+            before = work[group, metric].trained
+            limits = (
+                threshold_of(distances, settings, seen_in[group], pooled.get(metric))
+                if before is None
+                else before.limits
+            )
+            scores[metric] = scored(distances, settings, limits)
+            if fault_free is not None and group not in new and distances.learnt is not None:
+                learnt[group, metric] = Trained(tuple(members[group]), counted, distances.learnt, limits)
         found.append(_group(group, members[group], scores, settings, judged, len(ends_s)))
         if len(found[-1].members) == 1:
             notes.append(f"{group}: {found[-1].members[0]} has no peer; it is compared with its own past alone")
@@ -156,6 +218,7 @@ def diagnose(
         _faulty(found, ends_s, settings.confirm_windows),
         _persistent(found, ends_s, columns),
         notes,
+        learnt,
     )
 
 
@@ -171,16 +234,11 @@ def _grid(with_values: Sequence[OrderedSeries], members: int, settings: PeerSett
 
 
 def _by_group(
-    tidy: dict[SeriesName, OrderedSeries], training: Period | None, notes: list[str]
+    tidy: dict[SeriesName, OrderedSeries], training: Period | None, trained: Training | None, notes: list[str]
 ) -> tuple[dict[str, dict[str, dict[str, OrderedSeries]]], set[str]]:
     """Return the series by group, metric and member, and the groups made of members that came after training."""
     groups: dict[str, dict[str, dict[str, OrderedSeries]]] = {}
-    first_s: dict[tuple[str, str], float] = {}
-    for name, one in tidy.items():
-        if len(one.at_s):
-            member = (name.peer_group, name.member)
-            first_s[member] = min(float(one.at_s[0]), first_s.get(member, float("inf")))
-    late = {member for member, at_s in first_s.items() if training is not None and at_s >= training.end_s}
+    late = _late(tidy, training, trained)
     new = set()
     for name, one in tidy.items():
         group = name.peer_group
@@ -191,6 +249,22 @@ def _by_group(
     for group, newcomer in sorted(late):
         notes.append(f"{group}: {newcomer} came after the training period; it is a peer of other newcomers alone")
     return groups, new
+
+
+def _late(
+    tidy: dict[SeriesName, OrderedSeries], training: Period | None, trained: Training | None
+) -> set[tuple[str, str]]:
+    """Return group and name of the members that were not there in training."""
+    if trained is not None:
+        known = known_members(trained)
+        named = {(name.peer_group, name.member) for name in tidy}
+        return {(group, member) for group, member in named if group in known and member not in known[group]}
+    first_s: dict[tuple[str, str], float] = {}
+    for name, one in tidy.items():
+        if len(one.at_s):
+            member = (name.peer_group, name.member)
+            first_s[member] = min(float(one.at_s[0]), first_s.get(member, float("inf")))
+    return {member for member, at_s in first_s.items() if training is not None and at_s >= training.end_s}
 
 
 def _members(metrics: dict[str, dict[str, OrderedSeries]]) -> list[str]:
@@ -216,34 +290,35 @@ def _notes(tidy: dict[SeriesName, OrderedSeries]) -> list[str]:
     return notes
 
 
-def _measure(
-    members: list[str],
-    of_metric: dict[str, OrderedSeries],
-    grid: Grid,
-    settings: PeerSettings,
-    fault_free: NDArray[np.bool_] | None,
-    counters: bool,
-) -> Distances:
-    if counters and is_counter(list(of_metric.values())):
+def _measure(work: GroupMetric) -> Measured:
+    settings, grid, of_metric = work.settings, work.grid, work.series
+    known_counter = is_counter(list(of_metric.values())) if work.trained is None else work.trained.is_counter
+    counted = work.counters and known_counter
+    if counted:
         of_metric = {member: rates(one) for member, one in of_metric.items() if len(one.at_s) > 1}
-    values = np.full((len(members), grid.cells), np.nan)
-    for row, member in enumerate(members):
+    values = np.full((len(work.members), grid.cells), np.nan)
+    for row, member in enumerate(work.members):
         if member in of_metric:
             values[row] = resample(of_metric[member], grid)
+    learnt: Learnt | None = None if work.trained is None else work.trained.learnt
     if window_count(grid.cells, settings) == 0:
-        nothing = np.empty((0, len(members)))
-        return Distances(nothing, nothing)
-    return measure(values, settings, fault_free)
+        nothing = np.empty((0, len(work.members)))
+        return Measured(Distances(nothing, nothing), counted)
+    return Measured(measure(values, settings, work.fault_free, learnt), counted)
 
 
 def _pooled(
-    measured: dict[tuple[str, str], Distances], seen_in: dict[str, NDArray[np.bool_] | None]
+    measured: dict[tuple[str, str], Measured], work: dict[tuple[str, str], GroupMetric]
 ) -> dict[str, float]:
     """Return for each metric the largest threshold of any group."""
     found: dict[str, float] = {}
-    for (group, metric), distances in measured.items():
-        largest = float(thresholds(distances.peers, seen_in[group], "group").max(initial=0.0))
-        found[metric] = max(found.get(metric, 0.0), largest)
+    for (group, metric), (distances, _) in measured.items():
+        part = work[group, metric]
+        if part.trained is None:
+            limits = thresholds(distances.peers, part.fault_free, "group")
+        else:
+            limits = part.trained.limits.peers
+        found[metric] = max(found.get(metric, 0.0), float(limits.max(initial=0.0)))
     return found
 
 

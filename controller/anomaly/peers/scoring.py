@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -45,11 +45,29 @@ DISTANCE_FORMS: dict[Form, Callable[[Floats, Floats], Floats]] = {
 """From sorted samples and bin sizes to one distance in bins per window and member."""
 
 
+class Learnt(NamedTuple):
+    """What a time without faults tells of one metric of one group."""
+
+    reference: Floats
+    """Quantiles of each member's samples, (members, window_samples); NaN where it had none."""
+    usual_bin: float
+    """The median of the bin sizes; NaN without any."""
+
+
 class Distances(NamedTuple):
     """How far each member is from its peers and from its own past, in bins, (windows, members); NaN where unknown."""
 
     peers: Floats
     """The largest threshold that more than half of the pairwise distances pass."""
+    own: Floats
+    learnt: Learnt | None = None
+    """What the distances were taken with."""
+
+
+class Thresholds(NamedTuple):
+    """From which distances on, in bins, a member is anomalous, (members,) each: to its peers and to its own past."""
+
+    peers: Floats
     own: Floats
 
 
@@ -63,7 +81,9 @@ def window_ends(ends_s: Floats, settings: PeerSettings) -> Floats:
     return ends_s[settings.window_samples - 1 :: settings.shift_samples]
 
 
-def measure(values: Floats, settings: PeerSettings, training: Flags | None = None) -> Distances:
+def measure(
+    values: Floats, settings: PeerSettings, training: Flags | None = None, learnt: Learnt | None = None
+) -> Distances:
     """Return the distances of one metric of one group: moving average, windows, bin sizes, distributions compared.
 
     Parameters
@@ -74,6 +94,8 @@ def measure(values: Floats, settings: PeerSettings, training: Flags | None = Non
         The chain's parameters.
     training : NDArray[np.bool_], optional
         (windows,): those without a fault; all are taken for it where it is not given.
+    learnt : Learnt, optional
+        What an earlier time told of these members, in place of `training`.
 
     Returns
     -------
@@ -87,31 +109,46 @@ def measure(values: Floats, settings: PeerSettings, training: Flags | None = Non
     smoothed = moving_average(values, settings.smoothing_samples)
     windows = window_count(values.shape[1], settings)
     fault_free = np.ones(windows, np.bool_) if training is None else training
-    reference = _reference(smoothed, fault_free, settings)
+    known = _reference(smoothed, fault_free, settings) if learnt is None else learnt.reference
+    reference = known
     if settings.offsets == "remove":
-        middle = reference[:, reference.shape[1] // 2, None]
+        middle = known[:, known.shape[1] // 2, None]
         offset = np.where(np.isnan(middle), 0.0, middle)
-        smoothed, reference = smoothed - offset, reference - offset
-    return _distances(smoothed, reference, fault_free, settings)
+        smoothed, reference = smoothed - offset, known - offset
+    sizes = _bin_sizes(smoothed, windows, settings)
+    if learnt is None:
+        of_training = sizes[fault_free & ~np.isnan(sizes)]
+        learnt = Learnt(known, float(np.median(of_training)) if len(of_training) else float("nan"))
+    return _distances(smoothed, reference, np.fmax(sizes, BIN_FLOOR * learnt.usual_bin), learnt, settings)
+
+
+def threshold_of(
+    distances: Distances, settings: PeerSettings, training: Flags | None = None, pooled: float | None = None
+) -> Thresholds:
+    """Return the thresholds of each member; `pooled` is that of all members where several groups share one."""
+    if pooled is None:
+        peers = thresholds(distances.peers, training, settings.scope)
+    else:
+        peers = np.full(distances.peers.shape[1], pooled)
+    return Thresholds(peers, thresholds(distances.own, training, "member"))
 
 
 def rated(
     distances: Distances, settings: PeerSettings, training: Flags | None = None, pooled: float | None = None
 ) -> Floats:
+    """Return scores as `scored` does, with the thresholds of these very distances, see `threshold_of`."""
+    return scored(distances, settings, threshold_of(distances, settings, training, pooled))
+
+
+def scored(distances: Distances, settings: PeerSettings, limits: Thresholds) -> Floats:
     """Return scores, (windows, members): distances as multiples of the threshold, 1.0 where they reach it.
 
     Dividing keeps the source's decision: above 1 where more than half of the pairwise distances pass the threshold.
-    `pooled` is the threshold of all members where several groups share one.
     """
-    if pooled is None:
-        threshold = thresholds(distances.peers, training, settings.scope)
-    else:
-        threshold = np.full(distances.peers.shape[1], pooled)
-    ratio = distances.peers / (threshold * settings.margin)
+    ratio = distances.peers / (limits.peers * settings.margin)
     if not settings.own_history:
         return np.asarray(ratio)
-    own = distances.own / (thresholds(distances.own, training, "member") * settings.margin)
-    return with_second_witness(ratio, own)
+    return with_second_witness(ratio, distances.own / (limits.own * settings.margin))
 
 
 def _reference(smoothed: Floats, fault_free: Flags, settings: PeerSettings) -> Floats:
@@ -131,31 +168,35 @@ def _reference(smoothed: Floats, fault_free: Flags, settings: PeerSettings) -> F
     return found
 
 
-def _distances(smoothed: Floats, reference: Floats, fault_free: Flags, settings: PeerSettings) -> Distances:
-    """Return distances to the peers and to the own reference."""
+def _blocks(smoothed: Floats, windows: int, settings: PeerSettings) -> Iterator[tuple[slice, Floats]]:
+    """Yield sorted samples, (some windows, members, window), and which windows they are of."""
     members = smoothed.shape[0]
-    windows = len(fault_free)
     at_once = max(1, DISTANCES_AT_ONCE // max(members * members, members * settings.window_samples))
-    sizes = np.full(windows, np.nan)
-    blocks = [slice(start, min(start + at_once, windows)) for start in range(0, windows, at_once)]
-
-    def samples_of(block: slice) -> Floats:
-        return sorted_windows(smoothed, settings.window_samples, settings.shift_samples, block.start, block.stop)
-
-    kept = samples_of(blocks[0]) if len(blocks) == 1 else None
-    for block in blocks:
-        sizes[block] = bin_sizes(
-            samples_of(block) if kept is None else kept, settings.bins_max, leave_one_out=settings.leave_one_out
+    for start in range(0, windows, at_once):
+        stop = min(start + at_once, windows)
+        yield (
+            slice(start, stop),
+            sorted_windows(smoothed, settings.window_samples, settings.shift_samples, start, stop),
         )
-    learned = sizes[fault_free & ~np.isnan(sizes)]
-    usual = float(np.median(learned)) if len(learned) else float("nan")
-    sizes = np.fmax(sizes, BIN_FLOOR * usual)
-    distance, own = np.full((windows, members), np.nan), np.full((windows, members), np.nan)
-    for block in blocks:
-        samples = samples_of(block) if kept is None else kept
+
+
+def _bin_sizes(smoothed: Floats, windows: int, settings: PeerSettings) -> Floats:
+    sizes = np.full(windows, np.nan)
+    for block, samples in _blocks(smoothed, windows, settings):
+        sizes[block] = bin_sizes(samples, settings.bins_max, leave_one_out=settings.leave_one_out)
+    return sizes
+
+
+def _distances(
+    smoothed: Floats, reference: Floats, sizes: Floats, learnt: Learnt, settings: PeerSettings
+) -> Distances:
+    """Return distances to the peers and to the own reference, with bins of the given sizes, (windows,)."""
+    shape = (len(sizes), smoothed.shape[0])
+    distance, own = np.full(shape, np.nan), np.full(shape, np.nan)
+    for block, samples in _blocks(smoothed, len(sizes), settings):
         distance[block] = DISTANCE_FORMS[settings.form](samples, sizes[block])
-        own[block] = reference_distance(samples, reference) / usual
-    return Distances(distance, own)
+        own[block] = reference_distance(samples, reference) / learnt.usual_bin
+    return Distances(distance, own, learnt)
 
 
 def thresholds(distance: Floats, training: Flags | None, scope: Scope) -> Floats:
