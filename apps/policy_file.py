@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,19 @@ CHECK_INTERVAL_S = 0.5
 
 
 class PolicyFile:
-    """Follows the file named by VSRT_CONFIG; without one the built-in policy admits nobody."""
+    """Follows the file named by VSRT_CONFIG; without one the built-in policy admits nobody.
+
+    `text` is what the running policy was read from and `loaded_s` when, in seconds since 1970; `errors` says what is
+    wrong with the file since. `read_count` grows with each reading.
+    """
 
     def __init__(self, logger: logging.Logger) -> None:
         path = environment_path("VSRT_CONFIG")
         self.path = Path(path) if path else None
+        self.text = ""
+        self.loaded_s: float | None = None
+        self.errors: tuple[str, ...] = ()
+        self.read_count = 0
         self._logger = logger
         self._asked = False
         self._stamp = self._read_stamp()
@@ -30,12 +39,9 @@ class PolicyFile:
         if self.path is None:
             self._logger.warning("VSRT_CONFIG is not set: every join and sender is refused")
             return Policy()
-        try:
-            policy = load_policy(self.path.read_bytes(), str(self.path))
-        except OSError as error:
-            raise SystemExit(f"vsrt: {self.path}: {error.strerror}") from error
-        except PolicyInvalid as error:
-            raise SystemExit("\n".join(f"vsrt: {line}" for line in self._faults(error))) from error
+        policy = self._read()
+        if policy is None:
+            raise SystemExit("\n".join(f"vsrt: {line}" for line in self.errors))
         return policy
 
     def watch_signal(self) -> None:
@@ -49,25 +55,39 @@ class PolicyFile:
         """Return a new policy where one was asked for or written; a faulty one is reported and left aside."""
         if self.path is None:
             return None
-        stamp = self._read_stamp()
-        if stamp == self._stamp and not self._asked:
+        if self._read_stamp() == self._stamp and not self._asked:
             return None
-        self._stamp, self._asked = stamp, False
-        try:
-            policy = load_policy(self.path.read_bytes(), str(self.path))
-        except PolicyInvalid as error:
-            for line in self._faults(error):
+        return self.reload()
+
+    def reload(self) -> Policy | None:
+        """Read the policy again; None, with `errors`, where it cannot be used and the running one stays."""
+        if self.path is None:
+            self.errors = ("VSRT_CONFIG is not set: there is no policy file",)
+            return None
+        self._stamp, self._asked = self._read_stamp(), False
+        policy = self._read()
+        if policy is None:
+            for line in self.errors:
                 self._logger.error("%s", line)
-            self._logger.error("%s is faulty: the running policy stays", self.path)
-            return None
-        except OSError as error:
-            self._logger.error("%s cannot be read (%s): the running policy stays", self.path, error.strerror)
-            return None
-        self._logger.info("%s read: %d rules", self.path, len(policy.rules))
+            self._logger.error("%s: the running policy stays", self.path)
+        else:
+            self._logger.info("%s read: %d rules", self.path, len(policy.rules))
         return policy
 
-    def _faults(self, error: PolicyInvalid) -> list[str]:
-        return [describe(fault, str(self.path)) for fault in error.errors]
+    def _read(self) -> Policy | None:
+        assert self.path is not None
+        self.read_count += 1
+        try:
+            content = self.path.read_bytes()
+            policy = load_policy(content, str(self.path))
+        except PolicyInvalid as error:
+            self.errors = tuple(describe(fault, str(self.path)) for fault in error.errors)
+            return None
+        except OSError as error:
+            self.errors = (f"{self.path}: {error.strerror}",)
+            return None
+        self.text, self.loaded_s, self.errors = content.decode(errors="replace"), time.time(), ()
+        return policy
 
     def _on_signal(self, _number: int, _frame: Any) -> None:
         self._asked = True

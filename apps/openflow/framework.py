@@ -47,6 +47,7 @@ __all__ = [
     "hub",
     "ofp_event",
     "run_apps",
+    "running_apps",
     "set_ev_cls",
     "watch_connections",
 ]
@@ -109,6 +110,12 @@ def watch_connections(echo_interval_s: float = ECHO_INTERVAL_S, unanswered: int 
         conf.set_override("echo_request_interval", echo_interval_s)
         conf.set_override("maximum_unreplied_echo_requests", unanswered)
         _watched.append(echo_interval_s)
+
+
+def running_apps() -> list[str]:
+    """Return the names of the apps of this process, in lower case."""
+    applications = app_manager.AppManager.get_instance().applications
+    return sorted(name.lower() for name in list(applications) if name != OPENFLOW_SERVER)
 
 
 def run_apps(modules: list[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from controller.membership import journal
@@ -39,17 +39,23 @@ class MembershipCore:
     """IGMP and MLD router side for all edge ports of a fabric, with explicit tracking of hosts.
 
     Every method that takes `now` (seconds, monotonic) returns the effects in order, after those of all deadlines up
-    to `now`. `counters` holds occurrences by reason.
+    to `now`. `counters` holds occurrences by reason. `changed` is told of groups whose members changed.
     """
 
-    def __init__(self, settings: MembershipSettings, limits: MembershipLimits, admit: Admit) -> None:
+    def __init__(
+        self,
+        settings: MembershipSettings,
+        limits: MembershipLimits,
+        admit: Admit,
+        changed: Callable[[bytes], None] = lambda _group: None,
+    ) -> None:
         self.timers = TimerQueue()
         self.ports: dict[tuple[int, int], Port] = {}
         self.tally = Tally(limits.notice_interval_s)
         self.counters = self.tally.counters
         self.queriers = Queriers(settings, self.timers, self.tally)
         self.router_ports = RouterPorts(limits, self.timers, self.tally)
-        self.members_table = Members(settings, limits, admit, self.timers, self.tally, self.queriers)
+        self.members_table = Members(settings, limits, admit, self.timers, self.tally, self.queriers, changed)
         self._settings = settings
         self._limits = limits
 
@@ -225,16 +231,13 @@ class MembershipCore:
         """Iterate over every membership, refused ones included."""
         for port in self.ports.values():
             for state in port.states():
-                yield Member(
-                    state.host.ref,
-                    state.membership.group,
-                    state.mode,
-                    frozenset(state.timers),
-                    state.excluded,
-                    state.offer is not None,
-                    state.leaving,
-                    state.expires_at(),
-                )
+                yield _member(state)
+
+    def members_of(self, group: bytes) -> Iterator[Member]:
+        """Iterate over the memberships of a group by port, refused ones included."""
+        for port in sorted(self.members_table.ports_of(group), key=lambda port: (port.dpid, port.port_no)):
+            for state in port.groups[group].hosts.values():
+                yield _member(state)
 
     def is_admitted(self, dpid: int, port_no: int, mac: bytes, group: bytes) -> bool:
         """Tell whether a host is a member of a group, of some source at least, and the policy admits it."""
@@ -281,3 +284,16 @@ class MembershipCore:
         """Drop a port that was never added once nothing restored is left there."""
         if not port.active and not port.groups:
             self.ports.pop((port.dpid, port.port_no), None)
+
+
+def _member(state: HostState) -> Member:
+    return Member(
+        state.host.ref,
+        state.membership.group,
+        state.mode,
+        frozenset(state.timers),
+        state.excluded,
+        state.offer is not None,
+        state.leaving,
+        state.expires_at(),
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import inf
 from typing import NamedTuple
 
@@ -53,6 +53,7 @@ class Members:
         timers: TimerQueue,
         tally: Tally,
         queriers: Queriers,
+        changed: Callable[[bytes], None],
     ) -> None:
         self.settings = settings
         self.limits = limits
@@ -61,6 +62,16 @@ class Members:
         self._timers = timers
         self._tally = tally
         self._queriers = queriers
+        self._changed = changed
+        self._ports: dict[bytes, dict[Port, None]] = {}
+
+    def ports_of(self, group: bytes) -> Iterable[Port]:
+        """Return the ports with a membership of a group, refused ones included."""
+        return self._ports.get(group, ())
+
+    def groups(self) -> Iterable[bytes]:
+        """Return the groups with a membership, refused ones included."""
+        return self._ports.keys()
 
     def report(self, port: Port, report: Report, now: float, effects: list[MembershipEffect]) -> None:
         """Take a report in, record by record."""
@@ -239,6 +250,9 @@ class Members:
             self._drop(oldest)
         port.link(state)
         self.state_count += 1
+        if len(membership.hosts) == 1:
+            self._ports.setdefault(membership.group, {})[port] = None
+        self._changed(membership.group)
         self._timers.arm(state, state.due_at())
         if offer is None:
             port.refused[state] = None
@@ -361,6 +375,7 @@ class Members:
             refused[state] = None
         elif state in refused:
             del refused[state]
+        self._changed(state.membership.group)
         if offer == state.offer:
             return False
         state.membership.set_offer(state, offer)
@@ -368,8 +383,16 @@ class Members:
 
     def _drop(self, state: HostState) -> None:
         self._timers.cancel(state)
-        state.membership.port.unlink(state)
+        membership = state.membership
+        port, group = membership.port, membership.group
+        port.unlink(state)
         self.state_count -= 1
+        if not membership.hosts:
+            ports = self._ports[group]
+            del ports[port]
+            if not ports:
+                del self._ports[group]
+        self._changed(group)
 
     def _publish(self, membership: PortGroup, effects: list[MembershipEffect]) -> None:
         merged = membership.merged()

@@ -51,6 +51,10 @@ class RouterPorts:
     def __iter__(self) -> Iterator[RouterPort]:
         return iter(self._ports.values())
 
+    def get(self, dpid: int, port_no: int, family: int) -> RouterPort | None:
+        """Return what is known of routers of a family behind a port, None where there are none."""
+        return self._ports.get((dpid, port_no, family))
+
     def set_static(self, port: Port, family: int, static: bool, now: float, effects: list[MembershipEffect]) -> None:
         """Say whether the operator declares a port to be a router port."""
         if static or (port.dpid, port.port_no, family) in self._ports:

@@ -39,23 +39,20 @@ from controller.multicast.groups import GroupPlane
 from controller.multicast.guard import PortBuckets
 from controller.multicast.journal import Journal, read_records
 from controller.multicast.places import EarlyReport, HostPlaces
-from controller.multicast.queries import passed_on
+from controller.multicast.queries import passed_on, sent
+from controller.multicast.sections import MulticastSections
 from controller.multicast.senders import SenderTable
 from controller.multicast.settings import membership_limits, membership_settings
 from controller.rules.installer import Installer
 from controller.rules.pipeline import MULTICAST_TAG
 from controller.trees.forest import Forest
 from controller.wire.addresses import is_link_scope_group
-from controller.wire.encode import encode
 from controller.wire.frame import decode
 from controller.wire.packets import Data, Malformed, PimHello, Query, Report
 from topology.events import TOPOLOGY_EVENTS, PortRole, TopologyEvent
 from topology.graph import Graph
 
 Output: TypeAlias = Effect | Audit | WriteJournal
-
-CONTROLLER_MAC = bytes.fromhex("025653525401")
-"""Source of the queries we send: a locally administered address."""
 
 RESTART_GRACE_S, RESTART_GRACE_LONGEST_S = 12.0, 60.0
 """After a start, entries that no member accounts for stay this long, or until hosts had time to answer."""
@@ -93,20 +90,23 @@ class MulticastCore:
     def __init__(self, policy: Policy, now: float) -> None:
         self.counters: Counter[str] = Counter()
         self.policy = policy
+        self.sections = MulticastSections(self, now)
         self.installer = Installer(MULTICAST_TAG, hold_unknown=True)
-        self.plane = GroupPlane(self._forest(Graph()), self.installer)
+        self.plane = GroupPlane(self._forest(Graph()), self.installer, self.sections.groups.touch)
         self.flood = FloodPlane(self.installer)
         self.topology = FabricFollower(self)
         self.fabric = self.topology.fabric
         self.gate = Gate(policy, self.plane, self.fabric, self._audited, self._group_refused)
         self.admission = self.gate.admission
-        self.membership = MembershipCore(membership_settings(policy), membership_limits(policy), self.gate.admit)
+        self.membership = MembershipCore(
+            membership_settings(policy), membership_limits(policy), self.gate.admit, self.sections.groups.touch
+        )
         limits = policy.limits
         self.senders = SenderTable(
             self.plane,
             self.installer,
             self.gate,
-            self.journal_group,
+            self.group_changed,
             senders_per_port=limits.senders_per_port,
             unknown_packets_per_s=limits.unknown_packets_per_second_per_port,
             timeout_s=policy.multicast.sender_timeout_s,
@@ -128,7 +128,7 @@ class MulticastCore:
             FlowStatsReceived: self._flow_stats_received,
             SwitchConnected: self._switch_connected,
             SwitchDisconnected: self._switch_disconnected,
-            PortChanged: self.topology.port_changed,
+            PortChanged: self._port_changed,
             PolicyLoaded: self._policy_loaded,
             JournalRead: self._journal_read,
             LoadsMeasured: self._loads_measured,
@@ -260,6 +260,8 @@ class MulticastCore:
 
     def _audited(self, audit: Audit) -> None:
         self._effects.append(audit)
+        if not audit[0][0]:
+            self.sections.refused(audit, self._now)
 
     def _group_refused(self, _group: bytes) -> None:
         """Look again for room later; one notice stands for all refused until then."""
@@ -270,9 +272,10 @@ class MulticastCore:
             text = f"{bound} groups have a tree; members and senders of others are refused"
             self._effects.append(Notice("groups-bound", text, (("bound", bound),)))
 
-    def journal_group(self, group: bytes, now: float) -> None:
-        """Take note that a group is to be written to the journal."""
+    def group_changed(self, group: bytes, now: float) -> None:
+        """Take note that a group changed."""
         self.journal.touch(group, now)
+        self.sections.groups.touch(group)
 
     def _policy_loaded(self, event: PolicyLoaded, now: float) -> None:
         before, self.policy = self.policy, event.policy
@@ -302,7 +305,7 @@ class MulticastCore:
             if kind is InterestChanged:
                 self._interest_changed(effect, now)
             elif kind is SendQuery:
-                self._send_query(effect)
+                self._effects.append(sent(effect, self.policy.multicast.querier))
             elif kind is RouterPortChanged:
                 self._router_port_changed(effect, now)
             elif kind is MembershipRefused:
@@ -318,29 +321,14 @@ class MulticastCore:
             self.topology.flood_soon(now)
         else:
             self._effects += self.plane.interest_changed(dpid, port_no, group, interest, now)
-        self.journal.touch(group, now)
+        self.group_changed(group, now)
 
     def _router_port_changed(self, effect: RouterPortChanged, now: float) -> None:
         dpid, port_no, family, present = effect
         self._effects += self.plane.router_port_changed(dpid, port_no, family, present, now)
         self._effects += self.senders.port_reconsidered(dpid, port_no, now)
         self.journal.routers_touched(now)
-
-    def _send_query(self, effect: SendQuery) -> None:
-        querier = self.policy.multicast.querier
-        query = Query(
-            effect.family,
-            effect.version,
-            CONTROLLER_MAC,
-            querier.address_v4 if effect.family == 4 else querier.address_v6,
-            effect.group,
-            effect.sources,
-            effect.max_response_s,
-            effect.suppress,
-            effect.robustness,
-            effect.query_interval_s,
-        )
-        self._effects.append(SendPacket(effect.dpid, (effect.port_no,), encode(query)))
+        self.sections.router_port_changed(dpid, port_no, family)
 
     # Topology
 
@@ -349,7 +337,11 @@ class MulticastCore:
             if not self.journal.confirm(event):
                 return
             self.topology.confirmed(event, now)
-        self.topology.apply(event, now)
+        self._follow(event, now)
+
+    def _follow(self, event: TopologyEvent, now: float) -> None:
+        if self.topology.apply(event, now):
+            self.sections.topology_changed(event, now)
 
     def topology_changed(self, now: float) -> None:
         """Take note that switches, links or ports changed."""
@@ -360,7 +352,7 @@ class MulticastCore:
         changes = list(changes)
         self._effects += self.plane.trees_changed(changes, now)
         for change in changes:
-            self.journal.touch(change.key, now)
+            self.group_changed(change.key, now)
 
     def perform(self, effects: Iterable[Effect]) -> None:
         """Take effects that followed from an event."""
@@ -403,11 +395,17 @@ class MulticastCore:
     def _switch_connected(self, event: SwitchConnected, now: float) -> None:
         self.topology.switch_connected(event, now)
         self.senders.switch_version(event.dpid, event.ofp_version)
+        self.sections.switch_changed(event.dpid)
         self._effects += self.installer.switch_connected(event.dpid, event.ofp_version, now)
 
     def _switch_disconnected(self, event: SwitchDisconnected, now: float) -> None:
         self.topology.switch_disconnected(event.dpid)
         self._effects += self.installer.switch_disconnected(event.dpid, now)
+        self.sections.switch_changed(event.dpid)
+
+    def _port_changed(self, event: PortChanged, now: float) -> None:
+        self.topology.port_changed(event, now)
+        self.sections.switch_changed(event.dpid)
 
     def _barrier_replied(self, event: BarrierReplied, now: float) -> None:
         self._effects += self.installer.barrier_replied(event[0], event[1], now)
@@ -460,7 +458,7 @@ class MulticastCore:
     def _release(self, now: float) -> None:
         """End the time of grace: what nobody confirmed or accounts for goes."""
         for event in self.journal.unconfirmed():
-            self.topology.apply(event, now)
+            self._follow(event, now)
         self._effects += self.plane.release(now)
         self._set_due(Due.PURGE, now + PURGE_AFTER_S)
 

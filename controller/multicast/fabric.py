@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from typing import Any, Protocol
 
 from controller.effects import Effect
@@ -70,7 +71,7 @@ class FabricFollower:
     """Keeps a `LiveFabric` by topology events, and the forest in step with its graph.
 
     A host that is gone keeps its memberships: they age, end with its port, or when it turns up elsewhere. `edges` are
-    the ports that lead to hosts.
+    the ports that lead to hosts, `connected` the datapaths that can be told something.
     """
 
     def __init__(self, owner: Owner) -> None:
@@ -80,7 +81,7 @@ class FabricFollower:
         self._flooded_s = float("-inf")
         self._ports: dict[int, set[int]] = {}
         self._versions: dict[int, int] = {}
-        self._connected: set[int] = set()
+        self.connected: set[int] = set()
         self.edges: set[Place] = set()
         self._handlers: dict[type, Callable[[Any, float], None]] = {
             SwitchUp: self._switch_up,
@@ -90,18 +91,26 @@ class FabricFollower:
             PortRoleChanged: self._port_role_changed,
         }
 
+    def ports(self, dpid: int) -> AbstractSet[int]:
+        """Return the physical ports of a datapath as it told them last."""
+        return self._ports.get(dpid, frozenset())
+
+    def ofp_version(self, dpid: int) -> int | None:
+        """Return the OpenFlow version that a datapath spoke last."""
+        return self._versions.get(dpid)
+
     def switch_connected(self, event: SwitchConnected, now: float) -> None:
         """Take in a datapath's version and ports."""
         dpid, ofp_version, ports = event
         self._versions[dpid] = ofp_version
-        self._connected.add(dpid)
+        self.connected.add(dpid)
         self._ports[dpid] = {port.port_no for port in ports if port.port_no <= _LAST_PORT[ofp_version]}
         self._owner.perform(self._owner.plane.switch_version(dpid, ofp_version, now))
         self.flood_soon(now)
 
     def switch_disconnected(self, dpid: int) -> None:
         """Take in that a datapath cannot be told anything for now."""
-        self._connected.discard(dpid)
+        self.connected.discard(dpid)
 
     def port_changed(self, event: PortChanged, now: float) -> None:
         """Take in that a port was added, changed or deleted."""
@@ -114,17 +123,19 @@ class FabricFollower:
             ports.add(event.port.port_no)
         self.flood_soon(now)
 
-    def apply(self, event: TopologyEvent, now: float) -> None:
-        """Follow one topology event; one that changes nothing has no effect."""
+    def apply(self, event: TopologyEvent, now: float) -> bool:
+        """Follow one topology event and tell whether it changed anything."""
         if isinstance(event, HostLearnt):
-            self._host_learnt(event, now)
-        elif isinstance(event, HostGone):
-            if self.fabric.apply(event):
-                self._owner.places.note(event.mac, event.dpid, event.port_no)
-        elif self.fabric.apply(event):
+            return self._host_learnt(event, now)
+        if not self.fabric.apply(event):
+            return False
+        if isinstance(event, HostGone):
+            self._owner.places.note(event.mac, event.dpid, event.port_no)
+        else:
             self._handlers[type(event)](event, now)
             self._owner.topology_changed(now)
             self.flood_soon(now)
+        return True
 
     def assume(self, events: Iterable[TopologyEvent], now: float) -> None:
         """Follow the topology of an earlier run; its edge ports are not served before they are confirmed."""
@@ -155,7 +166,7 @@ class FabricFollower:
             ports = self._ports[dpid]
             closed = [port for port in ports if fabric.role(dpid, port) not in (PortRole.EDGE, PortRole.TRUNK)]
             edges = fabric.edge_ports(dpid)
-            switches[dpid] = SwitchPorts(ofp_version, edges, tuple(sorted(closed)), dpid in self._connected)
+            switches[dpid] = SwitchPorts(ofp_version, edges, tuple(sorted(closed)), dpid in self.connected)
         return self._owner.flood.refresh(fabric.graph, switches, now)
 
     def _switch_up(self, event: SwitchUp, now: float) -> None:
@@ -210,11 +221,11 @@ class FabricFollower:
     def _kind(self, dpid: int) -> Kind:
         return Kind.TOR if self.fabric.edge_ports(dpid) else Kind.SWITCH
 
-    def _host_learnt(self, event: HostLearnt, now: float) -> None:
+    def _host_learnt(self, event: HostLearnt, now: float) -> bool:
         mac, dpid, port_no, addresses = event
         before = self.fabric.host(mac)
         if not self.fabric.apply(event):
-            return
+            return False
         if before is not None:
             addresses = (*addresses, *before.addresses)
             if (before.dpid, before.port_no) != (dpid, port_no):
@@ -222,3 +233,4 @@ class FabricFollower:
         for place in self._owner.places.left(mac, dpid, port_no):
             self._owner.host_left(mac, *place, now)
         self._owner.host_placed(mac, dpid, port_no, (mac, *addresses), now)
+        return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from controller.effects import Edit, Effect, Notice, Put, Remove
 from controller.membership.events import Interest
@@ -44,14 +44,16 @@ class GroupPlane:
     What a switch holds for a group depends on the group's members, senders and tree alone. Where a tree and what
     switches may still hold of former ones form a tree together, edits go out at once: no path in use changes. Else
     the new one is built beside the old under another tree version, then senders are moved over, then the old one
-    goes. A new sender's entry comes after those of its way.
+    goes. A new sender's entry comes after those of its way. `changed` is told of groups of which the plane learns
+    something by itself: rates, and that a switch cannot serve them.
     """
 
-    def __init__(self, forest: Forest, installer: Installer) -> None:
+    def __init__(self, forest: Forest, installer: Installer, changed: Callable[[bytes], None]) -> None:
         self.groups: dict[bytes, Group] = {}
         self.has_routers = False
         self._forest = forest
         self._installer = installer
+        self._changed = changed
         self._ofp_versions: dict[int, int] = {}
         self._router_ports: dict[int, dict[int, set[int]]] = {4: {}, 6: {}}
         self._found: dict[int, int] = {}
@@ -115,6 +117,7 @@ class GroupPlane:
         """Tell the forest what the senders of a group at one switch send together."""
         rate_bps = sum(s.rate_bps for k, s in self.groups[address].senders.items() if k.dpid == dpid and s.admitted)
         self._forest.set_rate(address, dpid, rate_bps)
+        self._changed(address)
 
     def router_port_changed(self, dpid: int, port_no: int, family: int, present: bool, now: float) -> list[Effect]:
         """Give a router port every group of its family, or no longer."""
@@ -401,7 +404,9 @@ class GroupPlane:
         if reason is not None and group.unsupported is None:
             text = f"group {format_ip(group.address)} is not served: {reason}"
             effects.append(Notice("group-unsupported", text, (("group", format_ip(group.address)),)))
-        group.unsupported = reason
+        if reason != group.unsupported:
+            group.unsupported = reason
+            self._changed(group.address)
         return duties
 
     def _still_unconfirmed(self, entries: Iterable[tuple[int, RuleKey]]) -> set[tuple[int, RuleKey]]:

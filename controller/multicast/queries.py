@@ -1,12 +1,18 @@
-"""Where queries of another router go on to."""
+"""Queries: our own as packets, and where those of another router go on to."""
 
 from __future__ import annotations
 
+from controller.config.settings import Querier
 from controller.effects import SendPacket
+from controller.membership.events import SendQuery
 from controller.multicast.groups import GroupPlane
 from controller.wire.addresses import is_link_scope_group
+from controller.wire.encode import encode
 from controller.wire.packets import Query
 from topology.live import LiveFabric
+
+CONTROLLER_MAC = bytes.fromhex("025653525401")
+"""Source of the queries we send: a locally administered address."""
 
 
 def passed_on(
@@ -27,3 +33,20 @@ def passed_on(
         if others:
             passed.append(SendPacket(to_dpid, others, frame))
     return passed
+
+
+def sent(effect: SendQuery, querier: Querier) -> SendPacket:
+    """Return a query of our own as a packet."""
+    query = Query(
+        effect.family,
+        effect.version,
+        CONTROLLER_MAC,
+        querier.address_v4 if effect.family == 4 else querier.address_v6,
+        effect.group,
+        effect.sources,
+        effect.max_response_s,
+        effect.suppress,
+        effect.robustness,
+        effect.query_interval_s,
+    )
+    return SendPacket(effect.dpid, (effect.port_no,), encode(query))

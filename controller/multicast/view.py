@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from controller.membership.events import FilterMode, Member
 from controller.membership.querier import FAMILIES
-from controller.multicast.core import MulticastCore
 from controller.wire.addresses import format_ip, format_mac, is_link_scope_group
+
+if TYPE_CHECKING:
+    from controller.multicast.core import MulticastCore
 
 Document = dict[str, Any]
 
@@ -38,21 +40,23 @@ def _counters(core: MulticastCore) -> Counter[str]:
 
 def groups(core: MulticastCore) -> list[Document]:
     """Return each group with its tree, members, senders and refusals."""
-    members: dict[bytes, list[Member]] = {}
-    for member in core.membership.members():
-        if not is_link_scope_group(member.group):
-            members.setdefault(member.group, []).append(member)
-    return [_group(core, address, members.get(address, [])) for address in sorted(core.plane.groups.keys() | members)]
+    wanted = (address for address in core.membership.members_table.groups() if not is_link_scope_group(address))
+    return [group(core, address) for address in sorted({*core.plane.groups, *wanted})]
 
 
-def _group(core: MulticastCore, address: bytes, members: list[Member]) -> Document:
+def group(core: MulticastCore, address: bytes) -> Document:
+    """Return one group: its tree, members, senders and refusals."""
     group = core.plane.groups.get(address)
     tree = core.forest.tree(address)
+    members = list(core.membership.members_of(address))
+    admitted = [_member(member) for member in members if member.admitted]
     return {
         "group": format_ip(address),
         "links": sorted(sorted(link) for link in tree.links()) if tree is not None else [],  # type: ignore[type-var]
         "detached": sorted(tree.detached) if tree is not None else [],
-        "members": [_member(member) for member in members if member.admitted],
+        "size": len(admitted),
+        "rate_bps": round(sum(s.rate_bps for s in group.senders.values() if s.admitted)) if group is not None else 0,
+        "members": admitted,
         "refused": [_member(member) for member in members if not member.admitted],
         "senders": [
             {
@@ -92,7 +96,20 @@ def rules(core: MulticastCore) -> list[Document]:
 
 def routers(core: MulticastCore) -> Document:
     """Return who is the querier of each family, and the ports with multicast routers."""
-    queriers = [core.membership.querier(family) for family in FAMILIES]
+    ports = [router_port(core, *key) for key in sorted(core.membership.router_port_keys())]
+    return {**queriers(core), "router_ports": ports}
+
+
+def router_port(core: MulticastCore, dpid: int, port_no: int, family: int) -> Document | None:
+    """Return a port with a multicast router, None where there is none."""
+    entry = core.membership.router_ports.get(dpid, port_no, family)
+    if entry is None:
+        return None
+    return {"dpid": dpid, "port_no": port_no, "family": family, "static": entry.static}
+
+
+def queriers(core: MulticastCore) -> Document:
+    """Return who is the querier of each family."""
     return {
         "queriers": [
             {
@@ -104,11 +121,7 @@ def routers(core: MulticastCore) -> Document:
                 "robustness": querier.robustness,
                 "query_interval_s": querier.query_interval_s,
             }
-            for querier in queriers
-        ],
-        "router_ports": [
-            {"dpid": dpid, "port_no": port_no, "family": family}
-            for dpid, port_no, family in sorted(core.membership.router_port_keys())
+            for querier in map(core.membership.querier, FAMILIES)
         ],
     }
 

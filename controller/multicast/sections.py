@@ -1,0 +1,294 @@
+"""What operators follow of the multicast core: its documents by section, and which of them changed."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from controller.effects import Notice
+from controller.multicast import view
+from controller.multicast.effects import Audit
+from controller.multicast.group import Place
+from controller.snapshot.events import EventLog, Severity, State
+from controller.snapshot.log import Document, Section
+from controller.wire.addresses import format_ip, format_mac, is_link_scope_group
+from topology.events import (
+    HostGone,
+    HostLearnt,
+    LinkDown,
+    LinkUp,
+    PortRoleChanged,
+    SwitchDown,
+    SwitchUp,
+    TopologyEvent,
+)
+from topology.graph import Kind, NodeId
+
+if TYPE_CHECKING:
+    from controller.multicast.core import MulticastCore
+
+COMPARE_INTERVAL_S = 1.0
+"""How often what changes all the time is compared with what readers know: status, counters, whether in sync."""
+
+LOST_BOUND = 4096
+"""Switches and links that are remembered as lost, so that their return can be told; beyond it the oldest goes."""
+
+REFUSALS_PER_S, REFUSALS_BURST = 20.0, 200.0
+"""Refusals that become events; the others are only counted."""
+
+CRITICAL = frozenset({"table-full", "plans-bound", "barrier-timeout", "read-timeout", "read-faulty"})
+"""Notices that say that a switch may not do what it shall."""
+
+LEVEL_TIERS = MappingProxyType({1: Kind.TOR, 2: Kind.AGGREGATION})
+"""The tiers by level, 1 being next to the servers; what is above is the core."""
+
+QUERIERS = "queriers"
+STATUS = "status"
+
+Cable = tuple[int, int, int, int]
+"""Both ends of a link: (dpid, port_no, dpid, port_no), the lower dpid first."""
+
+
+class MulticastSections:
+    """The sections of the multicast core; `environment` adds to the status what only the shell knows.
+
+    The core tells of what it changes; `refresh`, before each reading, finds what is told by nobody.
+    """
+
+    def __init__(self, core: MulticastCore, now: float) -> None:
+        self.environment: Document = {}
+        self.events = EventLog("multicast")
+        self.status: Section[str] = Section(lambda: (STATUS,), lambda _key: {**self._status, **self.environment})
+        self.switches: Section[int] = Section(self._switch_keys, self._switch)
+        self.links: Section[Cable] = Section(lambda: self._cables(), self._link, lambda c: "{}:{}-{}:{}".format(*c))
+        self.ports: Section[Place] = Section(self._port_keys, self._port, lambda place: "{}:{}".format(*place))
+        self.hosts: Section[bytes] = Section(self._host_keys, self._host, format_mac)
+        self.groups: Section[bytes] = Section(self._group_keys, self._group, format_ip)
+        self.rules: Section[str] = Section(lambda: self._rules, self._rule)
+        self.routers: Section[Any] = Section(self._router_keys, self._router, _router_id)
+        self._core = core
+        self._compared_s = now - COMPARE_INTERVAL_S
+        self._graph_version = -1
+        self._has_tors = False
+        self._known_cables: set[Cable] = set()
+        self._in_sync: dict[int, bool] = {}
+        self._rules: dict[str, dict[str, int]] = {}
+        self._status: Document = {}
+        self._queriers: Document = {}
+        self._lost: dict[tuple[int, ...], None] = {}
+        self._refusals, self._refusals_s = REFUSALS_BURST, now
+
+    def by_name(self) -> dict[str, Section[Any]]:
+        """Return the sections by the names under which they are offered."""
+        names = ("status", "switches", "links", "ports", "hosts", "groups", "rules", "routers")
+        return {**{name: getattr(self, name) for name in names}, "events": self.events.section}
+
+    def refresh(self, now: float) -> None:
+        """Find what changed without a word; to be called before sections are read."""
+        core = self._core
+        if core.fabric.graph.version != self._graph_version:
+            self._graph_version = core.fabric.graph.version
+            self._has_tors = bool(core.fabric.graph.nodes(Kind.TOR))
+            known, self._known_cables = self._known_cables, self._cables()
+            for cable in sorted(known ^ self._known_cables):
+                self.links.touch(cable)
+            for dpid in self._switch_keys():
+                self.switches.touch(dpid)
+        if now - self._compared_s < COMPARE_INTERVAL_S:
+            return
+        self._compared_s = now
+        in_sync = {dpid: core.installer.in_sync(dpid) for dpid in self._switch_keys()}
+        for dpid in _differing(self._in_sync, in_sync):
+            self.switches.touch(dpid)
+        rules = core.admission.counters()
+        for name in _differing(self._rules, rules):
+            self.rules.touch(name)
+        status, queriers = view.status(core), view.queriers(core)
+        if status != self._status:
+            self.status.touch(STATUS)
+        if queriers != self._queriers:
+            self.routers.touch(QUERIERS)
+        self._in_sync, self._rules, self._status, self._queriers = in_sync, rules, status, queriers
+
+    # What the core tells
+
+    def topology_changed(self, event: TopologyEvent, now: float) -> None:
+        """Take note of an event of the fabric that the core has followed."""
+        if isinstance(event, HostLearnt | HostGone):
+            self.hosts.touch(event.mac)
+        elif isinstance(event, PortRoleChanged):
+            self.ports.touch((event.dpid, event.port_no))
+        elif isinstance(event, SwitchUp):
+            self.switch_changed(event.dpid)
+            text = f"switch {event.dpid} is part of the fabric"
+            back = self._found((event.dpid,))
+            kind, state = ("switch-down", State.CLEARED) if back else ("switch-up", State.HAPPENED)
+            self.events.add(now, kind, text, state=state, dpid=event.dpid)
+        elif isinstance(event, SwitchDown):
+            self.switch_changed(event.dpid)
+            self.hosts.log.forget()
+            self._lose((event.dpid,))
+            text = f"switch {event.dpid} is gone"
+            critical, raised = Severity.CRITICAL, State.RAISED
+            self.events.add(now, "switch-down", text, severity=critical, state=raised, dpid=event.dpid)
+        elif isinstance(event, LinkDown):
+            pair = (min(event), max(event))
+            self._lose(pair)
+            text = f"the link of switches {pair[0]} and {pair[1]} is down"
+            warning, raised = Severity.WARNING, State.RAISED
+            self.events.add(now, "link-down", text, severity=warning, state=raised, dpid=pair[0])
+        elif isinstance(event, LinkUp):
+            pair = (min(event.dpid_a, event.dpid_b), max(event.dpid_a, event.dpid_b))
+            if self._found(pair):
+                text = f"the link of switches {pair[0]} and {pair[1]} is back"
+                self.events.add(now, "link-down", text, state=State.CLEARED, dpid=pair[0])
+
+    def switch_changed(self, dpid: int) -> None:
+        """Take note that a switch or its ports are others now."""
+        self.switches.touch(dpid)
+        for port_no in self._core.topology.ports(dpid):
+            self.ports.touch((dpid, port_no))
+
+    def router_port_changed(self, dpid: int, port_no: int, family: int) -> None:
+        """Take note that a router port came, went, or was set by the operator."""
+        self.routers.touch((dpid, port_no, family))
+
+    def noticed(self, notice: Notice, now: float) -> None:
+        """Make an event of a notice."""
+        fields = dict(notice.fields)
+        severity = Severity.CRITICAL if notice.kind in CRITICAL else Severity.WARNING
+        self.events.add(
+            now,
+            notice.kind,
+            notice.text,
+            severity=severity,
+            dpid=_whole(fields.get("dpid")),
+            port_no=_whole(fields.get("port_no")),
+            group=str(fields["group"]) if "group" in fields else None,
+        )
+
+    def refused(self, audit: Audit, now: float) -> None:
+        """Make an event of a refusal, if there are not too many."""
+        self._refusals = min(REFUSALS_BURST, self._refusals + (now - self._refusals_s) * REFUSALS_PER_S)
+        self._refusals_s = now
+        if self._refusals < 1:
+            self._core.counters["refusal-events-suppressed"] += 1
+            return
+        self._refusals -= 1
+        decision, host, group, role, source = audit
+        address = format_ip(group)
+        text = (
+            f"{format_mac(host.mac)} may not be a {role} of {address}"
+            + (f" from {format_ip(source)}" if source is not None else "")
+            + f": {decision.rule}: {decision.reason}"
+        )
+        kind = f"{role}-refused"
+        self.events.add(
+            now, kind, text, severity=Severity.WARNING, dpid=host.dpid, port_no=host.port_no, group=address
+        )
+
+    def _lose(self, what: tuple[int, ...]) -> None:
+        if len(self._lost) >= LOST_BOUND:
+            del self._lost[next(iter(self._lost))]
+        self._lost[what] = None
+
+    def _found(self, what: tuple[int, ...]) -> bool:
+        if what not in self._lost:
+            return False
+        del self._lost[what]
+        return True
+
+    # Keys and documents
+
+    def _switch_keys(self) -> list[int]:
+        core = self._core
+        return sorted(core.fabric.ofp_versions().keys() | core.topology.connected)
+
+    def _switch(self, dpid: int) -> Document | None:
+        core, graph = self._core, self._core.fabric.graph
+        connected = dpid in core.topology.connected
+        if dpid not in graph and not connected:
+            return None
+        level = graph.level(dpid) if dpid in graph else None
+        tier = LEVEL_TIERS.get(level or 0, Kind.CORE) if self._has_tors and level is not None else Kind.SWITCH
+        return {
+            "dpid": dpid,
+            "ofp_version": core.topology.ofp_version(dpid),
+            "tier": tier.value,
+            "level": level,
+            "connected": connected,
+            "in_sync": core.installer.in_sync(dpid),
+            "drained": False,
+        }
+
+    def _cables(self) -> set[Cable]:
+        return {_cable(*link[:4]) for link in self._core.fabric.graph.links()}  # type: ignore[arg-type]
+
+    def _link(self, cable: Cable) -> Document | None:
+        dpid_a, port_a, dpid_b, port_b = cable
+        graph = self._core.fabric.graph
+        link = graph.link(dpid_a, dpid_b) if graph.has_link(dpid_a, dpid_b) else None
+        if link is None or _cable(*link[:4]) != cable:  # type: ignore[arg-type]
+            return None
+        ends = {"dpid_a": dpid_a, "port_a": port_a, "dpid_b": dpid_b, "port_b": port_b}
+        return {**ends, "capacity_bps": link.capacity_bps}
+
+    def _port_keys(self) -> list[Place]:
+        topology = self._core.topology
+        return [(dpid, port_no) for dpid in self._switch_keys() for port_no in sorted(topology.ports(dpid))]
+
+    def _port(self, place: Place) -> Document | None:
+        dpid, port_no = place
+        topology, fabric = self._core.topology, self._core.fabric
+        here = dpid in topology.connected or fabric.ofp_version(dpid) is not None
+        if not here or port_no not in topology.ports(dpid):
+            return None
+        return {"dpid": dpid, "port_no": port_no, "role": fabric.role(dpid, port_no).value}
+
+    def _host_keys(self) -> list[bytes]:
+        return [host.mac for host in self._core.fabric.hosts()]
+
+    def _host(self, mac: bytes) -> Document | None:
+        host = self._core.fabric.host(mac)
+        if host is None:
+            return None
+        ips = sorted(format_ip(address) for address in host.addresses)
+        return {"mac": format_mac(mac), "dpid": host.dpid, "port_no": host.port_no, "ips": ips}
+
+    def _group_keys(self) -> list[bytes]:
+        core = self._core
+        wanted = (group for group in core.membership.members_table.groups() if not is_link_scope_group(group))
+        return sorted({*core.plane.groups, *wanted})
+
+    def _group(self, address: bytes) -> Document | None:
+        if is_link_scope_group(address):
+            return None
+        document = view.group(self._core, address)
+        return document if address in self._core.plane.groups or document["refused"] else None
+
+    def _rule(self, name: str) -> Document | None:
+        counts = self._rules.get(name)
+        return None if counts is None else {"rule": name, **counts}
+
+    def _router_keys(self) -> list[Any]:
+        return [QUERIERS, *sorted(self._core.membership.router_port_keys())]
+
+    def _router(self, key: Any) -> Document | None:
+        return self._queriers if key == QUERIERS else view.router_port(self._core, *key)
+
+
+def _cable(u: NodeId, v: NodeId, u_port: int, v_port: int) -> Cable:
+    return (u, u_port, v, v_port) if u < v else (v, v_port, u, u_port)  # type: ignore[operator,return-value]
+
+
+def _router_id(key: Any) -> str:
+    return key if key == QUERIERS else "{}:{}:{}".format(*key)
+
+
+def _differing(known: dict[Any, Any], found: dict[Any, Any]) -> list[Any]:
+    keys = known.keys() | found.keys()
+    return sorted(key for key in keys if known.get(key) != found.get(key))
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) else None

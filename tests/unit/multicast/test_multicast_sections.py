@@ -1,0 +1,177 @@
+"""The documents that operators follow say at any time what the core says when asked whole."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from controller.config.policy import Policy
+from controller.config.settings import Limits
+from controller.multicast import view
+from controller.wire.addresses import format_mac
+
+LIMITS = Limits(unknown_packets_per_second_per_port=1e6)
+
+
+class Follower:
+    """Holds the documents of a core's sections."""
+
+    def __init__(self, world: Any) -> None:
+        self.world = world
+        self.versions: dict[str, int] = {}
+        self.known: dict[str, dict[str, Any]] = {}
+        self.moved: dict[str, set[str]] = {}
+
+    def read(self) -> Follower:
+        """Read all there is to read, and note in `moved` the ids of what changed."""
+        sections = self.world.core.sections
+        sections.refresh(self.world.now)
+        self.moved = {}
+        for name, section in sections.by_name().items():
+            more = True
+            while more:
+                delta = json.loads(json.dumps(section.changes(self.versions.get(name, 0), 7)))
+                known = self.known.setdefault(name, {})
+                if delta["whole"]:
+                    known.clear()
+                known.update(delta["put"])
+                for ident in delta["remove"]:
+                    known.pop(ident, None)
+                self.moved.setdefault(name, set()).update(delta["put"], delta["remove"])
+                self.versions[name], more = delta["version"], delta["more"]
+        return self
+
+    def agrees(self) -> None:
+        """What was followed is what a new reader gets, but for what is compared once a second only."""
+        self.world.now += 1.0
+        self.read()
+        fresh = Follower(self.world).read()
+        for name, documents in fresh.known.items():
+            assert self.known[name] == documents, name
+
+
+def events(follower: Follower) -> list[tuple[str, str]]:
+    return [(event["kind"], event["state"]) for event in follower.known["events"].values()]
+
+
+def test_a_join_appears_and_a_leave_disappears(make_world):
+    world = make_world("leaf-spine")
+    follower = Follower(world).read()
+    assert follower.known["groups"] == {}
+    world.join("h1")
+    world.join("h3")
+    world.settle()
+    follower.read()
+    assert follower.moved["groups"] == {"239.1.2.3"}
+    document = follower.known["groups"]["239.1.2.3"]
+    assert document == json.loads(json.dumps(view.groups(world.core)[0]))
+    assert document["size"] == 2
+    world.join("h2")
+    follower.read()
+    assert follower.moved["groups"] == {"239.1.2.3"}
+    assert follower.known["groups"]["239.1.2.3"]["size"] == 3
+    world.join("h2")
+    assert follower.read().moved["groups"] == set()
+    follower.agrees()
+    for name in ("h1", "h2", "h3"):
+        world.leave(name)
+    world.advance(5.0)
+    follower.read()
+    assert follower.known["groups"] == {}
+    follower.agrees()
+
+
+def test_a_second_member_of_a_port_is_told_too(make_world):
+    world = make_world("leaf-spine")
+    world.join("h1")
+    follower = Follower(world).read()
+    other = world.hosts["h1"]._replace(name="x", mac=b"\x02\0\0\0\x77\x77")
+    world.hosts["x"] = other
+    world.learn(other)
+    world.join("x")
+    assert follower.read().known["groups"]["239.1.2.3"]["size"] == 2
+
+
+def test_a_refusal_is_a_document_of_the_group_an_event_and_counted_by_its_rule(make_world):
+    world = make_world("leaf-spine", Policy(default_allow=False, limits=LIMITS))
+    follower = Follower(world).read()
+    world.join("h1")
+    follower.read()
+    host = world.hosts["h1"]
+    (refused,) = follower.known["groups"]["239.1.2.3"]["refused"]
+    assert refused["mac"] == format_mac(host.mac)
+    (event,) = [event for event in follower.known["events"].values() if event["kind"] == "receiver-refused"]
+    assert (event["dpid"], event["port_no"], event["group"]) == (host.dpid, host.port_no, "239.1.2.3")
+    assert event["severity"] == "warning"
+    world.now += 1.0
+    assert follower.read().known["rules"]["default"] == {"rule": "default", "allow": 0, "deny": 1}
+    follower.agrees()
+
+
+def test_a_flood_of_refusals_becomes_few_events(make_world):
+    world = make_world("leaf-spine", Policy(default_allow=False, limits=LIMITS))
+    for number in range(1000):
+        world.send("h1", bytes((239, 7, number >> 8, number & 255)))
+    follower = Follower(world).read()
+    assert 100 < len(events(follower)) < 500
+    assert world.core.counters["refusal-events-suppressed"] > 500
+
+
+def test_the_fabric_is_followed_through_failures(make_world):
+    world = make_world("leaf-spine")
+    follower = Follower(world).read()
+    assert {document["tier"] for document in follower.known["switches"].values()} == {"tor", "aggregation"}
+    assert len(follower.known["links"]) == 6
+    assert len(follower.known["hosts"]) == 6
+    edges = [port for port in follower.known["ports"].values() if port["role"] == "edge"]
+    assert len(edges) == 6
+    pair = min(world.links, key=sorted)
+    world.cut(*pair)
+    world.settle()
+    follower.read()
+    assert len(follower.known["links"]) == 5
+    assert ("link-down", "raised") in events(follower)
+    follower.agrees()
+    world.mend(*pair)
+    dpid = world.hosts["h1"].dpid
+    world.disconnect(dpid)
+    world.settle()
+    follower.read()
+    assert str(dpid) not in follower.known["switches"]
+    assert not [port for port in follower.known["ports"].values() if port["dpid"] == dpid]
+    assert ("link-down", "cleared") in events(follower)
+    assert ("switch-down", "raised") in events(follower)
+    follower.agrees()
+    world.reconnect(dpid)
+    world.settle()
+    follower.read()
+    assert follower.known["switches"][str(dpid)]["connected"]
+    assert ("switch-down", "cleared") in events(follower)
+    follower.agrees()
+
+
+def test_rates_of_senders_reach_the_group(make_world):
+    world = make_world("leaf-spine")
+    world.join("h3")
+    world.send("h1")
+    world.advance(3.0)
+    follower = Follower(world).read()
+    for _ in range(50):
+        world.send("h1")
+    world.advance(2.0)
+    follower.read()
+    assert follower.known["groups"]["239.1.2.3"]["rate_bps"] > 0
+    follower.agrees()
+
+
+def test_events_are_the_newest_thousand(make_world):
+    world = make_world("leaf-spine")
+    log = world.core.sections.events
+    for number in range(1500):
+        log.add(world.now, "k", str(number))
+    follower = Follower(world).read()
+    assert [event["text"] for event in follower.known["events"].values()] == [str(n) for n in range(500, 1500)]
+    log.add(world.now, "k", "new")
+    follower.read()
+    assert len(follower.moved["events"]) == 2
+    assert len(follower.known["events"]) == 1000
