@@ -129,9 +129,9 @@ class Section:
             self._oldest = self._removed.pop(next(iter(self._removed)))
 
 
-def _after(versions: Mapping[str, int], version: int) -> Iterator[str]:
+def _after(versions: dict[str, int], version: int) -> Iterator[str]:
     """Yield the ids that changed after `version`; the mapping is in the order of the changes."""
-    for id_ in reversed(versions):  # type: ignore[call-overload]
+    for id_ in reversed(versions):
         if versions[id_] <= version:
             return
         yield id_
@@ -163,10 +163,10 @@ class Snapshot:
         """Return a section, an empty one where no app offers it."""
         return self.sections.get(name) or self.sections.setdefault(name, Section(name))
 
-    def tell(self, app: str, name: str, id_: str, fields: Fields) -> None:
-        """Put a document that does not come from the feed."""
+    def tell(self, name: str, id_: str, fields: Fields) -> None:
+        """Put fields that do not come from the feed but from this reader."""
         self.version += 1
-        self.section(name).put(app, id_, fields, self.version)
+        self.section(name).put(OWN, id_, fields, self.version)
 
     def apply(self, answer: Any) -> bool:
         """Take an answer of the feed; return whether more is to be asked for at once.
@@ -189,8 +189,8 @@ class Snapshot:
                 changed, more = changed or touched, more or rest
         if changed:
             self.version = version
-        if not more and set(names) <= sections.keys():
-            changed = self._forget_unconfirmed() or changed
+        if not more and set(names) <= sections.keys() and not answer.get("errors"):
+            self._forget_unconfirmed()
         return more or before != names
 
     def _apply(self, section: Section, app: str, delta: Fields, version: int, fault: str) -> tuple[bool, bool]:
@@ -213,8 +213,8 @@ class Snapshot:
             section.remove(app, id_, version)
         return bool(put or gone), bool(delta.get("more"))
 
-    def _forget_unconfirmed(self) -> bool:
-        """Drop what an earlier process told and this one has not told again; apps of this reader's own stay."""
+    def _forget_unconfirmed(self) -> None:
+        """Drop what an earlier process told and this one has not told again; what this reader tells itself stays."""
         gone = [(name, app) for name, app in self._unconfirmed if app != OWN]
         self._unconfirmed.clear()
         if gone:
@@ -222,7 +222,6 @@ class Snapshot:
         for name, app in gone:
             for id_ in list(self.sections[name].parts.get(app, ())):
                 self.sections[name].remove(app, id_, self.version)
-        return bool(gone)
 
 
 OWN = "dashboard"

@@ -1,0 +1,105 @@
+"""The page and the API as one ASGI application, and its description (OpenAPI 3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse, Response
+
+from apps.dashboard.answers import Problem
+from apps.dashboard.board import Board
+from apps.dashboard.models import ProblemDocument
+from apps.dashboard.reads import Ask, reads
+from apps.dashboard.static_files import INDEX, StaticFiles
+from apps.dashboard.streams import Streams
+
+PREFIX = "/api/v1"
+VERSION = "1.0.0"
+DESCRIPTION = """What the fabric is doing, and what an operator may change of it.
+
+Lists answer `{"items": [...], "total": n}`; what is wrong with a request is told by a problem document (RFC 9457).
+Fields that are not known are null or absent; times are seconds since 1970-01-01 UTC. Reading needs no token."""
+
+
+def build_api(board: Board, streams: Streams, ask: Ask, files: StaticFiles) -> FastAPI:
+    """Return the application around a board."""
+    api = FastAPI(
+        title="vsrt operator API",
+        version=VERSION,
+        description=DESCRIPTION,
+        openapi_url=f"{PREFIX}/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        exception_handlers={
+            Problem: _problem,
+            RequestValidationError: _invalid,
+            HTTPException: _http_error,
+            Exception: _failed,
+        },
+    )
+    api.include_router(reads(board, streams, ask), prefix=PREFIX)
+    _describe(api)
+
+    @api.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
+    async def index(request: Request) -> Response:
+        return files.answer(INDEX, request)
+
+    @api.get("/favicon.ico", include_in_schema=False)
+    async def icon() -> Response:
+        return RedirectResponse("/static/favicon.svg", 308)
+
+    @api.api_route("/static/{name:path}", methods=["GET", "HEAD"], include_in_schema=False)
+    async def static(name: str, request: Request) -> Response:
+        return files.answer(name, request)
+
+    return api
+
+
+def _describe(api: FastAPI) -> None:
+    """Let the description tell of problem documents, and not of the framework's own form of faults."""
+    make = api.openapi
+
+    def openapi() -> dict[str, Any]:
+        if api.openapi_schema is None:
+            description = make()
+            schemas = description["components"]["schemas"]
+            for name in ("HTTPValidationError", "ValidationError"):
+                schemas.pop(name, None)
+            schemas[ProblemDocument.__name__] = ProblemDocument.model_json_schema()
+            for methods in description["paths"].values():
+                for operation in methods.values():
+                    operation["responses"].pop("422", None)
+            api.openapi_schema = description
+        return api.openapi_schema
+
+    api.openapi = openapi  # type: ignore[method-assign]
+
+
+async def _problem(_request: Request, problem: Exception) -> Response:
+    assert isinstance(problem, Problem)
+    return problem.response()
+
+
+async def _invalid(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    faults = [_fault(fault) for fault in error.errors()]
+    return Problem(422, faults[0]["message"] if faults else "the request is not valid", errors=faults).response()
+
+
+def _fault(fault: Mapping[str, Any]) -> dict[str, str]:
+    field = ".".join(str(step) for step in fault["loc"][1:]) or str(fault["loc"][0])
+    return {"field": field, "message": f"{field}: {fault['msg']}"}
+
+
+async def _http_error(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return Problem(error.status_code, str(error.detail)).response(error.headers)
+
+
+async def _failed(_request: Request, _error: Exception) -> Response:
+    return Problem(500, "the server failed; its log says how").response()

@@ -1,0 +1,208 @@
+"""What stands before the application: whom it answers, what it takes in, who may write, what every answer says."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import logging
+import re
+import time
+from collections.abc import Iterable
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from apps.dashboard.answers import JSON, Problem
+from apps.dashboard.tally import Tally, quoted
+
+BODY_BYTES = 65536
+BODY_S = 10.0
+MAX_PATH_BYTES = 2048
+API = "/api/"
+READS = ("GET", "HEAD", "OPTIONS")
+_TRICKS = re.compile(rb"\\|//|%2f|%5c|%00|(?:^|/)(?:\.|%2e){1,2}(?:/|$)|[\x00-\x20\x7f-\xff]", re.IGNORECASE)
+_NOT_UTF8 = "�"
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = tuple(
+    (name.encode(), value.encode())
+    for name, value in (
+        ("content-security-policy", POLICY),
+        ("x-content-type-options", "nosniff"),
+        ("x-frame-options", "DENY"),
+        ("referrer-policy", "no-referrer"),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cross-origin-resource-policy", "same-origin"),
+        ("permissions-policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
+    )
+)
+
+access = logging.getLogger("vsrt.dashboard.access")
+
+
+class Refused(Problem):
+    """A request that does not reach the application; `reason` is what it is counted under."""
+
+    def __init__(self, reason: str, status: int, detail: str, **headers: str) -> None:
+        super().__init__(status, detail, reason=reason)
+        self.reason = reason
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+class Guard:
+    """Wraps an application.
+
+    Parameters
+    ----------
+    app
+        What is guarded.
+    tally
+        Where refused requests are counted.
+    token
+        What writes need; None for none, so that all are refused.
+    names
+        Host names besides ``localhost`` and IP addresses by which the server may be asked: others would be those of a
+        site that has its own name lead here.
+    """
+
+    def __init__(self, app: ASGIApp, tally: Tally, token: bytes | None, names: Iterable[str] = ()) -> None:
+        self._app = app
+        self._tally = tally
+        self._token = None if token is None else _digest(token)
+        self._names = {"localhost", *(name.lower().rstrip(".") for name in names)}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        start_s, status = time.monotonic(), 0
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", ()), *_headers(scope, message)]
+            await send(message)
+
+        try:
+            headers = Headers(scope=scope)
+            self._check(scope, headers)
+            taken = await _body(scope, headers, receive)
+            await self._app(scope, taken, sending)
+        except Refused as problem:
+            self._tally.refuse(problem.reason, _client(scope), f"{scope['method']} {quoted(scope['raw_path'])}")
+            if not status:
+                answer = problem.response({**problem.headers, "Connection": "close"})
+                await answer(scope, receive, sending)
+        if scope["method"] not in READS:
+            access.info(
+                "%s %s %s: %d in %.1f ms",
+                _client(scope),
+                scope["method"],
+                quoted(scope["raw_path"]),
+                status,
+                1000 * (time.monotonic() - start_s),
+            )
+
+    def _check(self, scope: Scope, headers: Headers) -> None:
+        raw_path: bytes = scope["raw_path"]
+        if len(raw_path) > MAX_PATH_BYTES or _TRICKS.search(raw_path) or _NOT_UTF8 in scope["path"]:
+            raise Refused("path", 400, "the path is not one of this server's")
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or not self._is_ours(hosts[0]):
+            raise Refused(
+                "host", 421, "this server is not asked by that name: see `dashboard.names` in the policy file"
+            )
+        is_api = scope["path"].startswith(API)
+        self._check_origin(scope, headers, hosts[0], is_api)
+        if scope["method"] not in READS:
+            self._check_token(headers)
+
+    def _is_ours(self, host: str) -> bool:
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            return False
+        if name.rstrip(".") in self._names:
+            return True
+        try:
+            ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+    def _check_origin(self, scope: Scope, headers: Headers, host: str, is_api: bool) -> None:
+        """Refuse what another site has a browser ask; following a link to the page is no such thing."""
+        origin = headers.get("origin")
+        if origin is not None and origin != f"{scope['scheme']}://{host}":
+            raise Refused("cross-site", 403, "the request comes from another site")
+        site = headers.get("sec-fetch-site", "none")
+        navigates = headers.get("sec-fetch-mode") == "navigate" and scope["method"] == "GET" and not is_api
+        if site not in ("none", "same-origin") and not navigates:
+            raise Refused("cross-site", 403, "the request comes from another site")
+
+    def _check_token(self, headers: Headers) -> None:
+        if self._token is None:
+            raise Refused("read-only", 403, "no token is set: this server is read-only")
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not hmac.compare_digest(_digest(given.strip().encode()), self._token):
+            raise Refused(
+                "token", 401, "a bearer token is needed, and the right one", WWW_Authenticate='Bearer realm="vsrt"'
+            )
+
+
+def _digest(token: bytes) -> bytes:
+    """Return a digest, so that comparing takes the same time whatever is given."""
+    return hashlib.sha256(token).digest()
+
+
+def _headers(scope: Scope, message: Message) -> list[tuple[bytes, bytes]]:
+    said = {name.lower() for name, _ in message.get("headers", ())}
+    found = [*HEADERS]
+    if b"cache-control" not in said:
+        found.append((b"cache-control", b"no-store"))
+    return found
+
+
+async def _body(scope: Scope, headers: Headers, receive: Receive) -> Receive:
+    """Read the body, bounded in size and time, and return what hands it on."""
+    length, chunked = headers.get("content-length", "0"), "transfer-encoding" in headers
+    if not chunked and length == "0":
+        return receive
+    if not chunked and not (length.isdecimal() and int(length) <= BODY_BYTES):
+        raise Refused("body-size", 413, f"the body is longer than {BODY_BYTES} bytes")
+    if headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
+        raise Refused("media-type", 415, f"the body is not {JSON}")
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_S):
+            more = True
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise Refused("body-time", 400, "the body ends before its end")
+                body += message.get("body", b"")
+                more = message.get("more_body", False)
+                if len(body) > BODY_BYTES:
+                    raise Refused("body-size", 413, f"the body is longer than {BODY_BYTES} bytes")
+    except TimeoutError:
+        raise Refused("body-time", 408, f"the body did not come within {BODY_S:g} s") from None
+    whole: Message | None = {"type": "http.request", "body": bytes(body), "more_body": False}
+
+    async def taken() -> Message:
+        nonlocal whole
+        message, whole = whole, None
+        return message if message is not None else await receive()
+
+    return taken
+
+
+def _client(scope: Scope) -> str:
+    client = scope.get("client")
+    return f"{client[0]}:{client[1]}" if client else "-"

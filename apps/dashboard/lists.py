@@ -1,0 +1,85 @@
+"""What a list answers: its documents searched, sorted and cut to a page; and the lists made of others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from controller.snapshot.reader import Document, Section
+
+Key = tuple[int, Any]
+
+
+def matching(documents: Sequence[Document], search: str) -> Sequence[Document]:
+    """Return the documents that hold every word of `search` somewhere in their values."""
+    words = search.lower().split()
+    return [found for found in documents if all(word in found.text for word in words)] if words else documents
+
+
+def ordered(documents: Sequence[Document], sort: str) -> Sequence[Document]:
+    """Return the documents by a field, downwards where a ``-`` stands before it; those without it come last.
+
+    KeyError where no document has the field.
+    """
+    name, down = sort.removeprefix("-"), sort.startswith("-")
+    if documents and not any(name in document.fields for document in documents):
+        raise KeyError(name)
+    known = [document for document in documents if document.fields.get(name) is not None]
+    unknown = [document for document in documents if document.fields.get(name) is None]
+    known.sort(key=lambda document: _key(document.fields[name]), reverse=down)
+    return known + unknown
+
+
+def _key(value: Any) -> Key:
+    """Order numbers before texts before lists (by length) before the rest."""
+    match value:
+        case bool() | int() | float():
+            return 0, value
+        case str():
+            return 1, value
+        case list() | dict():
+            return 2, len(value)
+    return 3, 0
+
+
+def newest_first(section: Section) -> list[Document]:
+    """Return documents by their time, the newest first."""
+    return sorted(section.in_order(), key=lambda document: document.fields.get("time_s") or 0, reverse=True)
+
+
+def of_groups(rows: Callable[[Document], Iterator[dict[str, Any]]]) -> Callable[[Section], list[Document]]:
+    """Return what makes a list out of rows of each group."""
+
+    def make(groups: Section) -> list[Document]:
+        return [
+            Document(id_, {"id": id_, "group": group.id, **row})
+            for group in groups.in_order()
+            for row in rows(group)
+            for id_ in [f"{group.id}/{row['role']}/{row['dpid']}:{row['port_no']}/{row.get('mac') or '-'}"]
+        ]
+
+    return make
+
+
+def members(group: Document) -> Iterator[dict[str, Any]]:
+    """Yield the admitted members of a group, then its static ones."""
+    for member in group.fields.get("members") or ():
+        yield {"role": "receiver", "static": False, **member}
+    for port in group.fields.get("static_members") or ():
+        yield {"role": "receiver", "static": True, "mac": None, "ip": None, **port}
+
+
+def senders(group: Document) -> Iterator[dict[str, Any]]:
+    """Yield the admitted senders of a group."""
+    for sender in group.fields.get("senders") or ():
+        if sender.get("admitted"):
+            yield {"role": "sender", **sender}
+
+
+def refusals(group: Document) -> Iterator[dict[str, Any]]:
+    """Yield the refused members and senders of a group."""
+    for member in group.fields.get("refused") or ():
+        yield {"role": "receiver", **member}
+    for sender in group.fields.get("senders") or ():
+        if not sender.get("admitted"):
+            yield {"role": "sender", **sender}

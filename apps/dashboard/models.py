@@ -1,0 +1,288 @@
+"""The documents of the API as its description has them; a field that is not known is null or absent."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+T = TypeVar("T")
+
+Rate = float | None
+Percent = float | None
+Time = float | None
+Dpid = int | None
+PortNo = int | None
+
+
+class Described(BaseModel):
+    """A document; the controller may add fields."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class Identified(Described):
+    """A document with its id."""
+
+    id: str
+
+
+class Page(BaseModel, Generic[T]):
+    """A page of a list; `total` counts what was found before it was cut to the page."""
+
+    items: list[T]
+    total: int = Field(ge=0)
+
+
+class Server(Described):
+    """What the server of the API tells of itself."""
+
+    refused: dict[str, int] = Field(description="Requests refused, by reason.")
+    connections: int
+    streams: int
+    writes: bool = Field(description="Whether a token is set, so that writes are possible.")
+
+
+class Status(Identified):
+    """The state of controller and server."""
+
+    connected: bool = Field(
+        description="Whether the controller answers; where not, all else is as it was last known."
+    )
+    disconnected_reason: str | None = None
+    dashboard: Server
+    ready: bool | None = None
+    switches: int | None = None
+    links: int | None = None
+    edge_ports: int | None = None
+    hosts: int | None = None
+    groups: int | None = None
+    counters: dict[str, int] | None = None
+    framework: str | None = None
+    started_s: Time = None
+    apps: list[str] | None = None
+
+
+class Switch(Identified):
+    """A switch."""
+
+    dpid: Dpid = None
+    ofp_version: int | str | None = None
+    tier: str | None = None
+    level: int | None = None
+    connected: bool | None = None
+    in_sync: bool | None = None
+    drained: bool | None = None
+    up: bool | None = None
+    answered_s: Time = None
+    cpu_pct: Percent = None
+    memory_pct: Percent = None
+
+
+class Link(Identified):
+    """A link between switches."""
+
+    dpid_a: Dpid = None
+    port_a: PortNo = None
+    dpid_b: Dpid = None
+    port_b: PortNo = None
+    capacity_bps: Rate = None
+
+
+class Port(Identified):
+    """A port of a switch, with its rates, its metric and its score."""
+
+    dpid: Dpid = None
+    port_no: PortNo = None
+    role: str | None = None
+    name: str | None = None
+    speed_bps: Rate = None
+    rx_bps: Rate = None
+    tx_bps: Rate = None
+    rx_pps: Rate = None
+    tx_pps: Rate = None
+    rx_utilisation_pct: Percent = None
+    tx_utilisation_pct: Percent = None
+    rx_errors_pps: Rate = None
+    tx_errors_pps: Rate = None
+    rx_dropped_pps: Rate = None
+    tx_dropped_pps: Rate = None
+    sampled_s: Time = None
+    port_metric: float | None = None
+    usage: Any = None
+    disqualified: Any = None
+    score: float | None = None
+    peer_group: str | None = None
+    verdict: str | None = None
+
+
+class Host(Identified):
+    """A host."""
+
+    mac: str | None = None
+    dpid: Dpid = None
+    port_no: PortNo = None
+    ips: list[str] | None = None
+
+
+class Member(Described):
+    """A member host of a group at a port."""
+
+    dpid: int
+    port_no: int
+    mac: str | None = None
+    ip: str | None = None
+    mode: str | None = None
+    sources: list[str] | None = None
+
+
+class Sender(Described):
+    """A sender to a group at a port."""
+
+    dpid: int
+    port_no: int
+    mac: str | None = None
+    ip: str | None = None
+    admitted: bool | None = None
+    rule: str | None = None
+    rate_bps: Rate = None
+
+
+class PortKey(Described):
+    """A port."""
+
+    dpid: int
+    port_no: int
+
+
+class Group(Identified):
+    """A group with its tree."""
+
+    group: str | None = None
+    links: list[list[int]] | None = None
+    detached: list[int] | None = None
+    members: list[Member] | None = None
+    refused: list[Member] | None = None
+    senders: list[Sender] | None = None
+    unsupported: str | None = None
+    static_members: list[PortKey] | None = None
+    size: int | None = None
+    rate_bps: Rate = None
+
+
+class GroupMember(Member):
+    """A member, by the group."""
+
+    id: str
+    group: str
+    role: Literal["receiver"]
+    static: bool
+
+
+class GroupSender(Sender):
+    """A sender, by the group."""
+
+    id: str
+    group: str
+    role: Literal["sender"]
+
+
+class Refusal(Described):
+    """A member or sender that the policy or a limit refuses."""
+
+    id: str
+    group: str
+    role: Literal["receiver", "sender"]
+    dpid: int
+    port_no: int
+    mac: str | None = None
+    ip: str | None = None
+
+
+class Router(Identified):
+    """A port with a multicast router, or the queriers."""
+
+    queriers: list[dict[str, Any]] | None = None
+    dpid: Dpid = None
+    port_no: PortNo = None
+    family: int | None = None
+    static: bool | None = None
+
+
+class Rule(Identified):
+    """How often a rule of the policy allowed and denied."""
+
+    rule: str | None = None
+    allow: int | None = None
+    deny: int | None = None
+
+
+class Event(Identified):
+    """Something that happened, began or ended."""
+
+    time_s: Time = None
+    source: str | None = None
+    kind: str | None = None
+    severity: str | None = None
+    state: str | None = None
+    text: str | None = None
+    dpid: Dpid = None
+    port_no: PortNo = None
+    group: str | None = None
+
+
+class Anomaly(Identified):
+    """A member that behaves unlike its peers."""
+
+    member: Any = None
+    peer_group: Any = None
+    metric: str | None = None
+    since_s: Time = None
+    score: float | None = None
+    verdict: str | None = None
+    text: str | None = None
+
+
+class Allocation(Identified):
+    """A decision of the allocator, with its reasons."""
+
+    time_s: Time = None
+    request: Any = None
+    ports: Any = None
+    steps: list[dict[str, Any]] | None = None
+    error: str | None = None
+
+
+class PolicyFile(Identified):
+    """The policy file that is in force, and what is wrong with a newer one."""
+
+    path: str | None = None
+    text: str | None = None
+    loaded_s: Time = None
+    errors: list[Any] | None = None
+
+
+class Point(BaseModel):
+    """A value of a series; null where it is not known."""
+
+    time_s: float
+    value: float | None
+
+
+class History(Described):
+    """A series of a port's rates."""
+
+    dpid: int
+    port_no: int
+    metric: str
+    step_s: float | None = None
+    points: list[Any] | None = None
+
+
+class ProblemDocument(Described):
+    """What was wrong with a request (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str

@@ -1,0 +1,114 @@
+"""The stream of changes as server-sent events: the snapshot first, then what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+
+from starlette.types import Receive, Scope, Send
+
+from apps.dashboard.answers import Problem, comma_separated, encode, pieces
+from apps.dashboard.board import Board
+from apps.dashboard.tally import Tally
+from controller.snapshot.reader import Section
+
+STREAMS = 64
+INTERVAL_S = 0.2
+HEARTBEAT_S = 10.0
+
+_HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+]
+
+
+class Streams:
+    """The streams that are open, bounded in number."""
+
+    def __init__(self, board: Board, tally: Tally, heartbeat_s: float = HEARTBEAT_S) -> None:
+        self.board = board
+        self._tally = tally
+        self._heartbeat_s = heartbeat_s
+
+    async def answer(self, names: Sequence[str], scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the snapshot of sections and its changes until the client goes away.
+
+        What changes while the client is slow to read is sent as one change: nothing waits for it in a queue.
+        """
+        if self._tally.streams >= STREAMS:
+            self._tally.refuse("streams", scope["client"], f"{STREAMS} are open")
+            raise Problem(503, f"{STREAMS} streams are open already", reason="streams")
+        self._tally.streams += 1
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+            if scope["method"] == "HEAD":
+                await send({"type": "http.response.body", "body": b""})
+                return
+            async with asyncio.TaskGroup() as tasks:
+                sending = tasks.create_task(self._send(names, send))
+                await _gone(receive)
+                sending.cancel()
+        finally:
+            self._tally.streams -= 1
+
+    async def _send(self, names: Sequence[str], send: Send) -> None:
+        async for piece in self._events(names):
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+
+    async def _events(self, names: Sequence[str]) -> AsyncIterator[bytes]:
+        board, loop = self.board, asyncio.get_running_loop()
+        version = -1
+        while True:
+            due_s = loop.time() + INTERVAL_S
+            event = self._change(names, version) if version >= 0 else None
+            if event is None:
+                version = board.version
+                for piece in pieces(_snapshot([board.section(name) for name in names], version)):
+                    yield piece
+            else:
+                version = board.version
+                if event:
+                    yield event
+            while not await board.newer(version, self._heartbeat_s):
+                yield b": still there\n\n"
+            await asyncio.sleep(due_s - loop.time())
+
+    def _change(self, names: Sequence[str], since: int) -> bytes | None:
+        """Return the event of all that changed; empty where nothing did, None where that is no longer known."""
+        changes = []
+        for name in names:
+            found = self.board.change(name, since, _difference)
+            if found is None:
+                return None
+            if found:
+                changes.append(found)
+        if not changes:
+            return b""
+        head = f'event: change\ndata: {{"version":{self.board.version},"sections":{{'.encode()
+        return head + b",".join(changes) + b"}}\n\n"
+
+
+def _difference(section: Section, since: int) -> bytes | None:
+    difference = section.since(since)
+    if difference is None or not (difference.put or difference.removed):
+        return None if difference is None else b""
+    put = b"".join(comma_separated(difference.put))
+    removed = encode(difference.removed).encode()
+    return b'%b:{"put":[%b],"remove":%b}' % (encode(section.name).encode(), put, removed)
+
+
+def _snapshot(sections: Sequence[Section], version: int) -> Iterator[bytes]:
+    yield f'event: snapshot\ndata: {{"version":{version},"sections":{{'.encode()
+    comma = ""
+    for section in sections:
+        yield f"{comma}{encode(section.name)}:[".encode()
+        yield from comma_separated(list(section.documents.values()))
+        yield b"]"
+        comma = ","
+    yield b"}}\n\n"
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
