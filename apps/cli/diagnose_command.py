@@ -10,6 +10,7 @@ from pathlib import Path
 from apps.cli.batch import add_batch_arguments, batch
 from apps.cli.common import InputError
 from apps.cli.diagnose_output import emit_document, print_tables
+from apps.cli.diagnose_thresholds import ThresholdFile, fitting_settings, read_thresholds, write_thresholds
 from apps.cli.metric_file import ONLY_METRIC, read_metric_file
 from apps.cli.times import parse_time
 from controller.anomaly.peers.combination import kind_of
@@ -46,6 +47,13 @@ _OPTIONS: tuple[tuple[str, str, type, str, object], ...] = (
     ),
     ("--ratio-max", "ratio_max", float, "X", f"what one of several metrics counts at most ({_DEFAULTS.ratio_max:g})"),
 )
+_OPTION_OF = {field: option for option, field, _, _, _ in _OPTIONS} | {
+    "scope": "--threshold",
+    "form": "--form",
+    "offsets": "--offsets",
+    "leave_one_out": "--pooled-bins",
+    "own_history": "--no-own-history",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,6 +62,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--metric", default=ALL, metavar="M", help="the metric to compare, or all (the default)")
     parser.add_argument("--peer-group", metavar="COLUMN", help="column of the peer groups (peer_group)")
     parser.add_argument("--train", metavar="START:END", help="a time without faults; ISO 8601 or epoch seconds")
+    parser.add_argument("--save-thresholds", type=Path, metavar="FILE", help="keep what --train told, for later days")
+    parser.add_argument(
+        "--thresholds", type=Path, metavar="FILE", help="thresholds kept earlier, in place of --train"
+    )
     parser.add_argument("--plot", type=Path, metavar="DIR", help="write plots there, as PNG and SVG")
     parser.add_argument("--ranking", type=int, default=4, metavar="N", help="members per hour in the list (4)")
     add_batch_arguments(parser)
@@ -88,10 +100,15 @@ def run(args: argparse.Namespace) -> int:
     """Compare, and print what was found."""
     if args.ranking < 1:
         raise InputError(f"--ranking: expected at least 1, found {args.ranking}")
+    if args.save_thresholds is not None and args.train is None:
+        raise InputError("--save-thresholds: name the time without faults with --train")
+    if args.thresholds is not None and args.train is not None:
+        raise InputError("--thresholds: thresholds come from the file or from --train, not from both")
+    kept = None if args.thresholds is None else read_thresholds(args.thresholds)
     file = read_metric_file(args.input, peer_group=args.peer_group)
     series, judged = _chosen(file.series, args.metric, args.input)
     training = None if args.train is None else _period(args.train)
-    settings = _settings(args, series, training)
+    settings = _settings(args, series, training, kept)
     try:
         with batch(args, worth_it=sum(len(one.at_s) for one in series) >= WORTH_CORES) as run_all:
             found = diagnose(
@@ -101,10 +118,13 @@ def run(args: argparse.Namespace) -> int:
                 judged=judged,
                 counters=not args.no_counters,
                 columns=args.ranking,
+                trained=None if kept is None else kept.training,
                 run=run_all,
             )
     except ValueError as error:
         raise InputError(f"{args.input}: {error}") from None
+    if args.save_thresholds is not None and training is not None:
+        write_thresholds(args.save_thresholds, found, training)
     found = found._replace(notes=[*file.notes, *found.notes])
     if args.plot is not None:
         from apps.cli.diagnose_plots import write_plots
@@ -154,9 +174,12 @@ def _time(text: str) -> float | None:
     return at_s if math.isfinite(at_s) else None
 
 
-def _settings(args: argparse.Namespace, series: Sequence[Series], training: Period | None) -> PeerSettings:
-    fields = [*(field for _, field, _, _, _ in _OPTIONS), "scope", "form", "offsets", "leave_one_out", "own_history"]
-    given = {field: value for field in fields if (value := getattr(args, field)) is not None}
+def _settings(
+    args: argparse.Namespace, series: Sequence[Series], training: Period | None, kept: ThresholdFile | None
+) -> PeerSettings:
+    given = {field: value for field in _OPTION_OF if (value := getattr(args, field)) is not None}
+    if kept is not None:
+        return fitting_settings(kept, given, _OPTION_OF)
     tidy = [one for one in map(ordered, series) if len(one.at_s)]
     usual_s = usual_interval(tidy)
     first_s = min((float(one.at_s[0]) for one in tidy), default=0.0)
@@ -170,5 +193,4 @@ def _settings(args: argparse.Namespace, series: Sequence[Series], training: Peri
         return fitted(given, INTERVAL_S if math.isnan(usual_s) else usual_s, last_s - first_s, training_s)
     except ValueError as error:
         field, _, rest = str(error).partition(": ")
-        option = next((option for option, name, _, _, _ in _OPTIONS if name == field), field)
-        raise InputError(f"{option}: {rest}") from None
+        raise InputError(f"{_OPTION_OF.get(field, field)}: {rest}") from None

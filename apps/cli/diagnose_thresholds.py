@@ -1,0 +1,194 @@
+"""Files of thresholds of `vsrt diagnose`: what a training period told, kept for later days."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+
+from apps.cli.common import InputError
+from apps.cli.loads_file import write_whole
+from controller.anomaly.peers.diagnosis import Diagnosis, Period
+from controller.anomaly.peers.scoring import Floats, Learnt, Thresholds
+from controller.anomaly.peers.settings import Form, Offsets, PeerSettings, Scope
+from controller.anomaly.peers.trained import Trained, Training
+
+FORMAT, VERSION = "vsrt-peer-thresholds", 1
+LEARNT_WITH = (
+    "interval_s",
+    "smoothing_samples",
+    "window_samples",
+    "bins_max",
+    "scope",
+    "form",
+    "offsets",
+    "leave_one_out",
+)
+"""Settings that thresholds hold for; the others may differ from day to day."""
+CHOICES = {"scope": get_args(Scope), "form": get_args(Form), "offsets": get_args(Offsets)}
+
+
+class ThresholdFile(NamedTuple):
+    """What a file holds."""
+
+    settings: PeerSettings
+    training: Training
+
+
+def write_thresholds(path: Path, found: Diagnosis, period: Period) -> None:
+    """Write what a diagnosis learnt, whole or not at all; OperationFailed where it cannot be written."""
+    groups: dict[str, dict[str, Any]] = {}
+    for (group, metric), trained in found.trained.items():
+        groups.setdefault(group, {})[metric] = {
+            "counter": trained.is_counter,
+            "usual_bin": _plain(trained.learnt.usual_bin),
+            "members": {
+                member: {"peers": peers, "own": own, "reference": [_plain(value) for value in reference]}
+                for member, peers, own, reference in zip(
+                    trained.members,
+                    trained.limits.peers.tolist(),
+                    trained.limits.own.tolist(),
+                    trained.learnt.reference.tolist(),
+                    strict=True,
+                )
+            },
+        }
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "trained": {"start": period.start_s, "end": period.end_s},
+        "settings": {field.name: getattr(found.settings, field.name) for field in fields(PeerSettings)},
+        "groups": groups,
+    }
+    text = json.dumps(document, allow_nan=False) + "\n"
+
+    def write(temporary: Path) -> None:
+        temporary.write_text(text, encoding="utf-8")
+
+    write_whole(path, write)
+
+
+def read_thresholds(path: Path) -> ThresholdFile:
+    """Return what a file holds; InputError names the field at fault."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: the file is not text in UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}:{error.lineno}: {error.msg}") from None
+    reader = _Reader(str(path))
+    top = reader.mapping(document, "")
+    if top.get("format") != FORMAT:
+        raise reader.wrong("format", f"expected {FORMAT!r}", top.get("format"))
+    if top.get("version") != VERSION:
+        raise reader.wrong("version", f"expected {VERSION}", top.get("version"))
+    settings = reader.settings(top.get("settings"))
+    training = {
+        (group, metric): reader.trained(content, f"groups.{group}.{metric}", settings)
+        for group, metrics in reader.mapping(top.get("groups"), "groups").items()
+        for metric, content in reader.mapping(metrics, f"groups.{group}").items()
+    }
+    if not training:
+        raise InputError(f"{path}: groups: the file holds no thresholds")
+    return ThresholdFile(settings, training)
+
+
+def fitting_settings(file: ThresholdFile, given: Mapping[str, object], options: Mapping[str, str]) -> PeerSettings:
+    """Return the settings of the file with what is given; InputError where its thresholds do not hold for it.
+
+    `options` are the names under which fields of the settings are given.
+    """
+    kept = {field.name: getattr(file.settings, field.name) for field in fields(PeerSettings)}
+    for name in LEARNT_WITH:
+        if name in given and given[name] != kept[name]:
+            raise InputError(
+                f"{options.get(name, name)}: {given[name]}, the thresholds are for {kept[name]}; train anew for it"
+            )
+    try:
+        return PeerSettings(**{**kept, **given})
+    except ValueError as error:
+        name, _, rest = str(error).partition(": ")
+        raise InputError(f"{options.get(name, name)}: {rest}") from None
+
+
+def _plain(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+class _Reader:
+    """Takes a document apart; every error names the file and the field."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def wrong(self, field: str, expected: str, found: object) -> InputError:
+        return InputError(f"{self._path}: {field}: {expected}, found {json.dumps(found)[:64]}")
+
+    def mapping(self, value: Any, field: str) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise self.wrong(field or "document", "expected an object", value)
+        return value
+
+    def number(self, value: Any, field: str) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise self.wrong(field, "expected a number", value)
+        return float(value)
+
+    def numbers(self, values: Any, field: str, count: int) -> list[float]:
+        if not isinstance(values, list) or len(values) != count:
+            raise self.wrong(field, f"expected a list of {count}", values)
+        return [math.nan if value is None else self.number(value, field) for value in values]
+
+    def settings(self, value: Any) -> PeerSettings:
+        defaults = PeerSettings()
+        given = self.mapping(value, "settings")
+        for field in fields(PeerSettings):
+            name = field.name
+            if name not in given:
+                raise InputError(f"{self._path}: settings.{name}: the field is missing")
+            expected = type(getattr(defaults, name))
+            if type(given[name]) is not expected and not (expected is float and type(given[name]) is int):
+                raise self.wrong(f"settings.{name}", f"expected a {expected.__name__}", given[name])
+            if name in CHOICES and given[name] not in CHOICES[name]:
+                raise self.wrong(f"settings.{name}", f"expected one of {', '.join(CHOICES[name])}", given[name])
+        unknown = sorted(given.keys() - {field.name for field in fields(PeerSettings)})
+        if unknown:
+            raise InputError(f"{self._path}: settings.{unknown[0]}: no such setting")
+        try:
+            return PeerSettings(**given)
+        except ValueError as error:
+            raise InputError(f"{self._path}: settings.{error}") from None
+
+    def trained(self, value: Any, field: str, settings: PeerSettings) -> Trained:
+        content = self.mapping(value, field)
+        members = self.mapping(content.get("members"), f"{field}.members")
+        if not isinstance(content.get("counter"), bool):
+            raise self.wrong(f"{field}.counter", "expected true or false", content.get("counter"))
+        usual = content.get("usual_bin")
+        usual_bin = math.nan if usual is None else self.number(usual, f"{field}.usual_bin")
+        peers, own, reference = [], [], []
+        for member, one in members.items():
+            of = f"{field}.members.{member}"
+            entry = self.mapping(one, of)
+            peers.append(self._limit(entry.get("peers"), f"{of}.peers"))
+            own.append(self._limit(entry.get("own"), f"{of}.own"))
+            reference.append(self.numbers(entry.get("reference"), f"{of}.reference", settings.window_samples))
+        learnt = Learnt(_array(reference).reshape(len(members), settings.window_samples), usual_bin)
+        return Trained(tuple(members), content["counter"], learnt, Thresholds(_array(peers), _array(own)))
+
+    def _limit(self, value: Any, field: str) -> float:
+        limit = self.number(value, field)
+        if limit <= 0:
+            raise self.wrong(field, "expected a positive number", value)
+        return limit
+
+
+def _array(values: list[Any]) -> Floats:
+    return np.array(values, np.float64)
