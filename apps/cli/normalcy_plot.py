@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from apps.cli.common import OperationFailed
 from apps.cli.plots import COLOURS, FORMATS, SETTINGS, save_figure
 from controller.anomaly.normalcy.result import Normalcy
-from controller.anomaly.normalcy.series import LARGEST, Series
+from controller.anomaly.normalcy.series import Series
 from controller.anomaly.normalcy.settings import DAY_S
+from controller.anomaly.series import LARGEST
 
 Floats = NDArray[np.float64]
 NORMAL, OUTSIDE, BOUND = COLOURS[0], COLOURS[1], COLOURS[2]

@@ -1,4 +1,4 @@
-"""Series of one metric of one member, as read and put in order."""
+"""Series of one metric of one member, as read and put in order: the one place that decides what a sample is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LARGEST = 1e100
-"""Values further from 0 are taken as infinite: sums of them would be."""
+"""Values further from 0 are taken as infinite: sums of their squares would be."""
 
 
 class SeriesName(NamedTuple):
@@ -30,16 +30,16 @@ class Series(NamedTuple):
 
 
 class Irregularities(NamedTuple):
-    """What `ordered` found in a series, in samples."""
+    """What `in_order` found, in samples."""
 
     missing: int
-    """NaN: no value is known at that time."""
+    """NaN: no value is known at that time, or no time."""
     infinite: int
-    """Infinities and values beyond `LARGEST`, which are taken as missing."""
+    """Infinities, and values beyond `LARGEST`, which are taken as missing."""
     duplicated: int
     """Further samples of a time that was there already; the last one written is taken."""
     unordered: int
-    """Samples earlier than the one written before them."""
+    """Samples earlier than one written before them."""
 
 
 class OrderedSeries(NamedTuple):
@@ -51,27 +51,32 @@ class OrderedSeries(NamedTuple):
 
 
 def ordered(series: Series) -> OrderedSeries:
-    """Return a series in the order of time, each time once, without what is no number.
+    """Return a series in the order of time, each time once, without what is no number; see `in_order`."""
+    return in_order(series.at_s, series.values)
+
+
+def in_order(at_s: NDArray[np.float64], values: NDArray[np.float64]) -> OrderedSeries:
+    """Return samples in the order of time, each time once, without what is no number.
 
     Parameters
     ----------
-    series : Series
-        n samples, n >= 0, in the order in which they were written.
+    at_s, values : NDArray[np.float64]
+        (n,) each, n >= 0, in the order in which they were written.
 
     Returns
     -------
     OrderedSeries
         m <= n samples: where a time was written more than once the last finite value; what was taken away is counted.
     """
-    at_s, values = series.at_s, series.values
-    infinite = np.abs(values) > LARGEST
-    missing = np.isnan(values)
+    missing = np.isnan(values) | np.isnan(at_s)
+    infinite = ~missing & ((np.abs(values) > LARGEST) | np.isinf(at_s))
     finite = ~(infinite | missing)
-    unordered = int(np.count_nonzero(np.diff(at_s) < 0))
     if not finite.all():
         at_s, values = at_s[finite], values[finite]
     steps = np.diff(at_s)
+    unordered = 0
     if np.any(steps < 0):
+        unordered = int(np.count_nonzero(at_s < np.maximum.accumulate(at_s)))
         order = np.argsort(at_s, kind="stable")
         at_s, values = at_s[order], values[order]
         steps = np.diff(at_s)

@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 from controller.anomaly.normalcy.categories import CATEGORIES, Detector
 from controller.anomaly.normalcy.result import Normalcy
 from controller.anomaly.normalcy.rolling import RollingNormalcy
-from controller.anomaly.normalcy.series import LARGEST, Floats
+from controller.anomaly.normalcy.series import Floats
 from controller.anomaly.normalcy.settings import Settings
+from controller.anomaly.series import LARGEST
 
 FURTHEST = 10.0
 """A habit is told from distances up to here, in units of the series' range."""

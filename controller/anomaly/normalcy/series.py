@@ -9,12 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from controller.anomaly.normalcy.settings import Settings
+from controller.anomaly.series import in_order
 
 Floats = NDArray[np.float64]
-
-
-LARGEST = 1e150
-"""Values beyond either way count as infinite: their squares would overflow."""
 
 
 class InputCounts(NamedTuple):
@@ -62,11 +59,9 @@ class Series:
 
 
 def make_series(at_s: ArrayLike, values: ArrayLike, settings: Settings | None = None) -> Series:
-    """Order points by time and put aside what is none.
+    """Order points by time and put aside what is none, as `in_order` does, and what is older than the history.
 
-    Points whose time or value is NaN or infinite (beyond `LARGEST`) are left out; of points with one time the last
-    in the input stays; points are sorted by time; points older than `Settings.history_s` are left out. Each is
-    counted.
+    Each is counted.
 
     Parameters
     ----------
@@ -89,20 +84,11 @@ def make_series(at_s: ArrayLike, values: ArrayLike, settings: Settings | None = 
     times, points = np.asarray(at_s, np.float64).ravel(), np.asarray(values, np.float64).ravel()
     if len(times) != len(points):
         raise ValueError(f"{len(times)} times for {len(points)} values")
-    missing = np.isnan(times) | np.isnan(points)
-    infinite = ~missing & ~(np.isfinite(times) & (np.abs(points) <= LARGEST))
-    keep = ~(missing | infinite)
-    times, points = times[keep], points[keep]
-    late = int((times < np.maximum.accumulate(times)).sum()) if len(times) else 0
-    order = np.argsort(times, kind="stable")
-    times, points = times[order], points[order]
-    last = np.ones(len(times), np.bool_)
-    last[:-1] = times[1:] != times[:-1]
-    times, points = times[last], points[last]
+    times, points, found = in_order(times, points)
     recent = times >= times[-1] - settings.history_s if len(times) else np.ones(0, np.bool_)
     recent[: -settings.history_points] = False
     counts = InputCounts(
-        int(missing.sum()), int(infinite.sum()), int((~last).sum()), late, int(len(recent) - recent.sum())
+        found.missing, found.infinite, found.duplicated, found.unordered, int(len(recent) - recent.sum())
     )
     times, points = times[recent], points[recent]
     return Series(times, points, settings.monitoring_interval_s or monitoring_interval_s(times), counts)
