@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,13 @@ def emit_json(document: Any) -> None:
 
 def emit_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print rows under titles in columns, numbers to the right; the last column takes the rest of the line."""
-    cells = [list(titles), *([str(cell) for cell in row] for row in rows)]
+    for line in table_lines(titles, rows):
+        print(line)
+
+
+def table_lines(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """Yield the lines of a table: the titles, then the rows. What a terminal would obey is shown as a sign."""
+    cells = [list(titles), *([printable(cell) for cell in row] for row in rows)]
     widths = [max(len(line[column]) for line in cells) for column in range(len(titles))]
     right = [
         len(cells) > 1 and all(line[column].replace(".", "").replace(",", "").isdecimal() for line in cells[1:])
@@ -38,7 +44,13 @@ def emit_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
             cell.rjust(width) if to_right else cell.ljust(width)
             for cell, width, to_right in zip(line, widths, right, strict=True)
         )
-        print("  ".join(padded).rstrip())
+        yield "  ".join(padded).rstrip()
+
+
+def printable(cell: object) -> str:
+    """Return a cell as text without control characters: names come from the network."""
+    text = str(cell)
+    return text if text.isprintable() else "".join(sign if sign.isprintable() else "\ufffd" for sign in text)
 
 
 def read_topology(path: Path) -> LoadedTopology:

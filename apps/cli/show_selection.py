@@ -1,0 +1,140 @@
+"""Which documents of a table are meant: by switch, port, group and words, in which order, how many."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from apps.cli.common import InputError
+from apps.cli.show_tables import TABLES, Table
+from apps.cli.snapshot_source import add_source
+from apps.dashboard.lists import matching, ordered
+from controller.config.terms import MAX_DPID, MAX_PORT_NO
+from controller.snapshot.reader import Document, Snapshot
+from controller.wire.addresses import format_ip, is_multicast_ip, parse_ip
+
+Place = tuple[int, int | None]
+
+_NUMBER = r"(0x[0-9a-fA-F]{1,16}|[0-9]{1,20})"
+_DPID = re.compile(rf"{_NUMBER}\Z")
+_PORT = re.compile(rf"{_NUMBER}:([0-9]{{1,10}})\Z")
+_MEMBER = re.compile(r"([0-9]+):([0-9]+)\Z")
+
+
+def read_dpid(text: str, field: str) -> int:
+    """Return a datapath id; InputError, naming `field`, where it is none."""
+    match = _DPID.match(text)
+    dpid = int(match[1], 0 if match[1].startswith("0x") else 10) if match else 0
+    if not 1 <= dpid <= MAX_DPID:
+        raise InputError(f"{field}: {text!r} is no datapath id (1 to {MAX_DPID})")
+    return dpid
+
+
+def read_port(text: str, field: str) -> tuple[int, int]:
+    """Return datapath id and port number of DPID:PORT; InputError, naming `field`, where it is none."""
+    match = _PORT.match(text)
+    if match is None or not 1 <= int(match[2]) <= MAX_PORT_NO:
+        raise InputError(f"{field}: {text!r} is no port, such as 3:1")
+    return read_dpid(match[1], field), int(match[2])
+
+
+def read_group(text: str, field: str) -> str:
+    """Return a group's address as documents have it; InputError, naming `field`, where it is none."""
+    try:
+        group = parse_ip(text)
+    except ValueError:
+        raise InputError(f"{field}: {text!r} is no IP address") from None
+    if not is_multicast_ip(group):
+        raise InputError(f"{field}: {text} is not within the multicast addresses 224.0.0.0/4 or ff00::/8")
+    return format_ip(group)
+
+
+def add_selection(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    """Declare what is to be shown, which documents of it, and where the controller is."""
+    width = max(map(len, TABLES))
+    lines = "\n".join(f"  {name:<{width}}  {table.about}" for name, table in TABLES.items())
+    parser.epilog = "\n\n".join(part for part in (parser.epilog, f"WHAT is one of:\n\n{lines}") if part)
+    parser.add_argument(
+        "what",
+        choices=tuple(TABLES),
+        nargs="?" if default else None,
+        default=default,
+        metavar="WHAT",
+        help="what is to be shown, from the list below" + (f" (default: {default})" if default else ""),
+    )
+    parser.add_argument("address", nargs="?", metavar="ADDRESS", help="the group, with `group`")
+    parser.add_argument("--switch", metavar="DPID", help="only what is at this switch, or crosses it")
+    parser.add_argument("--port", metavar="DPID:PORT", help="only what is at this port")
+    parser.add_argument("--group", metavar="ADDRESS", help="only what is of this group")
+    parser.add_argument("--search", default="", metavar="WORDS", help="only what has all these words in its values")
+    parser.add_argument("--sort", metavar="FIELD", help="in the order of a field of the documents that --json prints")
+    parser.add_argument("--reverse", action="store_true", help="sort downwards")
+    parser.add_argument(
+        "--limit", type=int, metavar="N", help="at most so many; of events and allocations the newest"
+    )
+    add_source(parser)
+
+
+class Selection:
+    """The documents that arguments choose; InputError where these make no sense."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.what: str = args.what
+        self.table: Table = TABLES[args.what]
+        for name in ("switch", "port", "group"):
+            if getattr(args, name) is not None and name not in self.table.by:
+                raise InputError(f"--{name}: not with {self.what}")
+        if (self.what == "group") != (args.address is not None):
+            raise InputError("ADDRESS: missing" if self.what == "group" else f"ADDRESS: not with {self.what}")
+        if args.limit is not None and args.limit < 1:
+            raise InputError(f"--limit: {args.limit} is not at least 1")
+        sought = (args.address, "ADDRESS") if args.address is not None else (args.group, "--group")
+        self._group = read_group(*sought) if sought[0] is not None else None
+        self._switch = read_dpid(args.switch, "--switch") if args.switch is not None else None
+        self._port = read_port(args.port, "--port") if args.port is not None else None
+        self._search: str = args.search
+        if args.reverse and args.sort is None:
+            raise InputError("--reverse: only with --sort")
+        self._sort: str | None = f"-{args.sort}" if args.reverse else args.sort
+        self._limit: int | None = args.limit
+
+    def items(self, snapshot: Snapshot) -> Sequence[Document]:
+        """Return the documents chosen; InputError where none has the field to sort by."""
+        found: Sequence[Document] = self.table.items(snapshot)
+        if self._group is not None:
+            found = [document for document in found if document.fields.get("group") == self._group]
+        if self._switch is not None:
+            found = [document for document in found if any(at[0] == self._switch for at in places(document.fields))]
+        if self._port is not None:
+            found = [document for document in found if self._port in places(document.fields)]
+        found = matching(found, self._search)
+        if self._sort is not None:
+            try:
+                found = ordered(found, self._sort)
+            except KeyError:
+                names = ", ".join(sorted({name for document in found for name in document.fields}))
+                raise InputError(
+                    f"--sort: no document has the field {self._sort.removeprefix('-')!r}; there are {names}"
+                ) from None
+        if self._limit is None:
+            return found
+        newest_last = self.table.newest_last and self._sort is None
+        return found[-self._limit :] if newest_last else found[: self._limit]
+
+
+def places(fields: Mapping[str, Any]) -> Iterator[Place]:
+    """Yield the ports and switches that a document tells of."""
+    if isinstance(dpid := fields.get("dpid"), int):
+        yield dpid, fields.get("port_no")
+    for end in "ab":
+        if f"dpid_{end}" in fields:
+            yield fields[f"dpid_{end}"], fields.get(f"port_{end}")
+    if isinstance(member := fields.get("member"), str) and (match := _MEMBER.match(member)):
+        yield int(match[1]), int(match[2])
+    for link in fields.get("links") or ():
+        yield from ((dpid, None) for dpid in link)
+    for name in ("members", "refused", "senders", "static_members", "queriers"):
+        for entry in fields.get(name) or ():
+            yield from places(entry)

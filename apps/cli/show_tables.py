@@ -1,0 +1,336 @@
+"""What can be shown of a running controller: where each table's documents come from, and how they become rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from apps.cli.perf_console import clock, percent, scaled
+from apps.dashboard.lists import members, newest_first, of_groups, refusals
+from controller.snapshot.reader import Document, Section, Snapshot
+
+Fields = Mapping[str, Any]
+Row = tuple[object, ...]
+
+PLACES = frozenset({"switch", "port"})
+"""Documents are at a switch or a port, and can be chosen by it."""
+
+
+class Table(NamedTuple):
+    """One kind of answer.
+
+    `items` makes its documents of the `sections` that it needs, `rows` the rows of one document under `titles`;
+    `by` names what documents can be chosen by; `one`: there is a single document.
+    """
+
+    about: str
+    sections: tuple[str, ...]
+    titles: tuple[str, ...]
+    rows: Callable[[Fields], Iterable[Row]]
+    items: Callable[[Snapshot], Sequence[Document]]
+    by: frozenset[str] = frozenset()
+    one: bool = False
+    newest_last: bool = False
+    document: Callable[[Sequence[Fields]], Any] = list
+
+
+def _of(name: str) -> Callable[[Snapshot], Sequence[Document]]:
+    return lambda snapshot: snapshot.section(name).in_order()
+
+
+def _made(
+    name: str, make: Callable[[Section], Sequence[Document]], step: int = 1
+) -> Callable[[Snapshot], Sequence[Document]]:
+    return lambda snapshot: make(snapshot.section(name))[::step]
+
+
+def text(value: object) -> object:
+    """Return a value as a cell shows it."""
+    if value is None or value == "":
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ",".join(str(each) for each in value) or "-"
+    return value
+
+
+def place(fields: Fields) -> str:
+    """Return the port, or the switch, that a document is at."""
+    dpid, port_no = fields.get("dpid"), fields.get("port_no")
+    return "-" if dpid is None else str(dpid) if port_no is None else f"{dpid}:{port_no}"
+
+
+def _plain(*names: str) -> Callable[[Fields], Iterable[Row]]:
+    return lambda fields: [tuple(text(fields.get(name)) for name in names)]
+
+
+def _status(status: Fields) -> Iterator[Row]:
+    for name, value in status.items():
+        if name == "started_s":
+            yield name, clock(value)
+        elif isinstance(value, Mapping):
+            yield from ((f"{name}.{key}", text(number)) for key, number in value.items())
+        elif name != "id":
+            yield name, text(value)
+
+
+def _switches(switch: Fields) -> Iterator[Row]:
+    state = [] if switch.get("connected", True) else ["disconnected"]
+    state += ["drained"] if switch.get("drained") else []
+    state += ["not in sync"] if switch.get("in_sync") is False else []
+    state += ["counters unanswered"] if switch.get("up") is False else []
+    cpu, memory = percent(switch.get("cpu_pct")), percent(switch.get("memory_pct"))
+    yield (
+        place(switch),
+        text(switch.get("tier")),
+        text(switch.get("ofp_version")),
+        cpu,
+        memory,
+        ", ".join(state) or "up",
+    )
+
+
+def _links(link: Fields) -> Iterator[Row]:
+    ends = (f"{link.get(f'dpid_{end}')}:{link.get(f'port_{end}')}" for end in "ab")
+    yield *ends, scaled(link.get("capacity_bps"), "bit/s")
+
+
+def _ports(port: Fields) -> Iterator[Row]:
+    rates = (scaled(port.get(f"{way}_bps")) for way in ("rx", "tx"))
+    busy = (percent(port.get(f"{way}_utilisation_pct")) for way in ("rx", "tx"))
+    bad = (scaled(_total(port, f"rx_{what}_pps", f"tx_{what}_pps")) for what in ("errors", "dropped"))
+    metric, score = port.get("port_metric"), port.get("score")
+    yield (
+        place(port),
+        text(port.get("name")),
+        text(port.get("role")),
+        *rates,
+        *busy,
+        *bad,
+        "disqualified" if port.get("disqualified") else text(metric),
+        "-" if score is None else f"{score:.2f}",
+    )
+
+
+def _total(fields: Fields, *names: str) -> float | None:
+    known = [fields[name] for name in names if fields.get(name) is not None]
+    return sum(known) if known else None
+
+
+def _groups(group: Fields) -> Iterator[Row]:
+    senders = group.get("senders") or ()
+    admitted = sum(1 for sender in senders if sender["admitted"])
+    yield (
+        group["group"],
+        len(group.get("members") or ()),
+        len(group.get("static_members") or ()),
+        admitted,
+        len(group.get("refused") or ()) + len(senders) - admitted,
+        scaled(group.get("rate_bps"), "bit/s"),
+        _tree(group),
+    )
+
+
+def _tree(group: Fields) -> str:
+    if group.get("unsupported"):
+        return "unsupported"
+    detached = group.get("detached")
+    return f"{len(group.get('links') or ())} links" + (f", {len(detached)} switches cut off" if detached else "")
+
+
+def _group(group: Fields) -> Iterator[Row]:
+    yield "tree", "-", "-", "-", _tree(group)
+    for link in group.get("links") or ():
+        yield "link", "-".join(str(dpid) for dpid in link), "-", "-", "-"
+    for member in group.get("members") or ():
+        yield "member", *_host(member), _sources(member)
+    for port in group.get("static_members") or ():
+        yield "static member", place(port), "-", "-", "any source"
+    for member in group.get("refused") or ():
+        yield "refused member", *_host(member), _sources(member)
+    for sender in group.get("senders") or ():
+        yield "sender" if sender["admitted"] else "refused sender", *_host(sender), _sending(sender)
+
+
+def _host(fields: Fields) -> Row:
+    return place(fields), text(fields.get("mac")), text(fields.get("ip"))
+
+
+def _sources(member: Fields) -> str:
+    sources = member.get("sources")
+    return f"{member.get('mode')} {','.join(sources)}" if sources else "any source"
+
+
+def _sending(sender: Fields) -> str:
+    return f"{scaled(sender.get('rate_bps'), 'bit/s')}, rule {sender.get('rule')}"
+
+
+def _members(member: Fields) -> Iterator[Row]:
+    yield member["group"], *_host(member), "static" if member.get("static") else _sources(member)
+
+
+def _refusals(refused: Fields) -> Iterator[Row]:
+    detail = _sending(refused) if refused["role"] == "sender" else _sources(refused)
+    yield refused["group"], refused["role"], *_host(refused), detail
+
+
+def _events(event: Fields) -> Iterator[Row]:
+    words = (text(event.get(name)) for name in ("severity", "source", "kind", "state"))
+    yield clock(event.get("time_s")), *words, place(event), text(event.get("group")), text(event.get("text"))
+
+
+def _routers(router: Fields) -> Iterator[Row]:
+    for querier in router.get("queriers") or ():
+        what = f"querier of IPv{querier['family']}"
+        if querier["address"] is None:
+            yield what, "-", "this controller" if querier["ours"] else "nobody"
+        else:
+            yield what, place(querier), querier["address"]
+    if "family" in router:
+        yield f"router port of IPv{router['family']}", place(router), "static" if router.get("static") else "-"
+
+
+def _routers_document(found: Sequence[Fields]) -> dict[str, Any]:
+    queriers = [querier for fields in found for querier in fields.get("queriers") or ()]
+    return {"queriers": queriers, "router_ports": [fields for fields in found if "family" in fields]}
+
+
+def _anomalies(anomaly: Fields) -> Iterator[Row]:
+    words = (text(anomaly.get(name)) for name in ("member", "peer_group", "metric"))
+    score = anomaly.get("score")
+    yield (
+        *words,
+        clock(anomaly.get("since_s")),
+        "-" if score is None else f"{score:.2f}",
+        text(anomaly.get("verdict")),
+        text(anomaly.get("text")),
+    )
+
+
+def _allocations(decision: Fields) -> Iterator[Row]:
+    steps = decision.get("steps") or ()
+    start: Row = clock(decision.get("time_s")), text(decision.get("ports"))
+    reasons: list[object] = [f"{step.get('chosen')}: {step.get('reason')}" for step in steps]
+    for reason in reasons or [text(decision.get("error"))]:
+        yield *start, reason
+        start = "", ""
+
+
+def _policy(policy: Fields) -> Iterator[Row]:
+    yield "file", text(policy.get("path"))
+    yield "read", clock(policy.get("loaded_s"))
+    yield from (("fault", fault) for fault in policy.get("errors") or ())
+    yield from enumerate((policy.get("text") or "").splitlines(), 1)
+
+
+_PORT_TITLES = (
+    "PORT",
+    "NAME",
+    "ROLE",
+    "RX BIT/S",
+    "TX BIT/S",
+    "RX %",
+    "TX %",
+    "ERRORS/S",
+    "DROPPED/S",
+    "METRIC",
+    "SCORE",
+)
+
+TABLES: dict[str, Table] = {
+    "status": Table("counts and counters", ("status",), ("NAME", "VALUE"), _status, _of("status"), one=True),
+    "groups": Table(
+        "a line for each group",
+        ("groups",),
+        ("GROUP", "MEMBERS", "STATIC", "SENDERS", "REFUSED", "RATE", "TREE"),
+        _groups,
+        _of("groups"),
+        PLACES | {"group"},
+    ),
+    "group": Table(
+        "one group: its tree, members, senders and refusals",
+        ("groups",),
+        ("WHAT", "PORT", "MAC", "IP", "DETAIL"),
+        _group,
+        _of("groups"),
+        one=True,
+    ),
+    "members": Table(
+        "who is served which group",
+        ("groups",),
+        ("GROUP", "PORT", "MAC", "IP", "SOURCES"),
+        _members,
+        _made("groups", of_groups(members)),
+        PLACES | {"group"},
+    ),
+    "switches": Table(
+        "switches and their state",
+        ("switches",),
+        ("SWITCH", "TIER", "OPENFLOW", "CPU %", "MEMORY %", "STATE"),
+        _switches,
+        _of("switches"),
+        frozenset({"switch"}),
+    ),
+    "links": Table("links between switches", ("links",), ("PORT", "PORT", "CAPACITY"), _links, _of("links"), PLACES),
+    "ports": Table("ports and their rates", ("ports",), _PORT_TITLES, _ports, _of("ports"), PLACES),
+    "hosts": Table(
+        "hosts and where they are",
+        ("hosts",),
+        ("MAC", "PORT", "IP"),
+        lambda host: [(host.get("mac"), place(host), text(host.get("ips")))],
+        _of("hosts"),
+        PLACES,
+    ),
+    "events": Table(
+        "what happened, the newest last",
+        ("events",),
+        ("TIME (UTC)", "SEVERITY", "SOURCE", "KIND", "STATE", "PORT", "GROUP", "TEXT"),
+        _events,
+        _made("events", newest_first, -1),
+        PLACES | {"group"},
+        newest_last=True,
+    ),
+    "refusals": Table(
+        "who asked for, or sent to, a group and was refused",
+        ("groups",),
+        ("GROUP", "ROLE", "PORT", "MAC", "IP", "DETAIL"),
+        _refusals,
+        _made("groups", of_groups(refusals)),
+        PLACES | {"group"},
+    ),
+    "rules": Table(
+        "how often each rule of the policy decided",
+        ("rules",),
+        ("RULE", "ALLOWED", "DENIED"),
+        _plain("rule", "allow", "deny"),
+        lambda snapshot: list(snapshot.section("rules").documents.values()),
+    ),
+    "routers": Table(
+        "queriers, and ports with multicast routers",
+        ("routers",),
+        ("WHAT", "PORT", "WHO"),
+        _routers,
+        _of("routers"),
+        PLACES,
+        document=_routers_document,
+    ),
+    "anomalies": Table(
+        "ports that behave unlike their peers",
+        ("anomalies",),
+        ("MEMBER", "PEERS", "METRIC", "SINCE (UTC)", "SCORE", "VERDICT", "TEXT"),
+        _anomalies,
+        _of("anomalies"),
+        PLACES,
+    ),
+    "allocations": Table(
+        "what was allocated and why, the newest last",
+        ("allocations",),
+        ("TIME (UTC)", "PORTS", "REASON"),
+        _allocations,
+        _made("allocations", newest_first, -1),
+        newest_last=True,
+    ),
+    "policy": Table("the policy file in force", ("policy",), ("LINE", "TEXT"), _policy, _of("policy"), one=True),
+}
+"""Tables by the name that users, the API and the feed have for them."""

@@ -1,0 +1,96 @@
+"""The running controller, reached by its Unix socket."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from apps.cli.common import OperationFailed
+from apps.cli.snapshot_source import Action, ConnectionLost
+from controller.snapshot.reader import FeedInvalid, Snapshot
+
+TIMEOUT_S = 30.0
+POLL_S = 0.2
+DOCUMENTS = 2000
+"""Documents per answer: the most that the feed gives."""
+
+
+class SocketSource:
+    """The apps behind the Unix socket at `path`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._snapshot = Snapshot()
+
+    def follow(self, sections: Sequence[str]) -> Iterator[Snapshot]:
+        """Follow the change feed, a look each 0.2 s."""
+        told = -1
+        with self._connected() as connection:
+            while True:
+                self._look(connection, sections)
+                if self._snapshot.version > told:
+                    told = self._snapshot.version
+                    yield self._snapshot
+                time.sleep(POLL_S)
+
+    def do(self, action: Action) -> Any:
+        """Ask the app that knows the action."""
+        with self._connected() as connection:
+            answer = self._ask(connection, action.question)
+        if isinstance(answer, Mapping) and isinstance(answer.get("error"), str):
+            if answer["error"].startswith("ask with"):
+                raise OperationFailed(f"{self._path}: no app of this controller does {action.question['do']}")
+            field = answer.get("field")
+            raise OperationFailed(_with_field(answer["error"], field if isinstance(field, str) else None))
+        return answer
+
+    @contextmanager
+    def _connected(self) -> Iterator[socket.socket]:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(TIMEOUT_S)
+            try:
+                connection.connect(str(self._path))
+            except OSError as error:
+                raise self._lost(error) from error
+            yield connection
+
+    def _look(self, connection: socket.socket, sections: Sequence[str]) -> None:
+        more = True
+        while more:
+            question = {**self._snapshot.question(), "limit": DOCUMENTS}
+            answer = self._ask(connection, question)
+            try:
+                offered = [name for name in answer["names"] if name in sections]
+            except (TypeError, KeyError):
+                told = answer.get("error") if isinstance(answer, Mapping) else None
+                raise OperationFailed(f"{self._path}: no change feed: {told or 'expected an object'}") from None
+            if not offered:
+                raise ConnectionLost(f"{self._path}: no app of this controller offers {' or '.join(sections)}")
+            try:
+                more = self._snapshot.apply({**answer, "names": offered})
+            except FeedInvalid as error:
+                raise OperationFailed(f"{self._path}: {error}") from error
+
+    def _ask(self, connection: socket.socket, question: Mapping[str, Any]) -> Any:
+        try:
+            connection.sendall(json.dumps(question).encode() + b"\n")
+            with connection.makefile("rb") as answers:
+                line = answers.readline()
+            if not line.endswith(b"\n"):
+                raise ConnectionError("the connection was closed")
+            return json.loads(line)
+        except (OSError, ValueError) as error:
+            raise self._lost(error) from error
+
+    def _lost(self, error: Exception) -> ConnectionLost:
+        told = getattr(error, "strerror", None) or error
+        return ConnectionLost(f"{self._path}: no controller answers: {told}")
+
+
+def _with_field(text: str, field: str | None) -> str:
+    return text if field is None or text.startswith(f"{field}:") else f"{field}: {text}"

@@ -1,0 +1,126 @@
+"""`vsrt watch`: what a running controller knows, shown again as soon as it changes."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from apps.cli.common import emit_json, printable, table_lines
+from apps.cli.refresh import CLEAR
+from apps.cli.show_selection import Selection, add_selection
+from apps.cli.snapshot_source import ConnectionLost, SnapshotSource, open_source
+from controller.snapshot.reader import Document, Snapshot
+
+RETRY_S = 1.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.epilog = (
+        "On a terminal the table is drawn anew at each change. Elsewhere, and with --json, there is a line for each "
+        "document: those that there are, then each that changes; with --json one that is gone has `removed`. "
+        "A controller that is not to be reached any more is tried again each second. Ctrl-C ends it, with status 0."
+    )
+    add_selection(parser, default="status")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Follow the snapshot until interrupted."""
+    chosen, source = Selection(args), open_source(args)
+    try:
+        snapshots = _followed(source, chosen)
+        if args.json:
+            _print_documents(chosen, snapshots)
+        elif sys.stdout.isatty():
+            _draw(chosen, snapshots)
+        else:
+            _print_rows(chosen, snapshots)
+    except KeyboardInterrupt:
+        pass
+    return 0
+
+
+def _followed(source: SnapshotSource, chosen: Selection) -> Iterator[Snapshot]:
+    """Yield snapshots for ever, also from a controller that comes back; ConnectionLost where it never was there."""
+    reached, told = False, False
+    while True:
+        try:
+            for snapshot in source.follow(chosen.table.sections):
+                reached, told = True, False
+                yield snapshot
+        except ConnectionLost as lost:
+            if not reached:
+                raise
+            if not told:
+                print(f"vsrt: {lost}; trying again", file=sys.stderr)
+                told = True
+            time.sleep(RETRY_S)
+
+
+def _draw(chosen: Selection, snapshots: Iterator[Snapshot]) -> None:
+    table = chosen.table
+    for snapshot in snapshots:
+        rows = (row for document in chosen.items(snapshot) for row in table.rows(document.fields))
+        lines = list(table_lines(table.titles, rows))
+        size = shutil.get_terminal_size()
+        room = max(1, size.lines - 4)
+        hidden = len(lines) - 1 - room
+        shown = lines[1:]
+        if hidden > 0:
+            shown = shown[-room:] if table.newest_last else shown[:room]
+        head = f"{chosen.what}  {_now():%H:%M:%S} UTC" + (f"  ({hidden} more lines)" if hidden > 0 else "")
+        sys.stdout.write(CLEAR + "\n".join(line[: size.columns] for line in (head, "", lines[0], *shown)) + "\n")
+        sys.stdout.flush()
+
+
+def _print_rows(chosen: Selection, snapshots: Iterator[Snapshot]) -> None:
+    table = chosen.table
+    widths: list[int] = []
+    for put, removed in _differences(chosen, snapshots):
+        rows = [[printable(cell) for cell in row] for document in put for row in table.rows(document.fields)]
+        if not widths:
+            rows.insert(0, list(table.titles))
+            widths = [0] * len(table.titles)
+        for row in rows:
+            widths = [max(width, len(cell)) for width, cell in zip(widths, row, strict=True)]
+        for row in rows:
+            print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        for id_ in removed:
+            print(f"gone: {printable(id_)}")
+        sys.stdout.flush()
+
+
+def _print_documents(chosen: Selection, snapshots: Iterator[Snapshot]) -> None:
+    for put, removed in _differences(chosen, snapshots):
+        for document in put:
+            emit_json(document.fields)
+        for id_ in removed:
+            emit_json({"id": id_, "removed": True})
+        sys.stdout.flush()
+
+
+def _differences(
+    chosen: Selection, snapshots: Iterator[Snapshot]
+) -> Iterator[tuple[Sequence[Document], Sequence[str]]]:
+    """Yield the documents that are new or changed since the last time, and the ids of those that are gone.
+
+    What is only ever added to, as events are, has an end that moves: there nothing is gone.
+    """
+    known: dict[str, Document] = {}
+    for snapshot in snapshots:
+        found = {document.id: document for document in chosen.items(snapshot)}
+        put = [
+            document for id_, document in found.items() if id_ not in known or known[id_].fields != document.fields
+        ]
+        removed = [] if chosen.table.newest_last else [id_ for id_ in known if id_ not in found]
+        known = found
+        if put or removed:
+            yield put, removed
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,199 @@
+"""A controller's status socket with documents that a test sets, and with actions that it notes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from apps.status_server import Refused, StatusServer
+from controller.snapshot.log import Section
+
+ACTIONS = (
+    "policy-reload",
+    "static-member-add",
+    "static-member-remove",
+    "router-port-add",
+    "router-port-remove",
+    "switch-drain",
+    "switch-undrain",
+    "group-rebuild",
+    "counters-reset",
+)
+
+
+class FedController:
+    """Serves `documents`, section by section, on the Unix socket at `path`."""
+
+    def __init__(self, path: Path, documents: Mapping[str, Mapping[str, Any]], app: str = "multicast") -> None:
+        self.path = path
+        self.documents = {name: dict(section) for name, section in documents.items()}
+        self.sections = {name: self._section(name) for name in self.documents}
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.refuse: tuple[str, str | None] | None = None
+        self.server = StatusServer(
+            path,
+            {},
+            lambda answer: answer(),
+            logging.getLogger("fed"),
+            {name: self._action(name) for name in ACTIONS},
+            app=app,
+            sections=self.sections,
+        )
+
+    def start(self) -> None:
+        self.server.start()
+
+    def stop(self) -> None:
+        self.server.stop()
+
+    def put(self, section: str, id_: str, document: dict[str, Any] | None) -> None:
+        """Set a document; None takes it away."""
+        if document is None:
+            self.documents[section].pop(id_, None)
+        else:
+            self.documents[section][id_] = document
+        self.sections[section].touch(id_)
+
+    def _section(self, name: str) -> Section[str]:
+        return Section(lambda: list(self.documents[name]), lambda id_: self.documents[name].get(id_))
+
+    def _action(self, name: str) -> Any:
+        def act(fields: Mapping[str, Any]) -> dict[str, Any]:
+            if self.refuse is not None:
+                raise Refused(*self.refuse)
+            self.asked.append((name, dict(fields)))
+            return {"done": name, **fields}
+
+        return act
+
+
+MEMBER = {"dpid": 3, "port_no": 2, "mac": "00:00:00:00:00:02", "ip": "10.0.0.2", "mode": "exclude", "sources": []}
+REFUSED = {
+    "dpid": 4,
+    "port_no": 7,
+    "mac": "00:00:00:00:00:07",
+    "ip": None,
+    "mode": "include",
+    "sources": ["10.0.0.1"],
+}
+SENDER = {
+    "dpid": 1,
+    "port_no": 1,
+    "mac": "00:00:00:00:00:01",
+    "ip": "10.0.0.1",
+    "admitted": True,
+    "rule": "feed",
+    "rate_bps": 2_000_000,
+}
+INTRUDER = {**SENDER, "dpid": 4, "port_no": 9, "ip": "10.0.0.9", "admitted": False, "rule": "default"}
+QUERIER = {
+    "family": 4,
+    "ours": True,
+    "address": None,
+    "dpid": None,
+    "port_no": None,
+    "robustness": 2,
+    "query_interval_s": 125,
+}
+QUERIER_ELSEWHERE = {**QUERIER, "family": 6, "ours": False, "address": "fe80::9", "dpid": 3, "port_no": 2}
+STATUS = {"ready": True, "switches": 3, "groups": 2, "started_s": 0, "apps": ["multicast"], "counters": {"joins": 7}}
+POLICY = {"path": "policy.yaml", "text": "version: 1\ndefault: deny\n", "loaded_s": 60, "errors": []}
+TREE = {"links": [[1, 3], [3, 4]], "detached": [], "unsupported": None}
+
+
+def group(address: str, **fields: Any) -> dict[str, Any]:
+    """Return the document of a group."""
+    nobody: dict[str, Any] = {"members": [], "refused": [], "senders": [], "static_members": []}
+    return {"group": address, **TREE, **nobody, "size": 0, "rate_bps": 0, **fields}
+
+
+def event(at_s: float, text: str, **fields: Any) -> dict[str, Any]:
+    """Return the document of an event."""
+    place = {"dpid": None, "port_no": None, "group": None}
+    words = {"source": "multicast", "kind": "note", "severity": "info", "state": "happened"}
+    return {"time_s": at_s, "text": text, **words, **place, **fields}
+
+
+def multicast_documents() -> dict[str, dict[str, Any]]:
+    """Return what a multicast app may tell of a small fabric."""
+    served = group(
+        "239.1.1.1",
+        members=[MEMBER],
+        refused=[REFUSED],
+        senders=[SENDER, INTRUDER],
+        static_members=[{"dpid": 3, "port_no": 5}],
+        size=1,
+        rate_bps=2_000_000,
+    )
+    switch = {"ofp_version": 4, "level": 1, "connected": True, "in_sync": True, "drained": False}
+    return {
+        "status": {
+            "status": {
+                "ready": True,
+                "switches": 3,
+                "groups": 2,
+                "started_s": 0,
+                "apps": ["multicast"],
+                "counters": {"joins": 7},
+            }
+        },
+        "switches": {
+            str(dpid): {**switch, "dpid": dpid, "tier": "tor" if dpid > 1 else "core", "drained": dpid == 4}
+            for dpid in (1, 3, 4, 10)
+        },
+        "links": {"1:3-3:1": {"dpid_a": 1, "port_a": 3, "dpid_b": 3, "port_b": 1, "capacity_bps": 1e9}},
+        "ports": {
+            f"{dpid}:{port_no}": {"dpid": dpid, "port_no": port_no, "role": role}
+            for dpid, port_no, role in ((1, 3, "trunk"), (3, 1, "trunk"), (3, 2, "edge"), (3, 10, "edge"))
+        },
+        "hosts": {MEMBER["mac"]: {"mac": MEMBER["mac"], "dpid": 3, "port_no": 2, "ips": ["10.0.0.2", "fe80::2"]}},
+        "groups": {"239.1.1.1": served, "239.1.1.2": group("239.1.1.2"), "ff0e::1": group("ff0e::1")},
+        "rules": {
+            "zebra": {"rule": "zebra", "allow": 5, "deny": 0},
+            "default": {"rule": "default", "allow": 0, "deny": 2},
+        },
+        "routers": {
+            "queriers": {
+                "queriers": [
+                    QUERIER,
+                    {**QUERIER, "family": 6, "ours": False, "address": "fe80::9", "dpid": 3, "port_no": 2},
+                ]
+            },
+            "3:2:6": {"dpid": 3, "port_no": 2, "family": 6, "static": True},
+        },
+        "events": {
+            "multicast-9": event(100, "older", severity="warning", dpid=3, port_no=2),
+            "multicast-10": event(200, "newer\x1b[31m <b>bold</b>", group="239.1.1.1"),
+        },
+        "policy": {
+            "policy": {"path": "policy.yaml", "text": "version: 1\ndefault: deny\n", "loaded_s": 60, "errors": []}
+        },
+    }
+
+
+def monitor_documents() -> dict[str, dict[str, Any]]:
+    """Return what a monitor may tell of the same fabric."""
+    rates = {"rx_bps": 5e6, "rx_utilisation_pct": 0.5, "tx_utilisation_pct": 2.5, "speed_bps": 1e9}
+    errors = {"rx_errors_pps": 0.0, "tx_errors_pps": 1.0}
+    return {
+        "ports": {
+            "3:1": {"name": "s3-eth1", "tx_bps": 25e6, **rates, **errors},
+            "3:2": {"name": "s3-eth2", "tx_bps": 1e6, **rates, **errors},
+        },
+        "switches": {"3": {"up": True, "answered_s": 60.0, "cpu_pct": 12.5, "memory_pct": None}},
+    }
+
+
+def anomaly_documents() -> dict[str, dict[str, Any]]:
+    """Return what an anomaly app and an allocator may tell."""
+    anomaly = {"member": "3:2", "peer_group": "tor", "metric": "tx_bps", "since_s": 60, "score": 3.25}
+    step = {"chosen": "3:10", "candidates": 2, "tied": 1, "reason": "least usage"}
+    return {
+        "anomalies": {"a1": {**anomaly, "verdict": "component", "text": "unlike its peers"}},
+        "allocations": {
+            "1": {"time_s": 10, "request": {"count": 1}, "ports": ["3:10"], "steps": [step], "error": None},
+            "2": {"time_s": 20, "request": {"count": 9}, "ports": [], "steps": [], "error": "too few ports"},
+        },
+    }

@@ -1,0 +1,42 @@
+"""A dashboard's server as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def served(socket: Path, **settings: Any) -> Iterator[str]:
+    """Serve the controller at `socket` on a free port and give the address, without a slash at its end."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "apps.dashboard"],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stderr is not None
+    try:
+        process.stdin.write(json.dumps({"socket": str(socket), "port": 0, **settings}) + "\n")
+        process.stdin.flush()
+        address, following = None, False
+        while address is None or not following:
+            line = process.stderr.readline()
+            assert line, "the server ended"
+            following = following or "following the controller" in line
+            if "serving http" in line:
+                address = line.split()[-1].rstrip("/")
+        yield address
+    finally:
+        process.stdin.close()
+        process.stderr.close()
+        process.wait(10)

@@ -1,0 +1,191 @@
+"""`vsrt show` by the socket of a running controller, and by the API of its dashboard: the same answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("os_ken")
+
+from apps.cli.main import main
+from apps.cli.show_tables import TABLES
+from fed_controller import FedController, anomaly_documents, monitor_documents, multicast_documents
+from served_dashboard import served
+
+Show = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    path = tmp_path_factory.mktemp("controller") / "vsrt.sock"
+    apps = [
+        FedController(path, multicast_documents()),
+        FedController(path, monitor_documents(), "monitor"),
+        FedController(path, anomaly_documents(), "anomaly"),
+    ]
+    for app in apps:
+        app.start()
+    yield path
+    for app in apps:
+        app.stop()
+
+
+@pytest.fixture(scope="module")
+def url(path: Path) -> Iterator[str]:
+    with served(path) as address:
+        yield address
+
+
+@pytest.fixture(params=["socket", "url"])
+def source(request: pytest.FixtureRequest, path: Path) -> list[str]:
+    return ["--socket", str(path)] if request.param == "socket" else ["--url", request.getfixturevalue("url")]
+
+
+@pytest.fixture
+def show(source: list[str], capsys: pytest.CaptureFixture[str]) -> Show:
+    def run(*words: str, status: int = 0) -> str:
+        assert main(["show", *words, *source]) == status
+        captured = capsys.readouterr()
+        return captured.out if status == 0 else captured.err
+
+    return run
+
+
+@pytest.fixture
+def documents(show: Show) -> Callable[..., Any]:
+    return lambda *words: json.loads(show(*words, "--json"))
+
+
+@pytest.mark.parametrize("what", TABLES)
+def test_every_table_has_its_documents_as_json_and_as_rows(show: Show, documents: Callable[..., Any], what: str):
+    words = (what, "239.1.1.1") if what == "group" else (what,)
+    lines = show(*words).splitlines()
+    assert lines[0].strip().split("  ")[0] == TABLES[what].titles[0]
+    assert len(lines) > 1
+    found = documents(*words)
+    assert isinstance(found, dict if TABLES[what].one or what == "routers" else list)
+    assert found
+
+
+def test_status_is_one_document_with_its_counters(show: Show, documents: Callable[..., Any]):
+    assert documents("status")["counters"] == {"joins": 7}
+    assert ["counters.joins", "7"] in [line.split() for line in show("status").splitlines()]
+
+
+def test_documents_of_several_apps_are_one(documents: Callable[..., Any]):
+    port = next(port for port in documents("ports") if port["id"] == "3:1")
+    assert (port["role"], port["name"], port["tx_bps"]) == ("trunk", "s3-eth1", 25e6)
+
+
+def test_a_group_is_shown_with_all_that_concerns_it(show: Show, documents: Callable[..., Any]):
+    shown = show("group", "239.1.1.1")
+    for words in (
+        ["tree", "2 links"],
+        ["link", "1-3"],
+        ["member", "3:2", "any source"],
+        ["static member", "3:5"],
+        ["refused member", "4:7", "include 10.0.0.1"],
+        ["sender", "1:1", "2 Mbit/s, rule feed"],
+        ["refused sender", "4:9", "rule default"],
+    ):
+        assert any(all(word in line for word in words) for line in shown.splitlines()), words
+    assert documents("group", "239.1.1.1")["size"] == 1
+    assert documents("group", "FF0E::0001")["group"] == "ff0e::1"
+
+
+def test_members_and_refusals_are_lists_of_their_own(documents: Callable[..., Any]):
+    members = documents("members")
+    assert [(member["group"], member["port_no"], member["static"]) for member in members] == [
+        ("239.1.1.1", 2, False),
+        ("239.1.1.1", 5, True),
+    ]
+    refusals = documents("refusals")
+    assert [(refused["role"], refused["dpid"], refused["port_no"]) for refused in refusals] == [
+        ("receiver", 4, 7),
+        ("sender", 4, 9),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "ids"),
+    [
+        (["switches"], ["1", "3", "4", "10"]),
+        (["switches", "--switch", "0x3"], ["3"]),
+        (["ports", "--switch", "3"], ["3:1", "3:2", "3:10"]),
+        (["ports", "--port", "3:10"], ["3:10"]),
+        (["ports", "--sort", "tx_bps", "--reverse"], ["3:1", "3:2", "1:3", "3:10"]),
+        (["ports", "--sort", "tx_bps", "--limit", "1"], ["3:2"]),
+        (["ports", "--search", "S3-ETH edge"], ["3:2"]),
+        (["links", "--switch", "3"], ["1:3-3:1"]),
+        (["links", "--port", "1:3"], ["1:3-3:1"]),
+        (["links", "--port", "1:4"], []),
+        (["groups", "--switch", "4"], ["239.1.1.1", "239.1.1.2", "ff0e::1"]),
+        (["groups", "--port", "4:9"], ["239.1.1.1"]),
+        (["groups", "--group", "ff0e:0::1"], ["ff0e::1"]),
+        (["hosts", "--search", "fe80::2"], ["00:00:00:00:00:02"]),
+        (["events"], ["multicast-9", "multicast-10"]),
+        (["events", "--limit", "1"], ["multicast-10"]),
+        (["events", "--group", "239.1.1.1"], ["multicast-10"]),
+        (["events", "--port", "3:2"], ["multicast-9"]),
+        (["anomalies", "--switch", "3"], ["a1"]),
+        (["anomalies", "--switch", "4"], []),
+        (["allocations", "--limit", "1"], ["2"]),
+        (["rules", "--sort", "deny", "--reverse"], ["default", "zebra"]),
+    ],
+)
+def test_documents_are_chosen_sorted_and_counted(documents: Callable[..., Any], words: list[str], ids: list[str]):
+    assert [document["id"] for document in documents(*words)] == ids
+
+
+def test_routers_keep_their_shape(show: Show, documents: Callable[..., Any]):
+    found = documents("routers")
+    assert [querier["family"] for querier in found["queriers"]] == [4, 6]
+    assert [(port["dpid"], port["port_no"], port["family"]) for port in found["router_ports"]] == [(3, 2, 6)]
+    assert "this controller" in show("routers")
+
+
+def test_a_rule_keeps_the_place_that_the_policy_gives_it(documents: Callable[..., Any]):
+    assert [rule["rule"] for rule in documents("rules")] == ["zebra", "default"]
+
+
+def test_the_policy_is_shown_with_its_lines(show: Show):
+    assert ["2", "default: deny"] in [line.split(maxsplit=1) for line in show("policy").splitlines()]
+
+
+def test_names_from_the_network_do_not_reach_the_terminal_as_commands(show: Show):
+    shown = show("events")
+    assert "\x1b" not in shown
+    assert "<b>bold</b>" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["rules", "--switch", "3"], "--switch: not with rules"),
+        (["switches", "--port", "3:1"], "--port: not with switches"),
+        (["status", "--group", "239.1.1.1"], "--group: not with status"),
+        (["ports", "--switch", "x"], "--switch: 'x' is no datapath id"),
+        (["ports", "--switch", "0"], "--switch: '0' is no datapath id"),
+        (["ports", "--port", "3"], "--port: '3' is no port"),
+        (["ports", "--port", "3:0"], "--port: '3:0' is no port"),
+        (["groups", "--group", "10.0.0.1"], "--group: 10.0.0.1 is not within the multicast addresses"),
+        (["groups", "--group", "x"], "--group: 'x' is no IP address"),
+        (["ports", "--sort", "speed"], "--sort: no document has the field 'speed'; there are dpid"),
+        (["ports", "--limit", "0"], "--limit: 0"),
+        (["ports", "--reverse"], "--reverse: only with --sort"),
+        (["group"], "ADDRESS: missing"),
+        (["groups", "239.1.1.1"], "ADDRESS: not with groups"),
+        (["group", "1.2.3"], "ADDRESS: '1.2.3' is no IP address"),
+        (["everything"], "invalid choice: 'everything'"),
+    ],
+)
+def test_bad_input_is_told_with_its_field(show: Show, words: list[str], told: str):
+    assert told in show(*words, status=2)
+
+
+def test_a_group_that_is_not_there_is_told(show: Show):
+    assert "there is no group 239.9.9.9" in show("group", "239.9.9.9", status=1)
