@@ -7,11 +7,12 @@ import time
 from typing import Any, ClassVar
 
 from apps.openflow.app import App
-from apps.openflow.bus import TopologyChanged
-from apps.openflow.framework import watch_connections
-from apps.policy_file import PolicyFile
+from apps.openflow.bus import Ticked, TopologyChanged
+from apps.openflow.framework import hub, set_ev_cls, watch_connections
+from apps.policy_file import CHECK_INTERVAL_S, PolicyFile
+from controller.config.policy import Policy
 from controller.discovery.core import DiscoveryCore
-from controller.discovery.settings import DiscoverySettings
+from controller.discovery.settings import DiscoveryChanged, DiscoverySettings
 from topology.events import TOPOLOGY_EVENTS
 
 SECRET_BYTES = 32
@@ -25,19 +26,28 @@ class Discovery(App):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         watch_connections()
-        policy = PolicyFile(self.logger).load()
-        settings = DiscoverySettings(
-            lldp_interval_s=policy.discovery.lldp_interval_s,
-            missed_count=policy.discovery.missed_count,
-            switch_grace_s=policy.discovery.switch_grace_s,
-            link_capacity_bps=policy.discovery.link_capacity_bps,
-            host_timeout_s=policy.unicast.host_timeout_s,
-            hosts_per_port=policy.limits.hosts_per_port,
-            addresses_per_host=policy.limits.addresses_per_host,
-        )
+        self.policy_file = PolicyFile(self.logger)
+        settings = _settings(self.policy_file.load())
         secret = os.urandom(SECRET_BYTES)
         self.core: DiscoveryCore = DiscoveryCore(settings, secret)
         self.record(time.monotonic(), settings=settings, secret=secret)
+
+    def start(self) -> Any:
+        """Run, and follow the policy file."""
+        thread = super().start()
+        self.threads.append(hub.spawn(self._tick))
+        return thread
+
+    def _tick(self) -> None:
+        while self.is_active:
+            hub.sleep(CHECK_INTERVAL_S)
+            self.send_event(self.name, Ticked())
+
+    @set_ev_cls(Ticked)
+    def _ticked(self, _event: Any) -> None:
+        policy = self.policy_file.poll()
+        if policy is not None:
+            self.feed(DiscoveryChanged(_settings(policy)))
 
     def perform(self, effects: Any) -> None:
         """Carry out effects; topology events among them go to the other apps, in order."""
@@ -47,3 +57,15 @@ class Discovery(App):
             return
         super().perform([effect for effect in effects if not isinstance(effect, TOPOLOGY_EVENTS)])
         self.send_event_to_observers(TopologyChanged(changes))
+
+
+def _settings(policy: Policy) -> DiscoverySettings:
+    return DiscoverySettings(
+        lldp_interval_s=policy.discovery.lldp_interval_s,
+        missed_count=policy.discovery.missed_count,
+        switch_grace_s=policy.discovery.switch_grace_s,
+        link_capacity_bps=policy.discovery.link_capacity_bps,
+        host_timeout_s=policy.unicast.host_timeout_s,
+        hosts_per_port=policy.limits.hosts_per_port,
+        addresses_per_host=policy.limits.addresses_per_host,
+    )

@@ -20,7 +20,7 @@ import numpy as np
 from controller import events
 from controller.config import policy, settings, terms
 from controller.discovery.core import DiscoveryCore
-from controller.discovery.settings import DiscoverySettings
+from controller.discovery.settings import DiscoveryChanged, DiscoverySettings
 from controller.multicast.core import MulticastCore
 from controller.multicast.events import JournalRead, LoadsMeasured, PolicyLoaded
 from controller.performance.poller import StatsReceived
@@ -58,6 +58,7 @@ _READABLE: dict[str, type] = {
             JournalRead,
             LoadsMeasured,
             DiscoverySettings,
+            DiscoveryChanged,
             UnicastSettings,
             StatsReceived,
             MonitorChanged,

@@ -11,7 +11,7 @@ from controller.discovery.deadlines import Deadlines
 from controller.discovery.hosts import HostTable
 from controller.discovery.port_table import PortTable, SwitchState
 from controller.discovery.ports import End, PortState
-from controller.discovery.settings import DiscoverySettings
+from controller.discovery.settings import DiscoveryChanged, DiscoverySettings
 from controller.discovery.timers import Timer, TimerKind
 from controller.effects import Effect, Notice, Put, Remove, SendPacket
 from controller.events import (
@@ -67,9 +67,7 @@ class DiscoveryCore:
     """
 
     def __init__(self, settings: DiscoverySettings, secret: bytes) -> None:
-        problem = settings.problem()
-        if problem is not None:
-            raise ValueError(problem)
+        _check(settings)
         if not MIN_SECRET_BYTES <= len(secret) <= 64:
             raise ValueError(f"the secret has {len(secret)} bytes, not {MIN_SECRET_BYTES} to 64")
         self._settings = settings
@@ -108,6 +106,7 @@ class DiscoveryCore:
             EditFailed: self._installer_event,
             FlowStatsReceived: self._installer_event,
             DeadlineReached: lambda _event, now: self.on_deadline(now),
+            DiscoveryChanged: lambda event, now: self.settings_changed(event.settings, now),
         }
 
     def handle(self, event: object, now: float) -> tuple[Output, ...]:
@@ -139,6 +138,17 @@ class DiscoveryCore:
         for timer in self._deadlines.due(now):
             self._due[timer.kind](timer.subject, now)
         self._out += self._installer.on_deadline(now)
+        return self._outputs(now)
+
+    def settings_changed(self, settings: DiscoverySettings, now: float) -> tuple[Output, ...]:
+        """Go by other settings: link capacities at once, times from their next use on, bounds for what comes.
+
+        ValueError where they contradict each other; those in force stay then.
+        """
+        _check(settings)
+        self._settings = settings
+        self._hosts.settings_changed(settings)
+        self._table.settings_changed(settings)
         return self._outputs(now)
 
     def switch_connected(self, dpid: int, ofp_version: int, ports: Iterable[Port], now: float) -> tuple[Output, ...]:
@@ -356,3 +366,9 @@ class DiscoveryCore:
         self._remembered_count -= len(hosts)
         self._deadlines.cancel(Timer(TimerKind.REMEMBERED, end))
         return hosts
+
+
+def _check(settings: DiscoverySettings) -> None:
+    problem = settings.problem()
+    if problem is not None:
+        raise ValueError(problem)

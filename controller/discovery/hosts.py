@@ -80,7 +80,7 @@ class HostTable:
         counted: Counted,
         is_connected: Callable[[int], bool],
     ) -> None:
-        self._settings = settings
+        self.settings_changed(settings)
         self._deadlines = deadlines
         self._emit = emit
         self._counted = counted
@@ -90,6 +90,10 @@ class HostTable:
         self._owners: dict[bytes, bytes] = {}
         self.challenges: dict[bytes, Challenge] = {}
         self._claims_at: dict[End, dict[bytes, Challenge]] = {}
+
+    def settings_changed(self, settings: DiscoverySettings) -> None:
+        """Go by these settings from now on."""
+        self._settings = settings
         self._idle_s = settings.host_timeout_s - settings.host_probe_count * settings.host_probe_interval_s
 
     def seen(self, mac: bytes, address: bytes | None, end: End, now: float, answer: bool = False) -> None:

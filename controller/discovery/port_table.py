@@ -90,6 +90,12 @@ class PortTable:
             TimerKind.EDGE: lambda end, now: self._decide_edge(self.ports[end], now),
         }
 
+    def settings_changed(self, settings: DiscoverySettings) -> None:
+        """Go by these settings from now on."""
+        self._settings = settings
+        for port in self.ports.values():
+            self._set_speed(port)
+
     def describe(self, dpid: int, ports: tuple[Port, ...], now: float) -> None:
         """Take in the list of all ports of a connected switch."""
         switch = self.switches[dpid]
@@ -110,10 +116,8 @@ class PortTable:
             switch.ports[described.port_no] = self.ports[port.end] = port
             if not described.up:
                 self._set_role(port, now)
-        speed_bps = self._settings.link_capacity_bps or described.speed_bps
-        if speed_bps != port.speed_bps:
-            port.speed_bps = speed_bps
-            self._links.speed_changed(port)
+        port.described_bps = described.speed_bps
+        self._set_speed(port)
         if described.up and not port.carrier:
             self._raise(port, now)
         elif port.carrier and not described.up:
@@ -190,6 +194,12 @@ class PortTable:
                 if sink.heard_by is None:
                     self._send_lldp(sink)
         return True
+
+    def _set_speed(self, port: PortState) -> None:
+        speed_bps = self._settings.link_capacity_bps or port.described_bps
+        if speed_bps != port.speed_bps:
+            port.speed_bps = speed_bps
+            self._links.speed_changed(port)
 
     def _new_port(self, end: End, now: float) -> PortState:
         settings = self._settings

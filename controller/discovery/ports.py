@@ -21,7 +21,8 @@ class PortState:
 
     `up` is false while a flapping port is held down, whatever `carrier` says. `heard` is the port whose LLDP frames
     arrive here, `heard_by` the one where this port's arrive. `silent` is set when the first probes went unanswered;
-    `was_trunk` is the switch at the other end while that is not connected.
+    `was_trunk` is the switch at the other end while that is not connected. `described_bps` is the speed that the
+    switch tells, `speed_bps` the one to go by.
     """
 
     end: End
@@ -29,6 +30,7 @@ class PortState:
     frame: bytes
     flaps: TokenBucket
     guard: TokenBucket
+    described_bps: float = 0.0
     speed_bps: float = 0.0
     carrier: bool = False
     up: bool = False

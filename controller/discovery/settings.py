@@ -61,3 +61,9 @@ class DiscoverySettings(NamedTuple):
         if self.host_timeout_s <= 2 * self.host_probe_count * self.host_probe_interval_s:
             return "host_timeout_s leaves no time for the probes"
         return None
+
+
+class DiscoveryChanged(NamedTuple):
+    """The operator wants other settings from here on."""
+
+    settings: DiscoverySettings

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from controller.discovery.settings import DiscoverySettings
+import pytest
+
+from controller.discovery.settings import DiscoveryChanged, DiscoverySettings
 from controller.events import Port
 from controller.wire.frame import decode
 from controller.wire.lldp import encode_lldp
@@ -104,6 +106,30 @@ def test_of_parallel_cables_the_fastest_then_lowest_stands_for_the_pair(make_wor
     assert LinkUp(1, 1, 2, 3, 1e9) in world.port((1, 1), up=True)
     world.port((1, 3), up=True, speed_bps=1e10)
     assert world.port((2, 1), up=True, speed_bps=1e10) == [LinkUp(1, 3, 2, 1, 1e10)]
+
+
+def test_other_settings_hold_from_then_on(make_world):
+    world = pair(make_world)
+    changed = world.settings._replace(link_capacity_bps=4e9, lldp_interval_s=0.5, missed_count=2)
+    before = len(world.events)
+    world.feed(DiscoveryChanged(changed))
+    assert world.events[before:] == [LinkUp(1, 1, 2, 1, 4e9)]
+    world.run(world.settings.lldp_interval_s)
+    world.cut |= {(1, 1), (2, 1)}
+    world.run(1.6)
+    assert world.links() == set()
+    world.cut.clear()
+    world.run(0.5)
+    assert world.links() == {(1, 2)}
+    world.feed(DiscoveryChanged(changed._replace(link_capacity_bps=0.0)))
+    assert world.events[-1] == LinkUp(1, 1, 2, 1, 1e9)
+
+
+def test_settings_that_contradict_each_other_are_refused_and_the_others_stay(make_world):
+    world = pair(make_world)
+    with pytest.raises(ValueError, match="host_timeout_s leaves no time"):
+        world.feed(DiscoveryChanged(world.settings._replace(link_capacity_bps=4e9, host_timeout_s=3.0)))
+    assert world.port((1, 1), up=True) == []
 
 
 def test_a_moved_cable_moves_the_link(make_world):
