@@ -22,6 +22,7 @@ if __package__ in (None, ""):
 import numpy as np
 from numpy.typing import NDArray
 
+from apps.cli.batch import on_cores
 from apps.cli.normalcy_batch import Points, fit_many
 from benchmarks.measure import Measurement, print_json, print_table, report
 from benchmarks.nab_scorer import (
@@ -84,11 +85,12 @@ def slot_sigmas(points: Points) -> tuple[Floats, Floats]:
 def throughput(count: int, days: int, jobs: int, repeats: int, seed: int) -> list[Measurement]:
     """Return the seconds for all series, categorised and bounded, and for mean and deviation per slot."""
     series = mixed_series(count, days, seed)
-    fit_many(series[:40], Settings(), jobs)
+    run = on_cores(jobs)
+    fit_many(series[:40], Settings(), run)
     taken: dict[str, list[float]] = {"categorised and bounded": [], "mean and deviation per slot, one process": []}
     for _ in range(repeats):
         start = time.perf_counter()
-        fit_many(series, Settings(), jobs)
+        fit_many(series, Settings(), run)
         taken["categorised and bounded"].append(time.perf_counter() - start)
         start = time.perf_counter()
         for points in series:

@@ -6,7 +6,11 @@ import argparse
 
 from apps.cli.subcommands import add_subcommands, run_subcommand
 
-SUBCOMMANDS = {"fit": "apps.cli.normalcy_fit", "score": "apps.cli.normalcy_score"}
+SUBCOMMANDS = {
+    "fit": "apps.cli.normalcy_fit",
+    "update": "apps.cli.normalcy_update",
+    "score": "apps.cli.normalcy_score",
+}
 """Subcommands and their modules."""
 
 

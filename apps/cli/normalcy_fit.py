@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from apps.cli.batch import add_batch_arguments, batch
 from apps.cli.common import InputError, emit_json, emit_table
-from apps.cli.normalcy_batch import fit_many
+from apps.cli.normalcy_batch import WORTH_CORES, Addition, advance_many, fit_many
 from apps.cli.normalcy_input import add_input_arguments, read_series, settings_of
+from apps.cli.normalcy_model import Model, write_model
 from controller.anomaly.normalcy.result import Normalcy
-from controller.anomaly.normalcy.series import Series as OrderedSeries
-from controller.anomaly.normalcy.series import make_series
+from controller.anomaly.normalcy.series import Series, make_series
 from controller.anomaly.normalcy.settings import DAY_S
-from controller.anomaly.series import Series
+from controller.anomaly.series import SeriesName
 
 SEVERAL_INTERVALS = ("multinomial", "transient")
 """Categories of which more is told than the lowest and highest normal value."""
@@ -23,35 +25,61 @@ HELP = "category, period and bounds per time slot, projected ahead"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare input, horizon and plots."""
+    """Declare input, horizon, model and plots."""
     add_input_arguments(parser)
+    add_output_arguments(parser)
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="MODEL", help="keep what was found, for `normalcy update`"
+    )
+
+
+def add_output_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what is told of the series that were fitted, and where the work is done."""
     parser.add_argument(
         "--ahead-s", type=float, metavar="SECONDS", help="how far bounds are projected (default: a period, or a day)"
     )
-    parser.add_argument("--jobs", type=int, help="processes for many series (default: one per core)")
     parser.add_argument("--plot", type=Path, metavar="DIR", help="write the bounds over each series as PNG and SVG")
+    add_batch_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Fit every series and print what was found."""
     settings = settings_of(args.set)
+    check_output_arguments(args)
+    series = read_series(args)
+    with batch(args, worth_it=len(series) >= WORTH_CORES) as run_all:
+        if args.output is None:
+            found = fit_many([(one.at_s, one.values) for one in series], settings, run_all)
+        else:
+            states = advance_many([Addition(None, one.at_s, one.values) for one in series], settings, run_all)
+            found = [state.normalcy for state in states]
+            named = {one.name: state for one, state in zip(series, states, strict=True)}
+            write_model(args.output, Model(settings, named))
+    points = [make_series(one.at_s, one.values, settings) for one in series]
+    show(args, [one.name for one in series], points, found)
+    return 0
+
+
+def check_output_arguments(args: argparse.Namespace) -> None:
+    """Refuse a horizon that is none."""
     if args.ahead_s is not None and not 0 < args.ahead_s < math.inf:
         raise InputError(f"--ahead-s: expected seconds above 0, found {args.ahead_s:g}")
-    if args.jobs is not None and args.jobs < 1:
-        raise InputError(f"--jobs: expected at least 1, found {args.jobs}")
-    series = read_series(args)
-    found = fit_many([(one.at_s, one.values) for one in series], settings, args.jobs)
-    ordered = [make_series(one.at_s, one.values, settings) for one in series]
+
+
+def show(
+    args: argparse.Namespace, names: Sequence[SeriesName], points: Sequence[Series], found: Sequence[Normalcy]
+) -> None:
+    """Print the normalcy of series, and draw it where asked for."""
     if args.plot is not None:
         from apps.cli.normalcy_plot import write_plots
 
-        titles = [_title(one, args.input) for one in series]
-        for path in write_plots(args.plot, list(zip(titles, ordered, found, strict=True))):
+        titles = [_title(name, args.input) for name in names]
+        for path in write_plots(args.plot, list(zip(titles, points, found, strict=True))):
             if not args.json:
                 print(path)
     documents = [
-        document(one, points, normalcy, args.ahead_s)
-        for one, points, normalcy in zip(series, ordered, found, strict=True)
+        document(name, of_name, normalcy, args.ahead_s)
+        for name, of_name, normalcy in zip(names, points, found, strict=True)
     ]
     if args.json:
         emit_json(documents[0] if len(documents) == 1 else {"series": documents})
@@ -60,10 +88,9 @@ def run(args: argparse.Namespace) -> int:
     else:
         rows = [(d["member"], d["metric"], d["category"], d["period_s"] or "-", d["reason"]) for d in documents]
         emit_table(("member", "metric", "category", "period_s", "reason"), rows)
-    return 0
 
 
-def document(series: Series, points: OrderedSeries, normalcy: Normalcy, ahead_s: float | None) -> dict[str, Any]:
+def document(name: SeriesName, points: Series, normalcy: Normalcy, ahead_s: float | None) -> dict[str, Any]:
     """Return the JSON document of one series; `t` is the start of a slot in epoch seconds."""
     bounds: list[dict[str, Any]] = []
     if len(points):
@@ -79,9 +106,9 @@ def document(series: Series, points: OrderedSeries, normalcy: Normalcy, ahead_s:
             for bound in bounds:
                 bound["normal"] = normalcy.bounds.normal(bound["t"])
     return {
-        "member": series.name.member,
-        "peer_group": series.name.peer_group,
-        "metric": series.name.metric,
+        "member": name.member,
+        "peer_group": name.peer_group,
+        "metric": name.metric,
         "category": normalcy.category,
         "kind": normalcy.kind,
         "periodic": normalcy.periodic,
@@ -95,8 +122,7 @@ def document(series: Series, points: OrderedSeries, normalcy: Normalcy, ahead_s:
     }
 
 
-def _title(series: Series, path: Path) -> str:
-    name = series.name
+def _title(name: SeriesName, path: Path) -> str:
     return path.stem if name.member in ("", "value") else f"{path.stem} {name.member} {name.metric}"
 
 

@@ -17,9 +17,7 @@ from controller.anomaly.series import Series
 
 def add_input_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the file, the choice of a series in it, and the parameters."""
-    parser.add_argument("--input", type=Path, required=True, metavar="FILE", help="metric file: timestamp,value")
-    parser.add_argument("--member", help="the series of this member (or column) alone")
-    parser.add_argument("--metric", help="the series of this metric alone")
+    add_file_arguments(parser)
     parser.add_argument(
         "--set",
         action="append",
@@ -27,6 +25,13 @@ def add_input_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="a parameter of the method, lists with commas; docs/anomaly-normalcy.md names them",
     )
+
+
+def add_file_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the file and the choice of a series in it."""
+    parser.add_argument("--input", type=Path, required=True, metavar="FILE", help="metric file: timestamp,value")
+    parser.add_argument("--member", help="the series of this member (or column) alone")
+    parser.add_argument("--metric", help="the series of this metric alone")
 
 
 def read_series(args: argparse.Namespace) -> list[Series]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,8 +14,22 @@ from controller.anomaly.normalcy.fit import HIGH, LOW, fit
 from controller.anomaly.normalcy.footprint import Footprint, footprint, quantile_frame
 from controller.anomaly.normalcy.regular import periodic_bounds
 from controller.anomaly.normalcy.result import Normalcy
-from controller.anomaly.normalcy.series import Floats, Series, make_series
+from controller.anomaly.normalcy.series import NOTHING_LEFT_OUT, Floats, InputCounts, Series, make_series
 from controller.anomaly.normalcy.settings import Settings
+
+
+class RollingState(NamedTuple):
+    """All that a `RollingNormalcy` knows between two additions."""
+
+    at_s: Floats
+    values: Floats
+    left_out: InputCounts
+    """Of all additions."""
+    fitted_s: float
+    """The newest time at the latest fit."""
+    fitted_length_s: float
+    columns: Footprint | None
+    normalcy: Normalcy
 
 
 class RollingNormalcy:
@@ -33,14 +48,41 @@ class RollingNormalcy:
         self._values: list[Floats] = []
         self._fitted_s, self._fitted_length_s = -np.inf, 0.0
         self._footprint: Footprint | None = None
+        self._left_out = NOTHING_LEFT_OUT
         self.fits = 0
         self.normalcy = fit(self.history(), self._settings, categories)
 
+    @classmethod
+    def restored(
+        cls, state: RollingState, settings: Settings, categories: Mapping[str, Detector] = CATEGORIES
+    ) -> RollingNormalcy:
+        """Return one that goes on where the state was taken, with the settings of then."""
+        rolling = cls(settings, categories)
+        if len(state.at_s):
+            rolling._at_s, rolling._values = [state.at_s], [state.values]
+        rolling._left_out = state.left_out
+        rolling._fitted_s, rolling._fitted_length_s = state.fitted_s, state.fitted_length_s
+        rolling._footprint, rolling.normalcy = state.columns, state.normalcy
+        return rolling
+
+    def state(self) -> RollingState:
+        """Return what `restored` goes on from."""
+        held = self.history()
+        return RollingState(
+            held.at_s,
+            held.values,
+            self._left_out,
+            self._fitted_s,
+            self._fitted_length_s,
+            self._footprint,
+            self.normalcy,
+        )
+
     def history(self) -> Series:
-        """Return the points that are held, in order."""
+        """Return the points that are held, in order, and what was left out of all additions."""
         at_s = np.concatenate(self._at_s) if self._at_s else np.empty(0)
         values = np.concatenate(self._values) if self._values else np.empty(0)
-        return make_series(at_s, values, self._settings)
+        return replace(make_series(at_s, values, self._settings), counts=self._left_out)
 
     def add(self, at_s: Floats, values: Floats) -> Normalcy:
         """Add points that follow all before, a day's or any number, and return the normalcy with them.
@@ -48,10 +90,13 @@ class RollingNormalcy:
         Raises ValueError for a time that is not later than all before.
         """
         new = make_series(at_s, values, self._settings)
-        if not len(new):
-            return self.normalcy
-        if self._at_s and new.at_s[0] <= self._at_s[-1][-1]:
+        if self._at_s and len(new) and new.at_s[0] <= self._at_s[-1][-1]:
             raise ValueError(f"points at {new.at_s[0]:.0f} s are not later than those before")
+        self._left_out = InputCounts(*(one + other for one, other in zip(self._left_out, new.counts, strict=True)))
+        if not len(new):
+            if not self._at_s:
+                self.normalcy = fit(self.history(), self._settings, self._categories)
+            return self.normalcy
         self._at_s.append(new.at_s)
         self._values.append(new.values)
         self._forget(float(new.at_s[-1]) - self._settings.history_s)

@@ -307,9 +307,7 @@ def _measure(work: GroupMetric) -> Measured:
     return Measured(measure(values, settings, work.fault_free, learnt), counted)
 
 
-def _pooled(
-    measured: dict[tuple[str, str], Measured], work: dict[tuple[str, str], GroupMetric]
-) -> dict[str, float]:
+def _pooled(measured: dict[tuple[str, str], Measured], work: dict[tuple[str, str], GroupMetric]) -> dict[str, float]:
     """Return for each metric the largest threshold of any group."""
     found: dict[str, float] = {}
     for (group, metric), (distances, _) in measured.items():
