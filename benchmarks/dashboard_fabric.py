@@ -311,7 +311,7 @@ OFFERED = {
 }
 ACTIONS = (
     *("policy-reload", "static-member-add", "static-member-remove", "router-port-add", "router-port-remove"),
-    *("switch-drain", "switch-undrain", "group-rebuild", "counters-reset", "allocation-request", "port-history"),
+    *("switch-drain", "switch-undrain", "group-rebuild", "counters-reset", "allocate", "port-history"),
 )
 
 

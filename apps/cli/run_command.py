@@ -14,7 +14,9 @@ from controller.config.faults import PolicyInvalid, describe
 from controller.config.load import load_policy
 
 MAX_TCP_PORT = 65535
-APPS = ("multicast", "unicast", "discovery", "monitor", "allocator")
+APPS = ("multicast", "unicast", "discovery", "monitor", "allocator", "dashboard")
+MODULES = {"dashboard": "apps.dashboard.app"}
+"""Modules of apps that are not `apps.<name>`."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     from apps.openflow import framework
 
     framework.configure(args.listen, args.port)
-    framework.run_apps([f"apps.{name}" for name in args.apps])
+    framework.run_apps([MODULES.get(name, f"apps.{name}") for name in args.apps])
     return 0
 
 

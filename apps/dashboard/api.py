@@ -16,6 +16,7 @@ from apps.dashboard.models import ProblemDocument
 from apps.dashboard.reads import Ask, reads
 from apps.dashboard.static_files import INDEX, StaticFiles
 from apps.dashboard.streams import Streams
+from apps.dashboard.writes import writes
 
 PREFIX = "/api/v1"
 VERSION = "1.0.0"
@@ -43,6 +44,7 @@ def build_api(board: Board, streams: Streams, ask: Ask, files: StaticFiles) -> F
         },
     )
     api.include_router(reads(board, streams, ask), prefix=PREFIX)
+    api.include_router(writes(ask), prefix=PREFIX)
     _describe(api)
 
     @api.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)

@@ -279,6 +279,10 @@ class History(Described):
     points: list[Any] | None = None
 
 
+class Done(Described):
+    """What the controller answers to a change."""
+
+
 class ProblemDocument(Described):
     """What was wrong with a request (RFC 9457)."""
 

@@ -176,6 +176,8 @@ async def answered(ask: Ask, question: dict[str, Any]) -> Any:
         answer = await ask(question)
     except Unanswered as error:
         raise Problem(503, f"the controller does not answer: {error}", reason="disconnected") from error
+    if isinstance(answer, dict) and isinstance(answer.get("error"), dict):
+        raise Problem(409, "there are too few ports", error=answer["error"])
     if isinstance(answer, dict) and isinstance(answer.get("error"), str):
         if answer.get("refused"):
             field = answer.get("field")

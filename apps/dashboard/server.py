@@ -16,13 +16,12 @@ from apps.dashboard.board import Board
 from apps.dashboard.connections import BoundedServer, Limits
 from apps.dashboard.feed import act, follow
 from apps.dashboard.guard import Guard
-from apps.dashboard.settings import ServerSettings, SettingsInvalid, read_token, tls_context
+from apps.dashboard.settings import ServerSettings, listen, read_token, tls_context
 from apps.dashboard.static_files import StaticFiles
 from apps.dashboard.streams import Streams
 from apps.dashboard.tally import Tally
 
 REFRESH_S = 1.0
-BACKLOG = 128
 
 logger = logging.getLogger("vsrt.dashboard")
 
@@ -33,22 +32,12 @@ def serve(settings: ServerSettings, ready: Callable[[str], None], limits: Limits
     SettingsInvalid where the settings are no good, the address among them.
     """
     token, context = read_token(settings), tls_context(settings)
-    listening = listen(settings.host, settings.port)
+    listening = listen(settings)
     address = listening.getsockname()
     host = f"[{address[0]}]" if ":" in address[0] else address[0]
     url = f"{'https' if context else 'http'}://{host}:{address[1]}/"
     with listening:
         asyncio.run(_serve(settings, token, limits or Limits(), listening, context, partial(ready, url)))
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket; SettingsInvalid where there can be none."""
-    try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server(address, family=family, backlog=BACKLOG)
-    except (OSError, OverflowError) as error:
-        told = getattr(error, "strerror", None) or error
-        raise SettingsInvalid(f"host and port: {host}, port {port}: {told}") from error
 
 
 async def _serve(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 import stat
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 
 MIN_TOKEN_LENGTH = 16
 MAX_TOKEN_BYTES = 4096
+BACKLOG = 128
 
 
 class SettingsInvalid(Exception):  # noqa: N818
@@ -63,6 +65,16 @@ def tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
     except OSError as error:
         raise SettingsInvalid(f"certificate: {certificate} with key {key}: {error.strerror or error}") from error
     return context
+
+
+def listen(settings: ServerSettings) -> socket.socket:
+    """Return a listening socket; SettingsInvalid where there can be none."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address, family=family, backlog=BACKLOG)
+    except (OSError, OverflowError) as error:
+        told = getattr(error, "strerror", None) or error
+        raise SettingsInvalid(f"port: cannot listen on {settings.host}, port {settings.port}: {told}") from error
 
 
 def _check_private(path: Path, setting: str) -> None:

@@ -161,6 +161,8 @@ def _type_of(entry: Setting) -> Schema:
             return {"enum": list(entry.choices)}
         case SettingType.TEXT:
             return {"type": "string", "minLength": 1}
+        case SettingType.IP:
+            return {"type": "string", "pattern": f"^({_IPV4}|{_IPV6})$"}
         case SettingType.IPV4:
             return {"type": "string", "pattern": f"^{_IPV4}$"}
         case SettingType.IPV6_LINK_LOCAL:

@@ -16,6 +16,7 @@ from controller.config.settings import (
     MOST_DAYS,
     SETTING_SECTIONS,
     Allocation,
+    Dashboard,
     Discovery,
     Limits,
     Monitor,
@@ -113,6 +114,7 @@ class _PolicyReader(Reader):
         discovery = read("discovery", lambda node, path: self.settings(Discovery, node, path))
         monitor = read("monitor", lambda node, path: self.settings(Monitor, node, path))
         allocation = read("allocation", self._allocation)
+        dashboard = read("dashboard", self._dashboard)
         (anomaly,) = (read(name, self._raw) or {} for name in RAW_SECTIONS)
         checks.overlapping_tenants(self._tenant_terms, self.faults)
         if not self.faults.any_error:
@@ -127,6 +129,7 @@ class _PolicyReader(Reader):
             discovery=discovery or Discovery(),
             monitor=monitor or Monitor(),
             allocation=allocation or Allocation(),
+            dashboard=dashboard or Dashboard(),
             anomaly=anomaly,
             warnings=self.faults.warnings(),
         )
@@ -285,6 +288,13 @@ class _PolicyReader(Reader):
                     message = f"{days} is not within 1 and {MOST_DAYS} (days), nor above {MINUTES_ABOVE} (minutes)"
                     self.faults.error(_line_of(node, entry.name, name), f"{path}.{entry.name}.{name}", message)
         return allocation
+
+    def _dashboard(self, node: Node, path: str) -> Dashboard:
+        dashboard = self.settings(Dashboard, node, path)
+        for given, missing in (("certificate", "key"), ("key", "certificate")):
+            if getattr(dashboard, given) and not getattr(dashboard, missing):
+                self.faults.error(_line_of(node, given), f"{path}.{missing}", f"missing, while {given} is there")
+        return dashboard
 
     def _raw(self, node: Node, path: str) -> dict[str, Any] | None:
         if not isinstance(node, Mapping):

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from controller.config.faults import PolicyError
-from controller.config.settings import Allocation, Discovery, Limits, Monitor, Multicast, Unicast
+from controller.config.settings import Allocation, Dashboard, Discovery, Limits, Monitor, Multicast, Unicast
 from controller.config.terms import HostTerm, Prefix
 
 VERSION = 1
@@ -79,5 +79,6 @@ class Policy:
     discovery: Discovery = field(default_factory=Discovery)
     monitor: Monitor = field(default_factory=Monitor)
     allocation: Allocation = field(default_factory=Allocation)
+    dashboard: Dashboard = field(default_factory=Dashboard)
     anomaly: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[PolicyError, ...] = field(default=(), compare=False)

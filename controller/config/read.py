@@ -226,7 +226,7 @@ class Reader:
                 return self.text(node, path)
             case SettingType.THRESHOLDS:
                 return tuple(self.items(node, path, "a list of thresholds", self._threshold))
-            case SettingType.IPV4 | SettingType.IPV6_LINK_LOCAL:
+            case SettingType.IP | SettingType.IPV4 | SettingType.IPV6_LINK_LOCAL:
                 return self._address(entry.type, node, path)
             case SettingType.PORTS:
                 return frozenset(self.items(node, path, "a list of {dpid, port}", self.switch_port))
@@ -253,7 +253,9 @@ class Reader:
             address = b"" if "%" in node.text else parse_ip(node.text)
         except ValueError:
             address = b""
-        if type_ is SettingType.IPV4:
+        if type_ is SettingType.IP:
+            fits = len(address) > 0 and not is_multicast_ip(address)
+        elif type_ is SettingType.IPV4:
             fits = len(address) == 4 and not is_multicast_ip(address) and address != b"\xff" * 4
         else:
             fits = len(address) == 16 and address[:8] == b"\xfe\x80" + bytes(6)

@@ -30,7 +30,7 @@ def _default(entry: Setting) -> str:
     match entry.type:
         case _ if entry.optional:
             return "absent"
-        case SettingType.IPV4 | SettingType.IPV6_LINK_LOCAL:
+        case SettingType.IP | SettingType.IPV4 | SettingType.IPV6_LINK_LOCAL:
             return format_ip(value)
         case SettingType.PORTS:
             return "none"

@@ -44,6 +44,7 @@ class SettingType(StrEnum):
     BOOLEAN = "true or false"
     CHOICE = "one of"
     TEXT = "text"
+    IP = "IP address"
     IPV4 = "IPv4 address"
     IPV6_LINK_LOCAL = "IPv6 link-local address"
     PORTS = "list of {dpid, port}"
@@ -432,6 +433,26 @@ class Allocation:
     ports: int = integer(262144, 1, 4194304, "ports", "Ports that are measured at one time.")
 
 
+@dataclass(frozen=True, slots=True)
+class Dashboard:
+    """Where the operator's page and API are served, and who may write; empty paths stand for none."""
+
+    host: bytes = other(SettingType.IP, b"\x7f\0\0\1", "Address to listen on.")
+    port: int = integer(8181, 0, 65535, "", "TCP port to listen on; 0 takes any free one.")
+    token_file: str = other(
+        SettingType.TEXT,
+        "",
+        "File with the token that writes need, readable by the controller's user alone; without it nobody may write.",
+    )
+    certificate: str = other(SettingType.TEXT, "", "Certificate chain (PEM) for TLS; plain HTTP where absent.")
+    key: str = other(
+        SettingType.TEXT, "", "The certificate's private key (PEM, no passphrase), not readable by others."
+    )
+    names: str = other(
+        SettingType.TEXT, "", "Host names besides `localhost` by which browsers may ask, with spaces between."
+    )
+
+
 SETTING_SECTIONS: dict[str, type[Any]] = {
     "limits": Limits,
     "multicast": Multicast,
@@ -439,6 +460,7 @@ SETTING_SECTIONS: dict[str, type[Any]] = {
     "discovery": Discovery,
     "monitor": Monitor,
     "allocation": Allocation,
+    "dashboard": Dashboard,
 }
 
 

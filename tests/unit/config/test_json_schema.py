@@ -30,7 +30,7 @@ BOUNDED = [(name, entry) for name, entry in all_settings() if entry.lower is not
 BEYOND_A_SCHEMA = re.compile(
     "has host bits set|link scope|is already the name of the rule|is in tenant .* already"
     "|could be taken for an address|is not below query_interval_s|is above raise_above"
-    r"|is not within 1 and 30 \(days\)"
+    r"|is not within 1 and 30 \(days\)|missing, while"
 )
 RULE = {"name": "feed", "groups": ["239.1.0.0/16"], "role": "any", "hosts": "any", "action": "allow"}
 

@@ -1,0 +1,90 @@
+"""The dashboard app: `ryu-manager apps/dashboard/app.py`, or `vsrt run dashboard`, beside the apps that it shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from apps.dashboard.child import Child
+from apps.dashboard.settings import ServerSettings, SettingsInvalid, listen, read_token, tls_context
+from apps.openflow.app import environment_path
+from apps.openflow.framework import BaseApp, hub
+from apps.policy_file import CHECK_INTERVAL_S, PolicyFile
+from apps.state_dir import state_dir
+from controller.config.settings import Dashboard as DashboardSettings
+from controller.wire.addresses import format_ip
+
+
+class Dashboard(BaseApp):  # type: ignore[misc]
+    """Keeps the server's process running, by the policy's section `dashboard`; it sees no OpenFlow message itself."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.policy_file = PolicyFile(self.logger)
+        self.settings = server_settings(self.policy_file.load().dashboard)
+        self.child = Child(self.logger)
+        try:
+            check(self.settings)
+        except SettingsInvalid as error:
+            raise SystemExit(f"vsrt: dashboard.{error}") from error
+
+    def start(self) -> Any:
+        """Start the server, and watch over it."""
+        thread = super().start()
+        self.child.start(self.settings)
+        self.threads.append(hub.spawn(self._watch))
+        return thread
+
+    def stop(self) -> None:
+        """End the server."""
+        self.is_active = False
+        self.child.stop()
+        super().stop()
+
+    def _watch(self) -> None:
+        while self.is_active:
+            hub.sleep(CHECK_INTERVAL_S)
+            policy = self.policy_file.poll()
+            if policy is not None:
+                self._change(server_settings(policy.dashboard))
+            if self.is_active:
+                self.child.watch()
+
+    def _change(self, settings: ServerSettings) -> None:
+        """Go on with other settings; such as cannot be used are left aside."""
+        if settings == self.settings:
+            return
+        try:
+            read_token(settings)
+            tls_context(settings)
+        except SettingsInvalid as error:
+            self.logger.error("dashboard.%s: the running server stays", error)
+            return
+        self.settings = settings
+        self.child.stop()
+        self.child.start(settings)
+
+
+def server_settings(dashboard: DashboardSettings) -> ServerSettings:
+    """Return what the server is told, of the policy's section."""
+    socket = Path(environment_path("VSRT_SOCKET") or state_dir() / "vsrt.sock")
+
+    def absolute(path: str) -> str:
+        return str(Path(path).absolute()) if path else ""
+
+    return ServerSettings(
+        socket=str(socket.absolute()),
+        host=format_ip(dashboard.host),
+        port=dashboard.port,
+        token_file=absolute(dashboard.token_file),
+        certificate=absolute(dashboard.certificate),
+        key=absolute(dashboard.key),
+        names=dashboard.names,
+    )
+
+
+def check(settings: ServerSettings) -> None:
+    """Raise SettingsInvalid where the server could not start."""
+    read_token(settings)
+    tls_context(settings)
+    listen(settings).close()
