@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from apps.cli.examples import EXAMPLES
 
+EXAMPLES_TITLE = "Examples:"
 EXIT_STATUS = "Exit status: 0 done, 1 the operation failed, 2 bad input."
 
 
@@ -25,14 +26,14 @@ class HelpFormatter(argparse.HelpFormatter):
 def finish(parser: argparse.ArgumentParser) -> None:
     """Give a parser and all below it the formatter, the examples and the exit status; commands also --json."""
     for command in commands_of(parser):
-        for choices in _choices(command):
+        for choices in choices_of(command):
             for choice in choices._choices_actions:
                 below = choices.choices[choice.dest]
                 below.description = below.description or _sentence(choice.help or "")
         command.formatter_class = HelpFormatter
         examples = EXAMPLES.get(command.prog, ())
         shown = "\n".join(f"  {line:<{_width(examples)}}  {what}".rstrip() for line, what in examples)
-        parts = [command.epilog, f"Examples:\n\n{shown}" if shown else None, EXIT_STATUS]
+        parts = [command.epilog, f"{EXAMPLES_TITLE}\n\n{shown}" if shown else None, EXIT_STATUS]
         command.epilog = "\n\n".join(part for part in parts if part)
         if command is not parser and "--json" not in command._option_string_actions:
             command.add_argument(
@@ -47,15 +48,22 @@ def _width(examples: tuple[tuple[str, str], ...]) -> int:
     return min(66, max(len(line) for line, _ in examples))
 
 
+def notes_of(parser: argparse.ArgumentParser) -> list[str]:
+    """Return the paragraphs of a finished parser's epilog that are of its own: neither examples nor exit status."""
+    notes = (parser.epilog or "").partition(EXIT_STATUS)[0].partition(EXAMPLES_TITLE)[0]
+    return [paragraph for paragraph in notes.split("\n\n") if paragraph.strip()]
+
+
 def commands_of(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
     """Return a parser and all parsers below it, each before those below it."""
     yield parser
-    for choices in _choices(parser):
+    for choices in choices_of(parser):
         for below in choices.choices.values():
             yield from commands_of(below)
 
 
-def _choices(parser: argparse.ArgumentParser) -> list[argparse._SubParsersAction[argparse.ArgumentParser]]:
+def choices_of(parser: argparse.ArgumentParser) -> list[argparse._SubParsersAction[argparse.ArgumentParser]]:
+    """Return the choices of commands right below a parser."""
     return [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
 
 

@@ -34,12 +34,13 @@ COMMANDS = {
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
+def version() -> str:
+    """Return the version of the package that is installed."""
+    from importlib import metadata
 
     try:
-        return version("vsrt-controller")
-    except PackageNotFoundError:
+        return metadata.version("vsrt-controller")
+    except metadata.PackageNotFoundError:
         return "unknown"
 
 
@@ -47,7 +48,7 @@ class _PrintVersion(argparse.Action):
     """Looks the version up only when it is asked for."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object, **__: object) -> None:
-        print(f"vsrt {_version()}")
+        print(f"vsrt {version()}")
         parser.exit()
 
 

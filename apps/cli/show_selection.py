@@ -62,7 +62,7 @@ def add_selection(parser: argparse.ArgumentParser, default: str | None = None) -
         nargs="?" if default else None,
         default=default,
         metavar="WHAT",
-        help="what is to be shown, from the list below" + (f" (default: {default})" if default else ""),
+        help="what is to be shown; the list tells what there is" + (f" (default: {default})" if default else ""),
     )
     parser.add_argument("address", nargs="?", metavar="ADDRESS", help="the group, with `group`")
     parser.add_argument("--switch", metavar="DPID", help="only what is at this switch, or crosses it")
