@@ -19,7 +19,8 @@ from controller.allocation.book import StateError
 from controller.allocation.events import AllocationChanged
 from controller.allocation.fields import RequestError
 from controller.allocation.live import AllocatorCore
-from controller.allocation.live_view import ACTIONS, AllocatorConsole
+from controller.allocation.live_sections import AllocatorSections
+from controller.allocation.live_view import ACTIONS, ALLOCATE, AllocatorConsole
 
 _REQUIRED_APP = ["apps.discovery"]
 
@@ -45,12 +46,16 @@ class Allocator(App):
         self._expired_s = time.monotonic()
         self._save_from_s = 0.0
         self.console = AllocatorConsole(self.core, _now_ms, lambda: {"state": self.state.document()})
+        self.sections = AllocatorSections(self.core)
         self.server = StatusServer(
             Path(environment_path("VSRT_SOCKET") or directory / "vsrt.sock"),
             {},
             self.ask,
             self.logger,
-            {name: partial(self._answer, action) for name, action in ACTIONS.items()},
+            {name: partial(self._answer, name, action) for name, action in ACTIONS.items()},
+            app="allocator",
+            sections=self.sections.by_name(),
+            refresh=lambda: self.sections.refresh(_now_ms()),
         )
 
     def start(self) -> Any:
@@ -112,11 +117,16 @@ class Allocator(App):
             return False
         return len(changes.state["ports"]) == SAVED_AT_ONCE
 
-    def _answer(self, action: Callable[[AllocatorConsole, Mapping[str, Any]], Any], asked: Mapping[str, Any]) -> Any:
+    def _answer(
+        self, name: str, action: Callable[[AllocatorConsole, Mapping[str, Any]], Any], asked: Mapping[str, Any]
+    ) -> Any:
         try:
-            return action(self.console, asked)
+            answer = action(self.console, asked)
         except RequestError as error:
             raise Refused(str(error)) from None
+        if name == ALLOCATE:
+            self.sections.decided(asked, answer, time.time())
+        return answer
 
 
 def _now_ms() -> int:

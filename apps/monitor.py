@@ -25,6 +25,7 @@ from controller.multicast.events import LoadsMeasured
 from controller.performance.effects import EventsRaised, ResetCounters, RollUpsClosed, SamplesRated
 from controller.performance.poller import RequestStats, StatsReceived, SwitchTurned
 from controller.performance.poller_core import MonitorChanged, MonitorCore
+from controller.performance.poller_sections import MonitorSections
 from controller.performance.poller_view import ACTIONS, VIEWS, Console, QuestionInvalid
 
 ECHO_INTERVAL_S, UNANSWERED_ECHOES = 60.0, 3
@@ -52,6 +53,7 @@ class Monitor(App):
         self.record(now, monitor=settings, at_s=at_s)
         self._roles = RoleRequests(settings.role, self.core.xid_tag)
         self._use: dict[int, SwitchUse] = {}
+        self.sections = MonitorSections(self.core, self._cpu_and_memory, now)
         directory = state_dir()
         try:
             self._ovsdb = Ovsdb(settings.ovsdb) if settings.ovsdb else None
@@ -67,7 +69,7 @@ class Monitor(App):
                 LoadsMeasured: lambda effect: self.send_event_to_observers(LinksMeasured(effect)),
                 ResetCounters: self._reset_counters,
                 RollUpsClosed: lambda effect: self.sinks.roll_up(effect.rollups),
-                SwitchTurned: lambda _effect: None,
+                SwitchTurned: lambda effect: self.sections.turned(effect.dpid, effect.up, time.time()),
             }
         )
         self.console = Console(self.core, self._change, time.monotonic, self._state)
@@ -77,6 +79,9 @@ class Monitor(App):
             self.ask,
             self.logger,
             {name: partial(self._answer, action) for name, action in ACTIONS.items()},
+            app="monitor",
+            sections=self.sections.by_name(),
+            refresh=lambda: self.sections.refresh(time.monotonic()),
         )
 
     def start(self) -> Any:
@@ -94,6 +99,16 @@ class Monitor(App):
         self.sinks.close()
         super().stop()
 
+    def feed(self, event: Any) -> None:
+        """Give the core one event, and have readers told what it changes."""
+        super().feed(event)
+        self.sections.happened(event)
+
+    def notice(self, notice: Notice) -> None:
+        """Count and log a notice, and make an event of it."""
+        super().notice(notice)
+        self.sections.noticed(notice, time.time())
+
     # Effects.
 
     def _request_stats(self, effect: RequestStats) -> None:
@@ -103,11 +118,13 @@ class Monitor(App):
 
     def _samples_rated(self, effect: SamplesRated) -> None:
         self.sinks.write(Batch(effect.samples, effect.rates, effect.write))
+        self.sections.rated(effect.rates)
         if self.observers.get(PortsMeasured):
             cpu_pct = {dpid: use.cpu_pct for dpid, use in self._use.items() if use.cpu_pct is not None}
             self.send_event_to_observers(PortsMeasured(ports_rated(effect.rates, self.core.ports, cpu_pct)))
 
     def _events_raised(self, effect: EventsRaised) -> None:
+        self.sections.raised(effect)
         for event in effect.events:
             self.sinks.event(event)
             self.logger.info("switch %d port %d: %s %s", event.dpid, event.port_no, event.counter, event.state)
@@ -200,6 +217,9 @@ class Monitor(App):
             for switch in list(schedule.switches.values())
         )
         return Overview(switches, {**schedule.counters, **core.poller.counters})
+
+    def _cpu_and_memory(self) -> dict[int, tuple[float | None, float | None]]:
+        return {dpid: (use.cpu_pct, use.memory_pct) for dpid, use in self._use.items()}
 
     def _answer(self, action: Callable[[Console, Mapping[str, Any]], Any], asked: Mapping[str, Any]) -> Any:
         try:

@@ -201,8 +201,10 @@ class AllocatorConsole:
         }
 
 
+ALLOCATE = "allocate"
+
 ACTIONS: dict[str, Callable[[AllocatorConsole, Arguments], Document]] = {
-    "allocate": AllocatorConsole.allocate,
+    ALLOCATE: AllocatorConsole.allocate,
     "allocate-explain": AllocatorConsole.explain,
     "allocate-watch": AllocatorConsole.watch,
 }

@@ -102,6 +102,11 @@ class PerformanceCore:
         """Return what is known of ports: of a switch, of one port, of switches of a class, or of all."""
         return tuple(self._report(row) for row in self._chosen(dpid, port_no, kind))
 
+    def port(self, row: int) -> PortReport:
+        """Return what is known of the port in a row that has been given out."""
+        self._fit()
+        return self._report(row)
+
     def top(self, count: int, by: str = UTILISATION) -> tuple[PortReport, ...]:
         """Return the ports with the highest last rates, highest first; ValueError for a ranking not in `RANKINGS`."""
         if by not in RANKINGS:
