@@ -1,0 +1,111 @@
+// Orders to the controller: what will be asked is shown, confirmed, and so is the answer.
+
+import {html, signal, useEffect, useRef, useState} from "../vendor/preact.js";
+import {say} from "./announce.js";
+import {order, token} from "./api.js";
+import {section} from "./store.js";
+
+const asked = signal(null);
+
+/** Ask the operator to confirm an order: `title`, `text`, `verb` of the button, `method`, `path`, `body`. */
+export const ask = (what) => (asked.value = what);
+
+export const unlock = () => ask({title: "Token for changes", isToken: true, verb: "Keep in memory",
+  text: "It is kept in this page's memory only, and gone when the page is closed."});
+
+/** A button that leads to an order. */
+export function Order({what, label, danger}) {
+  return html`<button type="button" class=${danger ? "button is-danger" : "button"} onClick=${() => ask(what)}>${label ?? what.title}</button>`;
+}
+
+export const drain = (dpid) => ({
+  title: `Drain switch ${dpid}`, verb: "Drain", method: "PUT", path: `/switches/${dpid}/drain`,
+  text: "Trees leave the switch where the rest of the fabric connects; members at its own ports stay served. New trees avoid it.",
+});
+export const undrain = (dpid) => ({
+  title: `Undrain switch ${dpid}`, verb: "Undrain", method: "DELETE", path: `/switches/${dpid}/drain`,
+  text: "New trees may use the switch again.",
+});
+export const rebuild = (group) => ({
+  title: `Rebuild the tree of ${group}`, verb: "Rebuild", method: "POST", path: `/groups/${encodeURIComponent(group)}/rebuild`,
+  text: "A new tree is built beside the old one, then the senders are moved over: nobody loses packets.",
+});
+export const reload = () => ({
+  title: "Reload the policy file", verb: "Reload", method: "POST", path: "/policy/reload",
+  text: "The file is read anew. With any fault in it the policy that runs stays.",
+});
+export const resetCounters = () => ({
+  title: "Reset counters", verb: "Reset", method: "POST", path: "/counters/reset",
+  text: "Counters of rules and of the controller start from 0. Switches' own counters stay.",
+});
+export const staticMember = (group, dpid, port_no, isThere) => ({
+  title: `${isThere ? "Remove" : "Add"} static member ${dpid}:${port_no}`, verb: isThere ? "Remove" : "Add",
+  method: isThere ? "DELETE" : "PUT", path: `/groups/${encodeURIComponent(group)}/static-members/${dpid}/${port_no}`,
+  text: isThere ? `The port gets ${group} no longer unless a host there asks for it.` : `The port gets ${group} whatever its hosts ask for.`,
+});
+export const routerPort = (dpid, port_no, family, isThere) => ({
+  title: `${isThere ? "Remove" : "Add"} router port ${dpid}:${port_no} for IPv${family}`, verb: isThere ? "Remove" : "Add",
+  method: isThere ? "DELETE" : "PUT", path: `/routers/${dpid}/${port_no}/${family}`,
+  text: isThere ? "The port no longer counts as one with a multicast router." : "A multicast router is taken to be at the port.",
+});
+export const allocate = (body) => ({
+  title: `Request ${body.count} ports`, verb: "Request", method: "POST", path: "/allocations", body,
+  text: "The allocator chooses the ports with the least usage and tells why.",
+});
+
+/** Whether the server takes orders at all. */
+const writes = () => section("status").get("status")?.dashboard?.writes !== false;
+
+export function OrderDialog() {
+  const what = asked.value;
+  const dialog = useRef(null);
+  const [typed, setTyped] = useState("");
+  const [state, setState] = useState({});
+  useEffect(() => {
+    if (what && !dialog.current.open) {
+      setTyped("");
+      setState({});
+      dialog.current.showModal();
+    }
+  }, [what]);
+  const close = () => dialog.current.close();
+  const onSubmit = async (event) => {
+    event.preventDefault();
+    if (typed) token.value = typed;
+    if (what.isToken) {
+      if (typed) say("token kept");
+      close();
+      return;
+    }
+    setState({isBusy: true});
+    try {
+      const answer = await order(what.method, what.path, what.body);
+      setState({answer: answer ?? {}});
+      say(`${what.title}: done`);
+    } catch (error) {
+      if (error.status === 401) token.value = "";
+      setState({problem: error});
+    }
+  };
+  const needsToken = what?.isToken || (writes() && !token.value && !state.answer);
+  return html`<dialog ref=${dialog} class="dialog" aria-labelledby="order-title" onClose=${() => (asked.value = null)}>
+    ${what && html`<form onSubmit=${onSubmit}>
+      <h2 id="order-title">${what.title}</h2>
+      <p>${what.text}</p>
+      ${!what.isToken && html`<p class="request"><code>${what.method} /api/v1${what.path}</code></p>`}
+      ${what.body && html`<pre class="request">${JSON.stringify(what.body, null, 1)}</pre>`}
+      ${!writes() && html`<p class="note is-warning" role="alert">The server takes no orders: no token is set (<code>dashboard.token_file</code> in the policy file).</p>`}
+      ${needsToken && html`<label class="field">Token
+        <input type="password" name="token" autocomplete="off" spellcheck="false" value=${typed} onInput=${(event) => setTyped(event.target.value)} autofocus /></label>`}
+      <div role="status">
+        ${state.isBusy && html`<p class="note">Asking the controller…</p>`}
+        ${state.answer && html`<div class="note is-good"><b>Done.</b> The controller answered:<pre>${JSON.stringify(state.answer, null, 1)}</pre></div>`}
+        ${state.problem && html`<div class="note is-bad"><b>Refused${state.problem.status ? ` (${state.problem.status})` : ""}.</b> ${state.problem.message}</div>`}
+      </div>
+      <div class="buttons">
+        <button type="button" class="button" onClick=${close}>${state.answer ? "Close" : "Cancel"}</button>
+        ${!state.answer && html`<button type="submit" class="button is-primary" disabled=${state.isBusy || (!what.isToken && !writes()) || (needsToken && !typed)}>${what.verb}</button>`}
+      </div>
+    </form>`}
+  </dialog>`;
+}

@@ -1,0 +1,123 @@
+// The page around the views: header, navigation, and what to know of the connection.
+
+import {html, useEffect, useState} from "../vendor/preact.js";
+import {OrderDialog, unlock} from "./actions.js";
+import {Announcer, say} from "./announce.js";
+import {token} from "./api.js";
+import {LISTS} from "./columns.js";
+import {AllocationForm} from "./details/things.js";
+import {Panel} from "./details/panel.js";
+import {count, span, time} from "./format.js";
+import {List, found} from "./list.js";
+import {Policy} from "./policy.js";
+import {VIEWS, go, route, selected, selection, viewHash} from "./route.js";
+import {parties, sampled_s, section} from "./store.js";
+import {connection, heard} from "./stream.js";
+import {Topology} from "./topology/page.js";
+
+const OLD_S = 45;
+const NAMES = {
+  topology: "Topology", groups: "Groups", members: "Members", switches: "Switches", ports: "Ports", links: "Links",
+  hosts: "Hosts", events: "Events", anomalies: "Anomalies", allocations: "Allocations", policy: "Policy",
+};
+const COUNTED = ["groups", "switches", "ports", "links", "hosts", "events", "anomalies", "allocations"];
+
+export function App() {
+  const view = route.value.view;
+  useEffect(() => {
+    document.title = `${NAMES[view]} – vsrt`;
+  }, [view]);
+  return html`<a class="skip" href="#main" onClick=${(event) => {
+      event.preventDefault();
+      document.getElementById("main").focus();
+    }}>Skip to the view</a>
+    <${Header} /><${Away} />
+    <div class="body"><${Navigation} view=${view} />
+      <main id="main" tabindex="-1">${view === "topology" ? html`<${Topology} />` : view === "policy" ? html`<${Policy} />` : html`<${ListPage} key=${view} view=${view} />`}</main>
+      <${Panel} /></div>
+    <${OrderDialog} /><${Announcer} />`;
+}
+
+function Header() {
+  const status = section("status").get("status");
+  const isHere = connection.value.state === "live" && status?.connected !== false;
+  const state = !status ? ["quiet", "Connecting"] : !isHere ? ["critical", "Away"] : status.ready ? ["good", "Ready"] : ["warning", "Not ready"];
+  return html`<header class="top">
+    <a class="brand" href="#/topology"><img src="/static/favicon.svg" alt="" width="22" height="22" />vsrt</a>
+    <span class=${`status is-${state[0]}`} role="status">${state[1]}</span>
+    <ul class="totals">${[["switches", "switches"], ["links", "links"], ["hosts", "hosts"], ["groups", "groups"]].map(([name, label]) => html`<li key=${name}><b>${count(section(name).size)}</b> ${label}</li>`)}</ul>
+    <${Freshness} isHere=${isHere} />
+    ${token.value
+      ? html`<button type="button" class="button is-quiet" onClick=${() => { token.value = ""; say("token forgotten"); }}>Forget token</button>`
+      : html`<button type="button" class="button is-quiet" onClick=${unlock}>Read only</button>`}
+  </header>`;
+}
+
+/** How old the counters are; told each second, so that a page that stands still is seen to. */
+function Freshness({isHere}) {
+  const [now_ms, setNow] = useState(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  if (!isHere) return html`<span class="freshness"></span>`;
+  const sampled = sampled_s.value;
+  if (sampled == null) return html`<span class="freshness">Live, no counters</span>`;
+  const age_s = Math.max(0, (now_ms + heard.ahead_ms) / 1000 - sampled);
+  return html`<span class=${age_s > OLD_S ? "freshness is-old" : "freshness"} title="Age of the newest counters">${age_s > OLD_S ? "▲ " : ""}Counters ${span(age_s)} old</span>`;
+}
+
+function Away() {
+  const {state, since_ms, reason, retry_ms} = connection.value;
+  const status = section("status").get("status");
+  const [shownFor, setShownFor] = useState(null);
+  const isControllerAway = state === "live" && status?.connected === false;
+  const isAway = state === "away" || isControllerAway;
+  useEffect(() => {
+    if (isAway) setShownFor(Date.now());
+    else if (shownFor) {
+      say("the controller is back");
+      setShownFor(null);
+    }
+  }, [isAway]);
+  if (!isAway) return null;
+  const what = isControllerAway
+    ? `The controller is away since ${time((shownFor ?? Date.now()) / 1000)} (${status.disconnected_reason ?? "it does not answer"}).`
+    : `No connection since ${time(since_ms / 1000)}: ${reason}. Trying again every ${span(Math.max(1, retry_ms / 1000))}.`;
+  return html`<div class="away" role="alert"><b aria-hidden="true">◆</b> ${what} What is shown is as it was then.</div>`;
+}
+
+const amountOf = (view) => (view === "members" ? parties.value.length : COUNTED.includes(view) ? section(view).size : null);
+
+function Navigation({view}) {
+  useEffect(() => document.querySelector(".views [aria-current]")?.scrollIntoView({block: "nearest", inline: "nearest"}), [view]);
+  return html`<nav class="views" aria-label="Views"><ul>${VIEWS.map((name) => {
+    const amount = amountOf(name);
+    const isOpen = name === "anomalies" && amount > 0;
+    return html`<li key=${name}><a href=${viewHash(name)} aria-current=${name === view ? "page" : null}>${NAMES[name]}${amount == null ? null : html`<span class=${isOpen ? "amount is-open" : "amount"}>${count(amount)}</span>`}</a></li>`;
+  })}</ul></nav>`;
+}
+
+function ListPage({view}) {
+  const list = LISTS[view];
+  const current = route.value;
+  const chosen = selected(current);
+  const rows = list.rows();
+  const shown = found(rows, current.search);
+  const idOf = list.idOf ?? ((row) => row.id);
+  const isChosen = chosen?.kind === list.kind;
+  const mark = isChosen ? (list.idOf ? shown.find((row) => list.idOf(row) === chosen.id)?.id : chosen.id) : null;
+  const [picked, setPicked] = useState(null);
+  return html`<section class="page" aria-label=${list.title}>
+    <div class="bar"><h1>${list.title}</h1>
+      <input type="search" placeholder="Search" aria-label=${`Search ${list.title.toLowerCase()}`} value=${current.search} onInput=${(event) => go({search: event.target.value}, {replace: true})} />
+      <p class="quiet" role="status">${current.search ? `${count(shown.length)} of ${count(rows.length)}` : count(rows.length)}</p>
+      ${view === "allocations" && html`<${AllocationForm} />`}</div>
+    <${List} name=${view} label=${list.title} rows=${shown} columns=${list.columns} sort=${current.sort || list.sort} onSort=${(sort) => go({sort}, {replace: true})}
+      selected=${isChosen && list.idOf && picked ? picked : mark} onSelect=${(row) => {
+        setPicked(row.id);
+        go(selection(current, list.kind, idOf(row)));
+      }}
+      empty=${current.search ? `Nothing has "${current.search}".` : list.empty} />
+  </section>`;
+}

@@ -1,0 +1,179 @@
+// The lists: which rows they hold, and their columns.
+
+import {html} from "../vendor/preact.js";
+import {bps, count, number, pct, pps, span, text, words} from "./format.js";
+import {Load, Ref, State, Time, severityTone} from "./parts.js";
+import {groups, linkAtPort, links, parties, section} from "./store.js";
+
+const fit = (least, grow = 1) => ({least, grow});
+const all = (name) => () => [...section(name).values()];
+const portId = (row) => `${row.dpid}:${row.port_no}`;
+
+const end = {align: "end"};
+const wide = {wide: true};
+const load = (key, label, more) => ({key, label, ...fit(104), ...end, cell: (row) => html`<${Load} value=${row[key]} />`, ...more});
+const rate = (key, label, more) => ({key, label, ...fit(88), ...end, cell: (row) => bps(row[key]), ...more});
+const share = (key, label, more) => ({key, label, ...fit(70), ...end, cell: (row) => pct(row[key]), ...more});
+const portColumn = {
+  key: "port", label: "Port", ...fit(64), value: (row) => row.dpid * 1e6 + row.port_no,
+  cell: (row) => (row.dpid == null ? "–" : row.port_no == null ? row.dpid : portId(row)),
+};
+const groupColumn = {key: "group", label: "Group", ...fit(120, 1.4), cell: (row) => text(row.group)};
+
+export function switchTone(node) {
+  if (node.connected === false) return ["critical", "not connected"];
+  if (node.drained) return ["quiet", "drained"];
+  return node.in_sync === false ? ["warning", "not in sync"] : ["good", "in sync"];
+}
+
+const stateColumn = (key, label, of, more) => ({
+  key, label, ...fit(96, 1.2), value: (row) => of(row)[1],
+  cell: (row) => {
+    const [tone, word] = of(row);
+    return html`<${State} tone=${tone}>${word}<//>`;
+  },
+  ...more,
+});
+
+const partyTone = (row) => [row.state === "refused" ? "refused" : "good", row.state];
+const eventTone = (event) => [severityTone(event.severity), text(event.severity)];
+
+export const tierOrder = (node) => ["core", "aggregation", "tor"].indexOf(node.tier);
+
+/** By view: the title, the section of the API, the kind of its things, rows, columns and the first order. */
+export const LISTS = {
+  groups: {
+    title: "Groups", kind: "group", rows: () => groups.value, sort: "group", empty: "No group has a member or a sender.",
+    columns: [
+      {...groupColumn, ...fit(116, 1.6)},
+      {key: "member_count", label: "Members", ...fit(74), ...end},
+      {key: "sender_count", label: "Senders", ...fit(72), ...end, ...wide},
+      {key: "refused_count", label: "Refused", ...fit(72), ...end,
+        cell: (row) => (row.refused_count ? html`<span class="is-refused">${row.refused_count}</span>` : 0)},
+      {key: "link_count", label: "Tree links", ...fit(80), ...end, ...wide},
+      rate("rate_bps", "Rate"),
+      {key: "unsupported", label: "Note", ...fit(80, 1.4), cell: (row) => row.unsupported ?? (row.detached?.length ? `cut off: ${row.detached.join(", ")}` : ""), ...wide},
+    ],
+  },
+  members: {
+    title: "Members and senders", kind: "group", idOf: (row) => row.group, rows: () => parties.value, sort: "group",
+    empty: "Nobody receives or sends.",
+    columns: [
+      groupColumn,
+      {key: "role", label: "Role", ...fit(70)},
+      stateColumn("state", "State", partyTone),
+      portColumn,
+      {key: "ip", label: "IP address", ...fit(104, 1.2), cell: (row) => text(row.ip), ...wide},
+      {key: "mac", label: "MAC address", ...fit(128, 1.2), cell: (row) => text(row.mac), ...wide},
+      {key: "sources", label: "Sources", ...fit(90), cell: (row) => sourcesOf(row), ...wide},
+      {key: "rule", label: "Rule", ...fit(90), cell: (row) => text(row.rule ?? row.reason), ...wide},
+    ],
+  },
+  switches: {
+    title: "Switches", kind: "switch", rows: all("switches"), sort: "dpid", empty: "No switch has connected.",
+    columns: [
+      {key: "dpid", label: "Switch", ...fit(64)},
+      {key: "tier", label: "Tier", ...fit(88), value: (row) => tierOrder(row) + row.tier},
+      stateColumn("state", "State", switchTone),
+      {key: "ofp_version", label: "OpenFlow", ...fit(74), cell: (row) => openflow(row.ofp_version), ...wide},
+      share("cpu_pct", "CPU"),
+      share("memory_pct", "Memory", wide),
+      {key: "answered_s", label: "Last answer", ...fit(90), ...end, ...wide, cell: (row) => html`<${Time} at_s=${row.answered_s} />`},
+    ],
+  },
+  ports: {
+    title: "Ports", kind: "port", rows: all("ports"), sort: "port", empty: "No ports are known.",
+    columns: [
+      portColumn,
+      {key: "name", label: "Name", ...fit(84, 1.1), cell: (row) => text(row.name), ...wide},
+      {key: "role", label: "Role", ...fit(60), cell: (row) => text(row.role), ...wide},
+      load("rx_utilisation_pct", "Receiving"),
+      load("tx_utilisation_pct", "Sending"),
+      rate("rx_bps", "Rx", wide),
+      rate("tx_bps", "Tx", wide),
+      {key: "errors", label: "Errors", ...fit(64), ...end, ...wide, value: (row) => sum(row.rx_errors_pps, row.tx_errors_pps), cell: (row) => pps(sum(row.rx_errors_pps, row.tx_errors_pps))},
+      {key: "dropped", label: "Drops", ...fit(64), ...end, ...wide, value: (row) => sum(row.rx_dropped_pps, row.tx_dropped_pps), cell: (row) => pps(sum(row.rx_dropped_pps, row.tx_dropped_pps))},
+      {key: "score", label: "Score", ...fit(56), ...end, ...wide, cell: (row) => number(row.score)},
+    ],
+  },
+  links: {
+    title: "Links", kind: "link", rows: () => links.value, sort: "-utilisation_pct", empty: "No link was discovered.",
+    columns: [
+      {key: "id", label: "Link", ...fit(92, 1.2)},
+      {key: "tiers", label: "Between", ...fit(120, 1.3), ...wide, value: tiersOf, cell: tiersOf},
+      load("utilisation_pct", "Utilisation", {...fit(104, 1.2)}),
+      share("utilisation_ab_pct", "There", {...wide, title: (row) => `${row.dpid_a} → ${row.dpid_b}`}),
+      share("utilisation_ba_pct", "Back", {...wide, title: (row) => `${row.dpid_b} → ${row.dpid_a}`}),
+      rate("capacity_bps", "Capacity"),
+    ],
+  },
+  hosts: {
+    title: "Hosts", kind: "host", rows: all("hosts"), sort: "mac", empty: "No host was seen.",
+    columns: [
+      {key: "mac", label: "MAC address", ...fit(132, 1.2)},
+      {key: "ips", label: "IP addresses", ...fit(110, 2), value: (row) => row.ips?.[0], cell: (row) => text(row.ips?.join(", "))},
+      portColumn,
+    ],
+  },
+  events: {
+    title: "Events", kind: "event", rows: all("events"), sort: "-time_s", empty: "Nothing has happened yet.",
+    columns: [
+      {key: "time_s", label: "Time", ...fit(74), cell: (row) => html`<${Time} at_s=${row.time_s} />`},
+      stateColumn("severity", "Severity", eventTone, {...fit(84)}),
+      {key: "source", label: "From", ...fit(76), cell: (row) => text(row.source), ...wide},
+      {key: "kind", label: "What", ...fit(110), cell: (row) => words(row.kind), ...wide},
+      {key: "state", label: "State", ...fit(70), cell: (row) => text(row.state), ...wide},
+      {key: "text", label: "Text", ...fit(140, 4), cell: (row) => text(row.text), title: (row) => row.text},
+    ],
+  },
+  anomalies: {
+    title: "Open anomalies", kind: "anomaly", rows: all("anomalies"), sort: "-score", empty: "No anomaly is open.",
+    columns: [
+      {key: "member", label: "Member", ...fit(84), cell: (row) => text(row.member)},
+      {key: "peer_group", label: "Peers", ...fit(90), cell: (row) => text(row.peer_group), ...wide},
+      {key: "metric", label: "Metric", ...fit(84), cell: (row) => words(text(row.metric)), ...wide},
+      {key: "score", label: "Score", ...fit(60), ...end, cell: (row) => number(row.score)},
+      {key: "since_s", label: "Since", ...fit(74), ...end, cell: (row) => html`<${Time} at_s=${row.since_s} />`},
+      {key: "text", label: "Text", ...fit(120, 4), cell: (row) => text(row.text), title: (row) => row.text},
+    ],
+  },
+  allocations: {
+    title: "Allocation decisions", kind: "allocation", rows: all("allocations"), sort: "-time_s", empty: "No ports were requested.",
+    columns: [
+      {key: "time_s", label: "Time", ...fit(74), cell: (row) => html`<${Time} at_s=${row.time_s} />`},
+      {key: "asked", label: "Asked", ...fit(56), ...end, value: (row) => row.request?.count, cell: (row) => count(row.request?.count)},
+      stateColumn("result", "Result", allocationTone),
+      {key: "ports", label: "Ports", ...fit(100, 3), value: (row) => row.ports?.length, cell: (row) => text(row.ports?.join(", "))},
+    ],
+  },
+};
+
+export function allocationTone(row) {
+  return row.error ? ["refused", "not met"] : ["good", `${row.ports?.length ?? 0} chosen`];
+}
+
+const sum = (a, b) => (a == null && b == null ? null : (a ?? 0) + (b ?? 0));
+
+export function sourcesOf(row) {
+  if (!row.sources?.length) return row.role === "sender" ? "" : "any source";
+  return `${row.mode} ${row.sources.join(", ")}`;
+}
+
+export const openflow = (version) =>
+  text({1: "1.0", 2: "1.1", 3: "1.2", 4: "1.3", 5: "1.4", 6: "1.5"}[version] ?? version);
+
+function tiersOf(link) {
+  const tier = (dpid) => section("switches").get(String(dpid))?.tier ?? "switch";
+  return [tier(link.dpid_a), tier(link.dpid_b)].sort().join(" – ");
+}
+
+/** What is at the other end of a port: a switch's port, or nothing known. */
+export function farEnd(dpid, port_no) {
+  const link = linkAtPort.value.get(`${dpid}:${port_no}`);
+  if (!link) return null;
+  return link.dpid_a === dpid && link.port_a === port_no
+    ? {link, dpid: link.dpid_b, port_no: link.port_b}
+    : {link, dpid: link.dpid_a, port_no: link.port_a};
+}
+
+export const since = (epoch_s) => (epoch_s == null ? "–" : `${span(Date.now() / 1000 - epoch_s)} ago`);

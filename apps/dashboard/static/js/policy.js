@@ -1,0 +1,47 @@
+// The policy file as it runs, how often each rule decided, and what is wrong with a newer file.
+
+import {html} from "../vendor/preact.js";
+import {Order, reload, resetCounters} from "./actions.js";
+import {count, text} from "./format.js";
+import {Time} from "./parts.js";
+import {section} from "./store.js";
+
+/** The line (from 0) at which each rule is named. */
+export function linesOfRules(lines, names) {
+  const found = new Map();
+  lines.forEach((line, at) => {
+    const match = /\bname:\s*["']?([^"',}\s]+)/.exec(line) ?? /^\s*(default):/.exec(line);
+    if (match && names.has(match[1]) && !found.has(at)) found.set(at, match[1]);
+  });
+  return found;
+}
+
+export function Policy() {
+  const policy = section("policy").get("policy");
+  const rules = [...section("rules").values()];
+  const byName = new Map(rules.map((rule) => [rule.rule, rule]));
+  const lines = (policy?.text ?? "").replace(/\n$/, "").split("\n");
+  const at = linesOfRules(lines, byName);
+  const errors = policy?.errors ?? [];
+  const faulty = new Set(errors.map((error) => error.line));
+  const most = Math.max(1, ...rules.map((rule) => (rule.allow ?? 0) + (rule.deny ?? 0)));
+  return html`<section class="page" aria-label="Policy">
+    <div class="bar"><h1>Policy</h1>
+      ${policy && html`<p class="quiet"><code>${text(policy.path)}</code>, loaded <${Time} at_s=${policy.loaded_s} /></p>`}
+      <div class="buttons"><${Order} what=${reload()} label="Reload" /><${Order} what=${resetCounters()} label="Reset counters" /></div></div>
+    <div class="policy">
+      ${errors.length > 0 && html`<div class="note is-bad" role="alert"><b>The newer file has faults; the policy before it runs on.</b>
+        <ul>${errors.map((error, index) => html`<li key=${index}>${typeof error === "string" ? error : `line ${error.line}, ${error.field}: ${error.message}`}</li>`)}</ul></div>`}
+      <table class="small rules"><caption>Rules in their order: the first that matches decides</caption>
+        <thead><tr><th scope="col">Rule</th><th scope="col">Allowed</th><th scope="col">Denied</th></tr></thead>
+        <tbody>${rules.map((rule) => html`<tr key=${rule.id}><th scope="row">${rule.rule}</th><td><${Share} value=${rule.allow} of=${most} tone="good" /></td><td><${Share} value=${rule.deny} of=${most} tone="refused" /></td></tr>`)}</tbody></table>
+      ${policy ? html`<ol class="source" aria-label="Policy file" tabindex="0">${lines.map((line, index) => {
+        const rule = byName.get(at.get(index));
+        return html`<li key=${index} class=${faulty.has(index + 1) ? "is-faulty" : null}><code>${line || " "}</code>${rule && html`<span class="source-count">${count(rule.allow)} allowed, ${count(rule.deny)} denied</span>`}</li>`;
+      })}</ol>` : html`<p class="quiet">The controller told of no policy file.</p>`}
+    </div>
+  </section>`;
+}
+
+const Share = ({value, of, tone}) => html`<span class="share"><span class="share-figure">${count(value)}</span><span class="load-track" aria-hidden="true"><span class=${`load-bar bar-${tone}`}
+  ref=${(bar) => bar && (bar.style.width = `${(100 * (value ?? 0)) / of}%`)}></span></span></span>`;

@@ -1,0 +1,151 @@
+// What the controller told: a map of documents for each section, and what follows from them.
+
+import {batch, computed, signal} from "../vendor/preact.js";
+
+export const SECTIONS = [
+  "status", "switches", "links", "ports", "hosts", "groups", "rules", "routers", "events", "anomalies", "allocations",
+  "policy",
+];
+
+const documents = new Map(SECTIONS.map((name) => [name, new Map()]));
+const versions = new Map(SECTIONS.map((name) => [name, signal(0)]));
+
+/** The documents of a section by id; who reads them in a render or a computed value follows their changes. */
+export function section(name) {
+  versions.get(name).value;
+  return documents.get(name);
+}
+
+/** A number that grows with each change of a section. */
+export const versionOf = (name) => versions.get(name).value;
+
+/** Begin anew with the documents of `sections`. */
+export function applySnapshot(sections) {
+  batch(() => {
+    for (const name of SECTIONS) {
+      const held = documents.get(name);
+      held.clear();
+      for (const document of sections[name] ?? []) held.set(document.id, document);
+      versions.get(name).value += 1;
+    }
+  });
+}
+
+/** Take over what changed. */
+export function applyChange(sections) {
+  batch(() => {
+    for (const [name, {put = [], remove = []}] of Object.entries(sections)) {
+      const held = documents.get(name);
+      if (!held) continue;
+      for (const id of remove) held.delete(id);
+      for (const document of put) held.set(document.id, document);
+      versions.get(name).value += 1;
+    }
+  });
+}
+
+const highest = (...values) => {
+  const known = values.filter((value) => value != null);
+  return known.length ? Math.max(...known) : null;
+};
+
+const nodeOf = (dpid, port_no) => `${dpid}:${port_no}`;
+
+/** Links with the utilisation of each direction and of the busier one, in percent; null where nobody measured it. */
+export const links = computed(() => {
+  const ports = section("ports");
+  return [...section("links").values()].map((link) => {
+    const a = ports.get(nodeOf(link.dpid_a, link.port_a));
+    const b = ports.get(nodeOf(link.dpid_b, link.port_b));
+    const ab = highest(a?.tx_utilisation_pct, b?.rx_utilisation_pct);
+    const ba = highest(b?.tx_utilisation_pct, a?.rx_utilisation_pct);
+    return {
+      ...link,
+      utilisation_ab_pct: ab,
+      utilisation_ba_pct: ba,
+      utilisation_pct: highest(ab, ba),
+      ab_bps: a?.tx_bps ?? b?.rx_bps ?? null,
+      ba_bps: b?.tx_bps ?? a?.rx_bps ?? null,
+    };
+  });
+});
+
+export const linkById = computed(() => new Map(links.value.map((link) => [link.id, link])));
+
+/** The id of the link at each port of one. */
+export const linkAtPort = computed(() => {
+  const found = new Map();
+  for (const link of section("links").values()) {
+    found.set(nodeOf(link.dpid_a, link.port_a), link);
+    found.set(nodeOf(link.dpid_b, link.port_b), link);
+  }
+  return found;
+});
+
+const listed = (rows, keyOf) => {
+  const found = new Map();
+  for (const row of rows) {
+    const key = keyOf(row);
+    if (found.has(key)) found.get(key).push(row);
+    else found.set(key, [row]);
+  }
+  return found;
+};
+
+export const portsOfSwitch = computed(() => listed(section("ports").values(), (port) => port.dpid));
+export const hostsOfSwitch = computed(() => listed(section("hosts").values(), (host) => host.dpid));
+export const hostsOfPort = computed(() => listed(section("hosts").values(), (host) => nodeOf(host.dpid, host.port_no)));
+
+/** Groups with counts of what they hold. */
+export const groups = computed(() => [...section("groups").values()].map(counted));
+
+const COUNTED = new WeakMap();
+
+function counted(group) {
+  let row = COUNTED.get(group);
+  if (!row) {
+    row = {
+      ...group,
+      member_count: group.members?.length ?? 0,
+      sender_count: group.senders?.filter((sender) => sender.admitted).length ?? 0,
+      refused_count:
+        (group.refused?.length ?? 0) + (group.senders?.filter((sender) => !sender.admitted).length ?? 0),
+      link_count: group.links?.length ?? 0,
+    };
+    COUNTED.set(group, row);
+  }
+  return row;
+}
+
+const PARTIES = new WeakMap();
+
+/** Members, static members, senders and the refused of a group, one row each. */
+export function partiesOf(group) {
+  let rows = PARTIES.get(group);
+  if (!rows) {
+    const row = (part, role, state) => ({
+      ...part,
+      id: [group.group, role, state, part.dpid, part.port_no, part.mac ?? "", part.ip ?? ""].join(","),
+      group: group.group,
+      role,
+      state,
+    });
+    rows = [
+      ...(group.members ?? []).map((part) => row(part, "receiver", "admitted")),
+      ...(group.static_members ?? []).map((part) => row(part, "receiver", "static")),
+      ...(group.senders ?? []).map((part) => row(part, "sender", part.admitted ? "admitted" : "refused")),
+      ...(group.refused ?? []).map((part) => row(part, "receiver", "refused")),
+    ];
+    PARTIES.set(group, rows);
+  }
+  return rows;
+}
+
+export const parties = computed(() => [...section("groups").values()].flatMap(partiesOf));
+
+/** The epoch seconds of the newest counters; null where nobody measures. */
+export const sampled_s = computed(() => {
+  let newest = null;
+  for (const port of section("ports").values()) if (port.sampled_s > (newest ?? 0)) newest = port.sampled_s;
+  return newest;
+});
