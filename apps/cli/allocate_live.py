@@ -28,7 +28,7 @@ def add_live(parser: argparse.ArgumentParser, what: str) -> None:
     live.add_argument("--live", action="store_true", help="ask the running controller (with `allocator`)")
     live.add_argument("--count", type=int, metavar="N", help="ports wanted (in place of --input)")
     add_where(live)
-    live.add_argument("--size-pct", type=float, metavar="P", help="what one port will carry, %% (default 1)")
+    live.add_argument("--size-pct", type=float, metavar="P", help="what one port will carry, %% (default: 1)")
     live.add_argument("--allow-down", action="store_true", default=None, help="also ports whose link is down")
     add_socket(parser)
 

@@ -30,7 +30,7 @@ TITLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("--count", type=int, default=20, metavar="N", help="ports (default 20)")
+    parser.add_argument("--count", type=int, default=20, metavar="N", help="ports (default: 20)")
     add_where(parser)
     add_refresh(parser)
     add_socket(parser)

@@ -37,8 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="time over which samples are averaged (default: 60)",
     )
     parser.add_argument("--penalty-factor", type=float, default=1.5, metavar="F", help="default: %(default)s")
-    parser.add_argument("--seed", type=int, default=1, help="decides a made-up day, and chance (default: 1)")
-    parser.add_argument("--plot", type=Path, metavar="FOLDER", help="write port-spread.png and .svg there")
+    parser.add_argument(
+        "--seed", type=int, default=1, metavar="N", help="decides a made-up day, and chance (default: 1)"
+    )
+    parser.add_argument("--plot", type=Path, metavar="DIR", help="write port-spread.png and .svg there")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from apps.cli.common import emit_json
 
 SHELLS = ("bash", "zsh", "fish")
-_FOLDER = re.compile(r"\b(DIR|FOLDER)\b")
+_FOLDER = re.compile(r"\bDIR\b")
 _FILE = re.compile(r"\bFILE\b|\.yaml\b")
 
 

@@ -25,13 +25,21 @@ TITLES = ("group", "host", "sent", "received", "lost %", "twice", "Mbit/s", "fir
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("scenario", metavar="avalanche24|SCENARIO.yaml", help="the article's experiment, or a file")
-    parser.add_argument("--algorithm", default="vsrt", help="tree algorithm (default vsrt)")
-    parser.add_argument("--seed", type=int, default=1, help="of groups, join order, traffic and trees (default 1)")
+    parser.add_argument("--algorithm", default="vsrt", metavar="NAME", help="as of `vsrt tree` (default: vsrt)")
+    parser.add_argument(
+        "--seed", type=int, default=1, metavar="N", help="of groups, joins, traffic and trees (default: 1)"
+    )
     parser.add_argument("--no-capacities", action="store_true", help="leave the links' capacities unenforced")
-    parser.add_argument("--duration-s", type=float, help="measured time (default: the scenario's, or 20)")
-    parser.add_argument("--warmup-s", type=float, help="traffic before that (default: the scenario's, or 8)")
-    parser.add_argument("--framework", choices=FRAMEWORKS, default="ryu", help="what runs the controller")
-    parser.add_argument("--openflow", choices=OPENFLOW_VERSIONS, default="1.3", help="version (default 1.3)")
+    parser.add_argument(
+        "--duration-s", type=float, metavar="S", help="measured time (default: the scenario's, or 20)"
+    )
+    parser.add_argument(
+        "--warmup-s", type=float, metavar="S", help="traffic before that (default: the scenario's, or 8)"
+    )
+    parser.add_argument(
+        "--framework", choices=FRAMEWORKS, default="ryu", help="what runs the controller (default: ryu)"
+    )
+    parser.add_argument("--openflow", choices=OPENFLOW_VERSIONS, default="1.3", help="version (default: 1.3)")
 
 
 def run(args: argparse.Namespace) -> int:

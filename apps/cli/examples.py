@@ -101,6 +101,9 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "vsrt allocate whatif": (("vsrt allocate whatif --plot plots", "a day replayed beside counts and chance"),),
     "vsrt normalcy": (("vsrt normalcy fit --input series.csv", "what is normal for a series"),),
     "vsrt normalcy fit": (("vsrt normalcy fit --input series.csv --plot plots", "category, period and bounds"),),
+    "vsrt normalcy update": (
+        ("vsrt normalcy update --model model.npz --input day.csv", "with the points of one more day"),
+    ),
     "vsrt normalcy score": (("vsrt normalcy score --input series.csv -o scores.csv", "how abnormal each point is"),),
     "vsrt diagnose": (
         ("vsrt diagnose --input metrics.csv --plot plots", "members of a group that should behave alike"),

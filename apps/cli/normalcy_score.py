@@ -29,7 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input_arguments(parser)
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="CSV to write (default: standard output)")
     parser.add_argument(
-        "--threshold", type=float, default=0.2, help="events that --json lists have this score at least (default 0.2)"
+        "--threshold",
+        type=float,
+        default=0.2,
+        help="events that --json lists have this score at least (default: 0.2)",
     )
     parser.add_argument("--plot", type=Path, metavar="DIR", help="write the scores over the series as PNG and SVG")
 

@@ -13,7 +13,7 @@ HELP = "latest events, newest last"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     add_selection(parser)
-    parser.add_argument("--count", type=int, default=50, metavar="N", help="events (default 50)")
+    parser.add_argument("--count", type=int, default=50, metavar="N", help="events (default: 50)")
     add_socket(parser)
 
 

@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_selection(parser)
     parser.add_argument("--by", choices=("port", "node", "type"), default="port", help="what a line is about (port)")
     parser.add_argument("--statistics", choices=KINDS, default="port", help="which statistics (port)")
-    parser.add_argument("--limit", type=int, default=10000, metavar="N", help="lines at most (default 10000)")
+    parser.add_argument("--limit", type=int, default=10000, metavar="N", help="lines at most (default: 10000)")
     add_socket(parser)
 
 

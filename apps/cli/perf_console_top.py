@@ -15,7 +15,7 @@ ORDERS = ("utilisation", "rx", "tx", "errors")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("--count", type=int, default=20, metavar="N", help="ports (default 20)")
+    parser.add_argument("--count", type=int, default=20, metavar="N", help="ports (default: 20)")
     parser.add_argument("--order", choices=ORDERS, default="utilisation", help="what busy means (utilisation)")
     parser.add_argument(
         "--type", choices=NODE_TYPES, default="all", help="ports to hosts, or a class of switches (all)"

@@ -15,7 +15,9 @@ CLEAR = "\x1b[H\x1b[2J"
 
 def add_refresh(parser: argparse.ArgumentParser) -> None:
     """Declare how often to look."""
-    parser.add_argument("--every", type=float, default=2.0, metavar="S", help="seconds between two looks (default 2)")
+    parser.add_argument(
+        "--every", type=float, default=2.0, metavar="S", help="seconds between two looks (default: 2)"
+    )
     parser.add_argument("--once", action="store_true", help="look once; so it is without a terminal or with --json")
 
 

@@ -11,8 +11,8 @@ from controller.recording import APPS, RecordingInvalid, plain, read_lines, repl
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("file", type=Path, help="recording (made where VSRT_RECORD names a file)")
-    parser.add_argument("--app", choices=tuple(APPS), default="multicast", help="whose core (default multicast)")
+    parser.add_argument("file", type=Path, metavar="FILE", help="recording (made where VSRT_RECORD names a file)")
+    parser.add_argument("--app", choices=tuple(APPS), default="multicast", help="whose core (default: multicast)")
 
 
 def run(args: argparse.Namespace) -> int:

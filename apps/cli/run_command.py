@@ -22,10 +22,12 @@ MODULES = {"dashboard": "apps.dashboard.app"}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("apps", nargs="+", choices=APPS, metavar="APP", help=f"one or more of: {', '.join(APPS)}")
-    parser.add_argument("--config", type=Path, help="policy file (as VSRT_CONFIG under ryu-manager)")
-    parser.add_argument("--port", type=int, default=6653, help="TCP port for OpenFlow (default 6653)")
-    parser.add_argument("--listen", default="", help="address to listen on (default all)")
-    parser.add_argument("--state-dir", type=Path, help="directory of journal, audit log and socket (VSRT_STATE_DIR)")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="policy file (as VSRT_CONFIG under ryu-manager)")
+    parser.add_argument("--port", type=int, default=6653, metavar="N", help="TCP port for OpenFlow (default: 6653)")
+    parser.add_argument("--listen", default="", metavar="ADDRESS", help="address to listen on (default: all)")
+    parser.add_argument(
+        "--state-dir", type=Path, metavar="DIR", help="directory of journal, audit log and socket (VSRT_STATE_DIR)"
+    )
     parser.add_argument("--verbose", action="store_true", help="log debug messages")
 
 

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--algorithm", choices=list(ALGORITHMS), default=DEFAULT_ALGORITHM, help="default: %(default)s"
     )
     parser.add_argument("--steady-state", action="store_true", help="rebuild over member orders, keep the smallest")
-    parser.add_argument("--seed", type=int, default=0, help="decides every tie (default: %(default)s)")
+    parser.add_argument("--seed", type=int, metavar="N", default=0, help="decides every tie (default: %(default)s)")
 
 
 def run(args: argparse.Namespace) -> int:

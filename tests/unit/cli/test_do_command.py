@@ -1,0 +1,139 @@
+"""`vsrt do` by the socket and by the API: what the controller is asked, and what becomes of refusals."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("os_ken")
+
+from apps.cli.main import main
+from fed_controller import FedController, multicast_documents
+from served_dashboard import served
+
+TOKEN = "0123456789abcdefghij"
+PORT = {"dpid": 3, "port_no": 2}
+
+
+@pytest.fixture(scope="module")
+def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FedController]:
+    controller = FedController(tmp_path_factory.mktemp("controller") / "vsrt.sock", multicast_documents())
+    controller.start()
+    yield controller
+    controller.stop()
+
+
+@pytest.fixture(scope="module")
+def api(controller: FedController) -> Iterator[list[str]]:
+    token = controller.path.with_name("token")
+    token.write_text(TOKEN + "\n")
+    token.chmod(0o600)
+    with served(controller.path, token_file=str(token)) as address:
+        yield ["--url", address, "--token-file", str(token)]
+
+
+@pytest.fixture(params=["socket", "url"])
+def source(request: pytest.FixtureRequest, controller: FedController) -> Iterator[list[str]]:
+    yield ["--socket", str(controller.path)] if request.param == "socket" else request.getfixturevalue("api")
+    controller.asked.clear()
+    controller.refuse = None
+
+
+@pytest.mark.parametrize(
+    ("words", "action", "fields", "told"),
+    [
+        ("drain 3", "switch-drain", {"dpid": 3}, "switch 3 is drained"),
+        ("undrain 0x3", "switch-undrain", {"dpid": 3}, "switch 3 is not drained"),
+        ("rebuild 239.1.1.1", "group-rebuild", {"group": "239.1.1.1"}, "the tree of 239.1.1.1 is rebuilt"),
+        ("rebuild FF0E::0:1", "group-rebuild", {"group": "ff0e::1"}, "the tree of ff0e::1 is rebuilt"),
+        ("reload", "policy-reload", {}, "the policy is in force"),
+        ("reset-counters", "counters-reset", {}, "counters are 0"),
+        (
+            "static-member add 239.1.1.1 3:2",
+            "static-member-add",
+            {"group": "239.1.1.1", **PORT},
+            "is a static member",
+        ),
+        (
+            "static-member remove ff0e::1 3:2",
+            "static-member-remove",
+            {"group": "ff0e::1", **PORT},
+            "is no static member",
+        ),
+        ("router-port add 3:2 4", "router-port-add", {**PORT, "family": 4}, "leads to a router of IPv4"),
+        ("router-port remove 3:2 6", "router-port-remove", {**PORT, "family": 6}, "is no set router port of IPv6"),
+    ],
+)
+def test_the_controller_is_asked_for_it(
+    controller: FedController,
+    source: list[str],
+    capsys: pytest.CaptureFixture[str],
+    words: str,
+    action: str,
+    fields: dict[str, Any],
+    told: str,
+):
+    assert main(["do", *words.split(), *source]) == 0
+    assert told in capsys.readouterr().out
+    assert main(["do", *words.split(), *source, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"done": action, **fields}
+    assert controller.asked == [(action, fields)] * 2
+
+
+def test_a_refusal_is_told_with_its_field_and_exits_with_1(
+    controller: FedController, source: list[str], capsys: pytest.CaptureFixture[str]
+):
+    controller.refuse = ("there is no switch 99", "dpid")
+    assert main(["do", "drain", "99", *source, "--json"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "dpid: there is no switch 99" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("drain x", "SWITCH: 'x' is no datapath id"),
+        ("rebuild 10.0.0.1", "GROUP: 10.0.0.1 is not within the multicast addresses"),
+        ("static-member add 239.1.1.1 3", "DPID:PORT: '3' is no port"),
+        ("static-member add nothing 3:1", "GROUP: 'nothing' is no IP address"),
+        ("router-port add 3:2 5", "FAMILY: invalid choice: 5"),
+        ("explode", "VERB: invalid choice: 'explode'"),
+    ],
+)
+def test_bad_input_asks_nobody_and_exits_with_2(
+    controller: FedController, source: list[str], capsys: pytest.CaptureFixture[str], words: str, told: str
+):
+    assert main(["do", *words.split(), *source]) == 2
+    assert told in capsys.readouterr().err
+    assert controller.asked == []
+
+
+def test_without_the_token_nothing_is_done(
+    controller: FedController, api: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    wrong = tmp_path / "wrong"
+    wrong.write_text("another-token-of-some-length")
+    for source in (api[:2], [*api[:2], "--token-file", str(wrong)]):
+        assert main(["do", "reload", *source]) == 1
+        captured = capsys.readouterr()
+        assert "token" in captured.err.lower()
+        assert "another-token" not in captured.err
+    assert controller.asked == []
+
+
+def test_an_app_that_knows_no_actions_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    controller = FedController(tmp_path / "vsrt.sock", {})
+    controller.server.actions = {}
+    controller.start()
+    try:
+        assert main(["do", "reload", "--socket", str(controller.path)]) == 1
+        assert "no app of this controller does policy-reload" in capsys.readouterr().err
+        assert main(["show", "ports", "--socket", str(controller.path)]) == 1
+        assert "no app of this controller offers ports" in capsys.readouterr().err
+    finally:
+        controller.stop()
