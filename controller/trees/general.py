@@ -20,10 +20,53 @@ def nearest(network: Network, salt: int, sources: Iterable[NodeId], goal: Contai
     Of equally short paths the one whose busiest link is least busy (either direction), then by hash of group
     and node. The search from all sources at once stops at the first node of `goal`.
     """
-    weighted = network.weighted
+    before: dict[NodeId, NodeId] = {}
+    search = _by_weight if network.weighted else _by_hops
+    found = search(network, salt, sources, goal, before)
+    if found is None:
+        return None
+    path = [found]
+    while path[-1] in before:
+        path.append(before[path[-1]])
+    return path[::-1]
+
+
+def _by_hops(
+    network: Network, salt: int, sources: Iterable[NodeId], goal: Container[NodeId], before: dict[NodeId, NodeId]
+) -> NodeId | None:
+    """Search tier by tier, the nodes of each in the order of `nearest`; `before` gets the node before each."""
+    index, bps, capacity = network.loads.index, network.loads.bps, network.loads.capacity_bps
+    hash_of = network.hash_of
+    reach: dict[NodeId, float] = dict.fromkeys(sources, 0.0)
+    seen: set[NodeId] = set()
+    order = list(reach)
+    while order:
+        for node in order:
+            if node in goal:
+                return node
+        seen.update(order)
+        nearer, reach = reach, {}
+        for node in order:
+            busiest = nearer[node]
+            for neighbour, number in index.get(node, {}).items():
+                if neighbour in seen:
+                    continue
+                there, back = bps[number], bps[number ^ 1]
+                load = (there if there > back else back) / capacity[number]
+                if load < busiest:
+                    load = busiest
+                if neighbour not in reach or load < reach[neighbour]:
+                    reach[neighbour] = load
+                    before[neighbour] = node
+        order = sorted(reach, key=lambda node: (reach[node], salt * hash_of(node) & MASK))  # noqa: B023
+    return None
+
+
+def _by_weight(
+    network: Network, salt: int, sources: Iterable[NodeId], goal: Container[NodeId], before: dict[NodeId, NodeId]
+) -> NodeId | None:
     graph, index = network.graph, network.loads.index
     bps, capacity, hash_of = network.loads.bps, network.loads.capacity_bps, network.hash_of
-    before: dict[NodeId, NodeId] = {}
     best: dict[NodeId, tuple[float, float, int]] = dict.fromkeys(sources, (0.0, 0.0, 0))
     heap: list[tuple[float, float, int, int, NodeId]] = [(0.0, 0.0, 0, i, node) for i, node in enumerate(best)]
     serial = len(heap)
@@ -34,22 +77,17 @@ def nearest(network: Network, salt: int, sources: Iterable[NodeId], goal: Contai
             continue
         done.add(node)
         if node in goal:
-            path = [node]
-            while node in before:
-                node = before[node]
-                path.append(node)
-            return path[::-1]
+            return node
         row = index.get(node, {})
         for neighbour in graph.neighbours(node):
             if neighbour in done:
                 continue
-            away = weight + (graph.link(node, neighbour).weight if weighted else 1.0)
+            away = weight + graph.link(node, neighbour).weight
             known = best.get(neighbour)
             if known is not None and known[0] < away:
                 continue
             number = row[neighbour]
-            there, back = bps[number], bps[number ^ 1]
-            load = (there if there > back else back) / capacity[number]
+            load = max(bps[number], bps[number ^ 1]) / capacity[number]
             if load < busiest:
                 load = busiest
             if known is None or (away, load) < known[:2]:
