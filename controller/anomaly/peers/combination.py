@@ -14,7 +14,7 @@ Verdict = Literal["component fault", "load difference", "not told"]
 
 _LATENCY = re.compile(r"(?:^|[^a-z])(?:await|svctm|latency|delay|rtt|jitter|avgqu-sz|aqu-sz)(?:$|[^a-z])")
 _THROUGHPUT = re.compile(
-    r"(?:^|[^a-z])(?:tps|rd_sec|wr_sec|[rwd]?kb|bps|pps|bytes|octets|packets|pckts?|rate|throughput|iops|load)(?:$|[^a-z])|/s$"
+    r"(?:^|[^a-z])(?:tps|rd_sec|wr_sec|[rwd]?kb|[rt]xkb|[rt]xpck|bps|pps|bytes|octets|packets|pckts?|rate|throughput|iops|load)(?:$|[^a-z])|/s$"
 )
 _FAILURES = re.compile(r"error|drop|discard|fail|lost|loss")
 

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
+import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from apps.cli.common import InputError
 from apps.cli.metric_file import MetricFile, read_metric_file
 from controller.anomaly.series import Series, SeriesName
 
+SADC = Path("/usr/lib/sysstat/sadc")
 AT_S = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
 
 
@@ -164,9 +167,87 @@ def test_sadf_j_has_a_member_per_host_and_device(tmp_path: Path):
     assert plain(read_metric_file(written(tmp_path, json.dumps(document), name="sa.json"))) == {
         ("io1:sda", "disk", "tps"): [(AT_S, 10)],
         ("io1:sda", "disk", "await"): [(AT_S, 1.5)],
-        ("io1:eth0", "network", "net-dev.rxkB"): [(AT_S, 2)],
+        ("io1:eth0", "net-dev", "rxkB"): [(AT_S, 2)],
         ("io1", "queue", "runq-sz"): [(AT_S, 3)],
     }
+
+
+def test_totals_are_no_peers_of_what_they_are_totals_of(tmp_path: Path):
+    lines = (
+        "# hostname;interval;timestamp;CPU;%usr;%idle",
+        "vm;1;2026-03-01 12:00:00 UTC;-1;0.50;99.50",
+        "vm;1;2026-03-01 12:00:00 UTC;0;1.00;99.00",
+        "# hostname;interval;timestamp;INTR;CPU*",
+        "vm;1;2026-03-01 12:00:00 UTC;sum;102.00;70.00;32.00",
+        "vm;1;2026-03-01 12:00:00 UTC;24;3.00;2.00;1.00",
+    )
+    found = plain(read_metric_file(written(tmp_path, *lines)))
+    assert {name[:2] for name in found} == {
+        ("vm", "CPU:all"),
+        ("vm:0", "CPU"),
+        ("vm", "INTR:all"),
+        ("vm:24", "INTR"),
+    }
+    assert found["vm:24", "INTR", "total"] == [(AT_S, 3)]
+    assert (found["vm", "INTR:all", "cpu0"], found["vm", "INTR:all", "cpu1"]) == ([(AT_S, 70)], [(AT_S, 32)])
+    entry = {
+        "timestamp": {"date": "2026-03-01", "time": "12:00:00", "utc": 1, "interval": 1},
+        "cpu-load": [{"cpu": "all", "idle": 99.5}, {"cpu": "0", "idle": 99.0}],
+        "network": {"net-dev": [{"iface": "lo", "rxpck": 1}], "net-sock": {"totsck": 4}},
+    }
+    document = {"sysstat": {"hosts": [{"nodename": "vm", "statistics": [entry], "restarts": [{"boot": {}}]}]}}
+    as_json = read_metric_file(written(tmp_path, json.dumps(document), name="sa.json"))
+    assert {tuple(one.name) for one in as_json.series} == {
+        ("vm", "cpu-load:all", "idle"),
+        ("vm:0", "cpu-load", "idle"),
+        ("vm:lo", "net-dev", "rxpck"),
+        ("vm", "network", "net-sock.totsck"),
+    }
+    assert "1 restarts" in as_json.notes[0]
+
+
+def test_activities_that_share_a_name_are_kept_apart(tmp_path: Path):
+    lines = (
+        "# hostname;interval;timestamp;call/s;retrans/s",
+        "vm;1;2026-03-01 12:00:00 UTC;1;2",
+        "# hostname;interval;timestamp;atmptf/s;retrans/s",
+        "vm;1;2026-03-01 12:00:00 UTC;3;4",
+    )
+    found = plain(read_metric_file(written(tmp_path, *lines)))
+    assert found["vm", "host", "retrans/s"] == [(AT_S, 2)]
+    assert found["vm", "host", "atmptf/s:retrans/s"] == [(AT_S, 4)]
+
+
+def test_what_is_plugged_in_is_no_measurement(tmp_path: Path):
+    found = read_metric_file(
+        written(
+            tmp_path,
+            "# hostname;interval;timestamp;BUS;idvendor;idprod;maxpower;manufact;product",
+            "vm;1;2026-03-01 12:00:00 UTC;1;1d6b;2;0;Linux;xHCI Host Controller",
+        )
+    )
+    assert (found.series, len(found.notes)) == ([], 1)
+
+
+@pytest.mark.skipif(not SADC.exists() or shutil.which("sadf") is None, reason="needs sysstat")
+@pytest.mark.parametrize("form", ["-d", "-j"])
+@pytest.mark.parametrize("activities", [("-d",), ("-n", "ALL"), ("-u", "ALL", "-P", "ALL"), ("-A",)])
+def test_what_sysstat_itself_writes_is_read(activity_file: Path, form: str, activities: tuple[str, ...]):
+    words = ["sadf", form, str(activity_file), "--", *activities]
+    output = activity_file.with_name("sadf.out")
+    output.write_text(subprocess.run(words, capture_output=True, text=True, check=True).stdout, encoding="utf-8")
+    found = read_metric_file(output)
+    assert found.notes == []
+    assert {len(one.values) for one in found.series} <= {2}
+    if "-n" in activities:
+        assert any(one.name.member.endswith(":lo") for one in found.series)
+
+
+@pytest.fixture(scope="module")
+def activity_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sysstat") / "sa"
+    subprocess.run([str(SADC), "-S", "XALL", "1", "3", str(path)], check=True)
+    return path
 
 
 @pytest.mark.parametrize(
