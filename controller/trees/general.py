@@ -58,7 +58,7 @@ def _by_hops(
                 if neighbour not in reach or load < reach[neighbour]:
                     reach[neighbour] = load
                     before[neighbour] = node
-        order = sorted(reach, key=lambda node: (reach[node], salt * hash_of(node) & MASK))  # noqa: B023
+        order = sorted(reach, key=lambda node: (reach[node], salt * hash_of(node) & MASK))
     return None
 
 
