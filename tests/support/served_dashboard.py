@@ -14,8 +14,8 @@ ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def served(socket: Path, **settings: Any) -> Iterator[str]:
-    """Serve the controller at `socket` on a free port and give the address, without a slash at its end."""
+def served(socket: Path, *, alone: bool = False, **settings: Any) -> Iterator[str]:
+    """Serve the controller at `socket`, which is not there if `alone`, on a free port; give the address."""
     process = subprocess.Popen(
         [sys.executable, "-m", "apps.dashboard"],
         cwd=ROOT,
@@ -28,7 +28,7 @@ def served(socket: Path, **settings: Any) -> Iterator[str]:
     try:
         process.stdin.write(json.dumps({"socket": str(socket), "port": 0, **settings}) + "\n")
         process.stdin.flush()
-        address, following = None, False
+        address, following = None, alone
         while address is None or not following:
             line = process.stderr.readline()
             assert line, "the server ended"

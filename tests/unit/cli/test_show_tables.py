@@ -189,3 +189,16 @@ def test_bad_input_is_told_with_its_field(show: Show, words: list[str], told: st
 
 def test_a_group_that_is_not_there_is_told(show: Show):
     assert "there is no group 239.9.9.9" in show("group", "239.9.9.9", status=1)
+
+
+def test_more_documents_than_one_answer_holds_are_all_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    ports = {
+        f"{dpid}:{port_no}": {"dpid": dpid, "port_no": port_no} for dpid in range(1, 51) for port_no in range(1, 91)
+    }
+    controller = FedController(tmp_path / "vsrt.sock", {"ports": ports})
+    controller.start()
+    try:
+        assert main(["show", "ports", "--socket", str(controller.path), "--json"]) == 0
+        assert [port["id"] for port in json.loads(capsys.readouterr().out)] == list(ports)
+    finally:
+        controller.stop()
