@@ -15,7 +15,7 @@ import {parties, sampled_s, section} from "./store.js";
 import {connection, heard} from "./stream.js";
 import {Topology} from "./topology/page.js";
 
-const OLD_S = 45;
+const OLD_S = 60;
 const NAMES = {
   topology: "Topology", groups: "Groups", members: "Members", switches: "Switches", ports: "Ports", links: "Links",
   hosts: "Hosts", events: "Events", anomalies: "Anomalies", allocations: "Allocations", policy: "Policy",
@@ -49,7 +49,7 @@ function Header() {
     <${Freshness} isHere=${isHere} />
     ${token.value
       ? html`<button type="button" class="button is-quiet" onClick=${() => { token.value = ""; say("token forgotten"); }}>Forget token</button>`
-      : html`<button type="button" class="button is-quiet" onClick=${unlock}>Read only</button>`}
+      : html`<button type="button" class="button is-quiet" title="Changes need a token; reading needs none" onClick=${unlock}>Enter token</button>`}
   </header>`;
 }
 

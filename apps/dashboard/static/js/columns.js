@@ -102,9 +102,9 @@ export const LISTS = {
       {key: "id", label: "Link", ...fit(92, 1.2)},
       {key: "tiers", label: "Between", ...fit(120, 1.3), ...wide, value: tiersOf, cell: tiersOf},
       load("utilisation_pct", "Utilisation", {...fit(104, 1.2)}),
-      share("utilisation_ab_pct", "There", {...wide, title: (row) => `${row.dpid_a} → ${row.dpid_b}`}),
-      share("utilisation_ba_pct", "Back", {...wide, title: (row) => `${row.dpid_b} → ${row.dpid_a}`}),
-      rate("capacity_bps", "Capacity"),
+      share("utilisation_ab_pct", "a → b", {...wide, title: (row) => `${row.dpid_a} → ${row.dpid_b}`}),
+      share("utilisation_ba_pct", "b → a", {...wide, title: (row) => `${row.dpid_b} → ${row.dpid_a}`}),
+      rate("capacity_bps", "Capacity", wide),
     ],
   },
   hosts: {

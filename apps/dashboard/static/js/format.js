@@ -44,5 +44,5 @@ export function span(seconds) {
   return whole < 172_800 ? `${Math.round(whole / 3600)} h` : `${Math.round(whole / 86_400)} d`;
 }
 
-/** A name as a word for people: `rx_errors_pps` is "rx errors". */
-export const words = (name) => String(name).replace(/_(pct|bps|pps|s)$/, "").replaceAll("_", " ");
+/** A name as words for people: `rx_errors_pps` is "rx errors", `link-down` "link down". */
+export const words = (name) => String(name).replace(/_(bps|pct|pps|s)$/, "").replace(/[_-]/g, " ");

@@ -76,9 +76,11 @@ export function List({name, label, columns, rows, sort, onSort, selected, onSele
     return () => watch.disconnect();
   }, [rowHeight]);
   useLayoutEffect(() => {
-    scroller.current.style.setProperty("--columns", shown.map(({least, grow}) => `minmax(${least}px, ${grow}fr)`).join(" "));
+    const isTight = neededBy(shown) > room;
+    const width = ({least, grow}) => (isTight ? `minmax(0, ${least}fr)` : `minmax(${least}px, ${grow}fr)`);
+    scroller.current.style.setProperty("--columns", shown.map(width).join(" "));
     scroller.current.style.setProperty("--row-height", `${rowHeight}px`);
-  }, [shown, rowHeight]);
+  }, [shown, room, rowHeight]);
   useEffect(() => {
     if (selected != null) setActive(selected);
   }, [selected]);
@@ -140,12 +142,12 @@ export function List({name, label, columns, rows, sort, onSort, selected, onSele
 }
 
 const GAP = 14;
+const neededBy = (columns) => columns.reduce((sum, column) => sum + column.least + GAP, GAP);
 
 /** The columns for which `room` px suffice. */
 export function fitting(columns, room) {
   const shown = [...columns];
-  const needed = () => shown.reduce((sum, column) => sum + column.least + GAP, GAP);
-  while (needed() > room) {
+  while (neededBy(shown) > room) {
     const at = shown.findLastIndex((column) => column.wide);
     if (at < 0) break;
     shown.splice(at, 1);

@@ -5,7 +5,7 @@ import {signal} from "../vendor/preact.js";
 export const VIEWS = [
   "topology", "groups", "members", "switches", "ports", "links", "hosts", "events", "anomalies", "allocations", "policy",
 ];
-const FIELDS = ["select", "tree", "search", "sort", "as"];
+const FIELDS = ["select", "tree", "search", "sort", "as", "least"];
 
 /** Read a hash such as `#/ports?sort=-tx_bps&select=port/1:2`. */
 export function parse(hash) {

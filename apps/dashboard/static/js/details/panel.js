@@ -52,12 +52,21 @@ function Allocation({id}) {
     ]} />
     <section class="part"><h3>Steps <span class="amount">${decision.steps?.length ?? 0}</span></h3>
       <ol class="steps">${(decision.steps ?? []).map((step, at) => html`<li key=${at}>
-        <b>${section("ports").has(String(step.chosen)) ? html`<${Ref} kind="port" id=${step.chosen} />` : text(step.chosen)}</b>
-        <span class="row-more">of ${amountOf(step.candidates)} candidates${amountOf(step.tied) > 1 ? `, ${amountOf(step.tied)} tied` : ""}</span><p>${text(step.reason)}</p></li>`)}</ol></section>
+        <b>${section("ports").has(String(step.chosen)) ? html`<${Ref} kind="port" id=${step.chosen} />` : text(step.chosen)}</b>${" "}
+        <span class="row-more">${candidatesOf(step)}</span><p>${text(step.reason)}</p></li>`)}</ol></section>
     <section class="part"><h3>Request</h3><${Facts} of=${Object.entries(decision.request ?? {}).map(([name, value]) => [words(name), plain(value)])} /></section>`;
 }
 
 const amountOf = (value) => (Array.isArray(value) ? value.length : value ?? 0);
+
+/** How many ports were left: as a number, or after each level. */
+function candidatesOf({candidates, tied}) {
+  const isByLevel = candidates !== null && typeof candidates === "object" && !Array.isArray(candidates);
+  const left = isByLevel
+    ? Object.entries(candidates).map(([level, ports]) => `${words(level)} ${amountOf(ports)}`).join(" → ")
+    : `${amountOf(candidates)} candidates`;
+  return [left && `left: ${left}`, amountOf(tied) > 1 && `${amountOf(tied)} tied`].filter(Boolean).join(", ");
+}
 
 const KINDS = {
   group: [(id) => `Group ${id}`, Group],

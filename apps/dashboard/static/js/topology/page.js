@@ -32,7 +32,7 @@ export function Topology() {
 
 const ends = (dpid) => {
   const node = section("switches").get(String(dpid));
-  return `${dpid}${node?.tier ? ` (${node.tier})` : ""}`;
+  return `${dpid} ${node?.tier ?? ""}`;
 };
 
 /** The links as rows, of the marked tree alone where there is one. */

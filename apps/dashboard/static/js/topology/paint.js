@@ -71,44 +71,46 @@ function trace(context, segment, view) {
 /** How wide lines are drawn: thinner in a dense fabric, wider near by. */
 export const widthScale = (placed, view) => Math.min(Math.max(Math.sqrt((placed.slot * view.k) / 40), 0.4), 1.4);
 
-/** The lowest layer: bands of pods, then links by utilisation, then what the busiest carry. */
-export function paintLinks(context, placed, segments, view, colour, isFaint) {
+/**
+ * The lowest layer: bands of pods, links without what they carry, then `shown` links by utilisation, and what the
+ * busiest of them carry.
+ */
+export function paintLinks(context, placed, segments, shown, view, colour, width) {
   context.fillStyle = colour.band;
   for (const band of placed.bands) {
     context.beginPath();
     context.roundRect(band.x * view.k + view.x, band.y * view.k + view.y, band.w * view.k, band.h * view.k, 8);
     context.fill();
   }
-  const steps = STEPS.map(() => []);
-  const unknown = [];
-  for (const segment of segments) {
-    const step = stepOf(segment.link.utilisation_pct);
-    (step < 0 ? unknown : steps[step]).push(segment);
-  }
-  const scale = widthScale(placed, view);
   const isDense = placed.slot * view.k < 16;
-  const line = (some, style, width, alpha) => {
+  const line = (some, style, lineWidth, alpha) => {
     if (!some.length) return;
     context.beginPath();
     for (const segment of some) trace(context, segment, view);
     context.strokeStyle = style;
-    context.lineWidth = width;
-    context.globalAlpha = alpha * (isFaint ? (isDense ? 0.14 : 0.22) : 1);
+    context.lineWidth = lineWidth;
+    context.globalAlpha = alpha;
     context.stroke();
   };
+  context.lineCap = "round";
+  if (shown.length < segments.length) line(segments, colour.unknown, 1, isDense ? 0.25 : 0.8);
+  const steps = STEPS.map(() => []);
+  const unknown = [];
+  for (const segment of shown) {
+    const step = stepOf(segment.link.utilisation_pct);
+    (step < 0 ? unknown : steps[step]).push(segment);
+  }
   context.setLineDash([3, 3]);
   line(unknown, colour.unknown, 1, isDense ? 0.5 : 1);
   context.setLineDash([]);
-  context.lineCap = "round";
-  steps.forEach((some, step) => {
-    const alpha = isDense ? DENSE_ALPHAS[step] : 1;
-    line(some, colour.steps[step], STEPS[step].width * scale, alpha);
-  });
+  const scale = widthScale(placed, view);
+  const isCrowded = isDense && shown.length === segments.length;
+  steps.forEach((some, step) => line(some, colour.steps[step], STEPS[step].width * scale, isCrowded ? DENSE_ALPHAS[step] : 1));
   context.globalAlpha = 1;
-  if (!isFaint) labelBusiest(context, segments, view, colour);
+  labelBusiest(context, shown, view, colour, width);
 }
 
-function labelBusiest(context, segments, view, colour) {
+function labelBusiest(context, segments, view, colour, width) {
   const busiest = segments
     .filter((segment) => segment.link.utilisation_pct >= LABELLED_FROM_PCT)
     .sort((a, b) => b.link.utilisation_pct - a.link.utilisation_pct)
@@ -122,6 +124,7 @@ function labelBusiest(context, segments, view, colour) {
     const half = context.measureText(text).width / 2 + 5;
     const place = [0.5, 0.38, 0.62, 0.26, 0.74]
       .map((part) => ({x: (x1 + (x2 - x1) * part) * view.k + view.x, y: (y1 + (y2 - y1) * part) * view.k + view.y}))
+      .map(({x, y}) => ({x: Math.min(Math.max(x, half + 4), width - half - 4), y}))
       .find(({x, y}) => taken.every((other) => Math.abs(other.x - x) > 2 * half || Math.abs(other.y - y) > 18));
     if (!place) continue;
     taken.push(place);
@@ -139,7 +142,7 @@ function labelBusiest(context, segments, view, colour) {
 
 /** The tree of a group over everything else, on a halo so that it is told from what crosses it. */
 export function paintTree(context, placed, segments, view, colour) {
-  const scale = widthScale(placed, view);
+  const scale = Math.max(widthScale(placed, view), 0.65);
   for (const [style, width] of [[colour.ground, 8 * scale], [colour.tree, 3.6 * scale]]) {
     context.beginPath();
     for (const segment of segments) trace(context, segment, view);

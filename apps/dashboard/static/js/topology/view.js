@@ -39,6 +39,7 @@ export function Drawing() {
     [size, shape, versionOf("links")],
   );
   const segments = useMemo(() => (placed ? segmentsOf(placed, links.value) : []), [placed, links.value]);
+  const shown = useMemo(() => shownOf(segments, current, chosen, group), [segments, current.select, current.least, group]);
   const facts = useMemo(() => factsOf(switches, group), [versionOf("switches"), hostsOfSwitch.value, group]);
 
   useLayoutEffect(() => {
@@ -65,11 +66,11 @@ export function Drawing() {
     const frame = requestAnimationFrame(() => {
       const context = prepared(base.current, size);
       const colour = colours(base.current);
-      paintLinks(context, placed, segments, view, colour, Boolean(group));
+      paintLinks(context, placed, segments, shown, view, colour, size.width);
       if (group) paintTree(context, placed, segmentsOfTree(segments, group), view, colour);
     });
     return () => cancelAnimationFrame(frame);
-  }, [placed, segments, view, group, isDark]);
+  }, [placed, segments, shown, view, group, isDark]);
   useEffect(() => {
     if (!placed) return undefined;
     const frame = requestAnimationFrame(() => {
@@ -156,6 +157,17 @@ const same = (a, b) => a?.kind === b?.kind && a?.id === b?.id;
 const pairOf = (a, b) => (a < b ? `${a}-${b}` : `${b}-${a}`);
 
 export const treePairs = (group) => new Set((group.links ?? []).map(([a, b]) => pairOf(a, b)));
+
+/** The links drawn with what they carry: those of the chosen switch, those busy enough, and none beside a tree. */
+function shownOf(segments, current, chosen, group) {
+  if (chosen?.kind === "switch") {
+    const dpid = Number(chosen.id);
+    return segments.filter(({link}) => link.dpid_a === dpid || link.dpid_b === dpid);
+  }
+  if (group) return [];
+  const least = Number(current.least);
+  return least ? segments.filter(({link}) => link.utilisation_pct >= least) : segments;
+}
 
 function segmentsOfTree(segments, group) {
   const pairs = treePairs(group);
@@ -261,9 +273,15 @@ function Legend({group}) {
       <span><i class="sign sign-member"></i>member</span><span><i class="sign sign-refused"></i>refused</span>
     </div>`;
   }
-  return html`<div class="legend" aria-label="Legend" role="group">
-    <span class="legend-name">Utilisation of the busier direction</span>
-    ${STEPS.map((step, index) => html`<span key=${index}><i class=${`key key-${index}`}></i>${step.label}</span>`)}
+  const least = Number(route.value.least);
+  return html`<div class="legend" aria-label="Utilisation of the busier direction; a button shows links from there on" role="group">
+    <span class="legend-name">Utilisation, busier direction</span>
+    ${STEPS.map((step, index) => {
+      const isFirst = least === step.from_pct;
+      return html`<button key=${index} type="button" aria-pressed=${isFirst} class=${step.from_pct < least ? "is-hidden" : null}
+        title=${isFirst ? "Show all links" : `Show only links from ${step.from_pct} % on`}
+        onClick=${() => go({least: isFirst || !step.from_pct ? "" : String(step.from_pct)}, {replace: true})}><i class=${`key key-${index}`}></i>${step.label}</button>`;
+    })}
     <span><i class="key key-unknown"></i>not measured</span>
     <span><i class="box box-drained"></i>drained</span><span><i class="box box-behind"></i>not in sync</span><span><i class="box box-away"></i>not connected</span>
   </div>`;
