@@ -1,0 +1,138 @@
+"""Pages of the site that are made from the code when it is built: a hook of mkdocs (mkdocs.yml)."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+from apps.cli.examples import EXAMPLES
+from apps.cli.help_text import EXIT_STATUS, commands_of
+from apps.cli.main import build_parser
+from apps.exporters.metrics import FAMILIES
+from controller.config.json_schema import policy_schema, schema_text
+
+ROOT = Path(__file__).parents[2]
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the generated pages to those of docs/."""
+    pages = {
+        "reference/cli.md": command_page(),
+        "reference/policy-schema.md": schema_page(),
+        "reference/policy.schema.json": schema_text(),
+        "reference/metrics.md": metrics_page(),
+        "reference/changes.md": (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"),
+    }
+    for name, text in pages.items():
+        files.append(File.generated(config, name, content=text))
+    return files
+
+
+def table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a Markdown table."""
+    titles = list(titles)
+    lines = [titles, ["---"] * len(titles), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def command_page() -> str:
+    """Return the page of the `vsrt` command, from its argument parsers."""
+    parts = [
+        "# Command line\n",
+        f"Every command takes `--json`, which prints one JSON document and nothing else. {EXIT_STATUS}\n",
+    ]
+    for parser in commands_of(build_parser()):
+        parts += [f"{'#' * (1 + len(parser.prog.split()))} {parser.prog}\n", f"{parser.description}\n"]
+        parts.append(f"```text\n{parser.format_usage().strip()}\n```\n")
+        rows = [row for action in parser._actions if (row := argument_row(parser, action))]
+        if rows:
+            parts.append(table(("argument", "meaning"), rows))
+        examples = EXAMPLES.get(parser.prog, ())
+        if examples:
+            lines = (f"{line}  # {what}" if what else line for line, what in examples)
+            parts.append("```sh\n" + "\n".join(lines) + "\n```\n")
+    return "\n".join(parts)
+
+
+def argument_row(parser: argparse.ArgumentParser, action: argparse.Action) -> tuple[str, str] | None:
+    """Return how an argument is written and what it means; None for those that every command has."""
+    if action.dest in ("help", "json") or action.help == argparse.SUPPRESS:
+        return None
+    formatter = parser._get_formatter()
+    if isinstance(action, argparse._SubParsersAction):
+        return None
+    written = ", ".join(action.option_strings) or formatter._format_args(action, action.dest)
+    if action.option_strings and action.nargs != 0:
+        written += " " + formatter._format_args(action, formatter._get_default_metavar_for_optional(action))
+    meaning = formatter._expand_help(action) if action.help else ""
+    return f"`{written}`", meaning
+
+
+def schema_page() -> str:
+    """Return the page of the policy file's schema."""
+    schema = policy_schema()
+    parts = [
+        "# Schema of the policy file\n",
+        "[policy.schema.json](policy.schema.json) is the JSON Schema (draft 2020-12) of the policy file; "
+        "`vsrt policy schema` prints it, and the package has it as `controller/config/policy.schema.json`. "
+        "It is made of the declarations that check the file; [the policy file](../policy.md) says what it means.\n",
+        "## The file\n",
+        properties_table(schema),
+    ]
+    for name, part in schema["$defs"].items():
+        parts += [f"## {name}\n", f"{part['description']}\n" if "description" in part else ""]
+        parts.append(properties_table(part) if "properties" in part else f"{kind_of(part)}\n")
+    return "\n".join(parts)
+
+
+def properties_table(schema: dict[str, Any]) -> str:
+    """Return the keys of a mapping with their values."""
+    required = schema.get("required", ())
+    return table(
+        ("key", "value", "default", "meaning"),
+        (
+            (
+                f"`{name}`" + (" (required)" if name in required else ""),
+                kind_of(part),
+                f"`{str(part['default']).lower()}`" if "default" in part else "",
+                part.get("description", ""),
+            )
+            for name, part in schema["properties"].items()
+        ),
+    )
+
+
+def kind_of(schema: dict[str, Any]) -> str:
+    """Return what a value may be, in words."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    if "anyOf" in schema:
+        return " or ".join(kind_of(choice) for choice in schema["anyOf"])
+    if "const" in schema:
+        return f"`{schema['const']}`"
+    if "enum" in schema:
+        return ", ".join(f"`{choice}`" for choice in schema["enum"])
+    if "minimum" in schema:
+        return f"{schema['type']}, {schema['minimum']} to {schema['maximum']}"
+    if "items" in schema:
+        return f"list of {kind_of(schema['items'])}"
+    if schema.get("additionalProperties"):
+        return f"names to {kind_of(schema['additionalProperties'])}"
+    return {"string": "text", "object": "mapping", "boolean": "true or false"}[schema["type"]]
+
+
+def metrics_page() -> str:
+    """Return the page of the metrics that Prometheus is offered."""
+    rows = ((f"`{family.name}`", str(family.type), family.help) for family in FAMILIES)
+    return (
+        "# Metrics\n\nThe monitor offers these at `http://127.0.0.1:9471/metrics` (`monitor.prometheus` in "
+        "[the policy file](../policy.md)). Ports have the labels `dpid`, `port_no`, `port` and `class`; "
+        "[outputs](../performance-manager-outputs.md#prometheus) tells what is left out and why.\n\n"
+        + table(("metric", "type", "meaning"), rows)
+    )
