@@ -98,10 +98,18 @@ class Selection:
         if args.reverse and args.sort is None:
             raise InputError("--reverse: only with --sort")
         self._sort: str | None = f"-{args.sort}" if args.reverse else args.sort
-        self._limit: int | None = args.limit
+        self.limit: int | None = args.limit
 
     def items(self, snapshot: Snapshot) -> Sequence[Document]:
-        """Return the documents chosen; InputError where none has the field to sort by."""
+        """Return the documents chosen, no more than the limit; InputError where none has the field to sort by."""
+        found = self.all_items(snapshot)
+        if self.limit is None:
+            return found
+        newest_last = self.table.newest_last and self._sort is None
+        return found[-self.limit :] if newest_last else found[: self.limit]
+
+    def all_items(self, snapshot: Snapshot) -> Sequence[Document]:
+        """Return the documents chosen, however many; InputError where none has the field to sort by."""
         found: Sequence[Document] = self.table.items(snapshot)
         if self._group is not None:
             found = [document for document in found if document.fields.get("group") == self._group]
@@ -118,10 +126,7 @@ class Selection:
                 raise InputError(
                     f"--sort: no document has the field {self._sort.removeprefix('-')!r}; there are {names}"
                 ) from None
-        if self._limit is None:
-            return found
-        newest_last = self.table.newest_last and self._sort is None
-        return found[-self._limit :] if newest_last else found[: self._limit]
+        return found
 
 
 def places(fields: Mapping[str, Any]) -> Iterator[Place]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from apps.cli.perf_console import clock, percent, scaled
-from apps.dashboard.lists import members, newest_first, of_groups, refusals
+from apps.dashboard.lists import members, newest_first, of_groups, refusals, senders
 from controller.snapshot.reader import Document, Section, Snapshot
 
 Fields = Mapping[str, Any]
@@ -119,14 +119,14 @@ def _total(fields: Fields, *names: str) -> float | None:
 
 
 def _groups(group: Fields) -> Iterator[Row]:
-    senders = group.get("senders") or ()
-    admitted = sum(1 for sender in senders if sender["admitted"])
+    sending = group.get("senders") or ()
+    admitted = sum(1 for sender in sending if sender["admitted"])
     yield (
         group["group"],
         len(group.get("members") or ()),
         len(group.get("static_members") or ()),
         admitted,
-        len(group.get("refused") or ()) + len(senders) - admitted,
+        len(group.get("refused") or ()) + len(sending) - admitted,
         scaled(group.get("rate_bps"), "bit/s"),
         _tree(group),
     )
@@ -168,6 +168,10 @@ def _sending(sender: Fields) -> str:
 
 def _members(member: Fields) -> Iterator[Row]:
     yield member["group"], *_host(member), "static" if member.get("static") else _sources(member)
+
+
+def _senders(sender: Fields) -> Iterator[Row]:
+    yield sender["group"], *_host(sender), scaled(sender.get("rate_bps"), "bit/s"), text(sender.get("rule"))
 
 
 def _refusals(refused: Fields) -> Iterator[Row]:
@@ -262,6 +266,14 @@ TABLES: dict[str, Table] = {
         ("GROUP", "PORT", "MAC", "IP", "SOURCES"),
         _members,
         _made("groups", of_groups(members)),
+        PLACES | {"group"},
+    ),
+    "senders": Table(
+        "who sends to which group",
+        ("groups",),
+        ("GROUP", "PORT", "MAC", "IP", "RATE", "RULE"),
+        _senders,
+        _made("groups", of_groups(senders)),
         PLACES | {"group"},
     ),
     "switches": Table(

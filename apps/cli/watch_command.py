@@ -16,13 +16,16 @@ from apps.cli.snapshot_source import ConnectionLost, SnapshotSource, open_source
 from controller.snapshot.reader import Document, Snapshot
 
 RETRY_S = 1.0
+NEWEST = 10
+"""Events and allocations that the lines begin with, without a limit."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.epilog = (
         "On a terminal the table is drawn anew at each change. Elsewhere, and with --json, there is a line for each "
-        "document: those that there are, then each that changes; with --json one that is gone has `removed`. "
+        "document: those that there are (of events and allocations the newest 10, or --limit), then each that "
+        "changes; with --json one that is gone has `removed`. "
         "A controller that is not to be reached any more is tried again each second. Ctrl-C ends it, with status 0."
     )
     add_selection(parser, default="status")
@@ -108,15 +111,19 @@ def _differences(
 ) -> Iterator[tuple[Sequence[Document], Sequence[str]]]:
     """Yield the documents that are new or changed since the last time, and the ids of those that are gone.
 
-    What is only ever added to, as events are, has an end that moves: there nothing is gone.
+    Where the newest are last, as of events, nothing is gone, and the first time only the newest are new.
     """
-    known: dict[str, Document] = {}
+    log = chosen.table.newest_last
+    known: dict[str, Document] | None = None
     for snapshot in snapshots:
-        found = {document.id: document for document in chosen.items(snapshot)}
+        found = {document.id: document for document in (chosen.all_items if log else chosen.items)(snapshot)}
+        before = known or {}
         put = [
-            document for id_, document in found.items() if id_ not in known or known[id_].fields != document.fields
+            document for id_, document in found.items() if id_ not in before or before[id_].fields != document.fields
         ]
-        removed = [] if chosen.table.newest_last else [id_ for id_ in known if id_ not in found]
+        if log and known is None:
+            put = put[-(chosen.limit or NEWEST) :]
+        removed = [] if log else [id_ for id_ in before if id_ not in found]
         known = found
         if put or removed:
             yield put, removed

@@ -103,6 +103,7 @@ def test_members_and_refusals_are_lists_of_their_own(documents: Callable[..., An
         ("239.1.1.1", 2, False),
         ("239.1.1.1", 5, True),
     ]
+    assert [(sender["rule"], sender["rate_bps"]) for sender in documents("senders")] == [("feed", 2_000_000)]
     refusals = documents("refusals")
     assert [(refused["role"], refused["dpid"], refused["port_no"]) for refused in refusals] == [
         ("receiver", 4, 7),

@@ -100,6 +100,14 @@ def test_events_come_as_lines_of_json_as_they_happen(controller: FedController, 
         assert watched.document()["id"] == "multicast-12"
 
 
+def test_events_begin_with_the_newest_and_then_miss_none(controller: FedController):
+    with watching("events", "--json", "--limit", "1", "--socket", str(controller.path)) as watched:
+        assert watched.document()["id"] == "multicast-10"
+        for number in range(11, 31):
+            controller.put("events", f"multicast-{number}", event(300 + number, "one of many"))
+        assert [watched.document()["id"] for _ in range(20)] == [f"multicast-{number}" for number in range(11, 31)]
+
+
 def test_a_pipe_gets_a_line_for_each_change(controller: FedController, source: list[str]):
     with watching("groups", "--search", "239.", *source) as watched:
         assert watched.until("239.1.1.1 ", "239.1.1.2 ").splitlines()[0].startswith("GROUP")
