@@ -108,7 +108,9 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "vsrt diagnose": (
         ("vsrt diagnose --input metrics.csv --plot plots", "members of a group that should behave alike"),
         ("vsrt diagnose --input metrics.parquet --metric await --json", "by one metric"),
+        ("vsrt diagnose --input day.parquet --thresholds limits.json", "by what an earlier day told"),
     ),
+    "vsrt record": (("vsrt record -o /var/log/vsrt", "disks and networks every second, day by day"),),
     "vsrt completion": (
         ("vsrt completion bash > /etc/bash_completion.d/vsrt", ""),
         ("vsrt completion zsh > ~/.zfunc/_vsrt", "with fpath+=~/.zfunc before compinit in .zshrc"),

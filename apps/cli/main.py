@@ -27,6 +27,7 @@ COMMANDS = {
     "allocate": "allocate ports and pools by their metrics, and tell why",
     "normalcy": "category, bounds and anomaly scores of time series",
     "diagnose": "name the members of a group that behave unlike their peers",
+    "record": "record disks and networks by sysstat, a file a day, for `vsrt diagnose`",
     "completion": "print the script that completes `vsrt` in bash, zsh or fish",
 }
 """Subcommands and what they do, each in a module ``apps.cli.<name>_command``; only those needed are imported."""

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input_arguments(parser)
     add_output_arguments(parser)
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="MODEL", help="keep what was found, for `normalcy update`"
+        "-o", "--output", type=Path, metavar="FILE", help="keep what was found, for `normalcy update`"
     )
 
 

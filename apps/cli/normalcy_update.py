@@ -21,11 +21,11 @@ HELP = "carry a model of `normalcy fit -o` on with later points"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the model, the points and what is told."""
-    parser.add_argument("--model", type=Path, required=True, metavar="MODEL", help="as `normalcy fit -o` wrote it")
+    parser.add_argument("--model", type=Path, required=True, metavar="FILE", help="as `normalcy fit -o` wrote it")
     add_file_arguments(parser)
     add_output_arguments(parser)
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="MODEL", help="where to write it (default: in its place)"
+        "-o", "--output", type=Path, metavar="FILE", help="where to write it (default: in its place)"
     )
 
 
