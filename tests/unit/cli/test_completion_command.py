@@ -54,6 +54,10 @@ def folder(tmp_path: Path) -> Path:
         (["tree", "fab"], {"fabric.json"}, {"folder"}),
         (["allocate", "ports", "--input", "f"], {"fabric.json"}, set()),
         (["simulate", "--plot", "f"], {"folder"}, {"fabric.json"}),
+        (["do", "dr"], {"drain"}, {"undrain"}),
+        (["do", "static-member", ""], {"add", "remove"}, {"drain"}),
+        (["show", "status", "--token-file", "f"], {"fabric.json"}, set()),
+        (["run", "--state-dir", "f"], {"folder"}, {"fabric.json"}),
         (["completion", ""], {"bash", "zsh", "fish"}, {"tcsh"}),
     ],
 )
