@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -12,15 +12,21 @@ from apps.cli.show_selection import read_dpid, read_group, read_port
 from apps.cli.snapshot_source import Action, add_source, open_source
 
 FAMILIES = (4, 6)
+LISTED = 10
+"""Groups that are named of those that cross a drained switch still; --json has more."""
 
 
 class Verb(NamedTuple):
-    """One thing to do: its arguments, what becomes of them, and what is said when it is done."""
+    """One thing to do: its arguments, what becomes of them, and what is said when it is done.
+
+    `remarks` are made of the controller's answer.
+    """
 
     about: str
     arguments: tuple[str, ...]
     action: Callable[[Mapping[str, Any]], Action]
     done: str
+    remarks: Callable[[Mapping[str, Any]], Iterator[str]] = lambda _answer: iter(())
 
 
 def _switch(do: str, method: str) -> Callable[[Mapping[str, Any]], Action]:
@@ -41,12 +47,34 @@ def _router_port(do: str, method: str) -> Callable[[Mapping[str, Any]], Action]:
     )
 
 
+def _still_there(answer: Mapping[str, Any]) -> Iterator[str]:
+    if count := answer.get("transit_count"):
+        names = ", ".join(answer.get("transit", ())[:LISTED])
+        names += ", ..." * (count > LISTED)
+        yield f"groups that cross it still, since nothing else connects them: {count} ({names})"
+    if count := answer.get("local_count"):
+        yield f"groups with members or senders at its own ports: {count}"
+
+
+def _links(answer: Mapping[str, Any]) -> Iterator[str]:
+    if answer.get("changed") is False:
+        yield "nothing changed"
+    elif "links" in answer:
+        yield f"{answer['links']} links, {answer.get('links_before')} before"
+
+
+def _unserved(answer: Mapping[str, Any]) -> Iterator[str]:
+    if answer.get("served") is False:
+        yield "it is served once the port leads to hosts"
+
+
 VERBS: dict[str, Verb] = {
     "drain": Verb(
         "take the trees away from a switch, without loss where the rest connects",
         ("switch",),
         _switch("switch-drain", "PUT"),
         "switch {dpid} is drained",
+        _still_there,
     ),
     "undrain": Verb(
         "let trees cross a drained switch again",
@@ -58,7 +86,8 @@ VERBS: dict[str, Verb] = {
         "build the tree of a group anew and move its packets over without loss",
         ("group",),
         lambda fields: Action({"do": "group-rebuild", **fields}, "POST", f"/groups/{quote(fields['group'])}/rebuild"),
-        "the tree of {group} is rebuilt",
+        "the tree of {group} is built anew",
+        _links,
     ),
     "reload": Verb(
         "read the policy file now",
@@ -71,6 +100,7 @@ VERBS: dict[str, Verb] = {
         ("group", "port"),
         _static_member("static-member-add", "PUT"),
         "port {dpid}:{port_no} is a static member of {group}",
+        _unserved,
     ),
     "static-member remove": Verb(
         "serve a group to a port only while its hosts ask for it",
@@ -153,5 +183,6 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         emit_json(answer)
     else:
-        print(printable(verb.done.format(**fields)))
+        remarks = verb.remarks(answer) if isinstance(answer, Mapping) else ()
+        print(printable("; ".join((verb.done.format(**fields), *remarks))))
     return 0

@@ -31,6 +31,7 @@ class FedController:
         self.documents = {name: dict(section) for name, section in documents.items()}
         self.sections = {name: self._section(name) for name in self.documents}
         self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.answers: dict[str, dict[str, Any]] = {}
         self.refuse: tuple[str, str | None] | None = None
         self.server = StatusServer(
             path,
@@ -64,7 +65,7 @@ class FedController:
             if self.refuse is not None:
                 raise Refused(*self.refuse)
             self.asked.append((name, dict(fields)))
-            return {"done": name, **fields}
+            return {"done": name, **fields, **self.answers.get(name, {})}
 
         return act
 

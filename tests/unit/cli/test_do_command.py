@@ -40,6 +40,7 @@ def api(controller: FedController) -> Iterator[list[str]]:
 def source(request: pytest.FixtureRequest, controller: FedController) -> Iterator[list[str]]:
     yield ["--socket", str(controller.path)] if request.param == "socket" else request.getfixturevalue("api")
     controller.asked.clear()
+    controller.answers.clear()
     controller.refuse = None
 
 
@@ -48,8 +49,8 @@ def source(request: pytest.FixtureRequest, controller: FedController) -> Iterato
     [
         ("drain 3", "switch-drain", {"dpid": 3}, "switch 3 is drained"),
         ("undrain 0x3", "switch-undrain", {"dpid": 3}, "switch 3 is not drained"),
-        ("rebuild 239.1.1.1", "group-rebuild", {"group": "239.1.1.1"}, "the tree of 239.1.1.1 is rebuilt"),
-        ("rebuild FF0E::0:1", "group-rebuild", {"group": "ff0e::1"}, "the tree of ff0e::1 is rebuilt"),
+        ("rebuild 239.1.1.1", "group-rebuild", {"group": "239.1.1.1"}, "the tree of 239.1.1.1 is built anew"),
+        ("rebuild FF0E::0:1", "group-rebuild", {"group": "ff0e::1"}, "the tree of ff0e::1 is built anew"),
         ("reload", "policy-reload", {}, "the policy is in force"),
         ("reset-counters", "counters-reset", {}, "counters are 0"),
         (
@@ -82,6 +83,36 @@ def test_the_controller_is_asked_for_it(
     assert main(["do", *words.split(), *source, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"done": action, **fields}
     assert controller.asked == [(action, fields)] * 2
+
+
+@pytest.mark.parametrize(
+    ("words", "action", "answer", "told"),
+    [
+        ("drain 3", "switch-drain", {"transit_count": 0, "local_count": 0}, "switch 3 is drained"),
+        (
+            "drain 3",
+            "switch-drain",
+            {"transit_count": 1, "transit": ["239.1.1.1"], "local_count": 2},
+            "switch 3 is drained; groups that cross it still, since nothing else connects them: 1 (239.1.1.1); "
+            "groups with members or senders at its own ports: 2",
+        ),
+        ("rebuild 239.1.1.1", "group-rebuild", {"changed": False, "links": 3}, "is built anew; nothing changed"),
+        ("rebuild 239.1.1.1", "group-rebuild", {"changed": True, "links": 3, "links_before": 4}, "3 links, 4 before"),
+        ("static-member add 239.1.1.1 3:2", "static-member-add", {"served": False}, "once the port leads to hosts"),
+    ],
+)
+def test_what_the_controller_remarks_is_told(
+    controller: FedController,
+    source: list[str],
+    capsys: pytest.CaptureFixture[str],
+    words: str,
+    action: str,
+    answer: dict[str, Any],
+    told: str,
+):
+    controller.answers[action] = answer
+    assert main(["do", *words.split(), *source]) == 0
+    assert capsys.readouterr().out.endswith(f"{told}\n")
 
 
 def test_a_refusal_is_told_with_its_field_and_exits_with_1(
