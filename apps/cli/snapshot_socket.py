@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import json
+import os
 import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,9 +41,9 @@ class SocketSource:
                 time.sleep(POLL_S)
 
     def do(self, action: Action) -> Any:
-        """Ask the app that knows the action."""
+        """Ask the app that knows the action, in the name of who runs the command."""
         with self._connected() as connection:
-            answer = self._ask(connection, action.question)
+            answer = self._ask(connection, {**action.question, "by": _user()})
         if isinstance(answer, Mapping) and isinstance(answer.get("error"), str):
             if answer["error"].startswith("ask with"):
                 raise OperationFailed(f"{self._path}: no app of this controller does {action.question['do']}")
@@ -90,6 +92,13 @@ class SocketSource:
     def _lost(self, error: Exception) -> ConnectionLost:
         told = getattr(error, "strerror", None) or error
         return ConnectionLost(f"{self._path}: no controller answers: {told}")
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"
 
 
 def _with_field(text: str, field: str | None) -> str:

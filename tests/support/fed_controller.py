@@ -31,6 +31,7 @@ class FedController:
         self.documents = {name: dict(section) for name, section in documents.items()}
         self.sections = {name: self._section(name) for name in self.documents}
         self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.asked_by: str | None = None
         self.answers: dict[str, dict[str, Any]] = {}
         self.refuse: tuple[str, str | None] | None = None
         self.server = StatusServer(
@@ -64,8 +65,10 @@ class FedController:
         def act(fields: Mapping[str, Any]) -> dict[str, Any]:
             if self.refuse is not None:
                 raise Refused(*self.refuse)
-            self.asked.append((name, dict(fields)))
-            return {"done": name, **fields, **self.answers.get(name, {})}
+            asked = dict(fields)
+            self.asked_by = asked.pop("by", None)
+            self.asked.append((name, asked))
+            return {"done": name, **asked, **self.answers.get(name, {})}
 
         return act
 

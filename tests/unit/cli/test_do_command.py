@@ -144,6 +144,15 @@ def test_bad_input_asks_nobody_and_exits_with_2(
     assert controller.asked == []
 
 
+def test_the_controller_is_told_who_asks(
+    controller: FedController, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("LOGNAME", "operator")
+    assert main(["do", "reload", "--socket", str(controller.path)]) == 0
+    assert controller.asked_by == "operator"
+    controller.asked.clear()
+
+
 def test_without_the_token_nothing_is_done(
     controller: FedController, api: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
