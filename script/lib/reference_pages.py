@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,13 @@ from mkdocs.structure.files import File, Files
 from apps.cli.examples import EXAMPLES
 from apps.cli.help_text import EXIT_STATUS, commands_of
 from apps.cli.main import build_parser
+from apps.dashboard.api import build_api
+from apps.dashboard.board import Board
+from apps.dashboard.feed import act
+from apps.dashboard.limits import Limits
+from apps.dashboard.static_files import StaticFiles
+from apps.dashboard.streams import Streams
+from apps.dashboard.tally import Tally
 from apps.exporters.metrics import FAMILIES
 from controller.config.json_schema import policy_schema, schema_text
 
@@ -21,7 +30,10 @@ ROOT = Path(__file__).parents[2]
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages to those of docs/."""
+    api = api_description()
     pages = {
+        "reference/api.md": api_page(api),
+        "reference/openapi.json": json.dumps(api, indent=2) + "\n",
         "reference/cli.md": command_page(),
         "reference/policy-schema.md": schema_page(),
         "reference/policy.schema.json": schema_text(),
@@ -113,18 +125,80 @@ def kind_of(schema: dict[str, Any]) -> str:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
     if "anyOf" in schema:
-        return " or ".join(kind_of(choice) for choice in schema["anyOf"])
+        return " or ".join(kind_of(choice) for choice in schema["anyOf"] if choice != {"type": "null"})
     if "const" in schema:
         return f"`{schema['const']}`"
     if "enum" in schema:
         return ", ".join(f"`{choice}`" for choice in schema["enum"])
-    if "minimum" in schema:
+    if "minimum" in schema and "maximum" in schema:
         return f"{schema['type']}, {schema['minimum']} to {schema['maximum']}"
     if "items" in schema:
         return f"list of {kind_of(schema['items'])}"
-    if schema.get("additionalProperties"):
+    if schema.get("additionalProperties") not in (None, True, False):
         return f"names to {kind_of(schema['additionalProperties'])}"
-    return {"string": "text", "object": "mapping", "boolean": "true or false"}[schema["type"]]
+    words = {"string": "text", "object": "mapping", "boolean": "true or false", "array": "list"}
+    type_ = schema.get("type", "anything")
+    return words.get(type_, type_)
+
+
+def api_description() -> dict[str, Any]:
+    """Return the OpenAPI document that the dashboard serves."""
+    board = Board(dict)
+    api = build_api(board, Streams(board, Tally(), Limits()), partial(act, Path()), StaticFiles())
+    description: dict[str, Any] = api.openapi()
+    return description
+
+
+def api_page(api: dict[str, Any]) -> str:
+    """Return the page of the REST API."""
+    operations = [
+        (method.upper(), path, operation)
+        for path, methods in api["paths"].items()
+        for method, operation in methods.items()
+    ]
+    parts = [
+        "# REST API\n",
+        "The app `dashboard` serves it; [openapi.json](openapi.json) is its description (OpenAPI 3.1), which a "
+        "running one has at `/api/v1/openapi.json`. How it is started and kept safe: [dashboard](../dashboard.md).\n",
+        f"{api['info']['description']}\n",
+        table(
+            ("request", "what it does", "token"),
+            (
+                (
+                    f"[`{method} {path}`](#{operation['operationId'].lower()})",
+                    operation["description"],
+                    "needed" if "security" in operation else "",
+                )
+                for method, path, operation in operations
+            ),
+        ),
+        "## Requests\n",
+    ]
+    for method, path, operation in operations:
+        parts += [f"### {operation['operationId']}\n", f"`{method} {path}`: {operation['description']}\n"]
+        parameters = operation.get("parameters", ())
+        if parameters:
+            rows = (
+                (f"`{given['name']}`", given["in"], kind_of(given["schema"]), given.get("description", ""))
+                for given in parameters
+            )
+            parts.append(table(("parameter", "in", "value", "meaning"), rows))
+        if "requestBody" in operation:
+            parts.append(f"Body: {content_of(operation['requestBody'])}.\n")
+        parts.append(f"Answer: {content_of(operation['responses']['200'])}.\n")
+    parts.append("## Documents\n")
+    for name, schema in sorted(api["components"]["schemas"].items()):
+        parts += [f"### {name}\n", f"{schema['description']}\n" if "description" in schema else ""]
+        parts.append(properties_table(schema) if schema.get("properties") else f"{kind_of(schema)}\n")
+    return "\n".join(parts)
+
+
+def content_of(holder: dict[str, Any]) -> str:
+    """Return what a request or answer holds, in words."""
+    kinds = holder.get("content", {})
+    return (
+        ", ".join(f"{kind_of(content.get('schema', {}))} (`{kind}`)" for kind, content in kinds.items()) or "nothing"
+    )
 
 
 def metrics_page() -> str:
