@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,22 @@ from apps.openflow.bus import LinksMeasured, Ticked, TopologyChanged
 from apps.openflow.framework import NAME, hub, running_apps, set_ev_cls
 from apps.policy_file import CHECK_INTERVAL_S, PolicyFile
 from apps.state_dir import AuditLog, JournalFile, state_dir
-from apps.status_server import StatusServer
+from apps.status_server import Refused, StatusServer
+from controller.config.policy import Policy
 from controller.effects import Notice
+from controller.multicast.actions import ACTIONS, ActionInvalid, read_action
 from controller.multicast.core import MulticastCore
-from controller.multicast.effects import Audit, WriteJournal
+from controller.multicast.effects import ActionRefused, ActionTaken, Audit, WriteJournal
 from controller.multicast.events import JournalRead, PolicyLoaded
 from controller.multicast.view import VIEWS
+from controller.snapshot.events import Severity
 from controller.snapshot.log import Document, Section
 
 _REQUIRED_APP = ["apps.discovery"]
+
+POLICY_RELOAD = "policy-reload"
+BY_LENGTH = 100
+"""How much of the name of who asked is kept."""
 
 
 class Multicast(App):
@@ -45,15 +53,18 @@ class Multicast(App):
         self._started_s = time.time()
         self._policy: Section[str] = Section(lambda: ("policy",), lambda _key: self._policy_document())
         self._policy_read_count = 0
+        self._outcomes: list[ActionTaken | ActionRefused] = []
         self.server = StatusServer(
             socket_path,
             views,
             self.ask,
             self.logger,
+            {name: partial(self._act, name) for name in (*ACTIONS, POLICY_RELOAD)},
             app="multicast",
             sections={**sections.by_name(), "policy": self._policy},
             refresh=self._refresh,
         )
+        self._perform[ActionTaken] = self._perform[ActionRefused] = self._outcomes.append
 
     def start(self) -> Any:
         """Read the journal before the first switch connects, then serve."""
@@ -77,9 +88,10 @@ class Multicast(App):
     @set_ev_cls(Ticked)
     def _ticked(self, _event: Any) -> None:
         self.audit.flush()
+        before = self.policy_file.read_count
         policy = self.policy_file.poll()
-        if policy is not None:
-            self.feed(PolicyLoaded(policy))
+        if self.policy_file.read_count > before:
+            self._policy_read(policy)
 
     @set_ev_cls(TopologyChanged)
     def _topology_changed(self, event: Any) -> None:
@@ -89,6 +101,46 @@ class Multicast(App):
     @set_ev_cls(LinksMeasured)
     def _links_measured(self, event: Any) -> None:
         self.feed(event.loads)
+
+    # Operators
+
+    def _act(self, name: str, asked: Mapping[str, Any]) -> Document:
+        """Do what an operator asks for; `by` says on whose behalf. Done or refused, it is in the audit log."""
+        fields = {field: value for field, value in asked.items() if field != "by"}
+        by = str(asked["by"])[:BY_LENGTH] if "by" in asked else None
+        try:
+            document = self._reload() if name == POLICY_RELOAD else self._settle(name, fields)
+        except Refused as refusal:
+            self.audit.add_action(name, fields, by, str(refusal))
+            raise
+        self.audit.add_action(name, fields, by, None)
+        return document
+
+    def _settle(self, name: str, fields: Mapping[str, Any]) -> Document:
+        try:
+            self.feed(read_action(name, fields))
+        except ActionInvalid as error:
+            raise Refused(str(error), error.field) from None
+        outcome = self._outcomes.pop()
+        if isinstance(outcome, ActionRefused):
+            raise Refused(outcome.text, outcome.field)
+        return outcome.document
+
+    def _reload(self) -> Document:
+        policy = self.policy_file.reload()
+        self._policy_read(policy)
+        if policy is None:
+            raise Refused("; ".join(self.policy_file.errors), "policy")
+        return {"path": str(self.policy_file.path), "rules": len(policy.rules), "loaded_s": self.policy_file.loaded_s}
+
+    def _policy_read(self, policy: Policy | None) -> None:
+        events, now, file = self.core.sections.events, time.monotonic(), self.policy_file
+        if policy is None:
+            text = f"{file.errors[0]}; the running policy stays"
+            events.add(now, "policy-faulty", text, severity=Severity.CRITICAL)
+        else:
+            events.add(now, "policy-loaded", f"{file.path} read: {len(policy.rules)} rules")
+            self.feed(PolicyLoaded(policy))
 
     def notice(self, notice: Notice) -> None:
         """Count and log a notice, and make an event of it."""

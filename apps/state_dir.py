@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ _json_line = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class AuditLog:
-    """Admission decisions as JSON lines, kept to two files of bounded size."""
+    """Admission decisions and what operators asked for, as JSON lines, kept to two files of bounded size."""
 
     def __init__(self, path: Path, logger: logging.Logger) -> None:
         self._path = path
@@ -111,6 +112,21 @@ class AuditLog:
         self._lines.append(self._writer.line(decision, host, group, role, time.time(), source))
         if len(self._lines) >= AUDIT_BUFFERED_LINES:
             self.flush()
+
+    def add_action(self, action: str, asked: Mapping[str, Any], by: str | None, refused: str | None) -> None:
+        """Note what an operator asked for, and why it was refused if it was."""
+        moment = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        verdict = "done" if refused is None else "refused"
+        line = {
+            "time": moment,
+            "action": action,
+            "asked": dict(asked),
+            "by": by,
+            "verdict": verdict,
+            "reason": refused,
+        }
+        self._lines.append(_json_line(line))
+        self.flush()
 
     def flush(self) -> None:
         """Write what was noted."""

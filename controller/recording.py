@@ -21,8 +21,8 @@ from controller import events
 from controller.config import policy, settings, terms
 from controller.discovery.core import DiscoveryCore
 from controller.discovery.settings import DiscoveryChanged, DiscoverySettings
+from controller.multicast import events as multicast_events
 from controller.multicast.core import MulticastCore
-from controller.multicast.events import JournalRead, LoadsMeasured, PolicyLoaded
 from controller.performance.poller import StatsReceived
 from controller.performance.poller_core import MonitorChanged, MonitorCore
 from controller.unicast.core import UnicastCore
@@ -50,13 +50,10 @@ def _records_of(*modules: ModuleType) -> Iterator[type]:
 _READABLE: dict[str, type] = {
     kind.__name__: kind
     for kind in (
-        *_records_of(policy, settings, terms, events),
+        *_records_of(policy, settings, terms, events, multicast_events),
         *TOPOLOGY_EVENTS,
         *(
             PortRole,
-            PolicyLoaded,
-            JournalRead,
-            LoadsMeasured,
             DiscoverySettings,
             DiscoveryChanged,
             UnicastSettings,

@@ -65,6 +65,13 @@ class Admission:
         """How many decisions were about groups that no policy applies to."""
         return self._exempt[0]
 
+    def reset(self) -> None:
+        """Count from 0 again."""
+        self._exempt[0] = 0
+        for cells in self._cells.values():
+            for cell in cells.values():
+                cell[0] = 0
+
     def _compile(self, policy: Policy) -> None:
         self._policy = policy
         self._index = RuleIndex(policy.rules, policy.tenants)

@@ -56,6 +56,7 @@ class MembershipCore:
         self.queriers = Queriers(settings, self.timers, self.tally)
         self.router_ports = RouterPorts(limits, self.timers, self.tally)
         self.members_table = Members(settings, limits, admit, self.timers, self.tally, self.queriers, changed)
+        self.declared_router_ports: set[tuple[int, int, int]] = set()
         self._settings = settings
         self._limits = limits
 
@@ -120,8 +121,8 @@ class MembershipCore:
         if not port.active:
             port.active = True
             self.queriers.port_added(port, now, effects)
-            if (dpid, port_no) in self._settings.static_router_ports:
-                for family in (4, 6):
+            for family in (4, 6):
+                if self._is_static_router_port(port, family):
                     self.router_ports.set_static(port, family, True, now, effects)
         return effects
 
@@ -185,11 +186,27 @@ class MembershipCore:
         self.members_table.limits = limits
         self.router_ports.limits = limits
         self.queriers.set_settings(settings, now)
-        for key, port in self.ports.items():
+        for port in self.ports.values():
             if port.active:
                 for family in (4, 6):
-                    self.router_ports.set_static(port, family, key in settings.static_router_ports, now, effects)
+                    static = self._is_static_router_port(port, family)
+                    self.router_ports.set_static(port, family, static, now, effects)
         self._advance(now, effects)
+        return effects
+
+    def declare_router_port(
+        self, dpid: int, port_no: int, family: int, declared: bool, now: float
+    ) -> list[MembershipEffect]:
+        """Take it that a router of a family is behind a port, beside those of the settings, or no longer."""
+        effects: list[MembershipEffect] = []
+        self._advance(now, effects)
+        if declared:
+            self.declared_router_ports.add((dpid, port_no, family))
+        else:
+            self.declared_router_ports.discard((dpid, port_no, family))
+        port = self.ports.get((dpid, port_no))
+        if port is not None and port.active:
+            self.router_ports.set_static(port, family, self._is_static_router_port(port, family), now, effects)
         return effects
 
     def next_deadline(self) -> float | None:
@@ -254,6 +271,21 @@ class MembershipCore:
         """Iterate over the router ports as (dpid, port_no, family)."""
         for entry in self.router_ports:
             yield entry.dpid, entry.port_no, entry.family
+
+    def interest(self, dpid: int, port_no: int, group: bytes) -> Interest | None:
+        """Return what a port wants of a group, as `InterestChanged` last told; None for nothing."""
+        port = self.ports.get((dpid, port_no))
+        membership = None if port is None else port.groups.get(group)
+        return None if membership is None else membership.interest
+
+    def group_count(self, dpid: int, port_no: int) -> int:
+        """Return how many routable groups a port has, refused ones included."""
+        port = self.ports.get((dpid, port_no))
+        return 0 if port is None else port.group_counts[False]
+
+    def _is_static_router_port(self, port: Port, family: int) -> bool:
+        key = (port.dpid, port.port_no)
+        return key in self._settings.static_router_ports or (*key, family) in self.declared_router_ports
 
     def _permits(self, port: Port, now: float, effects: list[MembershipEffect]) -> bool:
         limits = self._limits

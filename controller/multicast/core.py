@@ -24,12 +24,13 @@ from controller.events import (
 )
 from controller.membership.core import MembershipCore
 from controller.membership.events import (
+    ANY_SOURCE,
     InterestChanged,
     MembershipRefused,
     RouterPortChanged,
     SendQuery,
 )
-from controller.multicast.effects import Audit, WriteJournal
+from controller.multicast.effects import ActionRefused, ActionTaken, Audit, WriteJournal
 from controller.multicast.events import JournalRead, LoadsMeasured, PolicyLoaded
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.flood import FloodPlane
@@ -38,6 +39,7 @@ from controller.multicast.group import Sender
 from controller.multicast.groups import GroupPlane
 from controller.multicast.guard import PortBuckets
 from controller.multicast.journal import Journal, read_records
+from controller.multicast.operator import Operator
 from controller.multicast.places import EarlyReport, HostPlaces
 from controller.multicast.queries import passed_on, sent
 from controller.multicast.sections import MulticastSections
@@ -51,8 +53,9 @@ from controller.wire.frame import decode
 from controller.wire.packets import Data, Malformed, PimHello, Query, Report
 from topology.events import TOPOLOGY_EVENTS, PortRole, TopologyEvent
 from topology.graph import Graph
+from topology.live import LiveFabric
 
-Output: TypeAlias = Effect | Audit | WriteJournal
+Output: TypeAlias = Effect | Audit | WriteJournal | ActionTaken | ActionRefused
 
 RESTART_GRACE_S, RESTART_GRACE_LONGEST_S = 12.0, 60.0
 """After a start, entries that no member accounts for stay this long, or until hosts had time to answer."""
@@ -92,10 +95,11 @@ class MulticastCore:
         self.policy = policy
         self.sections = MulticastSections(self, now)
         self.installer = Installer(MULTICAST_TAG, hold_unknown=True)
-        self.plane = GroupPlane(self._forest(Graph()), self.installer, self.sections.groups.touch)
+        self.fabric = LiveFabric()
+        self.plane = GroupPlane(self._forest(Graph()), self.installer, self.fabric.graph, self.sections.groups.touch)
         self.flood = FloodPlane(self.installer)
         self.topology = FabricFollower(self)
-        self.fabric = self.topology.fabric
+        self.operator = Operator(self)
         self.gate = Gate(policy, self.plane, self.fabric, self._audited, self._group_refused)
         self.admission = self.gate.admission
         self.membership = MembershipCore(
@@ -112,7 +116,7 @@ class MulticastCore:
             timeout_s=policy.multicast.sender_timeout_s,
         )
         self.places = HostPlaces()
-        self.journal = Journal(self.fabric, self.plane, self.flood, self.membership)
+        self.journal = Journal(self.fabric, self.plane, self.flood, self.membership, self.operator.record)
         self._queries = PortBuckets(QUERIES_PER_S, QUERIES_BURST)
         self._now = now
         self._effects: list[Output] = []
@@ -133,6 +137,7 @@ class MulticastCore:
             JournalRead: self._journal_read,
             LoadsMeasured: self._loads_measured,
             **dict.fromkeys(TOPOLOGY_EVENTS, self._topology_changed),
+            **self.operator.handlers,
         }
         self._due_handlers: dict[Due, Callable[[float], None]] = {
             Due.RELEASE: self._release,
@@ -168,20 +173,16 @@ class MulticastCore:
     def next_deadline(self) -> float | None:
         """Return when `DeadlineReached` is due next, None where nothing waits."""
         soonest = self.membership.next_deadline()
-        due_s = self.installer.next_deadline()
-        if due_s is not None and (soonest is None or due_s < soonest):
-            soonest = due_s
-        due_s = self.journal.due_s
-        if due_s is not None and (soonest is None or due_s < soonest):
-            soonest = due_s
-        due_s = self.senders.next_deadline()
-        if due_s is not None and (soonest is None or due_s < soonest):
-            soonest = due_s
-        due_s = self.topology.flood_due_s
-        if due_s is not None and (soonest is None or due_s < soonest):
-            soonest = due_s
-        due_s = self._own_due_s
-        return due_s if due_s is not None and (soonest is None or due_s < soonest) else soonest
+        for due_s in (
+            self.installer.next_deadline(),
+            self.journal.due_s,
+            self.senders.next_deadline(),
+            self.topology.flood_due_s,
+            self._own_due_s,
+        ):
+            if due_s is not None and (soonest is None or due_s < soonest):
+                soonest = due_s
+        return soonest
 
     def _set_due(self, what: Due, due_s: float | None) -> None:
         """Have something of the core's own done at a time, or not at all."""
@@ -316,12 +317,19 @@ class MulticastCore:
 
     def _interest_changed(self, effect: InterestChanged, now: float) -> None:
         dpid, port_no, group, interest = effect
+        if self.operator.served and (dpid, port_no, group) in self.operator.served:
+            interest = ANY_SOURCE
         if is_link_scope_group(group):
             self._effects += self.flood.interest_changed(dpid, port_no, group, interest is not None)
             self.topology.flood_soon(now)
         else:
             self._effects += self.plane.interest_changed(dpid, port_no, group, interest, now)
         self.group_changed(group, now)
+
+    def router_port_declared(self, dpid: int, port_no: int, family: int, declared: bool, now: float) -> None:
+        """Follow the operator's word about a router port."""
+        self._apply(self.membership.declare_router_port(dpid, port_no, family, declared, now), now)
+        self.sections.router_port_changed(dpid, port_no, family)
 
     def _router_port_changed(self, effect: RouterPortChanged, now: float) -> None:
         dpid, port_no, family, present = effect
@@ -354,13 +362,14 @@ class MulticastCore:
         for change in changes:
             self.group_changed(change.key, now)
 
-    def perform(self, effects: Iterable[Effect]) -> None:
+    def perform(self, effects: Iterable[Output]) -> None:
         """Take effects that followed from an event."""
         self._effects += effects
 
     def port_added(self, dpid: int, port_no: int, now: float) -> None:
         """Serve an edge port; what is unknown on the switches waits until its hosts had time to answer."""
         self._apply(self.membership.port_added(dpid, port_no, now), now)
+        self.operator.port_added(dpid, port_no, now)
         due_s = self._due.get(Due.RELEASE)
         if due_s is not None:
             answered_s = now + self.policy.multicast.querier.response_interval_s + 2.0
@@ -368,6 +377,7 @@ class MulticastCore:
 
     def port_removed(self, dpid: int, port_no: int, now: float) -> None:
         """Forget the members and senders of a port that leads to hosts no more."""
+        self.operator.port_removed(dpid, port_no, now)
         self._apply(self.membership.port_removed(dpid, port_no, now), now)
         self._effects += self.senders.port_gone(dpid, port_no, now)
         self._queries.forget(dpid, port_no)
@@ -469,6 +479,7 @@ class MulticastCore:
 
     def _journal_read(self, event: JournalRead, now: float) -> None:
         restored = read_records(event.records)
+        self.operator.restore(restored.operator, now)
         self.topology.assume(restored.topology, now)
         self.journal.assume(restored.topology)
         self._apply(self.membership.restore(restored.routers, now), now)

@@ -37,3 +37,16 @@ class WriteJournal(NamedTuple):
 
     records: tuple[dict[str, Any], ...]
     part: JournalPart
+
+
+class ActionTaken(NamedTuple):
+    """What an operator asked for is done, or under way; `document` (JSON-able) is the answer."""
+
+    document: dict[str, Any]
+
+
+class ActionRefused(NamedTuple):
+    """What an operator asked for is not done; `field` is at fault."""
+
+    field: str
+    text: str

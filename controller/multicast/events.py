@@ -26,3 +26,38 @@ class LoadsMeasured(NamedTuple):
     """
 
     loads: tuple[tuple[int, int, float], ...]
+
+
+class StaticMemberSet(NamedTuple):
+    """The operator gives a port a group whatever its hosts say, or no longer."""
+
+    dpid: int
+    port_no: int
+    group: bytes
+    present: bool
+
+
+class RouterPortSet(NamedTuple):
+    """The operator declares a port to lead to a multicast router of a family (4 or 6), or no longer."""
+
+    dpid: int
+    port_no: int
+    family: int
+    present: bool
+
+
+class SwitchDrainSet(NamedTuple):
+    """The operator wants trees to avoid a switch, or no longer."""
+
+    dpid: int
+    drained: bool
+
+
+class GroupRebuildAsked(NamedTuple):
+    """The operator wants the tree of a group built anew."""
+
+    group: bytes
+
+
+class CountersResetAsked(NamedTuple):
+    """The operator wants all counters to begin anew."""

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from controller.effects import Effect
 from controller.events import PortChanged, SwitchConnected
+from controller.multicast.drains import avoided_links, merged
 from controller.multicast.flood import FloodPlane, SwitchPorts
 from controller.multicast.group import Place
 from controller.multicast.groups import GroupPlane
@@ -38,6 +39,7 @@ _LAST_PORT = {OPENFLOW_1_0: 0xFF00, 4: 0xFFFFFF00}
 class Owner(Protocol):
     """What the follower asks the core around it."""
 
+    fabric: LiveFabric
     plane: GroupPlane
     flood: FloodPlane
     places: HostPlaces
@@ -71,11 +73,12 @@ class FabricFollower:
     """Keeps a `LiveFabric` by topology events, and the forest in step with its graph.
 
     A host that is gone keeps its memberships: they age, end with its port, or when it turns up elsewhere. `edges` are
-    the ports that lead to hosts, `connected` the datapaths that can be told something.
+    the ports that lead to hosts, `connected` the datapaths that can be told something, `drained` those that trees and
+    link-scope flooding avoid.
     """
 
     def __init__(self, owner: Owner) -> None:
-        self.fabric = LiveFabric()
+        self.fabric = owner.fabric
         self.flood_due_s: float | None = None
         self._owner = owner
         self._flooded_s = float("-inf")
@@ -83,6 +86,7 @@ class FabricFollower:
         self._versions: dict[int, int] = {}
         self.connected: set[int] = set()
         self.edges: set[Place] = set()
+        self.drained: set[int] = set()
         self._handlers: dict[type, Callable[[Any, float], None]] = {
             SwitchUp: self._switch_up,
             SwitchDown: self._switch_down,
@@ -149,6 +153,15 @@ class FabricFollower:
         if isinstance(event, PortRoleChanged) and event.role is PortRole.EDGE:
             self._owner.port_added(event.dpid, event.port_no, now)
 
+    def set_drained(self, dpid: int, drained: bool, now: float) -> None:
+        """Have trees leave a switch, and keep away from it, where the rest of the fabric connects; or no longer."""
+        if drained:
+            self.drained.add(dpid)
+        else:
+            self.drained.discard(dpid)
+        self._sync_links((), now)
+        self.flood_soon(now)
+
     def flood_soon(self, now: float) -> None:
         """Have the link-scope entries brought up to date."""
         if self.flood_due_s is None:
@@ -167,7 +180,7 @@ class FabricFollower:
             closed = [port for port in ports if fabric.role(dpid, port) not in (PortRole.EDGE, PortRole.TRUNK)]
             edges = fabric.edge_ports(dpid)
             switches[dpid] = SwitchPorts(ofp_version, edges, tuple(sorted(closed)), dpid in self.connected)
-        return self._owner.flood.refresh(fabric.graph, switches, now)
+        return self._owner.flood.refresh(self._owner.plane.forest.graph, switches, now)
 
     def _switch_up(self, event: SwitchUp, now: float) -> None:
         owner, forest, graph = self._owner, self._owner.plane.forest, self.fabric.graph
@@ -176,6 +189,9 @@ class FabricFollower:
         if dpid in forest.graph:
             return
         owner.trees_changed(forest.add_node(dpid, self._kind(dpid)), now)
+        if self.drained:
+            self._sync_links((), now)
+            return
         for neighbour in graph.neighbours(dpid):
             link = graph.link(dpid, neighbour)
             owner.trees_changed(forest.add_link(*link[:5]), now)
@@ -188,7 +204,7 @@ class FabricFollower:
             self._owner.port_suspended(dpid, port_no, now)
         forest = self._owner.plane.forest
         if dpid in forest.graph:
-            self._owner.trees_changed(forest.remove_node(dpid), now)
+            self._sync_links(forest.remove_node(dpid), now)
 
     def _link_up(self, event: LinkUp, now: float) -> None:
         owner, forest = self._owner, self._owner.plane.forest
@@ -196,15 +212,39 @@ class FabricFollower:
             return
         moved = forest.graph.has_link(event.dpid_a, event.dpid_b)
         link = self.fabric.graph.link(event.dpid_a, event.dpid_b)
-        owner.trees_changed(forest.add_link(*link[:5]), now)
+        if self.drained:
+            self._sync_links((), now)
+        else:
+            owner.trees_changed(forest.add_link(*link[:5]), now)
         if moved:
             for dpid in (event.dpid_a, event.dpid_b):
                 owner.perform(owner.plane.recompile(dpid, now))
 
     def _link_down(self, event: LinkDown, now: float) -> None:
         forest = self._owner.plane.forest
-        if forest.graph.has_link(event.dpid_a, event.dpid_b):
+        if self.drained:
+            self._sync_links((), now)
+        elif forest.graph.has_link(event.dpid_a, event.dpid_b):
             self._owner.trees_changed(forest.remove_link(event.dpid_a, event.dpid_b), now)
+
+    def _sync_links(self, changes: Iterable[Change], now: float) -> None:
+        """Bring the forest's links in step with the fabric's and with what is drained, after `changes` of trees.
+
+        Trees take on new links before they give up others, and follow all of it at once.
+        """
+        forest, graph = self._owner.plane.forest, self.fabric.graph
+        avoided = avoided_links(graph, self.drained)
+        changes = list(changes)
+        for link in list(graph.links()):
+            u, v = link.u, link.v
+            if frozenset((u, v)) in avoided or u not in forest.graph or v not in forest.graph:
+                continue
+            if not forest.graph.has_link(u, v) or forest.graph.link(u, v) != link:
+                changes += forest.add_link(*link)
+        for link in list(forest.graph.links()):
+            if frozenset(link[:2]) in avoided or not graph.has_link(link.u, link.v):
+                changes += forest.remove_link(link.u, link.v)
+        self._owner.trees_changed(merged(changes), now)
 
     def _port_role_changed(self, event: PortRoleChanged, now: float) -> None:
         dpid, port_no, role = event

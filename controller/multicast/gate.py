@@ -64,6 +64,10 @@ class Gate:
         self._audit(Audit(decision, host, group, Role.SENDER, None))
         return decision
 
+    def has_room(self, group: bytes) -> bool:
+        """Tell whether a group has a tree already, or there is room for one more."""
+        return group in self._plane.forest or len(self._plane.forest) < self._groups_bound
+
     def settled(self) -> None:
         """Count as groups from now on what has a tree."""
         if self._promised:

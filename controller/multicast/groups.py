@@ -27,7 +27,7 @@ from controller.rules.pipeline import MULTICAST_TAG, SENDER_COOKIE_BIT
 from controller.trees.forest import Forest
 from controller.trees.tree import Change, Links, Role
 from controller.wire.addresses import format_ip
-from topology.graph import holds_cycle
+from topology.graph import Graph, holds_cycle
 
 DRAIN_S = 0.05
 """How long packets of an old tree version may still be under way when its entries go."""
@@ -44,15 +44,17 @@ class GroupPlane:
     What a switch holds for a group depends on the group's members, senders and tree alone. Where a tree and what
     switches may still hold of former ones form a tree together, edits go out at once: no path in use changes. Else
     the new one is built beside the old under another tree version, then senders are moved over, then the old one
-    goes. A new sender's entry comes after those of its way. `changed` is told of groups of which the plane learns
+    goes. A new sender's entry comes after those of its way. `cables` are the links over which packets may still run,
+    also those that the forest does without. `changed` is told of groups of which the plane learns
     something by itself: rates, and that a switch cannot serve them.
     """
 
-    def __init__(self, forest: Forest, installer: Installer, changed: Callable[[bytes], None]) -> None:
+    def __init__(self, forest: Forest, installer: Installer, cables: Graph, changed: Callable[[bytes], None]) -> None:
         self.groups: dict[bytes, Group] = {}
         self.has_routers = False
         self._forest = forest
         self._installer = installer
+        self._cables = cables
         self._changed = changed
         self._ofp_versions: dict[int, int] = {}
         self._router_ports: dict[int, dict[int, set[int]]] = {4: {}, 6: {}}
@@ -432,7 +434,6 @@ class GroupPlane:
         tree = self._forest.tree(group.address)
         if not differs or group.left_links is None or tree is None:
             return False
-        graph = self._forest.graph
         links = {frozenset(link) for link in tree.links()}
-        links |= {link for link in group.left_links if graph.has_link(*link)}
+        links |= {link for link in group.left_links if self._cables.has_link(*link)}
         return holds_cycle(links)

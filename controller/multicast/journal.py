@@ -6,7 +6,7 @@ until discovery confirms it; what is not confirmed in time is taken down again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from math import inf
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from controller.multicast.effects import JournalPart, WriteJournal
 from controller.multicast.flood import FloodPlane
 from controller.multicast.group import Sender, SenderKey
 from controller.multicast.groups import GroupPlane
+from controller.multicast.operator import OperatorSettings, read_settings
 from controller.rules.compile import TREE_VERSIONS
 from controller.rules.lowering import LOWERINGS
 from controller.wire.addresses import format_ip, format_mac, is_multicast_ip, parse_ip, parse_mac
@@ -45,6 +46,7 @@ class RestoredGroup(NamedTuple):
 class Restored(NamedTuple):
     """What a journal says: events that lead to its topology, routers, groups, and how many records are unreadable."""
 
+    operator: OperatorSettings
     topology: tuple[TopologyEvent, ...]
     routers: tuple[Record, ...]
     groups: tuple[RestoredGroup, ...]
@@ -53,6 +55,7 @@ class Restored(NamedTuple):
 
 def read_records(records: Iterable[Record]) -> Restored:
     """Interpret the records of a journal; what cannot be read is counted and left out."""
+    operator = OperatorSettings()
     topology: tuple[TopologyEvent, ...] = ()
     routers: tuple[Record, ...] = ()
     groups: dict[bytes, RestoredGroup] = {}
@@ -63,14 +66,17 @@ def read_records(records: Iterable[Record]) -> Restored:
                 topology = tuple(_topology_events(record))
             elif record["kind"] == "routers":
                 routers = tuple(record["records"])
+            elif record["kind"] == "operator":
+                operator = read_settings(record)
             else:
                 group = _restored_group(record)
                 groups.pop(group.address, None)
-                if group.members or group.senders:
-                    groups[group.address] = group
+                groups[group.address] = group
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             faults += 1
-    return Restored(topology, routers, tuple(groups.values()), faults)
+    static = {group for _, _, group in operator.static_members}
+    wanted = tuple(group for group in groups.values() if group.members or group.senders or group.address in static)
+    return Restored(operator, topology, routers, wanted, faults)
 
 
 def _topology_events(record: Record) -> Iterator[TopologyEvent]:
@@ -120,15 +126,24 @@ class Journal:
         When records are due to be written, None for never.
     """
 
-    def __init__(self, fabric: LiveFabric, plane: GroupPlane, flood: FloodPlane, membership: MembershipCore) -> None:
+    def __init__(
+        self,
+        fabric: LiveFabric,
+        plane: GroupPlane,
+        flood: FloodPlane,
+        membership: MembershipCore,
+        operator: Callable[[], Record],
+    ) -> None:
         self.due_s: float | None = None
         self._fabric = fabric
         self._plane = plane
         self._flood = flood
         self._membership = membership
+        self._operator = operator
         self._touched: dict[bytes, None] = {}
         self._topology_touched = False
         self._routers_touched = False
+        self._operator_touched = False
         self._written_count = 0
         self._rewriting: list[bytes] | None = None
         self._assumed: dict[TopologyEvent, None] = {}
@@ -151,6 +166,12 @@ class Journal:
         if self.due_s is None:
             self.due_s = now + JOURNAL_INTERVAL_S
 
+    def operator_touched(self, now: float) -> None:
+        """Note that operators set something."""
+        self._operator_touched = True
+        if self.due_s is None:
+            self.due_s = now + JOURNAL_INTERVAL_S
+
     def on_deadline(self, now: float) -> list[WriteJournal]:
         """Return the records to write, none before the deadline; a grown journal is replaced in small steps."""
         if self.due_s is None or now < self.due_s:
@@ -164,7 +185,7 @@ class Journal:
             effects.append(self._rewrite(self._rewriting, now))
         elif self._written_count > COMPACT_ABOVE + COMPACT_FACTOR * len(self._plane.groups):
             self._rewriting = [*self._plane.groups, *self._flood.groups()]
-            first = (self._topology_record(), self._routers_record(now))
+            first = (self._operator(), self._topology_record(), self._routers_record(now))
             effects.append(WriteJournal(first, JournalPart.BEGIN))
         if self._touched or self._rewriting is not None:
             self.due_s = now + JOURNAL_INTERVAL_S
@@ -172,6 +193,9 @@ class Journal:
 
     def _changed_records(self, now: float) -> list[Record]:
         records: list[Record] = []
+        if self._operator_touched:
+            self._operator_touched = False
+            records.append(self._operator())
         if self._topology_touched:
             self._topology_touched = False
             records.append(self._topology_record())

@@ -218,7 +218,7 @@ class MulticastSections:
             "level": level,
             "connected": connected,
             "in_sync": core.installer.in_sync(dpid),
-            "drained": False,
+            "drained": dpid in core.topology.drained,
         }
 
     def _cables(self) -> set[Cable]:
@@ -258,13 +258,14 @@ class MulticastSections:
     def _group_keys(self) -> list[bytes]:
         core = self._core
         wanted = (group for group in core.membership.members_table.groups() if not is_link_scope_group(group))
-        return sorted({*core.plane.groups, *wanted})
+        return sorted({*core.plane.groups, *wanted, *core.operator.static_groups()})
 
     def _group(self, address: bytes) -> Document | None:
         if is_link_scope_group(address):
             return None
         document = view.group(self._core, address)
-        return document if address in self._core.plane.groups or document["refused"] else None
+        there = address in self._core.plane.groups or document["refused"] or document["static_members"]
+        return document if there else None
 
     def _rule(self, name: str) -> Document | None:
         counts = self._rules.get(name)

@@ -41,7 +41,8 @@ def _counters(core: MulticastCore) -> Counter[str]:
 def groups(core: MulticastCore) -> list[Document]:
     """Return each group with its tree, members, senders and refusals."""
     wanted = (address for address in core.membership.members_table.groups() if not is_link_scope_group(address))
-    return [group(core, address) for address in sorted({*core.plane.groups, *wanted})]
+    addresses = {*core.plane.groups, *wanted, *core.operator.static_groups()}
+    return [group(core, address) for address in sorted(addresses)]
 
 
 def group(core: MulticastCore, address: bytes) -> Document:
@@ -57,6 +58,9 @@ def group(core: MulticastCore, address: bytes) -> Document:
         "size": len(admitted),
         "rate_bps": round(sum(s.rate_bps for s in group.senders.values() if s.admitted)) if group is not None else 0,
         "members": admitted,
+        "static_members": [
+            {"dpid": dpid, "port_no": port_no} for dpid, port_no in core.operator.static_ports(address)
+        ],
         "refused": [_member(member) for member in members if not member.admitted],
         "senders": [
             {

@@ -27,8 +27,9 @@ from controller.events import (
     SwitchConnected,
     SwitchDisconnected,
 )
+from controller.multicast.actions import read_action
 from controller.multicast.core import MulticastCore
-from controller.multicast.effects import Audit, JournalPart, WriteJournal
+from controller.multicast.effects import ActionRefused, ActionTaken, Audit, JournalPart, WriteJournal
 from controller.multicast.events import JournalRead
 from controller.rules.evaluate import Fields
 from controller.rules.fake import FakeFabric, FakeSwitch
@@ -115,6 +116,7 @@ class World:
         self.audits: list[Audit] = []
         self.journal: list[dict[str, Any]] = []
         self.new_journal: list[dict[str, Any]] | None = None
+        self.outcomes: list[ActionTaken | ActionRefused] = []
         self.packet_outs: list[tuple[Place, bytes]] = []
         self.applied = 0
         self.connected: set[int] = set()
@@ -185,6 +187,11 @@ class World:
             self.perform(effect)
         return effects
 
+    def do(self, name: str, **fields: Any) -> ActionTaken | ActionRefused:
+        """Have the core do what an operator asks for."""
+        self.feed(read_action(name, fields))
+        return self.outcomes.pop()
+
     def perform(self, effect: Any) -> None:
         if isinstance(effect, ApplyEdits):
             if effect.dpid in self.connected:
@@ -203,6 +210,8 @@ class World:
             self.audits.append(effect)
         elif isinstance(effect, WriteJournal):
             self.write_journal(effect)
+        elif isinstance(effect, ActionTaken | ActionRefused):
+            self.outcomes.append(effect)
         else:
             raise AssertionError(effect)
 

@@ -129,6 +129,15 @@ class Events(RuleBasedStateMachine):
         self.world.settle()
         self.world.reconnect(dpid)
 
+    @rule(data=st.data())
+    def drain(self, data):
+        dpid = data.draw(st.sampled_from(sorted(self.world.switches)))
+        drained = self.world.core.topology.drained
+        if dpid in drained:
+            self.world.do("switch-undrain", dpid=dpid)
+        elif dpid not in self.gone and len(drained) < 3:
+            self.world.do("switch-drain", dpid=dpid)
+
     @rule(seed=st.integers(0, 1000))
     def move_trees(self, seed):
         multicast = replace(POLICY.multicast, seed=seed)

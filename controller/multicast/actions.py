@@ -1,0 +1,93 @@
+"""What an operator may ask of the multicast core: from the fields of a question to events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+from controller.multicast.events import (
+    CountersResetAsked,
+    GroupRebuildAsked,
+    RouterPortSet,
+    StaticMemberSet,
+    SwitchDrainSet,
+)
+from controller.wire.addresses import is_multicast_ip, parse_ip
+
+MAX_DPID, MAX_PORT_NO = (1 << 64) - 1, (1 << 32) - 1
+
+Action = StaticMemberSet | RouterPortSet | SwitchDrainSet | GroupRebuildAsked | CountersResetAsked
+
+
+class ActionInvalid(ValueError):  # noqa: N818
+    """An action that cannot be read; `field` is at fault, the text says why."""
+
+    def __init__(self, field: str, text: str) -> None:
+        super().__init__(f"{field}: {text}")
+        self.field = field
+
+
+def _whole(lower: int, upper: int) -> Callable[[Any], int]:
+    def read(value: Any) -> int:
+        if type(value) is not int or not lower <= value <= upper:
+            raise ValueError(f"{value!r} is no whole number from {lower} to {upper}")
+        return value
+
+    return read
+
+
+def _family(value: Any) -> int:
+    if type(value) is not int or value not in (4, 6):
+        raise ValueError(f"{value!r} is neither 4 nor 6")
+    return value
+
+
+def _group(value: Any) -> bytes:
+    try:
+        address = parse_ip(value)
+    except (ValueError, TypeError, AttributeError):
+        raise ValueError(f"{value!r} is no IP address") from None
+    if not is_multicast_ip(address):
+        raise ValueError(f"{value} is no multicast address")
+    return address
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
+    {"dpid": _whole(0, MAX_DPID), "port_no": _whole(1, MAX_PORT_NO), "family": _family, "group": _group}
+)
+
+_FORMS: Mapping[str, tuple[tuple[str, ...], Callable[..., Action]]] = MappingProxyType(
+    {
+        "static-member-add": (("dpid", "port_no", "group"), partial(StaticMemberSet, present=True)),
+        "static-member-remove": (("dpid", "port_no", "group"), partial(StaticMemberSet, present=False)),
+        "router-port-add": (("dpid", "port_no", "family"), partial(RouterPortSet, present=True)),
+        "router-port-remove": (("dpid", "port_no", "family"), partial(RouterPortSet, present=False)),
+        "switch-drain": (("dpid",), partial(SwitchDrainSet, drained=True)),
+        "switch-undrain": (("dpid",), partial(SwitchDrainSet, drained=False)),
+        "group-rebuild": (("group",), GroupRebuildAsked),
+        "counters-reset": ((), CountersResetAsked),
+    }
+)
+"""Per action its fields in the order of the event's, and what makes the event."""
+
+ACTIONS = tuple(_FORMS)
+"""The names of the actions."""
+
+
+def read_action(name: str, asked: Mapping[str, Any]) -> Action:
+    """Return the event of an action; ActionInvalid names the field at fault, KeyError stands for no such action."""
+    fields, make = _FORMS[name]
+    for field in asked:
+        if field not in fields:
+            raise ActionInvalid(field, f"{name} has no such field")
+    values = []
+    for field in fields:
+        if field not in asked:
+            raise ActionInvalid(field, "missing")
+        try:
+            values.append(_READERS[field](asked[field]))
+        except ValueError as error:
+            raise ActionInvalid(field, str(error)) from None
+    return make(*values)
