@@ -12,10 +12,13 @@ from typing import Any
 from apps.emulation.agents import REPOSITORY
 from apps.emulation.controller import FRAMEWORKS, ControllerProcess
 from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
+from apps.emulation.page import PageProcess
 from apps.emulation.processes import EmulationError
+from apps.status_client import query
 from topology.generators import make
 from topology.graph import NodeId
 
+APPS = ("multicast", "unicast", "monitor", "allocator")
 GROUP = "239.1.1.1"
 SOURCE_ADDRESS = "10.0.0.1"
 RATE_BPS = 2e6
@@ -26,6 +29,9 @@ SETTLED_S = 2.0
 LATEST_S = 15.0
 LONGEST_GAP_S = 2.0
 SOURCE_STREAM, ROGUE_STREAM = 1, 2
+KEPT_PHASE = 4
+POLL_INTERVAL_S = 1
+"""How often ports are polled here, so that the page soon shows a rate."""
 
 
 class Demo:
@@ -50,6 +56,8 @@ class Demo:
         fabric = self.fabric
         found = self.controller.wait_discovered(fabric)
         say(f"The controller has found {found['switches']} switches and {found['links']} links.")
+        for knob in ("interval_s", "intervals.tor"):
+            query(self.controller.socket, {"do": "perf-set", "knob": knob, "value": POLL_INTERVAL_S})
         fabric.announce()
 
         title(f"{len(self.receivers)} hosts join {GROUP} by IGMP from their own kernels")
@@ -102,6 +110,13 @@ class Demo:
         self._send(3, SETTLED_S)
         say("And from then on:")
         self._show_delivery(3, admitted, refused)
+
+    def keep(self) -> None:
+        """Send on until interrupted."""
+        self.fabric.send(KEPT_PHASE)
+        while self.controller.running:
+            time.sleep(1)
+        self.controller.check_alive()
 
     def _wait_joined(self) -> dict[str, Any]:
         def joined(groups: list[dict[str, Any]]) -> bool:
@@ -186,6 +201,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="script/demo", description=__doc__)
     parser.add_argument("--framework", choices=FRAMEWORKS, default="ryu")
     parser.add_argument("--policy", type=Path, default=REPOSITORY / "policies" / "example.yaml")
+    parser.add_argument("--keep", action="store_true", help="leave network, stream and page running until Ctrl-C")
     given = parser.parse_args(arguments)
     started = time.monotonic()
     graph = make("fattree", {"k": 4})
@@ -193,25 +209,34 @@ def main(arguments: list[str] | None = None) -> int:
         f"A FatTree with k = 4: {len(graph.switches())} switches, {len(graph.hosts())} hosts, "
         f"under {'ryu-manager' if given.framework == 'ryu' else 'os-ken'} with {given.policy.name}"
     )
+    controller = ControllerProcess(CONTROLLER_PORT, framework=given.framework, policy=given.policy, apps=APPS)
     try:
-        with (
-            EmulatedFabric(graph) as fabric,
-            ControllerProcess(CONTROLLER_PORT, framework=given.framework, policy=given.policy) as controller,
-        ):
+        # The page is served out here, the network and its controller are in a network of their own.
+        with PageProcess(controller.socket) as page, EmulatedFabric(graph) as fabric, controller:
             demo = Demo(fabric, controller)
             demo.run()
+            tell(demo, time.monotonic() - started)
+            if not given.keep:
+                say(f"The operator's page was at {page.url}: script/demo --keep leaves it running.")
+            else:
+                say(f"The operator's page is at {page.url} until Ctrl-C; what changes the fabric needs")
+                say(f"this token: {page.token}")
+                demo.keep()
     except EmulationError as error:
         say(f"\nFAILED: {error}")
         return 1
     except KeyboardInterrupt:
         return 130
+    return 1 if demo.failures else 0
+
+
+def tell(demo: Demo, elapsed_s: float) -> None:
+    """Print the result."""
     title("The result")
     for failure in demo.failures:
         say(f"FAILED: {failure}")
-    if demo.failures:
-        return 1
-    say(f"Everything was as it should be ({time.monotonic() - started:.0f} s).")
-    return 0
+    if not demo.failures:
+        say(f"Everything was as it should be ({elapsed_s:.0f} s).")
 
 
 if __name__ == "__main__":
