@@ -94,6 +94,7 @@ VERBS: dict[str, Verb] = {
         (),
         lambda _fields: Action({"do": "policy-reload"}, "POST", "/policy/reload"),
         "the policy is in force",
+        lambda answer: iter([f"{answer['rules']} rules"] if "rules" in answer else []),
     ),
     "static-member add": Verb(
         "serve a group to a port, whatever its hosts ask for",

@@ -216,9 +216,15 @@ def _allocations(decision: Fields) -> Iterator[Row]:
     steps = decision.get("steps") or ()
     start: Row = clock(decision.get("time_s")), text(decision.get("ports"))
     reasons: list[object] = [f"{step.get('chosen')}: {step.get('reason')}" for step in steps]
-    for reason in reasons or [text(decision.get("error"))]:
+    for reason in reasons or [_shortage(decision.get("error"))]:
         yield *start, reason
         start = "", ""
+
+
+def _shortage(error: object) -> object:
+    if not isinstance(error, Mapping):
+        return text(error)
+    return ", ".join(f"{name}: {value}" for name, value in error.items())
 
 
 def _policy(policy: Fields) -> Iterator[Row]:

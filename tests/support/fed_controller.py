@@ -198,6 +198,12 @@ def anomaly_documents() -> dict[str, dict[str, Any]]:
         "anomalies": {"a1": {**anomaly, "verdict": "component", "text": "unlike its peers"}},
         "allocations": {
             "1": {"time_s": 10, "request": {"count": 1}, "ports": ["3:10"], "steps": [step], "error": None},
-            "2": {"time_s": 20, "request": {"count": 9}, "ports": [], "steps": [], "error": "too few ports"},
+            "2": {
+                "time_s": 20,
+                "request": {"count": 9},
+                "ports": [],
+                "steps": [],
+                "error": {"requested": 9, "allocated": 1},
+            },
         },
     }

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("os_ken")
 
 from apps.cli.main import main
+from controller.multicast.actions import read_action
 from fed_controller import FedController, multicast_documents
 from served_dashboard import served
 
@@ -83,6 +84,8 @@ def test_the_controller_is_asked_for_it(
     assert main(["do", *words.split(), *source, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"done": action, **fields}
     assert controller.asked == [(action, fields)] * 2
+    if action != "policy-reload":
+        assert read_action(action, fields) is not None
 
 
 @pytest.mark.parametrize(
@@ -98,6 +101,7 @@ def test_the_controller_is_asked_for_it(
         ),
         ("rebuild 239.1.1.1", "group-rebuild", {"changed": False, "links": 3}, "is built anew; nothing changed"),
         ("rebuild 239.1.1.1", "group-rebuild", {"changed": True, "links": 3, "links_before": 4}, "3 links, 4 before"),
+        ("reload", "policy-reload", {"rules": 7}, "the policy is in force; 7 rules"),
         ("static-member add 239.1.1.1 3:2", "static-member-add", {"served": False}, "once the port leads to hosts"),
     ],
 )

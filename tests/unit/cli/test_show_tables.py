@@ -153,6 +153,10 @@ def test_a_rule_keeps_the_place_that_the_policy_gives_it(documents: Callable[...
     assert [rule["rule"] for rule in documents("rules")] == ["zebra", "default"]
 
 
+def test_a_shortage_of_ports_is_told_in_words(show: Show):
+    assert "requested: 9, allocated: 1" in show("allocations")
+
+
 def test_the_policy_is_shown_with_its_lines(show: Show):
     assert ["2", "default: deny"] in [line.split(maxsplit=1) for line in show("policy").splitlines()]
 
