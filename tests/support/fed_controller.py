@@ -193,6 +193,7 @@ def monitor_documents() -> dict[str, dict[str, Any]]:
 def anomaly_documents() -> dict[str, dict[str, Any]]:
     """Return what an anomaly app and an allocator may tell."""
     anomaly = {"member": "3:2", "peer_group": "tor", "metric": "tx_bps", "since_s": 60, "score": 3.25}
+    shortage = {"requested": 9, "allocated": 1}
     step = {"chosen": "3:10", "candidates": 2, "tied": 1, "reason": "least usage"}
     return {
         "anomalies": {"a1": {**anomaly, "verdict": "component", "text": "unlike its peers"}},
