@@ -204,7 +204,7 @@ def anomaly_documents() -> dict[str, dict[str, Any]]:
                 "request": {"count": 9},
                 "ports": [],
                 "steps": [],
-                "error": {"requested": 9, "allocated": 1},
+                "error": shortage,
             },
         },
     }
