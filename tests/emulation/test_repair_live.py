@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from typing import Any
 
 import pytest
 
+from apps.status_client import query
 from topology.graph import Graph
 
 pytestmark = pytest.mark.emulation
@@ -36,6 +38,11 @@ def start_stream(live: Any, group: str, *receivers: str) -> str:
     return str(middle)
 
 
+def hosts_of(live: Any) -> list[dict[str, Any]]:
+    answer = query(live.controller.socket, {"changes": {"hosts": 0}})
+    return list(answer["sections"]["hosts"]["multicast"]["put"].values())
+
+
 def test_stream_survives_a_pulled_cable(live: Any, group: str) -> None:
     start_stream(live, group, "h3")
     link = live.tree(group)[0]
@@ -53,6 +60,52 @@ def test_stream_survives_a_pulled_cable(live: Any, group: str) -> None:
     live.wait_ready(links=4)
     live.send(3, 0.5)
     live.assert_all_received(3, f"h3 {group}")
+
+
+def test_a_switch_is_drained_and_taken_up_again_without_loss(live: Any, group: str) -> None:
+    middle = start_stream(live, group, "h3")
+    dpid, seen = live.fabric.dpid(middle), query(live.controller.socket, {"changes": {"switches": 0}})
+    live.fabric.send(1)
+    answer = query(live.controller.socket, {"do": "switch-drain", "dpid": dpid})
+    assert (answer["drained"], answer["transit"]) == (True, [])
+    live.wait_ready()
+    assert {end for link in live.tree(group) for end in link} == {"s1", "s2", "s3", "s4"} - {middle}
+    versions = {name: delta["version"] for name, delta in seen["sections"]["switches"].items()}
+    told = query(live.controller.socket, {"changes": {"switches": versions}, "epoch": seen["epoch"]})
+    assert told["sections"]["switches"]["multicast"]["put"][str(dpid)]["drained"]
+    assert query(live.controller.socket, {"do": "switch-undrain", "dpid": dpid})["drained"] is False
+    live.wait_ready()
+    live.halt()
+    live.assert_all_received(1, f"h3 {group}")
+
+
+def test_what_an_operator_sets_is_served_logged_and_outlasts_the_controller(live: Any, group: str) -> None:
+    live.stream(1, "h1", group)
+    (host,) = (h for h in hosts_of(live) if h["mac"] == live.mac("h4"))
+    place = {"group": group, "dpid": host["dpid"], "port_no": host["port_no"]}
+    assert query(live.controller.socket, {"do": "static-member-add", **place, "by": "me"})["served"]
+    assert query(live.controller.socket, {"do": "switch-drain", "dpid": 99})["field"] == "dpid"
+    live.wait_ready()
+    live.halt()
+    live.controller.stop()
+    live.controller.start()
+    live.controller.wait_discovered(live.fabric)
+    live.wait_ready()
+    live.fabric.tap("h4")
+    live.send(1, 0.5)
+    sent = live.fabric.sent()["1"]["phases"]["1"]["sent"]
+    assert live.fabric.settled()["tap h4"]["groups"] == {group: sent}
+    query(live.controller.socket, {"do": "static-member-remove", **place})
+    log = live.controller.directory / "state" / "audit.jsonl"
+    lines = [json.loads(line) for line in log.read_text().splitlines() if '"action"' in line]
+    found = [
+        (line["action"], line["verdict"], line["by"]) for line in lines if line["asked"] in (place, {"dpid": 99})
+    ]
+    assert found == [
+        ("static-member-add", "done", "me"),
+        ("switch-drain", "refused", None),
+        ("static-member-remove", "done", None),
+    ]
 
 
 def test_members_cut_off_come_back(live: Any, group: str) -> None:
