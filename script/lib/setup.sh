@@ -33,7 +33,7 @@ install_packages() {
     local tool packages=() pairs=(
         ovs-vswitchd:openvswitch-switch mnexec:mininet iperf:iperf ethtool:ethtool tcpdump:tcpdump
         ip:iproute2 tc:iproute2 ping:iputils-ping sysctl:procps ifconfig:net-tools setpriv:util-linux
-        promtool:prometheus
+        promtool:prometheus chromium:chromium
     )
     "$HAS_ROOT" || pairs=()
     for tool in "${pairs[@]}"; do

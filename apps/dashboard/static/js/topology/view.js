@@ -277,7 +277,7 @@ function Legend({group}) {
   return html`<div class="legend" aria-label="Utilisation of the busier direction; a button shows links from there on" role="group">
     <span class="legend-name">Utilisation, busier direction</span>
     ${STEPS.map((step, index) => {
-      const isFirst = least === step.from_pct;
+      const isFirst = least > 0 && least === step.from_pct;
       return html`<button key=${index} type="button" aria-pressed=${isFirst} class=${step.from_pct < least ? "is-hidden" : null}
         title=${isFirst ? "Show all links" : `Show only links from ${step.from_pct} % on`}
         onClick=${() => go({least: isFirst || !step.from_pct ? "" : String(step.from_pct)}, {replace: true})}><i class=${`key key-${index}`}></i>${step.label}</button>`;

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("playwright")
+pytest.importorskip("os_ken")
+
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from page_fabric import CHROMIUM, TOKEN, DrainedController
+from served_dashboard import served
+
+
+@pytest.fixture(scope="module")
+def fabric(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DrainedController]:
+    controller = DrainedController(tmp_path_factory.mktemp("controller") / "vsrt.sock")
+    controller.start()
+    yield controller
+    controller.stop()
+
+
+@pytest.fixture(scope="module")
+def site(fabric: DrainedController, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    token = tmp_path_factory.mktemp("secrets") / "token"
+    token.touch(mode=0o600)
+    token.write_text(TOKEN + "\n")
+    with served(fabric.path, token_file=str(token)) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if not Path(CHROMIUM).exists() and not os.environ.get("VSRT_REQUIRE_EMULATION"):
+        pytest.skip("needs chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def faults() -> list[str]:
+    """What a page said to its console that it should not; a test may clear what it provoked."""
+    return []
+
+
+@pytest.fixture
+def open_page(browser: Browser, site: str, faults: list[str]) -> Iterator[Callable[..., Page]]:
+    """Open a view in a window of a size and theme; at the end nothing may have gone wrong in it."""
+    contexts = []
+
+    def open_(view: str = "#/topology", size: tuple[int, int] = (1280, 800), theme: Any = "light") -> Page:
+        width, height = size
+        motion: Any = "reduce"
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=theme, reduced_motion=motion
+        )
+        contexts.append(context)
+        context.set_default_timeout(10_000)
+        page = context.new_page()
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+        page.goto(f"{site}/{view}")
+        expect(page.get_by_role("banner").get_by_role("status")).to_have_text("Ready")
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert faults == []

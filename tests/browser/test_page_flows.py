@@ -1,0 +1,292 @@
+"""What operators do with the page, in a browser, against the real server."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("playwright")
+
+from playwright.sync_api import Locator, Page, expect
+
+from page_fabric import INTRUDER, RECEIVER, SCREENSHOTS, TOKEN, TREE, DrainedController
+from served_dashboard import served
+
+OpenPage = Callable[..., Page]
+
+ROOT = Path(__file__).parents[2]
+VIEWS = ("groups", "members", "switches", "ports", "links", "hosts", "events", "anomalies", "allocations", "policy")
+DETAILS = ("group/239.1.1.1", "switch/5", "port/13:1", "link/3:1-5:1", "host/00:00:00:00:00:01", "allocation/1")
+EXAMINED = (
+    *("topology", "topology?as=table", "topology?select=group/239.1.1.1", "switches?select=switch/5", "members"),
+    *("ports?select=port/13:1", "events?select=event/multicast-2", "allocations?select=allocation/1", "policy"),
+)
+HOSTILE = "<img src=x onerror=\"document.title='taken'\"><b>bold</b>"
+
+
+def row(page: Page, text: str) -> Locator:
+    return page.get_by_role("row").filter(has_text=text)
+
+
+def panel(page: Page) -> Locator:
+    return page.locator("aside.panel")
+
+
+def marked_px(page: Page) -> int:
+    """How many pixels of the drawing have the colour of a tree."""
+    count: int = page.evaluate(
+        """() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => {
+            const canvas = document.querySelector(".drawing canvas");
+            const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+            const [red, green, blue] = getComputedStyle(canvas).getPropertyValue("--tree").trim()
+                .slice(1).match(/../g).map((octet) => parseInt(octet, 16));
+            let count = 0;
+            for (let at = 0; at < data.length; at += 4)
+                if (data[at] === red && data[at + 1] === green && data[at + 2] === blue) count += 1;
+            resolve(count);
+        })))"""
+    )
+    return count
+
+
+def test_a_join_appears_by_itself(open_page: OpenPage, fabric: DrainedController) -> None:
+    page = open_page("#/groups")
+    members = row(page, "239.1.1.2").get_by_role("gridcell").nth(1)
+    expect(members).to_have_text("0")
+    fabric.change("groups", "239.1.1.2", members=[RECEIVER], size=1)
+    expect(members).to_have_text("1")
+    fabric.change("groups", "239.1.1.2", members=[], size=0)
+    expect(members).to_have_text("0")
+
+
+def test_a_selected_group_has_its_tree_marked_and_its_parties_listed(open_page: OpenPage) -> None:
+    page = open_page()
+    assert marked_px(page) == 0
+    page.get_by_role("link", name="239.1.1.1", exact=True).click()
+    expect(page.get_by_text("Tree of 239.1.1.1")).to_be_visible()
+    assert marked_px(page) > 1000
+    details = panel(page)
+    expect(details.get_by_role("heading", name="Group 239.1.1.1")).to_be_visible()
+    expect(details).to_contain_text(f"{len(TREE)} links")
+    for title, who in (("Members 1", "10.0.0.1"), ("Senders 1", "10.0.0.5"), ("Refused 1", "10.0.0.6")):
+        part = details.locator("section").filter(has=page.get_by_role("heading", name=title))
+        expect(part.get_by_role("listitem")).to_contain_text(who)
+    expect(page).to_have_url(re.compile(r"#/topology\?select=group/239\.1\.1\.1$"))
+    page.get_by_role("link", name="Table").click()
+    expect(page.get_by_role("grid", name="Links of the tree of 239.1.1.1")).to_have_attribute("aria-rowcount", "5")
+    page.get_by_role("link", name="Drawing").click()
+    page.get_by_role("button", name="Show no tree").click()
+    assert marked_px(page) == 0
+
+
+def test_a_refusal_is_told_with_its_reason(open_page: OpenPage) -> None:
+    page = open_page("#/events")
+    row(page, "may not be a receiver").click()
+    expect(panel(page)).to_contain_text("00:00:00:00:00:06 may not be a receiver of 239.1.1.1: default")
+    panel(page).get_by_role("link", name="239.1.1.1", exact=True).click()
+    expect(panel(page).locator(".is-refused-row")).to_contain_text(str(INTRUDER["ip"]))
+    page.goto(page.url.split("#")[0] + "#/members?search=refused")
+    expect(row(page, "refused")).to_contain_text("15:2")
+
+
+def test_the_hottest_link_is_first(open_page: OpenPage, fabric: DrainedController) -> None:
+    page = open_page("#/links")
+    fabric.load("6:3-13:4", 71.0)
+    fabric.load("2:3-9:2", 93.5)
+    first = page.locator(".list-body .row").first
+    expect(first).to_contain_text("2:3-9:2")
+    expect(first).to_contain_text("93.5 %")
+    page.get_by_role("button", name="Utilisation").click()
+    expect(page.get_by_role("columnheader", name="Utilisation")).to_have_attribute("aria-sort", "ascending")
+    expect(first).not_to_contain_text("2:3-9:2")
+    page.get_by_role("link", name="Ports").click()
+    page.get_by_role("button", name="Sending").click()
+    expect(first).to_contain_text("2:3")
+    expect(page).to_have_url(re.compile("sort=-tx_utilisation_pct"))
+    page.go_back()
+    expect(page.get_by_role("heading", name="Links")).to_be_visible()
+
+
+def test_a_switch_is_drained_with_the_right_token_only(
+    open_page: OpenPage, fabric: DrainedController, faults: list[str]
+) -> None:
+    page = open_page("#/switches?select=switch/9")
+    panel(page).get_by_role("button", name="Drain").click()
+    dialog = page.get_by_role("dialog", name="Drain switch 9")
+    expect(dialog).to_contain_text("PUT /api/v1/switches/9/drain")
+    dialog.get_by_label("Token").fill("not-the-token-of-this-server")
+    dialog.get_by_role("button", name="Drain").click()
+    expect(dialog).to_contain_text("Refused (401)")
+    assert not fabric.documents["switches"]["9"]["drained"]
+    dialog.get_by_label("Token").fill(TOKEN)
+    dialog.get_by_role("button", name="Drain").click()
+    expect(dialog).to_contain_text('"done": "switch-drain"')
+    dialog.get_by_role("button", name="Close").click()
+    expect(row(page, "drained")).to_contain_text("9")
+    panel(page).get_by_role("button", name="Undrain").click()
+    dialog = page.get_by_role("dialog", name="Undrain switch 9")
+    expect(dialog.get_by_label("Token")).to_have_count(0)
+    dialog.get_by_role("button", name="Undrain").click()
+    expect(dialog).to_contain_text("Done.")
+    dialog.get_by_role("button", name="Close").click()
+    expect(panel(page).get_by_role("button", name="Drain", exact=True)).to_be_visible()
+    assert fabric.asked[-2:] == [("switch-drain", {"dpid": 9}), ("switch-undrain", {"dpid": 9})]
+    assert page.evaluate("localStorage.length + sessionStorage.length + document.cookie.length") == 0
+    assert any("401" in fault for fault in faults)
+    faults.clear()
+
+
+def test_names_with_html_are_shown_as_text(open_page: OpenPage, fabric: DrainedController) -> None:
+    mac = "00:00:00:00:00:10"
+    before = fabric.documents["hosts"][mac], fabric.documents["policy"]["policy"]
+    fabric.change("hosts", mac, ips=[HOSTILE])
+    fabric.change("policy", "policy", text=f"# {HOSTILE}\n")
+    fabric.put(
+        "groups", HOSTILE, {**fabric.documents["groups"]["239.1.1.2"], "group": HOSTILE, "unsupported": HOSTILE}
+    )
+    page = open_page(f"#/hosts?select=host/{mac}")
+    expect(row(page, HOSTILE)).to_be_visible()
+    expect(panel(page)).to_contain_text(HOSTILE)
+    for view in ("groups", "policy", "topology"):
+        page.locator(".views").get_by_role("link", name=re.compile(view, re.IGNORECASE)).click()
+        expect(page.get_by_text(HOSTILE).first).to_be_visible()
+    assert page.locator("img[src=x], main b").count() == 0
+    expect(page).to_have_title("Topology – vsrt")
+    fabric.put("hosts", mac, before[0])
+    fabric.put("policy", "policy", before[1])
+    fabric.put("groups", HOSTILE, None)
+
+
+@contextmanager
+def controller(socket: Path) -> Iterator[None]:
+    """Run a controller as a process of its own, whose end is sudden."""
+    command = [sys.executable, "-m", "page_fabric", str(socket)]
+    places = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "support")])
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, "PYTHONPATH": places})
+    try:
+        yield
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_controller_and_server_go_away_and_come_back(open_page: OpenPage, faults: list[str], tmp_path: Path) -> None:
+    page, socket = open_page("#/switches"), tmp_path / "vsrt.sock"
+    state = page.get_by_role("banner").get_by_role("status")
+    with served(socket, alone=True) as address:
+        with controller(socket):
+            page.goto(f"{address}/#/switches")
+            expect(state).to_have_text("Ready")
+        expect(page.get_by_role("alert")).to_contain_text("The controller is away since")
+        expect(state).to_have_text("Away")
+        expect(row(page, "aggregation").first).to_be_visible()
+        with controller(socket):
+            expect(page.get_by_role("alert")).to_have_count(0)
+            expect(state).to_have_text("Ready")
+            row(page, "aggregation").first.click()
+            panel(page).get_by_role("button", name="Drain").click()
+            expect(page.get_by_role("dialog")).to_contain_text("no token is set")
+            expect(page.get_by_role("dialog").get_by_role("button", name="Drain")).to_be_disabled()
+            page.keyboard.press("Escape")
+    expect(page.get_by_role("alert")).to_contain_text("No connection since")
+    with controller(socket), served(socket, port=int(address.rpartition(":")[2])):
+        expect(page.get_by_role("alert")).to_have_count(0)
+        expect(state).to_have_text("Ready")
+        page.goto("about:blank")
+    assert all("Failed to load" in fault or "ERR_" in fault for fault in faults)
+    faults.clear()
+
+
+def test_all_is_reached_by_keys(open_page: OpenPage) -> None:
+    page = open_page()
+    press = page.keyboard.press
+    press("Tab")
+    expect(page.get_by_role("link", name="Skip to the view")).to_be_focused()
+    press("Enter")
+    expect(page.locator("#main")).to_be_focused()
+    drawing = page.get_by_role("application")
+    for _ in range(4):
+        press("Tab")
+        if drawing.evaluate("element => element === document.activeElement"):
+            break
+    expect(drawing).to_be_focused()
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
+        press(key)
+    expect(page.locator("[aria-live=polite]")).to_have_text(re.compile("switch 7, aggregation, in sync, 0 hosts"))
+    press("Enter")
+    expect(page.get_by_role("heading", name="Switch 7")).to_be_visible()
+    press("Escape")
+    expect(page.get_by_role("heading", name="Switch 7")).to_have_count(0)
+    page.locator(".views").get_by_role("link", name="Ports").focus()
+    press("Enter")
+    page.get_by_role("grid", name="Ports").focus()
+    for key in ("End", "ArrowUp", "ArrowDown", "Enter"):
+        press(key)
+    expect(page.get_by_role("heading", name="Port 20:4")).to_be_visible()
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+    page.get_by_role("button", name="Make it a router port").focus()
+    press("Enter")
+    expect(page.get_by_role("dialog").get_by_label("Token")).to_be_focused()
+    press("Escape")
+    expect(page.get_by_role("button", name="Make it a router port")).to_be_focused()
+
+
+def test_a_phone_needs_no_sideways_scrolling(open_page: OpenPage) -> None:
+    page = open_page(size=(360, 720))
+    site = page.url.split("#")[0]
+    for view in ("topology", "topology?as=table", *VIEWS, *(f"topology?select={details}" for details in DETAILS)):
+        page.goto(f"{site}#/{view}")
+        expect(page.locator("h1")).to_be_visible()
+        widths = page.evaluate(
+            """[document.documentElement.scrollWidth,
+                ...[...document.querySelectorAll(".list, .panel-body, .bar, .under")]
+                .map((element) => element.scrollWidth - element.clientWidth)]"""
+        )
+        assert widths[0] == 360, view
+        assert not any(widths[1:]), view
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_nothing_hinders_those_who_cannot_see_well(open_page: OpenPage, theme: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    options = None if theme == "light" else {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
+    page = open_page(theme=theme)
+    found: dict[str, list[Any]] = {}
+    for view in EXAMINED:
+        page.goto(f"{page.url.split('#')[0]}#/{view}")
+        expect(page.locator("h1")).to_be_visible()
+        result = axe.run(page, options=options).response
+        assert any(passed["id"] == "color-contrast" for passed in result["passes"])
+        for violation in result["violations"]:
+            if violation["impact"] in ("serious", "critical"):
+                nodes = [node["failureSummary"] + node["html"][:200] for node in violation["nodes"][:3]]
+                found[f"{view}: {violation['id']}"] = nodes
+    assert found == {}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_screenshots_are_kept(open_page: OpenPage, theme: str) -> None:
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    page = open_page(theme=theme)
+    for name, view in {
+        "topology": "#/topology",
+        "tree": "#/topology?select=group/239.1.1.1",
+        "port": "#/ports?select=port/13:1",
+        "policy": "#/policy",
+        "phone": "#/topology?select=switch/5",
+    }.items():
+        if name == "phone":
+            page.set_viewport_size({"width": 360, "height": 720})
+        page.goto(page.url.split("#")[0] + view)
+        page.evaluate("new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))")
+        path = SCREENSHOTS / f"{name}-{theme}.png"
+        page.screenshot(path=path)
+        assert path.stat().st_size > 10_000
