@@ -8,11 +8,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from multiprocessing import get_context
 from typing import Any, Protocol, TypeVar
 
 from apps.cli.common import InputError, OperationFailed
+from apps.cli.progress import ProgressBar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -37,16 +38,35 @@ def add_batch_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def batch(args: argparse.Namespace, *, worth_it: bool) -> AbstractContextManager[Run]:
-    """Return what does the work that the arguments ask for: by this process alone where more is not worth it."""
+@contextmanager
+def batch(args: argparse.Namespace, what: str, *, worth_it: bool) -> Iterator[Run]:
+    """Yield what does the work that the arguments ask for: by this process alone where more is not worth it.
+
+    `what` names the items in the progress bar.
+    """
     if args.jobs is not None and args.jobs < 1:
         raise InputError(f"--jobs: expected at least 1, found {args.jobs}")
     if args.scheduler is not None:
         if args.jobs is not None:
             raise InputError("--jobs: the workers of --scheduler have their own number of threads")
-        return on_cluster(args.scheduler)
+        with on_cluster(args.scheduler) as run:
+            yield _with_progress(run, what)
+        return
     jobs = args.jobs or os.cpu_count() or 1
-    return nullcontext(on_cores(jobs)) if worth_it and jobs > 1 else nullcontext(_here)
+    yield _with_progress(on_cores(jobs) if worth_it and jobs > 1 else _here, what)
+
+
+def _with_progress(run: Run, what: str) -> Run:
+    def shown(function: Callable[[Item], Result], items: Sequence[Item], /) -> Iterator[Result]:
+        bar = ProgressBar()
+        try:
+            for done, result in enumerate(run(function, items), 1):
+                bar.draw(what, done, len(items))
+                yield result
+        finally:
+            bar.clear()
+
+    return shown
 
 
 def _here(function: Callable[[Item], Result], items: Sequence[Item], /) -> Iterable[Result]:

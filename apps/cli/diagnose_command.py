@@ -110,7 +110,9 @@ def run(args: argparse.Namespace) -> int:
     training = None if args.train is None else _period(args.train)
     settings = _settings(args, series, training, kept)
     try:
-        with batch(args, worth_it=sum(len(one.at_s) for one in series) >= WORTH_CORES) as run_all:
+        with batch(
+            args, "metrics of groups", worth_it=sum(len(one.at_s) for one in series) >= WORTH_CORES
+        ) as run_all:
             found = diagnose(
                 series,
                 settings,

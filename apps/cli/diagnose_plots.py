@@ -21,6 +21,8 @@ from controller.anomaly.series import OrderedSeries, Series, ordered
 METRICS_DRAWN = 3
 MARKED = 5
 """Members that are drawn in colours of their own at most."""
+DENSE = 1500
+"""More points than this along a plot are drawn as thin lines."""
 
 
 def write_plots(folder: Path, found: Diagnosis, series: Sequence[Series]) -> list[Path]:
@@ -64,16 +66,15 @@ def peers_overlaid(group: GroupDiagnosis, found: Diagnosis, series: Sequence[Ser
                 axes.plot(at, values, color="0.6", linewidth=0.8, alpha=0.6, zorder=1)
         for number, member in enumerate(names):
             if member in drawn:
-                axes.plot(*drawn[member], label=member, **line_style(number))
+                axes.plot(*drawn[member], label=member, **_line_style(number, len(drawn[member][1])))
         _shade(axes, faulty, names)
         axes.set_title(metric, loc="left", fontsize=10)
     panels[-1].set_xlabel("time, UTC")
     if names:
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=MARKED, fontsize=9)
-    others = len(group.members) - len(names)
-    figure.suptitle(
-        f"Members of {group.peer_group} laid over each other: {len(names)} faulty, {others} others in grey"
-    )
+    count = len({one.member.name for one in faulty})
+    shown = f", the {len(names)} furthest out in colour" if count > len(names) else ""
+    figure.suptitle(f"{len(group.members)} members of {group.peer_group} laid over each other: {count} faulty{shown}")
     return figure
 
 
@@ -89,9 +90,8 @@ def persistence(group: GroupDiagnosis, found: Diagnosis) -> Figure:
         if others:
             axes.plot(at, values[:, others], color="0.6", linewidth=0.8, alpha=0.6, drawstyle="steps-post")
         for number, member in enumerate(order):
-            axes.plot(
-                at, values[:, member], label=group.members[member], drawstyle="steps-post", **line_style(number)
-            )
+            style = _line_style(number, len(at))
+            axes.plot(at, values[:, member], label=group.members[member], drawstyle="steps-post", **style)
     above.axhline(1, color="0.2", linewidth=1)
     above.annotate("threshold", (0.005, 1.0), xycoords=("axes fraction", "data"), ha="left", va="bottom", color="0.3")
     above.set_ylabel("score of the window")
@@ -101,6 +101,12 @@ def persistence(group: GroupDiagnosis, found: Diagnosis) -> Figure:
         figure.legend(*below.get_legend_handles_labels(), loc="outside lower center", ncols=MARKED, fontsize=9)
     figure.suptitle(f"Persistence of anomalies in {group.peer_group}")
     return figure
+
+
+def _line_style(number: int, points: int) -> dict[str, Any]:
+    """Return how the line of a marked member is drawn: thin and unbroken where dashes would run into one another."""
+    style = line_style(number)
+    return style if points <= DENSE else {**style, "linewidth": 0.9, "linestyle": "-", "alpha": 0.8}
 
 
 def _marked(group: GroupDiagnosis, faulty: Sequence[Faulty]) -> list[str]:

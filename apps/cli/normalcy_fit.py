@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     settings = settings_of(args.set)
     check_output_arguments(args)
     series = read_series(args)
-    with batch(args, worth_it=len(series) >= WORTH_CORES) as run_all:
+    with batch(args, "series, some at a time", worth_it=len(series) >= WORTH_CORES) as run_all:
         if args.output is None:
             found = fit_many([(one.at_s, one.values) for one in series], settings, run_all)
         else:

@@ -24,9 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", type=Path, required=True, metavar="FILE", help="as `normalcy fit -o` wrote it")
     add_file_arguments(parser)
     add_output_arguments(parser)
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="where to write it (default: in its place)"
-    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="where to write it (default: in its place)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -36,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     series = read_series(args)
     known = [model.series.get(one.name) for one in series]
     additions = [Addition(state, one.at_s, one.values) for one, state in zip(series, known, strict=True)]
-    with batch(args, worth_it=len(series) >= WORTH_CORES) as run_all:
+    with batch(args, "series, some at a time", worth_it=len(series) >= WORTH_CORES) as run_all:
         states = advance_many(additions, model.settings, run_all)
     _tell(args.input, additions)
     updated = {one.name: state for one, state in zip(series, states, strict=True)}
