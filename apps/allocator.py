@@ -123,7 +123,8 @@ class Allocator(App):
         try:
             answer = action(self.console, asked)
         except RequestError as error:
-            raise Refused(str(error)) from None
+            field = str(error).partition(":")[0]
+            raise Refused(str(error), field if field in asked else None) from None
         if name == ALLOCATE:
             self.sections.decided(asked, answer, time.time())
         return answer

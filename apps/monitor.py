@@ -225,7 +225,8 @@ class Monitor(App):
         try:
             return action(self.console, asked)
         except QuestionInvalid as error:
-            raise Refused(str(error)) from None
+            field = str(error).partition(":")[0]
+            raise Refused(str(error), field if field in asked else None) from None
 
     def _state(self) -> dict[str, Any]:
         overview = self._overview()

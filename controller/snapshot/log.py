@@ -64,13 +64,11 @@ class ChangeLog(Generic[Key]):
         self._first = self.version
 
     def since(self, version: int, limit: int) -> Delta[Key]:
-        """Return what changed after `version` (0: never read), at most `limit` keys, the oldest changes first.
+        """Return what changed after `version`, at most `limit` keys, the oldest changes first.
 
-        A reader goes on with the version returned.
+        `version` is 0 for who never read; a reader goes on with the version returned. `limit` is 1 at least.
         """
         whole = not self._bound or not self._first <= version <= self.version
-        if whole and limit <= 0:
-            return Delta(0, False, (), True)
         if not self._bound:
             self._begin()
         log = self._log
@@ -86,9 +84,8 @@ class ChangeLog(Generic[Key]):
                 newer.append(key)
             newer.reverse()
             keys = tuple(newer[:limit])
-        more = bool(log) and (not keys or keys[-1] != next(reversed(log)))
-        if more:
-            return Delta(log[keys[-1]] if keys else version, whole, keys, True)
+        if keys and keys[-1] != next(reversed(log)):
+            return Delta(log[keys[-1]], whole, keys, True)
         return Delta(self.version, whole, keys, False)
 
     def _begin(self) -> None:
