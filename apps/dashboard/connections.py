@@ -6,7 +6,6 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
@@ -14,28 +13,10 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from apps.dashboard.limits import Limits
 from apps.dashboard.tally import Tally
 
 STARTED_CHECK_S = 0.02
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one client, and all together, may take."""
-
-    connections: int = 256
-    head_s: float = 10.0
-    """Time from a connection's or a request's first moment to the end of its head."""
-    head_bytes: int = 16384
-    request_bytes: int = 1 << 19
-    """Head, body and the frames of its chunks together."""
-    unread_s: float = 5.0
-    """How long a client may read next to nothing while its buffer stands full."""
-    unread_bytes: int = 4096
-    """What it must have read in that time."""
-    idle_s: float = 15.0
-    """How long a connection stays open after an answer."""
-    handshake_s: float = 5.0
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -43,8 +24,10 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def __init__(self, limits: Limits, tally: Tally, **given: Any) -> None:
         super().__init__(**given)
+        self.access_log = False  # it would tell what stands behind a question mark, which may be a secret
         self._limits = limits
         self._tally = tally
+        self._piece_bytes = 0
         self._request_bytes = 0
         self._in_head = True
         self._head_timer: asyncio.TimerHandle | None = None
@@ -71,7 +54,8 @@ class BoundedProtocol(HttpToolsProtocol):
         """Read on, unless a head or a whole request is too large."""
         if self.transport.is_closing():
             return
-        self._request_bytes += len(data)
+        self._piece_bytes = len(data)
+        self._request_bytes += self._piece_bytes
         if self._between_requests:
             self._start_head_timer()
         super().data_received(data)
@@ -81,7 +65,10 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Measure the head of a request."""
         super().on_message_begin()
-        self._in_head, self._request_bytes = True, 0
+        self._in_head, self._request_bytes = True, self._piece_bytes
+        if self.cycle is not None:
+            # The piece may hold the end of the request before, so it alone is never too much.
+            self._request_bytes = min(self._piece_bytes, self._limits.head_bytes)
         self._start_head_timer()
 
     def on_headers_complete(self) -> None:
@@ -157,7 +144,7 @@ class BoundedServer(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                timeout_keep_alive=int(limits.idle_s),
+                timeout_keep_alive=limits.idle_s,
                 timeout_graceful_shutdown=1,
             )
         )

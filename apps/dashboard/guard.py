@@ -16,10 +16,9 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from apps.dashboard.answers import JSON, Problem
+from apps.dashboard.limits import Limits
 from apps.dashboard.tally import Tally, quoted
 
-BODY_BYTES = 65536
-BODY_S = 10.0
 MAX_PATH_BYTES = 2048
 API = "/api/"
 READS = ("GET", "HEAD", "OPTIONS")
@@ -71,10 +70,11 @@ class Guard:
         site that has its own name lead here.
     """
 
-    def __init__(self, app: ASGIApp, tally: Tally, token: bytes | None, names: Iterable[str] = ()) -> None:
+    def __init__(self, app: ASGIApp, tally: Tally, token: bytes | None, names: Iterable[str], limits: Limits) -> None:
         self._app = app
         self._tally = tally
         self._token = None if token is None else _digest(token)
+        self._limits = limits
         self._names = {"localhost", *(name.lower().rstrip(".") for name in names)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -93,7 +93,7 @@ class Guard:
         try:
             headers = Headers(scope=scope)
             self._check(scope, headers)
-            taken = await _body(scope, headers, receive)
+            taken = await _body(headers, receive, self._limits)
             await self._app(scope, taken, sending)
         except Refused as problem:
             self._tally.refuse(problem.reason, _client(scope), f"{scope['method']} {quoted(scope['raw_path'])}")
@@ -170,18 +170,18 @@ def _headers(scope: Scope, message: Message) -> list[tuple[bytes, bytes]]:
     return found
 
 
-async def _body(scope: Scope, headers: Headers, receive: Receive) -> Receive:
+async def _body(headers: Headers, receive: Receive, limits: Limits) -> Receive:
     """Read the body, bounded in size and time, and return what hands it on."""
     length, chunked = headers.get("content-length", "0"), "transfer-encoding" in headers
     if not chunked and length == "0":
         return receive
-    if not chunked and not (length.isdecimal() and int(length) <= BODY_BYTES):
-        raise Refused("body-size", 413, f"the body is longer than {BODY_BYTES} bytes")
+    if not chunked and not (length.isdecimal() and int(length) <= limits.body_bytes):
+        raise Refused("body-size", 413, f"the body is longer than {limits.body_bytes} bytes")
     if headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
         raise Refused("media-type", 415, f"the body is not {JSON}")
     body = bytearray()
     try:
-        async with asyncio.timeout(BODY_S):
+        async with asyncio.timeout(limits.body_s):
             more = True
             while more:
                 message = await receive()
@@ -189,10 +189,10 @@ async def _body(scope: Scope, headers: Headers, receive: Receive) -> Receive:
                     raise Refused("body-time", 400, "the body ends before its end")
                 body += message.get("body", b"")
                 more = message.get("more_body", False)
-                if len(body) > BODY_BYTES:
-                    raise Refused("body-size", 413, f"the body is longer than {BODY_BYTES} bytes")
+                if len(body) > limits.body_bytes:
+                    raise Refused("body-size", 413, f"the body is longer than {limits.body_bytes} bytes")
     except TimeoutError:
-        raise Refused("body-time", 408, f"the body did not come within {BODY_S:g} s") from None
+        raise Refused("body-time", 408, f"the body did not come within {limits.body_s:g} s") from None
     whole: Message | None = {"type": "http.request", "body": bytes(body), "more_body": False}
 
     async def taken() -> Message:

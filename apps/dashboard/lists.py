@@ -17,13 +17,8 @@ def matching(documents: Sequence[Document], search: str) -> Sequence[Document]:
 
 
 def ordered(documents: Sequence[Document], sort: str) -> Sequence[Document]:
-    """Return the documents by a field, downwards where a ``-`` stands before it; those without it come last.
-
-    KeyError where no document has the field.
-    """
+    """Return the documents by a field, downwards where a ``-`` stands before it; those without it come last."""
     name, down = sort.removeprefix("-"), sort.startswith("-")
-    if documents and not any(name in document.fields for document in documents):
-        raise KeyError(name)
     known = [document for document in documents if document.fields.get(name) is not None]
     unknown = [document for document in documents if document.fields.get(name) is None]
     known.sort(key=lambda document: _key(document.fields[name]), reverse=down)

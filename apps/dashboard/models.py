@@ -276,7 +276,7 @@ class History(Described):
     port_no: int
     metric: str
     step_s: float | None = None
-    points: list[Any] | None = None
+    points: list[Point] | None = None
 
 
 class Done(Described):

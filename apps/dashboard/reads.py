@@ -26,7 +26,14 @@ DEFAULT_LIMIT = 1000
 
 DpidPath = Annotated[int, Path(ge=1, le=MAX_DPID, description="Datapath id.")]
 PortPath = Annotated[int, Path(ge=1, le=MAX_PORT_NO, description="Port number.")]
-AddressPath = Annotated[str, Path(max_length=45, description="Address of a group, IPv4 or IPv6.")]
+AddressPath = Annotated[
+    str,
+    Path(
+        max_length=45,
+        description="Address of a group, IPv4 or IPv6.",
+        json_schema_extra={"anyOf": [{"format": "ipv4"}, {"format": "ipv6"}]},
+    ),
+]
 Limit = Annotated[int, Query(ge=0, le=MAX_LIMIT, description="Most documents answered.")]
 
 
@@ -74,20 +81,28 @@ class Shape(NamedTuple):
 
     limit: int
     offset: int
-    sort: str
+    sort: str | None
     search: str
 
 
-def _shape(
-    limit: Limit = DEFAULT_LIMIT,
-    offset: Annotated[int, Query(ge=0, le=MAX_DPID, description="Documents left out at the beginning.")] = 0,
-    sort: Annotated[str, Query(max_length=64, description="Field to sort by; downwards with `-` before it.")] = "",
-    search: Annotated[str, Query(max_length=256, description="Words that a document's values must hold.")] = "",
-) -> Shape:
-    return Shape(limit, offset, sort, search)
+def _shaped(model: type[Any]) -> Any:
+    """Return the parameter that reads the query of a list of such documents; fields that an app adds sort too."""
+    known = [f"{sign}{name}" for name in model.model_fields for sign in ("", "-")]
+    described = "Field to sort by; downwards with `-` before it."
+    by_field: Any = Query(None, max_length=64, description=described, json_schema_extra={"enum": known})
+
+    def shape(
+        limit: Limit = DEFAULT_LIMIT,
+        offset: Annotated[int, Query(ge=0, le=MAX_DPID, description="Documents left out at the beginning.")] = 0,
+        sort: str | None = by_field,
+        search: Annotated[str, Query(max_length=256, description="Words that a document's values must hold.")] = "",
+    ) -> Shape:
+        return Shape(limit, offset, sort, search)
+
+    return Depends(shape)
 
 
-Shaped = Annotated[Shape, Depends(_shape)]
+_EVENTS_SHAPE = _shaped(models.Event)
 
 
 def reads(board: Board, streams: Streams, ask: Ask) -> APIRouter:
@@ -119,7 +134,7 @@ def reads(board: Board, streams: Streams, ask: Ask) -> APIRouter:
         return _one(board, "groups", written, f"there is no group {written}")
 
     async def events(
-        shape: Shaped,
+        shape: Shape = _EVENTS_SHAPE,
         since: Annotated[
             float | None, Query(ge=0, description="Only events after this time (epoch seconds).")
         ] = None,
@@ -203,7 +218,9 @@ def _add(router: APIRouter, path: str, endpoint: Callable[..., Any], model: Any)
 
 
 def _add_list(router: APIRouter, board: Board, name: str, entry: List) -> None:
-    async def list_(shape: Shaped) -> Response:
+    shaped = _shaped(entry.model)
+
+    async def list_(shape: Shape = shaped) -> Response:
         return _page(board.made(entry.section, name, entry.make), shape, entry.model)
 
     list_.__name__ = name
@@ -211,15 +228,13 @@ def _add_list(router: APIRouter, board: Board, name: str, entry: List) -> None:
     _add(router, f"/{name}", list_, models.Page[entry.model])  # type: ignore[name-defined]
 
 
-def _page(found: Sequence[Document], shape: Shape, model: type[Any]) -> Response:
-    found = lists.matching(found, shape.search)
+def _page(whole: Sequence[Document], shape: Shape, model: type[Any]) -> Response:
+    name = (shape.sort or "id").removeprefix("-")
+    if name not in model.model_fields and not any(name in document.fields for document in whole):
+        raise Problem(422, f"sort: {name!r} is no field here, such as {', '.join(sorted(model.model_fields))}")
+    found = lists.matching(whole, shape.search)
     if shape.sort:
-        try:
-            found = lists.ordered(found, shape.sort)
-        except KeyError as error:
-            if error.args[0] not in model.model_fields:
-                known = ", ".join(sorted(model.model_fields))
-                raise Problem(422, f"sort: {error.args[0]!r} is no field here, such as {known}") from None
+        found = lists.ordered(found, shape.sort)
     return page(found[shape.offset : shape.offset + shape.limit], len(found))
 
 

@@ -9,12 +9,11 @@ from starlette.types import Receive, Scope, Send
 
 from apps.dashboard.answers import Problem, comma_separated, encode, pieces
 from apps.dashboard.board import Board
+from apps.dashboard.limits import Limits
 from apps.dashboard.tally import Tally
 from controller.snapshot.reader import Section
 
-STREAMS = 64
 INTERVAL_S = 0.2
-HEARTBEAT_S = 10.0
 
 _HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -26,19 +25,20 @@ _HEADERS = [
 class Streams:
     """The streams that are open, bounded in number."""
 
-    def __init__(self, board: Board, tally: Tally, heartbeat_s: float = HEARTBEAT_S) -> None:
+    def __init__(self, board: Board, tally: Tally, limits: Limits) -> None:
         self.board = board
         self._tally = tally
-        self._heartbeat_s = heartbeat_s
+        self._limits = limits
 
     async def answer(self, names: Sequence[str], scope: Scope, receive: Receive, send: Send) -> None:
         """Send the snapshot of sections and its changes until the client goes away.
 
         What changes while the client is slow to read is sent as one change: nothing waits for it in a queue.
         """
-        if self._tally.streams >= STREAMS:
-            self._tally.refuse("streams", scope["client"], f"{STREAMS} are open")
-            raise Problem(503, f"{STREAMS} streams are open already", reason="streams")
+        most = self._limits.streams
+        if self._tally.streams >= most:
+            self._tally.refuse("streams", scope["client"], f"{most} are open")
+            raise Problem(503, f"{most} streams are open already", reason="streams")
         self._tally.streams += 1
         try:
             await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
@@ -70,7 +70,7 @@ class Streams:
                 version = board.version
                 if event:
                     yield event
-            while not await board.newer(version, self._heartbeat_s):
+            while not await board.newer(version, self._limits.heartbeat_s):
                 yield b": still there\n\n"
             await asyncio.sleep(due_s - loop.time())
 

@@ -1,0 +1,186 @@
+"""The API over a real connection, before a controller's real socket."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+CONTENT = {"content-type": "application/problem+json"}
+
+
+def test_what_several_apps_tell_of_one_thing_is_one_document(dashboard: Any) -> None:
+    assert dashboard.get("/switches/2") == {
+        "id": "2",
+        "dpid": 2,
+        "ofp_version": "1.3",
+        "tier": "tor",
+        "connected": True,
+        "drained": False,
+        "up": True,
+        "cpu_pct": None,
+    }
+    port = dashboard.get("/ports/1/3")
+    assert (port["role"], port["name"], port["rx_bps"]) == ("edge", "s1-eth3", 300.0)
+
+
+def test_lists_are_in_the_order_of_their_ids_and_cut_to_a_page(dashboard: Any) -> None:
+    whole = dashboard.get("/ports")
+    assert whole["total"] == len(whole["items"]) == 24
+    assert [port["id"] for port in whole["items"]][8:12] == ["1:9", "1:10", "1:11", "1:12"]
+    page = dashboard.get("/ports", params={"limit": 5, "offset": 22})
+    assert [port["id"] for port in page["items"]] == ["2:11", "2:12"]
+    assert page["total"] == 24
+    assert dashboard.get("/ports", params={"limit": 0}) == {"items": [], "total": 24}
+
+
+def test_lists_are_sorted_by_any_field(dashboard: Any) -> None:
+    down = dashboard.get("/ports", params={"sort": "-rx_bps", "limit": 3})["items"]
+    assert [port["rx_bps"] for port in down] == [1200.0, 1200.0, 1100.0]
+    up = dashboard.get("/ports", params={"sort": "name", "limit": 2})["items"]
+    assert [port["name"] for port in up] == ["s1-eth1", "s1-eth10"]
+
+
+def test_a_list_is_searched_in_values_and_not_in_names_of_fields(dashboard: Any) -> None:
+    found = dashboard.get("/ports", params={"search": "S1-ETH1"})
+    assert [port["id"] for port in found["items"]] == ["1:1", "1:10", "1:11", "1:12"]
+    assert dashboard.get("/ports", params={"search": "eth7 s2"})["total"] == 1
+    assert dashboard.get("/ports", params={"search": "port_no"})["total"] == 0
+
+
+def test_members_senders_and_refusals_are_those_of_all_groups(dashboard: Any) -> None:
+    members = dashboard.get("/members")["items"]
+    assert [(member["group"], member["port_no"], member["static"]) for member in members] == [
+        ("239.1.1.1", 2, False),
+        ("239.1.1.1", 5, True),
+    ]
+    assert [sender["port_no"] for sender in dashboard.get("/senders")["items"]] == [2]
+    refusals = dashboard.get("/refusals")["items"]
+    assert [(found["role"], found["port_no"]) for found in refusals] == [("receiver", 3), ("sender", 4)]
+
+
+def test_events_come_newest_first_and_since_a_time(dashboard: Any) -> None:
+    assert [event["time_s"] for event in dashboard.get("/events")["items"]] == [102.0, 101.0, 100.0]
+    assert [event["id"] for event in dashboard.get("/events", params={"since": 101})["items"]] == ["monitor-2"]
+
+
+def test_a_group_is_found_however_its_address_is_written(dashboard: Any, controller: Any) -> None:
+    controller.put("multicast", "groups", "ff1e::1", group="ff1e::1", members=[])
+    dashboard.wait_until(lambda: dashboard.client.get("/groups/ff1e::1").status_code == 200)
+    assert dashboard.get("/groups/FF1E:0:0::0001")["group"] == "ff1e::1"
+    controller.remove("multicast", "groups", "ff1e::1")
+    dashboard.wait_until(lambda: dashboard.client.get("/groups/ff1e::1").status_code == 404)
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "told"),
+    [
+        ("/switches/7", 404, "there is no switch 7"),
+        ("/switches/x", 422, "dpid: "),
+        ("/switches/18446744073709551616", 422, "dpid: "),
+        ("/ports/1/99", 404, "switch 1 has no port 99"),
+        ("/groups/239.1.1.2", 404, "there is no group 239.1.1.2"),
+        ("/groups/nonsense", 422, "address: 'nonsense' is no IP address"),
+        ("/ports?limit=10001", 422, "limit: "),
+        ("/ports?offset=-1", 422, "offset: "),
+        ("/ports?sort=colour", 422, "sort: 'colour' is no field here"),
+        ("/events?since=never", 422, "since: "),
+        ("/stream?sections=ports,colours", 422, "sections: 'colours' is none of status, switches"),
+        ("/nothing", 404, "Not Found"),
+    ],
+)
+def test_what_is_wrong_is_told_by_a_problem_document(dashboard: Any, path: str, status: int, told: str) -> None:
+    answer = dashboard.client.get(path)
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
+    problem = answer.json()
+    assert (problem["type"], problem["status"]) == ("about:blank", status)
+    assert problem["detail"].startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "asked"),
+    [
+        ("POST", "/policy/reload", {"do": "policy-reload"}),
+        (
+            "PUT",
+            "/groups/239.1.1.1/static-members/1/7",
+            {"do": "static-member-add", "group": "239.1.1.1", "dpid": 1, "port_no": 7},
+        ),
+        (
+            "DELETE",
+            "/groups/FF1E::01/static-members/1/7",
+            {"do": "static-member-remove", "group": "ff1e::1", "dpid": 1, "port_no": 7},
+        ),
+        ("PUT", "/routers/1/7/4", {"do": "router-port-add", "dpid": 1, "port_no": 7, "family": 4}),
+        ("DELETE", "/routers/1/7/6", {"do": "router-port-remove", "dpid": 1, "port_no": 7, "family": 6}),
+        ("DELETE", "/switches/2/drain", {"do": "switch-undrain", "dpid": 2}),
+        ("POST", "/groups/239.1.1.1/rebuild", {"do": "group-rebuild", "group": "239.1.1.1"}),
+        ("POST", "/counters/reset", {"do": "counters-reset"}),
+    ],
+)
+def test_a_write_asks_the_controller(
+    dashboard: Any, controller: Any, method: str, path: str, asked: dict[str, Any]
+) -> None:
+    answer = dashboard.write(method, path)
+    assert (answer.status_code, answer.json()) == (200, {"done": True})
+    assert controller.asked.pop() == {**asked, "by": "the API"}
+
+
+def test_an_allocation_is_asked_with_its_own_fields_only(dashboard: Any, controller: Any) -> None:
+    assert dashboard.write("POST", "/allocations", json={"count": 2}).status_code == 200
+    assert controller.asked.pop() == {"do": "allocate", "count": 2}
+    for reserved in ("do", "show", "changes"):
+        assert dashboard.write("POST", "/allocations", json={reserved: "policy-reload"}).status_code == 422
+    assert dashboard.write("POST", "/allocations", json=[1]).status_code == 422
+    nan = dashboard.client.post(
+        "/allocations",
+        content='{"count": NaN}',
+        headers={"Authorization": "Bearer correct-horse-battery-staple", "Content-Type": "application/json"},
+    )
+    assert nan.status_code == 422
+    assert controller.asked == []
+
+
+def test_what_the_controller_refuses_is_a_conflict_and_what_it_does_is_seen_at_once(
+    dashboard: Any, controller: Any
+) -> None:
+    answer = dashboard.write("PUT", "/switches/77/drain")
+    assert (answer.status_code, answer.json()["detail"]) == (409, "there is no switch 77")
+    assert answer.json()["field"] == "dpid"
+    assert dashboard.write("PUT", "/switches/1/drain").status_code == 200
+    dashboard.wait_until(lambda: dashboard.get("/switches/1")["drained"])
+
+
+def test_history_is_asked_of_the_controller(dashboard: Any, controller: Any) -> None:
+    history = dashboard.get("/ports/1/2/history?metric=tx_bps&since_s=5&step_s=10")
+    assert history["points"] == [{"time_s": 10.0, "value": 1.5}, {"time_s": 20.0, "value": None}]
+    assert controller.asked.pop() == {"dpid": 1, "port_no": 2, "metric": "tx_bps", "since_s": 5.0, "step_s": 10.0}
+
+
+def test_a_controller_that_goes_away_and_comes_back(
+    start: Callable[..., Any], controller: Any, cable: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dashboard = start(socket=str(cable.path))
+    dashboard.wait_until(lambda: dashboard.get("/status")["connected"])
+    cable.pull()
+    status = dashboard.wait_until(lambda: (found := dashboard.get("/status")) and not found["connected"] and found)
+    assert status["disconnected_reason"]
+    assert status["switches"] == dashboard.get("/switches")["total"] == 2
+    answer = dashboard.write("POST", "/policy/reload")
+    assert (answer.status_code, answer.json()["reason"]) == (503, "disconnected")
+
+    monkeypatch.setattr("apps.status_server.EPOCH", "another process")
+    controller.remove("multicast", "switches", "2")
+    controller.remove("monitor", "switches", "2")
+    cable.plug()
+    dashboard.wait_until(lambda: dashboard.get("/status")["connected"])
+    assert [switch["id"] for switch in dashboard.get("/switches")["items"]] == ["1"]
+    assert dashboard.get("/status")["disconnected_reason"] is None
+
+
+def test_without_a_token_nobody_writes(start: Callable[..., Any]) -> None:
+    dashboard = start(token_file="")
+    answer = dashboard.write("POST", "/policy/reload")
+    assert (answer.status_code, answer.json()["reason"]) == (403, "read-only")
+    assert dashboard.get("/status")["dashboard"]["writes"] is False
