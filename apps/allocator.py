@@ -123,7 +123,7 @@ class Allocator(App):
         try:
             answer = action(self.console, asked)
         except RequestError as error:
-            field = str(error).partition(":")[0]
+            field = str(error).removeprefix("request.").partition(":")[0].partition(".")[0].partition("[")[0]
             raise Refused(str(error), field if field in asked else None) from None
         if name == ALLOCATE:
             self.sections.decided(asked, answer, time.time())

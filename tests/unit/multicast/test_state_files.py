@@ -16,6 +16,21 @@ LOGGER = logging.getLogger("state")
 AUDIT = Audit(Decision(True, "rule", "why"), Host(bytes(6), bytes(4), 1, 2), b"\xef\x01\x01\x01", Role.SENDER, None)
 
 
+def test_what_operators_ask_for_is_in_the_audit_log_at_once(tmp_path):
+    log = AuditLog(tmp_path / "audit.jsonl", LOGGER)
+    log.add(AUDIT)
+    log.add_action("switch-drain", {"dpid": 1}, "me", None)
+    log.add_action("switch-drain", {"dpid": "<b>\n"}, None, "dpid: no number")
+    lines = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
+    assert len(lines) == 3
+    assert lines[0]["verdict"] == "allow"
+    assert lines[1] == {
+        **{"time": lines[1]["time"], "action": "switch-drain", "asked": {"dpid": 1}},
+        **{"by": "me", "verdict": "done", "reason": None},
+    }
+    assert (lines[2]["asked"], lines[2]["verdict"]) == ({"dpid": "<b>\n"}, "refused")
+
+
 @pytest.fixture
 def journal(tmp_path):
     return JournalFile(tmp_path / "journal.jsonl", LOGGER)
