@@ -138,6 +138,11 @@ class PerformanceCore:
         self._fit()
         return self._history.of(row)
 
+    @property
+    def history_step_s(self) -> float:
+        """The length of a step of `history`."""
+        return self._history.step_s
+
     def resets(self) -> tuple[ResetReport, ...]:
         """Return the latest resets, oldest first; the last one of each port is in its report."""
         return tuple(self._resets)

@@ -13,6 +13,7 @@ from controller.performance.events import PortEvent
 from controller.performance.poller_core import MonitorCore
 from controller.performance.poller_knobs import KnobInvalid, knobs, turned
 from controller.performance.poller_settings import SWITCH_KINDS
+from controller.performance.port_history import METRICS, steps
 from controller.performance.reports import PortReport
 from controller.performance.schedule import StatKind
 from topology.events import PortRole
@@ -24,6 +25,7 @@ Arguments = Mapping[str, Any]
 HOSTS, ALL = "hosts", "all"
 TYPES = (ALL, HOSTS, *(kind.value for kind in SWITCH_KINDS))
 MAX_LINES = 100000
+MAX_DPID, MAX_PORT_NO, MAX_SECONDS = (1 << 64) - 1, (1 << 32) - 1, 1e11
 TOP_ORDERS = {"utilisation": "utilisation", "rx": "rx_bytes", "tx": "tx_bytes", "errors": "errors"}
 
 _RX_BYTES, _TX_BYTES = BYTE_COLUMNS
@@ -145,6 +147,23 @@ class Console:
             if here and self._is_of_type(event.dpid, event.port_no, kind, asked):
                 found.append(_event(event))
         return {"events": found[-count:], "suppressed": self._core.performance.events_suppressed}
+
+    def history(self, asked: Arguments) -> Document:
+        """Return what is remembered of a port: the last hour of a metric, with bounds of what was normal."""
+        performance = self._core.performance
+        dpid, port_no = _whole(asked, "dpid", -1, 0, MAX_DPID), _whole(asked, "port_no", -1, 0, MAX_PORT_NO)
+        metric = asked.get("metric", "rx_bps")
+        if metric not in list(METRICS):
+            raise QuestionInvalid(f"metric: {metric!r} is none of {', '.join(METRICS)}")
+        row = self._core.ports.row(dpid, port_no)
+        if row is None:
+            raise QuestionInvalid(f"port_no: switch {dpid} has no port {port_no}")
+        since_s = _seconds(asked, "since_s", 0.0)
+        step_s = max(_seconds(asked, "step_s", 0.0), performance.history_step_s)
+        speed_bps = float(self._core.ports.speed_bps[row])
+        found = steps(performance.history(dpid, port_no), metric, speed_bps, since_s, step_s)
+        place = {"dpid": dpid, "port_no": port_no, "metric": metric}
+        return {**place, "step_s": step_s, "points": [step._asdict() for step in found]}
 
     def _entries(self, statistics: Any, asked: Arguments, limit: int) -> Document:
         kind = next((kind for kind in StatKind if kind.name.lower() == statistics), None)
@@ -344,6 +363,13 @@ def _whole(asked: Arguments, name: str, default: int, lower: int, upper: int) ->
     return value
 
 
+def _seconds(asked: Arguments, name: str, default: float) -> float:
+    value = asked.get(name, default)
+    if type(value) not in (int, float) or not 0 <= value <= MAX_SECONDS:
+        raise QuestionInvalid(f"{name}: {value!r} is no number of seconds from 0 to {MAX_SECONDS:g}")
+    return float(value)
+
+
 VIEWS: dict[str, Callable[[Console], Document]] = {"perf": Console.status}
 """What can be shown, by name."""
 
@@ -355,5 +381,6 @@ ACTIONS: dict[str, Callable[[Console, Arguments], Document]] = {
     "perf-reset": Console.reset,
     "perf-set": Console.set,
     "perf-get": Console.get,
+    "port-history": Console.history,
 }
 """What can be asked, by name."""
