@@ -86,7 +86,8 @@ def _means(at_s: Floats, values: Floats, starts: Floats, step_s: float) -> Float
     index = np.searchsorted(starts, step[inside])
     sums = np.bincount(index, values[inside], len(starts))
     counts = np.bincount(index, minlength=len(starts))
-    return np.divide(sums, counts, out=np.full(len(starts), np.nan), where=counts > 0)
+    means: Floats = np.divide(sums, counts, out=np.full(len(starts), np.nan), where=counts > 0)
+    return means
 
 
 def _finite(value: Any) -> float | None:
