@@ -5,7 +5,7 @@ import {html, useEffect, useRef, useState} from "../../vendor/preact.js";
 import {read} from "../api.js";
 import {bps, pct, pps, words} from "../format.js";
 
-const METRICS = ["rx_bps", "tx_bps", "rx_utilisation_pct", "tx_utilisation_pct", "rx_errors_pps", "tx_dropped_pps"];
+const METRICS = ["rx_bps", "tx_bps", "rx_utilisation_pct", "tx_utilisation_pct", "errors_pps"];
 const AGAIN_MS = 10_000;
 const HEIGHT = 168;
 const darkQuery = matchMedia("(prefers-color-scheme: dark)");
