@@ -72,6 +72,13 @@ def run(make_world):
     world.leave("h5")
     world.cut(*sorted(next(iter(world.links))))
     world.advance(3.0)
+    world.do("switch-drain", dpid=max(world.switches))
+    world.do("static-member-add", dpid=world.hosts["h7"].dpid, port_no=world.hosts["h7"].port_no, group="239.1.2.3")
+    world.do("router-port-add", dpid=world.hosts["h8"].dpid, port_no=world.hosts["h8"].port_no, family=6)
+    world.settle()
+    world.do("switch-undrain", dpid=max(world.switches))
+    world.do("group-rebuild", group="239.1.2.3")
+    world.do("switch-drain", dpid=999)
     world.feed(PolicyLoaded(replace(POLICY, default_allow=True, multicast=Multicast(seed=7))))
     world.advance(20.0)
     return lines
