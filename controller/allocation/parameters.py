@@ -7,15 +7,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from controller.config.declarations import Setting, SettingType, declared
 from controller.config.read import bound
-from controller.config.settings import (
-    MINUTES_ABOVE,
-    MOST_DAYS,
-    PortParameters,
-    Setting,
-    SettingType,
-    declared,
-)
+from controller.config.settings import MINUTES_ABOVE, MOST_DAYS, PortParameters
 
 DAYS = "days_to_average_utilization"
 DAY_S = 86400.0

@@ -7,25 +7,17 @@ from collections.abc import Collection
 from inspect import getdoc
 from typing import Any, TypeAlias
 
+from controller.config.declarations import Section, Setting, SettingType, declared
 from controller.config.load import (
     MAX_NAME_LENGTH,
     MAX_RULES,
     MAX_TENANTS,
-    RAW_SECTIONS,
     REQUIRED_RULE_KEYS,
     RULE_KEYS,
     SECTIONS,
 )
 from controller.config.policy import ACTIONS, ANY_HOST, DEFAULT_RULE, ROLES, VERSION
-from controller.config.settings import (
-    REQUIRED_THRESHOLD_KEYS,
-    SETTING_SECTIONS,
-    Section,
-    Setting,
-    SettingType,
-    Threshold,
-    declared,
-)
+from controller.config.settings import REQUIRED_THRESHOLD_KEYS, SETTING_SECTIONS, Threshold
 from controller.config.terms import MAX_DPID, MAX_PORT_NO
 from controller.wire.addresses import format_ip
 
@@ -56,7 +48,6 @@ def policy_schema() -> Schema:
     two settings.
     """
     sections: Schema = {name: _reference(type_) for name, type_ in SETTING_SECTIONS.items()}
-    sections |= {name: {"type": "object"} for name in RAW_SECTIONS}
     sections |= {
         "version": {"description": "Version of the format.", "type": "integer", "const": VERSION},
         "tenants": {

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from controller.config import checks
+from controller.config.anomaly_settings import Anomaly
 from controller.config.document import MAX_BYTES, Mapping, Node, Scalar, Sequence, decode, parse
 from controller.config.faults import Faults, PolicyInvalid, quoted
 from controller.config.policy import ACTIONS, ANY_HOST, DEFAULT_RULE, ROLES, VERSION, Policy, Rule, Tenant
@@ -37,8 +38,7 @@ MAX_RULES = 4096
 MAX_TENANTS = 65536
 MAX_NAME_LENGTH = 64
 
-RAW_SECTIONS = ("anomaly",)
-SECTIONS = ("version", "tenants", "rules", "default", *SETTING_SECTIONS, *RAW_SECTIONS)
+SECTIONS = ("version", "tenants", "rules", "default", *SETTING_SECTIONS)
 RULE_KEYS = ("name", "groups", "role", "hosts", "sources", "action")
 REQUIRED_RULE_KEYS = ("name", "groups", "role", "hosts", "action")
 
@@ -115,7 +115,7 @@ class _PolicyReader(Reader):
         monitor = read("monitor", lambda node, path: self.settings(Monitor, node, path))
         allocation = read("allocation", self._allocation)
         dashboard = read("dashboard", self._dashboard)
-        (anomaly,) = (read(name, self._raw) or {} for name in RAW_SECTIONS)
+        anomaly = read("anomaly", lambda node, path: self.settings(Anomaly, node, path))
         checks.overlapping_tenants(self._tenant_terms, self.faults)
         if not self.faults.any_error:
             checks.idle_rules(rules, tenants, self.faults)
@@ -130,7 +130,7 @@ class _PolicyReader(Reader):
             monitor=monitor or Monitor(),
             allocation=allocation or Allocation(),
             dashboard=dashboard or Dashboard(),
-            anomaly=anomaly,
+            anomaly=anomaly or Anomaly(),
             warnings=self.faults.warnings(),
         )
 
@@ -295,13 +295,6 @@ class _PolicyReader(Reader):
             if getattr(dashboard, given) and not getattr(dashboard, missing):
                 self.faults.error(_line_of(node, given), f"{path}.{missing}", f"missing, while {given} is there")
         return dashboard
-
-    def _raw(self, node: Node, path: str) -> dict[str, Any] | None:
-        if not isinstance(node, Mapping):
-            self.wrong_type(node, path, "a mapping")
-            return None
-        value: dict[str, Any] = self.plain(node, path)
-        return value
 
 
 def _name_problem(name: str) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
 
+from controller.config.anomaly_settings import Anomaly
 from controller.config.faults import PolicyError
 from controller.config.settings import Allocation, Dashboard, Discovery, Limits, Monitor, Multicast, Unicast
 from controller.config.terms import HostTerm, Prefix
@@ -65,10 +65,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A whole policy file. The first rule that matches decides, else `default_allow`; `warnings` forbid nothing.
-
-    `anomaly` is as the file has it, for the part of that name to read.
-    """
+    """A whole policy file. The first rule that matches decides, else `default_allow`; `warnings` forbid nothing."""
 
     tenants: tuple[Tenant, ...] = ()
     rules: tuple[Rule, ...] = ()
@@ -80,5 +77,5 @@ class Policy:
     monitor: Monitor = field(default_factory=Monitor)
     allocation: Allocation = field(default_factory=Allocation)
     dashboard: Dashboard = field(default_factory=Dashboard)
-    anomaly: Mapping[str, Any] = field(default_factory=dict)
+    anomaly: Anomaly = field(default_factory=Anomaly)
     warnings: tuple[PolicyError, ...] = field(default=(), compare=False)

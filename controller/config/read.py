@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
+from controller.config.declarations import Section, Setting, SettingType, declared
 from controller.config.document import Alias, Mapping, Node, Scalar, Sequence
 from controller.config.faults import Faults, quoted
-from controller.config.settings import REQUIRED_THRESHOLD_KEYS, Section, Setting, SettingType, Threshold, declared
+from controller.config.settings import REQUIRED_THRESHOLD_KEYS, Threshold
 from controller.config.terms import MAX_DPID, MAX_PORT_NO, SwitchPort
 from controller.wire.addresses import format_ip, is_multicast_ip, parse_ip
 

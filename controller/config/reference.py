@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from controller.config.declarations import Setting, SettingType
 from controller.config.read import bound
-from controller.config.settings import Setting, SettingType, all_settings
+from controller.config.settings import all_settings
 from controller.wire.addresses import format_ip
 
 HEADER = "| setting | value | default | meaning |\n|---|---|---|---|\n"

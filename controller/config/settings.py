@@ -5,11 +5,23 @@ The reader, the defaults and the table in docs/policy.md all come from these dec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
-from enum import StrEnum
-from typing import Any, NamedTuple, TypeVar, cast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
+from controller.config.anomaly_settings import Anomaly
+from controller.config.declarations import (
+    Section,
+    Setting,
+    SettingType,
+    declared,
+    integer,
+    number,
+    optional_integer,
+    optional_number,
+    other,
+    section,
+)
 from controller.config.terms import SwitchPort
 from controller.wire.addresses import parse_ip
 
@@ -32,81 +44,6 @@ WATCHED_COUNTERS = (
 )
 SEVERITIES = ("minor", "major", "fatal")
 REQUIRED_THRESHOLD_KEYS = ("counter",)
-
-T = TypeVar("T")
-
-
-class SettingType(StrEnum):
-    """The types that a setting may have; the value is the word for it in messages and in the reference."""
-
-    INTEGER = "integer"
-    NUMBER = "number"
-    BOOLEAN = "true or false"
-    CHOICE = "one of"
-    TEXT = "text"
-    IP = "IP address"
-    IPV4 = "IPv4 address"
-    IPV6_LINK_LOCAL = "IPv6 link-local address"
-    PORTS = "list of {dpid, port}"
-    BOOLEAN_OR_PORTS = "true, false or list of {dpid, port}"
-    THRESHOLDS = "list of thresholds"
-
-
-class Setting(NamedTuple):
-    """How one setting is read. Bounds are inclusive; `optional` ones are None where the file has none."""
-
-    type: SettingType
-    default: Any
-    lower: float | None
-    upper: float | None
-    unit: str
-    meaning: str
-    choices: tuple[str, ...] = ()
-    optional: bool = False
-
-
-class Section(NamedTuple):
-    """A mapping of settings within another."""
-
-    type: type[Any]
-
-
-def _declare(setting: Setting) -> Any:
-    return field(default=setting.default, metadata={"setting": setting})
-
-
-def integer(default: int, lower: int, upper: int, unit: str, meaning: str) -> int:
-    """Declare a whole number."""
-    return cast(int, _declare(Setting(SettingType.INTEGER, default, lower, upper, unit, meaning)))
-
-
-def number(default: float, lower: float, upper: float, unit: str, meaning: str) -> float:
-    """Declare a finite number."""
-    return cast(float, _declare(Setting(SettingType.NUMBER, default, lower, upper, unit, meaning)))
-
-
-def optional_integer(lower: int, upper: int, unit: str, meaning: str) -> int | None:
-    """Declare a whole number that another setting stands in for where it is absent."""
-    return cast(
-        "int | None", _declare(Setting(SettingType.INTEGER, None, lower, upper, unit, meaning, optional=True))
-    )
-
-
-def optional_number(lower: float, upper: float, unit: str, meaning: str) -> float | None:
-    """Declare a finite number that another setting stands in for where it is absent."""
-    return cast(
-        "float | None", _declare(Setting(SettingType.NUMBER, None, lower, upper, unit, meaning, optional=True))
-    )
-
-
-def other(type_: SettingType, default: T, meaning: str, choices: tuple[str, ...] = ()) -> T:
-    """Declare a setting without bounds."""
-    return _declare(Setting(type_, default, None, None, "", meaning, choices))  # type: ignore[no-any-return]
-
-
-def section(type_: Callable[[], T]) -> T:
-    """Declare a mapping of settings within this one."""
-    return field(default_factory=type_, metadata={"setting": Section(cast("type[Any]", type_))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,13 +397,9 @@ SETTING_SECTIONS: dict[str, type[Any]] = {
     "discovery": Discovery,
     "monitor": Monitor,
     "allocation": Allocation,
+    "anomaly": Anomaly,
     "dashboard": Dashboard,
 }
-
-
-def declared(type_: type[Any]) -> dict[str, Setting | Section]:
-    """Return the settings of a section by name, in the order of their declaration."""
-    return {entry.name: entry.metadata["setting"] for entry in fields(type_)}
 
 
 def all_settings() -> Iterator[tuple[str, Setting]]:

@@ -11,17 +11,9 @@ from dataclasses import replace
 from math import isfinite
 from typing import Any, NamedTuple
 
+from controller.config.declarations import Section, Setting, SettingType, declared
 from controller.config.read import bound
-from controller.config.settings import (
-    SWITCH_CLASSES,
-    WATCHED_COUNTERS,
-    Monitor,
-    Section,
-    Setting,
-    SettingType,
-    Threshold,
-    declared,
-)
+from controller.config.settings import SWITCH_CLASSES, WATCHED_COUNTERS, Monitor, Threshold
 from controller.performance.poller_settings import threshold_rules
 from controller.performance.thresholds import ThresholdRule
 from topology.graph import Kind

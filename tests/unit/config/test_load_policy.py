@@ -187,16 +187,15 @@ def test_fast_leave_for_all_ports_or_none():
     assert load_policy("version: 1").multicast.fast_leave is False
 
 
-def test_sections_of_later_parts_are_kept_as_they_are():
-    policy = load_policy(
-        "version: 1\nanomaly: {interval_s: 10, on: true, exporters: [{name: csv, path: 'out.csv'}], 5: ~}\n"
-    )
-    assert policy.anomaly == {
-        "interval_s": 10,
-        "on": True,
-        "exporters": [{"name": "csv", "path": "out.csv"}],
-        "5": None,
-    }
+def test_the_comparison_with_peers_is_set():
+    anomaly = load_policy("version: 1\nanomaly: {interval_s: 10, peers: pod, watch: {cpu: false}}\n").anomaly
+    assert (anomaly.interval_s, anomaly.peers, anomaly.watch.cpu, anomaly.watch.lost) == (10, "pod", False, True)
+
+
+def test_the_comparison_has_the_values_of_its_source():
+    anomaly = load_policy("version: 1").anomaly
+    assert (anomaly.interval_s, anomaly.smoothing_samples, anomaly.bins_max) == (15, 15, 1000)
+    assert (anomaly.window_samples, anomaly.shift_samples, anomaly.confirm_windows) == (60, 30, 3)
 
 
 def warnings_of(tenants: str, rules: str) -> list[tuple[int, str]]:

@@ -1,0 +1,104 @@
+"""Settings of the live comparison of ports and switches with their peers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from controller.config.declarations import SettingType, integer, number, other, section
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """Which metrics are compared."""
+
+    lost: bool = other(SettingType.BOOLEAN, True, "Packets that a port sends and the other end of its cable misses.")
+    errors: bool = other(SettingType.BOOLEAN, True, "Receive and transmit errors of ports.")
+    drops: bool = other(SettingType.BOOLEAN, True, "Packets that ports drop.")
+    load: bool = other(SettingType.BOOLEAN, True, "Utilisation of ports, packets through switches.")
+    cpu: bool = other(SettingType.BOOLEAN, True, "CPU of switches (`monitor.ovsdb`).")
+    forwarding: bool = other(
+        SettingType.BOOLEAN,
+        False,
+        "Packets that a switch receives and does not send on; senders to groups without receivers look the same.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Least:
+    """Differences that are too small to be told apart: the smallest bins."""
+
+    lost_pct: float = number(0.1, 1e-6, 100, "%", "Of the share of packets lost on a cable.")
+    errors_per_s: float = number(0.01, 1e-9, 1e9, "1/s", "Of errors.")
+    dropped_per_s: float = number(0.1, 1e-9, 1e9, "1/s", "Of dropped packets.")
+    utilisation_pct: float = number(1, 1e-6, 100, "%", "Of utilisation.")
+    cpu_pct: float = number(2, 1e-6, 100, "%", "Of CPU.")
+    unforwarded_pct: float = number(0.5, 1e-6, 100, "%", "Of the share of packets that a switch does not send on.")
+    packets_per_s: float = number(100, 1e-6, 1e12, "1/s", "Of packets through a switch.")
+
+
+@dataclass(frozen=True, slots=True)
+class LiveNormalcy:
+    """Bounds of normal load, learnt from a port's own past."""
+
+    ports: int = integer(64, 0, 4096, "ports", "Trunk ports that have bounds; 0 for none.")
+    interval_s: float = number(300, 60, 3600, "s", "Time that one point is the mean of.")
+    history_s: float = number(2419200, 86400, 7776000, "s", "What lies longer back is forgotten.")
+    least_score: float = number(0.25, 0.01, 1, "", "Score (0 to 1) from which a point outside is an event.")
+
+
+@dataclass(frozen=True, slots=True)
+class Anomaly:
+    """How ports and switches are compared with their peers while the controller runs."""
+
+    interval_s: float = number(15, 1, 3600, "s", "Time that samples are made means of; no less than between polls.")
+    smoothing_samples: int = integer(15, 1, 240, "samples", "Width of the moving average.")
+    window_samples: int = integer(60, 4, 960, "samples", "Samples of a window.")
+    shift_samples: int = integer(30, 1, 960, "samples", "Samples from one window to the next.")
+    bins_max: int = integer(1000, 1, 1000000, "bins", "Most bins of a distribution.")
+    confirm_windows: int = integer(3, 1, 16, "windows", "k: faulty where k of the past 2k - 1 windows are anomalous.")
+    scope: str = other(
+        SettingType.CHOICE,
+        "member",
+        "Whether each member has a threshold of its own, or those of a peer group or of all groups share one.",
+        ("member", "group", "pooled"),
+    )
+    form: str = other(
+        SettingType.CHOICE,
+        "pairs",
+        "How distributions are compared: pairwise, pairwise in bins, or with the median of the peers.",
+        ("pairs", "binned", "median"),
+    )
+    pairs_at_most: int = integer(
+        256, 2, 4096, "members", "Members from which on a group is compared with its median whatever `form` says."
+    )
+    offsets: str = other(
+        SettingType.CHOICE, "keep", "Whether standing differences between peers count.", ("keep", "remove")
+    )
+    leave_one_out: bool = other(
+        SettingType.BOOLEAN, True, "In groups of three, bins are as small as without any one member."
+    )
+    own_history: bool = other(
+        SettingType.BOOLEAN, True, "Second witness where more than half of a group has changed."
+    )
+    margin: float = number(1, 0.01, 1000, "", "Thresholds are multiplied by it.")
+    combined_share: float = number(
+        0.05, 0.001, 1, "", "Share of the metrics, those furthest out, that a score is the mean of; at least one."
+    )
+    ratio_max: float = number(30, 1, 1e6, "", "How far beyond its threshold one metric counts among several.")
+    learning_windows: int = integer(191, 2, 100000, "windows", "Windows that thresholds are learnt from.")
+    least_windows: int = integer(6, 2, 100000, "windows", "Windows before which a member has no score.")
+    newcomer_windows: int = integer(
+        48, 0, 100000, "windows", "Windows for which members that came later are compared among themselves."
+    )
+    hold_off_windows: int = integer(
+        5, 1, 1000, "windows", "Windows in a row without an anomaly after which it is cleared."
+    )
+    peers: str = other(
+        SettingType.CHOICE, "tier", "Whether ports have their peers in the tier or in the pod.", ("tier", "pod")
+    )
+    ranking: int = integer(4, 1, 100, "members", "Members that an hour of the list of the persistent names.")
+    members: int = integer(65536, 1, 4194304, "members", "Ports and switches that are compared at one time.")
+    forget_s: float = number(86400, 60, 1e9, "s", "Time after which a port or switch that is gone is forgotten.")
+    watch: Watched = section(Watched)  # noqa: RUF009 - it makes a field
+    least: Least = section(Least)  # noqa: RUF009 - it makes a field
+    normalcy: LiveNormalcy = section(LiveNormalcy)  # noqa: RUF009 - it makes a field
