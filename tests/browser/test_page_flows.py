@@ -17,6 +17,7 @@ pytest.importorskip("playwright")
 
 from playwright.sync_api import Locator, Page, expect
 
+from fed_controller import event
 from page_fabric import INTRUDER, RECEIVER, SCREENSHOTS, TOKEN, TREE, DrainedController
 from served_dashboard import served
 
@@ -239,6 +240,25 @@ def test_all_is_reached_by_keys(open_page: OpenPage) -> None:
     expect(page.get_by_role("button", name="Make it a router port")).to_be_focused()
 
 
+def test_what_is_critical_is_said(open_page: OpenPage, fabric: DrainedController) -> None:
+    page = open_page()
+    said = page.locator("[aria-live=polite]")
+    expect(said).to_have_text("")
+    lost = event(300, "switch 9 is gone", kind="switch-down", severity="critical", state="raised", dpid=9)
+    fabric.put("events", "multicast-3", lost)
+    expect(said).to_have_text("critical: switch 9 is gone")
+    fabric.put("events", "multicast-3", None)
+
+
+def test_a_port_has_its_history_and_what_was_normal(open_page: OpenPage) -> None:
+    page = open_page("#/ports?select=port/13:1")
+    history = panel(page).locator("section").filter(has=page.get_by_role("heading", name="History"))
+    expect(history.get_by_role("img", name="Sending, rate")).to_be_visible()
+    expect(history).to_contain_text("highest 6.90 Mbit/s; the band is what is normal")
+    history.get_by_label("Metric").select_option("Errors, both directions")
+    expect(history.get_by_role("img", name="Errors, both directions")).to_be_visible()
+
+
 def test_a_phone_needs_no_sideways_scrolling(open_page: OpenPage) -> None:
     page = open_page(size=(360, 720))
     site = page.url.split("#")[0]
@@ -286,6 +306,7 @@ def test_screenshots_are_kept(open_page: OpenPage, theme: str) -> None:
         if name == "phone":
             page.set_viewport_size({"width": 360, "height": 720})
         page.goto(page.url.split("#")[0] + view)
+        expect(page.locator(".plot canvas")).to_have_count(int(name == "port"))
         page.evaluate("new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))")
         path = SCREENSHOTS / f"{name}-{theme}.png"
         page.screenshot(path=path)

@@ -1,6 +1,6 @@
 // The page around the views: header, navigation, and what to know of the connection.
 
-import {html, useEffect, useState} from "../vendor/preact.js";
+import {html, useEffect, useRef, useState} from "../vendor/preact.js";
 import {OrderDialog, unlock} from "./actions.js";
 import {Announcer, say} from "./announce.js";
 import {token} from "./api.js";
@@ -35,22 +35,29 @@ export function App() {
     <div class="body"><${Navigation} view=${view} />
       <main id="main" tabindex="-1">${view === "topology" ? html`<${Topology} />` : view === "policy" ? html`<${Policy} />` : html`<${ListPage} key=${view} view=${view} />`}</main>
       <${Panel} /></div>
-    <${OrderDialog} /><${Announcer} />`;
+    <${OrderDialog} /><${Critical} /><${Announcer} />`;
 }
 
 function Header() {
   const status = section("status").get("status");
   const isHere = connection.value.state === "live" && status?.connected !== false;
-  const state = !status ? ["quiet", "Connecting"] : !isHere ? ["critical", "Away"] : status.ready ? ["good", "Ready"] : ["warning", "Not ready"];
+  const state = !status ? ["quiet", "Connecting"] : !isHere ? ["critical", "Away"] : status.ready ? ["good", "Ready"] : ["warning", notReady()];
   return html`<header class="top">
     <a class="brand" href="#/topology"><img src="/static/favicon.svg" alt="" width="22" height="22" />vsrt</a>
     <span class=${`status is-${state[0]}`} role="status">${state[1]}</span>
     <ul class="totals">${[["switches", "switches"], ["links", "links"], ["hosts", "hosts"], ["groups", "groups"]].map(([name, label]) => html`<li key=${name}><b>${count(section(name).size)}</b> ${label}</li>`)}</ul>
     <${Freshness} isHere=${isHere} />
-    ${token.value
+    ${status?.dashboard?.writes === false
+      ? html`<span class="quiet" title="The server takes no orders: no token is set (dashboard.token_file)">Read only</span>`
+      : token.value
       ? html`<button type="button" class="button is-quiet" onClick=${() => { token.value = ""; say("token forgotten"); }}>Forget token</button>`
       : html`<button type="button" class="button is-quiet" title="Changes need a token; reading needs none" onClick=${unlock}>Enter token</button>`}
   </header>`;
+}
+
+function notReady() {
+  const behind = [...section("switches").values()].filter((node) => node.in_sync === false).length;
+  return behind ? `Not ready: ${behind} of ${section("switches").size} switches not in sync` : "Not ready";
 }
 
 /** How old the counters are; told each second, so that a page that stands still is seen to. */
@@ -85,6 +92,18 @@ function Away() {
     ? `The controller is away since ${time((shownFor ?? Date.now()) / 1000)} (${status.disconnected_reason ?? "it does not answer"}).`
     : `No connection since ${time(since_ms / 1000)}: ${reason}. Trying again every ${span(Math.max(1, retry_ms / 1000))}.`;
   return html`<div class="away" role="alert"><b aria-hidden="true">◆</b> ${what} What is shown is as it was then.</div>`;
+}
+
+/** Say what is critical to those who do not see it come. */
+function Critical() {
+  const known = useRef(null);
+  const raised = [...section("events").values()].filter((event) => event.severity === "critical" && event.state === "raised");
+  useEffect(() => {
+    const newest = raised.reduce((latest, event) => (event.time_s > (latest?.time_s ?? 0) ? event : latest), null);
+    if (known.current && newest && newest.time_s > known.current.time_s) say(`critical: ${newest.text}`);
+    if (connection.value.state === "live") known.current = newest ?? {time_s: 0};
+  }, [raised.length, connection.value.state]);
+  return null;
 }
 
 const amountOf = (view) => (view === "members" ? parties.value.length : COUNTED.includes(view) ? section(view).size : null);

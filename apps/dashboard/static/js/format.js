@@ -20,6 +20,7 @@ export const bps = (value) => (known(value) ? scaled(value, ["bit/s", "kbit/s", 
 export const pps = (value) => (known(value) ? scaled(value, ["/s", "k/s", "M/s", "G/s"]) : NONE);
 export const pct = (value) => (known(value) ? `${value.toFixed(1)} %` : NONE);
 export const count = (value) => (known(value) ? value.toLocaleString("en-GB").replaceAll(",", "\u202f") : NONE);
+export const counted = (value, name) => `${count(value)} ${name}${value === 1 ? "" : "s"}`;
 export const number = (value) => (known(value) ? figures(value) : NONE);
 export const text = (value) => (value == null || value === "" ? NONE : String(value));
 export const yes = (value) => (value == null ? NONE : value ? "yes" : "no");

@@ -3,9 +3,15 @@
 import uPlot from "../../vendor/uplot.js";
 import {html, useEffect, useRef, useState} from "../../vendor/preact.js";
 import {read} from "../api.js";
-import {bps, pct, pps, words} from "../format.js";
+import {bps, pct, pps} from "../format.js";
 
-const METRICS = ["rx_bps", "tx_bps", "rx_utilisation_pct", "tx_utilisation_pct", "errors_pps"];
+const METRICS = {
+  rx_bps: "Receiving, rate",
+  tx_bps: "Sending, rate",
+  rx_utilisation_pct: "Receiving, utilisation",
+  tx_utilisation_pct: "Sending, utilisation",
+  errors_pps: "Errors, both directions",
+};
 const AGAIN_MS = 10_000;
 const HEIGHT = 168;
 const darkQuery = matchMedia("(prefers-color-scheme: dark)");
@@ -13,12 +19,8 @@ const darkQuery = matchMedia("(prefers-color-scheme: dark)");
 const unit = (metric) => (metric.endsWith("_pct") ? pct : metric.endsWith("_bps") ? bps : pps);
 
 /** Times, values and bounds (each null where not known) of the API's answer, as columns. */
-export function columnsOf(history) {
-  const points = (history?.points ?? []).map((point) => (Array.isArray(point) ? {time_s: point[0], value: point[1]} : point));
-  const bounds = new Map((history?.bounds ?? []).map((bound) => [bound.time_s ?? bound.t, bound]));
-  const of = (field) => points.map((point) => point[field] ?? bounds.get(point.time_s)?.[field] ?? null);
-  return [points.map((point) => point.time_s), of("value"), of("upper"), of("lower")];
-}
+const columnsOf = ({points}) =>
+  ["time_s", "value", "upper", "lower"].map((field) => points.map((point) => point[field] ?? null));
 
 export function History({dpid, port_no}) {
   const [metric, setMetric] = useState("tx_bps");
@@ -47,7 +49,7 @@ export function History({dpid, port_no}) {
   return html`<section class="part">
     <div class="part-head"><h3>History</h3>
       <select aria-label="Metric" value=${metric} onChange=${(event) => setMetric(event.target.value)}>
-        ${METRICS.map((name) => html`<option key=${name} value=${name}>${words(name)}</option>`)}
+        ${Object.entries(METRICS).map(([name, label]) => html`<option key=${name} value=${name}>${label}</option>`)}
       </select></div>
     ${problem && html`<p class="note is-warning">No history: ${problem.message}</p>`}
     ${isEmpty && !problem && html`<p class="quiet">Nothing is remembered of this yet.</p>`}
@@ -78,7 +80,7 @@ function Plot({data, metric}) {
     };
   }, [metric, isDark]);
   useEffect(() => plot.current?.setData(data), [data]);
-  return html`<div class="plot" ref=${box} role="img" aria-label=${`${words(metric)} over time`}></div>`;
+  return html`<div class="plot" ref=${box} role="img" aria-label=${`${METRICS[metric]}, over the last hour`}></div>`;
 }
 
 function optionsOf(box, metric) {

@@ -30,7 +30,7 @@ function Anomaly({id}) {
   if (!anomaly) return html`<${Gone} what="This anomaly" />`;
   const isPort = section("ports").has(String(anomaly.member));
   return html`<p class="lead">${text(anomaly.text)}</p><${Facts} of=${[
-    ["Member", isPort ? html`<${Ref} kind="port" id=${anomaly.member} />` : text(anomaly.member)],
+    ["Member", isPort ? html`<${Ref} kind="port" id=${anomaly.member} />` : plain(anomaly.member)],
     ["Peers", anomaly.peer_group],
     ["Metric", anomaly.metric && words(anomaly.metric)],
     ["Score", anomaly.score == null ? null : `${number(anomaly.score)} (1 is the threshold)`],

@@ -3,7 +3,7 @@
 import {html, useState} from "../../vendor/preact.js";
 import {Order, allocate, drain, rebuild, routerPort, staticMember, undrain} from "../actions.js";
 import {farEnd, openflow, since, sourcesOf, switchTone} from "../columns.js";
-import {bps, count, number, pct, pps, text} from "../format.js";
+import {bps, count, counted, number, pct, pps, text} from "../format.js";
 import {Facts, Load, Ref, State} from "../parts.js";
 import {hostsOfPort, hostsOfSwitch, linkById, parties, partiesOf, portsOfSwitch, section} from "../store.js";
 import {History} from "./chart.js";
@@ -45,7 +45,7 @@ export function Group({id}) {
   const each = (party) => html`<${Party} key=${party.id} party=${party} />`;
   return html`<${Facts} of=${[
       ["Rate", bps(group.rate_bps)],
-      ["Tree", `${group.links?.length ?? 0} links`],
+      ["Tree", counted(group.links?.length ?? 0, "link")],
       ["Cut off", group.detached?.length ? `switches ${group.detached.join(", ")}` : null],
       ["Unsupported", group.unsupported],
     ]} />
@@ -98,7 +98,7 @@ function farName(port) {
   const far = farEnd(port.dpid, port.port_no);
   if (far) return `to ${far.dpid}:${far.port_no}`;
   const hosts = hostsOfPort.value.get(port.id) ?? [];
-  if (hosts.length) return hosts.length === 1 ? hosts[0].ips?.[0] ?? hosts[0].mac : `${hosts.length} hosts`;
+  if (hosts.length) return hosts.length === 1 ? hosts[0].ips?.[0] ?? hosts[0].mac : counted(hosts.length, "host");
   return port.role ?? "";
 }
 
@@ -109,7 +109,7 @@ export function PortDetails({id}) {
   const far = farEnd(port.dpid, port.port_no);
   const hosts = hostsOfPort.value.get(id) ?? [];
   const here = parties.value.filter((party) => party.dpid === port.dpid && party.port_no === port.port_no);
-  const isRouter = section("routers").has(`${port.dpid}:${port.port_no}:${family}`);
+  const router = section("routers").get(`${port.dpid}:${port.port_no}:${family}`);
   return html`<${Facts} of=${[
       ["Name", port.name],
       ["Switch", html`<${Ref} kind="switch" id=${port.dpid} />`],
@@ -137,7 +137,8 @@ export function PortDetails({id}) {
     <${Part} title="Hosts" amount=${hosts.length}><${Some} rows=${hosts} none="No host was seen here." each=${(host) => html`<li key=${host.id}><${Ref} kind="host" id=${host.id} /><span>${text(host.ips?.join(", "))}</span></li>`} /><//>
     <${Part} title="Groups here" amount=${here.length}><${Some} rows=${here} none="None." each=${(party) => html`<li key=${party.id}><${Ref} kind="group" id=${party.group} /><span>${party.role}, ${party.state}</span></li>`} /><//>
     <${Part} title="Router port"><div class="inline-form"><label>IP version <select value=${family} onChange=${(event) => setFamily(event.target.value)}><option>4</option><option>6</option></select></label>
-      <${Order} what=${routerPort(port.dpid, port.port_no, Number(family), isRouter)} label=${isRouter ? "Remove router port" : "Make it a router port"} /></div><//>`;
+      <${Order} what=${routerPort(port.dpid, port.port_no, Number(family), Boolean(router?.static))} label=${router?.static ? "Remove router port" : "Make it a router port"} /></div>
+      ${router && !router.static && html`<p class="quiet">A multicast router was heard here.</p>`}<//>`;
 }
 
 const disqualification = (value) => (!value ? null : value === true ? "disqualified" : Array.isArray(value) ? value.join(", ") : String(value));

@@ -2,7 +2,7 @@
 
 import {html, useState} from "../../vendor/preact.js";
 import {LISTS, tierOrder} from "../columns.js";
-import {bps, count} from "../format.js";
+import {bps, count, counted} from "../format.js";
 import {List, found} from "../list.js";
 import {Load, Ref, State, Time, severityTone} from "../parts.js";
 import {go, hashOf, route, selected, selection, treeOf} from "../route.js";
@@ -68,7 +68,7 @@ function Overview() {
     <section class="part"><div class="part-head"><h2>Groups <span class="amount">${count(groups.value.length)}</span></h2><a href=${hashOf({view: "groups"})}>All</a></div>
       <input type="search" placeholder="Find a group, member or sender" aria-label="Find a group, member or sender" value=${search} onInput=${(event) => setSearch(event.target.value)} />
       <ul class="rows">${chosen.slice(0, MANY).map((group) => html`<li key=${group.id}><${Ref} kind="group" id=${group.group} />
-        <span class="row-more">${group.member_count} members${group.refused_count ? html`, <span class="is-refused">${group.refused_count} refused</span>` : ""}</span><span>${bps(group.rate_bps)}</span></li>`)}</ul>
+        <span class="row-more">${counted(group.member_count, "member")}${group.refused_count ? html`, <span class="is-refused">${group.refused_count} refused</span>` : ""}</span><span>${bps(group.rate_bps)}</span></li>`)}</ul>
       ${!chosen.length && html`<p class="quiet">${search ? "Nothing found." : "No group has a member or a sender."}</p>`}</section>
     <section class="part"><div class="part-head"><h2>Busiest links</h2><a href=${hashOf({view: "links"})}>All</a></div>
       <ul class="rows">${busiest.map((link) => html`<li key=${link.id}><${Ref} kind="link" id=${link.id} /><${Load} value=${link.utilisation_pct} /></li>`)}</ul>

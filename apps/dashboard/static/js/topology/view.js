@@ -3,7 +3,7 @@
 import {select, zoom, zoomIdentity} from "../../vendor/d3-zoom.js";
 import {html, useEffect, useLayoutEffect, useMemo, useRef, useState} from "../../vendor/preact.js";
 import {say} from "../announce.js";
-import {bps, pct} from "../format.js";
+import {bps, counted, pct} from "../format.js";
 import {STEPS} from "../scale.js";
 import {go, route, selected, selection, treeOf} from "../route.js";
 import {hostsOfSwitch, links, partiesOf, section, versionOf} from "../store.js";
@@ -245,7 +245,7 @@ function tellSwitch(dpid) {
   const node = section("switches").get(String(dpid));
   const busiest = Math.max(-1, ...links.value.filter((link) => link.dpid_a === dpid || link.dpid_b === dpid).map((link) => link.utilisation_pct ?? -1));
   const load = busiest < 0 ? "" : `, busiest link ${pct(busiest)}`;
-  return `switch ${dpid}, ${node.tier}, ${stateOfSwitch(node)}, ${hostsOfSwitch.value.get(dpid)?.length ?? 0} hosts${load}`;
+  return `switch ${dpid}, ${node.tier}, ${stateOfSwitch(node)}, ${counted(hostsOfSwitch.value.get(dpid)?.length ?? 0, "host")}${load}`;
 }
 
 function Hint({hover, size}) {
