@@ -36,6 +36,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take the connection where there is room."""
         super().connection_made(transport)
+        # asyncio does so itself only where the listening socket names its protocol.
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._tally.connections = len(self.connections)
         if len(self.connections) > self._limits.connections:
             self._cut("connections", f"{self._limits.connections} connections are open")

@@ -262,11 +262,13 @@ class PolicyFile(Identified):
     errors: list[Any] | None = None
 
 
-class Point(BaseModel):
-    """A value of a series; null where it is not known."""
+class Point(Described):
+    """A value of a series, null where it is not known, perhaps with the bounds of what is normal then."""
 
     time_s: float
     value: float | None
+    lower: float | None = None
+    upper: float | None = None
 
 
 class History(Described):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 import stat
@@ -73,7 +74,8 @@ def listen(settings: ServerSettings) -> socket.socket:
         family, _, _, _, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address, family=family, backlog=BACKLOG)
     except (OSError, OverflowError) as error:
-        told = getattr(error, "strerror", None) or error
+        number = getattr(error, "errno", None) or 0
+        told = os.strerror(number) if number > 0 else error
         raise SettingsInvalid(f"port: cannot listen on {settings.host}, port {settings.port}: {told}") from error
 
 

@@ -1,0 +1,147 @@
+"""The server as a process: the command, the child of the controller, and its end with whoever started it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from apps.cli.main import main
+from apps.dashboard.child import Child
+from apps.dashboard.settings import ServerSettings
+
+ROOT = Path(__file__).parents[3]
+WAIT_S = 20.0
+
+
+def wait_until(reached: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + WAIT_S
+    while not (found := reached()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return found
+
+
+def answers(url: str) -> bool:
+    with suppress(httpx.TransportError):
+        return httpx.get(url, trust_env=False).status_code == 200
+    return False
+
+
+def ended(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+@pytest.fixture
+def free_port() -> int:
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_the_command_tells_its_address_and_ends_by_signal(controller: Any) -> None:
+    command = [sys.executable, "-m", "apps.cli.main", "dashboard", "--socket", str(controller.path), "--port", "0"]
+    with subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, cwd=ROOT, text=True) as process:
+        assert process.stdout is not None
+        url = json.loads(process.stdout.readline())["url"]
+        wait_until(lambda: httpx.get(f"{url}api/v1/status", trust_env=False).json()["connected"])
+        process.send_signal(signal.SIGINT)
+        assert process.wait(WAIT_S) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--port", "70000"], "vsrt: --port: 70000 is no TCP port\n"),
+        (["--token-file", "nowhere"], "vsrt: token_file: nowhere: No such file or directory\n"),
+        (["--certificate", "c.pem"], "vsrt: certificate and key: only one of them is given\n"),
+        (
+            ["--host", "192.0.2.1"],
+            "vsrt: port: cannot listen on 192.0.2.1, port 8181: Cannot assign requested address\n",
+        ),
+    ],
+)
+def test_bad_arguments_are_told(capsys: pytest.CaptureFixture[str], arguments: list[str], told: str) -> None:
+    assert main(["dashboard", *arguments]) == 2
+    assert capsys.readouterr().err == told
+
+
+@pytest.fixture
+def child(controller: Any, free_port: int) -> Iterator[tuple[Child, str]]:
+    child = Child(logging.getLogger("child"))
+    child.start(ServerSettings(str(controller.path), port=free_port))
+    url = f"http://127.0.0.1:{free_port}/"
+    wait_until(lambda: answers(url))
+    yield child, url
+    child.stop()
+    assert not answers(url)
+
+
+def test_a_child_that_ends_is_started_anew(child: tuple[Child, str], caplog: pytest.LogCaptureFixture) -> None:
+    running, url = child
+    first = running.pid
+    running.watch()
+    assert running.pid == first
+    assert first is not None
+    os.kill(first, signal.SIGKILL)
+    wait_until(lambda: running.watch() or running.pid not in (None, first))
+    wait_until(lambda: answers(url))
+    assert "has ended (-9): starting it anew" in caplog.text
+
+
+def test_a_child_ends_with_its_parent_however_that_ends(controller: Any, free_port: int) -> None:
+    settings = f"ServerSettings({str(controller.path)!r}, port={free_port})"
+    program = (
+        "import logging, time; from apps.dashboard.child import Child; "
+        "from apps.dashboard.settings import ServerSettings; "
+        f"child = Child(logging.getLogger()); child.start({settings}); print(child.pid, flush=True); time.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, cwd=ROOT, text=True) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        wait_until(lambda: answers(f"http://127.0.0.1:{free_port}/"))
+        parent.kill()
+    wait_until(lambda: ended(pid))
+
+
+@pytest.mark.parametrize(
+    ("section", "told"),
+    [
+        ("{token_file: nowhere}", "vsrt: dashboard.token_file: "),
+        ("{certificate: a.pem, key: b.pem}", "vsrt: dashboard.key: "),
+    ],
+)
+def test_a_controller_does_not_start_with_what_its_dashboard_cannot_use(
+    tmp_path: Path, section: str, told: str
+) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(f"version: 1\ndashboard: {section}\n")
+    command = [sys.executable, "-m", "apps.cli.main", "run", "--config", str(policy), "--state-dir", str(tmp_path)]
+    done = subprocess.run(
+        [*command, "--port", "6699", "dashboard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert told in done.stderr
+    assert "No such file or directory" in done.stderr
