@@ -118,15 +118,13 @@ class Selection:
         if self._port is not None:
             found = [document for document in found if self._port in places(document.fields)]
         found = matching(found, self._search)
-        if self._sort is not None:
-            try:
-                found = ordered(found, self._sort)
-            except KeyError:
-                names = ", ".join(sorted({name for document in found for name in document.fields}))
-                raise InputError(
-                    f"--sort: no document has the field {self._sort.removeprefix('-')!r}; there are {names}"
-                ) from None
-        return found
+        if self._sort is None:
+            return found
+        names = {name for document in found for name in document.fields}
+        if found and self._sort.removeprefix("-") not in names:
+            known = ", ".join(sorted(names))
+            raise InputError(f"--sort: no document has the field {self._sort.removeprefix('-')!r}; there are {known}")
+        return ordered(found, self._sort)
 
 
 def places(fields: Mapping[str, Any]) -> Iterator[Place]:
