@@ -86,12 +86,10 @@ def test_policies_in_the_documents_are_valid():
         text = path.read_text(encoding="utf-8")
         indented = re.findall(r"(?m)^((?: {4}.*\n| *\n)*(?: {4}version: 1\n)(?: {4}.*\n| *\n)*)", text)
         fenced = re.findall(r"(?ms)^```yaml[^\n]*\n(.*?)^```$", text)
-        found += [
-            (path.name, block) for block in indented + fenced if re.search(r"(?m)^ *(tenants|rules|default):", block)
-        ]
-    assert len(found) >= 2
-    for name, block in found:
-        document = yaml.safe_load(block)
+        blocks = [yaml.safe_load(block) for block in indented + fenced if re.search(r"(?m)^ *version: 1$", block)]
+        found += [(path.name, block) for block in blocks if not block.keys().isdisjoint(SECTIONS[1:])]
+    assert len(found) >= 5
+    for name, document in found:
         assert (name, list(VALIDATOR.iter_errors(document)), faults(document)) == (name, [], ())
 
 
