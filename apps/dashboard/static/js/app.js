@@ -8,7 +8,7 @@ import {LISTS} from "./columns.js";
 import {AllocationForm} from "./details/things.js";
 import {Panel} from "./details/panel.js";
 import {count, span, time} from "./format.js";
-import {List, found} from "./list.js";
+import {List, found, isNarrow} from "./list.js";
 import {Policy} from "./policy.js";
 import {VIEWS, go, route, selected, selection, viewHash} from "./route.js";
 import {parties, sampled_s, section} from "./store.js";
@@ -69,9 +69,9 @@ function Freshness({isHere}) {
   }, []);
   if (!isHere) return html`<span class="freshness"></span>`;
   const sampled = sampled_s.value;
-  if (sampled == null) return html`<span class="freshness">Live, no counters</span>`;
+  if (sampled == null) return html`<span class="freshness">${isNarrow.value ? "No counters" : "Live, no counters"}</span>`;
   const age_s = Math.max(0, (now_ms + heard.ahead_ms) / 1000 - sampled);
-  return html`<span class=${age_s > OLD_S ? "freshness is-old" : "freshness"} title="Age of the newest counters">${age_s > OLD_S ? "▲ " : ""}Counters ${span(age_s)} old</span>`;
+  return html`<span class=${age_s > OLD_S ? "freshness is-old" : "freshness"} title="Age of the newest counters">${age_s > OLD_S ? "▲ " : ""}${isNarrow.value ? "" : "Counters "}${span(age_s)} old</span>`;
 }
 
 function Away() {

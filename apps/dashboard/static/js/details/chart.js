@@ -93,7 +93,7 @@ function optionsOf(box, metric) {
   };
   const bound = {stroke: colour("--line-strong"), width: 1, dash: [3, 3], points: {show: false}};
   return {
-    width: box.clientWidth, height: HEIGHT, legend: {show: false}, padding: [10, 8, 0, 0],
+    width: box.clientWidth, height: HEIGHT, legend: {show: false}, padding: [10, 18, 0, 0],
     cursor: {y: false, drag: {x: false, y: false}},
     scales: {y: {range: (_plot, _low, high) => [0, high > 0 ? high * 1.1 : 1]}},
     axes: [

@@ -91,7 +91,8 @@ export function Panel() {
   const [title, Kind] = KINDS[chosen.kind];
   const close = () => go({select: "", tree: ""});
   const onKeyDown = (event) => event.key === "Escape" && close();
-  return html`<aside class="panel" aria-labelledby="panel-title" onKeyDown=${onKeyDown}>
+  const isUnder = current.view === "topology" && current.as !== "table";
+  return html`<aside class=${isUnder ? "panel is-under" : "panel"} aria-labelledby="panel-title" onKeyDown=${onKeyDown}>
     <header class="panel-head"><h2 id="panel-title" tabindex="-1" ref=${heading}>${title(chosen.id)}</h2>
       <button type="button" class="button is-quiet" aria-label="Close details" onClick=${close}>✕</button></header>
     <div class="panel-body" tabindex="-1" key=${current.select}>

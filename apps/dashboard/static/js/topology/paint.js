@@ -185,8 +185,8 @@ export function paintNodes(context, placed, view, colour, facts) {
     context.roundRect(x - w / 2, y - h / 2, w, h, radius);
     context.stroke();
     context.setLineDash([]);
-    const size = Math.min(12, w / (String(node.dpid).length * 0.62 + 0.6));
-    if (size >= 8 && h >= size + 2) {
+    const size = Math.min(12, h - 3, w / (String(node.dpid).length * 0.62 + 0.6));
+    if (size >= 8) {
       context.font = `${fact.inTree ? 600 : 500} ${size}px ${colour.font}`;
       context.textAlign = "center";
       context.textBaseline = "middle";

@@ -274,7 +274,7 @@ function Legend({group}) {
     </div>`;
   }
   const least = Number(route.value.least);
-  return html`<div class="legend" aria-label="Utilisation of the busier direction; a button shows links from there on" role="group">
+  return html`<div class="legend is-scale" aria-label="Utilisation of the busier direction; a button shows links from there on" role="group">
     <span class="legend-name">Utilisation, busier direction</span>
     ${STEPS.map((step, index) => {
       const isFirst = least > 0 && least === step.from_pct;
