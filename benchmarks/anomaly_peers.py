@@ -8,6 +8,7 @@ import gzip
 import resource
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -39,11 +40,18 @@ def pairs_per_s(repeats: int, seed: int) -> list[Measurement]:
     sizes = bin_sizes(samples, 1000)
     count = 2 * 768 * 767 // 2
     forms: dict[str, Callable[[], object]] = {
-        "exact pair distances": lambda: pair_distances(samples),
-        "exact, with the order statistic": lambda: majority_distance(pair_distances(samples)),
+        "exact pair distances": lambda: pair_distances(samples, compiled=False),
+        "exact, with the order statistic": lambda: majority_distance(pair_distances(samples, compiled=False)),
         "binned reference, with the order statistic": lambda: majority_distance(binned_distances(samples, sizes)),
         "to the peers' median, in pairs that it replaces": lambda: median_distance(samples),
     }
+    if find_spec("numba"):
+        forms["compiled, exact"] = lambda: pair_distances(samples, compiled=True)
+        forms["compiled, with the order statistic"] = lambda: majority_distance(
+            pair_distances(samples, compiled=True)
+        )
+    for form in forms.values():
+        form()
     found = {name: [] for name in forms}
     for _ in range(repeats):
         for name, form in forms.items():

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from controller.anomaly.peers.kernel import fill_pair_distances
 
 Floats = NDArray[np.float64]
 
@@ -13,6 +18,8 @@ SMALL_GROUP = 3
 """One member of so few has more than the quarter of the samples that quartiles withstand."""
 CACHED_VALUES = 1 << 16
 """Differences worked on at a time, so that they stay in the processor's cache."""
+WORTH_COMPILING = 1 << 24
+"""Differences of samples in a call from which on the compiled kernel gains more than loading it takes."""
 LEVEL_RESOLUTION = 1e-3
 """Bins are not finer than this share of the members' level: less is noise of idle or constant series."""
 SMALLEST_BIN = 1e-9
@@ -100,7 +107,7 @@ def _spread(rows: Floats) -> _Spread:
     return _Spread(upper - lower, middle, high - low)
 
 
-def pair_distances(samples: Floats) -> Floats:
+def pair_distances(samples: Floats, compiled: bool | None = None) -> Floats:
     """Return the area between the distribution functions of every two members of each window.
 
     That is the 1-Wasserstein distance; for equal counts the mean of abs(sorted x - sorted y). Divided by BinSize
@@ -110,15 +117,31 @@ def pair_distances(samples: Floats) -> Floats:
     ----------
     samples : NDArray[np.float64]
         (windows, members, window), sorted.
+    compiled : bool, optional
+        Whether to use the kernel that numba compiles; where numba is installed and there is enough to do, if not
+        given. The distances are the same to the bit.
 
     Returns
     -------
     NDArray[np.float64]
         (windows, members, members), in the unit of the samples; NaN on the diagonal and where a member is missing.
+
+    Raises
+    ------
+    ImportError
+        For ``compiled=True`` without numba.
     """
     windows, members, window = samples.shape
     distances = np.full((windows, members, members), np.nan)
     at_once = max(1, CACHED_VALUES // max(1, members * window))
+    if compiled is None:
+        work = windows * members * (members - 1) // 2 * window
+        compiled = work >= WORTH_COMPILING and find_spec("numba") is not None
+    if compiled and members > 1:
+        _compiled()(np.ascontiguousarray(samples), distances, np.empty((window, members)), np.empty(members))
+        alone = range(windows) if at_once == 1 else range(windows - (windows % at_once == 1), windows)
+        _take_last_pair(samples, distances, alone)
+        return distances
     for start in range(0, windows, at_once):
         block = np.ascontiguousarray(np.moveaxis(samples[start : start + at_once], 2, 0))
         scratch = np.empty_like(block)
@@ -130,6 +153,25 @@ def pair_distances(samples: Floats) -> Floats:
             distances[start : start + at_once, member, member + 1 :] = mean
             distances[start : start + at_once, member + 1 :, member] = mean
     return distances
+
+
+@cache
+def _compiled() -> Callable[..., None]:
+    """Return the kernel as numba compiles it, from its cache on disk where one can be kept."""
+    import numba
+
+    try:
+        function: Any = numba.njit(cache=True)(fill_pair_distances)
+    except RuntimeError:
+        function = numba.njit(fill_pair_distances)
+    return function  # type: ignore[no-any-return]
+
+
+def _take_last_pair(samples: Floats, distances: Floats, windows: range) -> None:
+    """Sum the distance of the last two members as numpy does where it has one row alone: pairwise, not in order."""
+    for number in windows:
+        mean = np.abs(samples[number, -1] - samples[number, -2]).sum() / samples.shape[2]
+        distances[number, -2, -1] = distances[number, -1, -2] = mean
 
 
 def binned_distances(samples: Floats, sizes: Floats) -> Floats:

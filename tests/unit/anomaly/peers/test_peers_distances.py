@@ -140,3 +140,21 @@ def test_distance_to_a_reference_is_that_to_a_peer_like_it():
     samples = np.sort(np.random.default_rng(4).normal(size=(3, 2, 12)))
     expected = [pair_distances(samples[[0, w]][:, [1]].swapaxes(0, 1))[0, 0, 1] for w in (1, 2)]
     assert reference_distance(samples, samples[0])[1:, 1] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("members", [1, 2, 3, 7, 40])
+@pytest.mark.parametrize("windows", [0, 1, 2, 30, 183])
+@pytest.mark.parametrize("window", [1, 5, 12, 60, 200])
+def test_the_compiled_kernel_gives_the_same_distances_to_the_bit(members: int, windows: int, window: int):
+    pytest.importorskip("numba")
+    samples = np.sort(np.random.default_rng((members, windows)).gamma(2, 3, (windows, members, window)), axis=-1)
+    samples[::3, ::2] = np.nan
+    plain, compiled = (pair_distances(samples, compiled=choice) for choice in (False, True))
+    assert np.array_equal(plain, compiled, equal_nan=True)
+
+
+def test_the_compiled_kernel_is_bit_equal_where_a_window_fills_the_cache():
+    pytest.importorskip("numba")
+    samples = np.sort(np.random.default_rng(1).gamma(2, 3, (4, 600, 60)), axis=-1)
+    plain, compiled = (pair_distances(samples, compiled=choice) for choice in (False, True))
+    assert np.array_equal(plain, compiled, equal_nan=True)
