@@ -211,13 +211,17 @@ class MulticastSections:
             return None
         level = graph.level(dpid) if dpid in graph else None
         tier = LEVEL_TIERS.get(level or 0, Kind.CORE) if self._has_tors and level is not None else Kind.SWITCH
+        in_sync = core.installer.in_sync(dpid)
+        if in_sync != self._in_sync.get(dpid):
+            # It changed between two comparisons: the next one shall not find it as it was.
+            self._in_sync.pop(dpid, None)
         return {
             "dpid": dpid,
             "ofp_version": core.topology.ofp_version(dpid),
             "tier": tier.value,
             "level": level,
             "connected": connected,
-            "in_sync": core.installer.in_sync(dpid),
+            "in_sync": in_sync,
             "drained": dpid in core.topology.drained,
         }
 

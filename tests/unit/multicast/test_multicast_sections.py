@@ -150,6 +150,23 @@ def test_the_fabric_is_followed_through_failures(make_world):
     follower.agrees()
 
 
+def test_a_switch_told_as_not_in_sync_is_told_again_when_it_is(make_world):
+    world = make_world("leaf-spine")
+    follower = Follower(world).read()
+    world.join("h1")
+    world.send("h3")
+    installer = world.core.installer
+    behind = [dpid for dpid in world.core.fabric.switches() if not installer.in_sync(dpid)]
+    assert behind
+    for dpid in behind:
+        world.core.sections.switch_changed(dpid)
+    follower.read()
+    assert not any(follower.known["switches"][str(dpid)]["in_sync"] for dpid in behind)
+    world.settle()
+    follower.agrees()
+    assert all(document["in_sync"] for document in follower.known["switches"].values())
+
+
 def test_rates_of_senders_reach_the_group(make_world):
     world = make_world("leaf-spine")
     world.join("h3")
