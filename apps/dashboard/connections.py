@@ -143,6 +143,7 @@ class BoundedServer(uvicorn.Server):
                 ws="none",
                 lifespan="off",
                 log_config=None,
+                log_level="error",
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,

@@ -114,6 +114,7 @@ def reads(board: Board, streams: Streams, ask: Ask) -> APIRouter:
 
     async def status() -> Response:
         """Return the state of controller and server."""
+        board.refresh()
         return _one(board, "status", "status", "")
 
     async def policy() -> Response:

@@ -13,7 +13,7 @@ from schemathesis import GenerationMode
 from apps.dashboard.reads import LISTS
 
 GOOD = {"Authorization": "Bearer correct-horse-battery-staple"}
-EXAMPLES = 8
+EXAMPLES = 6
 """Requests per operation and kind of input."""
 
 
