@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from controller import events
-from controller.config import policy, settings, terms
+from controller.config import anomaly_settings, policy, settings, terms
 from controller.discovery.core import DiscoveryCore
 from controller.discovery.settings import DiscoveryChanged, DiscoverySettings
 from controller.multicast import events as multicast_events
@@ -50,7 +50,7 @@ def _records_of(*modules: ModuleType) -> Iterator[type]:
 _READABLE: dict[str, type] = {
     kind.__name__: kind
     for kind in (
-        *_records_of(policy, settings, terms, events, multicast_events),
+        *_records_of(policy, settings, anomaly_settings, terms, events, multicast_events),
         *TOPOLOGY_EVENTS,
         *(
             PortRole,
