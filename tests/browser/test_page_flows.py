@@ -94,6 +94,8 @@ def test_a_refusal_is_told_with_its_reason(open_page: OpenPage) -> None:
     expect(panel(page)).to_contain_text("00:00:00:00:00:06 may not be a receiver of 239.1.1.1: default")
     panel(page).get_by_role("link", name="239.1.1.1", exact=True).click()
     expect(panel(page).locator(".is-refused-row")).to_contain_text(str(INTRUDER["ip"]))
+    panel(page).get_by_role("link", name="why").click()
+    expect(panel(page).get_by_role("heading", name="Event")).to_be_visible()
     page.goto(page.url.split("#")[0] + "#/members?search=refused")
     expect(row(page, "refused")).to_contain_text("15:2")
 

@@ -32,7 +32,9 @@ def test_numbers_have_units(run: Callable[..., Any]) -> None:
     values = [0, 950, 1e3, 25.04e6, 999.6e6, 1e10, None]
     told = run("format.js", "return given.map(m.bps)", values)
     assert told == ["0 bit/s", "950 bit/s", "1.00 kbit/s", "25.0 Mbit/s", "1.00 Gbit/s", "10.0 Gbit/s", "–"]
-    assert run("format.js", "return [0, 12.345, null].map(m.pct)") == ["0.0 %", "12.3 %", "–"]
+    assert run("format.js", "return given.map(m.pct)", [0, 0.001, 0.02, 12.345, None]) == [
+        *("0.0 %", "< 0.01 %", "0.02 %", "12.3 %", "–")
+    ]
     assert run("format.js", "return [3, 119, 121, 86400, 999999].map(m.span)") == [
         "3 s",
         "119 s",

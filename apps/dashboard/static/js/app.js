@@ -20,6 +20,7 @@ const NAMES = {
   topology: "Topology", groups: "Groups", members: "Members", switches: "Switches", ports: "Ports", links: "Links",
   hosts: "Hosts", events: "Events", anomalies: "Anomalies", allocations: "Allocations", policy: "Policy",
 };
+const TOTALS = {switches: "switch", links: "link", hosts: "host", groups: "group"};
 const COUNTED = ["groups", "switches", "ports", "links", "hosts", "events", "anomalies", "allocations"];
 
 export function App() {
@@ -45,7 +46,7 @@ function Header() {
   return html`<header class="top">
     <a class="brand" href="#/topology"><img src="/static/favicon.svg" alt="" width="22" height="22" />vsrt</a>
     <span class=${`status is-${state[0]}`} role="status">${state[1]}</span>
-    <ul class="totals">${[["switches", "switches"], ["links", "links"], ["hosts", "hosts"], ["groups", "groups"]].map(([name, label]) => html`<li key=${name}><b>${count(section(name).size)}</b> ${label}</li>`)}</ul>
+    <ul class="totals">${Object.entries(TOTALS).map(([name, one]) => html`<li key=${name}><b>${count(section(name).size)}</b> ${section(name).size === 1 ? one : name}</li>`)}</ul>
     <${Freshness} isHere=${isHere} />
     ${status?.dashboard?.writes === false
       ? html`<span class="quiet" title="The server takes no orders: no token is set (dashboard.token_file)">Read only</span>`

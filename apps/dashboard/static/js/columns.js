@@ -66,7 +66,7 @@ export const LISTS = {
       {key: "ip", label: "IP address", ...fit(104, 1.2), cell: (row) => text(row.ip), ...wide},
       {key: "mac", label: "MAC address", ...fit(128, 1.2), cell: (row) => text(row.mac), ...wide},
       {key: "sources", label: "Sources", ...fit(90), cell: (row) => sourcesOf(row), ...wide},
-      {key: "rule", label: "Rule", ...fit(90), cell: (row) => text(row.rule ?? row.reason), ...wide},
+      {key: "rule", label: "Rule", ...fit(90), cell: (row) => text(row.rule), ...wide},
     ],
   },
   switches: {

@@ -18,7 +18,14 @@ const known = (value) => value != null && Number.isFinite(value);
 
 export const bps = (value) => (known(value) ? scaled(value, ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"]) : NONE);
 export const pps = (value) => (known(value) ? scaled(value, ["/s", "k/s", "M/s", "G/s"]) : NONE);
-export const pct = (value) => (known(value) ? `${value.toFixed(1)} %` : NONE);
+
+/** Percent; what is little is still told from nothing. */
+export function pct(value) {
+  if (!known(value)) return NONE;
+  const isLittle = value > 0 && value < 0.095;
+  return isLittle && value < 0.005 ? "< 0.01 %" : `${value.toFixed(isLittle ? 2 : 1)} %`;
+}
+
 export const count = (value) => (known(value) ? value.toLocaleString("en-GB").replaceAll(",", "\u202f") : NONE);
 export const counted = (value, name) => `${count(value)} ${name}${value === 1 ? "" : "s"}`;
 export const number = (value) => (known(value) ? figures(value) : NONE);

@@ -143,6 +143,17 @@ export function partiesOf(group) {
 
 export const parties = computed(() => [...section("groups").values()].flatMap(partiesOf));
 
+/** The newest event of a refusal by `group,dpid,port_no`: a refused member's document does not say why. */
+export const refusals = computed(() => {
+  const found = new Map();
+  for (const event of section("events").values()) {
+    if (!event.kind?.endsWith("-refused")) continue;
+    const key = [event.group, event.dpid, event.port_no].join();
+    if (!(found.get(key)?.time_s > event.time_s)) found.set(key, event);
+  }
+  return found;
+});
+
 /** The epoch seconds of the newest counters; null where nobody measures. */
 export const sampled_s = computed(() => {
   let newest = null;

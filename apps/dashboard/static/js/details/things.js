@@ -5,7 +5,7 @@ import {Order, allocate, drain, rebuild, routerPort, staticMember, undrain} from
 import {farEnd, openflow, since, sourcesOf, switchTone} from "../columns.js";
 import {bps, count, counted, number, pct, pps, text} from "../format.js";
 import {Facts, Load, Ref, State} from "../parts.js";
-import {hostsOfPort, hostsOfSwitch, linkById, parties, partiesOf, portsOfSwitch, section} from "../store.js";
+import {hostsOfPort, hostsOfSwitch, linkById, parties, partiesOf, portsOfSwitch, refusals, section} from "../store.js";
 import {History} from "./chart.js";
 
 const FEW = 12;
@@ -27,10 +27,11 @@ const nameOf = (party) => party.ip ?? party.mac ?? "port";
 
 function Party({party}) {
   const isRefused = party.state === "refused";
+  const event = isRefused && refusals.value.get([party.group, party.dpid, party.port_no].join());
   const more = party.role === "sender" ? bps(party.rate_bps) : party.state === "static" ? "static" : sourcesOf(party);
   return html`<li class=${isRefused ? "is-refused-row" : null}>
     <span>${isRefused && html`<span aria-hidden="true" class="is-refused">✕ </span>`}${nameOf(party)}</span>
-    <span class="row-more">${[more, party.rule && `rule ${party.rule}`, party.reason].filter(Boolean).join(" · ")}</span>
+    <span class="row-more">${[more, party.rule && `rule ${party.rule}`].filter(Boolean).join(" · ")}${event && html` · <${Ref} kind="event" id=${event.id}>why<//>`}</span>
     <${Port} at=${party} /></li>`;
 }
 
