@@ -17,7 +17,8 @@ POLL_S = 0.2
 RETRY_S = 0.5
 ANSWER_S = 10.0
 LINE_BYTES = 256 << 20
-LIMIT = 2000
+LIMIT = 500
+"""Documents of an app in one answer: a few milliseconds on its loop at most."""
 
 logger = logging.getLogger("vsrt.dashboard")
 
