@@ -23,13 +23,7 @@ from controller.events import (
     SwitchDisconnected,
 )
 from controller.membership.core import MembershipCore
-from controller.membership.events import (
-    ANY_SOURCE,
-    InterestChanged,
-    MembershipRefused,
-    RouterPortChanged,
-    SendQuery,
-)
+from controller.membership.events import ANY_SOURCE, InterestChanged, MembershipRefused, RouterPortChanged, SendQuery
 from controller.multicast.effects import ActionRefused, ActionTaken, Audit, WriteJournal
 from controller.multicast.events import JournalRead, LoadsMeasured, PolicyLoaded
 from controller.multicast.fabric import FabricFollower
@@ -278,6 +272,10 @@ class MulticastCore:
         self.journal.touch(group, now)
         self.sections.groups.touch(group)
 
+    def _groups_changed(self, groups: Iterable[bytes], now: float) -> None:
+        for group in groups:
+            self.group_changed(group, now)
+
     def _policy_loaded(self, event: PolicyLoaded, now: float) -> None:
         before, self.policy = self.policy, event.policy
         limits, multicast = event.policy.limits, event.policy.multicast
@@ -291,6 +289,7 @@ class MulticastCore:
         built = ("tree", "seed", "default_rate_bps")
         if any(getattr(multicast, name) != getattr(before.multicast, name) for name in built):
             self._effects += self.plane.use_forest(self._forest(self.forest.graph), now)
+            self._groups_changed(self.plane.groups, now)
         self._reconsider(now)
 
     def _reconsider(self, now: float) -> None:
@@ -337,6 +336,7 @@ class MulticastCore:
         self._effects += self.senders.port_reconsidered(dpid, port_no, now)
         self.journal.routers_touched(now)
         self.sections.router_port_changed(dpid, port_no, family)
+        self._groups_changed((a for a, group in self.plane.groups.items() if group.family == family), now)
 
     # Topology
 
@@ -359,8 +359,7 @@ class MulticastCore:
         """Follow changes of trees."""
         changes = list(changes)
         self._effects += self.plane.trees_changed(changes, now)
-        for change in changes:
-            self.group_changed(change.key, now)
+        self._groups_changed((change.key for change in changes), now)
 
     def perform(self, effects: Iterable[Output]) -> None:
         """Take effects that followed from an event."""

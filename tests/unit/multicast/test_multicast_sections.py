@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from controller.config.policy import Policy
 from controller.config.settings import Limits
 from controller.multicast import view
+from controller.multicast.events import PolicyLoaded
 from controller.wire.addresses import format_mac
 
 LIMITS = Limits(unknown_packets_per_second_per_port=1e6)
@@ -192,3 +195,70 @@ def test_events_are_the_newest_thousand(make_world):
     follower.read()
     assert len(follower.moved["events"]) == 2
     assert len(follower.known["events"]) == 1000
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_who_follows_knows_what_there_is_whatever_happens(make_world, seed):
+    world = make_world("fattree" if seed % 2 else "avalanche24", Policy(default_allow=True, limits=LIMITS), seed=seed)
+    draw, names = world.random, list(world.hosts)
+    follower, gone = Follower(world).read(), set()
+
+    def alive() -> str:
+        return draw.choice([name for name in names if world.hosts[name].dpid not in gone])
+
+    def fail_or_mend() -> None:
+        pairs = [pair for pair in world.links if not pair & gone]
+        pair = draw.choice(sorted(pairs, key=sorted))
+        (world.mend if pair in world.down_links else world.cut)(*sorted(pair))
+
+    def lose_or_regain() -> None:
+        dpid = draw.choice(sorted(world.switches))
+        world.settle()
+        if dpid in gone:
+            gone.discard(dpid)
+            world.reconnect(dpid)
+        elif len(gone) < 2:
+            gone.add(dpid)
+            world.disconnect(dpid)
+
+    def set_static() -> None:
+        place = world.hosts[alive()]
+        action = draw.choice(["static-member-add", "static-member-remove"])
+        world.do(action, dpid=place.dpid, port_no=place.port_no, group=f"239.1.1.{draw.randrange(3)}")
+
+    def set_router() -> None:
+        place = world.hosts[alive()]
+        action = draw.choice(["router-port-add", "router-port-remove"])
+        world.do(action, dpid=place.dpid, port_no=place.port_no, family=4)
+
+    def drain() -> None:
+        action = draw.choice(["switch-drain", "switch-undrain"])
+        world.do(action, dpid=draw.choice(sorted(world.switches)))
+
+    def join() -> None:
+        world.join(alive(), bytes((239, 1, 1, draw.randrange(3))))
+
+    def leave() -> None:
+        world.leave(alive(), bytes((239, 1, 1, draw.randrange(3))))
+
+    def send() -> None:
+        world.send(alive(), bytes((239, 1, 1, draw.randrange(3))))
+
+    def load_policy() -> None:
+        world.feed(PolicyLoaded(Policy(default_allow=draw.random() < 0.7, limits=LIMITS)))
+
+    def wait() -> None:
+        world.advance(draw.random() * 3)
+
+    told = [set_static, set_router, drain, load_policy]
+    happens = [join, join, join, leave, send, fail_or_mend, lose_or_regain, wait, *told]
+    for _ in range(120):
+        draw.choice(happens)()
+        for _, _step in zip(range(draw.randrange(6)), world.steps(), strict=False):
+            pass
+        if draw.random() < 0.5:
+            follower.read()
+        if draw.random() < 0.2:
+            follower.agrees()
+    world.settle()
+    follower.agrees()
