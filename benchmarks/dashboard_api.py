@@ -4,6 +4,7 @@
 
 One controller (multicast, monitor, dashboard) with a simulated switch. In turn, joins are timed without any reads
 and beside `--rate` reads per second over 16 connections, a stream that is followed and a client that never reads.
+Under Ryu the same is done with its own `ofctl_rest`, which answers within the controller's process, as a peer.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,6 +41,8 @@ SETTLE_S = 3.0
 SHOWN = 30
 WAIT_S = 30.0
 UNREAD_REQUESTS = 400
+READS = ("status", "groups/239.0.0.1", "ports/1/1", "switches?limit=20", "events?limit=20", "ports?limit=20")
+PEER, PEER_URL, PEER_READS = "ryu.app.ofctl_rest", "http://127.0.0.1:8080/stats", ("switches",)
 
 
 class Bench(NamedTuple):
@@ -52,20 +55,21 @@ class Bench(NamedTuple):
 
 
 @contextmanager
-def running(framework: str) -> Iterator[Bench]:
-    """Run the controller with its dashboard and one switch."""
+def running(framework: str, peer: bool = False) -> Iterator[Bench]:
+    """Run the controller with its dashboard, or with the peer, and one switch."""
     port = free_port()
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         rest = f"monitor: {{interval_s: 1, prometheus: {{port: 0}}}}\ndashboard: {{port: {port}}}\n"
         file.write(OPEN_POLICY + rest)
         file.flush()
-        apps = ("multicast", "monitor", "apps.dashboard.app" if framework == "ryu" else "dashboard")
+        dashboard = "apps.dashboard.app" if framework == "ryu" else "dashboard"
+        apps = ("multicast", "monitor", PEER if peer else dashboard)
         with ControllerProcess(free_port(), framework=framework, policy=Path(file.name), apps=apps) as process:
             switch = SimulatedSwitch(1, 48, ("127.0.0.1", process.port))
             switch.poll_for(SETTLE_S)
-            url = f"http://127.0.0.1:{port}/api/v1"
+            url = PEER_URL if peer else f"http://127.0.0.1:{port}/api/v1"
             deadline = time.monotonic() + WAIT_S
-            while not _is_connected(url):
+            while not (peer or _is_connected(url)):
                 if time.monotonic() > deadline:
                     raise TimeoutError(process.log())
                 switch.poll_for(0.1)
@@ -163,16 +167,15 @@ def _refused(url: str, reason: str) -> int:
     return int(httpx.get(f"{url}/status", timeout=WAIT_S).json()["dashboard"]["refused"].get(reason, 0))
 
 
-async def read_at(url: str, rate: float, seconds: float) -> dict[str, float]:
+async def read_at(url: str, paths: Sequence[str], rate: float, seconds: float) -> dict[str, float]:
     """Read at a steady rate over several connections; return how many reads there were and how long they took."""
     address = httpx.URL(url)
-    paths = ("status", "groups/239.0.0.1", "ports/1/1", "switches?limit=20", "events?limit=20", "ports?limit=20")
     took_s: list[float] = []
     start = time.perf_counter()
 
     async def connection(number: int) -> None:
         reader, writer = await asyncio.open_connection(address.host, address.port)
-        requests = [f"GET /api/v1/{path} HTTP/1.1\r\nHost: {address.host}\r\n\r\n".encode() for path in paths]
+        requests = [f"GET {address.path}/{path} HTTP/1.1\r\nHost: {address.host}\r\n\r\n".encode() for path in paths]
         step_s, turn = CONNECTIONS / rate, 0
         due_s = start + step_s * number / CONNECTIONS
         while due_s < start + seconds:
@@ -202,7 +205,7 @@ def measure(framework: str, rate: float, seconds: float, repeats: int) -> list[M
             print(f"{number + 1} of {repeats} ...", file=sys.stderr)
             quiet = joins_for(bench, seconds)
             used_s, start_s = (cpu_s(bench.process.pid), cpu_s(child)), time.monotonic()
-            with _reads(bench.url, rate, seconds) as process:
+            with _reads(bench.url, READS, rate, seconds) as process:
                 follower = Follower(bench.url)
                 waiting = threading.Thread(target=lambda: cut.append(cut_off_s(bench.url)), daemon=True)
                 waiting.start()
@@ -234,9 +237,27 @@ def measure(framework: str, rate: float, seconds: float, repeats: int) -> list[M
     ]
 
 
+def measure_peer(rate: float, seconds: float, repeats: int) -> list[Measurement]:
+    ratios, reads = [], []
+    with running("ryu", peer=True) as bench:
+        joins_for(bench, 2.0)
+        for _ in range(repeats):
+            quiet = joins_for(bench, seconds)
+            with _reads(bench.url, PEER_READS, rate, seconds) as process:
+                loaded = joins_for(bench, seconds)
+                reads.append(json.loads(process.communicate(timeout=WAIT_S)[0]))
+            ratios.append(percentile(loaded, 50) / percentile(quiet, 50))
+    return [
+        Measurement("ratio of medians, ofctl_rest", "times", ratios),
+        Measurement("reads, ofctl_rest", "1/s", [found["per_s"] for found in reads]),
+        Measurement("a read, median, ofctl_rest", "ms", [found["median_ms"] for found in reads]),
+    ]
+
+
 @contextmanager
-def _reads(url: str, rate: float, seconds: float) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, __file__, "--reads", url, "--rate", str(rate), "--seconds", str(seconds)]
+def _reads(url: str, paths: Sequence[str], rate: float, seconds: float) -> Iterator[subprocess.Popen[str]]:
+    options = ["--paths", ",".join(paths), "--rate", str(rate), "--seconds", str(seconds)]
+    command = [sys.executable, __file__, "--reads", url, *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process
@@ -252,11 +273,14 @@ def main() -> None:
     parser.add_argument("--framework", choices=("ryu", "os-ken"), default="ryu")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--reads", metavar="URL", help="only read, and print how that went")
+    parser.add_argument("--paths", default=",".join(READS), help="what to read below that")
     args = parser.parse_args()
     if args.reads:
-        print(json.dumps(asyncio.run(read_at(args.reads, args.rate, args.seconds))))
+        print(json.dumps(asyncio.run(read_at(args.reads, args.paths.split(","), args.rate, args.seconds))))
         return
     results = measure(args.framework, args.rate, args.seconds, args.repeats)
+    if args.framework == "ryu":
+        results += measure_peer(args.rate, args.seconds, args.repeats)
     report(results, as_json=args.json, source=Path(__file__).name)
 
 
