@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from math import isnan
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ import numpy as np
 from controller.allocation.book import Metrics
 from controller.allocation.live import AllocatorCore
 from controller.snapshot.log import Document, Section
+from controller.snapshot.ring import Ring
 
 COMPARE_INTERVAL_MS = 5000
 """How often metrics are compared with what readers know; they are averages over hours."""
@@ -38,13 +38,12 @@ class AllocatorSections:
 
     def __init__(self, core: AllocatorCore) -> None:
         self.ports: Section[str] = Section(lambda: self._told.names, self._port)
-        self.allocations: Section[int] = Section(self._numbers, self._allocation)
+        self._kept: Ring[Document] = Ring(ALLOCATIONS_BOUND, lambda decision: decision)
+        self.allocations = self._kept.section
         self._core = core
         self._compared_ms = -COMPARE_INTERVAL_MS
         self._told = _Told((), core.book.metrics(0))
         self._rows: dict[str, int] = {}
-        self._kept: deque[Document] = deque(maxlen=ALLOCATIONS_BOUND)
-        self._last = 0
 
     def by_name(self) -> dict[str, Section[Any]]:
         """Return the sections by the names under which they are offered."""
@@ -81,7 +80,7 @@ class AllocatorSections:
             for network, part in networks.items()
             for step in part.get("steps", ())
         ]
-        self._kept.append(
+        self._kept.add(
             {
                 "time_s": at_s,
                 "request": dict(asked),
@@ -90,10 +89,6 @@ class AllocatorSections:
                 "error": answer.get("error"),
             }
         )
-        self._last += 1
-        self.allocations.touch(self._last)
-        if self._last > ALLOCATIONS_BOUND:
-            self.allocations.touch(self._last - ALLOCATIONS_BOUND)
 
     def _port(self, name: str) -> Document | None:
         row = self._rows.get(name)
@@ -105,13 +100,6 @@ class AllocatorSections:
             "usage": _known(found.usage_pct[row]),
             "disqualified": bool(found.disqualified[row]),
         }
-
-    def _numbers(self) -> range:
-        return range(self._last - len(self._kept) + 1, self._last + 1)
-
-    def _allocation(self, number: int) -> Document | None:
-        index = number - self._last + len(self._kept) - 1
-        return self._kept[index] if index >= 0 else None
 
 
 def _known(value: float) -> float | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
 from enum import StrEnum
 from typing import NamedTuple
 
-from controller.snapshot.log import Document, Section
+from controller.snapshot.log import Document
+from controller.snapshot.ring import Ring
 
 EVENTS_BOUND = 1000
 """Events kept; beyond it the oldest goes."""
@@ -49,10 +49,9 @@ class EventLog:
 
     def __init__(self, source: str) -> None:
         self.offset_s = 0.0
-        self.section: Section[int] = Section(self._numbers, self._document, lambda number: f"{source}-{number}")
         self._source = source
-        self._events: deque[LoggedEvent] = deque(maxlen=EVENTS_BOUND)
-        self._last = 0
+        self._ring = Ring(EVENTS_BOUND, self._document, lambda number: f"{source}-{number}")
+        self.section = self._ring.section
 
     def add(
         self,
@@ -67,20 +66,9 @@ class EventLog:
         group: str | None = None,
     ) -> None:
         """Add an event."""
-        self._events.append(LoggedEvent(at_s, kind, text, severity, state, dpid, port_no, group))
-        self._last += 1
-        self.section.touch(self._last)
-        if self._last > EVENTS_BOUND:
-            self.section.touch(self._last - EVENTS_BOUND)
+        self._ring.add(LoggedEvent(at_s, kind, text, severity, state, dpid, port_no, group))
 
-    def _numbers(self) -> range:
-        return range(self._last - len(self._events) + 1, self._last + 1)
-
-    def _document(self, number: int) -> Document | None:
-        index = number - self._last + len(self._events) - 1
-        if index < 0:
-            return None
-        event = self._events[index]
+    def _document(self, event: LoggedEvent) -> Document:
         return {
             "time_s": event.at_s + self.offset_s,
             "source": self._source,
