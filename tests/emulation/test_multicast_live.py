@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
+from apps.status_client import query
 from topology.graph import Graph
 
 pytestmark = pytest.mark.emulation
+
+ALLOW_ALL = "version: 1\ndefault: allow\n"
 
 
 @pytest.fixture(scope="module")
@@ -144,3 +147,18 @@ def test_spoofed_source_reaches_nobody(live: Any, group: str) -> None:
 @pytest.mark.parametrize("group", ["224.0.0.251", "ff02::fb"])
 def test_link_scope_groups_reach_every_host(live: Any, group: str) -> None:
     live.assert_reaches_every_host(group)
+
+
+def capacities_bps(live: Any) -> set[float]:
+    told = query(live.controller.socket, {"changes": {"links": 0}})
+    return {link["capacity_bps"] for link in told["sections"]["links"]["multicast"]["put"].values()}
+
+
+def test_the_capacity_of_links_follows_the_policy_while_running(live: Any, group: str) -> None:
+    live.join(group, "h3")
+    live.stream(1, "h1", group)
+    live.fabric.send(1)
+    live.set_policy(f"{ALLOW_ALL}discovery: {{link_capacity_bps: 40000000000}}\n")
+    live.controller.wait_until("status", lambda _status: capacities_bps(live) == {4e10})
+    live.halt()
+    live.assert_all_received(1, f"h3 {group}")
