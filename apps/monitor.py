@@ -12,7 +12,7 @@ from apps.exporters.registry import build_sinks
 from apps.exporters.sink import Batch, Overview, SwitchState
 from apps.monitor_settings import output_settings
 from apps.openflow.app import App, environment_path
-from apps.openflow.bus import LinksMeasured, PortsMeasured, Ticked, TopologyChanged
+from apps.openflow.bus import CountersMeasured, LinksMeasured, PortsMeasured, Ticked, TopologyChanged
 from apps.openflow.framework import MAIN_DISPATCHER, hub, ofp_event, set_ev_cls, watch_connections
 from apps.openflow.role import RoleRequests
 from apps.ovsdb import Ovsdb, OvsdbFault, SwitchUse
@@ -20,6 +20,7 @@ from apps.policy_file import CHECK_INTERVAL_S, PolicyFile
 from apps.state_dir import state_dir
 from apps.status_server import Refused, StatusServer
 from controller.allocation.events import ports_rated
+from controller.anomaly.live_events import ports_sampled
 from controller.effects import Notice
 from controller.multicast.events import LoadsMeasured
 from controller.performance.effects import EventsRaised, ResetCounters, RollUpsClosed, SamplesRated
@@ -41,7 +42,7 @@ class Monitor(App):
     It never changes a flow entry. `core.poller` decides which switches are polled.
     """
 
-    _EVENTS: ClassVar[list[type]] = [LinksMeasured, PortsMeasured]
+    _EVENTS: ClassVar[list[type]] = [LinksMeasured, PortsMeasured, CountersMeasured]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -119,9 +120,11 @@ class Monitor(App):
     def _samples_rated(self, effect: SamplesRated) -> None:
         self.sinks.write(Batch(effect.samples, effect.rates, effect.write))
         self.sections.rated(effect.rates)
+        cpu_pct = {dpid: use.cpu_pct for dpid, use in self._use.items() if use.cpu_pct is not None}
         if self.observers.get(PortsMeasured):
-            cpu_pct = {dpid: use.cpu_pct for dpid, use in self._use.items() if use.cpu_pct is not None}
             self.send_event_to_observers(PortsMeasured(ports_rated(effect.rates, self.core.ports, cpu_pct)))
+        if self.observers.get(CountersMeasured):
+            self.send_event_to_observers(CountersMeasured(ports_sampled(effect.rates, self.core.ports, cpu_pct)))
 
     def _events_raised(self, effect: EventsRaised) -> None:
         self.sections.raised(effect)

@@ -14,7 +14,7 @@ from controller.config.faults import PolicyInvalid, describe
 from controller.config.load import load_policy
 
 MAX_TCP_PORT = 65535
-APPS = ("multicast", "unicast", "discovery", "monitor", "allocator", "dashboard")
+APPS = ("multicast", "unicast", "discovery", "monitor", "allocator", "anomaly", "dashboard")
 MODULES = {"dashboard": "apps.dashboard.app"}
 """Modules of apps that are not `apps.<name>`."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from apps.openflow.framework import EventBase
 from controller.allocation.events import PortsRated
+from controller.anomaly.live_events import PortsSampled
 from controller.multicast.events import LoadsMeasured
 from topology.events import TopologyEvent
 
@@ -30,6 +31,14 @@ class PortsMeasured(EventBase):  # type: ignore[misc]
     def __init__(self, rated: PortsRated) -> None:
         super().__init__()
         self.rated = rated
+
+
+class CountersMeasured(EventBase):  # type: ignore[misc]
+    """The monitor's word to who compares ports: what each counted."""
+
+    def __init__(self, sampled: PortsSampled) -> None:
+        super().__init__()
+        self.sampled = sampled
 
 
 class Ticked(EventBase):  # type: ignore[misc]

@@ -1,0 +1,147 @@
+"""The anomaly app: `ryu-manager apps/monitor.py apps/anomaly.py`, or `vsrt run monitor anomaly`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from apps.anomaly_state import AnomalyDatabase
+from apps.openflow.app import App, environment_path
+from apps.openflow.bus import CountersMeasured, Ticked, TopologyChanged
+from apps.openflow.framework import hub, set_ev_cls
+from apps.policy_file import CHECK_INTERVAL_S, PolicyFile
+from apps.state_dir import state_dir
+from apps.status_server import Refused, StatusServer
+from controller.anomaly.live import AnomalyCore
+from controller.anomaly.live_events import AnomalyChanged, AnomalyTurned, RetrainAsked
+from controller.anomaly.live_state import StateError, all_changed, changes, restore
+from controller.anomaly.live_view import AnomalySections
+from controller.config.policy import Policy
+from controller.snapshot.events import State
+
+_REQUIRED_APP = ["apps.discovery"]
+
+SAVED_AT_ONCE = 1000
+"""Members written in one tick, so that the loop is soon free again."""
+
+RETRY_S = 10.0
+
+
+class Anomaly(App):
+    """Feeds the comparison's core with what the monitor measures, keeps its state and answers on the socket.
+
+    It tells and changes nothing.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.policy_file = PolicyFile(self.logger)
+        policy = self.policy_file.load()
+        self.core: AnomalyCore = AnomalyCore(policy.anomaly, poll_s(policy))
+        directory = state_dir()
+        self.state = AnomalyDatabase(directory / "anomaly.sqlite", self.logger)
+        self._save_from_s = 0.0
+        self.sections = AnomalySections(self.core)
+        self._perform[AnomalyTurned] = self._turned
+        self.server = StatusServer(
+            Path(environment_path("VSRT_SOCKET") or directory / "vsrt.sock"),
+            {"anomalies": lambda: {**self.sections.document(), "state": self.state.document()}},
+            self.ask,
+            self.logger,
+            {"anomaly-retrain": self._retrain},
+            app="anomaly",
+            sections=self.sections.by_name(),
+            refresh=self.sections.refresh,
+        )
+
+    def start(self) -> Any:
+        """Take what an earlier run learnt, then serve."""
+        state = self.state.read()
+        if state is not None:
+            try:
+                count = restore(self.core, state)
+                self.logger.info("%s: %d members, %d open anomalies", self.state.path, count, len(self.core.open))
+                if state.chain != self.core.chain:
+                    self.logger.warning("%s: of other settings, thresholds are learnt anew", self.state.path)
+            except StateError as error:
+                self.state.reject(str(error))
+        self.server.start()
+        thread = super().start()
+        self.threads.append(hub.spawn(self._tick))
+        return thread
+
+    def stop(self) -> None:
+        """Leave everything on disk."""
+        self.server.stop()
+        super().stop()
+        while self._save():
+            pass
+        self.state.close()
+
+    def _turned(self, effect: AnomalyTurned) -> None:
+        self.sections.turned((effect,))
+        raised = effect.state is State.RAISED
+        anomaly = effect.anomaly
+        log = self.logger.warning if raised else self.logger.info
+        log("anomaly %s: %s (%s, %s)", effect.state.value, anomaly.text, anomaly.verdict, anomaly.peer_group)
+
+    def _packet_received(self, _event: Any) -> None:
+        """Packets are of no concern here: without its handler the framework does not bring them."""
+
+    @set_ev_cls(TopologyChanged)
+    def _topology_changed(self, event: Any) -> None:
+        for change in event.changes:
+            self.feed(change)
+
+    @set_ev_cls(CountersMeasured)
+    def _counters_measured(self, event: Any) -> None:
+        self.feed(event.sampled)
+
+    def _tick(self) -> None:
+        while self.is_active:
+            hub.sleep(CHECK_INTERVAL_S)
+            self.send_event(self.name, Ticked())
+
+    @set_ev_cls(Ticked)
+    def _ticked(self, _event: Any) -> None:
+        policy = self.policy_file.poll()
+        if policy is not None:
+            self.feed(AnomalyChanged(policy.anomaly, poll_s(policy)))
+        if time.monotonic() >= self._save_from_s:
+            self._save()
+
+    def _save(self) -> bool:
+        """Keep some of what changed; return whether more is left that can be kept."""
+        state = changes(self.core, SAVED_AT_ONCE)
+        if not self.state.write(state):
+            all_changed(self.core)
+            self._save_from_s = time.monotonic() + RETRY_S
+            return False
+        return bool(self.core.dirty)
+
+    def _retrain(self, asked: Mapping[str, Any]) -> Any:
+        group = asked.get("peer_group")
+        known = sorted({name for name in self.core.members.groups if name is not None})
+        if group is not None and group not in known:
+            raise Refused(f"no such peer group; there are {_listed(known)}", "peer_group")
+        self.feed(RetrainAsked(group))
+        all_changed(self.core)
+        return {"learnt_anew": [group] if group is not None else known}
+
+
+def poll_s(policy: Policy) -> float:
+    """Return the longest time between two polls of a switch."""
+    monitor = policy.monitor
+    of_class = (
+        monitor.intervals.tor,
+        monitor.intervals.aggregation,
+        monitor.intervals.core,
+        monitor.intervals.switch,
+    )
+    return float(max(monitor.interval_s, *(interval_s or 0 for interval_s in of_class)))
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none yet"

@@ -1,0 +1,188 @@
+"""What is compared of ports and switches, made of the sums in their cells."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.anomaly.live_cells import LEAST_KNOWN, Cells
+from controller.anomaly.peers.combination import Verdict
+from controller.anomaly.peers.resample import moving_average
+from controller.config.anomaly_settings import Anomaly
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+RX_PACKETS, TX_PACKETS, ERRORS, DROPPED, FIRST_PCT, SECOND_PCT = range(6)
+QUANTITIES = 6
+"""Of a port, the last two are the utilisation of both directions; of a switch the first of them is its CPU."""
+
+WHOLE = 0.99
+"""Packets at both ends of a cable are only told apart in cells that are known from beginning to end."""
+MEDIAN_CELLS = 5
+"""Odd; see `lost_pct`."""
+SLACK = 1.5
+"""So many times the usual difference of two cells; of Poisson traffic, two standard deviations."""
+LEAST_LAG = 5
+LEAST_PACKETS = 100
+"""Shares of fewer packets are shares of so many: a packet that is seen late is no loss."""
+
+
+class Kind(StrEnum):
+    """What a metric tells of."""
+
+    IMPAIRMENT = "impairment"
+    STRESS = "stress"
+    LOAD = "load"
+
+
+class Metric(NamedTuple):
+    """A metric, what it tells of, and the settings that switch it on and that bound its bins from below."""
+
+    name: str
+    kind: Kind
+    watch: str
+    least: str
+    words: str
+
+
+PORT_METRICS = (
+    Metric("lost_pct", Kind.IMPAIRMENT, "lost", "lost_pct", "of what it sends is lost on the cable: {:.3g} %"),
+    Metric("errors_per_s", Kind.IMPAIRMENT, "errors", "errors_per_s", "errors: {:.3g} per second"),
+    Metric("dropped_per_s", Kind.STRESS, "drops", "dropped_per_s", "packets dropped: {:.3g} per second"),
+    Metric("rx_utilisation_pct", Kind.LOAD, "load", "utilisation_pct", "load received: {:.3g} %"),
+    Metric("tx_utilisation_pct", Kind.LOAD, "load", "utilisation_pct", "load sent: {:.3g} %"),
+)
+SWITCH_METRICS = (
+    Metric("cpu_pct", Kind.STRESS, "cpu", "cpu_pct", "CPU: {:.3g} %"),
+    Metric(
+        "unforwarded_pct",
+        Kind.STRESS,
+        "forwarding",
+        "unforwarded_pct",
+        "of what it receives it does not send: {:.3g} %",
+    ),
+    Metric("packets_per_s", Kind.LOAD, "load", "packets_per_s", "packets received: {:.4g} per second"),
+)
+METRICS_AT_MOST = max(len(PORT_METRICS), len(SWITCH_METRICS))
+
+
+def cells_needed(settings: Anomaly) -> int:
+    """Return how many cells the values of one window are made of."""
+    return settings.window_samples + max(settings.smoothing_samples, LEAST_LAG) + MEDIAN_CELLS - 1
+
+
+def port_values(
+    cells: Cells, rows: Rows, far: Rows, paired: NDArray[np.int64], end: int, settings: Anomaly
+) -> Floats:
+    """Return the smoothed values of ports in the window that ends before cell `end`.
+
+    Parameters
+    ----------
+    rows, far : NDArray[np.intp]
+        (ports,): rows of the ports and of the other ends of their cables, -1 without one.
+    paired : NDArray[np.int64]
+        (ports,): from which cell on the cable is the same.
+
+    Returns
+    -------
+    NDArray[np.float64]
+        (`PORT_METRICS`, ports, window), NaN where not known.
+    """
+    count = cells_needed(settings)
+    sums, known = cells.sums(rows, end, count)
+    found = np.full((len(PORT_METRICS), len(rows), settings.window_samples), np.nan)
+    joined = np.flatnonzero(far >= 0)
+    if len(joined):
+        there, there_known = cells.sums(far[joined], end, count)
+        same = np.arange(end - count, end) >= paired[joined, None]
+        both = (known[joined] > WHOLE) & (there_known > WHOLE) & same
+        sent = np.where(both, sums[TX_PACKETS, joined], np.nan)
+        found[0, joined] = lost_pct(sent, there[RX_PACKETS], settings.window_samples)
+    means = sums / np.where(known >= LEAST_KNOWN, known * cells.interval_s, np.nan)
+    for metric, quantity in ((1, ERRORS), (2, DROPPED), (3, FIRST_PCT), (4, SECOND_PCT)):
+        found[metric] = _smoothed(means[quantity], settings)
+    return found
+
+
+def switch_values(cells: Cells, rows: Rows, of_ports: list[Rows], end: int, settings: Anomaly) -> Floats:
+    """Return the smoothed values of switches, as `port_values`; `of_ports` are the rows of each one's ports."""
+    count = cells_needed(settings)
+    sums, known = cells.sums(rows, end, count)
+    found = np.full((len(SWITCH_METRICS), len(rows), settings.window_samples), np.nan)
+    cpu = sums[FIRST_PCT] / np.where(known >= LEAST_KNOWN, known * cells.interval_s, np.nan)
+    found[0] = _smoothed(cpu, settings)
+    for index, ports in enumerate(of_ports):
+        if len(ports):
+            packets, share = cells.sums(ports, end, count)
+            whole = packets / np.where(share >= LEAST_KNOWN, share, np.nan)
+            received, sent = whole[RX_PACKETS].sum(axis=0), whole[TX_PACKETS].sum(axis=0)
+            smooth_in, smooth_out = _smoothed(received[None], settings)[0], _smoothed(sent[None], settings)[0]
+            floor = LEAST_PACKETS / settings.smoothing_samples
+            found[1, index] = np.clip(100 * (smooth_in - smooth_out) / np.maximum(smooth_in, floor), 0, 100)
+            found[2, index] = smooth_in / cells.interval_s
+    return found
+
+
+def lost_pct(sent: Floats, received: Floats, window: int) -> Floats:
+    """Return which share of the packets sent into cables does not come out, in percent.
+
+    The two ends are polled at different times, so a burst is seen sooner at one of them: the packets under way, sent
+    less received since some moment, rise and fall back. A loss never falls back. So that sum is taken through a
+    running median, and its growth over the smoothing time is divided by what was sent in it. What polls at other
+    times may still leave of it is as much as the packets of one cell usually differ from those of the next: so much of
+    the growth is left out.
+
+    Parameters
+    ----------
+    sent, received : NDArray[np.float64]
+        (cables, cells): packets counted in each cell; NaN where either end is not known.
+    window : int
+        How many values to return.
+
+    Returns
+    -------
+    NDArray[np.float64]
+        (cables, window), NaN where less than half of the time is known.
+    """
+    lag = sent.shape[1] - window - MEDIAN_CELLS + 1
+    missing = sent - received
+    known = ~np.isnan(missing)
+    under_way = np.cumsum(np.where(known, missing, 0.0), axis=1)
+    steady = np.median(np.lib.stride_tricks.sliding_window_view(under_way, MEDIAN_CELLS, axis=1), axis=2)
+    middle = slice(MEDIAN_CELLS // 2, -(MEDIAN_CELLS // 2))
+    packets = np.cumsum(np.where(known, sent, 0.0), axis=1)[:, middle]
+    times = np.cumsum(known, axis=1)[:, middle]
+    grown, of = steady[:, lag:] - steady[:, :-lag], packets[:, lag:] - packets[:, :-lag]
+    slack = SLACK * np.nan_to_num(_median_of_known(np.abs(np.diff(sent, axis=1))))[:, None]
+    enough = 2 * (times[:, lag:] - times[:, :-lag]) >= lag
+    return np.where(enough, np.maximum(0.0, 100 * (grown - slack) / np.maximum(of, LEAST_PACKETS)), np.nan)
+
+
+def kind_of_fault(metrics: tuple[Metric, ...], anomalous: NDArray[np.bool_]) -> Verdict:
+    """Return the verdict from which metrics, (metrics,), were anomalous for long enough.
+
+    Errors and losses on a cable are a component's fault whatever the load. Drops and CPU are one where the load is
+    like the peers', else a difference in load: as latency and throughput in seed 004, 4.1.
+    """
+    kinds = {metric.kind for metric, is_out in zip(metrics, anomalous.tolist(), strict=False) if is_out}
+    if Kind.IMPAIRMENT in kinds:
+        return "component fault"
+    if Kind.LOAD in kinds:
+        return "load difference"
+    return "component fault" if Kind.STRESS in kinds else "not told"
+
+
+def _median_of_known(values: Floats) -> Floats:
+    """Return the median of each row, NaN where nothing is known."""
+    found = np.full(len(values), np.nan)
+    known = ~np.isnan(values).all(axis=1)
+    found[known] = np.nanmedian(values[known], axis=1)
+    return found
+
+
+def _smoothed(values: Floats, settings: Anomaly) -> Floats:
+    return moving_average(values, settings.smoothing_samples)[:, -settings.window_samples :]

@@ -1,0 +1,142 @@
+"""What people see of the live comparison: open anomalies, scores of ports, events, and how far it has learnt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.anomaly.live import AnomalyCore
+from controller.anomaly.live_events import WHOLE_SWITCH, AnomalyTurned, MemberKey, OpenAnomaly
+from controller.anomaly.live_members import NO_ROW, member_name
+from controller.snapshot.events import EventLog, Severity, State
+from controller.snapshot.log import Document, Section
+
+NOTICEABLE = 0.05
+"""A score that differs by less, and by less of itself, is not told again."""
+_SEVERITIES = {"component fault": Severity.WARNING}
+
+
+class AnomalySections:
+    """The sections of the comparison, and the document of `{"show": "anomalies"}`."""
+
+    def __init__(self, core: AnomalyCore) -> None:
+        self._core = core
+        self.events = EventLog("anomaly")
+        self.anomalies: Section[MemberKey] = Section(lambda: sorted(core.open), self._anomaly, member_name)
+        self.ports: Section[MemberKey] = Section(self._port_keys, self._port, member_name)
+        self._told: dict[MemberKey, tuple[float | None, str, str | None]] = {}
+
+    def by_name(self) -> dict[str, Section[Any]]:
+        """Return the sections by the names under which they are offered."""
+        return {"anomalies": self.anomalies, "ports": self.ports, "events": self.events.section}
+
+    def turned(self, effects: Iterable[AnomalyTurned]) -> None:
+        """Tell of what was raised and cleared."""
+        for state, anomaly, at_s in effects:
+            dpid, port_no = anomaly.key
+            self.events.add(
+                at_s,
+                "anomaly",
+                _sentence(state, anomaly),
+                severity=_SEVERITIES.get(anomaly.verdict, Severity.INFO),
+                state=state,
+                dpid=dpid,
+                port_no=None if port_no == WHOLE_SWITCH else port_no,
+            )
+            self.anomalies.touch(anomaly.key)
+
+    def refresh(self) -> None:
+        """Find which scores changed; to be called before sections are read."""
+        for key in self._core.open:
+            self.anomalies.touch(key)
+        before, self._told = self._told, {}
+        for key in self._port_keys():
+            self._told[key] = now = self._state(key)
+            if now != before.get(key):
+                self.ports.touch(key)
+        for key in before.keys() - self._told.keys():
+            self.ports.touch(key)
+
+    def document(self) -> Document:
+        """Return what there is to tell at once."""
+        core = self._core
+        groups: dict[str, list[int]] = {}
+        for row, key in enumerate(core.members.keys):
+            if key is not None and core.members.groups[row] is not None:
+                groups.setdefault(core.group_of(row), []).append(row)
+        settings = core.settings
+        return {
+            "anomalies": [self._anomaly(key) for key in sorted(core.open)],
+            "persistent": [
+                {
+                    "hour_s": hour_s,
+                    "ranking": [dict(zip(("value", "peer_group", "member"), each, strict=True)) for each in ranking],
+                }
+                for hour_s, ranking in core.persistent
+            ],
+            "peer_groups": [
+                {
+                    "peer_group": group,
+                    "members": len(rows),
+                    "windows_learnt": int(np.median(_ages(core, rows))),
+                    "learning": bool((_ages(core, rows) < settings.learning_windows).any()),
+                }
+                for group, rows in sorted(groups.items())
+            ],
+            "interval_s": core.cells.interval_s,
+            "window_s": core.cells.interval_s * settings.window_samples,
+            "tally": dict(sorted(core.tally.items())),
+        }
+
+    # Documents.
+
+    def _anomaly(self, key: MemberKey) -> Document | None:
+        found = self._core.open.get(key)
+        if found is None:
+            return None
+        dpid, port_no = key
+        return {
+            "member": found.member,
+            "dpid": dpid,
+            "port_no": None if port_no == WHOLE_SWITCH else port_no,
+            "peer_group": found.peer_group,
+            "metric": found.metric,
+            "since_s": found.since_s,
+            "score": found.score,
+            "verdict": found.verdict,
+            "text": found.text,
+        }
+
+    def _port_keys(self) -> list[MemberKey]:
+        members = self._core.members
+        return sorted(
+            key
+            for row, key in enumerate(members.keys)
+            if key is not None and key[1] != WHOLE_SWITCH and members.groups[row] is not None
+        )
+
+    def _port(self, key: MemberKey) -> Document | None:
+        if self._core.members.row(key) == NO_ROW:
+            return None
+        score, group, verdict = self._state(key)
+        return {"score": score, "peer_group": group or None, "verdict": verdict}
+
+    def _state(self, key: MemberKey) -> tuple[float | None, str, str | None]:
+        core = self._core
+        row = core.members.row(key)
+        score = float(core.members.score[row])
+        rounded = None if np.isnan(score) else round(score / NOTICEABLE) * NOTICEABLE
+        return None if rounded is None else round(rounded, 2), core.group_of(row), core.verdict_of(row)
+
+
+def _ages(core: AnomalyCore, rows: list[int]) -> NDArray[np.int32]:
+    return core.learning.age(np.array(rows, np.intp))
+
+
+def _sentence(state: State, anomaly: OpenAnomaly) -> str:
+    if state is State.CLEARED:
+        return f"{anomaly.member} is like its peers again ({anomaly.peer_group}, {anomaly.metric})"
+    return f"{anomaly.text} ({anomaly.verdict}, {anomaly.peer_group})"

@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+import pytest
+
+from controller.anomaly.live import AnomalyCore
+from controller.anomaly.live_events import WHOLE_SWITCH, AnomalyChanged, RetrainAsked
+from controller.anomaly.live_view import AnomalySections
+from controller.config.anomaly_settings import Anomaly
+from controller.snapshot.events import State
+from sampled_fabric import EDGE_PORT, START_S, SampledFabric
+from topology.events import LinkDown, LinkUp
+
+QUICK = Anomaly(
+    interval_s=1,
+    smoothing_samples=4,
+    window_samples=12,
+    shift_samples=4,
+    confirm_windows=2,
+    learning_windows=15,
+    least_windows=6,
+    newcomer_windows=10,
+    hold_off_windows=3,
+)
+LEARNT_S = 100.0
+
+
+def watched(fabric: SampledFabric, settings: Anomaly = QUICK) -> AnomalyCore:
+    core = AnomalyCore(settings, fabric.poll_s)
+    for event in fabric.events():
+        core.handle(event, 0.0)
+    return core
+
+
+def raised(effects: list) -> set[str]:
+    return {effect.anomaly.member for effect in effects if effect.state is State.RAISED}
+
+
+def test_a_calm_fabric_raises_nothing():
+    fabric = SampledFabric()
+    core = watched(fabric)
+    assert fabric.feed(core, 400) == []
+    assert core.tally["windows"] > 1000
+    assert core.open == {}
+
+
+def test_the_port_whose_cable_loses_packets_is_named_and_cleared_when_it_loses_none():
+    fabric = SampledFabric()
+    core = watched(fabric)
+    fabric.feed(core, LEARNT_S)
+    fabric.lossy[2, 1] = 0.1
+    effects = fabric.feed(core, 40)
+    assert raised(effects) == {"2:1"}
+    (anomaly,) = core.open.values()
+    assert (anomaly.metric, anomaly.verdict, anomaly.peer_group) == ("lost_pct", "component fault", "tor uplinks")
+    assert START_S + LEARNT_S <= anomaly.since_s <= START_S + LEARNT_S + 20
+    assert anomaly.score > 5
+    fabric.lossy.clear()
+    effects = fabric.feed(core, 60)
+    assert [(effect.state, effect.anomaly.member) for effect in effects] == [(State.CLEARED, "2:1")]
+    assert core.open == {}
+
+
+def test_a_cable_that_always_lost_packets_is_named_too():
+    fabric = SampledFabric()
+    fabric.lossy[103 - 2, 3] = 0.1
+    core = watched(fabric)
+    assert raised(fabric.feed(core, 200)) == {"101:3"}
+
+
+def test_errors_are_a_fault_and_load_is_a_difference():
+    fabric = SampledFabric()
+    core = watched(fabric)
+    fabric.feed(core, LEARNT_S)
+    fabric.errors_per_s[3, 2] = 5.0
+    fabric.extra_pps[1, 2] = 200_000.0
+    fabric.feed(core, 40)
+    verdicts = {anomaly.member: (anomaly.metric, anomaly.verdict) for anomaly in core.open.values()}
+    assert verdicts["3:2"] == ("errors_per_s", "component fault")
+    assert verdicts["1:2"] == ("tx_utilisation_pct", "load difference")
+
+
+def test_a_switch_is_compared_by_its_cpu():
+    fabric = SampledFabric(leaves=6)
+    fabric.cpu_pct = dict.fromkeys(fabric.leaves, 20.0)
+    core = watched(fabric)
+    fabric.feed(core, LEARNT_S)
+    fabric.cpu_pct[4] = 90.0
+    assert raised(fabric.feed(core, 40)) == {"switch 4"}
+    assert core.open[4, WHOLE_SWITCH].verdict == "component fault"
+
+
+def test_bursts_that_the_two_ends_of_a_cable_see_at_different_times_are_no_loss():
+    fabric = SampledFabric(poll_s=2.0)
+    core = watched(fabric, QUICK)
+    for second in range(120):
+        fabric.extra_pps[2, 1] = 5000.0 if second % 10 < 3 else 0.0
+        assert [one for one in fabric.feed(core, 2) if one.anomaly.metric == "lost_pct"] == []
+
+
+def test_a_switch_that_falls_silent_is_unknown_and_not_anomalous():
+    fabric = SampledFabric()
+    core = watched(fabric)
+    fabric.feed(core, LEARNT_S)
+    fabric.silent = {2}
+    assert fabric.feed(core, 60) == []
+    fabric.silent = set()
+    assert fabric.feed(core, 100) == []
+
+
+def test_an_open_anomaly_of_a_member_that_is_gone_is_cleared_when_it_is_forgotten():
+    fabric = SampledFabric()
+    settings = Anomaly(**{**{name: getattr(QUICK, name) for name in QUICK.__slots__}, "forget_s": 60})
+    core = watched(fabric, settings)
+    fabric.feed(core, LEARNT_S)
+    fabric.lossy[2, 1] = 0.1
+    assert raised(fabric.feed(core, 30)) == {"2:1"}
+    fabric.silent = {2}
+    assert [one.state for one in fabric.feed(core, 40)] == []
+    assert [one.state for one in fabric.feed(core, 60)] == [State.CLEARED]
+    assert core.members.row((2, 1)) == -1
+    assert core.tally["forgotten"] == 4
+
+
+def test_members_that_come_later_are_compared_among_themselves_until_they_have_been_there_long_enough():
+    fabric = SampledFabric(leaves=6)
+    fabric.silent = {5, 6}
+    core = watched(fabric)
+    fabric.feed(core, LEARNT_S)
+    fabric.silent = set()
+    fabric.feed(core, 30)
+    assert core.group_of(core.members.row((5, 1))) == "new in tor uplinks"
+    fabric.feed(core, 60)
+    assert core.group_of(core.members.row((5, 1))) == "tor uplinks"
+    assert core.open == {}
+
+
+def test_one_member_alone_is_compared_with_its_own_past():
+    fabric = SampledFabric(leaves=1, spines=1)
+    core = watched(fabric)
+    fabric.feed(core, LEARNT_S)
+    fabric.lossy[1, 1] = 0.3
+    assert "1:1" in raised(fabric.feed(core, 40))
+    assert core.open[1, 1].verdict == "component fault"
+
+
+def test_a_silent_fabric_of_constant_series_raises_nothing():
+    fabric = SampledFabric(pps=0.0)
+    core = watched(fabric)
+    assert fabric.feed(core, 200) == []
+
+
+def test_a_clock_that_is_set_begins_windows_anew_and_forgets_no_threshold():
+    fabric = SampledFabric()
+    core = watched(fabric)
+    fabric.feed(core, LEARNT_S)
+    learnt = core.learning.windows.sum()
+    fabric.now_s -= 86400
+    assert fabric.feed(core, 60) == []
+    assert core.tally["clock-steps"] == 1
+    assert core.learning.windows.sum() >= learnt
+
+
+def test_members_beyond_the_bound_are_refused_and_counted():
+    fabric = SampledFabric()
+    settings = Anomaly(**{**{name: getattr(QUICK, name) for name in QUICK.__slots__}, "members": 5})
+    core = watched(fabric, settings)
+    fabric.feed(core, 30)
+    assert len(core.members) == 5
+    assert core.tally["members-over-limit"] > 0
+
+
+def test_retraining_learns_anew():
+    fabric = SampledFabric()
+    core = watched(fabric)
+    fabric.feed(core, LEARNT_S)
+    core.handle(RetrainAsked("tor uplinks"), 0.0)
+    uplinks, edges = core.members.row((1, 1)), core.members.row((1, EDGE_PORT))
+    assert core.learning.windows[uplinks].max() == 0
+    assert core.learning.windows[edges].max() > 0
+
+
+@pytest.mark.parametrize(("change", "kept"), [({"margin": 2.0}, True), ({"window_samples": 10}, False)])
+def test_settings_of_another_chain_have_thresholds_learnt_anew(change: dict, kept: bool):
+    fabric = SampledFabric()
+    core = watched(fabric)
+    fabric.feed(core, LEARNT_S)
+    settings = Anomaly(**{**{name: getattr(QUICK, name) for name in QUICK.__slots__}, **change})
+    core.handle(AnomalyChanged(settings, fabric.poll_s), 0.0)
+    assert (core.learning.windows.max() > 0) == kept
+    assert fabric.feed(core, 120) == []
+
+
+def test_a_cable_that_is_pulled_and_put_back_is_no_loss():
+    fabric = SampledFabric()
+    core = watched(fabric)
+    fabric.feed(core, LEARNT_S)
+    core.handle(LinkDown(2, 101), 0.0)
+    fabric.feed(core, 20)
+    core.handle(LinkUp(2, 1, 101, 2, 1e9), 0.0)
+    fabric.feed(core, 60)
+    assert core.open == {}
+
+
+def test_what_is_shown_names_groups_anomalies_and_the_persistent():
+    fabric = SampledFabric()
+    core = watched(fabric)
+    sections = AnomalySections(core)
+    fabric.feed(core, LEARNT_S)
+    fabric.lossy[2, 1] = 0.1
+    sections.turned(fabric.feed(core, 40))
+    sections.refresh()
+    document = sections.document()
+    assert [found["member"] for found in document["anomalies"]] == ["2:1"]
+    assert "of what it sends is lost on the cable: " in document["anomalies"][0]["text"]
+    assert document["persistent"][-1]["ranking"][0]["member"] == "2:1"
+    groups = {found["peer_group"]: found["members"] for found in document["peer_groups"]}
+    assert groups == {
+        "tor uplinks": 8,
+        "aggregation downlinks": 8,
+        "tor edge ports": 4,
+        "tor switches": 4,
+        "aggregation switches": 2,
+    }
+    put = sections.by_name()["ports"].changes(0, 100)["put"]
+    assert put["2:1"]["verdict"] == "component fault" and put["2:1"]["score"] > 1
+    assert put["3:1"]["verdict"] is None
+    (event,) = sections.by_name()["events"].changes(0, 10)["put"].values()
+    assert (event["state"], event["dpid"], event["port_no"], event["severity"]) == ("raised", 2, 1, "warning")
+    assert set(sections.by_name()["anomalies"].changes(0, 10)["put"]) == {"2:1"}
