@@ -27,8 +27,8 @@ ROOT = Path(__file__).parents[2]
 VIEWS = ("groups", "members", "switches", "ports", "links", "hosts", "events", "anomalies", "allocations", "policy")
 DETAILS = ("group/239.1.1.1", "switch/5", "port/13:1", "link/3:1-5:1", "host/00:00:00:00:00:01", "allocation/1")
 EXAMINED = (
-    *("topology", "topology?as=table", "topology?select=group/239.1.1.1", "switches?select=switch/5", "members"),
-    *("ports?select=port/13:1", "events?select=event/multicast-2", "allocations?select=allocation/1", "policy"),
+    *("topology", "topology?as=table&select=group/239.1.1.1", "switches?select=switch/5", "ports?select=port/13:1"),
+    *("allocations?select=allocation/1", "policy"),
 )
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"><b>bold</b>"
 
