@@ -238,7 +238,7 @@ def measure(framework: str, rate: float, seconds: float, repeats: int) -> list[M
 
 
 def measure_peer(rate: float, seconds: float, repeats: int) -> list[Measurement]:
-    ratios, reads = [], []
+    ratios, tails, reads = [], [], []
     with running("ryu", peer=True) as bench:
         joins_for(bench, 2.0)
         for _ in range(repeats):
@@ -247,8 +247,10 @@ def measure_peer(rate: float, seconds: float, repeats: int) -> list[Measurement]
                 loaded = joins_for(bench, seconds)
                 reads.append(json.loads(process.communicate(timeout=WAIT_S)[0]))
             ratios.append(percentile(loaded, 50) / percentile(quiet, 50))
+            tails.append(percentile(loaded, 99) / percentile(quiet, 99))
     return [
         Measurement("ratio of medians, ofctl_rest", "times", ratios),
+        Measurement("ratio of 99th percentiles, ofctl_rest", "times", tails),
         Measurement("reads, ofctl_rest", "1/s", [found["per_s"] for found in reads]),
         Measurement("a read, median, ofctl_rest", "ms", [found["median_ms"] for found in reads]),
     ]
