@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,8 @@ GRACE_POLLS = 1.5
 SETTLING_WINDOWS = 3
 """For so many windows a member that another group claims is not judged: hosts may be yet to be found."""
 REMEMBERED_HOURS = 48
+PORTS_AT_ONCE = 512
+"""Ports of a group whose values are worked out in one step."""
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -95,6 +97,7 @@ class AnomalyCore:
         self._known_of = (-1, "")
         self._pending: deque[tuple[str, int]] = deque()
         self._of_group: dict[str, list[MemberKey]] = {}
+        self._work: Iterator[None] | None = None
         self._out: list[AnomalyTurned] = []
         self._start(settings, poll_s)
         self._handlers: dict[type, Callable[[Any], None]] = {
@@ -124,7 +127,7 @@ class AnomalyCore:
 
     def next_deadline(self) -> float | None:
         """Return the time, long past, at which `DeadlineReached` is due where groups wait to be judged, else None."""
-        return 0.0 if self._pending else None
+        return 0.0 if self._pending or self._work is not None else None
 
     @property
     def chain(self) -> str:
@@ -155,6 +158,7 @@ class AnomalyCore:
         self.cells = Cells(interval_s, cells_needed(settings) + spare, QUANTITIES)
         self._judged: int | None = None
         self._pending.clear()
+        self._work = None
         self._fit()
 
     def _changed(self, event: AnomalyChanged) -> None:
@@ -239,6 +243,7 @@ class AnomalyCore:
                 cells.clear()
                 self._judged = None
                 self._pending.clear()
+                self._work = None
                 self.members.sampled_s[:] = np.nan
         cells.advance(newest_s)
 
@@ -253,6 +258,7 @@ class AnomalyCore:
         elif end > self._judged:
             self.tally["windows-skipped"] += (end - self._judged) // self.settings.shift_samples - 1
             self.tally["groups-skipped"] += len(self._pending)
+            self._work = None
             self._judged = end
             self._follow_fabric()
             self._pending = deque((group, end) for group in sorted(self._of_group))
@@ -277,18 +283,25 @@ class AnomalyCore:
                 members.paired[row] = (self.cells.newest or 0) + 1 if self.tally["windows"] else 0
 
     def _judge_next(self) -> None:
-        """Judge one group."""
-        if not self._pending:
-            return
-        group, end = self._pending.popleft()
+        """Judge a group, or a part of a large one: no more at once than what nobody waits for."""
+        if self._work is None:
+            if not self._pending:
+                return
+            group, end = self._pending.popleft()
+            self._work = self._judge_group(group, end)
+        if next(self._work, self) is self:
+            self._work = None
+
+    def _judge_group(self, group: str, end: int) -> Iterator[None]:
+        """Judge a group in steps."""
         if self.cells.newest is None or end - cells_needed(self.settings) <= self.cells.newest - self.cells.depth:
             self.tally["groups-skipped"] += 1
         else:
-            self._judge_group(group, end)
+            yield from self._compare(group, end)
         if not self._pending:
             self._end_window(end * self.cells.interval_s)
 
-    def _judge_group(self, group: str, end: int) -> None:
+    def _compare(self, group: str, end: int) -> Iterator[None]:
         rows = self._settled(group, self.members.rows(self._of_group.get(group, ())))
         if not len(rows):
             return
@@ -297,9 +310,13 @@ class AnomalyCore:
         self.members.was_newcomer[rows] = newcomers
         for part, name in ((rows[~newcomers], group), (rows[newcomers], NEWCOMERS + group)):
             if len(part):
-                metrics, values = self._values(part, end)
+                metrics: tuple[Metric, ...]
+                if self.learning.is_switch[part[0]]:
+                    metrics, values = SWITCH_METRICS, self._switch_values(part, end)
+                else:
+                    metrics, values = PORT_METRICS, (yield from self._port_values(part, end))
                 self.tally["windows"] += len(part)
-                found = self.learning.judge(name, metrics, part, values)
+                found = yield from self.learning.judge(name, metrics, part, values)
                 self.members.score[part] = found.overall
                 self.dirty.update(dict.fromkeys(map(self._key, part.tolist())))
                 self._turn(name, metrics, part, values, found, end * self.cells.interval_s)
@@ -332,18 +349,23 @@ class AnomalyCore:
         if came.any() and not came.all():
             self.learning.largest[rows[came]] = np.median(self.learning.largest[rows[~came]], axis=0)
 
-    def _values(self, rows: Rows, end: int) -> tuple[tuple[Metric, ...], Floats]:
+    def _port_values(self, rows: Rows, end: int) -> Generator[None, None, Floats]:
+        """Return the values of ports, in steps."""
+        members, found = self.members, []
+        for start in range(0, len(rows), PORTS_AT_ONCE):
+            some = rows[start : start + PORTS_AT_ONCE]
+            found.append(port_values(self.cells, some, members.far[some], members.paired[some], end, self.settings))
+            yield
+        return np.concatenate(found, axis=1)
+
+    def _switch_values(self, rows: Rows, end: int) -> Floats:
         members = self.members
-        if not self.learning.is_switch[rows[0]]:
-            return PORT_METRICS, port_values(
-                self.cells, rows, members.far[rows], members.paired[rows], end, self.settings
-            )
         ports: dict[int, list[int]] = {self._dpid(row): [] for row in rows.tolist()}
         for row, key in enumerate(members.keys):
             if key is not None and key[1] != WHOLE_SWITCH and key[0] in ports and key in self._known.groups:
                 ports[key[0]].append(row)
         of_ports = [np.array(ports[self._dpid(row)], np.intp) for row in rows.tolist()]
-        return SWITCH_METRICS, switch_values(self.cells, rows, of_ports, end, self.settings)
+        return switch_values(self.cells, rows, of_ports, end, self.settings)
 
     def _dpid(self, row: int) -> int:
         return self._key(row)[0]

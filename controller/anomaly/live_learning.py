@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import NamedTuple
 
 import numpy as np
@@ -122,8 +123,12 @@ class Learning:
         """Return how many windows members have been learnt from."""
         return np.asarray(self.windows[rows].max(axis=1))
 
-    def judge(self, group: str, metrics: tuple[Metric, ...], rows: Rows, values: Floats) -> Judgement:
+    def judge(
+        self, group: str, metrics: tuple[Metric, ...], rows: Rows, values: Floats
+    ) -> Generator[None, None, Judgement]:
         """Compare members that are peers in one window, learn from it, and take note of who is anomalous.
+
+        It stops after each metric, so that others may have the processor, and returns at the end.
 
         Parameters
         ----------
@@ -149,6 +154,7 @@ class Learning:
             score = scored(measured, self._peers, limits)[0]
             score[self.windows[rows, column] < settings.least_windows] = np.nan
             scores[:, column] = score
+            yield
         known = ~np.isnan(scores).all(axis=1)
         overall = np.full(len(rows), np.nan)
         if known.any():

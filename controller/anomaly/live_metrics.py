@@ -133,7 +133,7 @@ def lost_pct(sent: Floats, received: Floats, window: int) -> Floats:
     The two ends are polled at different times, so a burst is seen sooner at one of them: the packets under way, sent
     less received since some moment, rise and fall back. A loss never falls back. So that sum is taken through a
     running median, and its growth over the smoothing time is divided by what was sent in it. What polls at other
-    times may still leave of it is as much as the packets of one cell usually differ from those of the next: so much of
+    times may still leave is as much as the packets of one cell usually differ from those of the next: so much of
     the growth is left out.
 
     Parameters
