@@ -1,0 +1,112 @@
+"""The anomaly app without switches: what it keeps over a restart, and what it says of a damaged database."""
+
+from __future__ import annotations
+
+import gc
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sampled_fabric import SampledFabric
+
+pytest.importorskip("os_ken")
+
+from os_ken.base import app_manager
+
+from apps.anomaly import Anomaly
+from apps.emulation import status
+from apps.openflow.bus import CountersMeasured, TopologyChanged
+
+POLICY = """\
+version: 1
+monitor: {interval_s: 1}
+anomaly:
+  {interval_s: 1, smoothing_samples: 4, window_samples: 12, shift_samples: 4, confirm_windows: 2,
+   learning_windows: 15}
+"""
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    monkeypatch.setenv("VSRT_CONFIG", str(tmp_path / "policy.yaml"))
+    monkeypatch.setenv("VSRT_STATE_DIR", str(tmp_path))
+    monkeypatch.delenv("VSRT_SOCKET", raising=False)
+    thresholds = gc.get_threshold()
+    yield
+    gc.set_threshold(*thresholds)
+    gc.unfreeze()
+
+
+@contextmanager
+def running(fabric: SampledFabric) -> Iterator[Anomaly]:
+    """The app on its own loop, told of the fabric as discovery does."""
+    app = Anomaly()
+    app_manager.register_app(app)
+    try:
+        app.start()
+        app.send_event(app.name, TopologyChanged(tuple(fabric.events())))
+        yield app
+        app.stop()
+    finally:
+        app_manager.unregister_app(app)
+
+
+def measure(app: Anomaly, fabric: SampledFabric, duration_s: float) -> None:
+    """What the monitor sends over the bus; each sample is judged before the next."""
+    for sample in fabric.samples(duration_s):
+        app.ask(lambda sample=sample: app._counters_measured(CountersMeasured(sample)))
+        while app.core.next_deadline() is not None:
+            app.ask(lambda: app._woken(None))
+
+
+def ask(path: Path, **question: Any) -> Any:
+    return status.query(path / "vsrt.sock", question)
+
+
+def named(path: Path) -> list[str]:
+    return [found["member"] for found in ask(path, show="anomalies")["anomalies"]]
+
+
+def test_open_anomalies_and_thresholds_outlast_a_restart_and_retraining_is_asked_for(tmp_path: Path):
+    fabric = SampledFabric(leaves=3)
+    with running(fabric) as app:
+        measure(app, fabric, 80)
+        fabric.lossy[2, 1] = 0.1
+        measure(app, fabric, 30)
+        assert named(tmp_path) == ["2:1"]
+        changes = ask(tmp_path, changes={"anomalies": {"anomaly": 0}, "events": {"anomaly": 0}})["sections"]
+        assert set(changes["anomalies"]["anomaly"]["put"]) == {"2:1"}
+        assert [found["state"] for found in changes["events"]["anomaly"]["put"].values()] == ["raised"]
+    with running(fabric) as app:
+        assert named(tmp_path) == ["2:1"]
+        assert app.core.learning.windows[app.core.members.row((1, 1))].max() == 15
+        fabric.lossy.clear()
+        measure(app, fabric, 60)
+        assert named(tmp_path) == []
+        assert ask(tmp_path, do="anomaly-retrain", peer_group="tor uplinks")["learnt_anew"] == ["tor uplinks"]
+        refused = ask(tmp_path, do="anomaly-retrain", peer_group="uplinks")
+        assert refused["refused"] and "tor uplinks" in refused["error"]
+
+
+@pytest.mark.parametrize("damage", ["nonsense", "blob"])
+def test_a_damaged_database_is_set_aside_said_and_begun_anew(tmp_path: Path, damage: str):
+    fabric = SampledFabric(leaves=3)
+    path = tmp_path / "anomaly.sqlite"
+    if damage == "nonsense":
+        path.write_text("nonsense " * 1000)
+    else:
+        with running(fabric) as app:
+            measure(app, fabric, 40)
+        with closing(sqlite3.connect(path)) as database, database:
+            assert database.execute("UPDATE members SET learnt = x'00'").rowcount > 0
+    with running(fabric) as app:
+        state = ask(tmp_path, show="anomalies")["state"]
+        (aside,) = tmp_path.glob("anomaly.sqlite.damaged-*")
+        assert str(aside) in state["set_aside"]
+        assert app.core.open == {}
+        assert app.core.learning.windows.sum() == 0
