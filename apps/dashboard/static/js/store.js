@@ -154,9 +154,9 @@ export const refusals = computed(() => {
   return found;
 });
 
-/** The epoch seconds of the newest counters; null where nobody measures. */
+/** The epoch seconds of the newest counters; null where nobody measures. Rates that stay as they are are seldom told, answers always. */
 export const sampled_s = computed(() => {
   let newest = null;
-  for (const port of section("ports").values()) if (port.sampled_s > (newest ?? 0)) newest = port.sampled_s;
+  for (const node of section("switches").values()) if (node.answered_s > (newest ?? 0)) newest = node.answered_s;
   return newest;
 });
