@@ -26,6 +26,8 @@ MEDIAN_CELLS = 5
 """Odd; see `lost_pct`."""
 SLACK = 1.5
 """So many times the usual difference of two cells; of Poisson traffic, two standard deviations."""
+RECEIPT_S = 0.05
+"""Samples have the time at which they were received, which is off by as much."""
 LEAST_LAG = 5
 LEAST_PACKETS = 100
 """Shares of fewer packets are shares of so many: a packet that is seen late is no loss."""
@@ -101,7 +103,7 @@ def port_values(
         same = np.arange(end - count, end) >= paired[joined, None]
         both = (known[joined] > WHOLE) & (there_known > WHOLE) & same
         sent = np.where(both, sums[TX_PACKETS, joined], np.nan)
-        found[0, joined] = lost_pct(sent, there[RX_PACKETS], settings.window_samples)
+        found[0, joined] = lost_pct(sent, there[RX_PACKETS], settings.window_samples, cells.interval_s)
     means = sums / np.where(known >= LEAST_KNOWN, known * cells.interval_s, np.nan)
     for metric, quantity in ((1, ERRORS), (2, DROPPED), (3, FIRST_PCT), (4, SECOND_PCT)):
         found[metric] = _smoothed(means[quantity], settings)
@@ -127,14 +129,14 @@ def switch_values(cells: Cells, rows: Rows, of_ports: list[Rows], end: int, sett
     return found
 
 
-def lost_pct(sent: Floats, received: Floats, window: int) -> Floats:
+def lost_pct(sent: Floats, received: Floats, window: int, interval_s: float) -> Floats:
     """Return which share of the packets sent into cables does not come out, in percent.
 
     The two ends are polled at different times, so a burst is seen sooner at one of them: the packets under way, sent
     less received since some moment, rise and fall back. A loss never falls back. So that sum is taken through a
     running median, and its growth over the smoothing time is divided by what was sent in it. What polls at other
-    times may still leave is as much as the packets of one cell usually differ from those of the next: so much of
-    the growth is left out.
+    times may still leave is as much as the packets of one cell usually differ from those of the next, and those of
+    `RECEIPT_S`: so much of the growth is left out.
 
     Parameters
     ----------
@@ -142,6 +144,8 @@ def lost_pct(sent: Floats, received: Floats, window: int) -> Floats:
         (cables, cells): packets counted in each cell; NaN where either end is not known.
     window : int
         How many values to return.
+    interval_s : float
+        Length of a cell.
 
     Returns
     -------
@@ -157,7 +161,8 @@ def lost_pct(sent: Floats, received: Floats, window: int) -> Floats:
     packets = np.cumsum(np.where(known, sent, 0.0), axis=1)[:, middle]
     times = np.cumsum(known, axis=1)[:, middle]
     grown, of = steady[:, lag:] - steady[:, :-lag], packets[:, lag:] - packets[:, :-lag]
-    slack = SLACK * np.nan_to_num(_median_of_known(np.abs(np.diff(sent, axis=1))))[:, None]
+    slack = SLACK * _median_of_known(np.abs(np.diff(sent, axis=1)))
+    slack = np.nan_to_num(slack + RECEIPT_S / interval_s * _median_of_known(sent))[:, None]
     enough = 2 * (times[:, lag:] - times[:, :-lag]) >= lag
     return np.where(enough, np.maximum(0.0, 100 * (grown - slack) / np.maximum(of, LEAST_PACKETS)), np.nan)
 

@@ -37,16 +37,6 @@ class Least:
 
 
 @dataclass(frozen=True, slots=True)
-class LiveNormalcy:
-    """Bounds of normal load, learnt from a port's own past."""
-
-    ports: int = integer(64, 0, 4096, "ports", "Trunk ports that have bounds; 0 for none.")
-    interval_s: float = number(300, 60, 3600, "s", "Time that one point is the mean of.")
-    history_s: float = number(2419200, 86400, 7776000, "s", "What lies longer back is forgotten.")
-    least_score: float = number(0.25, 0.01, 1, "", "Score (0 to 1) from which a point outside is an event.")
-
-
-@dataclass(frozen=True, slots=True)
 class Anomaly:
     """How ports and switches are compared with their peers while the controller runs."""
 
@@ -101,4 +91,3 @@ class Anomaly:
     forget_s: float = number(86400, 60, 1e9, "s", "Time after which a port or switch that is gone is forgotten.")
     watch: Watched = section(Watched)  # noqa: RUF009 - it makes a field
     least: Least = section(Least)  # noqa: RUF009 - it makes a field
-    normalcy: LiveNormalcy = section(LiveNormalcy)  # noqa: RUF009 - it makes a field
