@@ -135,8 +135,8 @@ def lost_pct(sent: Floats, received: Floats, window: int, interval_s: float) -> 
     The two ends are polled at different times, so a burst is seen sooner at one of them: the packets under way, sent
     less received since some moment, rise and fall back. A loss never falls back. So that sum is taken through a
     running median, and its growth over the smoothing time is divided by what was sent in it. What polls at other
-    times may still leave is as much as the packets of one cell usually differ from those of the next, and those of
-    `RECEIPT_S`: so much of the growth is left out.
+    times may still leave is as much as the packets of one cell usually differ from those of the next, and at most
+    those of `RECEIPT_S`: so much of the growth is left out.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def lost_pct(sent: Floats, received: Floats, window: int, interval_s: float) -> 
     times = np.cumsum(known, axis=1)[:, middle]
     grown, of = steady[:, lag:] - steady[:, :-lag], packets[:, lag:] - packets[:, :-lag]
     slack = SLACK * _median_of_known(np.abs(np.diff(sent, axis=1)))
-    slack = np.nan_to_num(slack + RECEIPT_S / interval_s * _median_of_known(sent))[:, None]
+    slack = np.nan_to_num(slack + RECEIPT_S / interval_s * np.fmax.reduce(sent, axis=1))[:, None]
     enough = 2 * (times[:, lag:] - times[:, :-lag]) >= lag
     return np.where(enough, np.maximum(0.0, 100 * (grown - slack) / np.maximum(of, LEAST_PACKETS)), np.nan)
 
