@@ -188,7 +188,15 @@ async def read_at(url: str, paths: Sequence[str], rate: float, seconds: float) -
             turn, due_s = turn + 1, due_s + step_s
         writer.close()
 
+    async def follow() -> None:
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        writer.write(f"GET {address.path}/stream HTTP/1.1\r\nHost: {address.host}\r\n\r\n".encode())
+        while await reader.read(65536):
+            pass
+
+    following = asyncio.create_task(follow())
     await asyncio.gather(*(connection(number) for number in range(CONNECTIONS)))
+    following.cancel()
     return {
         "per_s": len(took_s) / (time.perf_counter() - start),
         "median_ms": 1000 * percentile(took_s, 50),
@@ -206,14 +214,12 @@ def measure(framework: str, rate: float, seconds: float, repeats: int) -> list[M
             quiet = joins_for(bench, seconds)
             used_s, start_s = (cpu_s(bench.process.pid), cpu_s(child)), time.monotonic()
             with _reads(bench.url, READS, rate, seconds) as process:
-                follower = Follower(bench.url)
                 waiting = threading.Thread(target=lambda: cut.append(cut_off_s(bench.url)), daemon=True)
                 waiting.start()
                 loaded = joins_for(bench, seconds)
                 past_s = time.monotonic() - start_s
                 told, _ = process.communicate(timeout=WAIT_S)
                 waiting.join(WAIT_S)
-            assert follower.shown
             controller.append(100 * (cpu_s(bench.process.pid) - used_s[0]) / past_s)
             server.append(100 * (cpu_s(child) - used_s[1]) / past_s)
             reads.append(json.loads(told))
