@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from apps.allocation_state import AllocationState
-from apps.openflow.app import App, environment_path
-from apps.openflow.bus import PortsMeasured, Ticked, TopologyChanged
-from apps.openflow.framework import hub, set_ev_cls
-from apps.policy_file import CHECK_INTERVAL_S, PolicyFile
-from apps.state_dir import state_dir
+from apps.openflow.app import FabricApp
+from apps.openflow.bus import PortsMeasured
+from apps.openflow.framework import set_ev_cls
+from apps.policy_file import PolicyFile
+from apps.state_dir import socket_path, state_dir
 from apps.status_server import Refused, StatusServer
 from controller.allocation.book import StateError
 from controller.allocation.events import AllocationChanged
@@ -31,7 +30,7 @@ EXPIRY_INTERVAL_S = 600.0
 RETRY_S = 10.0
 
 
-class Allocator(App):
+class Allocator(FabricApp):
     """Feeds the allocator's core with what the monitor measures, keeps its state and answers on the socket.
 
     It proposes ports and changes nothing.
@@ -48,7 +47,7 @@ class Allocator(App):
         self.console = AllocatorConsole(self.core, _now_ms, lambda: {"state": self.state.document()})
         self.sections = AllocatorSections(self.core)
         self.server = StatusServer(
-            Path(environment_path("VSRT_SOCKET") or directory / "vsrt.sock"),
+            socket_path(),
             {},
             self.ask,
             self.logger,
@@ -68,9 +67,7 @@ class Allocator(App):
             except StateError as error:
                 self.state.reject(str(error))
         self.server.start()
-        thread = super().start()
-        self.threads.append(hub.spawn(self._tick))
-        return thread
+        return super().start()
 
     def stop(self) -> None:
         """Leave everything on disk."""
@@ -83,22 +80,12 @@ class Allocator(App):
     def _packet_received(self, _event: Any) -> None:
         """Packets are of no concern here: without its handler the framework does not bring them."""
 
-    @set_ev_cls(TopologyChanged)
-    def _topology_changed(self, event: Any) -> None:
-        for change in event.changes:
-            self.feed(change)
-
     @set_ev_cls(PortsMeasured)
     def _ports_measured(self, event: Any) -> None:
         self.feed(event.rated)
 
-    def _tick(self) -> None:
-        while self.is_active:
-            hub.sleep(CHECK_INTERVAL_S)
-            self.send_event(self.name, Ticked())
-
-    @set_ev_cls(Ticked)
-    def _ticked(self, _event: Any) -> None:
+    def ticked(self) -> None:
+        """Follow the policy file, and keep the state."""
         policy = self.policy_file.poll()
         if policy is not None:
             self.feed(AllocationChanged(policy.allocation))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from apps.anomaly_state import AnomalyDatabase
-from apps.openflow.app import App, environment_path
-from apps.openflow.bus import CountersMeasured, Ticked, TopologyChanged
-from apps.openflow.framework import hub, set_ev_cls
-from apps.policy_file import CHECK_INTERVAL_S, PolicyFile
-from apps.state_dir import state_dir
+from apps.openflow.app import FabricApp
+from apps.openflow.bus import CountersMeasured
+from apps.openflow.framework import set_ev_cls
+from apps.policy_file import PolicyFile
+from apps.state_dir import socket_path, state_dir
 from apps.status_server import Refused, StatusServer
 from controller.anomaly.live import AnomalyCore
 from controller.anomaly.live_events import AnomalyChanged, AnomalyTurned, RetrainAsked
@@ -29,7 +28,7 @@ SAVED_AT_ONCE = 1000
 RETRY_S = 10.0
 
 
-class Anomaly(App):
+class Anomaly(FabricApp):
     """Feeds the comparison's core with what the monitor measures, keeps its state and answers on the socket.
 
     It tells and changes nothing.
@@ -46,7 +45,7 @@ class Anomaly(App):
         self.sections = AnomalySections(self.core)
         self._perform[AnomalyTurned] = self._turned
         self.server = StatusServer(
-            Path(environment_path("VSRT_SOCKET") or directory / "vsrt.sock"),
+            socket_path(),
             {"anomalies": lambda: {**self.sections.document(), "state": self.state.document()}},
             self.ask,
             self.logger,
@@ -68,9 +67,7 @@ class Anomaly(App):
             except StateError as error:
                 self.state.reject(str(error))
         self.server.start()
-        thread = super().start()
-        self.threads.append(hub.spawn(self._tick))
-        return thread
+        return super().start()
 
     def stop(self) -> None:
         """Leave everything on disk."""
@@ -90,22 +87,12 @@ class Anomaly(App):
     def _packet_received(self, _event: Any) -> None:
         """Packets are of no concern here: without its handler the framework does not bring them."""
 
-    @set_ev_cls(TopologyChanged)
-    def _topology_changed(self, event: Any) -> None:
-        for change in event.changes:
-            self.feed(change)
-
     @set_ev_cls(CountersMeasured)
     def _counters_measured(self, event: Any) -> None:
         self.feed(event.sampled)
 
-    def _tick(self) -> None:
-        while self.is_active:
-            hub.sleep(CHECK_INTERVAL_S)
-            self.send_event(self.name, Ticked())
-
-    @set_ev_cls(Ticked)
-    def _ticked(self, _event: Any) -> None:
+    def ticked(self) -> None:
+        """Follow the policy file, and keep the state."""
         policy = self.policy_file.poll()
         if policy is not None:
             self.feed(AnomalyChanged(policy.anomaly, poll_s(policy)))

@@ -7,9 +7,9 @@ import time
 from typing import Any, ClassVar
 
 from apps.openflow.app import App
-from apps.openflow.bus import Ticked, TopologyChanged
-from apps.openflow.framework import hub, set_ev_cls, watch_connections
-from apps.policy_file import CHECK_INTERVAL_S, PolicyFile
+from apps.openflow.bus import TopologyChanged
+from apps.openflow.framework import watch_connections
+from apps.policy_file import PolicyFile
 from controller.config.policy import Policy
 from controller.discovery.core import DiscoveryCore
 from controller.discovery.settings import DiscoveryChanged, DiscoverySettings
@@ -32,19 +32,8 @@ class Discovery(App):
         self.core: DiscoveryCore = DiscoveryCore(settings, secret)
         self.record(time.monotonic(), settings=settings, secret=secret)
 
-    def start(self) -> Any:
-        """Run, and follow the policy file."""
-        thread = super().start()
-        self.threads.append(hub.spawn(self._tick))
-        return thread
-
-    def _tick(self) -> None:
-        while self.is_active:
-            hub.sleep(CHECK_INTERVAL_S)
-            self.send_event(self.name, Ticked())
-
-    @set_ev_cls(Ticked)
-    def _ticked(self, _event: Any) -> None:
+    def ticked(self) -> None:
+        """Follow the policy file."""
         policy = self.policy_file.poll()
         if policy is not None:
             self.feed(DiscoveryChanged(_settings(policy)))

@@ -5,19 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar
 
 from apps.exporters.registry import build_sinks
 from apps.exporters.sink import Batch, Overview, SwitchState
 from apps.monitor_settings import output_settings
-from apps.openflow.app import App, environment_path
-from apps.openflow.bus import CountersMeasured, LinksMeasured, PortsMeasured, Ticked, TopologyChanged
+from apps.openflow.app import FabricApp
+from apps.openflow.bus import CountersMeasured, LinksMeasured, PortsMeasured
 from apps.openflow.framework import MAIN_DISPATCHER, hub, ofp_event, set_ev_cls, watch_connections
 from apps.openflow.role import RoleRequests
 from apps.ovsdb import Ovsdb, OvsdbFault, SwitchUse
-from apps.policy_file import CHECK_INTERVAL_S, PolicyFile
-from apps.state_dir import state_dir
+from apps.policy_file import PolicyFile
+from apps.state_dir import socket_path, state_dir
 from apps.status_server import Refused, StatusServer
 from controller.allocation.events import ports_rated
 from controller.anomaly.live_events import ports_sampled
@@ -36,7 +35,7 @@ OVSDB_INTERVAL_S = 5.0
 """Open vSwitch brings its own statistics up to date this often."""
 
 
-class Monitor(App):
+class Monitor(FabricApp):
     """Feeds the monitor's core, and hands what comes out to files, Prometheus, logs, console and trees.
 
     It never changes a flow entry. `core.poller` decides which switches are polled.
@@ -75,7 +74,7 @@ class Monitor(App):
         )
         self.console = Console(self.core, self._change, time.monotonic, self._state)
         self.server = StatusServer(
-            Path(environment_path("VSRT_SOCKET") or directory / "vsrt.sock"),
+            socket_path(),
             {name: partial(view, self.console) for name, view in VIEWS.items()},
             self.ask,
             self.logger,
@@ -89,7 +88,6 @@ class Monitor(App):
         """Serve the console, then run."""
         self.server.start()
         thread = super().start()
-        self.threads.append(hub.spawn(self._tick))
         if self._ovsdb is not None:
             self.threads.append(hub.spawn(self._watch_use, self._ovsdb))
         return thread
@@ -167,20 +165,10 @@ class Monitor(App):
     def _packet_received(self, _event: Any) -> None:
         """Packets are of no concern here: without its handler the framework does not bring them."""
 
-    @set_ev_cls(TopologyChanged)
-    def _topology_changed(self, event: Any) -> None:
-        for change in event.changes:
-            self.feed(change)
-
     # Time.
 
-    def _tick(self) -> None:
-        while self.is_active:
-            hub.sleep(CHECK_INTERVAL_S)
-            self.send_event(self.name, Ticked())
-
-    @set_ev_cls(Ticked)
-    def _ticked(self, _event: Any) -> None:
+    def ticked(self) -> None:
+        """Follow the policy file."""
         policy = self.policy_file.poll()
         if policy is not None:
             self._change(policy.monitor)

@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from apps.openflow.app import App, environment_path
-from apps.openflow.bus import LinksMeasured, Ticked, TopologyChanged
-from apps.openflow.framework import NAME, hub, running_apps, set_ev_cls
-from apps.policy_file import CHECK_INTERVAL_S, PolicyFile
-from apps.state_dir import AuditLog, JournalFile, state_dir
+from apps.openflow.app import FabricApp, environment_path
+from apps.openflow.bus import LinksMeasured
+from apps.openflow.framework import NAME, running_apps, set_ev_cls
+from apps.policy_file import PolicyFile
+from apps.state_dir import AuditLog, JournalFile, socket_path, state_dir
 from apps.status_server import Refused, StatusServer
 from controller.config.policy import Policy
 from controller.effects import Notice
@@ -31,7 +31,7 @@ BY_LENGTH = 100
 """How much of the name of who asked is kept."""
 
 
-class Multicast(App):
+class Multicast(FabricApp):
     """Feeds the multicast core and performs its effects; keeps its journal, audit log and status socket."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -47,7 +47,6 @@ class Multicast(App):
         self._perform[Audit] = self.audit.add
         self._perform[WriteJournal] = self._write_journal
         views = {name: partial(view, self.core) for name, view in VIEWS.items()}
-        socket_path = Path(environment_path("VSRT_SOCKET") or directory / "vsrt.sock")
         sections = self.core.sections
         sections.events.offset_s = time.time() - now
         self._started_s = time.time()
@@ -55,7 +54,7 @@ class Multicast(App):
         self._policy_read_count = 0
         self._outcomes: list[ActionTaken | ActionRefused] = []
         self.server = StatusServer(
-            socket_path,
+            socket_path(),
             views,
             self.ask,
             self.logger,
@@ -70,9 +69,7 @@ class Multicast(App):
         """Read the journal before the first switch connects, then serve."""
         self.feed(JournalRead(self.journal.read()))
         self.server.start()
-        thread = super().start()
-        self.threads.append(hub.spawn(self._tick))
-        return thread
+        return super().start()
 
     def stop(self) -> None:
         """Leave everything on disk."""
@@ -80,23 +77,13 @@ class Multicast(App):
         self.audit.flush()
         super().stop()
 
-    def _tick(self) -> None:
-        while self.is_active:
-            hub.sleep(CHECK_INTERVAL_S)
-            self.send_event(self.name, Ticked())
-
-    @set_ev_cls(Ticked)
-    def _ticked(self, _event: Any) -> None:
+    def ticked(self) -> None:
+        """Follow the policy file, and keep the audit log."""
         self.audit.flush()
         before = self.policy_file.read_count
         policy = self.policy_file.poll()
         if self.policy_file.read_count > before:
             self._policy_read(policy)
-
-    @set_ev_cls(TopologyChanged)
-    def _topology_changed(self, event: Any) -> None:
-        for change in event.changes:
-            self.feed(change)
 
     @set_ev_cls(LinksMeasured)
     def _links_measured(self, event: Any) -> None:

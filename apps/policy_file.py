@@ -13,8 +13,6 @@ from controller.config.faults import PolicyInvalid, describe
 from controller.config.load import load_policy
 from controller.config.policy import Policy
 
-CHECK_INTERVAL_S = 0.5
-
 
 class PolicyFile:
     """Follows the file named by VSRT_CONFIG; without one the built-in policy admits nobody.

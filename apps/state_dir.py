@@ -31,6 +31,11 @@ def state_dir() -> Path:
     return path
 
 
+def socket_path() -> Path:
+    """Return the path of the status socket: VSRT_SOCKET, or vsrt.sock among the controller's files."""
+    return Path(environment_path("VSRT_SOCKET") or state_dir() / "vsrt.sock")
+
+
 class JournalFile:
     """The journal: JSON lines, appended to, and replaced at once where the core says so."""
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from apps.openflow.app import App
-from apps.openflow.bus import TopologyChanged
-from apps.openflow.framework import set_ev_cls
+from apps.openflow.app import FabricApp
 from controller.unicast.core import UnicastCore
 from controller.unicast.settings import UnicastSettings
 
 _REQUIRED_APP = ["apps.discovery"]
 
 
-class Unicast(App):
+class Unicast(FabricApp):
     """Feeds the unicast core."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -22,8 +20,3 @@ class Unicast(App):
         settings = UnicastSettings()
         self.core: UnicastCore = UnicastCore(settings)
         self.record(time.monotonic(), settings=settings)
-
-    @set_ev_cls(TopologyChanged)
-    def _topology_changed(self, event: Any) -> None:
-        for change in event.changes:
-            self.feed(change)

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare where to record what."""
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder of the files")
     parser.add_argument("--interval", type=int, default=1, metavar="S", help="seconds between records (default: 1)")
-    parser.add_argument("--activities", default="DISK", metavar="LIST", help="as `sadc -S` takes them (default: DISK)")
+    parser.add_argument("--activities", default="DISK", metavar="LIST", help="as for `sadc -S` (default: DISK)")
     parser.add_argument("--program", metavar="FILE", help="sadc, where it is not found by itself")
     parser.add_argument("--files", type=int, metavar="N", help="end after so many files (default: never)")
 

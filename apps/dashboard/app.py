@@ -7,10 +7,10 @@ from typing import Any
 
 from apps.dashboard.child import Child
 from apps.dashboard.settings import ServerSettings, SettingsInvalid, listen, read_token, tls_context
-from apps.openflow.app import environment_path
+from apps.openflow.app import TICK_S
 from apps.openflow.framework import BaseApp, hub
-from apps.policy_file import CHECK_INTERVAL_S, PolicyFile
-from apps.state_dir import state_dir
+from apps.policy_file import PolicyFile
+from apps.state_dir import socket_path
 from controller.config.settings import Dashboard as DashboardSettings
 from controller.wire.addresses import format_ip
 
@@ -43,7 +43,7 @@ class Dashboard(BaseApp):  # type: ignore[misc]
 
     def _watch(self) -> None:
         while self.is_active:
-            hub.sleep(CHECK_INTERVAL_S)
+            hub.sleep(TICK_S)
             policy = self.policy_file.poll()
             if policy is not None:
                 self._change(server_settings(policy.dashboard))
@@ -67,13 +67,12 @@ class Dashboard(BaseApp):  # type: ignore[misc]
 
 def server_settings(dashboard: DashboardSettings) -> ServerSettings:
     """Return what the server is told, of the policy's section."""
-    socket = Path(environment_path("VSRT_SOCKET") or state_dir() / "vsrt.sock")
 
     def absolute(path: str) -> str:
         return str(Path(path).absolute()) if path else ""
 
     return ServerSettings(
-        socket=str(socket.absolute()),
+        socket=str(socket_path().absolute()),
         host=format_ip(dashboard.host),
         port=dashboard.port,
         token_file=absolute(dashboard.token_file),

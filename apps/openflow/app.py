@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Protocol
 
 from apps.openflow import decode
+from apps.openflow.bus import TopologyChanged
 from apps.openflow.framework import (
     DEAD_DISPATCHER,
     MAIN_DISPATCHER,
@@ -30,6 +31,9 @@ from controller.events import DeadlineReached, SwitchDisconnected
 from controller.rules.lowering import LOWERINGS
 
 LONGEST_SLEEP_S = 1.0
+
+TICK_S = 0.5
+"""How often files are looked after, the policy file first."""
 
 COLLECTOR_THRESHOLDS = (50_000, 5, 100)
 """Of Python's cyclic collector, whose defaults double the cost of a join: cores make many objects that stay, and what
@@ -52,6 +56,10 @@ class Core(Protocol):
 
 class Woken(EventBase):  # type: ignore[misc]
     """The sleeper's word to its app that a deadline has come."""
+
+
+class Ticked(EventBase):  # type: ignore[misc]
+    """The clock's word to its app that it is time to look after files."""
 
 
 class Asked(EventBase):  # type: ignore[misc]
@@ -92,6 +100,8 @@ class App(BaseApp):  # type: ignore[misc]
         gc.freeze()
         thread = super().start()
         self.threads.append(hub.spawn(self._sleep))
+        if type(self).ticked is not App.ticked:
+            self.threads.append(hub.spawn(self._tick))
         return thread
 
     def get_handlers(self, ev: Any, state: str | None = None) -> list[Callable[[Any], None]]:
@@ -107,6 +117,9 @@ class App(BaseApp):  # type: ignore[misc]
         self.is_active = False
         self._wake.set()
         super().stop()
+
+    def ticked(self) -> None:
+        """Look after files; called every `TICK_S` on the app's own loop, where the app says what to do."""
 
     def record(self, now: float, **start: Any) -> None:
         """Record from here on, where that is asked for, the core made at `now` of these arguments."""
@@ -175,6 +188,15 @@ class App(BaseApp):  # type: ignore[misc]
                 self._woken_pending = True
                 self.send_event(self.name, Woken())
 
+    def _tick(self) -> None:
+        while self.is_active:
+            hub.sleep(TICK_S)
+            self.send_event(self.name, Ticked())
+
+    @set_ev_cls(Ticked)
+    def _ticked(self, _event: Any) -> None:
+        self.ticked()
+
     @set_ev_cls(Woken)
     def _woken(self, _event: Any) -> None:
         self._woken_pending = False
@@ -224,9 +246,18 @@ class App(BaseApp):  # type: ignore[misc]
             self.feed(decode.flow_stats_received(event.msg))
 
 
+class FabricApp(App):
+    """An app whose core follows the fabric that discovery finds."""
+
+    @set_ev_cls(TopologyChanged)
+    def _topology_changed(self, event: Any) -> None:
+        for change in event.changes:
+            self.feed(change)
+
+
 def environment_path(name: str) -> str | None:
     """Return the path in an environment variable, None where it is unset or empty."""
     return os.environ.get(name) or None
 
 
-__all__ = ["App", "Core", "environment_path"]
+__all__ = ["TICK_S", "App", "Core", "FabricApp", "environment_path"]

@@ -39,7 +39,3 @@ class CountersMeasured(EventBase):  # type: ignore[misc]
     def __init__(self, sampled: PortsSampled) -> None:
         super().__init__()
         self.sampled = sampled
-
-
-class Ticked(EventBase):  # type: ignore[misc]
-    """A clock tick that an app sends itself for its files."""
