@@ -11,8 +11,6 @@ from pathlib import Path
 from apps.cli.common import InputError, OperationFailed, emit_json
 from apps.cli.perf_console import add_socket, socket_path
 
-NAME = "dashboard"
-HELP = "serve the operator's page and API of a running controller"
 MAX_TCP_PORT = 65535
 
 
