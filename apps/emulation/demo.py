@@ -18,7 +18,7 @@ from apps.status_client import query
 from topology.generators import make
 from topology.graph import NodeId
 
-APPS = ("multicast", "unicast", "monitor", "allocator")
+APPS = ("multicast", "unicast", "monitor", "allocator", "anomaly")
 GROUP = "239.1.1.1"
 SOURCE_ADDRESS = "10.0.0.1"
 RATE_BPS = 2e6

@@ -27,7 +27,7 @@ class Watched:
 class Least:
     """Differences that are too small to be told apart: the smallest bins."""
 
-    lost_pct: float = number(0.1, 1e-6, 100, "%", "Of the share of packets lost on a cable.")
+    lost_pct: float = number(0.5, 1e-6, 100, "%", "Of the share of packets lost on a cable.")
     errors_per_s: float = number(0.01, 1e-9, 1e9, "1/s", "Of errors.")
     dropped_per_s: float = number(0.1, 1e-9, 1e9, "1/s", "Of dropped packets.")
     utilisation_pct: float = number(1, 1e-6, 100, "%", "Of utilisation.")

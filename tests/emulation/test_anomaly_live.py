@@ -1,0 +1,197 @@
+"""The comparison with peers in a FatTree: calm, nothing is raised; the port whose cable loses packets is named."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from typing import Any
+
+import pytest
+
+from apps.emulation import processes
+from apps.emulation.controller import ControllerProcess
+from apps.emulation.namespace import network_of
+from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
+from apps.status_client import query
+from topology.generators import make
+
+pytestmark = pytest.mark.emulation
+
+CAPACITY_BPS = 100e6
+RATE_BPS = 3e6
+SINK = "lost"
+POLICY = f"""\
+version: 1
+default: allow
+monitor:
+  interval_s: 1
+  port_capacity_bps: {CAPACITY_BPS}
+  prometheus: {{enabled: false}}
+  history: {{enabled: false}}
+anomaly:
+  interval_s: 1
+  smoothing_samples: 3
+  window_samples: 8
+  shift_samples: 2
+  confirm_windows: 2
+  least_windows: 4
+  learning_windows: 8
+  hold_off_windows: 2
+"""
+
+
+class LossyCable:
+    """A cable between two switches that passes a middle, in which packets can be lost on their way from `near`."""
+
+    def __init__(self, fabric: EmulatedFabric, near: str, far: str, number: int) -> None:
+        graph = fabric.graph
+        ends = [(fabric.node(node).name, graph.port(node, other)) for node, other in ((near, far), (far, near))]
+        self.port = (fabric.dpid(near), ends[0][1])
+        self.name = "{}:{}".format(*self.port)
+        self._middle = [f"mid{number}a", f"mid{number}b"]
+        interfaces = [f"{name}-eth{port_no}" for name, port_no in ends]
+        for (name, _), interface in zip(ends, interfaces, strict=True):
+            processes.run("ovs-vsctl", "del-port", name, interface)
+        processes.run("ip", "link", "del", interfaces[0])
+        for (name, port_no), interface, middle in zip(ends, interfaces, self._middle, strict=True):
+            processes.run("ip", "link", "add", interface, "type", "veth", "peer", "name", middle)
+            for each in (interface, middle):
+                processes.run("ip", "link", "set", each, "up")
+            processes.run("tc", "qdisc", "add", "dev", middle, "ingress")
+            number_wanted = ("set", "Interface", interface, f"ofport_request={port_no}")
+            processes.run("ovs-vsctl", "add-port", name, interface, "--", *number_wanted)
+        for here, there in (self._middle, reversed(self._middle)):
+            self._redirect(here, there, "all", 10, "match", "u32", "0", "0")
+
+    def lose(self) -> None:
+        """From here on lose an eighth of the IPv4 packets, not LLDP: where a UDP checksum ends on three zeros."""
+        self._redirect(self._middle[0], SINK, "ip", 1, "match", "u16", "0", "0x0007", "at", "26")
+
+    def _redirect(self, here: str, there: str, protocol: str, priority: int, *match: str) -> None:
+        filter_ = (
+            "filter",
+            "add",
+            "dev",
+            here,
+            "parent",
+            "ffff:",
+            "protocol",
+            protocol,
+            "prio",
+            str(priority),
+            "u32",
+        )
+        processes.run("tc", *filter_, *match, "action", "mirred", "egress", "redirect", "dev", there)
+
+
+class Compared:
+    """A FatTree under monitor and anomaly, in which four hosts send, and cables at the first ToR can lose packets."""
+
+    def __init__(self, controller: ControllerProcess, cables: list[LossyCable]) -> None:
+        self.controller = controller
+        self.cables = cables
+
+    def shown(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.controller.show("anomalies")
+        return found
+
+    def events(self) -> list[dict[str, Any]]:
+        """All that was raised and cleared so far."""
+        answer = query(self.controller.socket, {"changes": {"events": {"anomaly": 0}}})
+        return list(answer["sections"]["events"]["anomaly"]["put"].values())
+
+    def wait(self, reached: Callable[[], Any], what: str, timeout_s: float) -> Any:
+        deadline = time.monotonic() + timeout_s
+        while not (found := reached()):
+            assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}: {self.shown()}"
+            self.controller.check_alive()
+            time.sleep(0.2)
+        return found
+
+    def windows(self) -> int:
+        """How many windows the least experienced uplink has been learnt from."""
+        groups = {group["peer_group"]: group for group in self.shown()["peer_groups"]}
+        return int(groups.get("tor uplinks", {"windows_learnt": 0})["windows_learnt"])
+
+    def kept(self) -> int:
+        """How many open anomalies are on disk."""
+        path = self.controller.directory / "state" / "anomaly.sqlite"
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+            return int(database.execute("SELECT count(*) FROM members WHERE opened IS NOT NULL").fetchone()[0])
+
+    def busiest(self) -> LossyCable:
+        """The cable that carries most of what its ToR sends."""
+        answer = query(self.controller.socket, {"changes": {"ports": {"monitor": 0}}})
+        sent = answer["sections"]["ports"]["monitor"]["put"]
+        return max(self.cables, key=lambda cable: sent[cable.name]["tx_bps"] or 0.0)
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Compared]:
+    policy = tmp_path_factory.mktemp("anomaly") / "policy.yaml"
+    policy.write_text(POLICY)
+    apps = ("multicast", "unicast", "monitor", "anomaly")
+    with ExitStack() as stack:
+        fabric = stack.enter_context(EmulatedFabric(make("fattree", {"k": 4})))
+        processes.run("ip", "link", "add", SINK, "type", "ifb")
+        processes.run("ip", "link", "set", SINK, "up")
+        (tor,) = fabric.graph.neighbours("h1")
+        uplinks = [node for node in fabric.graph.neighbours(tor) if node not in fabric.graph.hosts()]
+        cables = [LossyCable(fabric, tor, uplink, number) for number, uplink in enumerate(uplinks)]
+        controller = stack.enter_context(
+            ControllerProcess(CONTROLLER_PORT, framework="ryu", policy=policy, apps=apps)
+        )
+        controller.wait_discovered(fabric)
+        fabric.wait_addresses()
+        fabric.announce()
+        controller.wait_until("status", lambda answer: answer["hosts"] >= 16)
+        for source, target in (("h1", "h16"), ("h5", "h12"), ("h9", "h4"), ("h13", "h8")):
+            _send(stack, fabric, source, target)
+        yield Compared(controller, cables)
+
+
+def _send(stack: ExitStack, fabric: EmulatedFabric, source: str, target: str) -> None:
+    address = fabric.address(target)
+    with network_of(fabric.pid(target)):
+        server = subprocess.Popen(["iperf", "-s", "-u"], stdout=subprocess.DEVNULL)
+    stack.callback(server.wait)
+    stack.callback(server.kill)
+    fabric.run_on(source, "ping", "-c", "1", "-W", "5", address)
+    words = ["iperf", "-u", "-c", address, "-b", str(int(RATE_BPS)), "-l", "600", "-t", "600"]
+    with network_of(fabric.pid(source)):
+        client = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+    stack.callback(client.wait)
+    stack.callback(client.kill)
+
+
+def test_a_calm_run_raises_nothing_and_the_port_whose_cable_loses_packets_is_named(compared: Compared):
+    compared.wait(lambda: compared.shown()["tally"].get("windows", 0) > 500, "windows are judged", 30.0)
+    query(compared.controller.socket, {"do": "anomaly-retrain"})
+    compared.wait(lambda: compared.windows() >= 8, "thresholds are learnt", 45.0)
+    assert [event["text"] for event in compared.events() if event["state"] == "raised"] == []
+    cable = compared.busiest()
+    cable.lose()
+    wanted = compared.wait(
+        lambda: [found for found in compared.shown()["anomalies"] if found["metric"] == "lost_pct"],
+        "the loss is seen",
+        20.0,
+    )
+    assert [(found["member"], found["verdict"], found["peer_group"]) for found in wanted] == [
+        (cable.name, "component fault", "tor uplinks")
+    ]
+    assert "lost on the cable" in wanted[0]["text"]
+
+
+def test_open_anomalies_and_thresholds_outlast_a_restart(compared: Compared):
+    (before,) = [found for found in compared.shown()["anomalies"] if found["metric"] == "lost_pct"]
+    compared.wait(compared.kept, "the anomaly is on disk", 10.0)
+    compared.controller.restart()
+    compared.wait(compared.controller.socket.exists, "the controller answers", 10.0)
+    shown = compared.shown()
+    (after,) = [found for found in shown["anomalies"] if found["metric"] == "lost_pct"]
+    assert (after["member"], after["since_s"]) == (before["member"], before["since_s"])
+    assert compared.windows() >= 8
+    assert shown["state"]["set_aside"] == ""
