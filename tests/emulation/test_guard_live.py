@@ -141,7 +141,7 @@ def test_another_querier_is_yielded_to_and_gets_every_group(live: Any, group: st
     put_on_wire(live, "h4", [encode(Query(4, 3, MAC4, IP4, None, (), 0.1, False, 1, 1.0))])
     live.controller.wait_log("membership-querier-changed: port 2:2: querier of IPv4 is 10.0.0.4")
     known = live.controller.show("routers")
-    assert {"dpid": 2, "port_no": 2, "family": 4} in known["router_ports"]
+    assert {"dpid": 2, "port_no": 2, "family": 4, "static": False} in known["router_ports"]
     assert [(querier["ours"], querier["address"]) for querier in known["queriers"]] == [
         (False, "10.0.0.4"),
         (True, None),

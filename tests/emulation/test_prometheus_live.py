@@ -11,6 +11,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -106,13 +107,15 @@ class Prometheus:
         processes.stop(self._process)
 
     def ask(self, what: str, **parameters: str) -> Any:
-        """Return the data of an answer; AssertionError where it is an error."""
+        """Return the data of an answer; ConnectionError while the server starts, AssertionError for an error."""
         try:
             with urllib.request.urlopen(
                 f"{self._url}/api/v1/{what}?{urllib.parse.urlencode(parameters)}", timeout=10
             ) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
+            if error.code == HTTPStatus.SERVICE_UNAVAILABLE:
+                raise ConnectionError(error.reason) from error
             raise AssertionError(f"{parameters}: {error.read().decode()}") from error
 
     def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
