@@ -176,8 +176,16 @@ class MonitorSections:
         }
 
 
+_PERCENT = ("rx_utilisation", "tx_utilisation", "counter_full")
+_COUNTS = ("link_down", "link_recovery", "minor_events")
+
+
 def _text(event: PortEvent) -> str:
-    text = f"port {event.dpid}:{event.port_no}: {event.counter} {event.state.value}"
-    if not np.isfinite(event.rate):
+    """Say what a port has or had: ``port 9:1: link down``, ``port 3:1: rx dropped at 120/s (threshold 100)``."""
+    text = f"port {event.dpid}:{event.port_no}: {event.counter.replace('_', ' ')}"
+    if event.state.value == State.CLEARED.value:
+        text = f"{text} is over"
+    if event.counter in _COUNTS or not np.isfinite(event.rate):
         return text
-    return f"{text} at {event.rate:.4g} (threshold {event.threshold:.4g})"
+    unit = " %" if event.counter in _PERCENT else "/s"
+    return f"{text} at {event.rate:.4g}{unit} (threshold {event.threshold:.4g})"

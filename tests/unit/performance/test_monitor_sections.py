@@ -11,6 +11,7 @@ from controller.effects import Notice
 from controller.events import PortChanged, SwitchDisconnected
 from controller.performance import poller_sections
 from controller.performance.effects import EventsRaised, SamplesRated
+from controller.performance.events import EventState, PortEvent, Severity
 from controller.performance.poller import SwitchTurned
 from controller.performance.poller_sections import MonitorSections
 from tests.unit.performance.test_poller_core import EPOCH_S, Fabric
@@ -120,3 +121,20 @@ def test_events_and_notices_are_told(followed: Followed):
     assert followed.sections is not None
     followed.sections.noticed(Notice("stats-unsupported", "text", (("dpid", 2),)), EPOCH_S)
     assert [event["dpid"] for event in followed.read("events").values()] == [2]
+
+
+@pytest.mark.parametrize(
+    ("counter", "rate", "state", "text"),
+    [
+        ("link_down", 1.0, EventState.RAISED, "port 9:1: link down"),
+        ("link_down", 0.0, EventState.CLEARED, "port 9:1: link down is over"),
+        ("rx_dropped", 120.0, EventState.RAISED, "port 9:1: rx dropped at 120/s (threshold 100)"),
+        ("tx_utilisation", 12.5, EventState.CLEARED, "port 9:1: tx utilisation is over at 12.5 % (threshold 100)"),
+        ("rx_errors", float("nan"), EventState.CLEARED, "port 9:1: rx errors is over"),
+    ],
+)
+def test_events_say_what_a_port_has_in_words(followed: Followed, counter, rate, state, text):
+    event = PortEvent(EPOCH_S, 9, 1, counter, Severity.MAJOR, rate, 100.0, state)
+    assert followed.sections is not None
+    followed.sections.raised(EventsRaised((event,)))
+    assert [told["text"] for told in followed.read("events").values()] == [text]
