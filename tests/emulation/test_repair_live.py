@@ -16,7 +16,7 @@ pytestmark = pytest.mark.emulation
 
 RATE_BPS = 10e6  # 1,000 packets/s
 DOUBLED_COUNT = 5
-"""Packets under way when a switch vanishes that may come twice: a repair in place gives them no version of their own."""
+"""Packets under way when a switch vanishes that may come twice: a repair in place keeps the version of the tree."""
 ALLOW_ALL = "version: 1\ndefault: allow\n"
 WITHOUT_H3 = """\
 version: 1
