@@ -12,7 +12,7 @@ from apps.openflow.app import FabricApp
 from apps.openflow.bus import PortsMeasured
 from apps.openflow.framework import set_ev_cls
 from apps.policy_file import PolicyFile
-from apps.state_dir import socket_path, state_dir
+from apps.state_dir import own_state_dir, socket_path
 from apps.status_server import Refused, StatusServer
 from controller.allocation.book import StateError
 from controller.allocation.events import AllocationChanged
@@ -40,7 +40,7 @@ class Allocator(FabricApp):
         super().__init__(*args, **kwargs)
         self.policy_file = PolicyFile(self.logger)
         self.core: AllocatorCore = AllocatorCore(self.policy_file.load().allocation)
-        directory = state_dir()
+        directory = own_state_dir()
         self.state = AllocationState(directory / "allocation.sqlite", self.logger)
         self._expired_s = time.monotonic()
         self._save_from_s = 0.0
@@ -58,24 +58,32 @@ class Allocator(FabricApp):
         )
 
     def start(self) -> Any:
-        """Take what an earlier run measured, then serve."""
+        """Serve the status socket, then run."""
+        self.server.start()
+        return super().start()
+
+    def begin(self) -> None:
+        """Take what an earlier run measured."""
         state = self.state.read()
         if state is not None:
             try:
                 self.core.restore(state)
-                self.logger.info("%s: metrics of %d ports", self.state.path, len(self.core.book))
+                self.logger.info(
+                    "The metrics of %d ports were restored from %s.", len(self.core.book), self.state.path
+                )
             except StateError as error:
                 self.state.reject(str(error))
-        self.server.start()
-        return super().start()
 
-    def stop(self) -> None:
+    def end(self) -> None:
         """Leave everything on disk."""
-        self.server.stop()
-        super().stop()
         while self._save():
             pass
         self.state.close()
+
+    def stop(self) -> None:
+        """Answer no more, then end."""
+        self.server.stop()
+        super().stop()
 
     def _packet_received(self, _event: Any) -> None:
         """Packets are of no concern here: without its handler the framework does not bring them."""

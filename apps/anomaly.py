@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
+from apps.alarm_reports import AlarmReports
 from apps.anomaly_state import AnomalyDatabase
 from apps.openflow.app import FabricApp
-from apps.openflow.bus import CountersMeasured
+from apps.openflow.bus import AlarmReported, CountersMeasured
 from apps.openflow.framework import set_ev_cls
 from apps.policy_file import PolicyFile
-from apps.state_dir import socket_path, state_dir
+from apps.state_dir import own_state_dir, socket_path
 from apps.status_server import Refused, StatusServer
 from controller.anomaly.live import AnomalyCore
-from controller.anomaly.live_events import AnomalyChanged, AnomalyTurned, RetrainAsked
+from controller.anomaly.live_events import AnomalyChanged, AnomalyTurned, OpenAnomaly, RetrainAsked
+from controller.anomaly.live_members import member_name
 from controller.anomaly.live_state import StateError, all_changed, changes, restore
-from controller.anomaly.live_view import AnomalySections
+from controller.anomaly.live_view import AnomalySections, sentence, severity_of
 from controller.config.policy import Policy
 from controller.snapshot.events import State
 
@@ -34,14 +36,17 @@ class Anomaly(FabricApp):
     It tells and changes nothing.
     """
 
+    _EVENTS: ClassVar[list[type]] = [AlarmReported]
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.policy_file = PolicyFile(self.logger)
         policy = self.policy_file.load()
         self.core: AnomalyCore = AnomalyCore(policy.anomaly, poll_s(policy))
-        directory = state_dir()
+        directory = own_state_dir()
         self.state = AnomalyDatabase(directory / "anomaly.sqlite", self.logger)
         self._save_from_s = 0.0
+        self._reports = AlarmReports("anomaly", self.report)
         self.sections = AnomalySections(self.core)
         self._perform[AnomalyTurned] = self._turned
         self.server = StatusServer(
@@ -56,33 +61,57 @@ class Anomaly(FabricApp):
         )
 
     def start(self) -> Any:
-        """Take what an earlier run learnt, then serve."""
+        """Serve the status socket, then run."""
+        self.server.start()
+        return super().start()
+
+    def begin(self) -> None:
+        """Take what an earlier run learnt."""
         state = self.state.read()
         if state is not None:
             try:
                 count = restore(self.core, state)
-                self.logger.info("%s: %d members, %d open anomalies", self.state.path, count, len(self.core.open))
+                self.logger.info(
+                    "%d members and %d open anomalies were restored from %s.",
+                    count,
+                    len(self.core.open),
+                    self.state.path,
+                )
                 if state.chain != self.core.chain:
-                    self.logger.warning("%s: of other settings, thresholds are learnt anew", self.state.path)
+                    self.logger.warning(
+                        "The thresholds in %s are of other settings: they are learnt anew.", self.state.path
+                    )
             except StateError as error:
                 self.state.reject(str(error))
-        self.server.start()
-        return super().start()
+        for anomaly in self.core.open.values():
+            self._report(State.RAISED, anomaly)
 
-    def stop(self) -> None:
+    def end(self) -> None:
         """Leave everything on disk."""
-        self.server.stop()
-        super().stop()
         while self._save():
             pass
         self.state.close()
 
+    def stop(self) -> None:
+        """Answer no more, then end."""
+        self.server.stop()
+        super().stop()
+
     def _turned(self, effect: AnomalyTurned) -> None:
         self.sections.turned((effect,))
+        self._report(effect.state, effect.anomaly)
         raised = effect.state is State.RAISED
         anomaly = effect.anomaly
         log = self.logger.warning if raised else self.logger.info
-        log("anomaly %s: %s (%s, %s)", effect.state.value, anomaly.text, anomaly.verdict, anomaly.peer_group)
+        log("%s", sentence(effect.state, anomaly))
+
+    def _report(self, state: State, anomaly: OpenAnomaly) -> None:
+        subject, port_no = member_name(anomaly.key).replace(" ", "-"), anomaly.key[1] or None
+        if state is State.RAISED:
+            severity = severity_of(anomaly.verdict)
+            self._reports.holds("anomaly", subject, severity, sentence(state, anomaly), anomaly.key[0], port_no)
+        else:
+            self._reports.over("anomaly", subject)
 
     def _packet_received(self, _event: Any) -> None:
         """Packets are of no concern here: without its handler the framework does not bring them."""

@@ -7,32 +7,40 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
+from apps.alarm_reports import AlarmReports
 from apps.exporters.registry import build_sinks
 from apps.exporters.sink import Batch, Overview, SwitchState
 from apps.monitor_settings import output_settings
 from apps.openflow.app import FabricApp
-from apps.openflow.bus import CountersMeasured, LinksMeasured, PortsMeasured
+from apps.openflow.bus import AlarmReported, CountersMeasured, LinksMeasured, PortsMeasured
 from apps.openflow.framework import MAIN_DISPATCHER, hub, ofp_event, set_ev_cls, watch_connections
 from apps.openflow.role import RoleRequests
 from apps.ovsdb import Ovsdb, OvsdbFault, SwitchUse
 from apps.policy_file import PolicyFile
-from apps.state_dir import socket_path, state_dir
+from apps.state_dir import own_state_dir, socket_path
 from apps.status_server import Refused, StatusServer
 from controller.allocation.events import ports_rated
 from controller.anomaly.live_events import ports_sampled
 from controller.effects import Notice
 from controller.multicast.events import LoadsMeasured
+from controller.performance.alarms import LINK_DOWN
 from controller.performance.effects import EventsRaised, ResetCounters, RollUpsClosed, SamplesRated
+from controller.performance.event_texts import event_text
+from controller.performance.events import EventState, PortEvent, Severity
 from controller.performance.poller import RequestStats, StatsReceived, SwitchTurned
 from controller.performance.poller_core import MonitorChanged, MonitorCore
-from controller.performance.poller_sections import MonitorSections
+from controller.performance.poller_sections import EVENT_SEVERITIES, MonitorSections
 from controller.performance.poller_view import ACTIONS, VIEWS, Console, QuestionInvalid
+from controller.snapshot.names import Names
 
 ECHO_INTERVAL_S, UNANSWERED_ECHOES = 60.0, 3
 """Polls tell soon enough that a switch is silent; echoes only clear away dead connections."""
 
 OVSDB_INTERVAL_S = 5.0
 """Open vSwitch brings its own statistics up to date this often."""
+
+SCRAPE_BEGIN_S = 0.5
+"""A scrape goes on without what the loop has not begun to tell by then."""
 
 
 class Monitor(FabricApp):
@@ -41,24 +49,34 @@ class Monitor(FabricApp):
     It never changes a flow entry. `core.poller` decides which switches are polled.
     """
 
-    _EVENTS: ClassVar[list[type]] = [LinksMeasured, PortsMeasured, CountersMeasured]
+    _EVENTS: ClassVar[list[type]] = [LinksMeasured, PortsMeasured, CountersMeasured, AlarmReported]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         watch_connections(ECHO_INTERVAL_S, UNANSWERED_ECHOES)
         self.policy_file = PolicyFile(self.logger)
-        settings = self.policy_file.load().monitor
+        policy = self.policy_file.load()
+        settings = policy.monitor
         now, at_s = time.monotonic(), time.time()
         self.core: MonitorCore = MonitorCore(settings, now, at_s)
         self.record(now, monitor=settings, at_s=at_s)
         self._roles = RoleRequests(settings.role, self.core.xid_tag)
         self._use: dict[int, SwitchUse] = {}
-        self.sections = MonitorSections(self.core, self._cpu_and_memory, now)
-        directory = state_dir()
+        self._reports = AlarmReports("monitor", self.report)
+        self.sections = MonitorSections(self.core, self._cpu_and_memory, now, Names(policy.switches))
+        directory = own_state_dir()
         try:
             self._ovsdb = Ovsdb(settings.ovsdb) if settings.ovsdb else None
             outputs = output_settings(settings)
-            self.sinks = build_sinks(outputs, directory, self.core.ports, self.logger, self._overview)
+            self.sinks = build_sinks(
+                outputs,
+                directory,
+                self.core.ports,
+                self.logger,
+                self._overview,
+                partial(self.ask, begin_s=SCRAPE_BEGIN_S),
+                self.sections.names.spoken,
+            )
         except ValueError as error:
             raise SystemExit(f"vsrt: monitor: {error}") from error
         self._perform.update(
@@ -92,10 +110,13 @@ class Monitor(FabricApp):
             self.threads.append(hub.spawn(self._watch_use, self._ovsdb))
         return thread
 
-    def stop(self) -> None:
+    def end(self) -> None:
         """Leave everything on disk."""
-        self.server.stop()
         self.sinks.close()
+
+    def stop(self) -> None:
+        """Answer no more, then end."""
+        self.server.stop()
         super().stop()
 
     def feed(self, event: Any) -> None:
@@ -107,6 +128,10 @@ class Monitor(FabricApp):
         """Count and log a notice, and make an event of it."""
         super().notice(notice)
         self.sections.noticed(notice, time.time())
+
+    def described(self, dpid: int, description: str) -> None:
+        """Call the switch what it calls itself, where the policy has no name for it."""
+        self.sections.names.described(dpid, description)
 
     # Effects.
 
@@ -128,11 +153,25 @@ class Monitor(FabricApp):
         self.sections.raised(effect)
         for event in effect.events:
             self.sinks.event(event)
-            self.logger.info("switch %d port %d: %s %s", event.dpid, event.port_no, event.counter, event.state)
+            self._report(event)
+            self.logger.info("%s", self.sections.names.spoken(event_text(event)))
+
+    def _report(self, event: PortEvent) -> None:
+        """Report a condition of a port that matters; links that are down are found by the alarms themselves."""
+        if event.severity < Severity.WARNING or event.counter == LINK_DOWN:
+            return
+        subject = f"{event.dpid}:{event.port_no}:{event.counter}"
+        if event.state is EventState.RAISED:
+            text, severity = event_text(event), EVENT_SEVERITIES[event.severity]
+            self._reports.holds("port-event", subject, severity, text, event.dpid, event.port_no)
+        else:
+            self._reports.over("port-event", subject)
 
     def _reset_counters(self, effect: ResetCounters) -> None:
-        where = f"switch {effect.dpid} port {effect.port_no}"
-        text = f"{where}: {effect.counter} is near its maximum, and OpenFlow has no way to reset it"
+        text = (
+            f"Counter {effect.counter} of port {effect.dpid}:{effect.port_no} is near its maximum, where it stops:"
+            " reset it at the switch, for OpenFlow has no message that does."
+        )
         self.notice(Notice("counter-sticks", text))
 
     # What comes in.
@@ -152,7 +191,7 @@ class Monitor(FabricApp):
         if message.xid >> 24 == self.core.xid_tag:
             datapath = message.datapath
             version = datapath.ofproto.OFP_VERSION
-            self.feed(StatsReceived(datapath.id, version, message.xid, bytes(message.buf), time.time()))
+            self.feed(StatsReceived(datapath.id, version, message.xid, bytes(message.buf), message.received_s))
 
     @set_ev_cls(ofp_event.EventOFPStateChange, MAIN_DISPATCHER)
     def _role_wanted(self, event: Any) -> None:
@@ -171,6 +210,7 @@ class Monitor(FabricApp):
         """Follow the policy file."""
         policy = self.policy_file.poll()
         if policy is not None:
+            self.sections.names.configure(policy.switches)
             self._change(policy.monitor)
 
     def _change(self, settings: Any) -> None:
@@ -188,7 +228,7 @@ class Monitor(FabricApp):
                 if not faulty:
                     self.logger.error("%s", error)
                 faulty = True
-            hub.sleep(OVSDB_INTERVAL_S)
+            self.pause(OVSDB_INTERVAL_S)
 
     # What others ask.
 

@@ -16,18 +16,24 @@ from controller.wire.addresses import format_ip
 
 def output_settings(monitor: Monitor) -> OutputSettings:
     """Return which outputs are wanted, and how."""
-    prometheus, syslog, log = monitor.prometheus, monitor.syslog, monitor.event_log
+    syslog, log = monitor.syslog, monitor.event_log
     return OutputSettings(
         _files(monitor.history),
-        PrometheusSettings(format_ip(prometheus.address), prometheus.port, prometheus.stale_s)
-        if prometheus.enabled
-        else None,
+        prometheus_settings(monitor),
         SyslogSettings(syslog.target, Severity[syslog.least.upper()], syslog.facility, syslog.events_per_s)
         if syslog.enabled
         else None,
         EventLogSettings(log.max_bytes, log.files) if log.enabled else None,
         _files(monitor.roll_ups),
     )
+
+
+def prometheus_settings(monitor: Monitor) -> PrometheusSettings | None:
+    """Return where this process serves Prometheus, None where it does not."""
+    prometheus = monitor.prometheus
+    if not prometheus.enabled:
+        return None
+    return PrometheusSettings(format_ip(prometheus.address), prometheus.port, prometheus.stale_s)
 
 
 def _files(files: HistoryFiles | RollUpFiles) -> HistorySettings | None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 import signal
 import time
-from pathlib import Path
 from typing import Any
 
-from apps.openflow.app import environment_path
+from apps.environment import policy_path
 from controller.config.faults import PolicyInvalid, describe
 from controller.config.load import load_policy
 from controller.config.policy import Policy
@@ -17,13 +16,13 @@ from controller.config.policy import Policy
 class PolicyFile:
     """Follows the file named by VSRT_CONFIG; without one the built-in policy admits nobody.
 
-    `text` is what the running policy was read from and `loaded_s` when, in seconds since 1970; `errors` says what is
-    wrong with the file since. `read_count` grows with each reading.
+    `policy` is the running one, `text` is what it was read from and `loaded_s` when, in seconds since 1970; `errors`
+    says what is wrong with the file since. `read_count` grows with each reading.
     """
 
     def __init__(self, logger: logging.Logger) -> None:
-        path = environment_path("VSRT_CONFIG")
-        self.path = Path(path) if path else None
+        self.path = policy_path()
+        self.policy = Policy()
         self.text = ""
         self.loaded_s: float | None = None
         self.errors: tuple[str, ...] = ()
@@ -35,7 +34,7 @@ class PolicyFile:
     def load(self) -> Policy:
         """Read the policy; SystemExit with every fault where it cannot be used."""
         if self.path is None:
-            self._logger.warning("VSRT_CONFIG is not set: every join and sender is refused")
+            self._logger.warning("No policy file is set (VSRT_CONFIG): every join and every sender is refused.")
             return Policy()
         policy = self._read()
         if policy is None:
@@ -47,7 +46,7 @@ class PolicyFile:
         try:
             signal.signal(signal.SIGHUP, self._on_signal)
         except ValueError:
-            self._logger.warning("SIGHUP does not reload the policy here; a change of the file does")
+            self._logger.warning("SIGHUP does not reload the policy here; a change of the file does.")
 
     def poll(self) -> Policy | None:
         """Return a new policy where one was asked for or written; a faulty one is reported and left aside."""
@@ -67,9 +66,9 @@ class PolicyFile:
         if policy is None:
             for line in self.errors:
                 self._logger.error("%s", line)
-            self._logger.error("%s: the running policy stays", self.path)
+            self._logger.error("The policy file %s is faulty: the running policy stays.", self.path)
         else:
-            self._logger.info("%s read: %d rules", self.path, len(policy.rules))
+            self._logger.info("The policy file %s was read: %d rules are in force.", self.path, len(policy.rules))
         return policy
 
     def _read(self) -> Policy | None:
@@ -84,15 +83,17 @@ class PolicyFile:
         except OSError as error:
             self.errors = (f"{self.path}: {error.strerror}",)
             return None
+        self.policy = policy
         self.text, self.loaded_s, self.errors = content.decode(errors="replace"), time.time(), ()
         return policy
 
     def _on_signal(self, _number: int, _frame: Any) -> None:
         self._asked = True
 
-    def _read_stamp(self) -> tuple[int, int, int] | None:
+    def _read_stamp(self) -> tuple[int, int, int, int] | None:
         try:
             found = self.path.stat() if self.path is not None else None
         except OSError:
             return None
-        return (found.st_mtime_ns, found.st_size, found.st_ino) if found is not None else None
+        # The time of the last change of state tells that a file was made readable, too.
+        return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino) if found is not None else None

@@ -5,20 +5,28 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import secrets
 import socket
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from struct import Struct
 from types import MappingProxyType
 from typing import Any
 
+from apps.locks import Held, lock
 from apps.openflow.framework import hub
+from apps.openflow.questions import Unanswered
 from controller.snapshot.log import Section, changes
 
 LINE_BYTES = 65536
 IDLE_S = 30.0
 CONNECTIONS = 16
+PROBE_S = 1.0
+
+_PEER = Struct("3i")
+"""struct ucred: process, user and group of a peer."""
 
 DOCUMENTS, DOCUMENTS_BOUND = 500, 2000
 """Documents of an app in one answer about changes: by default, and at most."""
@@ -72,7 +80,8 @@ class StatusServer:
     def start(self) -> None:
         """Listen and serve in the background, beside the apps that do so already.
 
-        A stale socket file is replaced, any other is not. SystemExit, saying why, where the socket cannot be made.
+        A stale socket file is replaced, any other is not. SystemExit, saying why, where the socket cannot be made or
+        is another controller's.
         """
         listener = _LISTENERS.get(self._path)
         if listener is None:
@@ -99,29 +108,57 @@ class _Listener:
         self._path = path
         self._logger = logger
         self._open_count = 0
+        self._lock: int | None = None
+        self._file: tuple[int, int] | None = None
         self._socket: socket.socket | None = None
 
     def start(self) -> None:
         """Listen."""
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
+            self._lock = lock(self._path.with_name(f"{self._path.name}.lock"))
             if self._path.is_socket():
-                self._path.unlink()
-            self._socket.bind(str(self._path))
+                self._remove_stale()
+            listening.bind(str(self._path))
             self._path.chmod(0o600)
+            self._file = _identity(self._path)
+        except Held as holder:
+            listening.close()
+            raise SystemExit(f"vsrt: the status socket {self._path} is another controller's ({holder})") from None
         except OSError as error:
+            listening.close()
             raise SystemExit(f"vsrt: the status socket {self._path}: {error.strerror or error}") from error
-        self._socket.listen(CONNECTIONS)
-        hub.spawn(self._serve, self._socket)
+        listening.listen(CONNECTIONS)
+        self._socket = listening
+        hub.spawn(self._serve, listening)
 
     def stop(self) -> None:
-        """Close the socket and remove its file."""
+        """Close the socket and remove its file, unless that is another's by now."""
         if self._socket is not None:
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
             self._socket.close()
             self._socket = None
-            self._path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                if _identity(self._path) == self._file:
+                    self._path.unlink()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _remove_stale(self) -> None:
+        """Remove the socket of a process that has ended; Held where somebody listens."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            probe.settimeout(PROBE_S)
+            try:
+                probe.connect(str(self._path))
+            except ConnectionRefusedError:
+                self._path.unlink()
+                return
+            except (TimeoutError, BlockingIOError):
+                raise Held("it does not answer") from None
+            pid, _, _ = _PEER.unpack(probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+        raise Held(f"process {pid}")
 
     def _serve(self, listening: socket.socket) -> None:
         while self._socket is listening:
@@ -150,7 +187,7 @@ class _Listener:
         try:
             return _json_line(self._document(line))
         except (TypeError, ValueError):
-            self._logger.exception("the answer to %s is no JSON", line)
+            self._logger.exception("The answer to %s is no JSON.", line)
             return _json_line({"error": "the answer is no JSON"})
 
     def _document(self, line: bytes) -> Any:
@@ -173,8 +210,11 @@ class _Listener:
             return app.ask(answer)
         except Refused as error:
             return _refusal(error)
+        except Unanswered as error:
+            self._logger.warning("%s: %s", line, error)
+            return {"error": str(error), "unanswered": "under-way" if error.begun else "not-begun"}
         except Exception as error:
-            self._logger.exception("the question %s failed", line)
+            self._logger.exception("The question %s failed.", line)
             return {"error": f"{type(error).__name__}: {error}"}
 
     def _changes(self, question: dict[str, Any]) -> dict[str, Any]:
@@ -195,7 +235,7 @@ class _Listener:
             try:
                 found = app.ask(partial(app.changes, versions if ours else dict.fromkeys(versions, 0), limit))
             except Exception as error:
-                self._logger.exception("the changes of %s failed", app.app)
+                self._logger.exception("The changes of %s could not be read.", app.app)
                 answer.setdefault("errors", {})[app.app] = f"{type(error).__name__}: {error}"
                 continue
             for name, delta in found.items():
@@ -211,6 +251,12 @@ class _Listener:
             if show is None and do in app.actions:
                 return app, partial(app.actions[do], question)
         return None
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Return what tells a file from another of the same name."""
+    found = path.lstat()
+    return found.st_dev, found.st_ino
 
 
 def _version(name: str, asked: Any, app: str) -> int:

@@ -1,4 +1,4 @@
-"""The given data sets as metric files, for `vsrt diagnose` and `vsrt normalcy`."""
+"""Public data sets as metric files, for `vsrt diagnose` and `vsrt normalcy`."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ def write_long(path: Path, series: list[Series]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("fabric", "asd"))
+    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="folder of the data set")
     parser.add_argument("-o", "--output", type=Path, required=True)
     args = parser.parse_args()
     if args.what == "fabric":
-        write_long(args.output, fabric_series())
+        write_long(args.output, fabric_series(args.data))
         return
-    series, _, test_from_s = asd_series()
+    series, _, test_from_s = asd_series(args.data)
     write_long(args.output, series)
     print(f"the training part ends at {test_from_s:.0f}")
 

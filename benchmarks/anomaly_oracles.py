@@ -154,8 +154,8 @@ def main() -> None:
     print_table(("series", *columns), [(name, *(row[key] for key in columns)) for name, row in judged.items()])
     print()
     print_table(
-        ("figure", "wanted", "median", "min", "max"),
-        [(name, wanted, found.median, found.minimum, found.maximum) for name, wanted, found in measured],
+        ("figure", "expected", "median", "min", "max"),
+        [(name, known, found.median, found.minimum, found.maximum) for name, known, found in measured],
     )
 
 

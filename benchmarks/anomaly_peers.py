@@ -27,8 +27,7 @@ from controller.anomaly.peers.scoring import measure, rated
 from controller.anomaly.peers.settings import PeerSettings, fitted
 from controller.anomaly.series import Series, SeriesName, ordered
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
-SOURCE_PAIRS_PER_S = 48_000
+ARTICLE_PAIRS_PER_S = 48_000
 GROUPS = (768, 768, 384, 384)
 DAY_SAMPLES = 5760
 ASD_INTERVAL_S = 300.0
@@ -78,9 +77,10 @@ def day(repeats: int, seed: int) -> list[Measurement]:
     ]
 
 
-def fabric_series() -> list[Series]:
+def fabric_series(data: Path) -> list[Series]:
+    """Return every counter of every router; `data` is the folder of the gzipped CSV files of a run `bgpclear`."""
     series = []
-    for path in sorted((DATA / "fabric-telemetry").glob("*.csv.gz")):
+    for path in sorted(data.glob("*.csv.gz")):
         node = path.name.partition("bgpclear")[0]
         with gzip.open(path, "rt") as file:
             reader = csv.reader(file)
@@ -92,8 +92,8 @@ def fabric_series() -> list[Series]:
     return series
 
 
-def fabric_events() -> list[tuple[str, float, float]]:
-    with (DATA / "fabric-telemetry" / "events.csv").open() as file:
+def fabric_events(data: Path) -> list[tuple[str, float, float]]:
+    with (data / "events.csv").open() as file:
         return [(row["Node"], float(row["Start"]), float(row["End"])) for row in csv.DictReader(file)]
 
 
@@ -122,8 +122,8 @@ def judge_fabric(found: Diagnosis, events: list[tuple[str, float, float]]) -> di
     }
 
 
-def fabric(settings: dict[str, object], *, trained: bool = True) -> dict[str, float]:
-    series, events = fabric_series(), fabric_events()
+def fabric(data: Path, settings: dict[str, object], *, trained: bool = True) -> dict[str, float]:
+    series, events = fabric_series(data), fabric_events(data)
     first_s = min(one.at_s[0] for one in series)
     last_s = max(one.at_s[-1] for one in series)
     training = Period(first_s - 10, min(start for _, start, _ in events)) if trained else None
@@ -132,9 +132,9 @@ def fabric(settings: dict[str, object], *, trained: bool = True) -> dict[str, fl
     return judge_fabric(diagnose(series, fitted(settings, usual_s, last_s - first_s, training_s), training), events)
 
 
-def asd_series() -> tuple[list[Series], dict[str, NDArray[np.bool_]], float]:
+def asd_series(data: Path) -> tuple[list[Series], dict[str, NDArray[np.bool_]], float]:
     """Return the series with the test part behind the training part, the labels, and when the test part starts."""
-    file = np.load(DATA / "asd" / "asd.npz")
+    file = np.load(data / "asd.npz")
     servers = sorted({name.partition("_")[0] for name in file.files})
     test_from_s = ASD_INTERVAL_S * max(len(file[f"{server}_train"]) for server in servers)
     series = []
@@ -165,8 +165,8 @@ def judge_asd(found: Diagnosis, labels: dict[str, NDArray[np.bool_]], test_from_
     return {"events": events, "recall": hits / events, "false windows per server and day": false / days}
 
 
-def asd(settings: dict[str, object]) -> dict[str, float]:
-    series, labels, test_from_s = asd_series()
+def asd(data: Path, settings: dict[str, object]) -> dict[str, float]:
+    series, labels, test_from_s = asd_series(data)
     training = Period(0.0, test_from_s)
     last_s = max(one.at_s[-1] for one in series)
     found = diagnose(series, fitted(settings, ASD_INTERVAL_S, last_s, test_from_s), training, counters=False)
@@ -189,6 +189,7 @@ VARIANTS: dict[str, dict[str, object]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("speed", "fabric", "asd"))
+    parser.add_argument("--data", type=Path, metavar="DIR", help="folder of the data set that is judged")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true")
@@ -197,11 +198,14 @@ def main() -> None:
         found = pairs_per_s(5 * args.repeats, args.seed) + day(args.repeats, args.seed)
         report(found, as_json=args.json, source="anomaly_peers")
         if not args.json:
-            print(f"\nthe source's figure: {SOURCE_PAIRS_PER_S:,} pairs/s on one core; 49 min and 6.1 GB for the day")
+            print(f"\nKasick et al.: {ARTICLE_PAIRS_PER_S:,} pairs/s on one core; 49 min and 6.1 GB for the day")
         return
-    judged = {name: (fabric if args.what == "fabric" else asd)(settings) for name, settings in VARIANTS.items()}
+    if args.data is None:
+        parser.error(f"{args.what} needs --data, the folder of the data set: see docs/benchmarks.md")
+    judge = fabric if args.what == "fabric" else asd
+    judged = {name: judge(args.data, settings) for name, settings in VARIANTS.items()}
     if args.what == "fabric":
-        judged["no training period"] = fabric({}, trained=False)
+        judged["no training period"] = fabric(args.data, {}, trained=False)
     names = list(next(iter(judged.values())))
     print_table(("setting", *names), [(name, *(row[key] for key in names)) for name, row in judged.items()])
 

@@ -37,11 +37,11 @@ def _group(number: int) -> bytes:
     return bytes((239, 1 + (number >> 16), (number >> 8) & 0xFF, number & 0xFF))
 
 
-def report_frames(count: int, version: int) -> list[bytes]:
-    """Build one packet-in per join: group i at port i modulo the number of ports."""
+def report_frames(count: int, version: int, ports: int = PORTS) -> list[bytes]:
+    """Build one packet-in per join: group i at port i modulo the number of ports but the first."""
     frames = []
     for number in range(count):
-        port_no = 2 + number % (PORTS - 1)
+        port_no = 2 + number % (ports - 1)
         record = GroupRecord(
             RecordType.CHANGE_TO_EXCLUDE if version == 3 else RecordType.MODE_IS_EXCLUDE, _group(number)
         )

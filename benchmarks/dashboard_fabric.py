@@ -311,7 +311,15 @@ OFFERED = {
 }
 ACTIONS = (
     *("policy-reload", "static-member-add", "static-member-remove", "router-port-add", "router-port-remove"),
-    *("switch-drain", "switch-undrain", "group-rebuild", "counters-reset", "allocate", "port-history"),
+    *(
+        "switch-drain",
+        "switch-undrain",
+        "switch-forget",
+        "group-rebuild",
+        "counters-reset",
+        "allocate",
+        "port-history",
+    ),
 )
 
 

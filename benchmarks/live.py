@@ -3,6 +3,8 @@
     python benchmarks/live.py first-packet   report on the wire to first data packet, across avalanche24
     python benchmarks/live.py steady         packets lost and repeated at steady receivers while others come and go
     python benchmarks/live.py repair         gap at a receiver when a link of its tree fails
+    python benchmarks/live.py repair-mesh    the same on avalanche24 instead of a FatTree
+    python benchmarks/live.py silent         the same when a link or switch fails while every port keeps its carrier
     python benchmarks/live.py restart        gap at a receiver when the controller restarts
     python benchmarks/live.py scale          memory and join latency with 10 groups and with 10,000
 
@@ -31,7 +33,7 @@ from controller.wire.addresses import parse_ip, parse_mac
 from controller.wire.encode import encode
 from controller.wire.packets import GroupRecord, RecordType, Report
 from topology.generators import make
-from topology.graph import Graph
+from topology.graph import Graph, Kind
 
 PACKETS_PER_S = 1000
 FRAME_BYTES = 125
@@ -39,7 +41,8 @@ RATE_BPS = PACKETS_PER_S * FRAME_BYTES * 8
 GROUP = "239.1.1.1"
 POLICY = """version: 1
 default: allow
-limits: {reports_per_second_per_port: 100000, groups_per_port: 65536, memberships: 1000000}
+limits: {reports_per_second_per_port: 100000, records_per_second_per_port: 1000000, groups_per_port: 65536,
+         memberships: 1000000}
 multicast: {fast_leave: true}
 """
 
@@ -143,9 +146,15 @@ def steady(framework: str, rounds: int) -> list[Measurement]:
 
 
 def repair(framework: str, failures: int) -> list[Measurement]:
+    return _repair(make("fattree", {"k": 4}), ("h5", "h9", "h16"), framework, failures)
+
+
+def repair_mesh(framework: str, failures: int) -> list[Measurement]:
+    return _repair(make("avalanche24"), ("h2", "h9", "h16"), framework, failures)
+
+
+def _repair(graph: Graph, receivers: tuple[str, ...], framework: str, failures: int) -> list[Measurement]:
     """Fail a random link of the tree on the way to a random receiver; links come back before the next failure."""
-    graph = make("fattree", {"k": 4})
-    receivers = ("h5", "h9", "h16")
     dice = random.Random(1)
     gaps_ms, duplicates = [], 0
     with live(graph, framework) as (fabric, controller):
@@ -176,6 +185,45 @@ def repair(framework: str, failures: int) -> list[Measurement]:
         Measurement(f"longest gap of a link failure, {framework}", "ms", gaps_ms),
         Measurement(f"packets repeated in all, {framework}", "1", [duplicates]),
     ]
+
+
+def silent(framework: str, failures: int) -> list[Measurement]:
+    """Kill what a tree goes through; nothing is told but what ends with a dead switch's connection."""
+    graph = make("fattree", {"k": 4})
+    dice = random.Random(1)
+    kinds = ("switch", "link, both directions", "link, one direction")
+    gaps_ms: dict[str, list[float]] = {kind: [] for kind in kinds}
+    with live(graph, framework) as (fabric, controller):
+        switches = {fabric.dpid(switch): switch for switch in graph.switches()}
+        cores = set(graph.nodes(Kind.CORE))
+        fabric.join("h16", GROUP)
+        await_members(controller, 1)
+        stream(fabric, "h1")
+        fabric.send(0)
+        phase = 0
+        for _ in range(failures):
+            for kind in kinds:
+                phase += 1
+                fabric.send(phase)
+                time.sleep(2.0 + 2.0 * dice.random())
+                (entry,) = (group for group in controller.show("groups") if group["group"] == GROUP)
+                ends = [(switches[u], switches[v]) for u, v in entry["links"]]
+                core, neighbour = next((u, v) if u in cores else (v, u) for u, v in ends if {u, v} & cores)
+                if kind == "switch":
+                    fabric.kill_switch(core)
+                else:
+                    fabric.deafen(core, neighbour)
+                if kind == "link, both directions":
+                    fabric.deafen(neighbour, core)
+                time.sleep(5.0)
+                fabric.mend()
+                controller.wait_discovered(fabric)
+        fabric.send(phase + 1, 0.2)
+        fabric.wait_sent(10)
+        streams = fabric.settled()[f"h16 {GROUP}"]["streams"]
+    for number in range(phase):
+        gaps_ms[kinds[number % len(kinds)]].append(1000 * streams[f"1:{number + 1}"]["max_gap_s"])
+    return [Measurement(f"longest gap, {kind}, {framework}", "ms", gaps_ms[kind]) for kind in kinds]
 
 
 def restart(framework: str, restarts: int) -> list[Measurement]:
@@ -269,6 +317,8 @@ BENCHMARKS = {
     "first-packet": (first_packet, 8),
     "steady": (steady, 6),
     "repair": (repair, 20),
+    "repair-mesh": (repair_mesh, 20),
+    "silent": (silent, 10),
     "restart": (restart, 3),
     "scale": (scale, 10000),
 }

@@ -12,13 +12,14 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from measure import Measurement, report
 
 from controller.admission.audit import AuditLines
 from controller.config.policy import Policy
 from controller.config.settings import Limits, Multicast, Querier
-from controller.effects import ApplyEdits, RequestFlows
+from controller.effects import ApplyEdits, RequestFlows, WriteJournal
 from controller.events import (
     BarrierReplied,
     DeadlineReached,
@@ -28,8 +29,12 @@ from controller.events import (
     SwitchConnected,
 )
 from controller.multicast.core import MulticastCore
-from controller.multicast.effects import Audit, WriteJournal
+from controller.multicast.effects import Audit
+from controller.multicast.figures import multicast_figures, switch_figures
+from controller.rules.confirmation import ConfirmationClock
 from controller.rules.lowering import LOWERINGS
+from controller.rules.model import Match, RuleKey
+from controller.rules.switch_state import Batch, SwitchState
 from controller.wire.encode import encode
 from controller.wire.packets import GroupRecord, RecordType, Report
 from topology.events import HostLearnt, LinkUp, PortRole, PortRoleChanged, SwitchUp
@@ -108,6 +113,24 @@ def timed(act: Callable[[], object], count: int) -> float:
     return (time.perf_counter() - start) / count * 1e6
 
 
+def time_joins(count: int) -> None:
+    """Do for so many joins what measuring their latency adds: one entry each, confirmed by a batch of its own."""
+    clock, state = ConfirmationClock(), SwitchState(1, connected=True)
+    key = RuleKey(0, 1, Match(in_port=1))
+    for number in range(count):
+        clock.begin(float(number))
+        clock.add(state, key)
+        batch = Batch(1, 2, {key: None}, {}, state.take_timed((key,)))
+        clock.end()
+        clock.confirmed(state, batch, number + 0.002)
+
+
+def figures(core: MulticastCore) -> None:
+    """Make what a scrape is told of the core."""
+    multicast_figures(core)
+    list(switch_figures(core))
+
+
 def rounds(bench: Bench, count: int, per_round: int) -> list[Measurement]:
     samples: dict[str, list[float]] = {}
 
@@ -134,6 +157,8 @@ def rounds(bench: Bench, count: int, per_round: int) -> list[Measurement]:
         audits, bench.audits = bench.audits, []
         writing = timed(lambda: [lines.line(*audit[:4], 1.7e9, audit[4]) for audit in audits], len(audits))  # noqa: B023
         samples.setdefault("audit: a line", []).append(writing)
+        samples.setdefault("join: its timing alone", []).append(timed(partial(time_joins, per_round), per_round))
+        samples.setdefault("figures for a scrape", []).append(timed(partial(figures, bench.core), 1))
     return [Measurement(name, "us", values) for name, values in samples.items()]
 
 

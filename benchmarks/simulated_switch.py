@@ -33,14 +33,14 @@ class SimulatedSwitch:
         self.ports = ports
         self.received: Counter[int] = Counter()
         self.last_flow_mod_s = 0.0
-        self._socket = socket.create_connection(address)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._socket.setblocking(False)
+        self.socket = socket.create_connection(address)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket.setblocking(False)
         self._in = bytearray()
         self._out = bytearray(message(HELLO, 1, struct.pack("!HHI", 1, 8, 1 << 4)))
 
     def close(self) -> None:
-        self._socket.close()
+        self.socket.close()
 
     def send(self, messages: Iterable[bytes]) -> None:
         for entry in messages:
@@ -52,15 +52,15 @@ class SimulatedSwitch:
 
     def poll(self, timeout_s: float) -> None:
         """Write what is queued and take in what has come, waiting at most `timeout_s`."""
-        readable, writable, _ = select.select([self._socket], [self._socket] if self._out else [], [], timeout_s)
+        readable, writable, _ = select.select([self.socket], [self.socket] if self._out else [], [], timeout_s)
         if readable:
-            data = self._socket.recv(1 << 18)
+            data = self.socket.recv(1 << 18)
             if not data:
                 raise ConnectionError("the controller closed the connection")
             self._in += data
             self._take()
         if writable:
-            sent = self._socket.send(memoryview(self._out)[: 1 << 18])
+            sent = self.socket.send(memoryview(self._out)[: 1 << 18])
             del self._out[:sent]
 
     def poll_until(self, condition, timeout_s: float) -> bool:

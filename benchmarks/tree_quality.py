@@ -2,14 +2,14 @@
 
 SteinLib and Jellyfish are measured against the optimum, beside networkx (mehlhorn) and rustworkx over the same
 members; the presets against the closed form, after joins and leaves in random order; fat trees with missing links
-against an exact solver. Run: PYTHONPATH=. python benchmarks/tree_quality.py
+against an exact solver. SteinLib is measured where `--steinlib` names the folder of its set B: b01.stp to b18.stp,
+and optimum.csv with the columns filename and opt. Run: PYTHONPATH=. python benchmarks/tree_quality.py
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import os
 from pathlib import Path
 from statistics import mean
 
@@ -26,7 +26,6 @@ from topology.files import parse
 from topology.generators import make
 from topology.graph import Graph, Kind
 
-STEINLIB = Path(os.environ.get("VSRT_STEINLIB_DIR") or Path(__file__).parents[2] / "shared" / "data" / "steinlib")
 SEEDS = range(5)
 STEPS = 30_000
 DEGRADED = (
@@ -98,11 +97,11 @@ def excess_pct(costs: list[float], optima: list[float]) -> float:
     return mean(100 * (cost / optimum - 1) for cost, optimum in zip(costs, optima, strict=True) if optimum)
 
 
-def steinlib() -> list[Measurement]:
+def steinlib(folder: Path) -> list[Measurement]:
     """Return the mean excess of 18 instances, per seed."""
-    with (STEINLIB / "optimum.csv").open(encoding="utf-8", newline="") as rows:
+    with (folder / "optimum.csv").open(encoding="utf-8", newline="") as rows:
         listed = [(row["filename"], float(row["opt"])) for row in csv.DictReader(rows)]
-    instances = [parse((STEINLIB / name).read_bytes(), name) for name, _ in listed]
+    instances = [parse((folder / name).read_bytes(), name) for name, _ in listed]
     optima = [optimum for _, optimum in listed]
     samples: dict[str, list[float]] = {}
     for name, steady, algorithm in (
@@ -203,9 +202,10 @@ def jellyfish() -> list[Measurement]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steinlib", type=Path, metavar="DIR", help="folder of SteinLib's set B")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    found = steinlib() if (STEINLIB / "optimum.csv").is_file() else []
+    found = [] if args.steinlib is None else steinlib(args.steinlib)
     report([*found, *presets(), *degraded(), *jellyfish()], as_json=args.json, source="tree_quality")
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from enum import StrEnum
+from typing import Any, NamedTuple, TypeAlias
 
 from controller.rules.model import Rule, RuleKey
 
@@ -47,6 +48,12 @@ class RequestFlows(NamedTuple):
     cookie_mask: int
 
 
+class EntriesLost(NamedTuple):
+    """A switch was found without entries that it had confirmed: whoever else has some there checks them now."""
+
+    dpid: int
+
+
 class Notice(NamedTuple):
     """Something an operator may want to know; `kind` is a stable counter key, `fields` its particulars."""
 
@@ -55,4 +62,37 @@ class Notice(NamedTuple):
     fields: tuple[tuple[str, object], ...] = ()
 
 
-Effect: TypeAlias = SendPacket | ApplyEdits | RequestFlows | Notice
+class JournalPart(StrEnum):
+    """Where records of the journal go."""
+
+    APPEND = "append"
+    """To the journal, and to the new one while there is one."""
+    BEGIN = "begin"
+    """To a new journal beside it."""
+    CONTINUE = "continue"
+    """To the new journal."""
+    FINISH = "finish"
+    """To the new journal, which then takes the place of the old one."""
+
+
+class WriteJournal(NamedTuple):
+    """Write `records` (JSON-able, one per line)."""
+
+    records: tuple[dict[str, Any], ...]
+    part: JournalPart
+
+
+class ActionTaken(NamedTuple):
+    """What an operator asked for is done, or under way; `document` (JSON-able) is the answer."""
+
+    document: dict[str, Any]
+
+
+class ActionRefused(NamedTuple):
+    """What an operator asked for is not done; `field` is at fault."""
+
+    field: str
+    text: str
+
+
+Effect: TypeAlias = SendPacket | ApplyEdits | RequestFlows | EntriesLost | Notice

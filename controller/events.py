@@ -70,6 +70,12 @@ class FlowStatsReceived(NamedTuple):
     message: bytes
 
 
+class CheckRequested(NamedTuple):
+    """Another app found entries of its own missing at a switch: this core's are to be checked now."""
+
+    dpid: int
+
+
 class DeadlineReached(NamedTuple):
     """The moment that the core asked to be woken at has come."""
 
@@ -82,5 +88,10 @@ SwitchEvent: TypeAlias = (
     | BarrierReplied
     | EditFailed
     | FlowStatsReceived
+    | CheckRequested
     | DeadlineReached
 )
+
+
+class JournalLost(NamedTuple):
+    """Records could not be written to the core's journal: it is begun anew with all that a restart must know."""

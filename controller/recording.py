@@ -18,15 +18,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from controller import events
-from controller.config import anomaly_settings, policy, settings, terms
+from controller.alarms import events as alarm_events
+from controller.alarms.core import AlarmCore
+from controller.alarms.known import Cable, End
+from controller.config import alarm_settings, anomaly_settings, check_settings, policy, settings, terms
 from controller.discovery.core import DiscoveryCore
+from controller.discovery.journal import HostsRead
 from controller.discovery.settings import DiscoveryChanged, DiscoverySettings
 from controller.multicast import events as multicast_events
 from controller.multicast.core import MulticastCore
 from controller.performance.poller import StatsReceived
 from controller.performance.poller_core import MonitorChanged, MonitorCore
+from controller.snapshot.events import Severity
 from controller.unicast.core import UnicastCore
-from controller.unicast.settings import UnicastSettings
+from controller.unicast.settings import UnicastChanged, UnicastSettings
 from topology.events import TOPOLOGY_EVENTS, PortRole
 
 APPS: Mapping[str, Callable[[Mapping[str, Any], float], Any]] = MappingProxyType(
@@ -34,6 +39,7 @@ APPS: Mapping[str, Callable[[Mapping[str, Any], float], Any]] = MappingProxyType
         "multicast": lambda start, now: MulticastCore(start["policy"], now),
         "discovery": lambda start, _now: DiscoveryCore(start["settings"], start["secret"]),
         "unicast": lambda start, _now: UnicastCore(start["settings"]),
+        "alarms": lambda start, now: AlarmCore(start["settings"], start["topology"], now, start["at_s"]),
         "monitor": lambda start, now: MonitorCore(start["monitor"], now, start["at_s"]),
     }
 )
@@ -50,12 +56,27 @@ def _records_of(*modules: ModuleType) -> Iterator[type]:
 _READABLE: dict[str, type] = {
     kind.__name__: kind
     for kind in (
-        *_records_of(policy, settings, anomaly_settings, terms, events, multicast_events),
+        *_records_of(
+            policy,
+            settings,
+            anomaly_settings,
+            alarm_settings,
+            check_settings,
+            terms,
+            events,
+            multicast_events,
+            alarm_events,
+        ),
         *TOPOLOGY_EVENTS,
         *(
             PortRole,
+            Severity,
+            Cable,
+            End,
             DiscoverySettings,
             DiscoveryChanged,
+            HostsRead,
+            UnicastChanged,
             UnicastSettings,
             StatsReceived,
             MonitorChanged,
@@ -84,7 +105,7 @@ def write_line(app: str, at_s: float, kind: str, content: Any) -> str:
 
 
 def read_lines(lines: Iterable[str]) -> Iterator[Line]:
-    """Yield the starts and events of a recording; effects and empty lines are passed over.
+    """Yield the starts and events of a recording; effects, empty lines and a torn last line are passed over.
 
     Raises RecordingInvalid at a line that cannot be read.
     """
@@ -99,6 +120,8 @@ def read_lines(lines: Iterable[str]) -> Iterator[Line]:
             elif "effect" not in line:
                 raise ValueError("neither start, event nor effect")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
+            if isinstance(error, json.JSONDecodeError) and not text.endswith("\n"):
+                return
             raise RecordingInvalid(f"line {number}: {error}") from None
 
 

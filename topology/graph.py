@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias
 
@@ -45,19 +45,28 @@ def order_key(node: NodeId) -> tuple[str, Any]:
 
 def holds_cycle(links: Iterable[frozenset[NodeId]]) -> bool:
     """Tell whether a set of undirected links, each a pair of nodes, holds a cycle."""
-    root: dict[NodeId, NodeId] = {}
-
-    def find(node: NodeId) -> NodeId:
-        while root.get(node, node) != node:
-            node = root[node]
-        return node
-
+    above: dict[NodeId, NodeId] = {}
     for u, v in links:
-        root_u, root_v = find(u), find(v)
+        root_u, root_v = _root(above, u), _root(above, v)
         if root_u == root_v:
             return True
-        root[root_u] = root_v
+        above[root_u] = root_v
     return False
+
+
+def component_roots(links: Iterable[frozenset[NodeId]]) -> dict[NodeId, NodeId]:
+    """Return one node, the same for all, of the component that each node on some undirected links belongs to."""
+    above: dict[NodeId, NodeId] = {}
+    for u, v in links:
+        root_u, root_v = _root(above, u), _root(above, v)
+        above[root_u] = above.setdefault(root_v, root_v)
+    return {node: _root(above, node) for node in above}
+
+
+def _root(above: Mapping[NodeId, NodeId], node: NodeId) -> NodeId:
+    while above.get(node, node) != node:
+        node = above[node]
+    return node
 
 
 class Graph:

@@ -10,13 +10,14 @@ from typing import Any
 
 from apps.cli.allocate_input import read_json
 from apps.cli.common import InputError
-from apps.cli.perf_console import add_socket, ask
+from apps.cli.perf_console import add_console, ask
 from controller.allocation.live_request import ROLES, TYPES
 
 LINE_BYTES = 65536
 """Longer questions are not read."""
 
 OLD_S = 60.0
+_SOURCE = ("socket", "url", "token_file", "ca")
 _WORDS = ("count", "type", "role", "size_pct", "allow_down")
 
 
@@ -30,7 +31,7 @@ def add_live(parser: argparse.ArgumentParser, what: str) -> None:
     add_where(live)
     live.add_argument("--size-pct", type=float, metavar="P", help="what one port will carry, %% (default: 1)")
     live.add_argument("--allow-down", action="store_true", default=None, help="also ports whose link is down")
-    add_socket(parser)
+    add_console(parser)
 
 
 def add_where(parser: Any) -> None:
@@ -46,13 +47,16 @@ def where(args: argparse.Namespace) -> dict[str, str]:
 
 def check_source(args: argparse.Namespace) -> None:
     """Raise InputError where arguments do not go together."""
-    given = [f"--{name.replace('_', '-')}" for name in (*_WORDS, "socket") if getattr(args, name) is not None]
-    if not args.live and given:
-        raise InputError(f"{given[0]}: only with --live")
+    words, where_asked = (
+        [f"--{name.replace('_', '-')}" for name in names if getattr(args, name) is not None]
+        for names in (_WORDS, _SOURCE)
+    )
+    if not args.live and (words or where_asked):
+        raise InputError(f"{(words + where_asked)[0]}: only with --live")
     if not args.live and args.input is None:
         raise InputError("--input: missing (or --live)")
-    if args.live and args.input is not None and set(given) - {"--socket"}:
-        raise InputError(f"{given[0]}: not with --input")
+    if args.live and args.input is not None and words:
+        raise InputError(f"{words[0]}: not with --input")
 
 
 def live_request(args: argparse.Namespace) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from typing import Any
 
 from apps.cli.allocate_live import add_where, age, ask_allocator, where
 from apps.cli.common import emit_table
-from apps.cli.perf_console import add_socket, clock, percent
+from apps.cli.perf_console import add_console, add_list, arranged, asked_count, percent
 from apps.cli.refresh import add_refresh, show_refreshed
+from apps.cli.times import Clock, add_zone, clock_of
 from controller.allocation.book import NOT_AVAILABLE
 
 HELP = "the metrics of the running controller's ports, refreshed on a terminal"
@@ -30,21 +31,28 @@ TITLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("--count", type=int, default=20, metavar="N", help="ports (default: 20)")
+    add_list(parser, "the most used ports", 20)
+    add_zone(parser)
     add_where(parser)
     add_refresh(parser)
-    add_socket(parser)
+    add_console(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the most used ports, again and again on a terminal."""
-    question = {"count": args.count, **where(args)}
-    show_refreshed(args, lambda: ask_allocator(args, "allocate-watch", question), _show)
+    question = {"count": asked_count(args), **where(args)}
+    clock = clock_of(args)
+
+    def look() -> dict[str, Any]:
+        answer = ask_allocator(args, "allocate-watch", question)
+        return {**answer, "ports": arranged(args, answer["ports"])}
+
+    show_refreshed(args, look, lambda answer: _show(answer, clock))
     return 0
 
 
-def _show(answer: dict[str, Any]) -> None:
-    print(f"{clock(answer['time'])} UTC  {age(answer['measured'])}")
+def _show(answer: dict[str, Any], clock: Clock) -> None:
+    print(f"{clock.told(answer['time'])}  {age(answer['measured'])}")
     for word in (answer["state"]["set_aside"], answer["state"]["fault"]):
         if word:
             print(word)

@@ -19,7 +19,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_socket(parser)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
     parser.add_argument("--port", type=int, default=8181, help="TCP port (8181; 0 takes any free one)")
-    parser.add_argument("--token-file", type=Path, metavar="PATH", help="file with the token that writes need")
+    parser.add_argument("--token-file", type=Path, metavar="PATH", help="file with the tokens of operators")
+    parser.add_argument(
+        "--read-token-file", type=Path, metavar="PATH", help="file with the tokens of viewers; reads need one then"
+    )
+    parser.add_argument(
+        "--tokens-over-plain-http",
+        choices=("refused", "accepted"),
+        default="refused",
+        help="whether tokens may cross a network without TLS (refused)",
+    )
     parser.add_argument("--certificate", type=Path, metavar="PATH", help="certificate chain (PEM) for TLS")
     parser.add_argument("--key", type=Path, metavar="PATH", help="its private key (PEM)")
     parser.add_argument("--names", default="", metavar="NAMES", help="further host names that browsers may ask by")
@@ -40,6 +49,8 @@ def run(args: argparse.Namespace) -> int:
         host=args.host,
         port=args.port,
         token_file=str(args.token_file or ""),
+        read_token_file=str(args.read_token_file or ""),
+        tokens_over_plain_http=args.tokens_over_plain_http,
         certificate=str(args.certificate or ""),
         key=str(args.key or ""),
         names=args.names,

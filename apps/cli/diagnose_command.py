@@ -91,7 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="leave_one_out",
         action="store_const",
         const=False,
-        help="bins over all members in groups of three too, as in the source",
+        help="bins over all members in groups of three too, as in the published method",
     )
     chain.add_argument("--no-counters", action="store_true", help="do not turn what only grows into rates")
 
@@ -135,7 +135,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         emit_document(found)
     else:
-        print_tables(found)
+        print_tables(found, trained=training is not None or kept is not None)
     return 0
 
 

@@ -40,7 +40,7 @@ def _write_list(entries: Iterator[dict[str, Any]]) -> None:
 
 
 def document(found: Diagnosis) -> dict[str, Any]:
-    """Return the JSON form, long lists as iterators; times in epoch seconds, hours as the source writes them."""
+    """Return the JSON form, long lists as iterators; times in epoch seconds, hours as Kasick et al. write them."""
     return {
         "windows": len(found.ends_s),
         "faulty": [
@@ -69,7 +69,7 @@ def document(found: Diagnosis) -> dict[str, Any]:
 
 
 def _hour_name(hour_s: float) -> str:
-    """Return an hour, from epoch seconds, as in the source's Figure 5: 20110417.00, UTC."""
+    """Return an hour, from epoch seconds, as in Figure 5 of Kasick et al.: 20110417.00, UTC."""
     return datetime.fromtimestamp(hour_s, UTC).strftime("%Y%m%d.%H")
 
 
@@ -90,8 +90,8 @@ def _unscored(found: Diagnosis) -> Iterator[dict[str, Any]]:
                 yield {"member": member, "peer_group": group.peer_group, "windows": missing}
 
 
-def print_tables(found: Diagnosis) -> None:
-    """Print what was found for people to read."""
+def print_tables(found: Diagnosis, trained: bool) -> None:
+    """Print what was found for people to read; `trained` tells whether a time without faults was named."""
     settings = found.settings
     members = sum(len(group.members) for group in found.groups)
     print(
@@ -100,6 +100,8 @@ def print_tables(found: Diagnosis) -> None:
     )
     for note in found.notes:
         print(f"note: {note}")
+    if not trained:
+        print("note: name a time without faults with --train, or give --thresholds, to see faults of any length")
     print()
     if found.faulty:
         emit_table(
@@ -118,7 +120,7 @@ def print_tables(found: Diagnosis) -> None:
             ),
         )
     else:
-        print("no member is faulty")
+        print("no member passed its threshold for long enough to be called faulty")
     listed = [(hour_s, ranking) for hour_s, ranking in found.persistent if ranking]
     if listed:
         print("\nDate.Hour:  Value PG:member, the most persistent first")

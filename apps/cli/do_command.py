@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from apps.cli.called import SECTIONS, Called, is_spelled_out
 from apps.cli.common import emit_json, printable
-from apps.cli.show_selection import read_dpid, read_group, read_port
+from apps.cli.show_selection import read_group
 from apps.cli.snapshot_source import Action, add_source, open_source
+from controller.snapshot.reader import Snapshot
 
 FAMILIES = (4, 6)
 LISTED = 10
@@ -30,21 +33,32 @@ class Verb(NamedTuple):
 
 
 def _switch(do: str, method: str) -> Callable[[Mapping[str, Any]], Action]:
-    return lambda fields: Action({"do": do, **fields}, method, f"/switches/{fields['dpid']}/drain")
+    return lambda fields: Action({"do": do, **fields}, method, f"/switches/{fields['dpid']:#x}/drain")
 
 
 def _static_member(do: str, method: str) -> Callable[[Mapping[str, Any]], Action]:
     return lambda fields: Action(
         {"do": do, **fields},
         method,
-        f"/groups/{quote(fields['group'])}/static-members/{fields['dpid']}/{fields['port_no']}",
+        f"/groups/{quote(fields['group'])}/static-members/{fields['dpid']:#x}/{fields['port_no']}",
     )
 
 
 def _router_port(do: str, method: str) -> Callable[[Mapping[str, Any]], Action]:
     return lambda fields: Action(
-        {"do": do, **fields}, method, f"/routers/{fields['dpid']}/{fields['port_no']}/{fields['family']}"
+        {"do": do, **fields}, method, f"/routers/{fields['dpid']:#x}/{fields['port_no']}/{fields['family']}"
     )
+
+
+def _forget(fields: Mapping[str, Any]) -> Action:
+    if "dpid" in fields:
+        return Action({"do": "switch-forget", "dpid": fields["dpid"]}, "DELETE", f"/switches/{fields['dpid']:#x}")
+    return Action({"do": "link-forget", "link": fields["link"]}, "DELETE", f"/links/{fields['link']}")
+
+
+def _acknowledge(fields: Mapping[str, Any]) -> Action:
+    path = f"/alarms/{quote(fields['key'], safe='')}/acknowledgement"
+    return Action({"do": "alarm-acknowledge", **fields}, "PUT", path)
 
 
 def _still_there(answer: Mapping[str, Any]) -> Iterator[str]:
@@ -65,7 +79,13 @@ def _links(answer: Mapping[str, Any]) -> Iterator[str]:
 
 def _unserved(answer: Mapping[str, Any]) -> Iterator[str]:
     if answer.get("served") is False:
-        yield "it is served once the port leads to hosts"
+        waiting_for = answer.get("waiting_for")
+        yield f"it waits: {waiting_for}" if waiting_for else "it is served once the port leads to hosts"
+
+
+def _unkept(answer: Mapping[str, Any]) -> Iterator[str]:
+    if answer.get("kept") is False:
+        yield "the controller cannot write its journal, so a restart will undo it"
 
 
 VERBS: dict[str, Verb] = {
@@ -73,14 +93,27 @@ VERBS: dict[str, Verb] = {
         "take the trees away from a switch, without loss where the rest connects",
         ("switch",),
         _switch("switch-drain", "PUT"),
-        "switch {dpid} is drained",
+        "switch {place} is drained",
         _still_there,
     ),
     "undrain": Verb(
         "let trees cross a drained switch again",
         ("switch",),
         _switch("switch-undrain", "DELETE"),
-        "switch {dpid} is not drained",
+        "switch {place} is not drained",
+    ),
+    "forget": Verb(
+        "take a switch or link that is gone off the lists: it is not to come back",
+        ("missing",),
+        _forget,
+        "{missing} is forgotten",
+    ),
+    "acknowledge": Verb(
+        "say that an open alarm was seen and is taken care of",
+        ("alarm",),
+        _acknowledge,
+        "the alarm {key} is acknowledged",
+        lambda answer: iter([answer["text"]] if answer.get("text") else []),
     ),
     "rebuild": Verb(
         "build the tree of a group anew and move its packets over without loss",
@@ -100,26 +133,26 @@ VERBS: dict[str, Verb] = {
         "serve a group to a port, whatever its hosts ask for",
         ("group", "port"),
         _static_member("static-member-add", "PUT"),
-        "port {dpid}:{port_no} is a static member of {group}",
+        "port {place} is a static member of {group}",
         _unserved,
     ),
     "static-member remove": Verb(
         "serve a group to a port only while its hosts ask for it",
         ("group", "port"),
         _static_member("static-member-remove", "DELETE"),
-        "port {dpid}:{port_no} is no static member of {group}",
+        "port {place} is no static member of {group}",
     ),
     "router-port add": Verb(
         "take a multicast router to be behind a port",
         ("port", "family"),
         _router_port("router-port-add", "PUT"),
-        "port {dpid}:{port_no} leads to a router of IPv{family}",
+        "port {place} leads to a router of IPv{family}",
     ),
     "router-port remove": Verb(
         "take no multicast router to be behind a port unless it queries",
         ("port", "family"),
         _router_port("router-port-remove", "DELETE"),
-        "port {dpid}:{port_no} is no set router port of IPv{family}",
+        "port {place} is no set router port of IPv{family}",
     ),
     "reset-counters": Verb(
         "count from 0 again",
@@ -157,9 +190,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 _ARGUMENTS: dict[str, Callable[[argparse.ArgumentParser], object]] = {
-    "switch": lambda parser: parser.add_argument("switch", metavar="SWITCH", help="datapath id"),
+    "switch": lambda parser: parser.add_argument("switch", metavar="SWITCH", help="name or datapath id"),
     "group": lambda parser: parser.add_argument("group", metavar="GROUP", help="IPv4 or IPv6 address of the group"),
-    "port": lambda parser: parser.add_argument("port", metavar="DPID:PORT", help="a switch's port"),
+    "port": lambda parser: parser.add_argument("port", metavar="SWITCH:PORT", help="a switch's port"),
+    "missing": lambda parser: parser.add_argument(
+        "missing", metavar="SWITCH|LINK", help="a switch, or both ends of a link, such as leaf1:3-spine2:1"
+    ),
+    "alarm": lambda parser: parser.add_argument("key", metavar="KEY", help="the alarm's key"),
     "family": lambda parser: parser.add_argument(
         "family", metavar="FAMILY", type=int, choices=FAMILIES, help="4 (IGMP) or 6 (MLD)"
     ),
@@ -168,22 +205,51 @@ _ARGUMENTS: dict[str, Callable[[argparse.ArgumentParser], object]] = {
 
 def run(args: argparse.Namespace) -> int:
     """Have it done and say so."""
-    verb = VERBS[args.verb]
+    verb, source = VERBS[args.verb], open_source(args)
     fields: dict[str, Any] = {}
+    told = (getattr(args, name, None) for name in ("switch", "port", "missing"))
+    places = [end for text in told if text is not None for end in _ends(text)]
+    if all(map(is_spelled_out, places)):
+        called = Called(Snapshot())
+    else:
+        called = Called(next(source.follow(SECTIONS)))
     for argument in verb.arguments:
         match argument:
             case "switch":
-                fields["dpid"] = read_dpid(args.switch, "SWITCH")
+                fields["dpid"] = called.switch(args.switch, "SWITCH")
             case "group":
                 fields["group"] = read_group(args.group, "GROUP")
             case "port":
-                fields["dpid"], fields["port_no"] = read_port(args.port, "DPID:PORT")
+                fields["dpid"], fields["port_no"] = called.port(args.port, "SWITCH:PORT")
+            case "missing":
+                fields |= _missing(args.missing, called)
+            case "alarm":
+                fields["key"] = args.key
             case "family":
                 fields["family"] = args.family
-    answer = open_source(args).do(verb.action(fields))
+    answer = source.do(verb.action(fields))
     if args.json:
         emit_json(answer)
     else:
-        remarks = verb.remarks(answer) if isinstance(answer, Mapping) else ()
-        print(printable("; ".join((verb.done.format(**fields), *remarks))))
+        remarks = (*verb.remarks(answer), *_unkept(answer)) if isinstance(answer, Mapping) else ()
+        words = {"place": called.label(fields["dpid"], fields.get("port_no")) if "dpid" in fields else ""}
+        words["missing"] = words["place"] or getattr(args, "missing", "")
+        print(printable("; ".join((verb.done.format(**fields, **words), *remarks))))
     return 0
+
+
+_LINK = re.compile(r"(.+?:[0-9]+)-(.+:[0-9]+)\Z")
+
+
+def _ends(text: str) -> tuple[str, ...]:
+    """Return the ends of a link, or the switch, that a text says."""
+    match = _LINK.match(text)
+    return match.groups() if match else (text,)
+
+
+def _missing(text: str, called: Called) -> dict[str, Any]:
+    ends = _ends(text)
+    if len(ends) == 1:
+        return {"dpid": called.switch(text, "SWITCH|LINK")}
+    places = sorted(called.port(end, "SWITCH|LINK") for end in ends)
+    return {"link": "-".join(f"{dpid}:{port_no}" for dpid, port_no in places)}

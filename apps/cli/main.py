@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 
 from apps.cli.common import InputError, OperationFailed
 from apps.cli.help_text import finish
+from apps.version import version
 
 COMMANDS = {
     "topology": "make a fabric, or list the kinds of fabrics",
@@ -33,16 +34,6 @@ COMMANDS = {
 """Subcommands and what they do, each in a module ``apps.cli.<name>_command``; only those needed are imported."""
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
-
-
-def version() -> str:
-    """Return the version of the package that is installed."""
-    from importlib import metadata
-
-    try:
-        return metadata.version("vsrt-controller")
-    except metadata.PackageNotFoundError:
-        return "unknown"
 
 
 class _PrintVersion(argparse.Action):

@@ -12,14 +12,19 @@ from pathlib import Path
 
 from apps.cli.examples import EXAMPLES
 from apps.cli.help_text import HelpFormatter, choices_of, commands_of, notes_of
-from apps.cli.main import build_parser, version
+from apps.cli.main import build_parser
+from apps.version import version
 
 WIDTH = 76
 USAGE = "usage: "
 STATUSES = (("0", "What was asked for is done."), ("1", "The operation failed."), ("2", "Bad input."))
 VARIABLES = (
     ("VSRT_SOCKET", "The controller's Unix socket, where no --socket is given."),
-    ("VSRT_STATE_DIR", "The directory with the socket vsrt.sock, where there is no VSRT_SOCKET (vsrt-state)."),
+    (
+        "VSRT_STATE_DIR",
+        "The directory with the socket vsrt.sock, where there is no VSRT_SOCKET; without either, vsrt-state, "
+        "/run/vsrt and /var/lib/vsrt are looked into.",
+    ),
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from apps.cli.common import InputError, emit_json, emit_table
-from apps.cli.perf_console import add_socket, ask, scaled
+from apps.cli.perf_console import add_console, ask, scaled
 
 HELP = "distribution of a counter's rates, of one switch or all"
 BAR = 40
@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("counter", metavar="COUNTER", help="such as tx_bytes or rx_crc_err")
     parser.add_argument("--node", metavar="DPID", help="one switch (all where absent)")
-    add_socket(parser)
+    add_console(parser)
 
 
 def run(args: argparse.Namespace) -> int:

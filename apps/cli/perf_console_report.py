@@ -5,7 +5,19 @@ from __future__ import annotations
 import argparse
 
 from apps.cli.common import emit_json, emit_table
-from apps.cli.perf_console import PORT_TITLES, add_selection, add_socket, ask, percent, port_rows, scaled, selection
+from apps.cli.perf_console import (
+    PORT_TITLES,
+    add_console,
+    add_list,
+    add_selection,
+    arranged,
+    ask,
+    asked_count,
+    percent,
+    port_rows,
+    scaled,
+    selection,
+)
 
 HELP = "last rates by port, node or node type, from the running controller"
 KINDS = ("port", "queue", "group", "meter", "flow", "table")
@@ -16,14 +28,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_selection(parser)
     parser.add_argument("--by", choices=("port", "node", "type"), default="port", help="what a line is about (port)")
     parser.add_argument("--statistics", choices=KINDS, default="port", help="which statistics (port)")
-    parser.add_argument("--limit", type=int, default=10000, metavar="N", help="lines at most (default: 10000)")
-    add_socket(parser)
+    add_list(parser, "lines", 10000)
+    add_console(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the report."""
-    question = {**selection(args), "by": args.by, "statistics": args.statistics, "limit": args.limit}
+    question = {**selection(args), "by": args.by, "statistics": args.statistics, "limit": asked_count(args)}
     answer = ask(args, "perf-report", question)
+    for listed in ("ports", "rows", "entries"):
+        if listed in answer:
+            answer[listed] = arranged(args, answer[listed])
     if args.json:
         emit_json(answer)
     elif args.statistics != "port":

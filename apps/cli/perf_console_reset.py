@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 
 from apps.cli.common import emit_json
-from apps.cli.perf_console import add_selection, add_socket, ask, clock, selection
+from apps.cli.perf_console import add_console, add_selection, ask, selection
+from apps.cli.times import add_zone, clock_of
 
 HELP = "let the totals of ports begin anew (the switch's own counters go on)"
 
@@ -13,7 +14,8 @@ HELP = "let the totals of ports begin anew (the switch's own counters go on)"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     add_selection(parser)
-    add_socket(parser)
+    add_zone(parser)
+    add_console(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -22,5 +24,5 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         emit_json(answer)
     else:
-        print(f"{answer['ports']} ports count from {clock(answer['time'])} UTC")
+        print(f"{answer['ports']} ports count from {clock_of(args).told(answer['time'])}")
     return 0

@@ -1,20 +1,20 @@
-"""`vsrt perf set`: change a knob of the running monitor."""
+"""`vsrt perf set`: change a setting of the running monitor."""
 
 from __future__ import annotations
 
 import argparse
 
 from apps.cli.common import emit_json
-from apps.cli.perf_console import add_socket, ask
+from apps.cli.perf_console import add_console, ask
 
-HELP = "change a knob of the running monitor, until the policy file changes or the controller starts anew"
+HELP = "change a setting of the running monitor, until the policy file changes or the controller starts anew"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("knob", metavar="KNOB", help="such as interval_s or thresholds.rx_crc_err.raise_above")
-    parser.add_argument("value", metavar="VALUE", help="the value; `none` for a knob that may be absent")
-    add_socket(parser)
+    parser.add_argument("knob", metavar="SETTING", help="such as interval_s or thresholds.rx_crc_err.raise_above")
+    parser.add_argument("value", metavar="VALUE", help="the value; `none` for a setting that may be absent")
+    add_console(parser)
 
 
 def run(args: argparse.Namespace) -> int:

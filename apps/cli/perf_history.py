@@ -19,6 +19,7 @@ from apps.cli.perf_console import selection
 from apps.cli.perf_rates import print_rates, rates_of
 from apps.cli.perf_roll_ups import LENGTHS, print_roll_ups
 from apps.cli.sample_file import COUNTER_COLUMNS, SampleFile
+from apps.cli.times import add_zone, clock_of
 from apps.exporters.history import read_history
 from apps.exporters.schema import HistoryFileError, Kind
 from controller.performance.counters import UNSUPPORTED
@@ -43,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--roll-up", choices=tuple(LENGTHS), help="minimum, mean and maximum of each period that began in the span"
     )
+    add_zone(parser)
     parser.add_argument("--directory", type=Path, metavar="DIR", help="the monitor's files (VSRT_STATE_DIR/history)")
 
 
@@ -53,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"{directory}: there is no such directory; --directory says where the monitor's files are")
     now_s = time.time()
     since = args.since or (DEFAULT_AGE_OF_HOURS if args.roll_up == "1h" else DEFAULT_AGE)
+    clock = clock_of(args)
     since_s, until_s = read_time(since, "--since", now_s), read_time(args.until, "--until", now_s)
     if since_s >= until_s:
         raise InputError("--since: the time is not before --until")
@@ -70,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     except HistoryFileError as error:
         raise InputError(str(error)) from None
     if args.roll_up:
-        print_roll_ups(args.roll_up, table, as_json=args.json)
+        print_roll_ups(args.roll_up, table, clock, as_json=args.json)
     else:
         print_rates(rates_of(samples_of(table)), as_json=args.json)
     return 0

@@ -8,13 +8,12 @@ import sys
 from pathlib import Path
 
 from apps.cli.common import InputError, emit_json
-from controller.admission import Admission, Host, Role
+from controller.admission import Admission, Host, Role, explain_router
 from controller.config import PolicyError, PolicyInvalid, load_policy
 from controller.config.faults import as_document, describe, quoted
 from controller.config.json_schema import schema_text
 from controller.config.policy import Policy
 from controller.config.terms import (
-    MAX_DPID,
     MAX_PORT_NO,
     Prefix,
     SwitchPort,
@@ -24,8 +23,9 @@ from controller.config.terms import (
     parse_prefix,
 )
 from controller.wire.addresses import is_multicast_ip
+from controller.wire.dpids import parse_dpid
 
-_SWITCH_PORT = re.compile(r"(0x[0-9a-fA-F]{1,16}|[0-9]{1,20}):([0-9]{1,10})\Z")
+_SWITCH_PORT = re.compile(r"(0x[0-9a-fA-F]{1,16}|[0-9a-fA-F]{16}|[0-9]{1,20}):([0-9]{1,10})\Z")
 _NO_MAC = bytes(6)
 
 
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="H",
         help="IP address, MAC address or dpid:port of the host, or several of these with commas between them",
     )
-    explain.add_argument("--group", required=True, metavar="G", help="IPv4 or IPv6 group")
+    explain.add_argument("--group", metavar="G", help="IPv4 or IPv6 group; a router may be asked about without one")
     explain.add_argument("--role", required=True, choices=[str(role) for role in Role], help="what the host asks for")
     explain.add_argument("--source", metavar="S", help="source that a receiver asks for (none: any source)")
 
@@ -96,13 +96,22 @@ def _check(path: Path, as_json: bool) -> int:
 def _explain(args: argparse.Namespace, as_json: bool) -> int:
     data = _read(args.file)
     host = parse_host(args.host)
-    group = _group(args.group)
-    source = None if args.source is None else _source(args.source, group)
+    role = Role(args.role)
+    if args.group is None and role is not Role.ROUTER:
+        raise InputError(f"--group: missing; only a router may be asked about without one, not a {role}")
+    if args.source is not None and role is Role.ROUTER:
+        raise InputError("--source: a rule about routers has no sources")
+    group = None if args.group is None else _group(args.group)
+    source = None if args.source is None or group is None else _source(args.source, group)
     try:
         policy = load_policy(data, str(args.file))
     except PolicyInvalid as fault:
         raise InputError(str(fault)) from None
-    decision = Admission(policy).decide(host, group, Role(args.role), source)
+    if role is Role.ROUTER:
+        decision = explain_router(policy, host, group)
+    else:
+        assert group is not None
+        decision = Admission(policy).decide(host, group, role, source)
     tenants = _tenants_of(policy, host)
     if as_json:
         emit_json({"admit": decision.admit, "rule": decision.rule, "reason": decision.reason, "tenants": tenants})
@@ -133,9 +142,12 @@ def parse_host(texts: list[str]) -> Host:
 def _host_part(text: str) -> tuple[str, bytes | SwitchPort]:
     place = _SWITCH_PORT.match(text)
     if place:
-        dpid, port_no = int(place[1], 16 if place[1].startswith("0x") else 10), int(place[2])
-        if not (1 <= dpid <= MAX_DPID and 1 <= port_no <= MAX_PORT_NO):
-            raise InputError(f"--host {quoted(text)}: dpid 1 to {MAX_DPID} and port 1 to {MAX_PORT_NO} are possible")
+        try:
+            dpid, port_no = parse_dpid(place[1]), int(place[2])
+        except ValueError as error:
+            raise InputError(f"--host {quoted(text)}: {error}") from None
+        if not 1 <= port_no <= MAX_PORT_NO:
+            raise InputError(f"--host {quoted(text)}: port 1 to {MAX_PORT_NO} are possible")
         return "dpid:port", SwitchPort(dpid, port_no)
     try:
         if looks_like_mac(text):

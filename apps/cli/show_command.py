@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
+from apps.cli.called import SECTIONS, Called
 from apps.cli.common import OperationFailed, emit_json, emit_table
 from apps.cli.show_selection import Selection, add_selection
 from apps.cli.snapshot_source import open_source
@@ -18,11 +20,15 @@ def run(args: argparse.Namespace) -> int:
     """Read the snapshot and print what was asked for."""
     chosen = Selection(args)
     table = chosen.table
-    found = [document.fields for document in chosen.items(next(open_source(args).follow(table.sections)))]
+    snapshot = next(open_source(args).follow(table.sections, beside=SECTIONS))
+    if note := chosen.note(snapshot):
+        print(f"vsrt: {note}", file=sys.stderr)
+    found = [document.fields for document in chosen.items(snapshot)]
     if table.one and not found:
         raise OperationFailed(f"there is no {chosen.what}" + (f" {args.address}" if args.address else ""))
     if args.json:
         emit_json(found[0] if table.one else table.document(found))
     else:
-        emit_table(table.titles, (row for fields in found for row in table.rows(fields)))
+        called = Called(snapshot, chosen.clock)
+        emit_table(chosen.clock.titles(table.titles), (row for fields in found for row in table.rows(fields, called)))
     return 0

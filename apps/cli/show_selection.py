@@ -7,37 +7,19 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from apps.cli.called import Called, is_spelled_out
 from apps.cli.common import InputError
 from apps.cli.show_tables import TABLES, Table
 from apps.cli.snapshot_source import add_source
-from apps.dashboard.lists import matching, ordered
-from controller.config.terms import MAX_DPID, MAX_PORT_NO
+from apps.cli.times import add_zone, clock_of
+from apps.dashboard.lists import GRAVITIES, gravity, matching, ordered
 from controller.snapshot.reader import Document, Snapshot
+from controller.snapshot.selectors import SelectorInvalid, Term, parse_selector, selected, unknown_keys
 from controller.wire.addresses import format_ip, is_multicast_ip, parse_ip
 
 Place = tuple[int, int | None]
 
-_NUMBER = r"(0x[0-9a-fA-F]{1,16}|[0-9]{1,20})"
-_DPID = re.compile(rf"{_NUMBER}\Z")
-_PORT = re.compile(rf"{_NUMBER}:([0-9]{{1,10}})\Z")
 _MEMBER = re.compile(r"([0-9]+):([0-9]+)\Z")
-
-
-def read_dpid(text: str, field: str) -> int:
-    """Return a datapath id; InputError, naming `field`, where it is none."""
-    match = _DPID.match(text)
-    dpid = int(match[1], 0 if match[1].startswith("0x") else 10) if match else 0
-    if not 1 <= dpid <= MAX_DPID:
-        raise InputError(f"{field}: {text!r} is no datapath id (1 to {MAX_DPID})")
-    return dpid
-
-
-def read_port(text: str, field: str) -> tuple[int, int]:
-    """Return datapath id and port number of DPID:PORT; InputError, naming `field`, where it is none."""
-    match = _PORT.match(text)
-    if match is None or not 1 <= int(match[2]) <= MAX_PORT_NO:
-        raise InputError(f"{field}: {text!r} is no port, such as 3:1")
-    return read_dpid(match[1], field), int(match[2])
 
 
 def read_group(text: str, field: str) -> str:
@@ -65,15 +47,25 @@ def add_selection(parser: argparse.ArgumentParser, default: str | None = None) -
         help="what is to be shown; the list tells what there is" + (f" (default: {default})" if default else ""),
     )
     parser.add_argument("address", nargs="?", metavar="ADDRESS", help="the group, with `group`")
-    parser.add_argument("--switch", metavar="DPID", help="only what is at this switch, or crosses it")
-    parser.add_argument("--port", metavar="DPID:PORT", help="only what is at this port")
+    parser.add_argument("--switch", metavar="SWITCH", help="only what is at this switch, or crosses it")
+    parser.add_argument("--port", metavar="SWITCH:PORT", help="only what is at this port")
     parser.add_argument("--group", metavar="ADDRESS", help="only what is of this group")
+    parser.add_argument(
+        "--severity", choices=GRAVITIES, help="only what is at least this grave, of alarms and events"
+    )
+    parser.add_argument(
+        "--select",
+        metavar="CONDITIONS",
+        help="only switches, ports, links or hosts that fit tier=core,pod=2,rack!=b7: by labels of the policy file, "
+        "and by tier, dpid, name, state",
+    )
     parser.add_argument("--search", default="", metavar="WORDS", help="only what has all these words in its values")
     parser.add_argument("--sort", metavar="FIELD", help="in the order of a field of the documents that --json prints")
     parser.add_argument("--reverse", action="store_true", help="sort downwards")
     parser.add_argument(
         "--limit", type=int, metavar="N", help="at most so many; of events and allocations the newest"
     )
+    add_zone(parser)
     add_source(parser)
 
 
@@ -83,7 +75,7 @@ class Selection:
     def __init__(self, args: argparse.Namespace) -> None:
         self.what: str = args.what
         self.table: Table = TABLES[args.what]
-        for name in ("switch", "port", "group"):
+        for name in ("switch", "port", "group", "severity", "select"):
             if getattr(args, name) is not None and name not in self.table.by:
                 raise InputError(f"--{name}: not with {self.what}")
         if (self.what == "group") != (args.address is not None):
@@ -92,8 +84,13 @@ class Selection:
             raise InputError(f"--limit: {args.limit} is not at least 1")
         sought = (args.address, "ADDRESS") if args.address is not None else (args.group, "--group")
         self._group = read_group(*sought) if sought[0] is not None else None
-        self._switch = read_dpid(args.switch, "--switch") if args.switch is not None else None
-        self._port = read_port(args.port, "--port") if args.port is not None else None
+        self._at = (args.switch, args.port)
+        if all(text is None or is_spelled_out(text) for text in self._at):
+            self._places(Called(Snapshot()))
+        self._gravity = -1 if args.severity is None else gravity(args.severity)
+        self.clock = clock_of(args)
+        self._terms = _terms(args.select)
+        self._selector: str = args.select
         self._search: str = args.search
         if args.reverse and args.sort is None:
             raise InputError("--reverse: only with --sort")
@@ -113,10 +110,15 @@ class Selection:
         found: Sequence[Document] = self.table.items(snapshot)
         if self._group is not None:
             found = [document for document in found if document.fields.get("group") == self._group]
-        if self._switch is not None:
-            found = [document for document in found if any(at[0] == self._switch for at in places(document.fields))]
-        if self._port is not None:
-            found = [document for document in found if self._port in places(document.fields)]
+        dpid, port = self._places(Called(snapshot))
+        if dpid is not None:
+            found = [document for document in found if any(at[0] == dpid for at in places(document.fields))]
+        if port is not None:
+            found = [document for document in found if port in places(document.fields)]
+        if self._gravity >= 0:
+            found = [document for document in found if gravity(document.fields.get("severity")) >= self._gravity]
+        if self._terms:
+            found = selected(found, self._terms, snapshot.section("switches"), snapshot.section("ports"))
         found = matching(found, self._search)
         if self._sort is None:
             return found
@@ -125,6 +127,33 @@ class Selection:
             known = ", ".join(sorted(names))
             raise InputError(f"--sort: no document has the field {self._sort.removeprefix('-')!r}; there are {known}")
         return ordered(found, self._sort)
+
+    def note(self, snapshot: Snapshot) -> str | None:
+        """Return what is to be said where the selector chooses nothing, None where it does or there is none."""
+        whole = self.table.items(snapshot)
+        beside = snapshot.section("switches"), snapshot.section("ports")
+        if not self._terms or selected(whole, self._terms, *beside):
+            return None
+        unknown = unknown_keys(whole, self._terms, *beside)
+        why = f": none has a label {' or '.join(map(repr, unknown))}" if unknown else ""
+        return f"of {len(whole)} {self.what} none fits {self._selector}{why}"
+
+    def _places(self, called: Called) -> tuple[int | None, tuple[int, int] | None]:
+        """Return the switch and the port that documents are chosen by; InputError where there are none such."""
+        switch, port = self._at
+        return (
+            called.switch(switch, "--switch") if switch is not None else None,
+            called.port(port, "--port") if port is not None else None,
+        )
+
+
+def _terms(selector: str | None) -> tuple[Term, ...]:
+    if selector is None:
+        return ()
+    try:
+        return parse_selector(selector)
+    except SelectorInvalid as error:
+        raise InputError(f"--select: {error}") from None
 
 
 def places(fields: Mapping[str, Any]) -> Iterator[Place]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from apps.cli.perf_console import clock, percent, scaled
-from apps.dashboard.lists import members, newest_first, of_groups, refusals, senders
+from apps.cli.called import Called
+from apps.cli.perf_console import percent, scaled
+from apps.dashboard.lists import gravest_first, members, newest_first, of_groups, refusals, senders
 from controller.snapshot.reader import Document, Section, Snapshot
 
 Fields = Mapping[str, Any]
@@ -26,7 +27,7 @@ class Table(NamedTuple):
     about: str
     sections: tuple[str, ...]
     titles: tuple[str, ...]
-    rows: Callable[[Fields], Iterable[Row]]
+    rows: Callable[[Fields, Called], Iterable[Row]]
     items: Callable[[Snapshot], Sequence[Document]]
     by: frozenset[str] = frozenset()
     one: bool = False
@@ -55,54 +56,70 @@ def text(value: object) -> object:
     return value
 
 
-def place(fields: Fields) -> str:
+def labels(fields: Fields) -> str:
+    """Return the labels of a switch or port."""
+    return ",".join(f"{key}={value}" for key, value in sorted((fields.get("labels") or {}).items())) or "-"
+
+
+def place(fields: Fields, called: Called) -> str:
     """Return the port, or the switch, that a document is at."""
-    dpid, port_no = fields.get("dpid"), fields.get("port_no")
-    return "-" if dpid is None else str(dpid) if port_no is None else f"{dpid}:{port_no}"
+    return called.label(fields.get("dpid"), fields.get("port_no"))
 
 
-def _plain(*names: str) -> Callable[[Fields], Iterable[Row]]:
-    return lambda fields: [tuple(text(fields.get(name)) for name in names)]
+def _plain(*names: str) -> Callable[[Fields, Called], Iterable[Row]]:
+    return lambda fields, _called: [tuple(text(fields.get(name)) for name in names)]
 
 
-def _status(status: Fields) -> Iterator[Row]:
+def _status(status: Fields, called: Called) -> Iterator[Row]:
     for name, value in status.items():
         if name == "started_s":
-            yield name, clock(value)
+            yield name, called.clock(value)
         elif isinstance(value, Mapping):
             yield from ((f"{name}.{key}", text(number)) for key, number in value.items())
         elif name != "id":
             yield name, text(value)
 
 
-def _switches(switch: Fields) -> Iterator[Row]:
-    state = [] if switch.get("connected", True) else ["disconnected"]
+OPENFLOW = {1: "1.0", 2: "1.1", 3: "1.2", 4: "1.3", 5: "1.4", 6: "1.5"}
+"""Versions of OpenFlow by the number that stands for them on the wire."""
+
+
+def _switches(switch: Fields, called: Called) -> Iterator[Row]:
+    away = switch.get("connected") is False
+    state = [
+        f"not connected since {called.clock(switch['disconnected_s'])}"
+        if switch.get("disconnected_s")
+        else "not connected"
+    ]
+    state = state if away else []
     state += ["drained"] if switch.get("drained") else []
-    state += ["not in sync"] if switch.get("in_sync") is False else []
-    state += ["counters unanswered"] if switch.get("up") is False else []
+    state += ["not in sync"] if switch.get("in_sync") is False and not away else []
+    state += ["counters unanswered"] if switch.get("up") is False and not away else []
+    version = switch.get("ofp_version")
     cpu, memory = percent(switch.get("cpu_pct")), percent(switch.get("memory_pct"))
     yield (
-        place(switch),
+        place(switch, called),
         text(switch.get("tier")),
-        text(switch.get("ofp_version")),
+        text(OPENFLOW.get(version or 0, version)),
         cpu,
         memory,
         ", ".join(state) or "up",
+        labels(switch),
     )
 
 
-def _links(link: Fields) -> Iterator[Row]:
-    ends = (f"{link.get(f'dpid_{end}')}:{link.get(f'port_{end}')}" for end in "ab")
-    yield *ends, scaled(link.get("capacity_bps"), "bit/s")
+def _links(link: Fields, called: Called) -> Iterator[Row]:
+    ends = (called.label(link.get(f"dpid_{end}"), link.get(f"port_{end}")) for end in "ab")
+    yield *ends, scaled(link.get("capacity_bps"), "bit/s"), text(link.get("state")), called.clock(link.get("since_s"))
 
 
-def _ports(port: Fields) -> Iterator[Row]:
+def _ports(port: Fields, called: Called) -> Iterator[Row]:
     rates = (scaled(port.get(f"{way}_bps")) for way in ("rx", "tx"))
     busy = (percent(port.get(f"{way}_utilisation_pct")) for way in ("rx", "tx"))
     bad = (scaled(_total(port, f"rx_{what}_pps", f"tx_{what}_pps")) for what in ("errors", "dropped"))
     metric, score = port.get("port_metric"), port.get("score")
     yield (
-        place(port),
+        place(port, called),
         text(port.get("name")),
         text(port.get("role")),
         *rates,
@@ -110,6 +127,7 @@ def _ports(port: Fields) -> Iterator[Row]:
         *bad,
         "disqualified" if port.get("disqualified") else text(metric),
         "-" if score is None else f"{score:.2f}",
+        labels(port),
     )
 
 
@@ -118,7 +136,7 @@ def _total(fields: Fields, *names: str) -> float | None:
     return sum(known) if known else None
 
 
-def _groups(group: Fields) -> Iterator[Row]:
+def _groups(group: Fields, called: Called) -> Iterator[Row]:
     sending = group.get("senders") or ()
     admitted = sum(1 for sender in sending if sender["admitted"])
     yield (
@@ -139,22 +157,29 @@ def _tree(group: Fields) -> str:
     return f"{len(group.get('links') or ())} links" + (f", {len(detached)} switches cut off" if detached else "")
 
 
-def _group(group: Fields) -> Iterator[Row]:
+def _group(group: Fields, called: Called) -> Iterator[Row]:
     yield "tree", "-", "-", "-", _tree(group)
     for link in group.get("links") or ():
-        yield "link", "-".join(str(dpid) for dpid in link), "-", "-", "-"
+        yield "link", " - ".join(called.label(dpid) for dpid in link), "-", "-", "-"
     for member in group.get("members") or ():
-        yield "member", *_host(member), _sources(member)
+        yield "member", *_host(member, called), _sources(member)
     for port in group.get("static_members") or ():
-        yield "static member", place(port), "-", "-", "any source"
+        yield "static member", place(port, called), "-", "-", _static(port)
     for member in group.get("refused") or ():
-        yield "refused member", *_host(member), _sources(member)
+        yield "refused member", *_host(member, called), _refused_by(member)
     for sender in group.get("senders") or ():
-        yield "sender" if sender["admitted"] else "refused sender", *_host(sender), _sending(sender)
+        yield "sender" if sender["admitted"] else "refused sender", *_host(sender, called), _sending(sender)
 
 
-def _host(fields: Fields) -> Row:
-    return place(fields), text(fields.get("mac")), text(fields.get("ip"))
+def _static(port: Fields) -> str:
+    """Return who gives a port its group, and what that waits for."""
+    by = f", set by the {port['set_by']}" if port.get("set_by") else ""
+    waits = f"; waits: {port['waiting_for']}" if port.get("waiting_for") else ""
+    return f"any source{by}{waits}"
+
+
+def _host(fields: Fields, called: Called) -> Row:
+    return place(fields, called), text(fields.get("mac")), text(fields.get("ip"))
 
 
 def _sources(member: Fields) -> str:
@@ -162,37 +187,59 @@ def _sources(member: Fields) -> str:
     return f"{member.get('mode')} {','.join(sources)}" if sources else "any source"
 
 
+def _refused_by(member: Fields) -> str:
+    """Return the rule that refuses a member and why, and which sources it asked for."""
+    why = f"rule {member['rule']}: {member.get('reason')}" if member.get("rule") else "refused"
+    return f"{why} ({_sources(member)})" if member.get("sources") else why
+
+
 def _sending(sender: Fields) -> str:
     return f"{scaled(sender.get('rate_bps'), 'bit/s')}, rule {sender.get('rule')}"
 
 
-def _members(member: Fields) -> Iterator[Row]:
-    yield member["group"], *_host(member), "static" if member.get("static") else _sources(member)
+def _members(member: Fields, called: Called) -> Iterator[Row]:
+    detail = _member_static(member) if member.get("static") else _sources(member)
+    yield member["group"], *_host(member, called), detail
 
 
-def _senders(sender: Fields) -> Iterator[Row]:
-    yield sender["group"], *_host(sender), scaled(sender.get("rate_bps"), "bit/s"), text(sender.get("rule"))
+def _member_static(member: Fields) -> str:
+    return f"static; waits: {member['waiting_for']}" if member.get("waiting_for") else "static"
 
 
-def _refusals(refused: Fields) -> Iterator[Row]:
-    detail = _sending(refused) if refused["role"] == "sender" else _sources(refused)
-    yield refused["group"], refused["role"], *_host(refused), detail
+def _senders(sender: Fields, called: Called) -> Iterator[Row]:
+    yield sender["group"], *_host(sender, called), scaled(sender.get("rate_bps"), "bit/s"), text(sender.get("rule"))
 
 
-def _events(event: Fields) -> Iterator[Row]:
+def _refusals(refused: Fields, called: Called) -> Iterator[Row]:
+    detail = _sending(refused) if refused["role"] == "sender" else _refused_by(refused)
+    yield refused["group"], refused["role"], *_host(refused, called), detail
+
+
+def _events(event: Fields, called: Called) -> Iterator[Row]:
     words = (text(event.get(name)) for name in ("severity", "source", "kind", "state"))
-    yield clock(event.get("time_s")), *words, place(event), text(event.get("group")), text(event.get("text"))
+    yield (
+        called.clock(event.get("time_s")),
+        *words,
+        place(event, called),
+        text(event.get("group")),
+        text(event.get("text")),
+    )
 
 
-def _routers(router: Fields) -> Iterator[Row]:
+def _routers(router: Fields, called: Called) -> Iterator[Row]:
     for querier in router.get("queriers") or ():
         what = f"querier of IPv{querier['family']}"
         if querier["address"] is None:
             yield what, "-", "this controller" if querier["ours"] else "nobody"
         else:
-            yield what, place(querier), querier["address"]
+            yield what, place(querier, called), querier["address"]
     if "family" in router:
-        yield f"router port of IPv{router['family']}", place(router), "static" if router.get("static") else "-"
+        yield f"router port of IPv{router['family']}", place(router, called), _why_router(router)
+
+
+def _why_router(router: Fields) -> str:
+    heard = ", ".join(router.get("routers") or ()) or "-"
+    return "static" if router.get("static") else heard
 
 
 def _routers_document(found: Sequence[Fields]) -> dict[str, Any]:
@@ -200,21 +247,36 @@ def _routers_document(found: Sequence[Fields]) -> dict[str, Any]:
     return {"queriers": queriers, "router_ports": [fields for fields in found if "family" in fields]}
 
 
-def _anomalies(anomaly: Fields) -> Iterator[Row]:
-    words = (text(anomaly.get(name)) for name in ("member", "peer_group", "metric"))
+def _alarms(alarm: Fields, called: Called) -> Iterator[Row]:
+    flaps = alarm.get("occurrences") or 1
+    what = f"{alarm.get('text')}" + (f" It came {flaps} times." if flaps > 1 else "")
+    yield (
+        text(alarm.get("severity")),
+        called.clock(alarm.get("since_s")),
+        text(alarm.get("key")),
+        text(alarm.get("acknowledged_by")),
+        what,
+    )
+    for consequence in alarm.get("consequences") or ():
+        yield "", "", "", "", f"- {consequence.get('text')}"
+
+
+def _anomalies(anomaly: Fields, called: Called) -> Iterator[Row]:
+    words = (text(anomaly.get(name)) for name in ("peer_group", "metric"))
     score = anomaly.get("score")
     yield (
+        place(anomaly, called) if "dpid" in anomaly else text(anomaly.get("member")),
         *words,
-        clock(anomaly.get("since_s")),
+        called.clock(anomaly.get("since_s")),
         "-" if score is None else f"{score:.2f}",
         text(anomaly.get("verdict")),
         text(anomaly.get("text")),
     )
 
 
-def _allocations(decision: Fields) -> Iterator[Row]:
+def _allocations(decision: Fields, called: Called) -> Iterator[Row]:
     steps = decision.get("steps") or ()
-    start: Row = clock(decision.get("time_s")), text(decision.get("ports"))
+    start: Row = called.clock(decision.get("time_s")), text(decision.get("ports"))
     reasons: list[object] = [f"{step.get('chosen')}: {step.get('reason')}" for step in steps]
     for reason in reasons or [_shortage(decision.get("error"))]:
         yield *start, reason
@@ -227,9 +289,9 @@ def _shortage(error: object) -> object:
     return ", ".join(f"{name}: {value}" for name, value in error.items())
 
 
-def _policy(policy: Fields) -> Iterator[Row]:
+def _policy(policy: Fields, called: Called) -> Iterator[Row]:
     yield "file", text(policy.get("path"))
-    yield "read", clock(policy.get("loaded_s"))
+    yield "read", called.clock(policy.get("loaded_s"))
     yield from (("fault", fault) for fault in policy.get("errors") or ())
     yield from enumerate((policy.get("text") or "").splitlines(), 1)
 
@@ -246,6 +308,7 @@ _PORT_TITLES = (
     "DROPPED/S",
     "METRIC",
     "SCORE",
+    "LABELS",
 )
 
 TABLES: dict[str, Table] = {
@@ -285,20 +348,27 @@ TABLES: dict[str, Table] = {
     "switches": Table(
         "switches and their state",
         ("switches",),
-        ("SWITCH", "TIER", "OPENFLOW", "CPU %", "MEMORY %", "STATE"),
+        ("SWITCH", "TIER", "OPENFLOW", "CPU %", "MEMORY %", "STATE", "LABELS"),
         _switches,
         _of("switches"),
-        frozenset({"switch"}),
+        frozenset({"switch", "select"}),
     ),
-    "links": Table("links between switches", ("links",), ("PORT", "PORT", "CAPACITY"), _links, _of("links"), PLACES),
-    "ports": Table("ports and their rates", ("ports",), _PORT_TITLES, _ports, _of("ports"), PLACES),
+    "links": Table(
+        "links between switches, those that are missing too",
+        ("links",),
+        ("PORT", "PORT", "CAPACITY", "STATE", "SINCE (UTC)"),
+        _links,
+        _of("links"),
+        PLACES | {"select"},
+    ),
+    "ports": Table("ports and their rates", ("ports",), _PORT_TITLES, _ports, _of("ports"), PLACES | {"select"}),
     "hosts": Table(
         "hosts and where they are",
         ("hosts",),
         ("MAC", "PORT", "IP"),
-        lambda host: [(host.get("mac"), place(host), text(host.get("ips")))],
+        lambda host, called: [(host.get("mac"), place(host, called), text(host.get("ips")))],
         _of("hosts"),
-        PLACES,
+        PLACES | {"select"},
     ),
     "events": Table(
         "what happened, the newest last",
@@ -306,7 +376,7 @@ TABLES: dict[str, Table] = {
         ("TIME (UTC)", "SEVERITY", "SOURCE", "KIND", "STATE", "PORT", "GROUP", "TEXT"),
         _events,
         _made("events", newest_first, -1),
-        PLACES | {"group"},
+        PLACES | {"group", "severity"},
         newest_last=True,
     ),
     "refusals": Table(
@@ -332,6 +402,14 @@ TABLES: dict[str, Table] = {
         _of("routers"),
         PLACES,
         document=_routers_document,
+    ),
+    "alarms": Table(
+        "what is wrong now, the gravest first, with what follows from it",
+        ("alarms",),
+        ("SEVERITY", "SINCE (UTC)", "KEY", "ACKNOWLEDGED BY", "TEXT"),
+        _alarms,
+        _made("alarms", gravest_first),
+        PLACES | {"severity"},
     ),
     "anomalies": Table(
         "ports that behave unlike their peers",

@@ -46,9 +46,9 @@ class HttpSource:
         self._snapshot = Snapshot()
         self._headers = {"Authorization": f"Bearer {_token(token_file)}"} if token_file is not None else {}
 
-    def follow(self, sections: Sequence[str]) -> Iterator[Snapshot]:
+    def follow(self, sections: Sequence[str], beside: Sequence[str] = ()) -> Iterator[Snapshot]:
         """Follow the stream of server-sent events."""
-        query = urlencode({"sections": ",".join(dict.fromkeys((*sections, STATUS)))}, safe=",")
+        query = urlencode({"sections": ",".join(dict.fromkeys((*sections, *beside, STATUS)))}, safe=",")
         headers = {**self._headers, "Accept": "text/event-stream"}
         with self._asked("GET", f"{API}/stream?{query}", headers) as response:
             for event, data in self._events(response):

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from apps.cli.common import OperationFailed
+from apps.cli.perf_console import no_answer
 from apps.cli.snapshot_source import Action, ConnectionLost
-from controller.snapshot.reader import FeedInvalid, Snapshot
+from controller.snapshot.reader import FeedInvalid, Snapshot, silent_apps
 
 TIMEOUT_S = 30.0
 POLL_S = 0.2
@@ -29,12 +30,12 @@ class SocketSource:
         self._path = path
         self._snapshot = Snapshot()
 
-    def follow(self, sections: Sequence[str]) -> Iterator[Snapshot]:
+    def follow(self, sections: Sequence[str], beside: Sequence[str] = ()) -> Iterator[Snapshot]:
         """Follow the change feed, a look each 0.2 s."""
         told = -1
         with self._connected() as connection:
             while True:
-                self._look(connection, sections)
+                self._look(connection, sections, beside)
                 if self._snapshot.version > told:
                     told = self._snapshot.version
                     yield self._snapshot
@@ -43,7 +44,7 @@ class SocketSource:
     def do(self, action: Action) -> Any:
         """Ask the app that knows the action, in the name of who runs the command."""
         with self._connected() as connection:
-            answer = self._ask(connection, {**action.question, "by": _user()})
+            answer = self._ask(connection, {**action.question, "by": user_name()})
         if isinstance(answer, Mapping) and isinstance(answer.get("error"), str):
             if answer["error"].startswith("ask with"):
                 raise OperationFailed(f"{self._path}: no app of this controller does {action.question['do']}")
@@ -61,11 +62,13 @@ class SocketSource:
                 raise self._lost(error) from error
             yield connection
 
-    def _look(self, connection: socket.socket, sections: Sequence[str]) -> None:
+    def _look(self, connection: socket.socket, sections: Sequence[str], beside: Sequence[str]) -> None:
         more = True
         while more:
             question = {**self._snapshot.question(), "limit": DOCUMENTS}
             answer = self._ask(connection, question)
+            if (silent := silent_apps(answer)) is not None:
+                raise ConnectionLost(f"{self._path}: {silent}")
             try:
                 offered = [name for name in answer["names"] if name in sections]
             except (TypeError, KeyError):
@@ -73,6 +76,7 @@ class SocketSource:
                 raise OperationFailed(f"{self._path}: no change feed: {told or 'expected an object'}") from None
             if not offered:
                 raise ConnectionLost(f"{self._path}: no app of this controller offers {' or '.join(sections)}")
+            offered += [name for name in answer["names"] if name in beside and name not in offered]
             try:
                 more = self._snapshot.apply({**answer, "names": offered})
             except FeedInvalid as error:
@@ -89,12 +93,12 @@ class SocketSource:
         except (OSError, ValueError) as error:
             raise self._lost(error) from error
 
-    def _lost(self, error: Exception) -> ConnectionLost:
-        told = getattr(error, "strerror", None) or error
-        return ConnectionLost(f"{self._path}: no controller answers: {told}")
+    def _lost(self, error: OSError | ValueError) -> ConnectionLost:
+        return ConnectionLost(no_answer(self._path, error))
 
 
-def _user() -> str:
+def user_name() -> str:
+    """Return who runs the command."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from apps.cli.common import InputError, OperationFailed
-from apps.cli.perf_console import add_socket, socket_path
+from apps.cli.perf_console import add_api, add_socket, socket_path
 from controller.snapshot.reader import Snapshot
 
 
@@ -27,8 +26,10 @@ class ConnectionLost(OperationFailed):
 class SnapshotSource(Protocol):
     """A running controller, however it is reached."""
 
-    def follow(self, sections: Sequence[str]) -> Iterator[Snapshot]:
+    def follow(self, sections: Sequence[str], beside: Sequence[str] = ()) -> Iterator[Snapshot]:
         """Yield the snapshot once the sections are read, and again each time that something of them has changed.
+
+        Sections `beside` them are read where they are offered.
 
         It is one snapshot, also if followed anew after ConnectionLost, which is raised where the controller does not
         answer or offers none of the sections.
@@ -46,9 +47,7 @@ class SnapshotSource(Protocol):
 def add_source(parser: argparse.ArgumentParser) -> None:
     """Declare where the controller is reached."""
     add_socket(parser)
-    parser.add_argument("--url", metavar="URL", help="http(s)://HOST:PORT of the dashboard, in place of the socket")
-    parser.add_argument("--token-file", type=Path, metavar="FILE", help="file with the token for the dashboard")
-    parser.add_argument("--ca", type=Path, metavar="FILE", help="certificates (PEM) that may sign the dashboard's")
+    add_api(parser)
 
 
 def open_source(args: argparse.Namespace) -> SnapshotSource:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from apps.cli.common import InputError, OperationFailed, emit_json, emit_table
+from apps.cli.snapshot_source import add_source, open_source
+from controller.wire.dpids import format_dpid
 from topology.files import FORMATS, format_of_name
 from topology.files.node_link import document
 from topology.generators import GENERATORS, make
@@ -36,6 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             help=f"{first.help}: {first.bounds()} ({_defaults(users)})",
         )
     maker.add_argument("-o", "--output", type=Path, metavar="FILE", help="file to write")
+    recorder = choices.add_parser(
+        "record",
+        help="write the live fabric as the one that is expected",
+        description="Write the fabric of a running controller as section `topology` of a policy file.",
+    )
+    recorder.add_argument("-o", "--output", type=Path, metavar="FILE", help="file to write")
+    add_source(recorder)
     choices.add_parser("list", help="list the kinds of fabrics and their parameters")
 
 
@@ -72,8 +82,8 @@ def _writable() -> list[str]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make a fabric or list the kinds."""
-    return _list(args) if args.action == "list" else _make(args)
+    """Make a fabric, record the live one, or list the kinds."""
+    return {"list": _list, "make": _make, "record": _record}[args.action](args)
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -122,6 +132,39 @@ def _make(args: argparse.Namespace) -> int:
     return 0
 
 
+def _record(args: argparse.Namespace) -> int:
+    snapshot = next(open_source(args).follow(("switches", "links")))
+    switches = [document.fields for document in snapshot.section("switches").in_order()]
+    links = [document.fields for document in snapshot.section("links").in_order()]
+    dpids = [format_dpid(switch["dpid"]) for switch in switches if switch.get("connected") is not False]
+    ends = [
+        [{"dpid": format_dpid(link[f"dpid_{end}"]), "port": link[f"port_{end}"]} for end in "ab"]
+        for link in links
+        if link.get("state") in (None, "up")
+    ]
+    text = "".join(
+        [
+            f"topology:  # {len(dpids)} switches, {len(ends)} links\n  switches:\n",
+            *(f'    - "{dpid}"\n' for dpid in dpids),
+            "  links:\n",
+            *("    - [" + ", ".join(_place(end) for end in pair) + "]\n" for pair in ends),
+        ]
+    )
+    if not dpids:
+        raise OperationFailed("no switch is connected")
+    if args.output is not None:
+        _write_text(args.output, text)
+    if args.json:
+        emit_json({"topology": {"switches": dpids, "links": ends}})
+    elif args.output is None:
+        print(text, end="")
+    return 0
+
+
+def _place(end: Mapping[str, Any]) -> str:
+    return f'{{dpid: "{end["dpid"]}", port: {end["port"]}}}'
+
+
 def _write(path: Path, graph: Graph, made: dict[str, Any]) -> None:
     name = format_of_name(path.name)
     if name is None or name == "node-link":
@@ -131,6 +174,10 @@ def _write(path: Path, graph: Graph, made: dict[str, Any]) -> None:
         if write is None:
             raise InputError(f"{path}: {name} files are read only; written are {', '.join(_writable())}")
         text = write(graph)
+    _write_text(path, text)
+
+
+def _write_text(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

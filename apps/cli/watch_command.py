@@ -7,8 +7,8 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 
+from apps.cli.called import SECTIONS, Called
 from apps.cli.common import emit_json, printable, table_lines
 from apps.cli.refresh import CLEAR
 from apps.cli.show_selection import Selection, add_selection
@@ -52,7 +52,7 @@ def _followed(source: SnapshotSource, chosen: Selection) -> Iterator[Snapshot]:
     reached, told = False, False
     while True:
         try:
-            for snapshot in source.follow(chosen.table.sections):
+            for snapshot in source.follow(chosen.table.sections, beside=SECTIONS):
                 reached, told = True, False
                 yield snapshot
         except ConnectionLost as lost:
@@ -67,15 +67,16 @@ def _followed(source: SnapshotSource, chosen: Selection) -> Iterator[Snapshot]:
 def _draw(chosen: Selection, snapshots: Iterator[Snapshot]) -> None:
     table = chosen.table
     for snapshot in snapshots:
-        rows = (row for document in chosen.items(snapshot) for row in table.rows(document.fields))
-        lines = list(table_lines(table.titles, rows))
+        called = Called(snapshot, chosen.clock)
+        rows = (row for document in chosen.items(snapshot) for row in table.rows(document.fields, called))
+        lines = list(table_lines(chosen.clock.titles(table.titles), rows))
         size = shutil.get_terminal_size()
         room = max(1, size.lines - 4)
         hidden = len(lines) - 1 - room
         shown = lines[1:]
         if hidden > 0:
             shown = shown[-room:] if table.newest_last else shown[:room]
-        head = f"{chosen.what}  {_now():%H:%M:%S} UTC" + (f"  ({hidden} more lines)" if hidden > 0 else "")
+        head = f"{chosen.what}  {chosen.clock.told(time.time())}" + (f"  ({hidden} more lines)" if hidden > 0 else "")
         sys.stdout.write(CLEAR + "\n".join(line[: size.columns] for line in (head, "", lines[0], *shown)) + "\n")
         sys.stdout.flush()
 
@@ -83,10 +84,10 @@ def _draw(chosen: Selection, snapshots: Iterator[Snapshot]) -> None:
 def _print_rows(chosen: Selection, snapshots: Iterator[Snapshot]) -> None:
     table = chosen.table
     widths: list[int] = []
-    for put, removed in _differences(chosen, snapshots):
-        rows = [[printable(cell) for cell in row] for document in put for row in table.rows(document.fields)]
+    for put, removed, called in _differences(chosen, snapshots):
+        rows = [[printable(cell) for cell in row] for document in put for row in table.rows(document.fields, called)]
         if not widths:
-            rows.insert(0, list(table.titles))
+            rows.insert(0, chosen.clock.titles(table.titles))
             widths = [0] * len(table.titles)
         for row in rows:
             widths = [max(width, len(cell)) for width, cell in zip(widths, row, strict=True)]
@@ -98,7 +99,7 @@ def _print_rows(chosen: Selection, snapshots: Iterator[Snapshot]) -> None:
 
 
 def _print_documents(chosen: Selection, snapshots: Iterator[Snapshot]) -> None:
-    for put, removed in _differences(chosen, snapshots):
+    for put, removed, _called in _differences(chosen, snapshots):
         for document in put:
             emit_json(document.fields)
         for id_ in removed:
@@ -108,8 +109,8 @@ def _print_documents(chosen: Selection, snapshots: Iterator[Snapshot]) -> None:
 
 def _differences(
     chosen: Selection, snapshots: Iterator[Snapshot]
-) -> Iterator[tuple[Sequence[Document], Sequence[str]]]:
-    """Yield the documents that are new or changed since the last time, and the ids of those that are gone.
+) -> Iterator[tuple[Sequence[Document], Sequence[str], Called]]:
+    """Yield the documents that are new or changed since the last time, the ids of those that are gone, and names.
 
     Where the newest are last, as of events, nothing is gone, and the first time only the newest are new.
     """
@@ -126,8 +127,4 @@ def _differences(
         removed = [] if log else [id_ for id_ in before if id_ not in found]
         known = found
         if put or removed:
-            yield put, removed
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
+            yield put, removed, Called(snapshot, chosen.clock)

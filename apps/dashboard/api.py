@@ -12,6 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from apps.dashboard.answers import Problem
 from apps.dashboard.board import Board
+from apps.dashboard.health import health
 from apps.dashboard.models import ProblemDocument
 from apps.dashboard.reads import Ask, reads
 from apps.dashboard.static_files import INDEX, StaticFiles
@@ -23,10 +24,11 @@ VERSION = "1.0.0"
 DESCRIPTION = """What the fabric is doing, and what an operator may change of it.
 
 Lists answer `{"items": [...], "total": n}`; what is wrong with a request is told by a problem document (RFC 9457).
-Fields that are not known are null or absent; times are seconds since 1970-01-01 UTC. Reading needs no token."""
+Fields that are not known are null or absent; times are seconds since 1970-01-01 UTC. Writing needs a bearer token of
+an operator; reading needs one of a viewer or an operator where `dashboard.read_token_file` is set."""
 
 
-def build_api(board: Board, streams: Streams, ask: Ask, files: StaticFiles) -> FastAPI:
+def build_api(board: Board, streams: Streams, ask: Ask, files: StaticFiles, reads_need_token: bool) -> FastAPI:
     """Return the application around a board."""
     api = FastAPI(
         title="vsrt operator API",
@@ -43,8 +45,9 @@ def build_api(board: Board, streams: Streams, ask: Ask, files: StaticFiles) -> F
             Exception: _failed,
         },
     )
-    api.include_router(reads(board, streams, ask), prefix=PREFIX)
-    api.include_router(writes(ask), prefix=PREFIX)
+    api.include_router(reads(board, streams, ask, reads_need_token), prefix=PREFIX)
+    api.include_router(writes(board, ask), prefix=PREFIX)
+    api.include_router(health(board))
     _describe(api)
 
     @api.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)

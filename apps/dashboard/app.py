@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from apps.dashboard.child import Child
-from apps.dashboard.settings import ServerSettings, SettingsInvalid, listen, read_token, tls_context
+from apps.dashboard.settings import ServerSettings, SettingsInvalid, listen, tls_context
+from apps.dashboard.tokens import read_tokens
+from apps.openflow import start_line
 from apps.openflow.app import TICK_S
 from apps.openflow.framework import BaseApp, hub
 from apps.policy_file import PolicyFile
@@ -22,14 +24,17 @@ class Dashboard(BaseApp):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
         self.policy_file = PolicyFile(self.logger)
         self.settings = server_settings(self.policy_file.load().dashboard)
+        self._refused: ServerSettings | None = None
         self.child = Child(self.logger)
         try:
             check(self.settings)
         except SettingsInvalid as error:
             raise SystemExit(f"vsrt: dashboard.{error}") from error
+        start_line.add(f"page: {page_address(self.settings)}")
 
     def start(self) -> Any:
         """Start the server, and watch over it."""
+        start_line.announce()
         thread = super().start()
         self.child.start(self.settings)
         self.threads.append(hub.spawn(self._watch))
@@ -55,12 +60,16 @@ class Dashboard(BaseApp):  # type: ignore[misc]
         if settings == self.settings:
             return
         try:
-            read_token(settings)
+            read_tokens(settings)
             tls_context(settings)
         except SettingsInvalid as error:
-            self.logger.error("dashboard.%s: the running server stays", error)
+            if settings != self._refused:
+                self.logger.error(
+                    "The running dashboard server stays, for its new settings are faulty: dashboard.%s", error
+                )
+            self._refused = settings
             return
-        self.settings = settings
+        self.settings, self._refused = settings, None
         self.child.stop()
         self.child.start(settings)
 
@@ -76,14 +85,23 @@ def server_settings(dashboard: DashboardSettings) -> ServerSettings:
         host=format_ip(dashboard.host),
         port=dashboard.port,
         token_file=absolute(dashboard.token_file),
+        read_token_file=absolute(dashboard.read_token_file),
+        tokens_over_plain_http=dashboard.tokens_over_plain_http,
         certificate=absolute(dashboard.certificate),
         key=absolute(dashboard.key),
         names=dashboard.names,
     )
 
 
+def page_address(settings: ServerSettings) -> str:
+    """Return where the page is asked for; which port is taken where any will do, its server says."""
+    scheme = "https" if settings.certificate else "http"
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return f"{scheme}://{host}:{settings.port}/" if settings.port else f"{scheme}://{host}/, on any free port"
+
+
 def check(settings: ServerSettings) -> None:
     """Raise SettingsInvalid where the server could not start."""
-    read_token(settings)
+    read_tokens(settings)
     tls_context(settings)
     listen(settings).close()

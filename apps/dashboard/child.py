@@ -71,7 +71,7 @@ class Child:
         if past_s > RETRY_S[1]:
             self._retry_s = RETRY_S[0]
         if past_s >= self._retry_s:
-            self._logger.error("the dashboard's server has ended (%s): starting it anew", process.returncode)
+            self._logger.error("The dashboard's server has ended (%s): it is started anew.", process.returncode)
             self._retry_s = min(2 * self._retry_s, RETRY_S[1])
             assert process.stdin is not None
             process.stdin.close()

@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from apps.dashboard.board import Board
-from controller.snapshot.reader import FeedInvalid
+from controller.snapshot.reader import FeedInvalid, silent_apps
 
 POLL_S = 0.2
 RETRY_S = 0.5
 ANSWER_S = 10.0
+ACT_S = 25.0
+"""Longer than the controller waits for its own apps: it tells what became of the question."""
+
 LINE_BYTES = 256 << 20
 LIMIT = 500
 """Documents of an app in one answer: a few milliseconds on its loop at most."""
@@ -71,7 +74,7 @@ async def follow(path: Path, board: Board) -> None:
             await _converse(path, board)
         except (Unanswered, FeedInvalid) as error:
             if board.connected:
-                logger.warning("the controller is away: %s", error)
+                logger.warning("The controller does not answer: %s", error)
             board.connect(False, str(error))
         await asyncio.sleep(RETRY_S)
 
@@ -81,17 +84,19 @@ async def _converse(path: Path, board: Board) -> None:
     try:
         while True:
             answer = await conversation.ask({**board.snapshot.question(), "limit": LIMIT})
+            if (silent := silent_apps(answer)) is not None:
+                raise Unanswered(silent)
             more = board.apply(answer)
             if not more:
                 if not board.connected:
-                    logger.info("following the controller at %s", path)
+                    logger.info("The server follows the controller at %s.", path)
                 board.connect(True)
                 await asyncio.sleep(POLL_S)
     finally:
         await conversation.close()
 
 
-async def act(path: Path, question: Mapping[str, Any], timeout_s: float = ANSWER_S) -> Any:
+async def act(path: Path, question: Mapping[str, Any], timeout_s: float = ACT_S) -> Any:
     """Ask one question on a connection of its own; Unanswered where there is no answer."""
     conversation = await Conversation.open(path)
     try:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
 import logging
+import math
 import re
 import time
 from collections.abc import Iterable
@@ -16,8 +15,11 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from apps.dashboard.answers import JSON, Problem
+from apps.dashboard.guesses import Guesses
+from apps.dashboard.health import PATHS as HEALTH
 from apps.dashboard.limits import Limits
 from apps.dashboard.tally import Tally, quoted
+from apps.dashboard.tokens import Caller, Role, TokenFiles, digest
 
 MAX_PATH_BYTES = 2048
 API = "/api/"
@@ -63,17 +65,33 @@ class Guard:
         What is guarded.
     tally
         Where refused requests are counted.
-    token
-        What writes need; None for none, so that all are refused.
+    files
+        The tokens, of which writes need an operator's; without one all are refused.
+    guesses
+        Where wrong tokens are counted by client.
+    reads_need_token
+        Whether reads of the API need a token too, a viewer's or an operator's.
     names
         Host names besides ``localhost`` and IP addresses by which the server may be asked: others would be those of a
         site that has its own name lead here.
     """
 
-    def __init__(self, app: ASGIApp, tally: Tally, token: bytes | None, names: Iterable[str], limits: Limits) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        tally: Tally,
+        files: TokenFiles,
+        guesses: Guesses,
+        names: Iterable[str],
+        limits: Limits,
+        *,
+        reads_need_token: bool,
+    ) -> None:
         self._app = app
         self._tally = tally
-        self._token = None if token is None else _digest(token)
+        self._files = files
+        self._guesses = guesses
+        self._reads_need_token = reads_need_token
         self._limits = limits
         self._names = {"localhost", *(name.lower().rstrip(".") for name in names)}
 
@@ -82,6 +100,7 @@ class Guard:
         if scope["type"] != "http":
             return
         start_s, status = time.monotonic(), 0
+        scope["state"] = {}
 
         async def sending(message: Message) -> None:
             nonlocal status
@@ -102,8 +121,9 @@ class Guard:
                 await answer(scope, receive, sending)
         if scope["method"] not in READS:
             access.info(
-                "%s %s %s: %d in %.1f ms",
+                "%s %s %s %s: %d in %.1f ms",
                 _client(scope),
+                scope["state"].get("caller", "-"),
                 scope["method"],
                 quoted(scope["raw_path"]),
                 status,
@@ -114,6 +134,8 @@ class Guard:
         raw_path: bytes = scope["raw_path"]
         if len(raw_path) > MAX_PATH_BYTES or _TRICKS.search(raw_path) or _NOT_UTF8 in scope["path"]:
             raise Refused("path", 400, "the path is not one of this server's")
+        if scope["path"] in HEALTH and scope["method"] in READS:
+            return
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self._is_ours(hosts[0]):
             raise Refused(
@@ -122,7 +144,9 @@ class Guard:
         is_api = scope["path"].startswith(API)
         self._check_origin(scope, headers, hosts[0], is_api)
         if scope["method"] not in READS:
-            self._check_token(headers)
+            scope["state"]["caller"] = self._check_writer(scope, headers)
+        elif is_api and self._reads_need_token:
+            scope["state"]["caller"] = self._caller(scope, headers).name
 
     def _is_ours(self, host: str) -> bool:
         try:
@@ -147,19 +171,42 @@ class Guard:
         if site not in ("none", "same-origin") and not navigates:
             raise Refused("cross-site", 403, "the request comes from another site")
 
-    def _check_token(self, headers: Headers) -> None:
-        if self._token is None:
-            raise Refused("read-only", 403, "no token is set: this server is read-only")
+    def _check_writer(self, scope: Scope, headers: Headers) -> str:
+        """Return the name of who may write; Refused for whoever may not."""
+        if not self._files.tokens.have_operators:
+            raise Refused("read-only", 403, "no operator's token is set: this server is read-only")
+        caller = self._caller(scope, headers)
+        if caller.role is not Role.OPERATOR:
+            raise Refused("viewer", 403, f"the token is that of {caller.name}, who may read and not write")
+        return caller.name
+
+    def _caller(self, scope: Scope, headers: Headers) -> Caller:
+        """Return whose the token of a request is; Refused where it is nobody's, or too many were."""
         scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not hmac.compare_digest(_digest(given.strip().encode()), self._token):
+        if scheme.lower() != "bearer" or not given.strip():
+            raise _unauthorized()
+        address = scope["client"][0]
+        wait_s = self._guesses.wait_s(address)
+        if wait_s:
+            seconds = math.ceil(wait_s)
             raise Refused(
-                "token", 401, "a bearer token is needed, and the right one", WWW_Authenticate='Bearer realm="vsrt"'
+                "token-rate",
+                429,
+                f"too many wrong tokens came from this address: none is looked at for {seconds} s",
+                Retry_After=str(seconds),
             )
+        told = digest(given.strip().encode())
+        caller = self._files.tokens.caller(told)
+        if caller is None:
+            self._guesses.note(address, told)
+            raise _unauthorized()
+        return caller
 
 
-def _digest(token: bytes) -> bytes:
-    """Return a digest, so that comparing takes the same time whatever is given."""
-    return hashlib.sha256(token).digest()
+def _unauthorized() -> Refused:
+    return Refused(
+        "token", 401, "a bearer token is needed, and the right one", WWW_Authenticate='Bearer realm="vsrt"'
+    )
 
 
 def _headers(scope: Scope, message: Message) -> list[tuple[bytes, bytes]]:

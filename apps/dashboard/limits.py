@@ -28,3 +28,9 @@ class Limits:
     """How long a connection stays open after an answer."""
     heartbeat_s: float = 10.0
     """Time after which a stream without changes says that it is there."""
+    guesses: int = 10
+    """Different wrong tokens that a client may send at once, before any token of it is refused for a while."""
+    guess_s: float = 6.0
+    """Time after which it may send one more."""
+    guessers: int = 1024
+    """Clients of which this is known; beyond, those whose last wrong token is the oldest are forgotten."""

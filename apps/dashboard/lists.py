@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from controller.snapshot.reader import Document, Section
+from controller.snapshot.events import Severity
+from controller.snapshot.reader import Document, Section, with_hexadecimal
 
 Key = tuple[int, Any]
+
+GRAVITIES = tuple(severity.value for severity in Severity)
+"""Severities, the least grave first."""
 
 
 def matching(documents: Sequence[Document], search: str) -> Sequence[Document]:
@@ -42,12 +46,26 @@ def newest_first(section: Section) -> list[Document]:
     return sorted(section.in_order(), key=lambda document: document.fields.get("time_s") or 0, reverse=True)
 
 
+def gravest_first(section: Section) -> list[Document]:
+    """Return alarms by their severity, the gravest first, of equally grave ones the oldest."""
+
+    def key(document: Document) -> tuple[int, float]:
+        return -gravity(document.fields.get("severity")), document.fields.get("since_s") or 0
+
+    return sorted(section.in_order(), key=key)
+
+
+def gravity(severity: object) -> int:
+    """Return how grave a severity is, the higher the graver; -1 for what is none."""
+    return GRAVITIES.index(severity) if severity in GRAVITIES else -1
+
+
 def of_groups(rows: Callable[[Document], Iterator[dict[str, Any]]]) -> Callable[[Section], list[Document]]:
     """Return what makes a list out of rows of each group."""
 
     def make(groups: Section) -> list[Document]:
         return [
-            Document(id_, {"id": id_, "group": group.id, **row})
+            Document(id_, with_hexadecimal({"id": id_, "group": group.id, **row}))
             for group in groups.in_order()
             for row in rows(group)
             for id_ in [f"{group.id}/{row['role']}/{row['dpid']}:{row['port_no']}/{row.get('mac') or '-'}"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -13,6 +13,11 @@ Percent = float | None
 Time = float | None
 Dpid = int | None
 PortNo = int | None
+
+
+Hexadecimal = Annotated[
+    str | None, Field(description="The datapath id as 16 hexadecimal digits, for those who read numbers to 53 bits.")
+]
 
 
 class Described(BaseModel):
@@ -34,13 +39,24 @@ class Page(BaseModel, Generic[T]):
     total: int = Field(ge=0)
 
 
+class WrongTokens(Described):
+    """Wrong tokens, by who sent them."""
+
+    clients: dict[str, int] = Field(description="How many came from the clients with most, by address or /64 subnet.")
+    clients_forgotten: int = Field(
+        ge=0, description="Clients of which nothing is known any more: too many others came."
+    )
+
+
 class Server(Described):
     """What the server of the API tells of itself."""
 
     refused: dict[str, int] = Field(description="Requests refused, by reason.")
     connections: int
     streams: int
-    writes: bool = Field(description="Whether a token is set, so that writes are possible.")
+    wrong_tokens: WrongTokens
+    writes: bool = Field(description="Whether a token of an operator is set, so that writes are possible.")
+    reads_need_token: bool = Field(description="Whether reads need a token too, of a viewer or an operator.")
 
 
 class Status(Identified):
@@ -51,13 +67,28 @@ class Status(Identified):
     )
     disconnected_reason: str | None = None
     dashboard: Server
-    ready: bool | None = None
+    ready: bool | None = Field(
+        None, description="Whether every switch that was ever there is connected and holds what it should."
+    )
+    not_ready_reason: str | None = None
+    in_sync: bool | None = Field(
+        None, description="Whether the switches of the present fabric hold what they should."
+    )
     switches: int | None = None
     links: int | None = None
     edge_ports: int | None = None
     hosts: int | None = None
     groups: int | None = None
+    static_members_waiting: int | None = None
     counters: dict[str, int] | None = None
+    degraded: bool | None = Field(default=None, description="Whether a critical alarm is open, or fabric is missing.")
+    degraded_because: str | None = None
+    fabric: str | None = Field(default=None, description="What is there of what is expected.")
+    expected_switches: int | None = None
+    expected_links: int | None = None
+    alarms: dict[str, int] | None = Field(
+        default=None, description="Open alarms by severity, and those acknowledged."
+    )
     framework: str | None = None
     started_s: Time = None
     apps: list[str] | None = None
@@ -66,11 +97,15 @@ class Status(Identified):
 class Switch(Identified):
     """A switch."""
 
+    name: str | None = None
+    labels: dict[str, str] | None = None
     dpid: Dpid = None
+    dpid_hex: Hexadecimal = None
     ofp_version: int | str | None = None
     tier: str | None = None
     level: int | None = None
     connected: bool | None = None
+    disconnected_s: Time = None
     in_sync: bool | None = None
     drained: bool | None = None
     up: bool | None = None
@@ -83,19 +118,39 @@ class Link(Identified):
     """A link between switches."""
 
     dpid_a: Dpid = None
+    dpid_a_hex: Hexadecimal = None
     port_a: PortNo = None
     dpid_b: Dpid = None
+    dpid_b_hex: Hexadecimal = None
     port_b: PortNo = None
     capacity_bps: Rate = None
+    state: str | None = Field(default=None, description="`up`, `failed`, or `moved`: a port of it leads elsewhere.")
+    since_s: Time = None
+
+
+SetBy = Annotated[Literal["policy", "operator"] | None, Field(description="Who gives the port the group.")]
+WaitingFor = Annotated[str | None, Field(description="What one that is not served waits for.")]
+
+
+class StaticGroup(Described):
+    """A group that a port is given whatever its hosts say."""
+
+    group: str
+    set_by: SetBy = None
+    served: bool | None = None
+    waiting_for: WaitingFor = None
 
 
 class Port(Identified):
     """A port of a switch, with its rates, its metric and its score."""
 
     dpid: Dpid = None
+    dpid_hex: Hexadecimal = None
     port_no: PortNo = None
     role: str | None = None
     name: str | None = None
+    labels: dict[str, str] | None = None
+    static_members: list[StaticGroup] | None = None
     speed_bps: Rate = None
     rx_bps: Rate = None
     tx_bps: Rate = None
@@ -121,6 +176,7 @@ class Host(Identified):
 
     mac: str | None = None
     dpid: Dpid = None
+    dpid_hex: Hexadecimal = None
     port_no: PortNo = None
     ips: list[str] | None = None
 
@@ -134,6 +190,8 @@ class Member(Described):
     ip: str | None = None
     mode: str | None = None
     sources: list[str] | None = None
+    rule: str | None = None
+    reason: str | None = None
 
 
 class Sender(Described):
@@ -155,6 +213,14 @@ class PortKey(Described):
     port_no: int
 
 
+class StaticMember(PortKey):
+    """A port that is given a group whatever its hosts say."""
+
+    set_by: SetBy = None
+    served: bool | None = None
+    waiting_for: WaitingFor = None
+
+
 class Group(Identified):
     """A group with its tree."""
 
@@ -165,7 +231,7 @@ class Group(Identified):
     refused: list[Member] | None = None
     senders: list[Sender] | None = None
     unsupported: str | None = None
-    static_members: list[PortKey] | None = None
+    static_members: list[StaticMember] | None = None
     size: int | None = None
     rate_bps: Rate = None
 
@@ -177,6 +243,9 @@ class GroupMember(Member):
     group: str
     role: Literal["receiver"]
     static: bool
+    set_by: SetBy = None
+    served: bool | None = None
+    waiting_for: WaitingFor = None
 
 
 class GroupSender(Sender):
@@ -204,9 +273,12 @@ class Router(Identified):
 
     queriers: list[dict[str, Any]] | None = None
     dpid: Dpid = None
+    dpid_hex: Hexadecimal = None
     port_no: PortNo = None
     family: int | None = None
     static: bool | None = None
+    routers: list[str] | None = None
+    groups: list[str] | None = None
 
 
 class Rule(Identified):
@@ -227,8 +299,44 @@ class Event(Identified):
     state: str | None = None
     text: str | None = None
     dpid: Dpid = None
+    dpid_hex: Hexadecimal = None
     port_no: PortNo = None
     group: str | None = None
+
+
+class Consequence(Described):
+    """Something that follows from an alarm's cause."""
+
+    kind: str
+    text: str
+    dpid: Dpid = None
+    port_no: PortNo = None
+
+
+class Alarm(Identified):
+    """Something that is wrong now, with what follows from it."""
+
+    key: str | None = None
+    kind: str | None = None
+    subject: str | None = None
+    severity: str | None = None
+    state: str | None = None
+    since_s: Time = None
+    text: str | None = None
+    dpid: Dpid = None
+    port_no: PortNo = None
+    dpid_a: Dpid = None
+    port_a: PortNo = None
+    dpid_b: Dpid = None
+    port_b: PortNo = None
+    occurrences: int | None = Field(default=None, description="How often it was raised, one time soon after another.")
+    over_s: Time = Field(
+        default=None, description="Since when its cause is gone; a flapping alarm stays for a while."
+    )
+    acknowledged_by: str | None = None
+    acknowledged_s: Time = None
+    consequences: list[Consequence] | None = None
+    consequence_count: int | None = None
 
 
 class Anomaly(Identified):

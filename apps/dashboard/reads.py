@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NamedTuple
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Depends, Path, Query, Security
+from fastapi.security import HTTPBearer
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -13,25 +14,53 @@ from apps.dashboard import lists, models
 from apps.dashboard.answers import JSON, Problem, encode, page
 from apps.dashboard.board import Board
 from apps.dashboard.feed import Unanswered
+from apps.dashboard.places import port_number, switch_dpid
 from apps.dashboard.streams import Streams
+from controller.config.terms import LABEL_KEY, PORT_NAME, SWITCH_NAME
 from controller.snapshot.reader import Document, Section
+from controller.snapshot.selectors import MAX_LENGTH, SelectorInvalid, parse_selector, selected
 from controller.wire.addresses import format_ip, parse_ip
 
 Ask = Callable[[dict[str, Any]], Any]
 
 MAX_DPID = (1 << 64) - 1
-MAX_PORT_NO = (1 << 32) - 1
 MAX_LIMIT = 10_000
 DEFAULT_LIMIT = 1000
 
-DpidPath = Annotated[int, Path(ge=1, le=MAX_DPID, description="Datapath id.")]
-PortPath = Annotated[int, Path(ge=1, le=MAX_PORT_NO, description="Port number.")]
+SwitchPath = Annotated[
+    str,
+    Path(
+        min_length=1,
+        max_length=64,
+        description="A switch: its name, or its datapath id as 16 hexadecimal digits, as 0x..., or decimal.",
+        json_schema_extra={"pattern": f"^({SWITCH_NAME}|[0-9a-fA-F]{{2}}(:[0-9a-fA-F]{{2}}){{7}})$"},
+    ),
+]
+PortPath = Annotated[
+    str,
+    Path(
+        min_length=1,
+        max_length=64,
+        description="Number of a port, or its name.",
+        json_schema_extra={"pattern": f"^([0-9]{{1,10}}|{PORT_NAME})$"},
+    ),
+]
 AddressPath = Annotated[
     str,
     Path(
         max_length=45,
         description="Address of a group, IPv4 or IPv6.",
         json_schema_extra={"anyOf": [{"format": "ipv4"}, {"format": "ipv6"}]},
+    ),
+]
+_CONDITION = rf"{LABEL_KEY}(=|!=|==)[^,=!\s][^,=!]*"
+Select = Annotated[
+    str,
+    Query(
+        max_length=MAX_LENGTH,
+        description="Conditions with commas between that must all hold, such as `tier=core,pod=2,rack!=b7`: "
+        "by labels, and by `tier`, `dpid`, `name`, `state`.",
+        json_schema_extra={"pattern": f"^({_CONDITION}(,{_CONDITION}){{0,31}})?$"},
     ),
 ]
 Limit = Annotated[int, Query(ge=0, le=MAX_LIMIT, description="Most documents answered.")]
@@ -57,14 +86,15 @@ LISTS = {
     "routers": List("routers", models.Router),
     "rules": List("rules", models.Rule),
     "events": List("events", models.Event, lists.newest_first),
+    "alarms": List("alarms", models.Alarm, lists.gravest_first),
     "anomalies": List("anomalies", models.Anomaly),
     "allocations": List("allocations", models.Allocation, lists.newest_first),
 }
 """The lists by name; each is a path of the API."""
 
 STREAMED = (
-    *("status", "switches", "links", "ports", "hosts", "groups", "routers", "rules", "events", "anomalies"),
-    *("allocations", "policy"),
+    *("status", "switches", "links", "ports", "hosts", "groups", "routers", "rules", "events", "alarms"),
+    *("anomalies", "allocations", "policy"),
 )
 """The sections that can be followed."""
 
@@ -83,6 +113,11 @@ class Shape(NamedTuple):
     offset: int
     sort: str | None
     search: str
+    select: str = ""
+
+
+SELECTABLE = ("switches", "ports", "links", "hosts")
+"""Lists of which documents can be chosen by labels."""
 
 
 def _shaped(model: type[Any]) -> Any:
@@ -102,12 +137,29 @@ def _shaped(model: type[Any]) -> Any:
     return Depends(shape)
 
 
+def _selectable(model: type[Any]) -> Any:
+    """Return the parameter that reads the query of a list whose documents can be chosen by labels too."""
+    shaped = _shaped(model)
+
+    def shape(select: Select = "", others: Shape = shaped) -> Shape:
+        return others._replace(select=select)
+
+    return Depends(shape)
+
+
 _EVENTS_SHAPE = _shaped(models.Event)
 
 
-def reads(board: Board, streams: Streams, ask: Ask) -> APIRouter:
-    """Return the routes; `ask` puts a question to the controller."""
-    router = APIRouter(responses=PROBLEMS, default_response_class=Response)
+def reads(board: Board, streams: Streams, ask: Ask, need_token: bool) -> APIRouter:
+    """Return the routes; `ask` puts a question to the controller. The guard has seen to the token that reads need."""
+    bearer = HTTPBearer(
+        scheme_name="read_token",
+        auto_error=False,
+        description="A token of `dashboard.read_token_file` (viewers) or of `dashboard.token_file` (operators).",
+    )
+    router = APIRouter(
+        responses=PROBLEMS, dependencies=[Security(bearer)] if need_token else [], default_response_class=Response
+    )
     for name, entry in LISTS.items():
         if name != "events":
             _add_list(router, board, name, entry)
@@ -121,13 +173,15 @@ def reads(board: Board, streams: Streams, ask: Ask) -> APIRouter:
         """Return the policy file."""
         return _one(board, "policy", "policy", "the controller has told no policy")
 
-    async def switch(dpid: DpidPath) -> Response:
+    async def switch(dpid: SwitchPath) -> Response:
         """Return a switch."""
-        return _one(board, "switches", str(dpid), f"there is no switch {dpid}")
+        return _one(board, "switches", str(switch_dpid(board, dpid)), f"there is no switch {dpid}")
 
-    async def port(dpid: DpidPath, port_no: PortPath) -> Response:
+    async def port(dpid: SwitchPath, port_no: PortPath) -> Response:
         """Return a port."""
-        return _one(board, "ports", f"{dpid}:{port_no}", f"switch {dpid} has no port {port_no}")
+        of_switch = switch_dpid(board, dpid)
+        number = port_number(board, of_switch, port_no)
+        return _one(board, "ports", f"{of_switch}:{number}", f"switch {dpid} has no port {port_no}")
 
     async def group(address: AddressPath) -> Response:
         """Return a group."""
@@ -147,14 +201,16 @@ def reads(board: Board, streams: Streams, ask: Ask) -> APIRouter:
         return _page(found, shape, LISTS["events"].model)
 
     async def history(
-        dpid: DpidPath,
+        dpid: SwitchPath,
         port_no: PortPath,
         metric: Annotated[str, Query(max_length=64, description="What is asked for, such as `rx_bps`.")] = "rx_bps",
         since_s: Annotated[float | None, Query(ge=0, le=1e11, description="Only after this time.")] = None,
         step_s: Annotated[float | None, Query(gt=0, le=1e9, description="Time between two points.")] = None,
     ) -> Response:
         """Return what the monitor remembers of a port."""
-        question: dict[str, Any] = {"do": "port-history", "dpid": dpid, "port_no": port_no, "metric": metric}
+        of_switch = switch_dpid(board, dpid)
+        place = {"dpid": of_switch, "port_no": port_number(board, of_switch, port_no)}
+        question: dict[str, Any] = {"do": "port-history", **place, "metric": metric}
         question |= {name: value for name, value in (("since_s", since_s), ("step_s", step_s)) if value is not None}
         return Response(encode(await answered(ask, question)), media_type=JSON)
 
@@ -200,6 +256,8 @@ async def answered(ask: Ask, question: dict[str, Any]) -> Any:
             raise Problem(409, answer["error"], **({"field": field} if isinstance(field, str) else {}))
         if answer["error"].startswith("ask with"):
             raise Problem(501, "no app of this controller does that")
+        if "unanswered" in answer:
+            raise Problem(504 if answer["unanswered"] == "under-way" else 503, answer["error"], reason="busy")
         raise Problem(502, answer["error"])
     return answer
 
@@ -219,10 +277,17 @@ def _add(router: APIRouter, path: str, endpoint: Callable[..., Any], model: Any)
 
 
 def _add_list(router: APIRouter, board: Board, name: str, entry: List) -> None:
-    shaped = _shaped(entry.model)
+    shaped = _selectable(entry.model) if name in SELECTABLE else _shaped(entry.model)
 
     async def list_(shape: Shape = shaped) -> Response:
-        return _page(board.made(entry.section, name, entry.make), shape, entry.model)
+        whole = board.made(entry.section, name, entry.make)
+        if shape.select:
+            try:
+                terms = parse_selector(shape.select)
+            except SelectorInvalid as error:
+                raise Problem(422, f"select: {error}") from None
+            whole = selected(whole, terms, board.section("switches"), board.section("ports"))
+        return _page(whole, shape, entry.model)
 
     list_.__name__ = name
     list_.__doc__ = f"Return {name}."

@@ -8,17 +8,20 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from apps.dashboard.api import build_api
 from apps.dashboard.board import Board
 from apps.dashboard.connections import BoundedServer
 from apps.dashboard.feed import act, follow
 from apps.dashboard.guard import Guard
+from apps.dashboard.guesses import Guesses
 from apps.dashboard.limits import Limits
-from apps.dashboard.settings import ServerSettings, listen, read_token, tls_context
+from apps.dashboard.settings import ServerSettings, listen, tls_context
 from apps.dashboard.static_files import StaticFiles
 from apps.dashboard.streams import Streams
 from apps.dashboard.tally import Tally
+from apps.dashboard.tokens import TokenFiles
 
 REFRESH_S = 1.0
 
@@ -27,15 +30,26 @@ class DashboardServer:
     """A server that listens already; SettingsInvalid where its settings are no good."""
 
     def __init__(self, settings: ServerSettings, limits: Limits | None = None) -> None:
-        token, context = read_token(settings), tls_context(settings)
+        self._files, context = TokenFiles(settings), tls_context(settings)
         self._socket = listen(settings)
         self.url = _url(self._socket, "http" if context is None else "https")
         self._path = Path(settings.socket)
-        tally = Tally()
-        self._board = Board(lambda: {**tally.document(), "writes": token is not None})
-        limits = limits or Limits()
-        api = build_api(self._board, Streams(self._board, tally, limits), partial(act, self._path), StaticFiles())
-        guard = Guard(api, tally, token, (settings.host, *settings.names.split()), limits)
+        limits, tally = limits or Limits(), Tally()
+        guesses, reads_need_token = Guesses(limits), bool(settings.read_token_file)
+
+        def state() -> dict[str, Any]:
+            return {
+                **tally.document(),
+                "wrong_tokens": guesses.document(),
+                "writes": self._files.tokens.have_operators,
+                "reads_need_token": reads_need_token,
+            }
+
+        self._board = Board(state)
+        self._streams = Streams(self._board, tally, limits)
+        api = build_api(self._board, self._streams, partial(act, self._path), StaticFiles(), reads_need_token)
+        names = (settings.host, *settings.names.split())
+        guard = Guard(api, tally, self._files, guesses, names, limits, reads_need_token=reads_need_token)
         self._server = BoundedServer(guard, context, limits, tally)
 
     async def run(self, ready: Callable[[str], None]) -> None:
@@ -59,6 +73,8 @@ class DashboardServer:
     async def _refresh(self) -> None:
         while True:
             await asyncio.sleep(REFRESH_S)
+            if self._files.poll():
+                self._streams.end()
             self._board.refresh()
 
 

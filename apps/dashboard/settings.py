@@ -7,11 +7,12 @@ import socket
 import ssl
 import stat
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
+from typing import cast
 
-MIN_TOKEN_LENGTH = 16
-MAX_TOKEN_BYTES = 4096
 BACKLOG = 128
+REFUSED, ACCEPTED = "refused", "accepted"
 
 
 class SettingsInvalid(Exception):  # noqa: N818
@@ -20,34 +21,22 @@ class SettingsInvalid(Exception):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """Where to listen, whom to follow, and by which files to be safe; without a token file nobody may write."""
+    """Where to listen, whom to follow, and by which files to be safe.
+
+    Without `token_file` nobody may write, without `read_token_file` everybody may read.
+    """
 
     socket: str
     host: str = "127.0.0.1"
     port: int = 8181
     token_file: str = ""
+    read_token_file: str = ""
+    tokens_over_plain_http: str = REFUSED
+    """Whether tokens may cross a network that is not this machine's without TLS."""
     certificate: str = ""
     key: str = ""
     names: str = ""
     """Host names besides ``localhost`` by which browsers may ask, separated by spaces."""
-
-
-def read_token(settings: ServerSettings) -> bytes | None:
-    """Return the token that writes need, None where there is none; SettingsInvalid where its file is no good."""
-    if not settings.token_file:
-        return None
-    path = Path(settings.token_file)
-    _check_private(path, "token_file")
-    try:
-        with path.open("rb") as file:
-            token = file.read(MAX_TOKEN_BYTES + 1).strip()
-    except OSError as error:
-        raise SettingsInvalid(f"token_file: {path}: {error.strerror}") from error
-    if not MIN_TOKEN_LENGTH <= len(token) <= MAX_TOKEN_BYTES or not token.isascii() or len(token.split()) != 1:
-        raise SettingsInvalid(
-            f"token_file: {path}: expected one word of {MIN_TOKEN_LENGTH} to {MAX_TOKEN_BYTES} ASCII characters"
-        )
-    return token
 
 
 def tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
@@ -57,7 +46,7 @@ def tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
     if not (settings.certificate and settings.key):
         raise SettingsInvalid("certificate and key: only one of them is given")
     certificate, key = Path(settings.certificate), Path(settings.key)
-    _check_private(key, "key")
+    check_private(key, "key")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
@@ -68,18 +57,29 @@ def tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
     return context
 
 
+def check_transport(settings: ServerSettings) -> None:
+    """SettingsInvalid where tokens would cross a network in clear, unless the settings accept that."""
+    if settings.certificate or settings.tokens_over_plain_http == ACCEPTED:
+        return
+    _, address = _resolved(settings)
+    if not ip_address(address[0].partition("%")[0]).is_loopback:
+        raise SettingsInvalid(
+            f"tokens_over_plain_http: {settings.host} is not a loopback address, so tokens would cross the network "
+            f"in clear: set certificate and key, or a loopback address as host, or this to {ACCEPTED!r}"
+        )
+
+
 def listen(settings: ServerSettings) -> socket.socket:
     """Return a listening socket; SettingsInvalid where there can be none."""
+    family, address = _resolved(settings)
     try:
-        family, _, _, _, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address, family=family, backlog=BACKLOG)
     except (OSError, OverflowError) as error:
-        number = getattr(error, "errno", None) or 0
-        told = os.strerror(number) if number > 0 else error
-        raise SettingsInvalid(f"port: cannot listen on {settings.host}, port {settings.port}: {told}") from error
+        raise _unusable(settings, error) from error
 
 
-def _check_private(path: Path, setting: str) -> None:
+def check_private(path: Path, setting: str) -> None:
+    """SettingsInvalid where a file with secrets is not there, or is not its owner's alone."""
     try:
         found = path.stat()
     except OSError as error:
@@ -91,3 +91,17 @@ def _check_private(path: Path, setting: str) -> None:
         raise SettingsInvalid(
             f"{setting}: {path} may be read by others, or written by its group ({mode}): chmod 600 {path}"
         )
+
+
+def _resolved(settings: ServerSettings) -> tuple[socket.AddressFamily, tuple[str, int]]:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
+    except (OSError, OverflowError) as error:
+        raise _unusable(settings, error) from error
+    return family, cast("tuple[str, int]", address)
+
+
+def _unusable(settings: ServerSettings, error: OSError | OverflowError) -> SettingsInvalid:
+    number = getattr(error, "errno", None) or 0
+    told = os.strerror(number) if number > 0 else error
+    return SettingsInvalid(f"port: cannot listen on {settings.host}, port {settings.port}: {told}")

@@ -29,9 +29,15 @@ class Streams:
         self.board = board
         self._tally = tally
         self._limits = limits
+        self._ended = asyncio.Event()
+
+    def end(self) -> None:
+        """End those that are open: whoever follows asks anew, and by a token that counts."""
+        self._ended.set()
+        self._ended = asyncio.Event()
 
     async def answer(self, names: Sequence[str], scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the snapshot of sections and its changes until the client goes away.
+        """Send the snapshot of sections and its changes until the client goes away, or `end`.
 
         What changes while the client is slow to read is sent as one change: nothing waits for it in a queue.
         """
@@ -45,10 +51,13 @@ class Streams:
             if scope["method"] == "HEAD":
                 await send({"type": "http.response.body", "body": b""})
                 return
+            works = [self._send(names, send), _gone(receive), self._ended.wait()]
             async with asyncio.TaskGroup() as tasks:
-                sending = tasks.create_task(self._send(names, send))
-                await _gone(receive)
-                sending.cancel()
+                under_way = [tasks.create_task(work) for work in works]
+                await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+                for task in under_way:
+                    task.cancel()
+            await send({"type": "http.response.body", "body": b""})
         finally:
             self._tally.streams -= 1
 

@@ -37,11 +37,11 @@ class Tally:
         second = int(time.monotonic())
         if second != self._second:
             if self._lines > LINES_PER_S:
-                logger.warning("%d more were refused", self._lines - LINES_PER_S)
+                logger.warning("%d more requests were refused.", self._lines - LINES_PER_S)
             self._second, self._lines = second, 0
         self._lines += 1
         if self._lines <= LINES_PER_S:
-            logger.warning("refused (%s): %s: %s", reason, client, text)
+            logger.warning("A request of %s was refused (%s): %s.", client, reason, text)
 
 
 def quoted(raw: bytes, limit: int = 200) -> str:

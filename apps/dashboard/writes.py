@@ -4,34 +4,48 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Body, Path, Security
+from fastapi import APIRouter, Body, Depends, Path, Request, Security
 from fastapi.security import HTTPBearer
 from starlette.responses import Response
 
 from apps.dashboard.answers import JSON, Problem, encode
+from apps.dashboard.board import Board
 from apps.dashboard.models import Done
-from apps.dashboard.reads import PROBLEMS, AddressPath, Ask, DpidPath, PortPath, answered, group_address
+from apps.dashboard.places import port_number, switch_dpid
+from apps.dashboard.reads import PROBLEMS, AddressPath, Ask, PortPath, SwitchPath, answered, group_address
+from controller.alarms.actions import KEY_LENGTH
 
 FamilyPath = Annotated[Literal["4", "6"], Path(description="IP version.")]
 QUESTION_BYTES = 65_000
 """The longest question that the controller's socket takes."""
 
-BY = "the API"
-"""On whose behalf the controller is asked, for its audit log; the log of writes has the client."""
+
+def _caller(request: Request) -> str:
+    """Return on whose behalf the controller is asked, for its log of actions: the name that the token has."""
+    return str(request.state.caller)
+
+
+By = Annotated[str, Depends(_caller)]
+
+_KEY = r"^[A-Za-z0-9][ -.0-\[\]-~]*$"
+"""Keys of alarms are printable ASCII; no path may hold a slash or a backslash that is not its own."""
 
 _RESERVED = ("do", "show", "changes")
 
 
-def writes(ask: Ask) -> APIRouter:
-    """Return the routes; `ask` puts a question to the controller."""
-    bearer = HTTPBearer(scheme_name="token", auto_error=False, description="The token of `dashboard.token_file`.")
+def writes(board: Board, ask: Ask) -> APIRouter:
+    """Return the routes; `ask` puts a question to the controller, the board knows what switches are called."""
+    bearer = HTTPBearer(
+        scheme_name="token", auto_error=False, description="A token of `dashboard.token_file`: an operator's."
+    )
     router = APIRouter(responses=PROBLEMS, dependencies=[Security(bearer)], default_response_class=Response)
 
     async def do(action: str, **fields: Any) -> Response:
         return Response(encode(await answered(ask, {**fields, "do": action})), media_type=JSON)
 
-    async def do_by(action: str, **fields: Any) -> Response:
-        return await do(action, by=BY, **fields)
+    def place(dpid: str, port_no: str) -> dict[str, int]:
+        of_switch = switch_dpid(board, dpid)
+        return {"dpid": of_switch, "port_no": port_number(board, of_switch, port_no)}
 
     def route(method: str, path: str) -> Any:
         def add(endpoint: Any) -> Any:
@@ -48,49 +62,73 @@ def writes(ask: Ask) -> APIRouter:
         return add
 
     @route("POST", "/policy/reload")
-    async def reload_policy() -> Response:
+    async def reload_policy(by: By) -> Response:
         """Read the policy file anew."""
-        return await do_by("policy-reload")
+        return await do("policy-reload", by=by)
 
     @route("PUT", "/groups/{address}/static-members/{dpid}/{port_no}")
-    async def add_static_member(address: AddressPath, dpid: DpidPath, port_no: PortPath) -> Response:
+    async def add_static_member(address: AddressPath, dpid: SwitchPath, port_no: PortPath, by: By) -> Response:
         """Let a port have a group whatever its hosts say."""
-        return await do_by("static-member-add", group=group_address(address), dpid=dpid, port_no=port_no)
+        return await do("static-member-add", by=by, group=group_address(address), **place(dpid, port_no))
 
     @route("DELETE", "/groups/{address}/static-members/{dpid}/{port_no}")
-    async def remove_static_member(address: AddressPath, dpid: DpidPath, port_no: PortPath) -> Response:
+    async def remove_static_member(address: AddressPath, dpid: SwitchPath, port_no: PortPath, by: By) -> Response:
         """Let a port have a group only where its hosts ask for it."""
-        return await do_by("static-member-remove", group=group_address(address), dpid=dpid, port_no=port_no)
+        return await do("static-member-remove", by=by, group=group_address(address), **place(dpid, port_no))
 
     @route("PUT", "/routers/{dpid}/{port_no}/{family}")
-    async def add_router_port(dpid: DpidPath, port_no: PortPath, family: FamilyPath) -> Response:
+    async def add_router_port(dpid: SwitchPath, port_no: PortPath, family: FamilyPath, by: By) -> Response:
         """Let a port have every group, as one that leads to a multicast router."""
-        return await do_by("router-port-add", dpid=dpid, port_no=port_no, family=int(family))
+        return await do("router-port-add", by=by, **place(dpid, port_no), family=int(family))
 
     @route("DELETE", "/routers/{dpid}/{port_no}/{family}")
-    async def remove_router_port(dpid: DpidPath, port_no: PortPath, family: FamilyPath) -> Response:
+    async def remove_router_port(dpid: SwitchPath, port_no: PortPath, family: FamilyPath, by: By) -> Response:
         """Take that back."""
-        return await do_by("router-port-remove", dpid=dpid, port_no=port_no, family=int(family))
+        return await do("router-port-remove", by=by, **place(dpid, port_no), family=int(family))
 
     @route("PUT", "/switches/{dpid}/drain")
-    async def drain_switch(dpid: DpidPath) -> Response:
+    async def drain_switch(dpid: SwitchPath, by: By) -> Response:
         """Have trees leave a switch, without loss where the rest of the fabric connects."""
-        return await do_by("switch-drain", dpid=dpid)
+        return await do("switch-drain", by=by, dpid=switch_dpid(board, dpid))
 
     @route("DELETE", "/switches/{dpid}/drain")
-    async def undrain_switch(dpid: DpidPath) -> Response:
+    async def undrain_switch(dpid: SwitchPath, by: By) -> Response:
         """Let trees use a switch again."""
-        return await do_by("switch-undrain", dpid=dpid)
+        return await do("switch-undrain", by=by, dpid=switch_dpid(board, dpid))
+
+    @route("DELETE", "/switches/{dpid}")
+    async def forget_switch(dpid: SwitchPath, by: By) -> Response:
+        """Show a switch no longer that is gone and is not to come back."""
+        return await do("switch-forget", by=by, dpid=switch_dpid(board, dpid))
+
+    @route("DELETE", "/links/{link}")
+    async def forget_link(
+        link: Annotated[
+            str,
+            Path(pattern=r"^[0-9]{1,20}:[0-9]{1,10}-[0-9]{1,20}:[0-9]{1,10}$", description="The link's id."),
+        ],
+        by: By,
+    ) -> Response:
+        """Expect a link no more that is missing."""
+        return await do("link-forget", by=by, link=link)
+
+    @route("PUT", "/alarms/{key}/acknowledgement")
+    async def acknowledge_alarm(
+        key: Annotated[str, Path(pattern=_KEY, max_length=KEY_LENGTH, description="The alarm's key.")],
+        by: By,
+    ) -> Response:
+        """Say that an open alarm was seen and is taken care of."""
+        return await do("alarm-acknowledge", key=key, by=by)
 
     @route("POST", "/groups/{address}/rebuild")
-    async def rebuild_group(address: AddressPath) -> Response:
+    async def rebuild_group(address: AddressPath, by: By) -> Response:
         """Build a group's tree anew beside the old one, then move to it."""
-        return await do_by("group-rebuild", group=group_address(address))
+        return await do("group-rebuild", by=by, group=group_address(address))
 
     @route("POST", "/counters/reset")
-    async def reset_counters() -> Response:
+    async def reset_counters(by: By) -> Response:
         """Let counters begin anew."""
-        return await do_by("counters-reset")
+        return await do("counters-reset", by=by)
 
     @route("POST", "/allocations")
     async def allocate(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from itertools import groupby
-from pathlib import Path
 from typing import NamedTuple
 
 from apps.emulation import processes
@@ -21,8 +19,6 @@ QUEUE_BYTES = 125_000
 
 SHAPER_BURST_BYTES = 5000
 SHAPER = "shaper0"
-SEND_BUFFER = Path("/proc/sys/net/core/wmem_default")
-SEND_BUFFER_BYTES = 16 << 20
 LLDP_PRIORITY = 200
 METER_PRIORITY = 100
 LLDP_ETHER_TYPE = 0x88CC
@@ -43,22 +39,6 @@ class Port(NamedTuple):
     port_no: int
     capacity_bps: float
     host: Host | None
-
-
-@contextmanager
-def ample_send_buffer() -> Iterator[None]:
-    """Let sockets made meanwhile hold as many packets as all shapers' queues together.
-
-    Open vSwitch sends on every port from one packet socket, whose buffer holds some ninety packets; a packet in a
-    shaper's queue still counts against it, so that full queues would cost ports that have nothing to do with them
-    their packets. The setting is the machine's, and is restored.
-    """
-    before = SEND_BUFFER.read_text()
-    SEND_BUFFER.write_text(str(SEND_BUFFER_BYTES))
-    try:
-        yield
-    finally:
-        SEND_BUFFER.write_text(before)
 
 
 def meter(port: Port) -> str:

@@ -1,4 +1,4 @@
-"""What can befall a network that is up: cables pulled, switches gone, connections cut, hosts moved; and back."""
+"""What can befall a network that is up: dead cables and switches, connections cut, hosts moved; and back."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
 from apps.emulation import processes
+
+_LOSE_ALL = "table=0,priority=65535"
 
 NOWHERE = "tcp:127.0.0.1:1"
 """A controller's address at which nobody listens."""
@@ -26,6 +28,8 @@ class Faults:
         self._pulled: set[frozenset[str]] = set()
         self._gone: set[str] = set()
         self._cut: set[str] = set()
+        self._deaf: set[tuple[str, str]] = set()
+        self._dead: set[str] = set()
         self._moved: dict[str, str] = {}
 
     def pull(self, u: str, v: str) -> None:
@@ -76,6 +80,28 @@ class Faults:
         targets = [f"tcp:{controller.IP()}:{controller.port}" for controller in self._controllers]
         processes.run("ovs-vsctl", "set-controller", name, *targets)
 
+    def deafen(self, name: str, neighbour: str) -> None:
+        """Lose all that arrives at a switch from a neighbour, while both ends keep their carrier."""
+        self._deaf.add((name, neighbour))
+        self._flows(name, "add-flow", f"{_LOSE_ALL},in_port={self._port(name, neighbour)},actions=drop")
+
+    def mend_hearing(self, name: str, neighbour: str) -> None:
+        """Let a switch hear a neighbour again."""
+        self._deaf.discard((name, neighbour))
+        self._flows(name, "--strict", "del-flows", f"{_LOSE_ALL},in_port={self._port(name, neighbour)}")
+
+    def kill_switch(self, name: str) -> None:
+        """Let a switch die that forwards nothing and says nothing, while its cables keep their carrier."""
+        self._dead.add(name)
+        self._flows(name, "add-flow", f"{_LOSE_ALL},actions=drop")
+        self.cut_control(name)
+
+    def revive_switch(self, name: str) -> None:
+        """Let a dead switch work again."""
+        self._dead.discard(name)
+        self._flows(name, "--strict", "del-flows", _LOSE_ALL)
+        self.mend_control(name)
+
     def move_host(self, host: str, switch: str) -> None:
         """Plug a host into another switch, or back into its own, by the cable that it has."""
         link = next(link for cable, link in self._links.items() if host in cable)
@@ -100,8 +126,20 @@ class Faults:
             self.bring_switch(name)
         for cable in sorted(self._pulled, key=sorted):
             self.put_back(*cable)
+        for name, neighbour in sorted(self._deaf):
+            self.mend_hearing(name, neighbour)
+        for name in sorted(self._dead):
+            self.revive_switch(name)
         for name in sorted(self._cut):
             self.mend_control(name)
+
+    def _flows(self, name: str, *command: str) -> None:
+        processes.run("ovs-ofctl", "-O", "OpenFlow10,OpenFlow13", *command[:-1], name, command[-1])
+
+    def _port(self, name: str, neighbour: str) -> int:
+        """Return the number of the port of a switch that leads to a neighbour."""
+        ends = self._ends(frozenset((name, neighbour)))
+        return next(int(end.node.ports[end]) for end in ends if end.node.name == name)
 
     def _cables(self, node: str) -> list[frozenset[str]]:
         """Return the cables of a switch that are in use there."""

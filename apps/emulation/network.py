@@ -18,7 +18,7 @@ from mininet.log import setLogLevel
 from mininet.net import Mininet
 from mininet.node import OVSSwitch, RemoteController
 
-from apps.emulation import capacity, processes
+from apps.emulation import buffers, capacity, processes
 from apps.emulation.agents import Agent
 from apps.emulation.faults import Faults, wait_flows
 from apps.emulation.namespace import network_of, private_network
@@ -80,7 +80,8 @@ class EmulatedFabric:
     def __enter__(self) -> EmulatedFabric:
         with ExitStack() as stack:
             if self._capacities:
-                stack.enter_context(capacity.ample_send_buffer())
+                stack.enter_context(buffers.ample_send_buffer())
+            stack.enter_context(buffers.ample_receive_buffer())
             stack.enter_context(private_network())
             # Ports of a switch are no IPv6 hosts: without this each sends reports and solicitations of its own.
             Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1")
@@ -245,6 +246,14 @@ class EmulatedFabric:
         """Let a switch connect to the controller again."""
         self._faults.mend_control(self._names[switch])
 
+    def deafen(self, switch: NodeId, neighbour: NodeId) -> None:
+        """Lose all that arrives at a switch from a neighbour, while both ends keep their carrier."""
+        self._faults.deafen(self._names[switch], self._names[neighbour])
+
+    def kill_switch(self, switch: NodeId) -> None:
+        """Let a switch die that forwards nothing and says nothing, while its cables keep their carrier."""
+        self._faults.kill_switch(self._names[switch])
+
     def move_host(self, host: NodeId, switch: NodeId) -> None:
         """Plug a host into another switch, or back into its own."""
         self._faults.move_host(self._names[host], self._names[switch])
@@ -253,7 +262,15 @@ class EmulatedFabric:
         """Bring back every cable, switch, connection and host that is away, and end all streams, sockets and taps."""
         self.sender.ask("clear")
         self.receiver.ask("clear")
+        self.mend()
+
+    def mend(self) -> None:
+        """Bring back every cable, switch, connection and host that is away; streams and sockets stay."""
         self._faults.restore()
+
+    def overruns(self) -> int:
+        """Return how many packets the machine was too busy to hand to the switches, on all ports together."""
+        return sum(buffers.overruns().values())
 
     def wait_flows(self) -> None:
         """Wait until packets go by the flow entries that the switches have confirmed; their caches follow later."""

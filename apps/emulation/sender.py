@@ -70,7 +70,7 @@ class Stream:
         if self.next_ns == 0.0 or self.next_ns < now_ns - 1e9:
             self.next_ns = now_ns + self._gap_ns()
         self.phase, self.end_ns, self.sequence = phase, end_ns, 0
-        self.sent[phase] = {"sent": 0, "first_ns": 0, "last_ns": 0}
+        self.sent[phase] = {"sent": 0, "first_ns": 0, "last_ns": 0, "held_up_ns": 0}
 
     def _gap_ns(self) -> float:
         factor = self.random.expovariate(1.0) if self.poisson else 1.0
@@ -82,6 +82,7 @@ class Stream:
         lateness_ns = now_ns - int(self.next_ns)
         self.max_lateness_ns = max(self.max_lateness_ns, lateness_ns)
         if lateness_ns > LATE_NS:
+            counts["held_up_ns"] += int(min(now_ns, self.end_ns) - self.next_ns)
             self.next_ns = float(now_ns)
         for _ in range(LONGEST_BURST_COUNT):
             if self.next_ns > now_ns or self.next_ns >= self.end_ns:
@@ -100,7 +101,7 @@ class Stream:
             self.next_ns += self._gap_ns()
 
     def report(self) -> dict[str, Any]:
-        """Return what was sent, by phase."""
+        """Return what was sent, by phase, and how long the machine held the stream up."""
         return {
             "group": self.group,
             "phases": {str(phase): counts for phase, counts in self.sent.items()},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 from apps.exporters.backlog import Backlog
 from apps.exporters.fault import Fault
 from apps.exporters.settings import EventLogSettings
+from apps.line_files import append_lines
 
 FLUSH_S = 1.0
 RETRY_S = 1.0
@@ -72,20 +72,7 @@ class EventLog:
         with suppress(FileNotFoundError):
             if self._path.stat().st_size + len(text) > self._settings.max_bytes:
                 self._rotate()
-        fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
-        try:
-            length = os.fstat(fd).st_size
-            if length and os.pread(fd, 1, length - 1) != b"\n":
-                text = b"\n" + text
-            rest = memoryview(text)
-            try:
-                while rest:
-                    rest = rest[os.write(fd, rest) :]
-            except OSError:
-                os.ftruncate(fd, length)
-                raise
-        finally:
-            os.close(fd)
+        append_lines(self._path, text)
 
     def _rotate(self) -> None:
         names = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,15 @@ from apps.exporters.event_log import EventLog
 from apps.exporters.settings import EventLogSettings, SyslogSettings
 from apps.exporters.sink import Batch, SinkState
 from apps.exporters.syslog import SyslogSender
+from controller.performance.event_texts import event_text
 from controller.performance.events import EventState, PortEvent, Severity
 from controller.performance.ports import PortTable
 from controller.performance.rollups import RollUps
 
 SYSLOG_SEVERITY = {
-    Severity.MINOR: rfc5424.Severity.WARNING,
-    Severity.MAJOR: rfc5424.Severity.ERROR,
-    Severity.FATAL: rfc5424.Severity.CRITICAL,
+    Severity.INFO: rfc5424.Severity.INFORMATIONAL,
+    Severity.WARNING: rfc5424.Severity.WARNING,
+    Severity.CRITICAL: rfc5424.Severity.CRITICAL,
 }
 """Of a condition that begins; its end is a notice."""
 
@@ -39,6 +41,7 @@ def document(event: PortEvent, ports: PortTable) -> dict[str, Any]:
         "rate": event.rate if math.isfinite(event.rate) else None,
         "threshold": event.threshold if math.isfinite(event.threshold) else None,
         "suppressed": event.suppressed,
+        "lasted_s": event.lasted_s,
     }
 
 
@@ -73,8 +76,15 @@ class EventLogSink:
 class SyslogSink:
     """Events of at least the severity asked for."""
 
-    def __init__(self, settings: SyslogSettings, ports: PortTable, logger: logging.Logger) -> None:
+    def __init__(
+        self,
+        settings: SyslogSettings,
+        ports: PortTable,
+        logger: logging.Logger,
+        spoken: Callable[[str], str] = str,
+    ) -> None:
         self._least = settings.least
+        self._spoken = spoken
         self._ports = ports
         self._sender = SyslogSender(settings, logger)
 
@@ -89,12 +99,10 @@ class SyslogSink:
         if event.severity < self._least:
             return
         raised = event.state is EventState.RAISED
-        data = document(event, self._ports)
+        data = {name: value for name, value in document(event, self._ports).items() if value is not None}
         del data["time"]
-        port = f" ({data['port']})" if data["port"] else ""
         self._sender.send(
-            f"{event.counter} {event.state} at switch {event.dpid} port {event.port_no}{port}:"
-            f" {event.rate:g}, threshold {event.threshold:g}",
+            self._spoken(event_text(event)),
             SYSLOG_SEVERITY[event.severity] if raised else rfc5424.Severity.NOTICE,
             event.time_s,
             event.counter,

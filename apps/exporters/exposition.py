@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from itertools import accumulate, islice
+from typing import NamedTuple, TypeAlias
+
+from controller.histogram import HistogramReading
 
 TEXT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+PIECE_SAMPLES = 1024
+"""Samples that are written in one go; between two pieces others get their turn."""
 
 
 class Type(StrEnum):
@@ -15,6 +21,7 @@ class Type(StrEnum):
 
     COUNTER = "counter"
     GAUGE = "gauge"
+    HISTOGRAM = "histogram"
 
 
 class Family(NamedTuple):
@@ -40,6 +47,38 @@ def counter(name: str, text: str) -> Family:
 def gauge(name: str, text: str) -> Family:
     """Return a gauge."""
     return Family(name, Type.GAUGE, text)
+
+
+def histogram(name: str, text: str) -> Family:
+    """Return a histogram, whose samples are readings."""
+    return Family(name, Type.HISTOGRAM, text)
+
+
+Labels: TypeAlias = Mapping[str, object] | str
+"""Labels with their values, or what `label_set` makes of them."""
+
+Value: TypeAlias = float | HistogramReading
+Metric: TypeAlias = tuple[Family, Sequence[tuple[Labels, Value]]]
+"""A family with samples of it; a histogram's are readings."""
+
+
+def metric_texts(family: Family, samples: Iterable[tuple[Labels, Value]], *, openmetrics: bool) -> Iterator[str]:
+    """Yield a family's head and samples in pieces of `PIECE_SAMPLES`; nothing where there are none."""
+    head, remaining = family.head(openmetrics=openmetrics), iter(samples)
+    while piece := list(islice(remaining, PIECE_SAMPLES)):
+        yield head + "".join([_sample(family.name, labels, value) for labels, value in piece])
+        head = ""
+
+
+def _sample(name: str, labels: Labels, value: Value) -> str:
+    if not isinstance(value, HistogramReading):
+        return f"{name}{labels if isinstance(labels, str) else label_set(labels)} {value}\n"
+    assert not isinstance(labels, str)
+    counts = list(accumulate(value.counts))
+    bounds = [*(f"{bound:g}" for bound in value.bounds), "+Inf"]
+    buckets = [label_set({**labels, "le": bound}) for bound in bounds]
+    ends = f"{name}_sum{label_set(labels)} {value.sum}\n{name}_count{label_set(labels)} {counts[-1]}\n"
+    return lines(f"{name}_bucket", buckets, counts) + ends
 
 
 def label_set(labels: Mapping[str, object]) -> str:

@@ -19,11 +19,11 @@ class Fault:
         self.failures += 1
         text = f"{self._what}: {error}"
         if self.text is None:
-            self._logger.error("cannot write %s", text)
+            self._logger.error("An output cannot be written: %s", text)
         self.text = text
 
     def passed(self) -> None:
         """Writing works, or works again."""
         if self.text is not None:
-            self._logger.warning("%s: writing again, after %d failures in all", self._what, self.failures)
+            self._logger.warning("%s is written again, after %d failures in all.", self._what, self.failures)
             self.text = None

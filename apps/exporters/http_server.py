@@ -91,7 +91,7 @@ class HttpServer:
         except OSError:
             pass
         except Exception:
-            self._logger.exception("a request of %s failed", address)
+            self._logger.exception("A request of %s failed.", address)
         finally:
             self._open_count -= 1
 

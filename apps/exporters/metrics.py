@@ -32,6 +32,8 @@ UTILISATION: tuple[Family, Family] = (
     ),
 )
 
+PORT_UP = gauge("vsrt_port_up", "1 where the port's link is up, 0 where it is down, as the switch last told.")
+
 SWITCH_UP = gauge("vsrt_switch_up", "1 where the switch answers polls, 0 where it is silent.")
 SAMPLE_AGE = gauge(
     "vsrt_switch_sample_age_seconds", "Time since the switch's last answer; absent where it gave none."
@@ -51,6 +53,7 @@ OUTPUT_ITEMS = counter(
 FAMILIES: tuple[Family, ...] = (
     *PORT_COUNTERS.values(),
     *UTILISATION,
+    PORT_UP,
     SWITCH_UP,
     SAMPLE_AGE,
     SWITCH_CPU,

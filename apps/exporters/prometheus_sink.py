@@ -1,4 +1,4 @@
-"""The endpoint that Prometheus scrapes: the last sample of every port, and how switches and outputs fare."""
+"""What the monitor has for Prometheus: the last sample of every port, and how switches and outputs fare."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ import logging
 import time
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from apps.exporters import metrics
-from apps.exporters.exposition import OPENMETRICS_TYPE, TEXT_TYPE, Family, label_set, lines
-from apps.exporters.fault import Fault
-from apps.exporters.http_server import HttpServer, Page
+from apps.exporters.endpoint import close_endpoint, open_endpoint
+from apps.exporters.exposition import Family, label_set, lines, metric_texts
 from apps.exporters.settings import PrometheusSettings
-from apps.exporters.sink import Batch, Overview, SinkState
+from apps.exporters.sink import Ask, Batch, Overview, SinkState, ask_here
+from apps.openflow.questions import Unanswered
 from controller.performance.batch import Discontinuity, Rates, Samples
 from controller.performance.counters import BITS, COUNTER_COUNT, UNSUPPORTED
 from controller.performance.events import EventState, PortEvent, Severity
 from controller.performance.ports import PortName, PortTable
 from controller.performance.rollups import RollUps
 
-PATH = "/metrics"
+STREAM = "monitor"
 PIECE_ROWS = 1024
 _NEVER = -np.inf
 _WRAP_32 = np.uint64(1 << 32)
@@ -32,7 +33,11 @@ _IGNORED = [kind for kind in Discontinuity if kind.ignored]
 
 
 class PrometheusSink:
-    """Keeps the last sample by row of `ports`, and serves it at ``/metrics``."""
+    """Keeps the last sample by row of `ports`, and adds it to the page that this process serves Prometheus.
+
+    A scrape comes on a thread of its own; each piece of its text is made by `ask` on the loop of `ports`. Where that
+    has no time, the rest is left out.
+    """
 
     def __init__(
         self,
@@ -41,14 +46,15 @@ class PrometheusSink:
         overview: Callable[[], Overview],
         outputs: Callable[[], Mapping[str, SinkState]],
         logger: logging.Logger,
+        ask: Ask = ask_here,
     ) -> None:
-        self.server = HttpServer(settings.host, settings.port, {PATH: self._page}, logger)
-        self._fault = Fault(f"Prometheus endpoint at {settings.host}, port {settings.port}", logger)
+        self._endpoint = open_endpoint(settings.host, settings.port, logger)
+        self.server = self._endpoint.server
         self._stale_s = settings.stale_s
         self._ports = ports
         self._overview = overview
         self._outputs = outputs
-        self._scrapes = 0
+        self._ask = ask
         self._samples = 0
         self._events: Tally[tuple[Severity, EventState]] = Tally()
         self._counters = np.zeros((0, COUNTER_COUNT), np.uint64)
@@ -58,10 +64,7 @@ class PrometheusSink:
         self._generation = np.zeros(0, np.uint32)
         self._labels: list[str] = []
         self._labelled: list[tuple[PortName, str] | None] = []
-        try:
-            self.server.start()
-        except (OSError, OverflowError) as error:
-            self._fault.failed(error)
+        self._endpoint.streams[STREAM] = self._stream
 
     def write(self, batch: Batch) -> None:
         """Remember the samples and what utilisation they give; a late one would look like a counter that fell."""
@@ -88,27 +91,26 @@ class PrometheusSink:
 
     def state(self) -> SinkState:
         """Return how the endpoint fares."""
-        faults = () if self._fault.text is None else (self._fault.text,)
-        return SinkState(faults, self._fault.failures, {"scraped": self._scrapes, "refused": self.server.refused})
+        fault = self._endpoint.fault
+        faults = () if fault.text is None else (fault.text,)
+        return SinkState(faults, fault.failures, {"scraped": self._endpoint.scrapes, "refused": self.server.refused})
 
     def close(self) -> None:
-        """Stop serving."""
-        self.server.stop()
+        """Serve no more."""
+        self._endpoint.streams.pop(STREAM, None)
+        close_endpoint(self._endpoint)
 
-    def _page(self, accept: str) -> Page:
-        openmetrics = "application/openmetrics-text" in accept
-        self._scrapes += 1
-        pieces = (text.encode() for text in self.exposition(openmetrics=openmetrics))
-        return Page(OPENMETRICS_TYPE if openmetrics else TEXT_TYPE, pieces)
+    def _stream(self, openmetrics: bool) -> Iterator[str]:
+        next_piece = partial(next, self.exposition(openmetrics=openmetrics), None)
+        with suppress(Unanswered):
+            yield from iter(partial(self._ask, next_piece), None)
 
     def exposition(self, *, openmetrics: bool = False) -> Iterator[str]:
-        """Yield the text of a scrape in pieces of about `PIECE_ROWS` samples."""
+        """Yield the text for a scrape in pieces of about `PIECE_ROWS` samples."""
         overview = self._overview()
         rows = self._live_rows({switch.dpid for switch in overview.switches if not switch.up})
         for family, samples in self._small_families(overview, len(rows)):
-            text = "".join(f"{family.name}{label_set(labels)} {value}\n" for labels, value in samples)
-            if text:
-                yield family.head(openmetrics=openmetrics) + text
+            yield from metric_texts(family, samples, openmetrics=openmetrics)
         pieces = [rows[start : start + PIECE_ROWS] for start in range(0, len(rows), PIECE_ROWS)]
         kinds = {dpid: str(self._ports.kind(dpid)) for dpid in self._ports.switches()}
         for piece in pieces:
@@ -118,8 +120,7 @@ class PrometheusSink:
             yield from self._family(family, pieces, partial(self._totals, column), openmetrics)
         for direction, family in enumerate(metrics.UTILISATION):
             yield from self._family(family, pieces, partial(self._known_ratios, direction), openmetrics)
-        if openmetrics:
-            yield "# EOF\n"
+        yield from self._family(metrics.PORT_UP, pieces, self._links, openmetrics)
 
     def _family(
         self,
@@ -146,6 +147,9 @@ class PrometheusSink:
         ratios = self._ratios[rows, direction]
         there = ~np.isnan(ratios)
         return there, ratios[there].tolist()
+
+    def _links(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.bool_], list[float]]:
+        return np.ones(len(rows), np.bool_), self._ports.link_up[rows].astype(int).tolist()
 
     def _lift(self, samples: Samples, rates: Rates) -> None:
         """Keep 32-bit counters rising over their wraps; what begins anew begins from its own count."""

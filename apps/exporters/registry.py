@@ -11,7 +11,7 @@ from apps.exporters.event_sinks import EventLogSink, SyslogSink
 from apps.exporters.history_sink import HistorySink, RollUpSink
 from apps.exporters.prometheus_sink import PrometheusSink
 from apps.exporters.settings import OutputSettings
-from apps.exporters.sink import Batch, Overview, Sink, SinkState
+from apps.exporters.sink import Ask, Batch, Overview, Sink, SinkState, ask_here
 from controller.performance.events import PortEvent
 from controller.performance.ports import PortTable
 from controller.performance.rollups import RollUps
@@ -21,13 +21,17 @@ EVENT_LOG = "events.jsonl"
 
 
 class Sources(NamedTuple):
-    """What outputs are made with; `states` says how all of them fare."""
+    """What outputs are made with; `states` says how all of them fare, `ask` runs a question on the monitor's loop,
+    `spoken` puts the names of switches and ports into a text that has their ids.
+    """
 
     state_dir: Path
     ports: PortTable
     overview: Callable[[], Overview]
     states: Callable[[], Mapping[str, SinkState]]
     logger: logging.Logger
+    ask: Ask
+    spoken: Callable[[str], str]
 
 
 def _history(settings: OutputSettings, of: Sources) -> Sink | None:
@@ -42,7 +46,7 @@ def _roll_ups(settings: OutputSettings, of: Sources) -> Sink | None:
 
 def _prometheus(settings: OutputSettings, of: Sources) -> Sink | None:
     wanted = settings.prometheus
-    return wanted and PrometheusSink(wanted, of.ports, of.overview, of.states, of.logger)
+    return wanted and PrometheusSink(wanted, of.ports, of.overview, of.states, of.logger, of.ask)
 
 
 def _event_log(settings: OutputSettings, of: Sources) -> Sink | None:
@@ -52,7 +56,7 @@ def _event_log(settings: OutputSettings, of: Sources) -> Sink | None:
 
 def _syslog(settings: OutputSettings, of: Sources) -> Sink | None:
     wanted = settings.syslog
-    return wanted and SyslogSink(wanted, of.ports, of.logger)
+    return wanted and SyslogSink(wanted, of.ports, of.logger, of.spoken)
 
 
 SINKS: dict[str, Callable[[OutputSettings, Sources], Sink | None]] = {
@@ -102,6 +106,8 @@ def build_sinks(
     ports: PortTable,
     logger: logging.Logger,
     overview: Callable[[], Overview] = Overview,
+    ask: Ask = ask_here,
+    spoken: Callable[[str], str] = str,
 ) -> Sinks:
     """Make the outputs that are wanted.
 
@@ -116,7 +122,11 @@ def build_sinks(
     logger
         Where faults are told.
     overview
-        Returns what is not about a port; it is asked at each scrape, not always on the monitor's loop.
+        Returns what is not about a port; it is asked at each scrape.
+    ask
+        Runs a question on the loop that `ports` belongs to and returns the answer; outputs ask so from their threads.
+    spoken
+        Puts the names of switches and ports into a text that has their ids.
 
     Raises
     ------
@@ -124,7 +134,7 @@ def build_sinks(
         Where a setting makes no sense. What a disk or network does is counted and told, not raised.
     """
     sinks = Sinks()
-    sources = Sources(state_dir, ports, overview, sinks.states, logger)
+    sources = Sources(state_dir, ports, overview, sinks.states, logger, ask, spoken)
     try:
         for name, make in SINKS.items():
             sink = make(settings, sources)

@@ -111,7 +111,7 @@ class RowFiles:
         self._backlog.hurry()
         self._thread.join(CLOSE_TIMEOUT_S)
         if self._backlog.weight:
-            self._logger.error("%s: %d rows could not be written", self._what, self._backlog.weight)
+            self._logger.error("%s ends, and %d rows could not be written.", self._what, self._backlog.weight)
 
     def _run(self) -> None:
         self._adopt_journals()
@@ -162,7 +162,7 @@ class RowFiles:
             except (
                 Exception
             ) as error:  # rows that make no sense end neither the thread nor the others' way to the disk
-                self._logger.exception("%d rows cannot be written", sum(map(len, members)))
+                self._logger.exception("%d rows cannot be written and are lost.", sum(map(len, members)))
                 self._backlog.dropped += sum(map(len, members))
                 self.faults[0].failed(error)
         if failed:
@@ -173,7 +173,7 @@ class RowFiles:
 
     def _give_up(self, count: int, error: Exception) -> None:
         """Rows that make no sense, such as of no time, end neither the thread nor the way of others to the disk."""
-        self._logger.error("%s: %d rows cannot be written", self._what, count, exc_info=error)
+        self._logger.error("%d rows of %s cannot be written and are lost.", count, self._what, exc_info=error)
         self._backlog.dropped += count
         self.faults[0].failed(error)
 
@@ -215,7 +215,7 @@ class RowFiles:
             self._retry_at_s = time.monotonic() + RETRY_S
             return False
         except Exception as error:
-            self._logger.exception("%s cannot be finished and is left", self._unfinished[0][0].path)
+            self._logger.exception("%s cannot be finished and is left as it is.", self._unfinished[0][0].path)
             self.faults[1].failed(error)
         self._unfinished.pop(0)[0].close()
         self._work = None

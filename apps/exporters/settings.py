@@ -52,7 +52,7 @@ class SyslogSettings(NamedTuple):
     """
 
     target: str = "/dev/log"
-    least: Severity = Severity.MAJOR
+    least: Severity = Severity.WARNING
     facility: int = 3
     events_per_s: float = 50.0
 

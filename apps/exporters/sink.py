@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,14 @@ from numpy.typing import NDArray
 from controller.performance.batch import Rates, Samples
 from controller.performance.events import PortEvent
 from controller.performance.rollups import RollUps
+
+Ask = Callable[[Callable[[], Any]], Any]
+"""Runs a question on the monitor's loop and returns the answer."""
+
+
+def ask_here(question: Callable[[], Any]) -> Any:
+    """Ask where the monitor's loop is the caller's own."""
+    return question()
 
 
 class Batch(NamedTuple):

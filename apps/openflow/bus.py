@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from apps.openflow.framework import EventBase
+from controller.alarms.events import ConditionOver, ConditionReported, TreesRepaired
 from controller.allocation.events import PortsRated
 from controller.anomaly.live_events import PortsSampled
 from controller.multicast.events import LoadsMeasured
@@ -15,6 +16,15 @@ class TopologyChanged(EventBase):  # type: ignore[misc]
     def __init__(self, changes: tuple[TopologyEvent, ...]) -> None:
         super().__init__()
         self.changes = changes
+
+
+class TableSuspected(EventBase):  # type: ignore[misc]
+    """An app's word to others with entries on switches: `finder` found some of its own missing at this one."""
+
+    def __init__(self, dpid: int, finder: str) -> None:
+        super().__init__()
+        self.dpid = dpid
+        self.finder = finder
 
 
 class LinksMeasured(EventBase):  # type: ignore[misc]
@@ -39,3 +49,19 @@ class CountersMeasured(EventBase):  # type: ignore[misc]
     def __init__(self, sampled: PortsSampled) -> None:
         super().__init__()
         self.sampled = sampled
+
+
+class AlarmReported(EventBase):  # type: ignore[misc]
+    """An app's word to the one that keeps the alarms: something is wrong, is over, or followed from a failure."""
+
+    def __init__(self, report: ConditionReported | ConditionOver | TreesRepaired) -> None:
+        super().__init__()
+        self.report = report
+
+
+class SwitchForgotten(EventBase):  # type: ignore[misc]
+    """The alarms' word to whoever shows switches: an operator expects this one no more."""
+
+    def __init__(self, dpid: int) -> None:
+        super().__init__()
+        self.dpid = dpid

@@ -40,7 +40,8 @@ def port(description: Any) -> Port:
 
 def switch_connected(datapath: Any) -> SwitchConnected:
     """Read the ports of a datapath that finished its handshake."""
-    ports = tuple(port(description) for description in datapath.ports.values())
+    # Port status messages change the framework's table on another thread meanwhile.
+    ports = tuple(port(description) for description in list(datapath.ports.values()))
     return SwitchConnected(datapath.id, datapath.ofproto.OFP_VERSION, ports)
 
 

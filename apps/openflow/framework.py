@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import sys
 import threading
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn
 
+from apps.end_signals import EndSignals
+from apps.openflow.ending import use_prompt_ends
 from apps.openflow.listening import CannotListen, try_to_listen
+from apps.openflow.outbox import use_outboxes
 from apps.openflow.packet_in import use_light_packet_ins
 from apps.openflow.reading import use_wide_reads
 from apps.openflow.statistics import use_light_statistics
@@ -45,8 +48,10 @@ __all__ = [
     "EventBase",
     "configure",
     "hub",
+    "listening",
     "ofp_event",
     "run_apps",
+    "run_aside",
     "running_apps",
     "set_ev_cls",
     "watch_connections",
@@ -56,6 +61,8 @@ use_light_packet_ins(ofproto_v1_3_parser)
 use_light_statistics(ofproto_v1_0_parser, ofproto_v1_0_parser.OFPStatsReply)
 use_light_statistics(ofproto_v1_3_parser, ofproto_v1_3_parser.OFPMultipartReply)
 use_wide_reads(controller.Datapath)
+use_outboxes(controller.Datapath, hub, handler.DEAD_DISPATCHER)
+use_prompt_ends(controller.Datapath, handler.DEAD_DISPATCHER)
 
 MAIN_DISPATCHER = handler.MAIN_DISPATCHER
 DEAD_DISPATCHER = handler.DEAD_DISPATCHER
@@ -66,14 +73,35 @@ set_ev_cls = handler.set_ev_cls
 OPENFLOW_SERVER = "ofp_event"
 """The name of the framework's own app, which listens for switches."""
 
-SIGNALS_INTERVAL_S = 0.5
+SIGNALS_INTERVAL_S = 0.1
+END_S = 8.0
+"""How long apps may take to end; the dashboard's server alone may need 3 s."""
+
 ECHO_INTERVAL_S = 1.0
 UNANSWERED_ECHOES = 15
 
+LOGGER = logging.getLogger("vsrt")
+
 _watched: list[float] = []
 
-Event: Any = threading.Event if getattr(hub, "HUB_TYPE", "eventlet") == "native" else hub.Event
+_NATIVE = getattr(hub, "HUB_TYPE", "eventlet") == "native"
+
+Event: Any = threading.Event if _NATIVE else hub.Event
 """An event to wait for with a timeout; that of os-ken's hub of native threads never times out."""
+
+
+if _NATIVE:
+
+    def run_aside(work: Callable[[], None]) -> None:
+        """Do work that waits for a disk, on a thread that `hub.spawn` made; no loop waits with it."""
+        work()
+
+else:
+    from eventlet import tpool
+
+    def run_aside(work: Callable[[], None]) -> None:
+        """Do work that waits for a disk on a thread of the system's, where all loops share one; they go on."""
+        tpool.execute(work)
 
 
 def configure(listen_host: str, listen_port: int) -> None:
@@ -84,15 +112,21 @@ def configure(listen_host: str, listen_port: int) -> None:
     cfg.CONF(args=arguments, project="vsrt", default_config_files=[])
 
 
-def _require_listening() -> None:
-    """End the process, and say why, where the framework would run on without a port for switches."""
+def listening() -> tuple[str, int, bool]:
+    """Return address (empty for all) and port on which switches are listened for, and whether by TLS."""
     conf = cfg.CONF
     encrypted = conf.ctl_privkey is not None and conf.ctl_cert is not None
     given = (conf.ofp_tcp_listen_port, conf.ofp_ssl_listen_port)
     port = given[encrypted] if any(given) else ofproto_common.OFP_TCP_PORT
+    return conf.ofp_listen_host, port or 0, encrypted
+
+
+def _require_listening() -> None:
+    """End the process, and say why, where the framework would run on without a port for switches."""
+    host, port, _ = listening()
     if port:
         try:
-            try_to_listen(conf.ofp_listen_host, port)
+            try_to_listen(host, port)
         except CannotListen as error:
             raise SystemExit(f"vsrt: {error}") from error
 
@@ -101,8 +135,7 @@ def watch_connections(echo_interval_s: float = ECHO_INTERVAL_S, unanswered: int 
     """Make sure that switches can connect, and have those that leave echo requests unanswered dropped.
 
     The operator's own word about echo requests is left as it is; of several apps the one that asks most often counts.
-    os-ken notices the end of a connection only when the next request is due. SystemExit, saying why, where the port
-    for switches cannot be listened on.
+    SystemExit, saying why, where the port for switches cannot be listened on.
     """
     _require_listening()
     conf = cfg.CONF
@@ -118,20 +151,43 @@ def running_apps() -> list[str]:
     return sorted(name.lower() for name in list(applications) if name != OPENFLOW_SERVER)
 
 
-def run_apps(modules: list[str]) -> None:
-    """Load, start and serve the apps in `modules` until SIGINT or SIGTERM ends the process."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+def run_apps(modules: list[str], signals: EndSignals) -> NoReturn:
+    """Load, start and serve the apps in `modules` until a signal asks for the end, then end the process.
+
+    Its exit status is 0 where the apps ended as asked, 1 where one refused to start (it says why on standard error),
+    failed, or did not end within `END_S`.
+    """
     manager = app_manager.AppManager.get_instance()
+    status = 0
     try:
         manager.load_apps(modules)
         contexts = manager.create_contexts()
         manager.instantiate_apps(**contexts)
-        while True:  # a thread that waits for others may sleep through a signal
+        while not signals.asked:
             hub.sleep(SIGNALS_INTERVAL_S)
-    except KeyboardInterrupt:
-        for name, app in manager.applications.items():
-            if name != OPENFLOW_SERVER:
+    except SystemExit as refusal:
+        status = 1
+        print(refusal.code, file=sys.stderr)
+    except Exception:
+        status = 1
+        LOGGER.exception("the controller cannot go on")
+    overdue = threading.Timer(END_S, _end_process, [1, f"the apps did not end within {END_S:g} s"])
+    overdue.daemon = True
+    overdue.start()
+    for name, app in manager.applications.items():
+        if name != OPENFLOW_SERVER:
+            try:
                 app.stop()
-        logging.shutdown()
-        # The server's threads wait for switches for ever.
-        os._exit(0)
+            except Exception:
+                status = 1
+                LOGGER.exception("%s did not end as it should", name)
+    _end_process(status)
+
+
+def _end_process(status: int, reason: str | None = None) -> NoReturn:
+    """End the process: the server's threads, which wait for switches for ever, would not let it end by itself."""
+    if reason is not None:
+        LOGGER.error("%s: the process ends without them", reason)
+    logging.shutdown()
+    sys.stderr.flush()
+    os._exit(status)

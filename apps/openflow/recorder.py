@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
+from pathlib import Path
 from typing import Any
 
+from apps.line_files import cut_torn_line
 from controller.recording import write_line
 
 RECORD_BYTES = 1 << 28
@@ -15,6 +18,8 @@ RECORD_BYTES = 1 << 28
 class Recorder:
     """Appends one app's lines to a file; a line is written at once, so that apps may share the file.
 
+    What a crash or a full disk left of a line is cut off when the file is opened next.
+
     SystemExit, saying why, where the file cannot be opened.
     """
 
@@ -23,7 +28,10 @@ class Recorder:
         self._logger = logger
         self._left_bytes = RECORD_BYTES
         try:
-            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
+            length = os.fstat(self._file).st_size
+            if length and os.pread(self._file, 1, length - 1) != b"\n":
+                cut_torn_line(Path(path))
         except OSError as error:
             raise SystemExit(f"vsrt: the recording {path}: {error.strerror}") from error
 
@@ -34,10 +42,11 @@ class Recorder:
         line = write_line(self._app, at_s, kind, content).encode() + b"\n"
         self._left_bytes -= len(line)
         try:
-            os.write(self._file, line)
+            if os.write(self._file, line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             reason = f"it has {RECORD_BYTES} bytes" if self._left_bytes <= 0 else None
         except OSError as error:
             self._left_bytes = 0
             reason = str(error)
         if reason is not None:
-            self._logger.warning("the recording of %s ends here: %s", self._app, reason)
+            self._logger.warning("The recording of %s ends here: %s.", self._app, reason)

@@ -1,11 +1,13 @@
 """Statistics replies whose body is parsed only where somebody looks at it.
 
 The framework makes an object per entry, and never ends where an entry says that it has no length; the cores read the
-bytes themselves. Messages stay what other apps expect: `msg.body` is there on first use.
+bytes themselves. Messages stay what other apps expect: `msg.body` is there on first use. `msg.received_s` is the time
+of day at which the reply was read off the connection, however long it waits for its app.
 """
 
 from __future__ import annotations
 
+import time
 from struct import Struct
 from typing import Any
 
@@ -31,6 +33,7 @@ def use_light_statistics(parser_module: Any, base: Any) -> None:
                 message.set_headers(version, kind, length, xid)
                 message.set_buf(buf)
                 message.type, message.flags = found, flags
+                message.received_s = time.time()
                 return message
         return parse(datapath, version, kind, length, xid, buf)
 

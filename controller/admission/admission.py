@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from controller.admission.host import Decision, HostLike
+from controller.admission.routers import RouterDecision, RouterGroups
 from controller.config.policy import DEFAULT_RULE, Policy, Role, Rule
 from controller.config.rule_index import RuleIndex
+from controller.config.terms import SwitchPort
 from controller.wire.addresses import is_link_scope_group, is_multicast_ip
 
 VERDICTS = {True: "allow", False: "deny"}
@@ -41,7 +43,8 @@ class Admission:
         Parameters
         ----------
         host
-            Its MAC address, the IP address it uses (4 or 16 bytes, None where unknown), and where it is.
+            Its MAC address, the IP address it uses (4 or 16 bytes, None where unknown), others that it is known to
+            hold, and where it is. A rule is about it that names any of them.
         group
             4 or 16 bytes. Link scope is admitted whatever the policy; what is no multicast address is refused.
         role
@@ -52,6 +55,31 @@ class Admission:
         decision, cell = self._evaluate(host, group, role, source)
         cell[0] += 1
         return decision
+
+    def explain(self, host: HostLike, group: bytes, role: Role, source: bytes | None = None) -> Decision:
+        """Return what `decide` would, and count nothing."""
+        return self._evaluate(host, group, role, source)[0]
+
+    def rules_about(self, host: HostLike) -> int:
+        """Return the rules that are about a host by any of its names, bit i for rule i."""
+        return self._index.of_host(host.mac, host.ip, host.dpid, host.port_no, host.known)
+
+    def decide_router(self, host: HostLike, family: int) -> RouterDecision:
+        """Tell whether a host may be a multicast router, or a querier, of family 4 or 6, and of which groups.
+
+        A router must be allowed by a rule: neither the default nor role `any` admits one. Where no rule decides, the
+        settings of the port have the last word, so that nothing is counted.
+        """
+        of_role = self._index.of_role(Role.ROUTER)
+        of_host = of_role and of_role & self.rules_about(host)
+        rules = [self._policy.rules[position] for position in _bits(of_host)]
+        groups = RouterGroups(tuple((rule.allow, rule.groups) for rule in rules))
+        first = groups.first_that_decides(family)
+        if first is None:
+            return RouterDecision(self._defaults[Role.ROUTER][2 if of_host else 1][0], groups)
+        rule = rules[first]
+        self._cells[rule.name][rule.allow][0] += 1
+        return RouterDecision(Decision(rule.allow, rule.name, _reason(rule)), groups)
 
     def counters(self) -> dict[str, dict[str, int]]:
         """Return how often each rule, in the policy's order and with the default last, allowed and denied."""
@@ -88,7 +116,7 @@ class Admission:
         if source is None and role == Role.SENDER:
             source = host.ip
         of_group = self._index.of_group(group, role)
-        of_host = of_group and of_group & self._index.of_host(host.mac, host.ip, host.dpid, host.port_no)
+        of_host = of_group and of_group & self.rules_about(host)
         found = of_host and of_host & self._index.of_source(source)
         if found:
             decision = self._verdicts[(found & -found).bit_length() - 1]
@@ -99,29 +127,59 @@ class Admission:
 
     def _default_answers(self, role: Role) -> list[tuple[Decision, _Cell]]:
         """Return the answers where no rule is about the group, about the host too, or about the source too."""
-        admit = self._policy.default_allow
-        reasons = (
+        admit = self._policy.default_allow and role is not Role.ROUTER
+        reasons: tuple[str, ...] = (
             f"no rule is about {role}s of this group",
             f"no rule about {role}s of this group is about this host",
             "the rules about this host and group are about other sources",
         )
+        what_then = f"the default is {VERDICTS[admit]}"
+        if role is Role.ROUTER:
+            reasons = (reasons[0], "no rule about routers is about this host", "no rule allows this host any group")
+            what_then = "a router is admitted by a rule or by the settings of its port alone"
         return [
-            (
-                Decision(admit, DEFAULT_RULE, f"{why}; the default is {VERDICTS[admit]}"),
-                self._cells[DEFAULT_RULE][admit],
-            )
+            (Decision(admit, DEFAULT_RULE, f"{why}; {what_then}"), self._cells[DEFAULT_RULE][admit])
             for why in reasons
         ]
 
 
+def explain_router(policy: Policy, host: HostLike, group: bytes | None) -> Decision:
+    """Tell whether a host may be a multicast router, of one group or of any: by rules, and by settings of its port.
+
+    The order is that in which queries and PIM hellos are judged: a static port, a rule, a port that learns.
+    """
+    ports, here = policy.multicast.router_ports, SwitchPort(host.dpid, host.port_no)
+    if here in ports.static:
+        return Decision(True, "multicast.router_ports.static", f"port {here} is a router port whoever is behind it")
+    admission = Admission(policy)
+    if group is not None:
+        decision = admission.decide(host, group, Role.ROUTER)
+    else:
+        decision = admission.decide_router(host, 6 if host.ip is not None and len(host.ip) == 16 else 4).decision
+    if decision.rule != DEFAULT_RULE:
+        return decision
+    if ports.learn is True or (ports.learn is not False and here in ports.learn):
+        reason = "queries and PIM hellos make the port a router port, whoever sends them"
+        return Decision(True, "multicast.router_ports.learn", reason)
+    return decision
+
+
+def _bits(mask: int) -> Iterator[int]:
+    """Yield the positions of the bits that are set, the lowest first."""
+    while mask:
+        yield (mask & -mask).bit_length() - 1
+        mask &= mask - 1
+
+
 def _reason(rule: Rule) -> str:
     """Return what a rule says, as a phrase."""
-    roles = "receivers and senders" if len(rule.roles) > 1 else f"{next(iter(rule.roles))}s"
+    roles = " and ".join(f"{role}s" for role in Role if role in rule.roles)
+    groups = _listed(rule.groups) or "every group"
     hosts = ["any host"] if rule.any_host else [*rule.tenants, *rule.hosts]
     sources = f" from {_listed(rule.sources)}" if rule.sources else ""
     line = f" on line {rule.line}" if rule.line else ""
     verb = "allows" if rule.allow else "denies"
-    return f"the rule{line} {verb} {roles} of {_listed(rule.groups)}{sources} at {_listed(hosts)}"
+    return f"the rule{line} {verb} {roles} of {groups}{sources} at {_listed(hosts)}"
 
 
 def _listed(terms: Sequence[object]) -> str:

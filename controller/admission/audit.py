@@ -8,29 +8,34 @@ from typing import Any
 
 from controller.admission.admission import VERDICTS
 from controller.admission.host import Decision, HostLike
+from controller.admission.repeats import Repeated
 from controller.config.policy import Role
 from controller.wire.addresses import format_ip, format_mac
 
 
 def audit_record(
-    decision: Decision, host: HostLike, group: bytes, role: Role, now_wall_s: float, source: bytes | None = None
+    decision: Decision,
+    host: HostLike,
+    group: bytes | None,
+    role: Role,
+    now_wall_s: float,
+    source: bytes | None = None,
 ) -> dict[str, Any]:
     """Return a decision as an object that `json.dumps` writes on one line.
 
     Parameters
     ----------
     decision, host, group, role, source
-        As given to, and got from, `Admission.decide`; group and source of 4 or 16 bytes.
+        As given to, and got from, `Admission.decide`; group and source of 4 or 16 bytes, None where there is none.
     now_wall_s
         Seconds since 1970-01-01 UTC, written with milliseconds in ISO 8601.
     """
-    moment = datetime.fromtimestamp(now_wall_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return {
-        "time": moment,
+        "time": _moment(now_wall_s),
         "verdict": VERDICTS[decision.admit],
         "rule": decision.rule,
         "role": str(role),
-        "group": format_ip(group),
+        "group": None if group is None else format_ip(group),
         "source": None if source is None else format_ip(source),
         "host": {
             "mac": format_mac(host.mac),
@@ -40,6 +45,26 @@ def audit_record(
         },
         "reason": decision.reason,
     }
+
+
+def repeated_record(repeated: Repeated, now_wall_s: float) -> dict[str, Any]:
+    """Return refusals that were summed up, as `audit_record` has one; what they do not have in common is null.
+
+    `count` is how many there were between `since` and `time` beside those with a line of their own.
+    """
+    refusal, of, number, since_s = repeated
+    decision, host, group, role, _ = refusal
+    record = audit_record(decision, host, group, role, now_wall_s)
+    if of != "host":
+        record |= {"group": None, "reason": None}
+        record["host"] |= {"mac": None, "ip": None}
+    if of == "rule":
+        record["host"] |= {"dpid": None, "port_no": None}
+    return {**record, "count": number, "since": _moment(since_s)}
+
+
+def _moment(wall_s: float) -> str:
+    return datetime.fromtimestamp(wall_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 FRAGMENTS_BOUND = 16384
@@ -58,7 +83,7 @@ class AuditLines:
         self,
         decision: Decision,
         host: HostLike,
-        group: bytes,
+        group: bytes | None,
         role: Role,
         now_wall_s: float,
         source: bytes | None = None,
@@ -71,9 +96,10 @@ class AuditLines:
         subject = (decision, host, role)
         before_group, after_source = self._texts.get(subject) or self._text(*subject)
         milliseconds = int((now_wall_s - second) * 1000)
+        group_text = "null" if group is None else f'"{format_ip(group)}"'
         source_text = "null" if source is None else f'"{format_ip(source)}"'
         return (
-            f'{{"time":"{self._moment}.{milliseconds:03d}Z",{before_group}"{format_ip(group)}"'
+            f'{{"time":"{self._moment}.{milliseconds:03d}Z",{before_group}{group_text}'
             f',"source":{source_text},{after_source}'
         )
 

@@ -6,12 +6,13 @@ from typing import NamedTuple, Protocol
 
 
 class Host(NamedTuple):
-    """A host as it is seen on the wire: `ip` is None where none is known of it."""
+    """A host as it is seen on the wire: `ip` is None where none is known of it, `known` what it holds beside."""
 
     mac: bytes
     ip: bytes | None
     dpid: int
     port_no: int
+    known: tuple[bytes, ...] = ()
 
 
 class HostLike(Protocol):
@@ -32,6 +33,10 @@ class HostLike(Protocol):
     @property
     def port_no(self) -> int:
         """The port it is at."""
+
+    @property
+    def known(self) -> tuple[bytes, ...]:
+        """The IP addresses that it is known to hold at that port, `ip` among them or not."""
 
 
 class Decision(NamedTuple):

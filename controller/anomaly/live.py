@@ -22,7 +22,7 @@ from controller.anomaly.live_events import (
 )
 from controller.anomaly.live_groups import PeerGroups, Peers
 from controller.anomaly.live_learning import OVERALL, Judgement, Learning
-from controller.anomaly.live_members import NO_ROW, Members, member_name
+from controller.anomaly.live_members import NO_ROW, Members, member_name, titled
 from controller.anomaly.live_metrics import (
     PORT_METRICS,
     QUANTITIES,
@@ -467,8 +467,10 @@ def _text(member: str, metric: Metric, values: Floats, index: int, members: int)
     """Return in words what a member does and its peers do not."""
     what = metric.words.format(_middle(values[index]))
     others = np.delete(values, index, axis=0)
-    text = f"{member if member.startswith('switch') else 'port ' + member}: {what}"
-    return f"{text}, its {members - 1} peers {_middle(others):.3g}" if members > 1 else f"{text}, unlike before"
+    text = f"{titled(member)} {what}"
+    if members == 1:
+        return f"{text}, unlike in its own past."
+    return f"{text}; of its {members - 1} peers the median is {_middle(others):.3g}."
 
 
 def _middle(values: Floats) -> float:

@@ -24,7 +24,7 @@ class Cells:
     """A ring of the latest `depth` cells of `interval_s`, for every row the sums of some quantities in each.
 
     A sample stands for the time since the one before it, so that what is counted in several cells adds up to what was
-    counted: the streaming form of sampling the cumulative sum (seed 004, 4.2 "Downsampling").
+    counted: the streaming form of sampling the cumulative sum (Kasick et al., 4.2 "Downsampling").
 
     Attributes
     ----------

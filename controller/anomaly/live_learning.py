@@ -62,7 +62,7 @@ class Learning:
     recent
         int64[rows, metrics + 1], whether the latest windows were anomalous, a bit each, the newest lowest.
     quiet, accumulator
-        int32[rows]: windows in a row without an anomaly; the persistence of seed 004, 4.3.
+        int32[rows]: windows in a row without an anomaly; the persistence of Kasick et al., 4.3.
     is_switch
         bool[rows], whether the member is a switch: its metrics are others than those of ports.
     """

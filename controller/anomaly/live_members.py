@@ -111,3 +111,8 @@ class Members:
 def member_name(key: MemberKey) -> str:
     """Return what a member is called: ``dpid:port_no``, or ``switch dpid``."""
     return f"switch {key[0]}" if key[1] == WHOLE_SWITCH else f"{key[0]}:{key[1]}"
+
+
+def titled(member: str) -> str:
+    """Return a member's name as the begin of a sentence: ``Port 3:1``, ``Switch 3``."""
+    return member.capitalize() if member.startswith("switch") else f"Port {member}"

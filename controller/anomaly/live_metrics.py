@@ -52,22 +52,22 @@ class Metric(NamedTuple):
 
 
 PORT_METRICS = (
-    Metric("lost_pct", Kind.IMPAIRMENT, "lost", "lost_pct", "of what it sends is lost on the cable: {:.3g} %"),
-    Metric("errors_per_s", Kind.IMPAIRMENT, "errors", "errors_per_s", "errors: {:.3g} per second"),
-    Metric("dropped_per_s", Kind.STRESS, "drops", "dropped_per_s", "packets dropped: {:.3g} per second"),
-    Metric("rx_utilisation_pct", Kind.LOAD, "load", "utilisation_pct", "load received: {:.3g} %"),
-    Metric("tx_utilisation_pct", Kind.LOAD, "load", "utilisation_pct", "load sent: {:.3g} %"),
+    Metric("lost_pct", Kind.IMPAIRMENT, "lost", "lost_pct", "sends packets of which {:.3g} % are lost on the cable"),
+    Metric("errors_per_s", Kind.IMPAIRMENT, "errors", "errors_per_s", "counts {:.3g} errors a second"),
+    Metric("dropped_per_s", Kind.STRESS, "drops", "dropped_per_s", "drops {:.3g} packets a second"),
+    Metric("rx_utilisation_pct", Kind.LOAD, "load", "utilisation_pct", "receives at {:.3g} % of its speed"),
+    Metric("tx_utilisation_pct", Kind.LOAD, "load", "utilisation_pct", "sends at {:.3g} % of its speed"),
 )
 SWITCH_METRICS = (
-    Metric("cpu_pct", Kind.STRESS, "cpu", "cpu_pct", "CPU: {:.3g} %"),
+    Metric("cpu_pct", Kind.STRESS, "cpu", "cpu_pct", "uses {:.3g} % of its CPU"),
     Metric(
         "unforwarded_pct",
         Kind.STRESS,
         "forwarding",
         "unforwarded_pct",
-        "of what it receives it does not send: {:.3g} %",
+        "receives packets of which it does not send on {:.3g} %",
     ),
-    Metric("packets_per_s", Kind.LOAD, "load", "packets_per_s", "packets received: {:.4g} per second"),
+    Metric("packets_per_s", Kind.LOAD, "load", "packets_per_s", "receives {:.4g} packets a second"),
 )
 METRICS_AT_MOST = max(len(PORT_METRICS), len(SWITCH_METRICS))
 
@@ -171,7 +171,7 @@ def kind_of_fault(metrics: tuple[Metric, ...], anomalous: NDArray[np.bool_]) -> 
     """Return the verdict from which metrics, (metrics,), were anomalous for long enough.
 
     Errors and losses on a cable are a component's fault whatever the load. Drops and CPU are one where the load is
-    like the peers', else a difference in load: as latency and throughput in seed 004, 4.1.
+    like the peers', else a difference in load: as latency and throughput in Kasick et al., 4.1.
     """
     kinds = {metric.kind for metric, is_out in zip(metrics, anomalous.tolist(), strict=False) if is_out}
     if Kind.IMPAIRMENT in kinds:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from controller.anomaly.live import AnomalyCore
 from controller.anomaly.live_events import WHOLE_SWITCH, AnomalyTurned, MemberKey, OpenAnomaly
-from controller.anomaly.live_members import NO_ROW, member_name
+from controller.anomaly.live_members import NO_ROW, member_name, titled
 from controller.snapshot.events import EventLog, Severity, State
 from controller.snapshot.log import Document, Section
 
@@ -40,8 +40,8 @@ class AnomalySections:
             self.events.add(
                 at_s,
                 "anomaly",
-                _sentence(state, anomaly),
-                severity=_SEVERITIES.get(anomaly.verdict, Severity.INFO),
+                sentence(state, anomaly),
+                severity=severity_of(anomaly.verdict),
                 state=state,
                 dpid=dpid,
                 port_no=None if port_no == WHOLE_SWITCH else port_no,
@@ -136,7 +136,13 @@ def _ages(core: AnomalyCore, rows: list[int]) -> NDArray[np.int32]:
     return core.learning.age(np.array(rows, np.intp))
 
 
-def _sentence(state: State, anomaly: OpenAnomaly) -> str:
+def severity_of(verdict: str) -> Severity:
+    """Return how much an anomaly with a verdict matters."""
+    return _SEVERITIES.get(verdict, Severity.INFO)
+
+
+def sentence(state: State, anomaly: OpenAnomaly) -> str:
+    """Return what is told of an anomaly that was raised or cleared."""
     if state is State.CLEARED:
-        return f"{anomaly.member} is like its peers again ({anomaly.peer_group}, {anomaly.metric})"
-    return f"{anomaly.text} ({anomaly.verdict}, {anomaly.peer_group})"
+        return f"{titled(anomaly.member)} is like its peers again ({anomaly.peer_group}, {anomaly.metric})."
+    return f"{anomaly.text} Verdict: {anomaly.verdict}. Peer group: {anomaly.peer_group}."

@@ -44,8 +44,8 @@ def plan(now_s: float, interval_s: float) -> Recording:
 
     Notes
     -----
-    Source: seed 004, 4.1.1. The count follows from the time that is left, so corrections of the clock do not add up
-    from day to day, and a machine that starts in the middle of the day gets a shorter file.
+    Source: Kasick et al., 4.1.1. The count follows from the time that is left, so corrections of the clock do not add
+    up from day to day, and a machine that starts in the middle of the day gets a shorter file.
     """
     end_s = end_of_day_s(now_s)
     name = datetime.fromtimestamp(now_s, UTC).strftime("%Y%m%dT%H%M%SZ")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from controller.config.faults import Faults, quoted
 from controller.config.policy import Rule, Tenant
 from controller.config.rule_index import RuleIndex
-from controller.config.terms import HostTerm, MacAddress, Prefix, mask_address
+from controller.config.terms import HostTerm, MacAddress, Prefix, SwitchLink, SwitchPort, mask_address
 
 
 class TenantTerm(NamedTuple):
@@ -62,7 +63,7 @@ def idle_rules(rules: Sequence[Rule], tenants: Sequence[Tenant], faults: Faults)
             faults.warn(rule.line, path, f"rule {quoted(rule.name)} never applies: its tenants have no hosts")
             continue
         families = {len(group.network) for group in rule.groups}
-        if rule.sources and families.isdisjoint(len(source.network) for source in rule.sources):
+        if rule.groups and rule.sources and families.isdisjoint(len(source.network) for source in rule.sources):
             message = f"rule {quoted(rule.name)} never applies: its sources are not of its groups' family"
             faults.warn(rule.line, path, message)
             continue
@@ -71,3 +72,9 @@ def idle_rules(rules: Sequence[Rule], tenants: Sequence[Tenant], faults: Faults)
             first = rules[shadow]
             message = f"rule {quoted(rule.name)} never decides: {quoted(first.name)} (line {first.line}) comes first"
             faults.warn(rule.line, path, message)
+
+
+def ports_in_two_links(links: Iterable[SwitchLink]) -> list[SwitchPort]:
+    """Return the ports that are an end of more than one link, in ascending order."""
+    counts = Counter(end for link in links for end in link)
+    return sorted(end for end, count in counts.items() if count > 1)

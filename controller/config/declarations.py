@@ -24,6 +24,8 @@ class SettingType(StrEnum):
     PORTS = "list of {dpid, port}"
     BOOLEAN_OR_PORTS = "true, false or list of {dpid, port}"
     THRESHOLDS = "list of thresholds"
+    SWITCHES = "list of datapath ids"
+    LINKS = "list of [{dpid, port}, {dpid, port}]"
 
 
 class Setting(NamedTuple):

@@ -8,18 +8,22 @@ from inspect import getdoc
 from typing import Any, TypeAlias
 
 from controller.config.declarations import Section, Setting, SettingType, declared
+from controller.config.labels import MAX_LABELLED, MAX_LABELS
 from controller.config.load import (
     MAX_NAME_LENGTH,
+    MAX_NAMED_SWITCHES,
     MAX_RULES,
     MAX_TENANTS,
     REQUIRED_RULE_KEYS,
     RULE_KEYS,
     SECTIONS,
 )
-from controller.config.policy import ACTIONS, ANY_HOST, DEFAULT_RULE, ROLES, VERSION
+from controller.config.policy import ACTIONS, ANY_HOST, DEFAULT_RULE, ROLES, VERSION, Role
 from controller.config.settings import REQUIRED_THRESHOLD_KEYS, SETTING_SECTIONS, Threshold
-from controller.config.terms import MAX_DPID, MAX_PORT_NO
+from controller.config.static_members import ENTRY_KEYS, MAX_STATIC_MEMBERS
+from controller.config.terms import LABEL_KEY, LABEL_VALUE, MAX_PORT_NO, PORT_NAME, RESERVED_LABELS, SWITCH_NAME
 from controller.wire.addresses import format_ip
+from controller.wire.dpids import MAX_DPID
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -35,6 +39,8 @@ _IPV6_GROUP = f"[fF]{{2}}[0-9a-fA-F]{{2}}:{_IPV6_REST}:{_IPV6_REST}"
 _IPV6_LINK_LOCAL = f"[fF][eE]80:{_IPV6_REST}:{_IPV6_REST}"
 _IPV6_LENGTH = "(/(0{0,2}[0-9]|0?[0-9]{2}|1[01][0-9]|12[0-8]))?"
 _HOST_MAC = "[0-9a-fA-F][02468aceACE](:[0-9a-fA-F]{2}){5}"
+_DPID = r"^(0[xX][0-9a-fA-F]{1,16}|[0-9a-fA-F]{16}|[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){7}|[0-9]{1,20})$"
+_LABELLED = f"^({SWITCH_NAME}|[0-9a-fA-F]{{2}}(:[0-9a-fA-F]{{2}}){{7}})(:(0x[0-9a-fA-F]{{1,8}}|[1-9][0-9]{{0,9}}))?$"
 _NAME = r"^\S(.*\S)?$"
 _NO_ADDRESS = r"^(?![0-9.]*$)[^:/]*$"
 
@@ -50,6 +56,13 @@ def policy_schema() -> Schema:
     sections: Schema = {name: _reference(type_) for name, type_ in SETTING_SECTIONS.items()}
     sections |= {
         "version": {"description": "Version of the format.", "type": "integer", "const": VERSION},
+        "switches": {
+            "description": "What operators call switches and ports: names of switches to their datapath ids.",
+            "type": "object",
+            "maxProperties": MAX_NAMED_SWITCHES,
+            "propertyNames": {"pattern": f"^{SWITCH_NAME}$", "not": {"pattern": _DPID}},
+            "additionalProperties": _definition("named_switch"),
+        },
         "tenants": {
             "description": "Names of tenants to lists of their hosts.",
             "type": "object",
@@ -67,6 +80,18 @@ def policy_schema() -> Schema:
             "enum": list(ACTIONS),
             "default": "deny",
         },
+        "labels": {
+            "description": "What is said of switches, and of ports written SWITCH:PORT: keys and values.",
+            "type": "object",
+            "maxProperties": MAX_LABELLED,
+            "propertyNames": {"pattern": _LABELLED},
+            "additionalProperties": _definition("labels"),
+        },
+        "static_members": {
+            "description": "Ports that are given a group whatever their hosts say.",
+            "maxItems": MAX_STATIC_MEMBERS,
+        }
+        | _list(_definition("static_member")),
     }
     return {
         "$schema": DIALECT,
@@ -84,8 +109,9 @@ def schema_text() -> str:
 def _definitions() -> Schema:
     rule = {
         "name": {"description": "Stands in decisions, counters and the audit log; unique."} | _name(DEFAULT_RULE),
-        "groups": {"description": "Groups and prefixes of groups."} | _list(_definition("group"), least=1),
-        "role": {"description": "What is asked for.", "enum": list(ROLES)},
+        "groups": {"description": "Groups and prefixes of groups; where absent, every group."}
+        | _list(_definition("group"), least=1),
+        "role": {"description": "What is asked for; `any` is receiver and sender."},
         "hosts": {
             "description": "Tenants and hosts, or any.",
             "anyOf": [{"const": ANY_HOST}, _list(_definition("tenant_or_host"), least=1)],
@@ -94,17 +120,55 @@ def _definitions() -> Schema:
         | _list(_definition("source"), least=1),
         "action": {"description": "What is decided.", "enum": list(ACTIONS)},
     }
+    dpid = {
+        "description": "A datapath id: decimal, 0x..., or in quotes 16 hexadecimal digits; or a switch's name.",
+        "anyOf": [
+            {"type": "integer", "minimum": 1, "maximum": MAX_DPID},
+            {"type": "string", "pattern": f"{_DPID}|^{SWITCH_NAME}$"},
+        ],
+    }
+    named_switch = {
+        "dpid": _definition("dpid"),
+        "ports": {
+            "description": "Numbers of ports to their names.",
+            "type": "object",
+            "propertyNames": {"pattern": "^([1-9][0-9]{0,9}|0x[0-9a-fA-F]{1,8})$"},
+            "additionalProperties": {"type": "string", "pattern": f"^{PORT_NAME}$"},
+        },
+    }
     port = {
-        "dpid": {"type": "integer", "minimum": 1, "maximum": MAX_DPID},
+        "dpid": _definition("dpid"),
         "port": {"type": "integer", "minimum": 1, "maximum": MAX_PORT_NO},
+    }
+    static_member = {
+        "group": _definition("single_group"),
+        "ports": {"description": "Where the group is given."} | _list(_definition("port"), least=1),
     }
     host_patterns = (_IPV4 + _IPV4_LENGTH, _IPV6 + _IPV6_LENGTH, _HOST_MAC)
     tenant_or_address = {"type": "string", "minLength": 1, "maxLength": MAX_NAME_LENGTH}
     definitions = {
-        "rule": _mapping({name: rule[name] for name in RULE_KEYS}, REQUIRED_RULE_KEYS),
+        "rule": {"anyOf": [_host_rule(rule), _router_rule(rule)]},
         "group": _text("IPv4 or IPv6 group, or prefix.", _IPV4_GROUP + _IPV4_LENGTH, _IPV6_GROUP + _IPV6_LENGTH),
+        "single_group": _text("IPv4 or IPv6 group.", _IPV4_GROUP, _IPV6_GROUP),
         "source": _text("IP address or prefix.", _IPV4 + _IPV4_LENGTH, _IPV6 + _IPV6_LENGTH),
+        "dpid": dpid,
+        "named_switch": {"description": "What a switch and its ports are called."}
+        | _mapping(named_switch, ("dpid",)),
         "port": {"description": "A port of a switch."} | _mapping(port, tuple(port)),
+        "label_value": {
+            "description": "Letters, digits, dots, underscores and hyphens.",
+            "type": ["string", "integer", "boolean"],
+            "pattern": f"^{LABEL_VALUE}$",
+        },
+        "labels": {
+            "description": "Keys and values.",
+            "type": "object",
+            "maxProperties": MAX_LABELS,
+            "propertyNames": {"pattern": f"^{LABEL_KEY}$", "not": {"enum": list(RESERVED_LABELS)}},
+            "additionalProperties": _definition("label_value"),
+        },
+        "static_member": {"description": "A group and the ports that are given it."}
+        | _mapping(static_member, ENTRY_KEYS),
         "host": {
             "description": "A host by IP address, prefix, MAC address or switch port.",
             "anyOf": [_text("IP address, prefix or MAC address.", *host_patterns), _definition("port")],
@@ -122,6 +186,17 @@ def _definitions() -> Schema:
             definitions[type_.__name__] = _section(type_)
             waiting += [entry.type for entry in declared(type_).values() if isinstance(entry, Section)]
     return dict(sorted(definitions.items()))
+
+
+def _host_rule(keys: Schema) -> Schema:
+    role = keys["role"] | {"enum": [role for role in ROLES if role != Role.ROUTER]}
+    return _mapping({name: keys[name] for name in RULE_KEYS} | {"role": role}, (*REQUIRED_RULE_KEYS, "groups"))
+
+
+def _router_rule(keys: Schema) -> Schema:
+    role = {"description": "A multicast router or querier.", "const": str(Role.ROUTER)}
+    names = [name for name in RULE_KEYS if name != "sources"]
+    return _mapping({name: keys[name] for name in names} | {"role": role}, REQUIRED_RULE_KEYS)
 
 
 def _section(type_: type[Any], required: Collection[str] = ()) -> Schema:
@@ -162,6 +237,10 @@ def _type_of(entry: Setting) -> Schema:
             return ports
         case SettingType.BOOLEAN_OR_PORTS:
             return {"anyOf": [{"type": "boolean"}, ports]}
+        case SettingType.SWITCHES:
+            return _list(_definition("dpid"))
+        case SettingType.LINKS:
+            return _list({"minItems": 2, "maxItems": 2} | ports)
         case SettingType.THRESHOLDS:
             return _list(_reference(Threshold))
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import fields
 from typing import NamedTuple, TypeVar
 
 from controller.config import checks
+from controller.config.alarm_settings import Alarms, ExpectedTopology
 from controller.config.anomaly_settings import Anomaly
+from controller.config.check_settings import Check
 from controller.config.document import MAX_BYTES, Mapping, Node, Scalar, Sequence, decode, parse
 from controller.config.faults import Faults, PolicyInvalid, quoted
-from controller.config.policy import ACTIONS, ANY_HOST, DEFAULT_RULE, ROLES, VERSION, Policy, Rule, Tenant
+from controller.config.labels import read_labels
+from controller.config.policy import ACTIONS, ANY_HOST, DEFAULT_RULE, ROLES, VERSION, Policy, Role, Rule, Tenant
 from controller.config.read import Reader, scalar_value, step
 from controller.config.settings import (
     MINUTES_ABOVE,
@@ -25,9 +29,14 @@ from controller.config.settings import (
     PortParameters,
     Unicast,
 )
+from controller.config.static_members import read_static_members
 from controller.config.terms import (
+    MAX_PORT_NO,
     HostTerm,
+    NamedSwitch,
     Prefix,
+    is_port_name,
+    is_switch_name,
     looks_like_address,
     parse_group_prefix,
     parse_host_prefix,
@@ -37,10 +46,15 @@ from controller.config.terms import (
 MAX_RULES = 4096
 MAX_TENANTS = 65536
 MAX_NAME_LENGTH = 64
+MAX_NAMED_SWITCHES = 65536
 
-SECTIONS = ("version", "tenants", "rules", "default", *SETTING_SECTIONS)
+WEBHOOK_URL = re.compile(r"https?://[^\s/?#]+([/?][^\s#]*)?\Z")
+
+SECTIONS = ("version", "switches", "tenants", "rules", "default", "labels", "static_members", *SETTING_SECTIONS)
+SWITCH_KEYS = ("dpid", "ports")
 RULE_KEYS = ("name", "groups", "role", "hosts", "sources", "action")
-REQUIRED_RULE_KEYS = ("name", "groups", "role", "hosts", "action")
+REQUIRED_RULE_KEYS = ("name", "role", "hosts", "action")
+"""Of every rule; all but those about routers need `groups` too."""
 
 T = TypeVar("T")
 
@@ -105,17 +119,24 @@ class _PolicyReader(Reader):
             return reader(found[name][1], name) if name in found else None
 
         read("version", self._version)
+        switches = read("switches", self._switches) or ()
+        labels = read("labels", lambda node, path: read_labels(self, node, path))
         tenants = read("tenants", self._tenants) or ()
         rules = read("rules", self._rules) or ()
         default = read("default", lambda node, path: self.choice(node, path, tuple(ACTIONS)))
         limits = read("limits", lambda node, path: self.settings(Limits, node, path))
         multicast = read("multicast", self._multicast)
+        enforce_ssm = (multicast or Multicast()).enforce_ssm
+        static_members = read("static_members", lambda node, path: read_static_members(self, node, path, enforce_ssm))
         unicast = read("unicast", lambda node, path: self.settings(Unicast, node, path))
         discovery = read("discovery", lambda node, path: self.settings(Discovery, node, path))
+        check = read("check", lambda node, path: self.settings(Check, node, path))
         monitor = read("monitor", lambda node, path: self.settings(Monitor, node, path))
         allocation = read("allocation", self._allocation)
         dashboard = read("dashboard", self._dashboard)
         anomaly = read("anomaly", lambda node, path: self.settings(Anomaly, node, path))
+        alarms = read("alarms", self._alarms)
+        topology = read("topology", self._topology)
         checks.overlapping_tenants(self._tenant_terms, self.faults)
         if not self.faults.any_error:
             checks.idle_rules(rules, tenants, self.faults)
@@ -123,14 +144,20 @@ class _PolicyReader(Reader):
             tenants=tenants,
             rules=rules,
             default_allow=ACTIONS[default or "deny"],
+            switches=switches,
+            labels=labels or (),
+            static_members=static_members or (),
             limits=limits or Limits(),
             multicast=multicast or Multicast(),
             unicast=unicast or Unicast(),
             discovery=discovery or Discovery(),
+            check=check or Check(),
             monitor=monitor or Monitor(),
             allocation=allocation or Allocation(),
             dashboard=dashboard or Dashboard(),
             anomaly=anomaly or Anomaly(),
+            alarms=alarms or Alarms(),
+            topology=topology or ExpectedTopology(),
             warnings=self.faults.warnings(),
         )
 
@@ -139,6 +166,52 @@ class _PolicyReader(Reader):
             self.faults.error(node.line, path, f"version {version} is not supported, only {VERSION}")
             return None
         return self.integer(node, path, VERSION, VERSION)
+
+    def _switches(self, node: Node, path: str) -> tuple[NamedSwitch, ...]:
+        found = self.entries(node, path, "a mapping of switch names to {dpid, ports}") or {}
+        if len(found) > MAX_NAMED_SWITCHES:
+            self.faults.error(node.line, path, f"{len(found)} switches; at most {MAX_NAMED_SWITCHES} are supported")
+            return ()
+        switches, lines = [], dict[int, int]()
+        for name, (line, child) in found.items():
+            own_path = step(path, name)
+            if not is_switch_name(name):
+                self.faults.error(
+                    line,
+                    own_path,
+                    f"{quoted(name)} cannot name a switch: 1 to {MAX_NAME_LENGTH} letters, digits, spaces, dots, "
+                    "underscores and hyphens that could not be taken for a datapath id",
+                )
+            entry = self.record(child, own_path, SWITCH_KEYS, ("dpid",), what="{dpid: ..., ports: ...}") or {}
+            dpid = self.dpid(entry["dpid"][1], f"{own_path}.dpid") if "dpid" in entry else None
+            ports = self._port_names(entry["ports"][1], f"{own_path}.ports") if "ports" in entry else ()
+            if dpid is None:
+                continue
+            if dpid in lines:
+                self.faults.error(
+                    entry["dpid"][1].line, f"{own_path}.dpid", f"the switch has a name already, on line {lines[dpid]}"
+                )
+            lines.setdefault(dpid, line)
+            switches.append(NamedSwitch(name, dpid, ports))
+        self.switch_names = {switch.name: switch.dpid for switch in switches}
+        return tuple(switches)
+
+    def _port_names(self, node: Node, path: str) -> tuple[tuple[int, str], ...]:
+        ports: dict[int, str] = {}
+        for key, (line, child) in (self.entries(node, path, "port numbers to names", text_keys=False) or {}).items():
+            own_path = step(path, key)
+            port_no = self.integer(Scalar(line, key, True), own_path, 1, MAX_PORT_NO)
+            name = self.text(child, own_path, "a name (put it in quotes)")
+            if name is None or port_no is None:
+                continue
+            if not is_port_name(name):
+                self.faults.error(
+                    child.line, own_path, f"{quoted(name)} cannot name a port: a letter, then 63 letters, digits, ..."
+                )
+            elif name in ports.values():
+                self.faults.error(child.line, own_path, f"{quoted(name)} is already the name of another port")
+            ports[port_no] = name
+        return tuple(ports.items())
 
     def _tenants(self, node: Node, path: str) -> tuple[Tenant, ...]:
         found = self.entries(node, path, "a mapping of tenant names to lists of hosts") or {}
@@ -193,11 +266,12 @@ class _PolicyReader(Reader):
         hosts = read("hosts", self._rule_hosts)
         sources = read("sources", lambda child, own: self._some(child, own, "sources", self._source))
         action = read("action", lambda child, own: self.choice(child, own, tuple(ACTIONS)))
-        if self.faults.error_count > before or not (name and groups and role and hosts and action):
+        self._check_router_rule(found, path, node.line, role)
+        if self.faults.error_count > before or not (name and role and hosts and action):
             return None
         return Rule(
             name=name,
-            groups=groups,
+            groups=groups or (),
             roles=ROLES[role],
             allow=ACTIONS[action],
             any_host=ANY_HOST in hosts,
@@ -206,6 +280,15 @@ class _PolicyReader(Reader):
             sources=sources or (),
             line=node.line,
         )
+
+    def _check_router_rule(self, found: dict[str, tuple[int, Node]], path: str, line: int, role: str | None) -> None:
+        """Report what only rules about routers lack, and what they must not have."""
+        if role == Role.ROUTER:
+            if "sources" in found:
+                message = "a router is told by its host alone: name groups, or nothing for every group"
+                self.faults.error(found["sources"][0], f"{path}.sources", message)
+        elif "groups" not in found:
+            self.faults.error(line, f"{path}.groups", "missing; only a rule about routers may do without")
 
     def _rule_name(self, node: Node, path: str, names: dict[str, int]) -> str | None:
         name = self.text(node, path, "a name (put it in quotes)")
@@ -295,6 +378,23 @@ class _PolicyReader(Reader):
             if getattr(dashboard, given) and not getattr(dashboard, missing):
                 self.faults.error(_line_of(node, given), f"{path}.{missing}", f"missing, while {given} is there")
         return dashboard
+
+    def _alarms(self, node: Node, path: str) -> Alarms:
+        alarms = self.settings(Alarms, node, path)
+        url = alarms.webhook.url
+        if url and not WEBHOOK_URL.match(url):
+            field = f"{path}.webhook.url"
+            self.faults.error(
+                _line_of(node, "webhook", "url"), field, f"{quoted(url)} is no https:// or http:// address"
+            )
+        return alarms
+
+    def _topology(self, node: Node, path: str) -> ExpectedTopology:
+        topology = self.settings(ExpectedTopology, node, path)
+        for twice in checks.ports_in_two_links(topology.links):
+            message = f"port {twice} is the end of two links"
+            self.faults.error(_line_of(node, "links"), f"{path}.links", message)
+        return topology
 
 
 def _name_problem(name: str) -> str:

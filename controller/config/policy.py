@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
+from controller.config.alarm_settings import Alarms, ExpectedTopology
 from controller.config.anomaly_settings import Anomaly
+from controller.config.check_settings import Check
 from controller.config.faults import PolicyError
 from controller.config.settings import Allocation, Dashboard, Discovery, Limits, Monitor, Multicast, Unicast
-from controller.config.terms import HostTerm, Prefix
+from controller.config.terms import HostTerm, Labelled, NamedSwitch, Prefix, SwitchPort
 
 VERSION = 1
 DEFAULT_RULE = "default"
@@ -21,16 +23,19 @@ ANY_HOST = "any"
 
 
 class Role(StrEnum):
-    """What a host asks for: to get a group's packets, or to send to it."""
+    """What a host asks for: to get a group's packets, to send to it, or to be a multicast router or querier."""
 
     RECEIVER = "receiver"
     SENDER = "sender"
+    ROUTER = "router"
 
+
+HOST_ROLES = frozenset({Role.RECEIVER, Role.SENDER})
 
 ROLES: Mapping[str, frozenset[Role]] = MappingProxyType(
-    {"receiver": frozenset({Role.RECEIVER}), "sender": frozenset({Role.SENDER}), "any": frozenset(Role)}
+    {**{str(role): frozenset({role}) for role in Role}, "any": HOST_ROLES}
 )
-"""What `role` of a rule may say, and the roles it covers."""
+"""What `role` of a rule may say, and the roles it covers; a router must be named as one."""
 
 ACTIONS: Mapping[str, bool] = MappingProxyType({"allow": True, "deny": False})
 """What `action` and `default` may say, and whether it admits."""
@@ -49,6 +54,7 @@ class Tenant:
 class Rule:
     """Allows or denies `roles` of the `groups` to hosts: any, those of `tenants`, and those of `hosts`.
 
+    A rule without `groups`, which only one about routers may be, is about every group.
     Where `sources` is not empty the rule applies only to a join for one of these sources, or to a sender among them.
     """
 
@@ -64,18 +70,41 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class StaticMember:
+    """A port that is given a group whatever its hosts say."""
+
+    group: bytes
+    port: SwitchPort
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
-    """A whole policy file. The first rule that matches decides, else `default_allow`; `warnings` forbid nothing."""
+    """A whole policy file. The first rule that matches decides, else `default_allow`, which admits no router.
+
+    `warnings` forbid nothing.
+    """
 
     tenants: tuple[Tenant, ...] = ()
     rules: tuple[Rule, ...] = ()
     default_allow: bool = False
+    switches: tuple[NamedSwitch, ...] = ()
+    labels: tuple[Labelled, ...] = ()
+    static_members: tuple[StaticMember, ...] = ()
     limits: Limits = field(default_factory=Limits)
     multicast: Multicast = field(default_factory=Multicast)
     unicast: Unicast = field(default_factory=Unicast)
     discovery: Discovery = field(default_factory=Discovery)
+    check: Check = field(default_factory=Check)
     monitor: Monitor = field(default_factory=Monitor)
     allocation: Allocation = field(default_factory=Allocation)
     dashboard: Dashboard = field(default_factory=Dashboard)
     anomaly: Anomaly = field(default_factory=Anomaly)
+    alarms: Alarms = field(default_factory=Alarms)
+    topology: ExpectedTopology = field(default_factory=ExpectedTopology)
     warnings: tuple[PolicyError, ...] = field(default=(), compare=False)
+
+    def known_switches(self) -> frozenset[int]:
+        """Return the switches that the policy speaks of as parts of the fabric, connected or not."""
+        named = {switch.dpid for switch in self.switches} | {member.port.dpid for member in self.static_members}
+        return self.topology.all_switches() | named

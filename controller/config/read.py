@@ -11,8 +11,9 @@ from controller.config.declarations import Section, Setting, SettingType, declar
 from controller.config.document import Alias, Mapping, Node, Scalar, Sequence
 from controller.config.faults import Faults, quoted
 from controller.config.settings import REQUIRED_THRESHOLD_KEYS, Threshold
-from controller.config.terms import MAX_DPID, MAX_PORT_NO, SwitchPort
+from controller.config.terms import MAX_PORT_NO, SwitchLink, SwitchPort
 from controller.wire.addresses import format_ip, is_multicast_ip, parse_ip
+from controller.wire.dpids import MAX_DPID, parse_dpid
 
 T = TypeVar("T")
 
@@ -76,6 +77,7 @@ class Reader:
 
     def __init__(self, faults: Faults) -> None:
         self.faults = faults
+        self.switch_names: dict[str, int] = {}
 
     def wrong_type(self, node: Node, path: str, expected: str) -> None:
         """Record that a node is not what it should be (an alias has been reported already)."""
@@ -169,15 +171,42 @@ class Reader:
             return None
         return float(value) if self._within(node, path, value, lower, upper) else None
 
+    def dpid(self, node: Node, path: str) -> int | None:
+        """Return a datapath id: a whole number, a text of hexadecimal digits, or the name of a switch."""
+        value = scalar_value(node) if isinstance(node, Scalar) else None
+        if not isinstance(node, Scalar) or not isinstance(value, str):
+            if isinstance(value, float):
+                self.faults.error(node.line, path, f"{kind_of(node)} could be read in several ways: put it in quotes")
+                return None
+            return self.integer(node, path, 1, MAX_DPID)
+        if node.text in self.switch_names:
+            return self.switch_names[node.text]
+        try:
+            return parse_dpid(node.text)
+        except ValueError as error:
+            near = self.faults.suggestion(node.text, self.switch_names)
+            self.faults.error(node.line, path, f"{error}, and no switch of that name{near}")
+            return None
+
     def switch_port(self, node: Node, path: str) -> SwitchPort | None:
         """Return a port written as ``{dpid: 1, port: 3}``."""
         both = ("dpid", "port")
         found = self.record(node, path, both, both, what="{dpid: ..., port: ...}")
         if found is None:
             return None
-        dpid = self.integer(found["dpid"][1], f"{path}.dpid", 1, MAX_DPID) if "dpid" in found else None
+        dpid = self.dpid(found["dpid"][1], f"{path}.dpid") if "dpid" in found else None
         port_no = self.integer(found["port"][1], f"{path}.port", 1, MAX_PORT_NO) if "port" in found else None
         return None if dpid is None or port_no is None else SwitchPort(dpid, port_no)
+
+    def switch_link(self, node: Node, path: str) -> SwitchLink | None:
+        """Return a link written as a list of its two ends."""
+        ends = self.items(node, path, "[{dpid, port}, {dpid, port}]", self.switch_port)
+        if not isinstance(node, Sequence) or (len(node.items) == 2 and len(ends) < 2):
+            return None
+        if len(ends) != 2 or ends[0].dpid == ends[1].dpid:
+            self.faults.error(node.line, path, "expected the two ends of a link, at different switches")
+            return None
+        return SwitchLink(*sorted(ends))
 
     def settings(self, type_: type[T], node: Node, path: str, required: Collection[str] = ()) -> T:
         """Return a section of settings, with the default for each that is absent or wrong."""
@@ -225,6 +254,10 @@ class Reader:
                 return self.choice(node, path, entry.choices)
             case SettingType.TEXT:
                 return self.text(node, path)
+            case SettingType.SWITCHES:
+                return frozenset(self.items(node, path, "a list of datapath ids", self.dpid))
+            case SettingType.LINKS:
+                return frozenset(self.items(node, path, "a list of links", self.switch_link))
             case SettingType.THRESHOLDS:
                 return tuple(self.items(node, path, "a list of thresholds", self._threshold))
             case SettingType.IP | SettingType.IPV4 | SettingType.IPV6_LINK_LOCAL:

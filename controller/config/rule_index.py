@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from controller.config.policy import Role, Rule, Tenant
 from controller.config.terms import HostTerm, MacAddress, Prefix, SwitchPort
@@ -52,6 +52,7 @@ class RuleIndex:
         self._macs: dict[bytes, int] = {}
         self._ports: dict[tuple[int, int], int] = {}
         self._any_host = 0
+        self._any_group = 0
         self._any_source = 0
         self._roles: dict[Role, int] = dict.fromkeys(Role, 0)
         self._tenants: dict[str, int] = {}
@@ -59,6 +60,7 @@ class RuleIndex:
         for index, rule in enumerate(rules):
             bit = 1 << index
             self._any_host |= bit if rule.any_host else 0
+            self._any_group |= 0 if rule.groups else bit
             self._any_source |= 0 if rule.sources else bit
             for role in rule.roles:
                 self._roles[role] |= bit
@@ -76,12 +78,21 @@ class RuleIndex:
 
     def of_group(self, group: bytes, role: Role) -> int:
         """Return the rules for a role in a group."""
-        return self._groups.holding(group) & self._roles[role]
+        return (self._groups.holding(group) | self._any_group) & self._roles[role]
 
-    def of_host(self, mac: bytes, ip: bytes | None, dpid: int, port_no: int) -> int:
-        """Return the rules for a host: by its MAC address, its IP address, or where it is."""
+    def of_role(self, role: Role) -> int:
+        """Return the rules for a role, whatever the group."""
+        return self._roles[role]
+
+    def of_host(self, mac: bytes, ip: bytes | None, dpid: int, port_no: int, known: Iterable[bytes] = ()) -> int:
+        """Return the rules for a host: by its MAC address, its IP address, others that it holds, or where it is."""
         found = self._any_host | self._macs.get(mac, 0) | self._ports.get((dpid, port_no), 0)
-        return found if ip is None else found | self._prefixes.holding(ip)
+        if ip is not None:
+            found |= self._prefixes.holding(ip)
+        for address in known:
+            if address != ip:
+                found |= self._prefixes.holding(address)
+        return found
 
     def of_source(self, source: bytes | None) -> int:
         """Return the rules for a source; None stands for any source, so that only rules without sources are left."""
@@ -94,7 +105,9 @@ class RuleIndex:
         for role in rule.roles:
             found &= self._roles[role]
         for group in rule.groups:
-            found &= self._groups.holding(group.network, group.length)
+            found &= self._groups.holding(group.network, group.length) | self._any_group
+        if not rule.groups:
+            found &= self._any_group
         if found and rule.any_host:
             found &= self._any_host
         for name in rule.tenants:

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from controller.config.alarm_settings import Alarms, ExpectedTopology
 from controller.config.anomaly_settings import Anomaly
+from controller.config.check_settings import Check
 from controller.config.declarations import (
     Section,
     Setting,
@@ -22,7 +24,7 @@ from controller.config.declarations import (
     other,
     section,
 )
-from controller.config.terms import SwitchPort
+from controller.config.terms import SEVERITIES, SwitchPort
 from controller.wire.addresses import parse_ip
 
 TREE_ALGORITHMS = (
@@ -42,7 +44,6 @@ WATCHED_COUNTERS = (
     *("rx_packets", "tx_packets", "rx_bytes", "tx_bytes", "rx_dropped", "tx_dropped", "rx_errors", "tx_errors"),
     *("rx_frame_err", "rx_over_err", "rx_crc_err", "collisions", "rx_utilisation", "tx_utilisation"),
 )
-SEVERITIES = ("minor", "major", "fatal")
 REQUIRED_THRESHOLD_KEYS = ("counter",)
 
 
@@ -68,6 +69,17 @@ class Limits:
         100, 0.1, 1e6, "1/s", "Membership reports that are read from one port; more are dropped unread."
     )
     reports_per_second_per_host: float | None = optional_number(
+        0.1, 1e6, "1/s", "The same for one host, of those that its port has left; where absent, its port's."
+    )
+    records_per_second_per_port: float = number(
+        500,
+        0.1,
+        1e6,
+        "1/s",
+        "Group records, and sources that they name, read from one port beyond one per report; reports above it are "
+        "dropped unread.",
+    )
+    records_per_second_per_host: float | None = optional_number(
         0.1, 1e6, "1/s", "The same for one host, of those that its port has left; where absent, its port's."
     )
     unknown_packets_per_second_per_port: float = number(
@@ -110,7 +122,9 @@ class Querier:
         "Source of MLD queries. The lower address wins an election.",
     )
     accept_others: bool | frozenset[SwitchPort] = other(
-        SettingType.BOOLEAN_OR_PORTS, True, "Ports where queries of others count; elsewhere they are dropped."
+        SettingType.BOOLEAN_OR_PORTS,
+        False,
+        "Ports where queries of others count, beside those of hosts that a rule with role `router` allows.",
     )
 
 
@@ -119,7 +133,9 @@ class RouterPorts:
     """Ports that lead to multicast routers and so get every group."""
 
     learn: bool | frozenset[SwitchPort] = other(
-        SettingType.BOOLEAN_OR_PORTS, True, "Ports that queries and PIM hellos turn into router ports."
+        SettingType.BOOLEAN_OR_PORTS,
+        False,
+        "Ports that queries and PIM hellos turn into router ports, whoever sends them.",
     )
     static: frozenset[SwitchPort] = other(SettingType.PORTS, frozenset[SwitchPort](), "Ports that always are.")
 
@@ -159,9 +175,19 @@ class Discovery:
     """How links between switches are found."""
 
     lldp_interval_s: float = number(2, 0.1, 300, "s", "Time between LLDP frames out of one port.")
-    missed_count: int = integer(3, 1, 100, "", "LLDP frames in a row that must be missing for a link to be down.")
+    missed_count: int = integer(
+        3,
+        1,
+        100,
+        "",
+        "LLDP frames, sent at a fast pace after one was missed, that must be missed too for a link to be down.",
+    )
     switch_grace_s: float = number(
-        10, 0, 3600, "s", "Time that a switch counts as there after its connection ended, while a link leads to it."
+        10,
+        0,
+        3600,
+        "s",
+        "Time that a switch counts as there after its connection ended, while it forwards and a link leads to it.",
     )
     link_capacity_bps: float = number(
         0, 0, 1e13, "bit/s", "Capacity of links between switches; 0 takes the speed of their ports, else 1 Gbit/s."
@@ -255,7 +281,7 @@ class SyslogOutput:
 
     enabled: bool = other(SettingType.BOOLEAN, False, "Whether events are sent to syslog.")
     target: str = other(SettingType.TEXT, "/dev/log", "Unix socket, or host:port by UDP.")
-    least: str = other(SettingType.CHOICE, "major", "The least severity that is sent.", SEVERITIES)
+    least: str = other(SettingType.CHOICE, "warning", "The least severity that is sent.", SEVERITIES)
     facility: int = integer(3, 0, 23, "", "Facility of the messages.")
     events_per_s: float = number(50, 0.1, 1e6, "1/s", "Most messages in a second; more are counted.")
 
@@ -372,14 +398,28 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class Dashboard:
-    """Where the operator's page and API are served, and who may write; empty paths stand for none."""
+    """Where the operator's page and API are served, and who may read and write; empty paths stand for none."""
 
     host: bytes = other(SettingType.IP, b"\x7f\0\0\1", "Address to listen on.")
     port: int = integer(8181, 0, 65535, "", "TCP port to listen on; 0 takes any free one.")
     token_file: str = other(
         SettingType.TEXT,
         "",
-        "File with the token that writes need, readable by the controller's user alone; without it nobody may write.",
+        "File with the tokens of operators, who read and write, readable by the controller's user alone; without it "
+        "nobody may write.",
+    )
+    read_token_file: str = other(
+        SettingType.TEXT,
+        "",
+        "File with the tokens of viewers, who read only. With it every read of the API needs a token, without it "
+        "none does.",
+    )
+    tokens_over_plain_http: str = other(
+        SettingType.CHOICE,
+        "refused",
+        "Whether the server starts where tokens would cross a network in clear: `host` is not a loopback address and "
+        "there is no certificate.",
+        ("refused", "accepted"),
     )
     certificate: str = other(SettingType.TEXT, "", "Certificate chain (PEM) for TLS; plain HTTP where absent.")
     key: str = other(
@@ -395,10 +435,13 @@ SETTING_SECTIONS: dict[str, type[Any]] = {
     "multicast": Multicast,
     "unicast": Unicast,
     "discovery": Discovery,
+    "check": Check,
     "monitor": Monitor,
     "allocation": Allocation,
     "anomaly": Anomaly,
     "dashboard": Dashboard,
+    "alarms": Alarms,
+    "topology": ExpectedTopology,
 }
 
 

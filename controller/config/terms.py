@@ -6,11 +6,26 @@ import re
 from typing import NamedTuple, TypeAlias
 
 from controller.wire.addresses import format_ip, format_mac, is_link_scope_group, is_multicast_ip, parse_ip, parse_mac
+from controller.wire.dpids import looks_like_dpid
 
-MAX_DPID = (1 << 64) - 1
 MAX_PORT_NO = 0xFFFFFF00
 """OFPP_MAX of OpenFlow 1.3 (7.2.1): the highest number of a real port."""
 
+SEVERITIES = ("info", "warning", "critical")
+"""Of events and alarms, the least grave first."""
+
+SWITCH_NAME = "[A-Za-z0-9]([A-Za-z0-9 ._-]{0,62}[A-Za-z0-9._-])?"
+PORT_NAME = "[A-Za-z_]([A-Za-z0-9 ._/-]{0,62}[A-Za-z0-9._/-])?"
+
+LABEL_KEY = "[A-Za-z][A-Za-z0-9_.-]{0,62}"
+LABEL_VALUE = "[A-Za-z0-9_.-]{1,63}"
+RESERVED_LABELS = ("tier", "dpid", "name", "state")
+"""What selectors know of every switch, and no label is called."""
+
+_LABEL_KEY = re.compile(rf"{LABEL_KEY}\Z")
+_LABEL_VALUE = re.compile(rf"{LABEL_VALUE}\Z")
+_SWITCH_NAME = re.compile(rf"{SWITCH_NAME}\Z")
+_PORT_NAME = re.compile(rf"{PORT_NAME}\Z")
 _LENGTH = re.compile(r"[0-9]{1,3}\Z")
 _MAPPED = bytes(10) + b"\xff\xff"
 
@@ -49,7 +64,53 @@ class SwitchPort(NamedTuple):
         return f"{self.dpid}:{self.port_no}"
 
 
+class NamedSwitch(NamedTuple):
+    """What operators call a switch, and those of its ports that they name."""
+
+    name: str
+    dpid: int
+    ports: tuple[tuple[int, str], ...] = ()
+
+
+class Labelled(NamedTuple):
+    """The labels of a switch, or of a port of it: keys and values."""
+
+    dpid: int
+    port_no: int | None
+    labels: tuple[tuple[str, str], ...]
+
+
+class SwitchLink(NamedTuple):
+    """A link by its ends, the lower one first."""
+
+    a: SwitchPort
+    b: SwitchPort
+
+    def __str__(self) -> str:
+        return f"{self.a}-{self.b}"
+
+
 HostTerm: TypeAlias = Prefix | MacAddress | SwitchPort
+
+
+def is_switch_name(text: str) -> bool:
+    """Tell whether a text can name a switch: 64 letters, digits, spaces, ``.``, ``_`` and ``-``, and no id."""
+    return _SWITCH_NAME.match(text) is not None and not looks_like_dpid(text)
+
+
+def is_port_name(text: str) -> bool:
+    """Tell whether a text can name a port: a letter first, then as a switch's name, or ``/``."""
+    return _PORT_NAME.match(text) is not None
+
+
+def is_label_key(text: str) -> bool:
+    """Tell whether a text can name a label: a letter, then up to 62 letters, digits, ``.``, ``_`` and ``-``."""
+    return _LABEL_KEY.match(text) is not None and text not in RESERVED_LABELS
+
+
+def is_label_value(text: str) -> bool:
+    """Tell whether a text can be the value of a label: up to 63 letters, digits, ``.``, ``_`` and ``-``."""
+    return _LABEL_VALUE.match(text) is not None
 
 
 def mask_address(address: bytes, length: int) -> bytes:

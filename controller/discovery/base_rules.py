@@ -1,13 +1,28 @@
 """The entries that every switch has from the start: the order of the tables, and what goes to the controller.
 
 LLDP, ARP and neighbour discovery go to the controller from every port, and never from switch to switch: a host can
-be seen at its own port only. OpenFlow 1.0 cannot tell neighbour discovery from other IPv6, so it has none of it.
+be seen at its own port only. Echo frames return by the port where they came, without the controller, and changed so
+that they return once: a neighbour learns that this switch forwards, and nobody else hears of it. OpenFlow 1.0 cannot
+tell neighbour discovery from other IPv6, so it has none of it.
+
+Frames with a VLAN tag are dropped at every port: in OpenFlow 1.3 by one entry before all others, in 1.0, whose other
+entries are for untagged frames, by the last one. A 1.0 switch that knows no 802.1ad takes its tag for an EtherType.
 """
 
 from __future__ import annotations
 
-from controller.rules.cookies import cookie_of
-from controller.rules.model import OFPP_CONTROLLER, Action, Goto, Match, Output, Rule, RuleKey
+from controller.rules.cookies import VLAN_TAGGED_COOKIE, cookie_of
+from controller.rules.model import (
+    OFPP_CONTROLLER,
+    OFPP_IN_PORT,
+    Action,
+    Goto,
+    Match,
+    Output,
+    Rule,
+    RuleKey,
+    SetEthDst,
+)
 from controller.rules.pipeline import (
     ADMIT,
     DISCOVERY_TAG,
@@ -18,16 +33,23 @@ from controller.rules.pipeline import (
     IPPROTO_ICMPV6,
     OPENFLOW_1_0,
     PRIORITY_ADDRESS_RESOLUTION,
+    PRIORITY_ECHO,
+    PRIORITY_HELD,
     PRIORITY_LLDP,
     PRIORITY_MISS,
     PRIORITY_OTHER_MULTICAST,
+    PRIORITY_UNTAGGED_MISS,
+    PRIORITY_VLAN_TAGGED,
     UNICAST,
 )
-from controller.wire.ethernet import ETHERTYPE_ARP, ETHERTYPE_LLDP
+from controller.wire.ethernet import ETHERTYPE_ARP, ETHERTYPE_LLDP, ETHERTYPE_QINQ
+from controller.wire.lldp import ECHO_MAC, NEAREST_BRIDGE_MAC
 from controller.wire.nd import ADVERTISEMENT, SOLICITATION
 
 _TO_CONTROLLER: tuple[Action, ...] = (Output(OFPP_CONTROLLER),)
 _LLDP = Match(eth_type=ETHERTYPE_LLDP)
+_ECHO = Match(eth_dst=ECHO_MAC, eth_type=ETHERTYPE_LLDP)
+_ECHO_BACK: tuple[Action, ...] = (SetEthDst(NEAREST_BRIDGE_MAC), Output(OFPP_IN_PORT))
 _ARP = Match(eth_type=ETHERTYPE_ARP)
 _NEIGHBOUR = tuple(
     Match(eth_type=ETH_TYPE_IPV6, ip_proto=IPPROTO_ICMPV6, icmpv6_type=kind) for kind in (SOLICITATION, ADVERTISEMENT)
@@ -44,11 +66,18 @@ def _punts(ofp_version: int) -> list[tuple[int, Match]]:
 def base_rules(ofp_version: int) -> list[Rule]:
     """Return the entries of discovery for a switch that speaks OpenFlow 1.0 (1) or 1.3 (4)."""
     if ofp_version == OPENFLOW_1_0:
-        drops = ((PRIORITY_OTHER_MULTICAST, _IPV4_GROUPS), (PRIORITY_MISS, Match()))
-        rules = [_rule(0, priority, match, _TO_CONTROLLER) for priority, match in _punts(ofp_version)]
-        return rules + [_rule(0, priority, match, ()) for priority, match in drops]
+        drops = ((PRIORITY_OTHER_MULTICAST, _IPV4_GROUPS), (PRIORITY_UNTAGGED_MISS, Match()))
+        return [
+            _tagged_drop(0, PRIORITY_VLAN_TAGGED, Match(eth_type=ETHERTYPE_QINQ)),
+            _rule(0, PRIORITY_ECHO, _ECHO, _ECHO_BACK),
+            *(_rule(0, priority, match, _TO_CONTROLLER) for priority, match in _punts(ofp_version)),
+            *(_rule(0, priority, match, ()) for priority, match in drops),
+            _tagged_drop(0, PRIORITY_MISS, Match(tagged=True)),
+        ]
     return [
         _rule(INGRESS, PRIORITY_MISS, Match(), (Goto(ADMIT),)),
+        _tagged_drop(ADMIT, PRIORITY_VLAN_TAGGED, Match(tagged=True)),
+        _rule(ADMIT, PRIORITY_ECHO, _ECHO, _ECHO_BACK),
         *(_rule(ADMIT, priority, match, _TO_CONTROLLER) for priority, match in _punts(ofp_version)),
         _rule(ADMIT, PRIORITY_MISS, Match(), (Goto(FORWARD),)),
         _rule(FORWARD, PRIORITY_OTHER_MULTICAST, _IPV4_GROUPS, ()),
@@ -65,6 +94,15 @@ def guard_rules(ofp_version: int, port_no: int, seconds: int) -> list[Rule]:
         _rule(table, priority + 1, match._replace(in_port=port_no), ())._replace(hard_timeout_s=seconds)
         for priority, match in _punts(ofp_version)
     ]
+
+
+def hold_rule(ofp_version: int, port_no: int) -> Rule:
+    """Return the entry that drops all that arrives at a port but LLDP."""
+    return _rule(0 if ofp_version == OPENFLOW_1_0 else ADMIT, PRIORITY_HELD, Match(in_port=port_no), ())
+
+
+def _tagged_drop(table: int, priority: int, match: Match) -> Rule:
+    return Rule(RuleKey(table, priority, match), (), VLAN_TAGGED_COOKIE)
 
 
 def _rule(table: int, priority: int, match: Match, actions: tuple[Action, ...]) -> Rule:

@@ -4,31 +4,38 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from heapq import nlargest
 from typing import Any, TypeAlias
 
-from controller.discovery.base_rules import base_rules, guard_rules
+from controller.discovery.base_rules import base_rules, guard_rules, hold_rule
 from controller.discovery.deadlines import Deadlines
 from controller.discovery.hosts import HostTable
+from controller.discovery.journal import HostJournal, HostsRead, read_hosts
 from controller.discovery.port_table import PortTable, SwitchState
 from controller.discovery.ports import End, PortState
 from controller.discovery.settings import DiscoveryChanged, DiscoverySettings
 from controller.discovery.timers import Timer, TimerKind
-from controller.effects import Effect, Notice, Put, Remove, SendPacket
+from controller.effects import Effect, Notice, Put, Remove, SendPacket, WriteJournal
 from controller.events import (
     BarrierReplied,
+    CheckRequested,
     DeadlineReached,
     EditFailed,
     FlowStatsReceived,
+    JournalLost,
     PacketReceived,
     Port,
     PortChanged,
     SwitchConnected,
     SwitchDisconnected,
 )
+from controller.rules.inspection import Inspection
 from controller.rules.installer import Installer
 from controller.rules.pipeline import DISCOVERY_TAG
 from controller.wire.arp import REPLY
+from controller.wire.ethernet import ETHERTYPE_EXPERIMENTAL, encode_ethernet
 from controller.wire.frame import decode
+from controller.wire.lldp import SEGMENT_MAC
 from controller.wire.packets import (
     Arp,
     Data,
@@ -42,17 +49,28 @@ from controller.wire.packets import (
     Report,
     Unicast,
 )
-from topology.events import HostLearnt, PortRole, SwitchDown, SwitchUp, TopologyEvent
+from topology.events import HostGone, HostLearnt, PortRole, SwitchDown, SwitchUp, TopologyEvent
 from topology.live import LiveFabric
 
-Output: TypeAlias = Effect | TopologyEvent
+Output: TypeAlias = Effect | TopologyEvent | WriteJournal
 
 MIN_SECRET_BYTES = 16
+SEGMENT_LOOPED, SEGMENT_RELEASED = "segment-looped", "segment-released"
+"""A port is held, or is not any more, for a segment behind somebody else's switch; each is told every time."""
+
+MOVED_HOSTS = 1024
+"""Of how many hosts a segment is told, when a port is held, that they are behind another; others wait for their next
+frame to everybody, or for the bridges' ageing."""
+
 NOTICE_INTERVAL_S = 10.0
 MAX_NOTICED_COUNT = 65536
 
+_LLDP_FAULTS = {
+    "lldp-forged": "an LLDP frame of our form with a wrong token arrived; somebody made it, or another run sent it",
+    "lldp-replayed": "an LLDP frame of ours arrived a second time, or long after it was sent; it does not count",
+}
 _FROM_A_HOST = frozenset((Report, Query, PimHello, Data, Unicast))
-_GUARDED_REASONS = ("arp-", "nd-", "lldp-", "icmpv6-")
+_GUARDED_REASONS = ("arp-", "nd-", "lldp-", "icmpv6-", "vlan-")
 
 
 class DiscoveryCore:
@@ -80,15 +98,16 @@ class DiscoveryCore:
         self._remembered_count = 0
         self._deadlines: Deadlines[Timer] = Deadlines()
         self._installer = Installer(DISCOVERY_TAG)
+        self._installer.check_every(settings.check_interval_s)
         self._table = PortTable(settings, secret, self._deadlines, self)
         self._switches, self._ports = self._table.switches, self._table.ports
-        self._hosts = HostTable(settings, self._deadlines, self.emit, self.counted, self._table.is_connected)
+        self._hosts = HostTable(settings, self._deadlines, self.emit, self.counted, self._table.was_heard)
         self._host_states, self._challenges = self._hosts.hosts, self._hosts.challenges
+        self._journal = HostJournal(self._host_states, self._remembered)
         self._due: dict[TimerKind, Callable[[Any, float], None]] = {
             **self._table.due,
             TimerKind.READY: self._switch_ready,
             TimerKind.GRACE: self._remove_switch,
-            TimerKind.GUARD: self._unguard,
             TimerKind.REMEMBERED: self._remembered_due,
             TimerKind.HOST: self._hosts.host_due,
             TimerKind.CHALLENGE: self._hosts.challenge_due,
@@ -105,7 +124,10 @@ class DiscoveryCore:
             BarrierReplied: self._installer_event,
             EditFailed: self._installer_event,
             FlowStatsReceived: self._installer_event,
+            CheckRequested: self._installer_event,
             DeadlineReached: lambda _event, now: self.on_deadline(now),
+            HostsRead: self._hosts_read,
+            JournalLost: self._journal_lost,
             DiscoveryChanged: lambda event, now: self.settings_changed(event.settings, now),
         }
 
@@ -118,6 +140,11 @@ class DiscoveryCore:
         """The upper 8 bits of the transaction ids of this core's messages."""
         return self._installer.xid_tag
 
+    @property
+    def entries(self) -> Inspection:
+        """What switches hold of the flow entries that this core wants."""
+        return self._installer
+
     def snapshot(self) -> tuple[TopologyEvent, ...]:
         """Return the events that tell all of the present state to somebody who heard none of it."""
         return self.fabric.snapshot()
@@ -128,16 +155,17 @@ class DiscoveryCore:
 
     def next_deadline(self) -> float | None:
         """Return when `on_deadline` is due, None for never."""
-        mine, installers = self._deadlines.next(), self._installer.next_deadline()
-        if mine is None or installers is None:
-            return installers if mine is None else mine
-        return min(mine, installers)
+        deadlines = (self._deadlines.next(), self._installer.next_deadline(), self._journal.due_s)
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def on_deadline(self, now: float) -> tuple[Output, ...]:
         """Do what has come due."""
+        due = self._deadlines.next()
+        self._table.behind_s = 0.0 if due is None else max(0.0, now - due)
         for timer in self._deadlines.due(now):
             self._due[timer.kind](timer.subject, now)
         self._out += self._installer.on_deadline(now)
+        self._out += self._journal.on_deadline(now)
         return self._outputs(now)
 
     def settings_changed(self, settings: DiscoverySettings, now: float) -> tuple[Output, ...]:
@@ -149,6 +177,7 @@ class DiscoveryCore:
         self._settings = settings
         self._hosts.settings_changed(settings)
         self._table.settings_changed(settings)
+        self._installer.check_every(settings.check_interval_s)
         return self._outputs(now)
 
     def switch_connected(self, dpid: int, ofp_version: int, ports: Iterable[Port], now: float) -> tuple[Output, ...]:
@@ -175,10 +204,11 @@ class DiscoveryCore:
         switch = self._switches.get(dpid)
         if switch is not None and switch.connected:
             grace_s = self._settings.switch_grace_s
-            self.counted("switch-lost", (dpid, 0), f"switch {dpid} has no connection; kept for {grace_s:g} s", now)
+            text = f"has lost its connection: while it forwards it stays in the fabric, for {grace_s:g} s at most"
+            self.counted("switch-lost", (dpid, 0), text, now)
             self._deadlines.cancel(Timer(TimerKind.READY, dpid))
             self._deadlines.set(Timer(TimerKind.GRACE, dpid), now + grace_s)
-            self._table.lost(dpid)
+            self._table.lost(dpid, now)
             self._out += self._installer.switch_disconnected(dpid, now)
             if grace_s == 0:
                 self._remove_switch(dpid, now)
@@ -201,7 +231,7 @@ class DiscoveryCore:
             mac, address = packet.eth_src, packet.source  # type: ignore[union-attr]
             host = self._host_states.get(mac)
             if host is not None and host.end == end and address in host.addresses and not self._challenges:
-                host.addresses[address] = host.seen_s = now
+                host.use(address, now)
                 return ()
             port = self._ports.get(end)
             if port is not None:
@@ -211,13 +241,16 @@ class DiscoveryCore:
         if port is None or not port.up:
             return ()
         if isinstance(packet, Lldp):
-            if not self._table.lldp_received(port, packet, now):
-                self.counted("lldp-forged", end, "an LLDP frame of our form with a wrong token", now)
+            fault = self._table.lldp_received(port, packet, now)
+            if fault is not None:
+                self.counted(fault, end, _LLDP_FAULTS[fault], now)
                 self._count_towards_guard(port, now)
         elif isinstance(packet, Arp | Neighbour):
             self._count_towards_guard(port, now)
             self._resolution_received(port, packet, now)
-        elif isinstance(packet, Ignored | Malformed) and packet.reason.startswith(_GUARDED_REASONS):
+        elif isinstance(packet, Malformed) or (
+            isinstance(packet, Ignored) and packet.reason.startswith(_GUARDED_REASONS)
+        ):
             self.counters[packet.reason] += 1
             self._count_towards_guard(port, now)
         return self._outputs(now)
@@ -231,6 +264,18 @@ class DiscoveryCore:
                 self._recall(end, now)
         return self._outputs(now)
 
+    def _journal_lost(self, _event: JournalLost, now: float) -> tuple[Output, ...]:
+        self._journal.begin_anew(now)
+        return ()
+
+    def _hosts_read(self, event: HostsRead, now: float) -> tuple[Output, ...]:
+        hosts, faults = read_hosts(event.records)
+        self._journal.was_read(len(event.records))
+        if faults:
+            text = f"{faults} records of the journal of hosts cannot be read: these hosts are found when they send."
+            self._out.append(Notice("host-journal-faulty", text, (("records", faults),)))
+        return self.restore(hosts, now)
+
     def _outputs(self, now: float) -> tuple[Output, ...]:
         while (cut_off := self._table.cut_off()) is not None:
             self._remove_switch(cut_off, now)
@@ -238,6 +283,9 @@ class DiscoveryCore:
             return ()
         out = tuple(self._out)
         self._out.clear()
+        for output in out:
+            if isinstance(output, HostLearnt | HostGone):
+                self._journal.touch(output.mac, now)
         return out
 
     def emit(self, output: TopologyEvent | SendPacket) -> None:
@@ -246,21 +294,30 @@ class DiscoveryCore:
             self.fabric.apply(output)
         self._out.append(output)
 
-    def counted(self, kind: str, end: End, text: str, now: float) -> None:
-        """Count, and give notice of it at most once per kind and port in `NOTICE_INTERVAL_S`."""
+    def counted(self, kind: str, end: End, does: str, now: float) -> None:
+        """Count, and give notice of what a port (0 stands for its switch) does, once per `NOTICE_INTERVAL_S`."""
         self.counters[kind] += 1
         key = (kind, end)
         if now - self._noticed.get(key, float("-inf")) >= NOTICE_INTERVAL_S:
             if len(self._noticed) >= MAX_NOTICED_COUNT:
                 self._noticed.clear()
             self._noticed[key] = now
+            text = f"Port {end[0]}:{end[1]} {does}." if end[1] else f"Switch {end[0]} {does}."
             self._out.append(Notice(kind, text, (("dpid", end[0]), ("port_no", end[1]))))
+
+    def request_barrier(self, dpid: int) -> int:
+        """Have a switch say that it has done all it was sent."""
+        effect = self._installer.barrier(dpid)
+        self._out.append(effect)
+        return effect.first_xid
 
     def _install(self, dpid: int, edits: list[Put | Remove], now: float) -> None:
         self._out += self._installer.change([[(dpid, edit) for edit in edits]], now)
 
     def _installer_event(self, event: Any, now: float) -> tuple[Output, ...]:
         self._out += self._installer.handle(event, now)
+        if isinstance(event, BarrierReplied):
+            self._table.liveness.barrier_replied(event.dpid, event.xid, now)
         switch = self._switches.get(event.dpid)
         if switch is not None and not switch.ready and self._installer.in_sync(event.dpid):
             self._switch_ready(event.dpid, now)
@@ -290,21 +347,42 @@ class DiscoveryCore:
         if former is PortRole.EDGE:
             count = len(self._hosts.at(port.end))
             if count and port.role is PortRole.TRUNK:
-                text = f"a port with {count} hosts turned out to lead to a switch"
+                text = f"leads to a switch now: the {count} hosts that were heard there are forgotten"
                 self.counted("edge-became-trunk", port.end, text, now)
-            self._hosts.leave(port.end, now)
+            self._hosts.leave(port.end, now, is_down=port.role is PortRole.DOWN)
 
     def role_taken(self, port: PortState, now: float) -> None:
         """Learn the hosts that a port showed before it was known to lead to hosts."""
         early, port.early = port.early, {}
         if port.role is PortRole.EDGE:
+            self._recall(port.end, now)
             for (mac, address), seen_s in early.items():
                 self._hosts.seen(mac, address, port.end, seen_s)
-            self._recall(port.end, now)
 
-    def port_discarded(self, port: PortState, now: float) -> None:
-        """Forget the guard of a port that is no more."""
-        self._deadlines.cancel(Timer(TimerKind.GUARD, port.end))
+    def hold_changed(self, port: PortState, now: float) -> None:
+        """Have what arrives at a held port dropped, and tell the operator."""
+        dpid, port_no = port.end
+        rule = hold_rule(self._switches[dpid].ofp_version, port_no)
+        self._install(dpid, [Put(rule) if port.held else Remove(rule.key)], now)
+        if port.held:
+            low = min(port.lower)
+            self._move_to(low, {port.end, *port.lower})
+            text = (
+                f"Port {low[0]}:{low[1]} and port {dpid}:{port_no} lead to one segment behind a foreign switch: "
+                f"port {dpid}:{port_no} is held discarding, so that there is no loop, while the other one is up."
+            )
+        else:
+            text = f"Port {dpid}:{port_no} is held no longer: no other port leads to its segment."
+        kind = SEGMENT_LOOPED if port.held else SEGMENT_RELEASED
+        self.counters[kind] += 1
+        self._out.append(Notice(kind, text, (("dpid", dpid), ("port_no", port_no))))
+
+    def _move_to(self, low: End, segment: set[End]) -> None:
+        """Let a segment's bridges learn where other hosts are now: they may know them behind the held port."""
+        others = (host for host in self._host_states.values() if host.end not in segment)
+        for host in nlargest(MOVED_HOSTS, others, key=lambda host: (host.seen_s, host.mac)):
+            frame = encode_ethernet(SEGMENT_MAC, host.mac, ETHERTYPE_EXPERIMENTAL, b"")
+            self._out.append(SendPacket(low[0], (low[1],), frame))
 
     def _resolution_received(self, port: PortState, packet: Arp | Neighbour, now: float) -> None:
         mac = packet.eth_src
@@ -316,7 +394,7 @@ class DiscoveryCore:
             address = packet.source if packet.solicitation else packet.target
             answer = not packet.solicitation
         if claimed != mac:
-            text = "ARP or ND names another MAC address than the frame"
+            text = "receives ARP or ND that names another MAC address than its frame: it is ignored"
             self.counted("resolution-mac-mismatch", port.end, text, now)
             return
         self._host_seen(port, mac, address, now, answer)
@@ -324,31 +402,45 @@ class DiscoveryCore:
     def _host_seen(self, port: PortState, mac: bytes, address: bytes, now: float, answer: bool) -> None:
         settings = self._settings
         if mac == settings.controller_mac:
-            self.counted("own-frame", port.end, "a frame of the controller came back", now)
+            self.counted(
+                "own-frame",
+                port.end,
+                "receives a frame that the controller sent: something behind the port sends frames back",
+                now,
+            )
         elif port.role is PortRole.EDGE:
+            host = self._host_states.get(mac)
+            if host is not None and host.end != port.end:
+                self._table.segments.host_heard_elsewhere(port, now)
             self._hosts.seen(mac, address, port.end, now, answer)
-        elif port.role is PortRole.UNKNOWN and not port.looped() and len(port.early) < settings.early_per_port:
+        elif (
+            port.role is PortRole.UNKNOWN
+            and not port.looped()
+            and not port.held
+            and len(port.early) < settings.early_per_port
+        ):
             port.early[mac, address] = now
 
     def _count_towards_guard(self, port: PortState, now: float) -> None:
         """Keep a port's LLDP, ARP and ND from the controller for a while once there is too much of it."""
-        if port.guard.take(now) or port.guarded:
+        if port.guard.take(now) or now < port.guarded_until_s:
             return
-        port.guarded = True
+        port.guarded_until_s = now + self._settings.guard_s
         dpid, port_no = port.end
-        text = "too many LLDP, ARP or ND packets; they are dropped at the port for a while"
+        text = f"receives too much LLDP, ARP or ND: its switch drops all of it for {self._settings.guard_s:g} s"
         self.counted("port-guarded", port.end, text, now)
         for rule in guard_rules(self._switches[dpid].ofp_version, port_no, self._settings.guard_s):
             self._out += self._installer.transient(dpid, rule)
-        self._deadlines.set(Timer(TimerKind.GUARD, port.end), now + self._settings.guard_s)
-
-    def _unguard(self, end: End, _now: float) -> None:
-        self._ports[end].guarded = False
 
     def _remember(self, end: End, hosts: list[tuple[bytes, tuple[bytes, ...]]], now: float) -> None:
         room = self._settings.remembered_hosts - self._remembered_count
         if len(hosts) > room:
-            self.counted("remembered-limit", end, "too many hosts to remember", now)
+            self.counted(
+                "remembered-limit",
+                end,
+                "had more hosts than there is room to remember: some are found when they send",
+                now,
+            )
         if hosts and room > 0:
             self._remembered.setdefault(end, []).extend(hosts[:room])
             self._remembered_count += len(hosts[:room])

@@ -2,31 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from math import inf
 from typing import Protocol
 
 from controller.discovery.deadlines import Deadlines
+from controller.discovery.former import FormerPlaces
 from controller.discovery.ports import End
 from controller.discovery.probes import host_probe
 from controller.discovery.settings import DiscoverySettings
 from controller.discovery.timers import Timer, TimerKind
-from controller.discovery.tokens import fraction
+from controller.discovery.tokens import TokenBucket, fraction
 from controller.effects import SendPacket
 from controller.wire.addresses import format_ip, format_mac, is_multicast_ip
 from topology.events import HostGone, HostLearnt
 
+TURNOVER_BURST, TURNOVER_PER_S = 32, 2.0
+"""Addresses of one host that may give way to others of it at once, and on average."""
+
 
 @dataclass(slots=True)
 class HostState:
-    """A host: where it is and when each of its addresses was last seen there."""
+    """A host: where it is and when each of its addresses was last seen there.
+
+    `addresses` has the last sign of life of each, answers to our questions included: it decides when an address is
+    asked for and forgotten. `used_s` has when the host last used it by itself: it decides which one gives way.
+    """
 
     mac: bytes
     end: End
     seen_s: float
     addresses: dict[bytes, float] = field(default_factory=dict)
+    used_s: dict[bytes, float] = field(default_factory=dict)
     probed_count: dict[bytes, int] = field(default_factory=dict)
+    turnover: TokenBucket | None = None
+
+    def use(self, address: bytes, now: float) -> None:
+        """Note that the host used an address, of those it has or as a new one."""
+        self.addresses[address] = self.used_s[address] = self.seen_s = now
+
+    def drop(self, address: bytes) -> None:
+        """Forget an address."""
+        del self.addresses[address], self.used_s[address]
+        self.probed_count.pop(address, None)
 
 
 @dataclass(slots=True)
@@ -51,7 +70,7 @@ class Challenge:
 class Counted(Protocol):
     """Counts something under a stable key, and tells the operator now and then."""
 
-    def __call__(self, kind: str, end: End, text: str, now: float) -> None:
+    def __call__(self, kind: str, end: End, does: str, now: float) -> None:
         """Count one."""
 
 
@@ -68,8 +87,9 @@ class HostTable:
         Takes each HostLearnt, HostGone and SendPacket.
     counted : Counted
         Takes each refusal and overflow.
-    is_connected : Callable
-        Tells whether a switch can pass a question on: without that its hosts do not age, nor lose what others claim.
+    was_heard : Callable
+        Tells whether all would have been heard that hosts at a port said since a time: without that they do not age,
+        nor lose what others claim.
     """
 
     def __init__(
@@ -78,13 +98,14 @@ class HostTable:
         deadlines: Deadlines[Timer],
         emit: Callable[[HostLearnt | HostGone | SendPacket], None],
         counted: Counted,
-        is_connected: Callable[[int], bool],
+        was_heard: Callable[[End, float], bool],
     ) -> None:
         self.settings_changed(settings)
         self._deadlines = deadlines
         self._emit = emit
         self._counted = counted
-        self._is_connected = is_connected
+        self._was_heard = was_heard
+        self._former = FormerPlaces(settings.remembered_hosts)
         self.hosts: dict[bytes, HostState] = {}
         self._at: dict[End, dict[bytes, HostState]] = {}
         self._owners: dict[bytes, bytes] = {}
@@ -99,6 +120,9 @@ class HostTable:
     def seen(self, mac: bytes, address: bytes | None, end: End, now: float, answer: bool = False) -> None:
         """Take note of a packet from `mac` and `address` at an edge port; `answer` where it answers a question."""
         host = self.hosts.get(mac)
+        if host is not None and host.end != end and self._former.returns(mac, mac, end, now):
+            self._take_back(mac, now)
+            host = None
         if host is None:
             self._learn(mac, address, end, now)
         elif host.end == end:
@@ -110,20 +134,40 @@ class HostTable:
         else:
             self._claim(mac, host, mac, end, now, address)
 
-    def remembered(self, mac: bytes, addresses: Iterable[bytes], end: End, now: float) -> None:
-        """Take a host back that was at this port before, and ask it at once whether it still is."""
-        if mac in self.hosts or len(self._at.get(end, ())) >= self._settings.hosts_per_port:
+    def remembered(self, mac: bytes, addresses: Collection[bytes], end: End, now: float) -> None:
+        """Take a host back that was at this port before, and ask it at once whether it still is.
+
+        One without addresses cannot be asked: it stays for as long as one that spoke now. What somebody else took
+        meanwhile is asked for as well, and is the host's again as soon as it speaks with it here.
+        """
+        if len(self._at.get(end, ())) >= self._settings.hosts_per_port:
             return
-        host = HostState(mac, end, now - self._idle_s)
+        until_s = now + self._settings.host_timeout_s
+        moved = mac in self.hosts and self.hosts[mac].end != end
+        taken = [address for address in addresses if moved or self._owners.get(address, mac) != mac]
+        for claimed in [mac, *taken] if moved else taken:
+            self._former.note(claimed, mac, end, until_s)
+        if mac not in self.hosts:
+            self._restore(mac, addresses, end, now)
+        for address in taken:
+            self._probe(mac, address, end)
+
+    def _restore(self, mac: bytes, addresses: Collection[bytes], end: End, now: float) -> None:
+        host = HostState(mac, end, now - self._idle_s if addresses else now)
         for address in addresses:
             if address not in self._owners and len(host.addresses) < self._settings.addresses_per_host:
-                host.addresses[address] = now - self._idle_s
+                host.use(address, now - self._idle_s)
         self._add(host)
         self._tell(host)
         self._deadlines.set(Timer(TimerKind.HOST, mac), now + fraction(int.from_bytes(mac, "big")))
 
-    def leave(self, end: End, now: float) -> None:
-        """Forget the hosts of a port that is down or leads to hosts no more."""
+    def leave(self, end: End, now: float, *, is_down: bool = False) -> None:
+        """Forget the hosts of a port that is down or leads to hosts no more; those of one that is down may return."""
+        if is_down:
+            until_s = now + self._settings.host_timeout_s
+            for mac, host in self._at.get(end, {}).items():
+                for claimed in (mac, *host.addresses):
+                    self._former.note(claimed, mac, end, until_s)
         for claimed in tuple(self._claims_at.get(end, ())):
             self._drop(self.challenges[claimed])
         for mac in sorted(self._at.get(end, ())):
@@ -137,7 +181,7 @@ class HostTable:
         """Ask a host that was quiet for long about its addresses, and forget those it never answered for."""
         settings = self._settings
         host = self.hosts[mac]
-        if not self._is_connected(host.end[0]):
+        if not self._was_heard(host.end, now - settings.host_probe_count * settings.host_probe_interval_s):
             host.probed_count.clear()
             self._deadlines.set(Timer(TimerKind.HOST, mac), now + settings.host_probe_interval_s)
             return
@@ -156,9 +200,7 @@ class HostTable:
                 continue
             due = min(due, ask_at)
         for address in silent:
-            del host.addresses[address], self._owners[address]
-            del host.probed_count[address]
-            self._end_challenges(address, now)
+            self._unbind(host, address, now)
         if not host.addresses:
             due = host.seen_s + settings.host_timeout_s
             if due <= now or (silent and host.seen_s + self._idle_s <= now):
@@ -173,7 +215,7 @@ class HostTable:
         challenge = self.challenges[claimed]
         if challenge.refuted:
             self._drop(challenge)
-        elif not self._is_connected(challenge.holder_end[0]):
+        elif not self._was_heard(challenge.holder_end, challenge.started):
             challenge.started, challenge.probe_count = now, 0
             self._deadlines.set(Timer(TimerKind.CHALLENGE, claimed), now + self._settings.challenge_s)
         elif challenge.probe_count < len(self._settings.challenge_probe_offsets_s):
@@ -182,12 +224,17 @@ class HostTable:
             self._settle(challenge, now)
 
     def _learn(self, mac: bytes, address: bytes | None, end: End, now: float) -> None:
-        if mac == bytes(6) or mac[0] & 1:
-            self._counted("host-address-invalid", end, f"{format_mac(mac)} is not the address of a host", now)
+        if not is_host_mac(mac):
+            self._counted(
+                "host-address-invalid",
+                end,
+                f"receives frames from {format_mac(mac)}, which is no host's address",
+                now,
+            )
             return
         if len(self._at.get(end, ())) >= self._settings.hosts_per_port:
             limit = self._settings.hosts_per_port
-            self._counted("host-limit", end, f"{format_mac(mac)} not learnt: {limit} hosts at this port", now)
+            self._counted("host-limit", end, f"has {limit} hosts, its limit: {format_mac(mac)} is not learnt", now)
             return
         host = HostState(mac, end, now)
         self._add(host)
@@ -199,24 +246,67 @@ class HostTable:
     def _bind(self, host: HostState, address: bytes, now: float, answer: bool) -> bool:
         """Note that `host` uses `address` and tell whether its addresses changed."""
         if address in host.addresses:
-            host.addresses[address] = now
+            if answer and (address in host.probed_count or address in self.challenges or host.mac in self.challenges):
+                host.addresses[address] = now
+            else:
+                host.use(address, now)
             if self.challenges:
                 self._hold(address, host.end, now, answer)
             return False
-        if not _is_host_address(address):
+        if not is_host_address(address):
             return False
         owner = self._owners.get(address)
-        if owner is not None:
+        if owner is not None and self._former.returns(address, host.mac, host.end, now):
+            self._take_back(address, now)
+        elif owner is not None:
             self._claim(address, self.hosts[owner], host.mac, host.end, now, None)
             return False
-        if len(host.addresses) >= self._settings.addresses_per_host:
-            text = f"{format_ip(address)} of {format_mac(host.mac)} not learnt: too many addresses"
-            self._counted("address-limit", host.end, text, now)
+        if len(host.addresses) >= self._settings.addresses_per_host and not self._make_room(host, address, now):
             return False
-        host.addresses[address] = now
+        host.use(address, now)
         self._owners[address] = host.mac
         self._tell(host)
         return True
+
+    def _make_room(self, host: HostState, address: bytes, now: float) -> bool:
+        """Let the address that a host has not used for longest give way, unless it changes them too fast.
+
+        What others claim stays while there is a choice, or they would get it by the host's taking another one.
+        """
+        if host.turnover is None:
+            host.turnover = TokenBucket(TURNOVER_BURST, TURNOVER_PER_S, now)
+        allowed = self._settings.addresses_per_host
+        name = f"has a host, {format_mac(host.mac)}, with more than {allowed} addresses"
+        if not host.turnover.take(now):
+            self._counted("address-turnover", host.end, f"{name}, which change too fast to be followed", now)
+            self._counted("address-limit", host.end, f"{name}: {format_ip(address)} is not learnt", now)
+            return False
+        while len(host.addresses) >= allowed:
+            oldest = min(host.addresses, key=lambda held: (held in self.challenges, host.used_s[held], held))
+            text = f"{name}: {format_ip(oldest)}, unused longest, gives way to {format_ip(address)}"
+            self._counted("address-limit", host.end, text, now)
+            self._unbind(host, oldest, now)
+        return True
+
+    def _unbind(self, host: HostState, address: bytes, now: float) -> None:
+        host.drop(address)
+        del self._owners[address]
+        self._end_challenges(address, now)
+
+    def _take_back(self, claimed: bytes, now: float) -> None:
+        """Take a MAC or IP address from who got it while its former holder, who is back, could not be asked."""
+        challenge = self.challenges.get(claimed)
+        if challenge is not None:
+            self._drop(challenge)
+        holder = self.hosts[self._owners.get(claimed, claimed)]
+        text = f"loses {_text(claimed)}, which {format_mac(holder.mac)} took while its holder was away: it is back"
+        self._counted("address-reclaimed", holder.end, text, now)
+        if claimed == holder.mac:
+            self._gone(holder, now)
+            return
+        holder.drop(claimed)
+        del self._owners[claimed]
+        self._tell(holder)
 
     def _claim(
         self, claimed: bytes, holder: HostState, claimant: bytes, end: End, now: float, address: bytes | None
@@ -228,19 +318,29 @@ class HostTable:
             if len(at_port) >= settings.challenges_per_port or len(self.challenges) >= settings.challenges:
                 if not at_port:
                     del self._claims_at[end]
-                self._counted("challenge-limit", end, "a claim to another host's address is not looked into", now)
+                self._counted(
+                    "challenge-limit",
+                    end,
+                    "has too many hosts with others' addresses: a further claim is ignored",
+                    now,
+                )
                 return
             challenge = Challenge(claimed, holder.mac, holder.end, claimant, end, now)
             self.challenges[claimed] = at_port[claimed] = challenge
             self._question(challenge)
         elif challenge.refuted:
-            self._counted("spoof-blocked", end, f"{_text(claimed)} is held by {format_mac(holder.mac)}", now)
+            self._counted(
+                "spoof-blocked",
+                end,
+                f"has a host that uses {_text(claimed)}, which belongs to {format_mac(holder.mac)}: it is refused",
+                now,
+            )
             return
         if (
             address is not None
             and challenge.end == end
             and len(challenge.addresses) < self._settings.addresses_per_host
-            and _is_host_address(address)
+            and is_host_address(address)
         ):
             challenge.addresses[address] = None
 
@@ -266,8 +366,9 @@ class HostTable:
         if answer or now - challenge.started >= self._settings.challenge_quiet_s:
             challenge.refuted = True
             self._deadlines.set(Timer(TimerKind.CHALLENGE, claimed), now + self._settings.challenge_hold_s)
-            where = f"{challenge.holder_end[0]:#x}:{challenge.holder_end[1]}"
-            text = f"{_text(claimed)} claimed by {format_mac(challenge.claimant)} answers at {where}"
+            where = f"port {challenge.holder_end[0]}:{challenge.holder_end[1]}"
+            claim = f"has a host, {format_mac(challenge.claimant)}, that claims {_text(claimed)}"
+            text = f"{claim}: its holder answers at {where}, and the claim is refused"
             self._counted("spoof-suspected", challenge.end, text, now)
 
     def _settle(self, challenge: Challenge, now: float) -> None:
@@ -275,24 +376,32 @@ class HostTable:
         self._drop(challenge)
         holder = self.hosts.get(challenge.holder)
         if challenge.claimed == challenge.holder:
-            addresses = dict.fromkeys([*(() if holder is None else holder.addresses), *challenge.addresses])
+            before = () if holder is None else sorted(holder.used_s, key=holder.used_s.__getitem__, reverse=True)
+            addresses = dict.fromkeys([*challenge.addresses, *before])
             if holder is not None:
                 self._gone(holder, now)
             if len(self._at.get(challenge.end, ())) >= self._settings.hosts_per_port:
-                self._counted("host-limit", challenge.end, f"{_text(challenge.claimed)} not learnt", now)
+                self._counted(
+                    "host-limit",
+                    challenge.end,
+                    f"has as many hosts as its limit: {_text(challenge.claimed)} is not learnt",
+                    now,
+                )
                 return
             if challenge.claimed not in self.hosts:
                 self.remembered(challenge.claimed, addresses, challenge.end, now)
                 host = self.hosts[challenge.claimed]
                 host.seen_s = now
-                host.addresses.update((address, now) for address in challenge.addresses if address in host.addresses)
+                for address in challenge.addresses:
+                    if address in host.addresses:
+                        host.use(address, now)
             return
         claimant = self.hosts.get(challenge.claimant)
         if claimant is None or claimant.end != challenge.end:
             return
         if holder is not None and challenge.claimed in holder.addresses:
-            del holder.addresses[challenge.claimed], self._owners[challenge.claimed]
-            holder.probed_count.pop(challenge.claimed, None)
+            holder.drop(challenge.claimed)
+            del self._owners[challenge.claimed]
             self._tell(holder)
         self._bind(claimant, challenge.claimed, now, False)
 
@@ -339,7 +448,12 @@ class HostTable:
         self._emit(SendPacket(end[0], (end[1],), frame))
 
 
-def _is_host_address(address: bytes) -> bool:
+def is_host_mac(mac: bytes) -> bool:
+    """Tell whether a MAC address is that of one interface."""
+    return mac != bytes(6) and not mac[0] & 1
+
+
+def is_host_address(address: bytes) -> bool:
     """Tell whether one host can own an address: no unspecified, loopback, multicast or broadcast one."""
     if is_multicast_ip(address) or not any(address):
         return False

@@ -22,12 +22,15 @@ class PortState:
     `up` is false while a flapping port is held down, whatever `carrier` says. `heard` is the port whose LLDP frames
     arrive here, `heard_by` the one where this port's arrive. `silent` is set when the first probes went unanswered;
     `was_trunk` is the switch at the other end while that is not connected. `described_bps` is the speed that the
-    switch tells, `speed_bps` the one to go by.
+    switch tells, `speed_bps` the one to go by. `sent_us` is when the last LLDP frame left; of all that arrived
+    anywhere, `arrived_us` is when the latest had left, and no frame counts that left before it. `echoes` tells
+    whether the switch at the other end sends echo frames back, which was tried `echo_tries` times; `echoed_us` is
+    when the last that came back had left. `lower` are the lower ports that lead to the same segment behind somebody
+    else's switch, with the time when a frame last crossed it; a port with such ones is `held`. Until
+    `guarded_until_s` its switch drops LLDP, ARP and ND that arrive at the port.
     """
 
     end: End
-    token: bytes
-    frame: bytes
     flaps: TokenBucket
     guard: TokenBucket
     described_bps: float = 0.0
@@ -40,7 +43,16 @@ class PortState:
     heard_by: End | None = None
     silent: bool = False
     was_trunk: int | None = None
-    guarded: bool = False
+    sent_us: int = 0
+    arrived_us: int = 0
+    echoes: bool = False
+    echo_tries: int = 0
+    echoed_us: int = 0
+    lower: dict[End, float] = field(default_factory=dict)
+    held: bool = False
+    segment_asked_s: float = float("-inf")
+    segment_seen: tuple[End, int] | None = None
+    guarded_until_s: float = float("-inf")
     probe_count: int = 0
     unanswered_count: int = 0
     early: dict[tuple[bytes, bytes], float] = field(default_factory=dict)
@@ -61,4 +73,4 @@ class PortState:
             return PortRole.UNKNOWN
         if self.heard is not None or self.heard_by is not None or self.was_trunk is not None:
             return PortRole.TRUNK
-        return PortRole.EDGE if self.silent else PortRole.UNKNOWN
+        return PortRole.EDGE if self.silent and not self.held else PortRole.UNKNOWN

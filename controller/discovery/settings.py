@@ -10,9 +10,10 @@ class DiscoverySettings(NamedTuple):
 
     `probe_offsets_s` are the LLDP frames after a port came up, `edge_after_s` the time after which a port that
     answered none of them leads to hosts; a port waits for switches that have just connected, but no longer than
-    `edge_latest_s`. `link_capacity_bps`, where not 0, stands for the speed of all ports. A link is down after
-    `missed_count` frames in a row that did not arrive. A switch whose connection ended counts as there for
-    `switch_grace_s`, as long as a link leads to it.
+    `edge_latest_s`. `link_capacity_bps`, where not 0, stands for the speed of all ports. A frame that does
+    not arrive is followed by `missed_count` others at a fast pace; where they are missed too, the link is down. A
+    switch whose connection ended counts as there for `switch_grace_s`, as long as it forwards and a link leads to it.
+    Every switch's entries are read once in `check_interval_s`.
     """
 
     lldp_interval_s: float = 2.0
@@ -43,6 +44,7 @@ class DiscoverySettings(NamedTuple):
     guard_s: int = 1
     controller_mac: bytes = b"\x02VSRT\x00"
     probe_ipv4: bytes = bytes(4)
+    check_interval_s: float = 60.0
 
     def problem(self) -> str | None:
         """Return what is wrong with the values, None where nothing is."""

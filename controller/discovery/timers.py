@@ -14,11 +14,12 @@ class TimerKind(IntEnum):
     CABLE = 3  # end: a flapping cable may come into service
     PROBE = 4  # end: the next LLDP frame
     EDGE = 5  # end: nothing was heard; decide
-    GUARD = 6  # end: let its packets through to the controller again
-    REMEMBERED = 7  # end: forget the hosts that were here when the switch went
-    HOST = 8  # MAC address: see whether the host is still there
-    CHALLENGE = 9  # claimed address: ask its holder again, or settle
-    GRACE = 10  # dpid: the switch was not connected for too long
+    REMEMBERED = 6  # end: forget the hosts that were here when the switch went
+    HOST = 7  # MAC address: see whether the host is still there
+    CHALLENGE = 8  # claimed address: ask its holder again, or settle
+    GRACE = 9  # dpid: the switch was not connected for too long
+    CHECK = 10  # end: its frame should have been heard by now
+    SEGMENT = 11  # end: see whether its segment is still reached by a lower port
 
 
 class Timer(NamedTuple):

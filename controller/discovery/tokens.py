@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 from hashlib import blake2b
+from hmac import compare_digest
 
-TOKEN_BYTES = 16
+_TIME_BYTES = 8
+_MAC_BYTES = 16
 _ROUNDING = 1e-9
 
 
-def lldp_token(secret: bytes, dpid: int, port_no: int) -> bytes:
-    """Return the 16 bytes that only a holder of `secret` can put into an LLDP frame for this port.
+class FrameTokens:
+    """Makes and checks what proves a frame of one purpose to be ours: when it was sent, and a code over that.
 
-    Keyed BLAKE2b (RFC 7693) over the datapath id and port number; `secret` has at most 64 bytes (ValueError beyond).
+    The code is keyed BLAKE2b (RFC 7693) over datapath id, port number and time. `secret` has at most 64 bytes,
+    `purpose` 16 (ValueError beyond). The secret belongs to one run of the controller: frames of others prove nothing.
     """
-    message = dpid.to_bytes(8, "big") + port_no.to_bytes(4, "big")
-    return blake2b(message, digest_size=TOKEN_BYTES, key=secret, person=b"vsrt-lldp").digest()
+
+    def __init__(self, secret: bytes, purpose: bytes) -> None:
+        self._keyed = blake2b(digest_size=_MAC_BYTES, key=secret, person=purpose)
+
+    def token(self, dpid: int, port_no: int, sent_us: int) -> bytes:
+        """Return the token of the frame that leaves a port at a time in microseconds."""
+        return self._token(dpid, port_no, sent_us.to_bytes(_TIME_BYTES, "big"))
+
+    def sent_us(self, dpid: int, port_no: int, token: bytes) -> int | None:
+        """Return when a frame with this token was sent, in microseconds; None where the token is false."""
+        sent = token[:_TIME_BYTES]
+        if not compare_digest(token, self._token(dpid, port_no, sent)):
+            return None
+        return int.from_bytes(sent, "big")
+
+    def _token(self, dpid: int, port_no: int, sent: bytes) -> bytes:
+        code = self._keyed.copy()
+        code.update(dpid.to_bytes(8, "big") + port_no.to_bytes(4, "big") + sent)
+        return sent + code.digest()
 
 
 def fraction(*parts: int) -> float:
@@ -34,12 +54,12 @@ class TokenBucket:
         self._level = burst
         self._updated = now
 
-    def take(self, now: float, count: int = 1) -> bool:
-        """Take `count` tokens, or none where there are fewer, and tell whether there were enough."""
+    def take(self, now: float, count: int = 1, leave: float = 0.0) -> bool:
+        """Take `count` tokens, or none where so many and `leave` others are not there; tell whether they were."""
         if now > self._updated:
             self._level = min(self._burst, self._level + (now - self._updated) * self._rate_per_s)
             self._updated = now
-        if self._level < count - _ROUNDING:
+        if self._level < count + leave - _ROUNDING:
             return False
         self._level -= count
         return True

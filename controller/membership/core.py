@@ -6,24 +6,33 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from controller.membership import journal
+from controller.membership.bindings import Bindings, NoBindings
 from controller.membership.events import (
     Admit,
+    AdmitRouter,
     FilterMode,
+    HostRef,
     Interest,
     Member,
     MembershipEffect,
     QuerierStatus,
+    RouterJudged,
+    RouterVerdict,
 )
 from controller.membership.host_state import HostState
 from controller.membership.limits import Tally
 from controller.membership.members import Members
 from controller.membership.querier import Election, GeneralQueries, OtherQuerier, Queriers
-from controller.membership.router_ports import RouterPort, RouterPorts
-from controller.membership.settings import MembershipLimits, MembershipSettings, applies, timing
+from controller.membership.router_admission import RouterAdmission
+from controller.membership.router_ports import HELLO_BELIEVED_S, Heard, RouterPort, RouterPorts, Speaker
+from controller.membership.settings import MembershipLimits, MembershipSettings, timing
 from controller.membership.specific_queries import SpecificQueries
-from controller.membership.tables import Port, is_ssm_group
+from controller.membership.tables import Port
 from controller.membership.timers import TimerQueue
+from controller.wire.addresses import is_ssm_group
 from controller.wire.packets import PimHello, Query, Report
+
+_PROTOCOLS = {4: "IGMP", 6: "MLD"}
 
 
 class InterestAt(NamedTuple):
@@ -39,7 +48,8 @@ class MembershipCore:
     """IGMP and MLD router side for all edge ports of a fabric, with explicit tracking of hosts.
 
     Every method that takes `now` (seconds, monotonic) returns the effects in order, after those of all deadlines up
-    to `now`. `counters` holds occurrences by reason. `changed` is told of groups whose members changed.
+    to `now`. `counters` holds occurrences by reason. `changed` is told of groups whose members changed. `bindings`
+    says whose an address is; without it every report is believed.
     """
 
     def __init__(
@@ -48,6 +58,8 @@ class MembershipCore:
         limits: MembershipLimits,
         admit: Admit,
         changed: Callable[[bytes], None] = lambda _group: None,
+        bindings: Bindings | None = None,
+        admit_router: AdmitRouter = lambda _host: None,
     ) -> None:
         self.timers = TimerQueue()
         self.ports: dict[tuple[int, int], Port] = {}
@@ -55,7 +67,10 @@ class MembershipCore:
         self.counters = self.tally.counters
         self.queriers = Queriers(settings, self.timers, self.tally)
         self.router_ports = RouterPorts(limits, self.timers, self.tally)
-        self.members_table = Members(settings, limits, admit, self.timers, self.tally, self.queriers, changed)
+        self.router_admission = RouterAdmission(settings, admit_router, self.tally)
+        self.members_table = Members(
+            settings, limits, admit, self.timers, self.tally, self.queriers, changed, bindings or NoBindings()
+        )
         self.declared_router_ports: set[tuple[int, int, int]] = set()
         self._settings = settings
         self._limits = limits
@@ -86,10 +101,16 @@ class MembershipCore:
         if family == 6 and (address[0] != 0xFE or address[1] & 0xC0 != 0x80):
             self.tally.count("query-source-not-link-local")
             return effects
-        bid = OtherQuerier(address, dpid, port_no, query.robustness or 0, query.query_interval_s or 0.0)
-        if applies(self._settings.learn_router_ports, (dpid, port_no)):
+        host = HostRef(query.eth_src, address, dpid, port_no)
+        bid = OtherQuerier(address, host.mac, dpid, port_no, query.robustness or 0, query.query_interval_s or 0.0)
+        as_router = self.router_admission.as_router(host)
+        if as_router.admit:
             values = timing(self._settings, bid.robustness, bid.query_interval_s)
-            self.router_ports.heard_query(port, family, now + values.other_querier_s, now, effects)
+            self._router_heard(port, family, True, host, as_router, now + values.other_querier_s, now, effects)
+        as_querier = self.router_admission.as_querier(host)
+        if not as_querier.admit:
+            self._refuse_router(port, host, f"{_PROTOCOLS[family]} query", as_querier, now, effects)
+            return effects
         elected = self.queriers.heard(port, family, bid, query.version, now, effects)
         if elected and query.group is not None and not query.suppress:
             values = self.queriers.timing(family)
@@ -102,15 +123,20 @@ class MembershipCore:
         return effects
 
     def pim_hello_received(self, dpid: int, port_no: int, hello: PimHello, now: float) -> list[MembershipEffect]:
-        """Take in a PIM hello: a router is at this port for its holdtime."""
+        """Take in a PIM hello: a router is at this port for its holdtime, or as long as that is believed."""
         effects: list[MembershipEffect] = []
         self._advance(now, effects)
         port = self.ports.get((dpid, port_no))
         if port is None or not self._permits(port, now, effects):
             return effects
         self.tally.count("pim-hellos")
-        if applies(self._settings.learn_router_ports, (dpid, port_no)):
-            self.router_ports.heard_hello(port, hello.family, hello.source, hello.holdtime_s, now, effects)
+        host = HostRef(hello.eth_src, hello.source, dpid, port_no)
+        verdict = self.router_admission.as_router(host)
+        if verdict.admit:
+            until = now + min(hello.holdtime_s, HELLO_BELIEVED_S)
+            self._router_heard(port, hello.family, False, host, verdict, until, now, effects)
+        else:
+            self._refuse_router(port, host, "PIM hello", verdict, now, effects)
         return effects
 
     def port_added(self, dpid: int, port_no: int, now: float) -> list[MembershipEffect]:
@@ -137,6 +163,13 @@ class MembershipCore:
             self.queriers.port_removed(port, now, effects)
         return effects
 
+    def ask(self, dpid: int, port_no: int, family: int, now: float) -> list[MembershipEffect]:
+        """Ask the hosts at a port for their memberships, some of which may have been lost on the way."""
+        effects: list[MembershipEffect] = []
+        self._advance(now, effects)
+        self.queriers.ask(dpid, port_no, family, now, effects)
+        return effects
+
     def port_suspended(self, dpid: int, port_no: int, now: float) -> list[MembershipEffect]:
         """Serve an edge port no more for now; what is known of it ages until `port_added` brings it back."""
         effects: list[MembershipEffect] = []
@@ -160,11 +193,28 @@ class MembershipCore:
                     self.members_table.remove(list(host.states.values()), effects)
         return effects
 
+    def addresses_moved(self, addresses: Iterable[bytes], now: float) -> list[MembershipEffect]:
+        """Look again at the hosts that report with these MAC and IP addresses, whose owners are others now.
+
+        Who turns out to report with another's address is refused, and whose own it has become is judged by it.
+        """
+        effects: list[MembershipEffect] = []
+        self._advance(now, effects)
+        self.members_table.addresses_moved(addresses, effects)
+        return effects
+
     def reconsider(self, admit: Admit, now: float) -> list[MembershipEffect]:
         """Judge every membership by another policy; refused ones stop counting, admitted ones start to."""
         effects: list[MembershipEffect] = []
         self._advance(now, effects)
         self.members_table.reconsider(admit, self.ports.values(), effects)
+        return effects
+
+    def reconsider_refused(self, group: bytes, now: float) -> list[MembershipEffect]:
+        """Ask admission anew about the members of a group that it refused."""
+        effects: list[MembershipEffect] = []
+        self._advance(now, effects)
+        self.members_table.reconsider_refused(group, effects)
         return effects
 
     def set_settings(
@@ -181,6 +231,7 @@ class MembershipCore:
                 self.members_table.remove(barred, effects)
         self._settings = settings
         self._limits = limits
+        self.router_admission.settings = settings
         self.tally.interval_s = limits.notice_interval_s
         self.members_table.settings = settings
         self.members_table.limits = limits
@@ -191,7 +242,15 @@ class MembershipCore:
                 for family in (4, 6):
                     static = self._is_static_router_port(port, family)
                     self.router_ports.set_static(port, family, static, now, effects)
+        self._reconsider_routers(now, effects)
         self._advance(now, effects)
+        return effects
+
+    def reconsider_routers(self, now: float) -> list[MembershipEffect]:
+        """Judge anew every router port that was learnt, and the querier: what is known of their hosts changed."""
+        effects: list[MembershipEffect] = []
+        self._advance(now, effects)
+        self._reconsider_routers(now, effects)
         return effects
 
     def declare_router_port(
@@ -287,6 +346,40 @@ class MembershipCore:
         key = (port.dpid, port.port_no)
         return key in self._settings.static_router_ports or (*key, family) in self.declared_router_ports
 
+    def _router_heard(
+        self,
+        port: Port,
+        family: int,
+        asks: bool,
+        host: HostRef,
+        verdict: RouterVerdict,
+        until: float,
+        now: float,
+        effects: list[MembershipEffect],
+    ) -> None:
+        heard = Heard(host, until, verdict.groups)
+        if self.router_ports.heard(port, family, Speaker(host.ip, asks), heard, now, effects):
+            effects.append(RouterJudged(host, verdict))
+
+    def _refuse_router(
+        self,
+        port: Port,
+        host: HostRef,
+        speech: str,
+        verdict: RouterVerdict,
+        now: float,
+        effects: list[MembershipEffect],
+    ) -> None:
+        known = self.router_ports.get(port.dpid, port.port_no, 4 if len(host.ip) == 4 else 6)
+        if known is not None and known.static:
+            self.tally.count("router-at-static-port")
+        else:
+            self.router_admission.refuse(port, host, speech, verdict, now, effects)
+
+    def _reconsider_routers(self, now: float, effects: list[MembershipEffect]) -> None:
+        self.router_ports.reconsider(self.router_admission.as_router, now, effects)
+        self.queriers.reconsider(self.router_admission.as_querier, now, effects)
+
     def _permits(self, port: Port, now: float, effects: list[MembershipEffect]) -> bool:
         limits = self._limits
         if not port.active:
@@ -294,7 +387,13 @@ class MembershipCore:
             return False
         if port.bucket.take(now, limits.reports_per_second_per_port, limits.report_burst):
             return True
-        self.tally.warn(port, "limit-rate", "more membership messages than allowed", now, effects)
+        self.tally.warn(
+            port,
+            "limit-rate",
+            "receives more membership messages than its limit: those beyond it are ignored",
+            now,
+            effects,
+        )
         return False
 
     def _advance(self, now: float, effects: list[MembershipEffect]) -> None:
@@ -320,7 +419,7 @@ class MembershipCore:
 
 def _member(state: HostState) -> Member:
     return Member(
-        state.host.ref,
+        state.ref,
         state.membership.group,
         state.mode,
         frozenset(state.timers),

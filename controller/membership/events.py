@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
@@ -31,15 +31,34 @@ ANY_SOURCE = Interest(FilterMode.EXCLUDE, frozenset())
 
 
 class HostRef(NamedTuple):
-    """Who asks: MAC and IP address of a host and the edge port it was heard at; `ip` as in its last report."""
+    """Who asks: MAC and IP address of a host and the edge port it was heard at; `ip` as in its last report.
+
+    `known` are the IP addresses that it is known to hold there. `spoofed`: `ip` is another host's, or was and is not
+    known to be its own; such a host is refused.
+    """
 
     mac: bytes
     ip: bytes
     dpid: int
     port_no: int
+    known: tuple[bytes, ...] = ()
+    spoofed: bool = False
 
 
 Admit: TypeAlias = Callable[[HostRef, bytes, bytes | None], bool]
+
+
+class RouterVerdict(NamedTuple):
+    """Whether a host may be a multicast router, by which rule or setting, and of which groups (None: every one)."""
+
+    admit: bool
+    rule: str
+    reason: str
+    groups: Container[bytes] | None = None
+
+
+AdmitRouter: TypeAlias = Callable[[HostRef], RouterVerdict | None]
+"""What the policy says of a host that speaks as a router; None where that is left to the settings."""
 
 
 class Member(NamedTuple):
@@ -66,6 +85,7 @@ class QuerierStatus(NamedTuple):
     family: int
     is_ours: bool
     address: bytes | None
+    mac: bytes | None
     dpid: int | None
     port_no: int | None
     expires_at: float | None
@@ -83,12 +103,23 @@ class InterestChanged(NamedTuple):
 
 
 class RouterPortChanged(NamedTuple):
-    """A multicast router of a family is behind a port from now on, or no longer."""
+    """A multicast router of a family is behind a port from now on, or no longer.
+
+    It may have the groups that are in one of `groups`; every group where that is None.
+    """
 
     dpid: int
     port_no: int
     family: int
     present: bool
+    groups: frozenset[Container[bytes]] | None = None
+
+
+class RouterJudged(NamedTuple):
+    """A host that speaks as a router was admitted, or refused, for the audit log."""
+
+    host: HostRef
+    verdict: RouterVerdict
 
 
 class SendQuery(NamedTuple):
@@ -118,4 +149,6 @@ class MembershipRefused(NamedTuple):
     source: bytes | None
 
 
-MembershipEffect: TypeAlias = InterestChanged | RouterPortChanged | SendQuery | MembershipRefused | Notice
+MembershipEffect: TypeAlias = (
+    InterestChanged | RouterPortChanged | RouterJudged | SendQuery | MembershipRefused | Notice
+)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from controller.membership.events import ANY_SOURCE, FilterMode, Interest
+from controller.membership.events import ANY_SOURCE, FilterMode, HostRef, Interest
 from controller.membership.timers import Timed
 from controller.wire.packets import RecordType
 
@@ -42,10 +42,22 @@ class HostState(Timed):
     `timers` maps the sources with a running timer to its end: the include list A in INCLUDE mode, the requested list
     X in EXCLUDE mode; `excluded` is the list Y. `leaving`: the host said that it left, so reports of others on the
     port no longer count for it. `verdicts` caches admission: per source in INCLUDE mode, under None in EXCLUDE mode.
-    `offer` is what the host adds to the port's interest, None where that is nothing.
+    `offer` is what the host adds to the port's interest, None where that is nothing. `is_false`: it was asked for
+    under an address that is not the host's own.
     """
 
-    __slots__ = ("excluded", "group_expiry", "host", "leaving", "membership", "mode", "offer", "timers", "verdicts")
+    __slots__ = (
+        "excluded",
+        "group_expiry",
+        "host",
+        "is_false",
+        "leaving",
+        "membership",
+        "mode",
+        "offer",
+        "timers",
+        "verdicts",
+    )
 
     def __init__(self, membership: PortGroup, host: Host) -> None:
         self.armed_at = inf
@@ -56,8 +68,15 @@ class HostState(Timed):
         self.timers: dict[bytes, float] = {}
         self.excluded = _NO_SOURCES
         self.leaving = False
+        self.is_false = False
         self.verdicts = _NO_VERDICTS
         self.offer: Interest | None = None
+
+    @property
+    def ref(self) -> HostRef:
+        """Who asks for the group, under the address that it was asked for with."""
+        false_ref = self.host.false_ref
+        return false_ref if self.is_false and false_ref is not None else self.host.ref
 
     @property
     def is_empty(self) -> bool:

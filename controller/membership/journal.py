@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from math import inf
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from controller.membership.events import FilterMode, HostRef, MembershipEffect
 from controller.membership.members import SavedState
 from controller.membership.querier import FAMILIES, OtherQuerier
-from controller.membership.router_ports import RouterPort
+from controller.membership.router_ports import HELLO_BELIEVED_S, Heard, Speaker
 from controller.membership.tables import Port, PortGroup
 from controller.wire.addresses import (
     format_ip,
@@ -51,6 +50,7 @@ def routers_snapshot(core: MembershipCore, now: float) -> list[Record]:
                     "record": "querier",
                     "family": family,
                     "address": format_ip(other.address),
+                    "mac": format_mac(other.mac),
                     "dpid": other.dpid,
                     "port_no": other.port_no,
                     "robustness": other.robustness,
@@ -59,16 +59,24 @@ def routers_snapshot(core: MembershipCore, now: float) -> list[Record]:
                 }
             )
     for entry in core.router_ports:
-        neighbours = {format_ip(a): None if at == inf else at - now for a, at in entry.neighbours.items() if at > now}
-        if neighbours or entry.query_until > now:
+        routers = [
+            {
+                "address": format_ip(speaker.address),
+                "mac": format_mac(heard.host.mac),
+                "asks": speaker.asks,
+                "remaining_s": heard.until - now,
+            }
+            for speaker, heard in entry.routers.items()
+            if heard.until > now
+        ]
+        if routers:
             records.append(
                 {
                     "record": "router",
                     "dpid": entry.dpid,
                     "port_no": entry.port_no,
                     "family": entry.family,
-                    "query_s": max(0.0, entry.query_until - now),
-                    "neighbours": neighbours,
+                    "routers": routers,
                 }
             )
     return records
@@ -107,8 +115,10 @@ def _group_records(port: Port, membership: PortGroup, now: float) -> Iterator[Re
         yield {
             "record": "member",
             **place,
-            "mac": format_mac(state.host.ref.mac),
-            "ip": format_ip(state.host.ref.ip),
+            "mac": format_mac(state.ref.mac),
+            "ip": format_ip(state.ref.ip),
+            "known": [format_ip(address) for address in state.ref.known],
+            "spoofed": state.is_false,
             "mode": state.mode.name.lower(),
             "group_s": max(0.0, state.group_due() - now),
             "sources": {format_ip(source): at - now for source, at in sorted(state.timers.items())},
@@ -143,7 +153,9 @@ def _restore_member(
         mode, excluded = FilterMode.INCLUDE, frozenset()
     if mode is FilterMode.INCLUDE and not timers:
         return
-    ref = HostRef(parse_mac(record["mac"]), ip, int(record["dpid"]), int(record["port_no"]))
+    known = tuple(map(parse_ip, record.get("known", ())))
+    place = (int(record["dpid"]), int(record["port_no"]))
+    ref = HostRef(parse_mac(record["mac"]), ip, *place, known, bool(record.get("spoofed", False)))
     saved = SavedState(mode, group_expiry, timers, excluded, bool(record["leaving"]))
     port = core.ports.setdefault((ref.dpid, ref.port_no), Port(ref.dpid, ref.port_no))
     core.members_table.restore(port, ref, group, saved, effects)
@@ -166,6 +178,7 @@ def _restore_querier(
 ) -> None:
     other = OtherQuerier(
         parse_ip(record["address"]),
+        parse_mac(record["mac"]),
         int(record["dpid"]),
         int(record["port_no"]),
         int(record["robustness"]),
@@ -177,6 +190,7 @@ def _restore_querier(
         len(other.address) == (4 if family == 4 else 16)
         and until > now
         and core.queriers.yields_to(family, other.address)
+        and core.router_admission.as_querier(HostRef(other.mac, other.address, other.dpid, other.port_no)).admit
     ):
         core.queriers.elect(family, other, until - now, now)
 
@@ -184,12 +198,16 @@ def _restore_querier(
 def _restore_router(
     core: MembershipCore, record: Record, start: float, now: float, effects: list[MembershipEffect]
 ) -> None:
-    entry = RouterPort(int(record["dpid"]), int(record["port_no"]), int(record["family"]))
-    longest = core.queriers.timing(entry.family).membership_s
-    entry.query_until = start + _bounded(record["query_s"], longest)
-    for address, left in record["neighbours"].items():
-        entry.neighbours[parse_ip(address)] = start + (longest if left is None else _bounded(left, longest))
-    core.router_ports.restore(entry, now, effects)
+    dpid, port_no, family = int(record["dpid"]), int(record["port_no"]), int(record["family"])
+    longest_s = max(HELLO_BELIEVED_S, core.queriers.timing(family).other_querier_s)
+    routers = []
+    for router in record["routers"]:
+        host = HostRef(parse_mac(router["mac"]), parse_ip(router["address"]), dpid, port_no)
+        verdict = core.router_admission.as_router(host)
+        if verdict.admit:
+            until = start + _bounded(router["remaining_s"], longest_s)
+            routers.append((Speaker(host.ip, bool(router["asks"])), Heard(host, until, verdict.groups)))
+    core.router_ports.restore((dpid, port_no, family), routers, now, effects)
 
 
 def _bounded(remaining_s: float, longest_s: float) -> float:

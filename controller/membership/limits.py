@@ -17,21 +17,27 @@ class TokenBucket:
     __slots__ = ("_at", "_tokens")
 
     def __init__(self) -> None:
-        self._at = 0.0
-        self._tokens = -1.0
+        self._at = -1.0
+        self._tokens = 0.0
 
     def take(self, now: float, rate: float, burst: float) -> bool:
         """Take one token, of `rate` per second and at most `burst`; False where there is none."""
-        tokens = self._tokens
-        if tokens < 0:
-            tokens = burst
-        else:
-            tokens = min(burst, tokens + (now - self._at) * rate)
+        tokens = burst if self._at < 0 else min(burst, self._tokens + (now - self._at) * rate)
         self._at = now
         if tokens < 1:
             self._tokens = tokens
             return False
         self._tokens = tokens - 1
+        return True
+
+    def spend(self, now: float, rate: float, burst: float, count: int) -> bool:
+        """Take `count` tokens, beyond those that are there if need be; False where what was overdrawn is not back."""
+        tokens = burst if self._at < 0 else min(burst, self._tokens + (now - self._at) * rate)
+        self._at = now
+        if tokens <= 0:
+            self._tokens = tokens
+            return False
+        self._tokens = tokens - count
         return True
 
 
@@ -48,15 +54,18 @@ class Tally:
         """Count an occurrence."""
         self.counters[reason] = self.counters.get(reason, 0) + 1
 
-    def warn(self, port: Port, reason: str, text: str, now: float, effects: list[MembershipEffect]) -> None:
-        """Count an occurrence at a port and emit its notice, unless one of the kind went out there just now.
+    def warn(self, port: Port, reason: str, does: str, now: float, effects: list[MembershipEffect]) -> bool:
+        """Count an occurrence and emit a notice of what the port does, unless one of the kind went out just now.
+
+        Tell whether it was emitted.
 
         The notice's field ``count`` is the total of this reason so far, those passed over in silence included.
         """
         self.count(reason)
         last = port.noticed_at.get(reason)
         if last is not None and now - last < self.interval_s:
-            return
+            return False
         port.noticed_at[reason] = now
         fields = (("dpid", port.dpid), ("port_no", port.port_no), ("count", self.counters[reason]))
-        effects.append(Notice(f"membership-{reason}", f"port {port.dpid}:{port.port_no}: {text}", fields))
+        effects.append(Notice(f"membership-{reason}", f"Port {port.dpid}:{port.port_no} {does}.", fields))
+        return True

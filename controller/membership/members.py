@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from math import inf
 from typing import NamedTuple
 
+from controller.membership.bindings import Bindings, Identities
 from controller.membership.events import (
     Admit,
     FilterMode,
@@ -15,12 +16,13 @@ from controller.membership.events import (
     MembershipRefused,
 )
 from controller.membership.host_state import Ask, HostState
-from controller.membership.limits import Tally
+from controller.membership.limits import Tally, TokenBucket
 from controller.membership.querier import Queriers
 from controller.membership.settings import LATEST_VERSION, MembershipLimits, MembershipSettings, Timing, applies
 from controller.membership.specific_queries import SpecificQueries
 from controller.membership.tables import GroupKind, Host, Port, PortGroup, group_kind
 from controller.membership.timers import TimerQueue
+from controller.wire.addresses import format_ip, format_mac
 from controller.wire.packets import GroupRecord, RecordType, Report
 
 _EXCLUDE = FilterMode.EXCLUDE
@@ -54,15 +56,17 @@ class Members:
         tally: Tally,
         queriers: Queriers,
         changed: Callable[[bytes], None],
+        bindings: Bindings,
     ) -> None:
         self.settings = settings
         self.limits = limits
-        self.state_count = 0
+        self.state_count = self.admitted_count = 0
         self._admit = admit
         self._timers = timers
         self._tally = tally
         self._queriers = queriers
         self._changed = changed
+        self._identities = Identities(bindings)
         self._ports: dict[bytes, dict[Port, None]] = {}
 
     def ports_of(self, group: bytes) -> Iterable[Port]:
@@ -84,17 +88,30 @@ class Members:
         if host is not None and not host.bucket.take(
             now, limits.reports_per_second_per_host, limits.host_report_burst
         ):
-            self._tally.warn(port, "limit-host-rate", "more reports from one host than allowed", now, effects)
+            does = "has a host that sends more reports than its limit: those beyond it are ignored"
+            self._tally.warn(port, "limit-host-rate", does, now, effects)
             return
+        records = report.records
+        cost = 0
+        if len(records) > 1 or (records and records[0].sources):
+            cost = sum(len(record.sources) or 1 for record in records) - 1
+        if host is not None and host.ref.ip != report.source:
+            cost += len(host.states)
+        if cost and not self._may_cost(port, host, cost, now, effects):
+            return
+        spoofed = self._is_spoofed(port, host, report, now, effects)
         is_older = report.version != LATEST_VERSION[report.family]
-        for record in report.records:
+        for record in records:
             kind, group, sources = record
             membership = groups.get(group)
             if membership is not None:
                 state = membership.hosts.get(mac)
                 if state is not None:
-                    if state.host.ref.ip != report.source:
-                        self._readdress(state.host, report.source, effects)
+                    if state.is_false is not spoofed:
+                        if spoofed:
+                            continue
+                        state.is_false = False
+                        self._rejudge([state], effects)
                     if (
                         kind in _JOINS_ANY
                         and not sources
@@ -104,10 +121,45 @@ class Members:
                     ):
                         state.group_expiry = until
                         state.leaving = False
-                        if is_older:
+                        if is_older and not spoofed:
                             membership.note_older_report(report.version, until)
                         continue
-            self._record(port, report, record, is_older, timing, now, effects)
+            self._record(port, report, record, is_older, spoofed, timing, now, effects)
+
+    def _may_cost(
+        self, port: Port, host: Host | None, count: int, now: float, effects: list[MembershipEffect]
+    ) -> bool:
+        """Charge a port and a host for so many records; False where one of them has spent more than it may."""
+        limits = self.limits
+        if not port.record_bucket.spend(now, limits.records_per_second_per_port, limits.record_burst, count):
+            does = "receives more group records than its limit: reports beyond it are ignored"
+            self._tally.warn(port, "limit-records", does, now, effects)
+            return False
+        if host is None:
+            return True
+        bucket = host.record_bucket = host.record_bucket or TokenBucket()
+        if bucket.spend(now, limits.records_per_second_per_host, limits.host_record_burst, count):
+            return True
+        does = "has a host that sends more group records than its limit: reports beyond it are ignored"
+        self._tally.warn(port, "limit-host-records", does, now, effects)
+        return False
+
+    def _is_spoofed(
+        self, port: Port, host: Host | None, report: Report, now: float, effects: list[MembershipEffect]
+    ) -> bool:
+        """Tell whether a report comes with a false address, and take in one that is new and the host's own."""
+        if host is None:
+            spoofed = self._identities.is_spoofed(HostRef(report.eth_src, report.source, port.dpid, port.port_no))
+        elif host.ref.ip == report.source:
+            return False
+        else:
+            spoofed, states = self._identities.readdress(host, report.source)
+            self._rejudge(states, effects)
+        if spoofed:
+            sender = f"{format_mac(report.eth_src)} as {format_ip(report.source)}"
+            does = f"receives a report of {sender}, an address that is not the host's own: it is refused"
+            self._tally.warn(port, "spoofed-report", does, now, effects)
+        return spoofed
 
     def expire(self, state: HostState, now: float, effects: list[MembershipEffect]) -> None:
         """End what is due of a state."""
@@ -139,15 +191,26 @@ class Members:
         for state in membership.hosts.values():
             self._timers.arm(state, state.due_at())
 
+    def addresses_moved(self, addresses: Iterable[bytes], effects: list[MembershipEffect]) -> None:
+        """Look again at the hosts that report with these MAC and IP addresses."""
+        for host in self._identities.using(addresses):
+            self._rejudge(self._identities.look_again(host), effects)
+
     def reconsider(self, admit: Admit, ports: Iterable[Port], effects: list[MembershipEffect]) -> None:
         """Judge every membership anew by another policy."""
         self._admit = admit
         for port in ports:
+            self._identities.admission_changed(host for hosts in port.hosts.values() for host in hosts.values())
             for membership in port.groups.values():
                 for state in membership.hosts.values():
                     self._judge(state, effects, afresh=True)
                     self._offer(state)
                 self._publish(membership, effects)
+
+    def reconsider_refused(self, group: bytes, effects: list[MembershipEffect]) -> None:
+        """Judge anew the memberships of a group that are refused."""
+        states = [state for port in self.ports_of(group) for state in port.groups[group].hosts.values()]
+        self._rejudge([state for state in states if state.offer is None], effects)
 
     def remove(self, states: Iterable[HostState], effects: list[MembershipEffect]) -> None:
         """End memberships at once."""
@@ -165,8 +228,11 @@ class Members:
         membership = port.groups.get(group) or PortGroup(port, group)
         if ref.mac in membership.hosts:
             return
-        host = port.hosts[membership.family].get(ref.mac) or Host(ref)
+        host = port.hosts[membership.family].get(ref.mac) or self._identities.new_host(ref)
+        if ref.spoofed and host.false_ref is None:
+            self._identities.accuse(host, ref)
         state = HostState(membership, host)
+        state.is_false = ref.spoofed
         state.mode, state.group_expiry, state.timers, state.excluded, state.leaving = saved
         excess = self._enter(state, effects)
         if excess is not None:
@@ -178,6 +244,7 @@ class Members:
         report: Report,
         record: GroupRecord,
         is_older: bool,
+        spoofed: bool,
         timing: Timing,
         now: float,
         effects: list[MembershipEffect],
@@ -188,7 +255,8 @@ class Members:
             self._tally.count("report-of-untracked-group")
             return
         if treated is GroupKind.SSM and self.settings.enforce_ssm and (is_older or kind in _JOINS_ANY):
-            self._tally.warn(port, "ssm-any-source", "report for any source of an SSM group ignored", now, effects)
+            does = f"receives a report for any source of {format_ip(group)}, a source-specific group: it is ignored"
+            self._tally.warn(port, "ssm-any-source", does, now, effects)
             return
         membership = port.groups.get(group)
         state = None
@@ -201,28 +269,31 @@ class Members:
                     sources = ()
             state = membership.hosts.get(report.eth_src)
         if sources and self._has_too_many_sources(state, kind, sources):
-            self._tally.warn(port, "limit-sources", "too many sources from one host for one group", now, effects)
+            does = "has a host that asks for more sources of a group than its limit: the record is ignored"
+            self._tally.warn(port, "limit-sources", does, now, effects)
             return
         if state is None:
             if kind in _JOINS_ANY or (sources and kind != _BLOCK):
                 membership = membership or PortGroup(port, group)
                 host = port.hosts[report.family].get(report.eth_src)
                 if host is None:
-                    host = Host(HostRef(report.eth_src, report.source, port.dpid, port.port_no))
-                elif host.ref.ip != report.source:
-                    self._readdress(host, report.source, effects)
+                    host = self._identities.new_host(
+                        HostRef(report.eth_src, report.source, port.dpid, port.port_no, (), spoofed)
+                    )
                 state = HostState(membership, host)
+                state.is_false = spoofed
                 state.apply(kind, sources, now, timing.membership_s)
                 excess = self._enter(state, effects)
                 if excess is not None:
-                    self._tally.warn(port, excess, "no room for another membership", now, effects)
+                    does = f"has no room for another membership ({excess}): {format_ip(group)} is refused"
+                    self._tally.warn(port, excess, does, now, effects)
         else:
             ask = state.apply(kind, sources, now, timing.membership_s)
             self._judge(state, effects)
             if ask:
                 self._resolve(state, ask, timing, now, effects)
             self._conclude(state, effects)
-        if is_older and kind == _IS_EX and (membership := port.groups.get(group)) is not None:
+        if is_older and not spoofed and kind == _IS_EX and (membership := port.groups.get(group)) is not None:
             membership.note_older_report(report.version, now + timing.membership_s)
 
     def _has_too_many_sources(self, state: HostState | None, kind: int, sources: tuple[bytes, ...]) -> bool:
@@ -250,6 +321,8 @@ class Members:
             self._drop(oldest)
         port.link(state)
         self.state_count += 1
+        if len(state.host.states) == 1:
+            self._identities.enter(state.host)
         if len(membership.hosts) == 1:
             self._ports.setdefault(membership.group, {})[port] = None
         self._changed(membership.group)
@@ -258,6 +331,7 @@ class Members:
             port.refused[state] = None
         else:
             membership.set_offer(state, offer)
+            self.admitted_count += not membership.is_link_scope
             self._publish(membership, effects)
         return None
 
@@ -322,12 +396,8 @@ class Members:
             membership.queries = queries
             self.fire(queries, now, effects)
 
-    def _readdress(self, host: Host, ip: bytes, effects: list[MembershipEffect]) -> None:
-        """Note a host's new IP address, an unspecified one excepted, and judge its memberships by it."""
-        if not any(ip) or host.ref.ip == ip:
-            return
-        host.ref = host.ref._replace(ip=ip)
-        for state in host.states.values():
+    def _rejudge(self, states: Iterable[HostState], effects: list[MembershipEffect]) -> None:
+        for state in states:
             self._judge(state, effects, afresh=True)
             self._offer(state)
             self._publish(state.membership, effects)
@@ -340,9 +410,9 @@ class Members:
             if not afresh and known is _VERDICTS[True]:
                 return
             old = known.get(None)
-            verdict = old if old is not None and not afresh else bool(self._admit(state.host.ref, group, None))
+            verdict = old if old is not None and not afresh else bool(self._admit(state.ref, group, None))
             if not verdict and old is not False:
-                effects.append(MembershipRefused(state.host.ref, group, None))
+                effects.append(MembershipRefused(state.ref, group, None))
             state.verdicts = _VERDICTS[verdict]
             return
         if not afresh and known.keys() == state.timers.keys():
@@ -350,9 +420,9 @@ class Members:
         verdicts: dict[bytes | None, bool] = {}
         for source in sorted(state.timers):
             old = known.get(source)
-            verdict = old if old is not None and not afresh else bool(self._admit(state.host.ref, group, source))
+            verdict = old if old is not None and not afresh else bool(self._admit(state.ref, group, source))
             if not verdict and old is not False:
-                effects.append(MembershipRefused(state.host.ref, group, source))
+                effects.append(MembershipRefused(state.ref, group, source))
             verdicts[source] = verdict
         state.verdicts = verdicts
 
@@ -378,6 +448,8 @@ class Members:
         self._changed(state.membership.group)
         if offer == state.offer:
             return False
+        if not state.membership.is_link_scope:
+            self.admitted_count += (offer is not None) - (state.offer is not None)
         state.membership.set_offer(state, offer)
         return True
 
@@ -385,8 +457,11 @@ class Members:
         self._timers.cancel(state)
         membership = state.membership
         port, group = membership.port, membership.group
+        self.admitted_count -= state.offer is not None and not membership.is_link_scope
         port.unlink(state)
         self.state_count -= 1
+        if not state.host.states:
+            self._identities.leave(state.host)
         if not membership.hosts:
             ports = self._ports[group]
             del ports[port]

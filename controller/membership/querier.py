@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 from typing import NamedTuple
 
 from controller.effects import Notice
-from controller.membership.events import MembershipEffect, QuerierStatus, SendQuery
+from controller.membership.events import HostRef, MembershipEffect, QuerierStatus, RouterVerdict, SendQuery
 from controller.membership.limits import Tally
-from controller.membership.settings import MembershipSettings, Timing, applies, timing
+from controller.membership.settings import MembershipSettings, Timing, timing
 from controller.membership.tables import Port
 from controller.membership.timers import Timed, TimerQueue
 from controller.wire.addresses import format_ip
@@ -35,6 +36,7 @@ class OtherQuerier(NamedTuple):
     """The elected querier that is not us, where it was last heard, and the values that it announced (0: none)."""
 
     address: bytes
+    mac: bytes
     dpid: int
     port_no: int
     robustness: int
@@ -107,6 +109,7 @@ class Queriers:
             family,
             self.is_querier(family),
             None if other is None else other.address,
+            None if other is None else other.mac,
             None if other is None else other.dpid,
             None if other is None else other.port_no,
             None if other is None else election.until,
@@ -145,9 +148,6 @@ class Queriers:
         effects: list[MembershipEffect],
     ) -> bool:
         """Let the sender of a query bid in the election; tell whether it is the querier now."""
-        if not applies(self.settings.accept_queriers, (port.dpid, port.port_no)):
-            self._tally.warn(port, "querier-not-accepted", "query from where no querier is allowed", now, effects)
-            return False
         election = self._elections[family]
         present = election.other
         if not self.yields_to(family, other.address) or (present is not None and other.address > present.address):
@@ -155,22 +155,43 @@ class Queriers:
             return False
         self.elect(family, other, None, now)
         if present is None or present.address != other.address:
-            text = f"querier of IPv{family} is {format_ip(other.address)}"
+            text = (
+                f"leads to the querier of IPv{family} now, {format_ip(other.address)}: the controller does not query"
+            )
             self._tally.warn(port, "querier-changed", text, now, effects)
         if version < self.settings.version(family):
-            self._tally.warn(port, "querier-version", "the querier speaks an older version than is set", now, effects)
+            does = "leads to a querier of an older version than is set: hosts report in that version"
+            self._tally.warn(port, "querier-version", does, now, effects)
         return True
 
     def elect(self, family: int, other: OtherQuerier, remaining_s: float | None, now: float) -> None:
-        """Make another router the querier, for its announced interval or the time that a journal left of it."""
+        """Make another router the querier, for as long as its values say or a journal left of it."""
         election = self._elections[family]
         was_ours = election.other is None
         election.other = other
         election.timing = timing(self.settings, other.robustness, other.query_interval_s)
-        election.until = now + (election.timing.other_querier_s if remaining_s is None else remaining_s)
+        longest_s = election.timing.other_querier_s
+        election.until = now + (longest_s if remaining_s is None else min(remaining_s, longest_s))
         self._timers.arm(election, election.until)
         if was_ours:
             self._park(family)
+
+    def reconsider(
+        self, judge: Callable[[HostRef], RouterVerdict], now: float, effects: list[MembershipEffect]
+    ) -> None:
+        """Take over from a querier that is refused now."""
+        for election in self._elections.values():
+            other = election.other
+            if other is not None and not judge(HostRef(other.mac, other.address, other.dpid, other.port_no)).admit:
+                self._take_over(election, now, effects)
+
+    def ask(self, dpid: int, port_no: int, family: int, now: float, effects: list[MembershipEffect]) -> None:
+        """Begin the queries of a port anew, the first at once, unless another router asks."""
+        general = self._general.get((dpid, port_no, family))
+        if general is not None and self.is_querier(family):
+            general.startup_left = self.settings.startup_query_count
+            general.at = now
+            self.fire_general(general, now, effects)
 
     def fire_election(self, election: Election, now: float, effects: list[MembershipEffect]) -> None:
         """Take over from a querier that has fallen silent."""
@@ -251,7 +272,8 @@ class Queriers:
         election.timing = timing(self.settings)
         self._timers.cancel(election)
         self._tally.count("querier-changed")
-        text = f"no other querier of IPv{election.family} is left"
+        queries = "queries again" if self.settings.querier else "does not query either, as it is set"
+        text = f"The other querier of IPv{election.family} is gone: the controller {queries}."
         effects.append(Notice("membership-querier-changed", text, (("family", election.family),)))
         if self.settings.querier:
             self._ask_everywhere(election.family, now)

@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from math import inf
+from typing import NamedTuple
 
-from controller.membership.events import MembershipEffect, RouterPortChanged
+from controller.membership.events import HostRef, MembershipEffect, RouterPortChanged, RouterVerdict
 from controller.membership.limits import Tally
 from controller.membership.settings import MembershipLimits
 from controller.membership.tables import Port
 from controller.membership.timers import Timed, TimerQueue
 
-FOREVER_HOLDTIME_S = 0xFFFF
-"""The holdtime of a PIM neighbour that is never timed out (RFC 7761, 4.9.2)."""
+HELLO_BELIEVED_S = 600.0
+"""The longest holdtime that is believed of a PIM hello, 65535 (for ever) included; hellos come every 30 s."""
+
+Groups = frozenset[Container[bytes]] | None
+"""What the routers of a port may have together: any group in one of these; None: every group."""
+
+
+class Speaker(NamedTuple):
+    """A router as it was heard: its address, and whether by queries or by PIM hellos."""
+
+    address: bytes
+    asks: bool
+
+
+class Heard(NamedTuple):
+    """The host that spoke as a router, until when it is believed, and its groups (None: every one)."""
+
+    host: HostRef
+    until: float
+    groups: Container[bytes] | None
 
 
 class RouterPort(Timed):
-    """What is known of routers of one family behind one port; `neighbours` maps PIM routers to their timeout."""
+    """What is known of routers of one family behind one port."""
 
-    __slots__ = ("announced", "dpid", "family", "neighbours", "port_no", "query_until", "static")
+    __slots__ = ("announced", "dpid", "family", "groups", "port_no", "routers", "static")
 
     def __init__(self, dpid: int, port_no: int, family: int) -> None:
         super().__init__()
@@ -27,16 +46,17 @@ class RouterPort(Timed):
         self.family = family
         self.static = False
         self.announced = False
-        self.query_until = -inf
-        self.neighbours: dict[bytes, float] = {}
-
-    def until(self) -> float:
-        """Return until when a router is taken to be there."""
-        return inf if self.static else max(self.query_until, *self.neighbours.values(), -inf)
+        self.groups: Groups = None
+        self.routers: dict[Speaker, Heard] = {}
 
     def due_at(self) -> float:
-        """Return when the last router times out."""
-        return self.until() if self.announced else inf
+        """Return when the next router times out."""
+        return min((heard.until for heard in self.routers.values()), default=inf)
+
+    def allowed(self) -> Groups:
+        """Return which groups the routers that are there may have."""
+        groups = frozenset(heard.groups for heard in self.routers.values())
+        return None if self.static or None in groups else groups  # type: ignore[return-value]
 
 
 class RouterPorts:
@@ -55,45 +75,77 @@ class RouterPorts:
         """Return what is known of routers of a family behind a port, None where there are none."""
         return self._ports.get((dpid, port_no, family))
 
+    def speak_for(self, addresses: Iterable[bytes]) -> bool:
+        """Tell whether a router was heard with one of these MAC or IP addresses."""
+        sought = set(addresses)
+        return any(
+            speaker.address in sought or heard.host.mac in sought
+            for entry in self._ports.values()
+            for speaker, heard in entry.routers.items()
+        )
+
     def set_static(self, port: Port, family: int, static: bool, now: float, effects: list[MembershipEffect]) -> None:
         """Say whether the operator declares a port to be a router port."""
         if static or (port.dpid, port.port_no, family) in self._ports:
-            entry = self._entry(port, family)
+            entry = self._entry(port.dpid, port.port_no, family)
             entry.static = static
             self._update(entry, now, effects)
 
-    def heard_query(self, port: Port, family: int, until: float, now: float, effects: list[MembershipEffect]) -> None:
-        """Note a query from a port."""
-        entry = self._entry(port, family)
-        entry.query_until = max(entry.query_until, until)
-        self._update(entry, now, effects)
-
-    def heard_hello(
+    def heard(
         self,
         port: Port,
         family: int,
-        source: bytes,
-        holdtime_s: float,
+        speaker: Speaker,
+        heard: Heard,
+        now: float,
+        effects: list[MembershipEffect],
+    ) -> bool:
+        """Note a router; a time in the past is its farewell. Tell whether it is a new one."""
+        known = self._ports.get((port.dpid, port.port_no, family))
+        is_new = known is None or speaker not in known.routers
+        if heard.until <= now:
+            if known is not None:
+                known.routers.pop(speaker, None)
+                self._update(known, now, effects)
+            return False
+        if is_new and known is not None and len(known.routers) >= self.limits.routers_per_port:
+            known.routers = {other: at for other, at in known.routers.items() if at.until > now}
+            if len(known.routers) >= self.limits.routers_per_port:
+                does = "has more multicast routers behind it than its limit: a further one is ignored"
+                self._tally.warn(port, "limit-routers", does, now, effects)
+                return False
+        entry = known or self._entry(port.dpid, port.port_no, family)
+        entry.routers[speaker] = heard
+        self._update(entry, now, effects)
+        return is_new
+
+    def reconsider(
+        self, judge: Callable[[HostRef], RouterVerdict], now: float, effects: list[MembershipEffect]
+    ) -> None:
+        """Judge every router anew; those that are refused now are forgotten."""
+        for entry in list(self._ports.values()):
+            routers = {}
+            for speaker, heard in entry.routers.items():
+                verdict = judge(heard.host)
+                if verdict.admit:
+                    routers[speaker] = heard._replace(groups=verdict.groups)
+            entry.routers = routers
+            self._update(entry, now, effects)
+
+    def restore(
+        self,
+        key: tuple[int, int, int],
+        routers: Iterable[tuple[Speaker, Heard]],
         now: float,
         effects: list[MembershipEffect],
     ) -> None:
-        """Note a PIM hello; a holdtime of 0 is a farewell."""
-        if holdtime_s <= 0 and (port.dpid, port.port_no, family) not in self._ports:
+        """Enter a port's routers read from the journal, unless some are known there already."""
+        if key in self._ports:
             return
-        entry = self._entry(port, family)
-        entry.neighbours = {address: at for address, at in entry.neighbours.items() if at > now and address != source}
-        if holdtime_s > 0:
-            if len(entry.neighbours) >= self.limits.routers_per_port:
-                self._tally.warn(port, "limit-routers", "too many PIM neighbours behind one port", now, effects)
-            else:
-                entry.neighbours[source] = inf if holdtime_s >= FOREVER_HOLDTIME_S else now + holdtime_s
-        self._update(entry, now, effects)
-
-    def restore(self, entry: RouterPort, now: float, effects: list[MembershipEffect]) -> None:
-        """Enter a router port read from the journal, unless it is known already."""
-        key = (entry.dpid, entry.port_no, entry.family)
-        if key not in self._ports:
-            self._ports[key] = entry
+        left = [(speaker, heard) for speaker, heard in routers if heard.until > now]
+        if left:
+            entry = self._entry(*key)
+            entry.routers = dict(left[: self.limits.routers_per_port])
             self._update(entry, now, effects)
 
     def port_removed(self, port: Port, now: float, effects: list[MembershipEffect]) -> None:
@@ -102,27 +154,29 @@ class RouterPorts:
             entry = self._ports.get((port.dpid, port.port_no, family))
             if entry is not None:
                 entry.static = False
-                entry.query_until = -inf
-                entry.neighbours = {}
+                entry.routers = {}
                 self._update(entry, now, effects)
 
     def fire(self, entry: RouterPort, now: float, effects: list[MembershipEffect]) -> None:
-        """Time out a router port."""
+        """Time out routers."""
         self._update(entry, now, effects)
 
-    def _entry(self, port: Port, family: int) -> RouterPort:
-        key = (port.dpid, port.port_no, family)
+    def _entry(self, dpid: int, port_no: int, family: int) -> RouterPort:
+        key = (dpid, port_no, family)
         if key not in self._ports:
             self._ports[key] = RouterPort(*key)
         return self._ports[key]
 
     def _update(self, entry: RouterPort, now: float, effects: list[MembershipEffect]) -> None:
-        present = entry.until() > now
-        if present != entry.announced:
-            entry.announced = present
-            effects.append(RouterPortChanged(entry.dpid, entry.port_no, entry.family, present))
+        if entry.due_at() <= now:
+            entry.routers = {speaker: heard for speaker, heard in entry.routers.items() if heard.until > now}
+        present = entry.static or bool(entry.routers)
+        groups = entry.allowed() if present else None
+        if present != entry.announced or groups != entry.groups:
+            entry.announced, entry.groups = present, groups
+            effects.append(RouterPortChanged(entry.dpid, entry.port_no, entry.family, present, groups))
         if present:
-            self._timers.arm(entry, entry.until())
+            self._timers.arm(entry, entry.due_at())
         else:
             self._timers.cancel(entry)
             del self._ports[entry.dpid, entry.port_no, entry.family]

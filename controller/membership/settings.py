@@ -10,6 +10,15 @@ from controller.wire.addresses import parse_ip
 LATEST_VERSION = {4: 3, 6: 2}
 """The newest protocol version of each family: IGMPv3 and MLDv2."""
 
+QUERIER_BELIEVED_S = 300.0
+"""The other querier present interval is at most this, or ours if that is longer (RFC 9776 can encode 62 hours)."""
+
+MEMBERSHIP_BELIEVED_S = 600.0
+"""Likewise robustness times query interval, after which memberships end that no report refreshes.
+
+It is above `QUERIER_BELIEVED_S` so that members may answer our own query when a querier has fallen silent.
+"""
+
 PortKey = tuple[int, int]
 """A datapath and one of its ports: (dpid, port_no)."""
 
@@ -36,9 +45,9 @@ class MembershipSettings:
     querier: bool = True
     query_address_v4: bytes = parse_ip("0.0.0.0")
     query_address_v6: bytes = parse_ip("fe80::ffff:ffff:ffff:fffe")
-    accept_queriers: bool | frozenset[PortKey] = True
+    accept_queriers: bool | frozenset[PortKey] = False
     fast_leave: bool | frozenset[PortKey] = False
-    learn_router_ports: bool | frozenset[PortKey] = True
+    learn_router_ports: bool | frozenset[PortKey] = False
     static_router_ports: frozenset[PortKey] = frozenset()
     enforce_ssm: bool = True
 
@@ -87,7 +96,9 @@ class MembershipLimits:
     (solicited-node groups among them), so that neither crowds the other out. `sources_per_group` bounds the sources
     of a record; a host's state may hold twice as many while those given up run out. `states` bounds memberships,
     (host, group) pairs, overall. The port's rate holds for queries and PIM hellos too, a host's for the reports of a
-    member.
+    member. A report costs as many records as it has, or sources in them, but one, and an address that changed costs
+    the number of memberships to judge anew. Whoever overdraws may send long reports again when that is paid off, so
+    that no single report is too long.
     """
 
     groups_per_port: int = 64
@@ -100,6 +111,10 @@ class MembershipLimits:
     report_burst: float = 200.0
     reports_per_second_per_host: float = 100.0
     host_report_burst: float = 200.0
+    records_per_second_per_port: float = 500.0
+    record_burst: float = 1000.0
+    records_per_second_per_host: float = 500.0
+    host_record_burst: float = 1000.0
     routers_per_port: int = 16
     notice_interval_s: float = 10.0
 
@@ -117,15 +132,21 @@ class Timing(NamedTuple):
 
 
 def timing(settings: MembershipSettings, robustness: int = 0, query_interval_s: float = 0.0) -> Timing:
-    """Return the timer values, with another querier's robustness and query interval where these are not zero."""
+    """Return the timer values, with another querier's robustness and query interval where these are not zero.
+
+    They are believed up to `MEMBERSHIP_BELIEVED_S` and `QUERIER_BELIEVED_S`, or up to our own values.
+    """
+    own_s = settings.robustness * settings.query_interval_s
+    half_response_s = settings.response_interval_s / 2
     robustness = robustness or settings.robustness
     query_interval_s = query_interval_s or settings.query_interval_s
     count = settings.last_member_count or robustness
+    silence_s = robustness * query_interval_s
     return Timing(
         robustness,
         query_interval_s,
-        robustness * query_interval_s + settings.response_interval_s,
-        robustness * query_interval_s + settings.response_interval_s / 2,
+        min(silence_s, max(own_s, MEMBERSHIP_BELIEVED_S)) + settings.response_interval_s,
+        min(silence_s + half_response_s, max(own_s + half_response_s, QUERIER_BELIEVED_S)),
         settings.last_member_interval_s,
         count,
         count * settings.last_member_interval_s,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from enum import IntEnum
 from functools import lru_cache
 from math import inf
@@ -11,16 +11,9 @@ from controller.membership.events import ANY_SOURCE, FilterMode, HostRef, Intere
 from controller.membership.host_state import Ask, HostState
 from controller.membership.limits import TokenBucket
 from controller.membership.specific_queries import SpecificQueries
-from controller.wire.addresses import is_link_scope_group, is_multicast_ip, is_never_pruned
+from controller.wire.addresses import is_link_scope_group, is_multicast_ip, is_never_pruned, is_ssm_group
 
 _EXCLUDE = FilterMode.EXCLUDE
-
-
-def is_ssm_group(group: bytes) -> bool:
-    """Tell whether a group is for source-specific multicast alone: 232.0.0.0/8 and ff3x::/32 (RFC 4607, 1)."""
-    if len(group) == 4:
-        return group[0] == 232
-    return group[0] == 0xFF and group[1] >> 4 == 3 and group[2:4] == b"\x00\x00"
 
 
 class GroupKind(IntEnum):
@@ -61,13 +54,20 @@ def merge(offers: Iterable[Interest]) -> Interest | None:
 
 
 class Host:
-    """A host behind a port, of one family, with its memberships by group; `group_count` leaves link scope out."""
+    """A host behind a port, of one family, with its memberships by group; `group_count` leaves link scope out.
 
-    __slots__ = ("bucket", "group_count", "ref", "states")
+    `ref` is the host under its own address, `false_ref` the one under the false address that it used last, if it ever
+    did; `standing` is what admission makes of `ref` (see `Bindings`).
+    """
 
-    def __init__(self, ref: HostRef) -> None:
+    __slots__ = ("bucket", "false_ref", "group_count", "record_bucket", "ref", "standing", "states")
+
+    def __init__(self, ref: HostRef, standing: Hashable = None, false_ref: HostRef | None = None) -> None:
         self.ref = ref
+        self.standing = standing
+        self.false_ref = false_ref
         self.bucket = TokenBucket()
+        self.record_bucket: TokenBucket | None = None
         self.group_count = 0
         self.states: dict[bytes, HostState] = {}
 
@@ -195,6 +195,7 @@ class Port:
         "hosts",
         "noticed_at",
         "port_no",
+        "record_bucket",
         "refused",
     )
 
@@ -207,6 +208,7 @@ class Port:
         self.group_counts = {False: 0, True: 0}
         self.refused: dict[HostState, None] = {}
         self.bucket = TokenBucket()
+        self.record_bucket = TokenBucket()
         self.noticed_at: dict[str, float] = {}
 
     @property

@@ -13,12 +13,13 @@ from controller.multicast.events import (
     RouterPortSet,
     StaticMemberSet,
     SwitchDrainSet,
+    SwitchForgetAsked,
 )
 from controller.wire.addresses import is_multicast_ip, parse_ip
 
 MAX_DPID, MAX_PORT_NO = (1 << 64) - 1, (1 << 32) - 1
 
-Action = StaticMemberSet | RouterPortSet | SwitchDrainSet | GroupRebuildAsked | CountersResetAsked
+Action = StaticMemberSet | RouterPortSet | SwitchDrainSet | SwitchForgetAsked | GroupRebuildAsked | CountersResetAsked
 
 
 class ActionInvalid(ValueError):  # noqa: N818
@@ -66,6 +67,7 @@ _FORMS: Mapping[str, tuple[tuple[str, ...], Callable[..., Action]]] = MappingPro
         "router-port-remove": (("dpid", "port_no", "family"), partial(RouterPortSet, present=False)),
         "switch-drain": (("dpid",), partial(SwitchDrainSet, drained=True)),
         "switch-undrain": (("dpid",), partial(SwitchDrainSet, drained=False)),
+        "switch-forget": (("dpid",), SwitchForgetAsked),
         "group-rebuild": (("group",), GroupRebuildAsked),
         "counters-reset": ((), CountersResetAsked),
     }

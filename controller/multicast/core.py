@@ -10,42 +10,53 @@ from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from typing import Any, TypeAlias
 
-from controller.config.policy import Policy
-from controller.effects import Effect, Notice, SendPacket
+from controller.admission.host import Decision
+from controller.config.policy import Policy, Role
+from controller.effects import ActionRefused, ActionTaken, Effect, Notice, WriteJournal
 from controller.events import (
     BarrierReplied,
+    CheckRequested,
     DeadlineReached,
     EditFailed,
     FlowStatsReceived,
+    JournalLost,
     PacketReceived,
     PortChanged,
     SwitchConnected,
     SwitchDisconnected,
 )
 from controller.membership.core import MembershipCore
-from controller.membership.events import ANY_SOURCE, InterestChanged, MembershipRefused, RouterPortChanged, SendQuery
-from controller.multicast.effects import ActionRefused, ActionTaken, Audit, WriteJournal
+from controller.membership.events import (
+    ANY_SOURCE,
+    InterestChanged,
+    MembershipRefused,
+    RouterJudged,
+    RouterPortChanged,
+    SendQuery,
+)
+from controller.multicast.effects import Audit
 from controller.multicast.events import JournalRead, LoadsMeasured, PolicyLoaded
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.flood import FloodPlane
+from controller.multicast.flood_guard import FloodGuard
+from controller.multicast.frames import FrameIntake
 from controller.multicast.gate import Gate
 from controller.multicast.group import Sender
 from controller.multicast.groups import GroupPlane
-from controller.multicast.guard import PortBuckets
 from controller.multicast.journal import Journal, read_records
 from controller.multicast.operator import Operator
-from controller.multicast.places import EarlyReport, HostPlaces
-from controller.multicast.queries import passed_on, sent
+from controller.multicast.places import HostPlaces
+from controller.multicast.queries import sent
+from controller.multicast.router_gate import RouterGate
 from controller.multicast.sections import MulticastSections
 from controller.multicast.senders import SenderTable
 from controller.multicast.settings import membership_limits, membership_settings
+from controller.multicast.tagged import TaggedFrames
 from controller.rules.installer import Installer
 from controller.rules.pipeline import MULTICAST_TAG
 from controller.trees.forest import Forest
 from controller.wire.addresses import is_link_scope_group
-from controller.wire.frame import decode
-from controller.wire.packets import Data, Malformed, PimHello, Query, Report
-from topology.events import TOPOLOGY_EVENTS, PortRole, TopologyEvent
+from topology.events import TOPOLOGY_EVENTS, TopologyEvent
 from topology.graph import Graph
 from topology.live import LiveFabric
 
@@ -57,11 +68,11 @@ RESTART_GRACE_S, RESTART_GRACE_LONGEST_S = 12.0, 60.0
 PURGE_AFTER_S = 1.0
 """How long after that groups have to move to entries of their own before the old ones go."""
 
-QUERIES_PER_S, QUERIES_BURST = 10.0, 20.0
-"""Queries of another router that are passed on from one port."""
-
 ROOM_INTERVAL_S = 10.0
-"""How often members that were refused for want of room are looked at again."""
+"""How often it is told that groups are refused for want of room, and looked for those that are not remembered."""
+
+ROOM_BATCH = 64
+"""Groups that waited for room and are served in one go; others come first before the next ones."""
 
 
 class Due(Enum):
@@ -89,6 +100,7 @@ class MulticastCore:
         self.policy = policy
         self.sections = MulticastSections(self, now)
         self.installer = Installer(MULTICAST_TAG, hold_unknown=True)
+        self.installer.check_every(policy.check.interval_s)
         self.fabric = LiveFabric()
         self.plane = GroupPlane(self._forest(Graph()), self.installer, self.fabric.graph, self.sections.groups.touch)
         self.flood = FloodPlane(self.installer)
@@ -97,7 +109,12 @@ class MulticastCore:
         self.gate = Gate(policy, self.plane, self.fabric, self._audited, self._group_refused)
         self.admission = self.gate.admission
         self.membership = MembershipCore(
-            membership_settings(policy), membership_limits(policy), self.gate.admit, self.sections.groups.touch
+            membership_settings(policy),
+            membership_limits(policy),
+            self.gate.admit,
+            self.sections.groups.touch,
+            self.gate,
+            RouterGate(self.gate).judge,
         )
         limits = policy.limits
         self.senders = SenderTable(
@@ -109,26 +126,29 @@ class MulticastCore:
             unknown_packets_per_s=limits.unknown_packets_per_second_per_port,
             timeout_s=policy.multicast.sender_timeout_s,
         )
+        self.tagged = TaggedFrames(self.installer, self.counters)
         self.places = HostPlaces()
         self.journal = Journal(self.fabric, self.plane, self.flood, self.membership, self.operator.record)
-        self._queries = PortBuckets(QUERIES_PER_S, QUERIES_BURST)
+        self.flood_guard = FloodGuard(self.installer, self.counters, limits)
+        self.frames = FrameIntake(self, self._apply)
         self._now = now
         self._effects: list[Output] = []
         self._due: dict[Due, float] = {Due.RELEASE: now + RESTART_GRACE_S}
         self._own_due_s: float | None = now + RESTART_GRACE_S
         self._release_latest_s = now + RESTART_GRACE_LONGEST_S
         self._last_rebalance_s = now
+        self._room_told_s = now - ROOM_INTERVAL_S
         self._handlers: dict[type, Callable[[Any, float], None]] = {
-            PacketReceived: self._packet_received,
-            BarrierReplied: self._barrier_replied,
+            PacketReceived: self.frames.packet_received,
             DeadlineReached: self._deadline_reached,
-            EditFailed: self._edit_failed,
+            **dict.fromkeys((BarrierReplied, EditFailed, CheckRequested), self._installer_event),
             FlowStatsReceived: self._flow_stats_received,
             SwitchConnected: self._switch_connected,
             SwitchDisconnected: self._switch_disconnected,
             PortChanged: self._port_changed,
             PolicyLoaded: self._policy_loaded,
             JournalRead: self._journal_read,
+            JournalLost: lambda _event, now: self.journal.begin_anew(now),
             LoadsMeasured: self._loads_measured,
             **dict.fromkeys(TOPOLOGY_EVENTS, self._topology_changed),
             **self.operator.handlers,
@@ -139,19 +159,13 @@ class MulticastCore:
             Due.REBALANCE: self._rebalance,
             Due.ROOM: self._look_for_room,
         }
-        self._packet_handlers: dict[type, Callable[[int, int, Any, bytes, float], None]] = {
-            Report: self._report_received,
-            Query: self._query_received,
-            PimHello: self._pim_hello_received,
-            Data: self._data_received,
-            Malformed: self._malformed_received,
-        }
 
     def handle(self, event: Any, now: float) -> list[Output]:
         """Take one event and return what is to be done, in order; KeyError for an event of unknown type."""
         self._now = now
         self._effects = []
         self._handlers[type(event)](event, now)
+        self._serve_waiting(now)
         return self._effects
 
     @property
@@ -171,6 +185,8 @@ class MulticastCore:
             self.installer.next_deadline(),
             self.journal.due_s,
             self.senders.next_deadline(),
+            self.tagged.next_deadline(),
+            self.flood_guard.next_deadline(),
             self.topology.flood_due_s,
             self._own_due_s,
         ):
@@ -186,71 +202,6 @@ class MulticastCore:
             self._due[what] = due_s
         self._own_due_s = min(self._due.values(), default=None)
 
-    # Frames
-
-    def _packet_received(self, event: PacketReceived, now: float) -> None:
-        dpid, port_no, frame = event
-        packet = decode(frame)
-        handler = self._packet_handlers.get(type(packet))
-        if handler is not None:
-            handler(dpid, port_no, packet, frame, now)
-
-    def _report_received(self, dpid: int, port_no: int, report: Report, frame: bytes, now: float) -> None:
-        mac = report.eth_src
-        if (dpid, port_no) not in self.topology.edges:
-            self.counters["report-not-at-edge"] += 1
-            if self.fabric.role(dpid, port_no) is PortRole.UNKNOWN:
-                self.places.keep(mac, EarlyReport(dpid, port_no, frame, now))
-            return
-        host = self.fabric.host(mac)
-        if host is None:
-            self.places.note(mac, dpid, port_no)
-        elif host.port_no != port_no or host.dpid != dpid:
-            self.counters["report-elsewhere"] += 1
-            self.places.keep(mac, EarlyReport(dpid, port_no, frame, now))
-            return
-        if not self.plane.has_routers:
-            effects = self.membership.report_received(dpid, port_no, report, now)
-            if effects:
-                self._apply(effects, now)
-            return
-        is_admitted = self.membership.is_admitted
-        before = {record.group for record in report.records if is_admitted(dpid, port_no, mac, record.group)}
-        self._apply(self.membership.report_received(dpid, port_no, report, now), now)
-        if all(r.group in before or is_admitted(dpid, port_no, mac, r.group) for r in report.records):
-            self._effects += [
-                SendPacket(to_dpid, (to_port,), frame)
-                for to_dpid, to_port in self.plane.router_ports(report.family)
-                if (to_dpid, to_port) != (dpid, port_no)
-            ]
-
-    def _query_received(self, dpid: int, port_no: int, query: Query, frame: bytes, now: float) -> None:
-        if (dpid, port_no) not in self.topology.edges:
-            self.counters["query-not-at-edge"] += 1
-            return
-        self._apply(self.membership.query_received(dpid, port_no, query, now), now)
-        querier = self.membership.querier(query.family)
-        if (querier.address, querier.dpid, querier.port_no) != (query.source, dpid, port_no):
-            return
-        self.journal.routers_touched(now)
-        if self._queries.take(dpid, port_no, now):
-            self._effects += passed_on(self.plane, self.fabric, dpid, port_no, query, frame)
-        else:
-            self.counters["queries-over-limit"] += 1
-
-    def _pim_hello_received(self, dpid: int, port_no: int, hello: PimHello, _frame: bytes, now: float) -> None:
-        if (dpid, port_no) in self.topology.edges:
-            self._apply(self.membership.pim_hello_received(dpid, port_no, hello, now), now)
-
-    def _data_received(self, dpid: int, port_no: int, data: Data, frame: bytes, now: float) -> None:
-        if is_link_scope_group(data.group) or (dpid, port_no) not in self.topology.edges:
-            self.counters["data-not-expected"] += 1
-            return
-        self._effects += self.senders.data_received(dpid, port_no, data, frame, now)
-
-    def _malformed_received(self, _dpid: int, _port_no: int, packet: Malformed, _frame: bytes, _now: float) -> None:
-        self.counters[packet.reason] += 1
-
     # Admission
 
     def _audited(self, audit: Audit) -> None:
@@ -259,12 +210,12 @@ class MulticastCore:
             self.sections.refused(audit, self._now)
 
     def _group_refused(self, _group: bytes) -> None:
-        """Look again for room later; one notice stands for all refused until then."""
+        """Count it; one notice stands for all refused in an interval."""
         self.counters["groups-bound"] += 1
-        if Due.ROOM not in self._due:
-            self._set_due(Due.ROOM, self._now + ROOM_INTERVAL_S)
+        if self._now >= self._room_told_s + ROOM_INTERVAL_S:
+            self._room_told_s = self._now
             bound = self.policy.limits.groups
-            text = f"{bound} groups have a tree; members and senders of others are refused"
+            text = f"{bound} groups have a tree, the limit: members and senders of other groups are refused."
             self._effects.append(Notice("groups-bound", text, (("bound", bound),)))
 
     def group_changed(self, group: bytes, now: float) -> None:
@@ -277,9 +228,12 @@ class MulticastCore:
             self.group_changed(group, now)
 
     def _policy_loaded(self, event: PolicyLoaded, now: float) -> None:
+        self.sections.policy_loaded(event.policy)
         before, self.policy = self.policy, event.policy
         limits, multicast = event.policy.limits, event.policy.multicast
         self.gate.replace(event.policy)
+        self.installer.check_every(event.policy.check.interval_s)
+        self.flood_guard.set_limits(limits)
         self._apply(
             self.membership.set_settings(membership_settings(event.policy), membership_limits(event.policy), now), now
         )
@@ -290,12 +244,31 @@ class MulticastCore:
         if any(getattr(multicast, name) != getattr(before.multicast, name) for name in built):
             self._effects += self.plane.use_forest(self._forest(self.forest.graph), now)
             self._groups_changed(self.plane.groups, now)
+        self.operator.static.policy_loaded(event.policy.static_members, now)
         self._reconsider(now)
 
     def _reconsider(self, now: float) -> None:
         """Judge all members and senders anew."""
         self._apply(self.membership.reconsider(self.gate.admit, now), now)
         self._effects += self.senders.reconsider(now)
+
+    def settle_room(self, now: float) -> None:
+        """Count what has a tree from now on, and take the trees of groups that gave way."""
+        for group in self.gate.room.settle():
+            self._effects += self.senders.give_way(group, now)
+
+    def _serve_waiting(self, now: float) -> None:
+        """Serve groups that were refused for want of room, as far as there is some now."""
+        room = self.gate.room
+        self.settle_room(now)
+        for group in room.next_waiting(ROOM_BATCH):
+            self._apply(self.membership.reconsider_refused(group, now), now)
+            self.operator.static.room_made(group, now)
+            self._effects += self.senders.room_made(group, now)
+        if room.waits():
+            self._set_due(Due.ROOM, now)
+        elif room.overflowed and not room.waiting_count and Due.ROOM not in self._due:
+            self._set_due(Due.ROOM, now + ROOM_INTERVAL_S)
 
     # Membership
 
@@ -308,19 +281,30 @@ class MulticastCore:
                 self._effects.append(sent(effect, self.policy.multicast.querier))
             elif kind is RouterPortChanged:
                 self._router_port_changed(effect, now)
+            elif kind is RouterJudged:
+                self._router_judged(effect, now)
             elif kind is MembershipRefused:
                 self.counters["membership-refused"] += 1
             else:
                 self._effects.append(effect)
-        self.gate.settled()
+        self.settle_room(now)
+
+    def _router_judged(self, effect: RouterJudged, now: float) -> None:
+        host, verdict = effect
+        self._effects.append(Audit(Decision(*verdict[:3]), host, None, Role.ROUTER, None))
+        if verdict.admit:
+            self.journal.routers_touched(now)
+            self.sections.router_port_changed(host.dpid, host.port_no, 4 if len(host.ip) == 4 else 6)
 
     def _interest_changed(self, effect: InterestChanged, now: float) -> None:
         dpid, port_no, group, interest = effect
-        if self.operator.served and (dpid, port_no, group) in self.operator.served:
+        if (dpid, port_no, group) in self.operator.static.served:
             interest = ANY_SOURCE
         if is_link_scope_group(group):
-            self._effects += self.flood.interest_changed(dpid, port_no, group, interest is not None)
-            self.topology.flood_soon(now)
+            effects, refresh = self.flood.interest_changed(dpid, port_no, group, interest is not None, now)
+            self._effects += effects
+            if refresh:
+                self.topology.flood_soon(now)
         else:
             self._effects += self.plane.interest_changed(dpid, port_no, group, interest, now)
         self.group_changed(group, now)
@@ -331,9 +315,10 @@ class MulticastCore:
         self.sections.router_port_changed(dpid, port_no, family)
 
     def _router_port_changed(self, effect: RouterPortChanged, now: float) -> None:
-        dpid, port_no, family, present = effect
-        self._effects += self.plane.router_port_changed(dpid, port_no, family, present, now)
+        dpid, port_no, family, _, _ = effect
+        self._effects += self.plane.router_port_changed(effect, now)
         self._effects += self.senders.port_reconsidered(dpid, port_no, now)
+        self.topology.flood_soon(now)
         self.journal.routers_touched(now)
         self.sections.router_port_changed(dpid, port_no, family)
         self._groups_changed((a for a, group in self.plane.groups.items() if group.family == family), now)
@@ -368,7 +353,7 @@ class MulticastCore:
     def port_added(self, dpid: int, port_no: int, now: float) -> None:
         """Serve an edge port; what is unknown on the switches waits until its hosts had time to answer."""
         self._apply(self.membership.port_added(dpid, port_no, now), now)
-        self.operator.port_added(dpid, port_no, now)
+        self.operator.static.port_added(dpid, port_no, now)
         due_s = self._due.get(Due.RELEASE)
         if due_s is not None:
             answered_s = now + self.policy.multicast.querier.response_interval_s + 2.0
@@ -376,10 +361,11 @@ class MulticastCore:
 
     def port_removed(self, dpid: int, port_no: int, now: float) -> None:
         """Forget the members and senders of a port that leads to hosts no more."""
-        self.operator.port_removed(dpid, port_no, now)
+        self.operator.static.port_removed(dpid, port_no, now)
         self._apply(self.membership.port_removed(dpid, port_no, now), now)
         self._effects += self.senders.port_gone(dpid, port_no, now)
-        self._queries.forget(dpid, port_no)
+        self.frames.port_removed(dpid, port_no)
+        self.flood_guard.port_removed(dpid, port_no)
         for family in (4, 6):
             if self.plane.is_router_port(dpid, port_no, family):
                 self._router_port_changed(RouterPortChanged(dpid, port_no, family, False), now)
@@ -394,38 +380,46 @@ class MulticastCore:
         self._effects += self.senders.port_gone(dpid, port_no, now, mac)
 
     def host_placed(self, mac: bytes, dpid: int, port_no: int, addresses: Iterable[bytes], now: float) -> None:
-        """Look again at what a host said before it was known to be at a port, and at senders with its addresses."""
+        """Look again at what a host said before it was known to be at a port, and at who uses its addresses."""
         for frame in self.places.early_reports(mac, dpid, port_no, now):
-            self._packet_received(PacketReceived(dpid, port_no, frame), now)
+            self.frames.packet_received(PacketReceived(dpid, port_no, frame), now)
+        addresses = tuple(addresses)
+        self._apply(self.membership.addresses_moved(addresses, now), now)
+        if self.membership.router_ports.speak_for((mac, *addresses)):
+            self._apply(self.membership.reconsider_routers(now), now)
         self._effects += self.senders.addresses_moved(addresses, now)
 
     # Switches
 
     def _switch_connected(self, event: SwitchConnected, now: float) -> None:
-        self.topology.switch_connected(event, now)
+        self.topology.switch_connected(event, now, Due.RELEASE in self._due)
         self.senders.switch_version(event.dpid, event.ofp_version)
-        self.sections.switch_changed(event.dpid)
+        self.tagged.switch_connected(event.dpid, now)
+        self.flood_guard.switch_connected(event.dpid, event.ofp_version)
+        self.sections.switch_connected(event)
         self._effects += self.installer.switch_connected(event.dpid, event.ofp_version, now)
 
     def _switch_disconnected(self, event: SwitchDisconnected, now: float) -> None:
         self.topology.switch_disconnected(event.dpid)
+        self.tagged.switch_disconnected(event.dpid)
         self._effects += self.installer.switch_disconnected(event.dpid, now)
-        self.sections.switch_changed(event.dpid)
+        self.sections.switch_disconnected(event.dpid, now)
 
     def _port_changed(self, event: PortChanged, now: float) -> None:
         self.topology.port_changed(event, now)
-        self.sections.switch_changed(event.dpid)
+        self.sections.port_changed(event)
 
-    def _barrier_replied(self, event: BarrierReplied, now: float) -> None:
-        self._effects += self.installer.barrier_replied(event[0], event[1], now)
-
-    def _edit_failed(self, event: EditFailed, now: float) -> None:
-        self._effects += self.installer.edit_failed(*event, now)
+    def _installer_event(self, event: BarrierReplied | EditFailed | CheckRequested, now: float) -> None:
+        self._effects += self.installer.handle(event, now)
 
     def _flow_stats_received(self, event: FlowStatsReceived, now: float) -> None:
-        if not self.senders.owns_poll(event.xid):
+        if self.tagged.owns_poll(event):
+            self._effects += self.tagged.flow_stats_received(event, now)
+        elif not self.senders.owns_poll(event):
             self._effects += self.installer.handle(event, now)
             if Due.RELEASE in self._due and self.installer.is_read(event.dpid):
+                if not self.installer.installed(event.dpid):
+                    self.topology.disinherit(event.dpid, now)
                 unknown = self.installer.unknown(event.dpid)
                 for group, key in self.plane.entries_found(event.dpid, unknown):
                     self._effects += self.senders.restore(group, key, Sender(False, "", now), now)
@@ -442,6 +436,10 @@ class MulticastCore:
         self._apply(self.membership.on_deadline(now), now)
         self._effects += self.installer.on_deadline(now)
         self._effects += self.senders.on_deadline(now)
+        self._effects += self.tagged.on_deadline(now)
+        for (dpid, port_no), family, notice in self.flood_guard.released(now):
+            self._effects.append(notice)
+            self._apply(self.membership.ask(dpid, port_no, family, now), now)
         self._effects += self.topology.on_deadline(now)
         if self._own_due_s is not None and now >= self._own_due_s:
             for what in [what for what, due_s in self._due.items() if due_s <= now]:
@@ -459,15 +457,18 @@ class MulticastCore:
         self.trees_changed(self.forest.rebalance(), now)
 
     def _look_for_room(self, now: float) -> None:
-        if len(self.forest) < self.policy.limits.groups:
+        """Ask anew about everybody where not all that wait are remembered; `handle` serves those that are."""
+        room = self.gate.room
+        if room.overflowed and not room.waiting_count:
+            room.overflowed = False
             self._reconsider(now)
-        else:
-            self._set_due(Due.ROOM, now + ROOM_INTERVAL_S)
 
     def _release(self, now: float) -> None:
         """End the time of grace: what nobody confirmed or accounts for goes."""
         for event in self.journal.unconfirmed():
             self._follow(event, now)
+        for dpid in list(self.topology.inherited):
+            self.topology.disinherit(dpid, now)
         self._effects += self.plane.release(now)
         self._set_due(Due.PURGE, now + PURGE_AFTER_S)
 
@@ -477,7 +478,7 @@ class MulticastCore:
     # Journal
 
     def _journal_read(self, event: JournalRead, now: float) -> None:
-        restored = read_records(event.records)
+        restored = read_records(event.records, self.operator.static.groups())
         self.operator.restore(restored.operator, now)
         self.topology.assume(restored.topology, now)
         self.journal.assume(restored.topology)
@@ -488,7 +489,7 @@ class MulticastCore:
                 self._effects += self.senders.restore(group.address, key, sender, now)
             self._effects += self.plane.adopt(group.address, group.links, group.tree_version, now)
         if restored.faults:
-            text = f"{restored.faults} records of the journal could not be read and were left out"
+            text = f"{restored.faults} records of the journal cannot be read: their hosts must report again."
             self._effects.append(Notice("journal-faulty", text, (("records", restored.faults),)))
 
     def _forest(self, graph: Graph) -> Forest:

@@ -53,6 +53,12 @@ class SwitchDrainSet(NamedTuple):
     drained: bool
 
 
+class SwitchForgetAsked(NamedTuple):
+    """The operator takes a switch that is gone to be gone for good."""
+
+    dpid: int
+
+
 class GroupRebuildAsked(NamedTuple):
     """The operator wants the tree of a group built anew."""
 

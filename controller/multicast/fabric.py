@@ -74,12 +74,14 @@ class FabricFollower:
 
     A host that is gone keeps its memberships: they age, end with its port, or when it turns up elsewhere. `edges` are
     the ports that lead to hosts, `connected` the datapaths that can be told something, `drained` those that trees and
-    link-scope flooding avoid.
+    link-scope flooding avoid, `inherited` the ports that stay as an earlier run left them, since nothing was heard of
+    them yet: trees of that run may use them.
     """
 
     def __init__(self, owner: Owner) -> None:
         self.fabric = owner.fabric
         self.flood_due_s: float | None = None
+        self.repaired_count = 0
         self._owner = owner
         self._flooded_s = float("-inf")
         self._ports: dict[int, set[int]] = {}
@@ -87,6 +89,7 @@ class FabricFollower:
         self.connected: set[int] = set()
         self.edges: set[Place] = set()
         self.drained: set[int] = set()
+        self.inherited: dict[int, set[int]] = {}
         self._handlers: dict[type, Callable[[Any, float], None]] = {
             SwitchUp: self._switch_up,
             SwitchDown: self._switch_down,
@@ -103,18 +106,27 @@ class FabricFollower:
         """Return the OpenFlow version that a datapath spoke last."""
         return self._versions.get(dpid)
 
-    def switch_connected(self, event: SwitchConnected, now: float) -> None:
-        """Take in a datapath's version and ports."""
+    def switch_connected(self, event: SwitchConnected, now: float, starting: bool) -> None:
+        """Take in a datapath's version and ports; `starting` while an earlier run's trees may still be in use."""
         dpid, ofp_version, ports = event
+        is_new = dpid not in self._versions
         self._versions[dpid] = ofp_version
         self.connected.add(dpid)
         self._ports[dpid] = {port.port_no for port in ports if port.port_no <= _LAST_PORT[ofp_version]}
+        if starting and is_new:
+            role = self.fabric.role
+            self.inherited[dpid] = {port for port in self._ports[dpid] if role(dpid, port) is PortRole.UNKNOWN}
         self._owner.perform(self._owner.plane.switch_version(dpid, ofp_version, now))
         self.flood_soon(now)
 
     def switch_disconnected(self, dpid: int) -> None:
         """Take in that a datapath cannot be told anything for now."""
         self.connected.discard(dpid)
+
+    def disinherit(self, dpid: int, now: float) -> None:
+        """Close what ports of a switch are still left as an earlier run had them."""
+        if self.inherited.pop(dpid, None):
+            self.flood_soon(now)
 
     def port_changed(self, event: PortChanged, now: float) -> None:
         """Take in that a port was added, changed or deleted."""
@@ -173,14 +185,24 @@ class FabricFollower:
             return []
         self.flood_due_s = None
         self._flooded_s = now
-        fabric = self.fabric
+        return self._owner.flood.refresh(self._owner.plane.forest.graph, self.switch_ports(), now)
+
+    def switch_ports(self) -> dict[int, SwitchPorts]:
+        """Return what flooding has to know of each switch."""
+        fabric, plane = self.fabric, self._owner.plane
         switches: dict[int, SwitchPorts] = {}
         for dpid, ofp_version in self._versions.items():
             ports = self._ports[dpid]
-            closed = [port for port in ports if fabric.role(dpid, port) not in (PortRole.EDGE, PortRole.TRUNK)]
+            inherited = self.inherited.get(dpid, ())
+            closed = [
+                port
+                for port in ports
+                if fabric.role(dpid, port) not in (PortRole.EDGE, PortRole.TRUNK) and port not in inherited
+            ]
             edges = fabric.edge_ports(dpid)
-            switches[dpid] = SwitchPorts(ofp_version, edges, tuple(sorted(closed)), dpid in self.connected)
-        return self._owner.flood.refresh(self._owner.plane.forest.graph, switches, now)
+            routers = frozenset(plane.router_families(dpid)) if plane.has_routers else frozenset()
+            switches[dpid] = SwitchPorts(ofp_version, edges, tuple(sorted(closed)), dpid in self.connected, routers)
+        return switches
 
     def _switch_up(self, event: SwitchUp, now: float) -> None:
         owner, forest, graph = self._owner, self._owner.plane.forest, self.fabric.graph
@@ -204,7 +226,9 @@ class FabricFollower:
             self._owner.port_suspended(dpid, port_no, now)
         forest = self._owner.plane.forest
         if dpid in forest.graph:
-            self._sync_links(forest.remove_node(dpid), now)
+            changes = forest.remove_node(dpid)
+            self.repaired_count += len(changes)
+            self._sync_links(changes, now)
 
     def _link_up(self, event: LinkUp, now: float) -> None:
         owner, forest = self._owner, self._owner.plane.forest
@@ -225,7 +249,9 @@ class FabricFollower:
         if self.drained:
             self._sync_links((), now)
         elif forest.graph.has_link(event.dpid_a, event.dpid_b):
-            self._owner.trees_changed(forest.remove_link(event.dpid_a, event.dpid_b), now)
+            changes = forest.remove_link(event.dpid_a, event.dpid_b)
+            self.repaired_count += len(changes)
+            self._owner.trees_changed(changes, now)
 
     def _sync_links(self, changes: Iterable[Change], now: float) -> None:
         """Bring the forest's links in step with the fabric's and with what is drained, after `changes` of trees.
@@ -248,6 +274,9 @@ class FabricFollower:
 
     def _port_role_changed(self, event: PortRoleChanged, now: float) -> None:
         dpid, port_no, role = event
+        self.inherited.get(dpid, set()).discard(port_no)
+        if role is PortRole.TRUNK:
+            self._owner.perform(self._owner.flood.open_port(dpid, port_no, now))
         if role is PortRole.EDGE:
             self.edges.add((dpid, port_no))
             forest = self._owner.plane.forest

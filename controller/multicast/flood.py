@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from controller.effects import Edit, Effect, Notice, Put, Remove
-from controller.rules.compile import ChannelDuty, RuleSet, channel_duties, common_outputs
+from controller.rules.compile import ChannelDuty, RuleSet, Source, channel_duties, common_outputs
 from controller.rules.cookies import cookie_of
 from controller.rules.installer import Installer
 from controller.rules.model import OFPP_CONTROLLER, Action, Match, Output, Rule, RuleKey
@@ -66,18 +66,23 @@ def spanning_tree(graph: Graph) -> dict[int, set[int]]:
 class SwitchPorts(NamedTuple):
     """What flooding has to know of a switch.
 
-    `edges` are the ports that lead to hosts, `closed` those of which it is not known what they lead to. A switch that
-    is not `connected` may go on forwarding by what it holds.
+    `edges` are the ports that lead to hosts, `closed` those of which it is not known what they lead to, `routers` the
+    (port, family) of those with a multicast router: PIM from elsewhere goes nowhere. A switch that is not `connected`
+    may go on forwarding by what it holds.
     """
 
     ofp_version: int
     edges: tuple[int, ...]
     closed: tuple[int, ...]
     connected: bool = True
+    routers: frozenset[tuple[int, int]] = frozenset()
 
 
 class FloodPlane:
     """Keeps punts and link-scope flooding on every switch.
+
+    A member of one group costs the entries of that group alone; the spanning tree is computed where links
+    changed, and a switch's own entries where its ports or its place in the tree did.
 
     A change of the spanning tree never closes a loop on the way: where the new tree laid over whatever switches may
     still hold of former ones would hold a cycle, every switch first gives up what the new tree has not, and takes
@@ -95,6 +100,11 @@ class FloodPlane:
         self._former: set[frozenset[NodeId]] = set()
         self._unconfirmed: set[tuple[int, RuleKey]] = set()
         self._without_ipv6: set[int] = set()
+        self._graph: Graph | None = None
+        self._graph_version = -1
+        self._tree: dict[int, set[int]] = {}
+        self._applied: dict[int, set[int]] = {}
+        self._base: dict[int, tuple[SwitchPorts, list[int], RuleSet]] = {}
 
     def members(self, group: bytes) -> Iterator[tuple[int, int]]:
         """Yield (dpid, port) of the members of a link-scope group that has entries of its own."""
@@ -106,27 +116,73 @@ class FloodPlane:
         """Return the link-scope groups that have entries of their own."""
         return self._groups.keys()
 
-    def interest_changed(self, dpid: int, port_no: int, group: bytes, wanted: bool) -> list[Effect]:
-        """Note a member of a link-scope IPv6 group; `refresh` follows."""
-        if group.startswith(SOLICITED_NODE_PREFIX):
-            return []
+    def interest_changed(
+        self, dpid: int, port_no: int, group: bytes, wanted: bool, now: float
+    ) -> tuple[list[Effect], bool]:
+        """Follow a member of a link-scope group; True where only `refresh` can, which is to follow then.
+
+        Groups of IPv4 and solicited-node groups are always flooded.
+        """
+        if len(group) == 4 or group.startswith(SOLICITED_NODE_PREFIX):
+            return [], False
         if wanted:
             if group not in self._groups and len(self._groups) >= LINK_SCOPE_GROUPS_BOUND:
                 if self._full:
-                    return []
+                    return [], False
                 self._full = True
-                text = f"{format_ip(group)} and later link-scope groups stay flooded: the bound is reached"
-                return [Notice("link-scope-groups-bound", text, (("bound", LINK_SCOPE_GROUPS_BOUND),))]
-            self._groups.setdefault(group, {}).setdefault(dpid, set()).add(port_no)
-        elif group in self._groups:
-            switches = self._groups[group]
-            switches.get(dpid, set()).discard(port_no)
-            if not switches.get(dpid):
-                switches.pop(dpid, None)
+                text = f"Link-scope group {format_ip(group)} and later ones are flooded: the limit is reached."
+                return [Notice("link-scope-groups-bound", text, (("bound", LINK_SCOPE_GROUPS_BOUND),))], False
+            ports = self._groups.setdefault(group, {}).setdefault(dpid, set())
+            if port_no in ports:
+                return [], False
+            ports.add(port_no)
+        else:
+            switches = self._groups.get(group, {})
+            if port_no not in switches.get(dpid, ()):
+                return [], False
+            switches[dpid].discard(port_no)
+            if not switches[dpid]:
+                del switches[dpid]
             if not switches:
                 del self._groups[group]
                 self._full = False
-        return []
+        if self._former or self._graph is None or self._is_outdated(self._graph):
+            return [], True
+        return self._bring_group(group, self._graph, now), False
+
+    def _is_outdated(self, graph: Graph) -> bool:
+        return self._applied is not self._tree or graph.version != self._graph_version
+
+    def _bring_group(self, group: bytes, graph: Graph, now: float) -> list[Effect]:
+        """Bring the entries of one group to its members, over the tree that all switches go by."""
+        duties = self._duties(group, graph, self._applied) if group in self._groups else None
+        edits: list[tuple[int, Edit]] = []
+        for dpid, rules in self._rules.items():
+            base = self._base.get(dpid)
+            if base is None or base[0].ofp_version == OPENFLOW_1_0:
+                continue
+            rule = self._group_rule(group, duties.get(dpid, ())) if duties is not None else None
+            key = _group_key(group)
+            if rules.get(key) == rule:
+                continue
+            if rule is None:
+                del rules[key]
+                edits.append((dpid, Remove(key)))
+            else:
+                rules[key] = rule
+                edits.append((dpid, Put(rule)))
+            self._unconfirmed.add((dpid, key))
+        return self._installer.change([edits], now) if edits else []
+
+    def open_port(self, dpid: int, port_no: int, now: float) -> list[Effect]:
+        """Let in at once what another switch sends: trees use the link next, whatever the spanning tree waits for."""
+        rules = self._rules.get(dpid, {})
+        closing = [key for key, rule in rules.items() if key.match.in_port == port_no and not rule.actions]
+        if not closing:
+            return []
+        for key in closing:
+            del rules[key]
+        return self._installer.change([[(dpid, Remove(key)) for key in closing]], now)
 
     def refresh(self, graph: Graph, switches: Mapping[int, SwitchPorts], now: float) -> list[Effect]:
         """Bring every switch to the entries that follow from the graph, its ports and the members known."""
@@ -136,12 +192,16 @@ class FloodPlane:
         """Say once of each OpenFlow 1.0 switch what it cannot do: its hosts' MLD reports are never seen."""
         old = {dpid for dpid, ports in switches.items() if ports.ofp_version == OPENFLOW_1_0}
         for dpid in sorted(old - self._without_ipv6):
-            text = f"switch {dpid} speaks OpenFlow 1.0: MLD joins at its ports and IPv6 groups through it are refused"
+            text = (
+                f"Switch {dpid} speaks OpenFlow 1.0: MLD joins at its ports and IPv6 groups through it are refused."
+            )
             yield Notice("ipv6-unsupported", text, (("dpid", dpid),))
         self._without_ipv6 = old
 
     def _bring(self, graph: Graph, switches: Mapping[int, SwitchPorts], now: float) -> list[Effect]:
-        tree = spanning_tree(graph)
+        if graph is not self._graph or graph.version != self._graph_version:
+            self._graph, self._graph_version, self._tree = graph, graph.version, spanning_tree(graph)
+        tree = self._tree
         rules = self._all_rules(graph, tree, switches)
         confirmed = self._installer.is_confirmed
         self._unconfirmed = {
@@ -152,7 +212,7 @@ class FloodPlane:
         links: set[frozenset[NodeId]] = {frozenset((u, v)) for u, neighbours in tree.items() for v in neighbours}
         staged = holds_cycle(links | self._links | self._former)
         if staged and self._must_wait(graph, rules, switches):
-            return []
+            return self._bring_ports(rules, now)
         self._former |= self._links - links
         self._links = links
         first: list[tuple[int, Edit]] = []
@@ -171,9 +231,24 @@ class FloodPlane:
             gone = [key for key in before if key not in after]
             first += [(dpid, Remove(key)) for key in gone]
             self._unconfirmed.update((dpid, key) for key in gone)
-        self._rules = rules
+        self._rules, self._applied = rules, tree
         stages = [stage for stage in (first, second) if stage]
         return self._installer.change(stages, now) if stages else []
+
+    def _bring_ports(self, rules: Mapping[int, RuleSet], now: float) -> list[Effect]:
+        """Bring what ports let in up to date while flooding has to stay as it is."""
+        edits: list[tuple[int, Edit]] = []
+        for dpid, after in rules.items():
+            before = self._rules.setdefault(dpid, {})
+            for key in [key for key in {**before, **after} if key.priority == PRIORITY_UNKNOWN_SENDER]:
+                rule = after.get(key)
+                if rule is None:
+                    del before[key]
+                    edits.append((dpid, Remove(key)))
+                elif before.get(key) != rule:
+                    before[key] = rule
+                    edits.append((dpid, Put(rule)))
+        return self._installer.change([edits], now) if edits else []
 
     def _must_wait(self, graph: Graph, rules: Mapping[int, RuleSet], switches: Mapping[int, SwitchPorts]) -> bool:
         return any(
@@ -184,20 +259,27 @@ class FloodPlane:
     def _all_rules(
         self, graph: Graph, tree: Mapping[int, set[int]], switches: Mapping[int, SwitchPorts]
     ) -> dict[int, RuleSet]:
-        by_group = {
-            group: channel_duties(
-                tree, graph.port, {d: {None: ports} for d, ports in members.items() if d in tree}, (None,)
-            )
-            for group, members in sorted(self._groups.items())
-        }
+        by_group = {group: self._duties(group, graph, tree) for group in sorted(self._groups)}
         rules: dict[int, RuleSet] = {}
+        base, self._base = self._base, {}
         for dpid, ports in switches.items():
             trunks = sorted(graph.port(dpid, neighbour) for neighbour in tree.get(dpid, ()))
-            rules[dpid] = self._switch_rules(ports, trunks)
+            known = base.get(dpid)
+            own = (
+                known[2] if known is not None and known[:2] == (ports, trunks) else self._switch_rules(ports, trunks)
+            )
+            self._base[dpid] = (ports, trunks, own)
+            rules[dpid] = dict(own)
             if ports.ofp_version != OPENFLOW_1_0:
                 for group, duties in by_group.items():
-                    self._add_group(rules[dpid], group, duties.get(dpid, ()))
+                    rules[dpid][_group_key(group)] = self._group_rule(group, duties.get(dpid, ()))
         return rules
+
+    def _duties(self, group: bytes, graph: Graph, tree: Mapping[int, set[int]]) -> dict[int, tuple[ChannelDuty, ...]]:
+        members: dict[int, dict[Source, set[int]]] = {
+            dpid: {None: ports} for dpid, ports in self._groups[group].items() if dpid in tree
+        }
+        return channel_duties(tree, graph.port, members, (None,))
 
     def _switch_rules(self, ports: SwitchPorts, trunks: list[int]) -> RuleSet:
         table = 0 if ports.ofp_version == OPENFLOW_1_0 else ADMIT
@@ -210,13 +292,17 @@ class FloodPlane:
 
         def put_groups(eth_type: int, all_groups: tuple[int, bytes, int], pim_routers: bytes) -> None:
             bits = 8 * len(pim_routers)
+            family = 4 if bits == 32 else 6
+
+            def pim(port_no: int) -> Match:
+                return Match(port_no, eth_type=eth_type, ip_proto=IPPROTO_PIM, ip_dst=pim_routers, ip_dst_prefix=bits)
+
             for port_no in ports.edges:
-                hello = Match(
-                    port_no, eth_type=eth_type, ip_proto=IPPROTO_PIM, ip_dst=pim_routers, ip_dst_prefix=bits
-                )
-                put(PRIORITY_PIM, hello, (*_TO_CONTROLLER, *flood))
+                to_routers = flood if (port_no, family) in ports.routers else ()
+                put(PRIORITY_PIM, pim(port_no), (*_TO_CONTROLLER, *to_routers))
                 put(PRIORITY_UNKNOWN_SENDER, _prefix(*all_groups, in_port=port_no), _TO_CONTROLLER)
             for port_no in ports.closed:
+                put(PRIORITY_PIM, pim(port_no), ())
                 put(PRIORITY_UNKNOWN_SENDER, _prefix(*all_groups, in_port=port_no), ())
 
         put(PRIORITY_MEMBERSHIP, Match(eth_type=ETH_TYPE_IPV4, ip_proto=IPPROTO_IGMP), _TO_CONTROLLER)
@@ -232,10 +318,13 @@ class FloodPlane:
         put_groups(ETH_TYPE_IPV6, _ALL_V6, ALL_PIM_ROUTERS_V6)
         return rules
 
-    def _add_group(self, rules: RuleSet, group: bytes, duties: tuple[ChannelDuty, ...]) -> None:
+    def _group_rule(self, group: bytes, duties: tuple[ChannelDuty, ...]) -> Rule:
         ports = [port_no for duty in duties for port_no in (*duty.trunk_ports, *duty.host_ports)]
-        key = RuleKey(ADMIT, PRIORITY_LINK_SCOPE_GROUP, _prefix(ETH_TYPE_IPV6, group, 128))
-        rules[key] = Rule(key, tuple(Output(port_no) for port_no in ports), self._cookie)
+        return Rule(_group_key(group), tuple(Output(port_no) for port_no in ports), self._cookie)
+
+
+def _group_key(group: bytes) -> RuleKey:
+    return RuleKey(ADMIT, PRIORITY_LINK_SCOPE_GROUP, _prefix(ETH_TYPE_IPV6, group, 128))
 
 
 def _prefix(eth_type: int, address: bytes, bits: int, in_port: int | None = None) -> Match:

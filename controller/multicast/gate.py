@@ -11,15 +11,20 @@ from controller.membership.events import HostRef
 from controller.multicast.effects import Audit
 from controller.multicast.group import SenderKey
 from controller.multicast.groups import GroupPlane
-from controller.wire.addresses import is_link_scope_group
+from controller.multicast.room import Room
+from controller.wire.addresses import format_ip, format_mac, is_link_scope_group
 from topology.live import LiveFabric
+
+SPOOFED = "(spoofed)"
+"""Stands for the rule that refuses a receiver or sender whose addresses belong elsewhere."""
+
+
+NO_ROOM = Decision(False, "limits.groups", "as many groups as the policy allows have a tree")
+"""Refuses the receivers and senders of a group that must wait."""
 
 
 class Gate:
-    """Admits receivers and senders, and has every decision audited.
-
-    Groups that were admitted but have no tree yet count towards the bound until `settled`.
-    """
+    """Admits receivers and senders, as far as there is `room`, and has every decision audited."""
 
     def __init__(
         self,
@@ -30,68 +35,93 @@ class Gate:
         group_refused: Callable[[bytes], None],
     ) -> None:
         self.admission = Admission(policy)
-        self._groups_bound = policy.limits.groups
+        self.room = Room(plane, policy.limits.groups)
         self._plane = plane
         self._fabric = fabric
         self._audit = audit
         self._group_refused = group_refused
-        self._promised: set[bytes] = set()
 
     def replace(self, policy: Policy) -> None:
         """Decide by another policy from now on."""
         self.admission.replace(policy)
-        self._groups_bound = policy.limits.groups
+        self.room.bound = policy.limits.groups
 
     def admit(self, host: HostRef, group: bytes, source: bytes | None) -> bool:
         """Decide whether a host may receive from a group."""
         if is_link_scope_group(group):
             return True
-        if self._is_over_bound(group):
+        if host.spoofed:
+            decision = self.spoofed(host)
+        elif self._is_over_bound(group, receives=True):
             return False
-        decision = self.admission.decide(host, group, Role.RECEIVER, source)
+        else:
+            decision = self.admission.decide(host, group, Role.RECEIVER, source)
         self._audit(Audit(decision, host, group, Role.RECEIVER, source))
-        if decision.admit and group not in self._plane.forest:
-            self._promised.add(group)
+        if decision.admit:
+            self.room.promise(group)
         return decision.admit
+
+    def refusal(self, host: HostRef, group: bytes, source: bytes | None) -> Decision:
+        """Return why a receiver is refused; this counts as no decision."""
+        decision = self.spoofed(host) if host.spoofed else self.admission.explain(host, group, Role.RECEIVER, source)
+        return NO_ROOM if decision.admit else decision
 
     def decide_sender(self, key: SenderKey, group: bytes) -> Decision:
         """Decide whether a sender may feed a group."""
         host: HostLike = Host(key.mac, key.address, key.dpid, key.port_no)
-        if self._is_over_bound(group):
-            decision = Decision(False, "limits.groups", "as many groups as the policy allows have a tree")
+        if self._is_over_bound(group, receives=False):
+            decision = NO_ROOM
         else:
             decision = self.admission.decide(host, group, Role.SENDER, None)
+            if decision.admit:
+                self.room.served(group)
         self._audit(Audit(decision, host, group, Role.SENDER, None))
         return decision
 
-    def has_room(self, group: bytes) -> bool:
-        """Tell whether a group has a tree already, or there is room for one more."""
-        return group in self._plane.forest or len(self._plane.forest) < self._groups_bound
+    def gave_way(self, key: SenderKey, group: bytes) -> None:
+        """Have it audited that a sender is refused from now on, for its group gave way to another."""
+        self._audit(Audit(NO_ROOM, Host(key.mac, key.address, key.dpid, key.port_no), group, Role.SENDER, None))
 
-    def settled(self) -> None:
-        """Count as groups from now on what has a tree."""
-        if self._promised:
-            self._promised.clear()
-
-    def _is_over_bound(self, group: bytes) -> bool:
-        promised = self._promised
-        if len(self._plane.groups) + len(promised) < self._groups_bound:
-            return False
-        forest = self._plane.forest
-        if len(forest) + len(promised) < self._groups_bound or group in forest or group in promised:
+    def _is_over_bound(self, group: bytes, receives: bool) -> bool:
+        if not self.room.refuses(group, receives):
             return False
         self._group_refused(group)
         return True
 
-    def is_spoofed(self, key: SenderKey) -> bool:
+    def is_sender_spoofed(self, key: SenderKey) -> bool:
         """Tell whether the sender's addresses are known to be somewhere else; routers speak for others."""
-        if self._plane.is_router_port(key.dpid, key.port_no, 4 if len(key.address) == 4 else 6):
-            return False
-        return self._fabric.binding_conflict(key.mac, key.address, key.dpid, key.port_no)
+        return not self._is_behind_router(key) and self.is_spoofed(key.mac, key.address, key.dpid, key.port_no)
 
-    def is_bound(self, key: SenderKey) -> bool:
+    def is_sender_bound(self, key: SenderKey) -> bool:
         """Tell whether the sender is known to be where it sends from, with the address that it uses."""
-        if self._plane.is_router_port(key.dpid, key.port_no, 4 if len(key.address) == 4 else 6):
-            return True
-        host = self._fabric.host(key.mac)
-        return host is not None and (host.dpid, host.port_no) == key[:2] and key.address in host.addresses
+        return self._is_behind_router(key) or self.is_bound(key.mac, key.address, key.dpid, key.port_no)
+
+    def spoofed(self, host: HostRef) -> Decision:
+        """Return why a host with a false address is refused."""
+        owner, address = self._fabric.host_by_ip(host.ip), format_ip(host.ip)
+        if owner is None or owner.mac == host.mac:
+            return Decision(False, SPOOFED, f"{address} was another host's and is not known to be this one's own")
+        place = f"port {owner.dpid}:{owner.port_no}"
+        return Decision(False, SPOOFED, f"{address} belongs to {format_mac(owner.mac)} at {place}")
+
+    def _is_behind_router(self, key: SenderKey) -> bool:
+        return self._plane.is_router_port(key.dpid, key.port_no, 4 if len(key.address) == 4 else 6)
+
+    # Bindings of receivers
+
+    def is_spoofed(self, mac: bytes, ip: bytes, dpid: int, port_no: int) -> bool:
+        """Tell whether the MAC address is known to live elsewhere, or the IP address to be another's."""
+        return self._fabric.binding_conflict(mac, ip, dpid, port_no)
+
+    def is_bound(self, mac: bytes, ip: bytes, dpid: int, port_no: int) -> bool:
+        """Tell whether the MAC address is known to be at the port and to hold the IP address."""
+        return ip in (self.known(mac, dpid, port_no) or ())
+
+    def known(self, mac: bytes, dpid: int, port_no: int) -> tuple[bytes, ...] | None:
+        """Return the IP addresses that the MAC address holds at the port; None where it is not known there."""
+        host = self._fabric.host(mac)
+        return host.addresses if host is not None and (host.dpid, host.port_no) == (dpid, port_no) else None
+
+    def standing(self, ref: HostRef) -> int:
+        """Return the rules that are about a host, one bit each."""
+        return self.admission.rules_about(ref)

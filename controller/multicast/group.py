@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from controller.membership.events import Interest
+from controller.multicast.rate_meter import RateMeter
 from controller.rules.compile import RuleSet, SwitchDuty
 from controller.rules.model import RuleKey
+from topology.graph import NodeId
 
 Place = tuple[int, int]
 """A datapath and one of its ports: (dpid, port_no)."""
@@ -25,14 +27,14 @@ class SenderKey(NamedTuple):
 
 @dataclass(slots=True)
 class Sender:
-    """What is known of a sender; `rate_bps` is measured from its flow entry's counters."""
+    """What is known of a sender; `rate_bps` is measured from its entry's counters, `placed_bps` what trees know."""
 
     admitted: bool
     rule: str
     seen_s: float
     rate_bps: float = 0.0
-    byte_count: int = 0
-    counted_s: float | None = None
+    placed_bps: float = 0.0
+    meter: RateMeter = field(default_factory=RateMeter, repr=False, compare=False)
 
 
 class Group:
@@ -50,8 +52,9 @@ class Group:
         What each switch is to do and the entries that say so, per dpid.
     tree_version
         The version that packets carry inside the fabric (see `versioned_mac`).
-    left_links, unconfirmed
-        Links that left the tree of this version lately, and (dpid, key) of the entries that may still send over them.
+    left_links, left_s, unconfirmed
+        Links that left the tree of this version lately, when the last one did, and (dpid, key) of the entries that
+        may still send over them.
     old_versions
         Per other version the entries that may still be on switches.
     unsupported
@@ -67,6 +70,7 @@ class Group:
         "held",
         "interests",
         "left_links",
+        "left_s",
         "named_sources",
         "old_versions",
         "rules",
@@ -86,7 +90,8 @@ class Group:
         self.named_sources: Counter[bytes] | None = None
         self.duties: dict[int, SwitchDuty] = {}
         self.rules: dict[int, RuleSet] = {}
-        self.left_links: set[frozenset[int]] | None = None
+        self.left_links: set[frozenset[NodeId]] | None = None
+        self.left_s = 0.0
         self.unconfirmed: set[tuple[int, RuleKey]] | None = None
         self.old_versions: dict[int, set[tuple[int, RuleKey]]] | None = None
         self.unsupported: str | None = None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from controller.effects import Edit, Effect, Notice, Put, Remove
-from controller.membership.events import Interest
+from controller.effects import Effect, Notice, Put, Remove
+from controller.membership.events import Interest, RouterPortChanged
 from controller.multicast.duties import group_duties, refusals
 from controller.multicast.group import Group, Place, Sender, SenderKey
+from controller.multicast.router_table import RouterTable
+from controller.multicast.transition import DRAIN_S, Stage, Transitions, Way
 from controller.rules.compile import (
     LOWER,
     NO_DUTY,
@@ -27,37 +29,35 @@ from controller.rules.pipeline import MULTICAST_TAG, SENDER_COOKIE_BIT
 from controller.trees.forest import Forest
 from controller.trees.tree import Change, Links, Role
 from controller.wire.addresses import format_ip
-from topology.graph import Graph, holds_cycle
-
-DRAIN_S = 0.05
-"""How long packets of an old tree version may still be under way when its entries go."""
+from topology.graph import Graph
 
 ENDED_BOUND = 1024
 """Groups without members and senders that are remembered for what switches may still hold of them."""
-
-Stage = list[tuple[int, Edit]]
 
 
 class GroupPlane:
     """All groups over one forest; `has_routers` tells whether there is a router port of either family.
 
-    What a switch holds for a group depends on the group's members, senders and tree alone. Where a tree and what
-    switches may still hold of former ones form a tree together, edits go out at once: no path in use changes. Else
-    the new one is built beside the old under another tree version, then senders are moved over, then the old one
-    goes. A new sender's entry comes after those of its way. `cables` are the links over which packets may still run,
-    also those that the forest does without. `changed` is told of groups of which the plane learns
-    something by itself: rates, and that a switch cannot serve them.
+    What a switch holds for a group depends on the group's members, senders and tree alone; in which order edits go
+    out, `Transitions` says. A new sender's entry comes after those of its way. `cables` are the links over which
+    packets may still run, also those that the forest does without. `changed` is told of groups of which the plane
+    learns something by itself: rates, and that a switch cannot serve them. `unheard` are the groups with admitted
+    senders that reach no member and no router, the first to be so first. `sender_count` counts the admitted senders,
+    `tree_change_count` the changes of trees.
     """
 
     def __init__(self, forest: Forest, installer: Installer, cables: Graph, changed: Callable[[bytes], None]) -> None:
         self.groups: dict[bytes, Group] = {}
         self.has_routers = False
+        self.sender_count = 0
+        self.tree_change_count = 0
         self._forest = forest
         self._installer = installer
-        self._cables = cables
+        self._transitions = Transitions(installer, forest.graph, cables)
         self._changed = changed
         self._ofp_versions: dict[int, int] = {}
-        self._router_ports: dict[int, dict[int, set[int]]] = {4: {}, 6: {}}
+        self._routers = RouterTable()
+        self.unheard: dict[bytes, None] = {}
         self._found: dict[int, int] = {}
         self._ended: dict[bytes, Group] = {}
 
@@ -71,14 +71,28 @@ class GroupPlane:
     def interest_changed(
         self, dpid: int, port_no: int, address: bytes, interest: Interest | None, now: float
     ) -> list[Effect]:
-        """Apply what the members at one port want of a group now (None: nothing any more)."""
+        """Apply what the members at one port want of a group now (None: nothing any more); a join is timed."""
+        if interest is None:
+            return self._interest_changed(dpid, port_no, address, None, now)
+        clock = self._installer.clock
+        clock.begin(now)
+        try:
+            return self._interest_changed(dpid, port_no, address, interest, now)
+        finally:
+            clock.end()
+
+    def _interest_changed(
+        self, dpid: int, port_no: int, address: bytes, interest: Interest | None, now: float
+    ) -> list[Effect]:
         group = self.groups.get(address) or self._new_group(address)
         named_before = bool(group.named_sources)
         others_before = dpid in group.interests
         group.set_interest(dpid, port_no, interest)
         others_now = dpid in group.interests
-        routers = self._router_ports[group.family]
+        routers = self._routers.of_group(address)
         change: Change | None = None
+        if others_now is not others_before:
+            self._note_unheard(group)
         if others_now:
             if not others_before:
                 change = self._forest.join(address, dpid, Role.RECEIVER)
@@ -97,6 +111,8 @@ class GroupPlane:
     def sender_set(self, address: bytes, key: SenderKey, sender: Sender, now: float) -> list[Effect]:
         """Add a sender, or replace what is known of it."""
         group = self.groups.get(address) or self._new_group(address)
+        before = group.senders.get(key)
+        self.sender_count += sender.admitted - (before is not None and before.admitted)
         group.senders[key] = sender
         if sender.admitted:
             change = self._forest.join(address, key.dpid, Role.SENDER)
@@ -104,15 +120,17 @@ class GroupPlane:
             change = self._forest.leave(address, key.dpid, Role.SENDER)
         else:
             change = None
+        self._note_unheard(group)
         return self._refresh(group, (change, *self._sync_routers(group)), now)
 
     def sender_removed(self, address: bytes, key: SenderKey, now: float) -> list[Effect]:
         """Take a sender off its group."""
         group = self.groups[address]
-        del group.senders[key]
+        self.sender_count -= group.senders.pop(key).admitted
         change = None
         if not group.sends_at(key.dpid):
             change = self._forest.leave(address, key.dpid, Role.SENDER)
+        self._note_unheard(group)
         return self._refresh(group, (change, *self._sync_routers(group)), now)
 
     def sender_measured(self, address: bytes, dpid: int) -> None:
@@ -121,33 +139,35 @@ class GroupPlane:
         self._forest.set_rate(address, dpid, rate_bps)
         self._changed(address)
 
-    def router_port_changed(self, dpid: int, port_no: int, family: int, present: bool, now: float) -> list[Effect]:
-        """Give a router port every group of its family, or no longer."""
-        routers = self._router_ports[family]
-        if present:
-            routers.setdefault(dpid, set()).add(port_no)
-        elif dpid in routers:
-            routers[dpid].discard(port_no)
-            if not routers[dpid]:
-                del routers[dpid]
-        self.has_routers = any(self._router_ports.values())
+    def sender_rated(self, address: bytes) -> None:
+        """Take note that the rate of a sender of a group is a little different."""
+        self._changed(address)
+
+    def router_port_changed(self, event: RouterPortChanged, now: float) -> list[Effect]:
+        """Give a router port the groups that it may have, or no longer."""
+        dpid, _, family, _, _ = event
+        self._routers.change(*event)
+        self.has_routers = bool(self._routers)
         effects: list[Effect] = []
         for group in [group for group in self.groups.values() if group.family == family]:
+            self._note_unheard(group)
             change = None
-            if dpid not in routers and dpid not in group.interests:
+            if dpid not in self._routers.of_group(group.address) and dpid not in group.interests:
                 change = self._forest.leave(group.address, dpid, Role.RECEIVER)
             effects += self._refresh(group, (change, *self._sync_routers(group)), now)
         return effects
 
     def is_router_port(self, dpid: int, port_no: int, family: int) -> bool:
         """Tell whether a multicast router of a family is behind a port."""
-        return port_no in self._router_ports[family].get(dpid, ())
+        return self._routers.has(dpid, port_no, family)
 
-    def router_ports(self, family: int) -> Iterator[Place]:
-        """Yield each router port of a family."""
-        for dpid, ports in self._router_ports[family].items():
-            for port_no in ports:
-                yield dpid, port_no
+    def router_ports(self, family: int, groups: Iterable[bytes] | None = None) -> Iterator[Place]:
+        """Yield each router port of a family, or those that may have one of some groups."""
+        return self._routers.ports(family, groups)
+
+    def router_families(self, dpid: int) -> Iterator[tuple[int, int]]:
+        """Yield the (port number, family) of each router port of a datapath."""
+        return self._routers.families(dpid)
 
     def receiving_ports(self, address: bytes, source: bytes) -> Iterator[Place]:
         """Yield every port with a member or router that wants a packet of `source`, were it sent now."""
@@ -155,7 +175,7 @@ class GroupPlane:
         tree = self._forest.tree(address)
         if group is None or tree is None or group.unsupported is not None:
             return
-        routers = self._router_ports[group.family]
+        routers = self._routers.of_group(address)
         for dpid in tree.adjacent:
             router_ports = routers.get(dpid, ())  # type: ignore[call-overload]
             for port_no, interest in group.interests.get(dpid, {}).items():  # type: ignore[call-overload]
@@ -257,9 +277,16 @@ class GroupPlane:
         self.groups[address] = group
         return group
 
+    def _note_unheard(self, group: Group) -> None:
+        """Keep account of the groups with senders that reach no member and no router."""
+        if not group.interests and group.is_wanted and not self._routers.of_group(group.address):
+            self.unheard[group.address] = None
+        else:
+            self.unheard.pop(group.address, None)
+
     def _sync_routers(self, group: Group) -> list[Change]:
         """Keep the switches of router ports on the tree of a group that has members or senders, off any other."""
-        routers = self._router_ports[group.family]
+        routers = self._routers.of_group(group.address)
         if not routers:
             return []
         if group.is_wanted:
@@ -299,14 +326,15 @@ class GroupPlane:
         edits += [(dpid, Remove(key)) for key in before if key not in after]
         return self._installer.change((edits,), now)
 
-    def _refresh(self, group: Group, changes: Iterable[Change | None], now: float) -> list[Effect]:
+    def _refresh(self, group: Group, changes: Sequence[Change | None], now: float) -> list[Effect]:
         """Compile a group again and send the difference, make before break."""
         if group.held:
             self._end_if_empty(group)
             return []
+        self.tree_change_count += any(change is not None and not change.empty for change in changes)
         unconfirmed = group.unconfirmed or set()
-        loops = self._closes_loop(group, changes)
-        moved = loops and self._take_version(group)
+        way = self._transitions.choose(group, self._forest.tree(group.address), changes, now)
+        moved = way is Way.BESIDE
         effects: list[Effect] = []
         duties = self._supported(group, effects)
         puts: Stage = []
@@ -318,7 +346,7 @@ class GroupPlane:
             after = self._lower(group, dpid, duties[dpid]) if dpid in duties else {}
             for key, rule in after.items():
                 old = before.get(key)
-                if loops and not moved:
+                if way is Way.INTERRUPTED:
                     self._shrink_first(dpid, rule, old, unconfirmed, puts, entering)
                 elif old != rule:
                     enters = rule.cookie & SENDER_COOKIE_BIT and rule.actions and (moved or old is None)
@@ -327,7 +355,7 @@ class GroupPlane:
             if after:
                 rules[dpid] = after
         group.duties, group.rules = duties, rules
-        self._note_unconfirmed(group, moved, unconfirmed, puts, removes)
+        self._transitions.note(group, moved, unconfirmed, puts, removes)
         self._end_if_empty(group)
         stages = [puts, entering, removes] if moved else [puts + removes, entering]
         stages = [stage for stage in stages if stage]
@@ -347,35 +375,6 @@ class GroupPlane:
             if old is None or kept != rule:
                 second.append((dpid, Put(rule)))
 
-    @staticmethod
-    def _note_unconfirmed(
-        group: Group, moved: bool, unconfirmed: set[tuple[int, RuleKey]], puts: Stage, removes: Stage
-    ) -> None:
-        """Remember which entries may for a while be other than desired, where that matters to later trees."""
-        gone = {(dpid, edit.key) for dpid, edit in removes if type(edit) is Remove}
-        if moved:
-            olds = group.old_versions = group.old_versions or {}
-            for dpid, key in gone | unconfirmed:
-                olds.setdefault(tree_version_of(key.match), set()).add((dpid, key))
-        elif group.unconfirmed is not None:
-            group.unconfirmed |= gone
-            group.unconfirmed |= {(dpid, edit.rule.key) for dpid, edit in puts if type(edit) is Put}
-
-    def _take_version(self, group: Group) -> bool:
-        """Give a group's new tree a version that no switch knows of; False where there is none."""
-        olds = group.old_versions or {}
-        for version in list(olds):
-            olds[version] = self._still_unconfirmed(olds[version])
-            if not olds[version]:
-                del olds[version]
-        for step in range(1, TREE_VERSIONS):
-            version = (group.tree_version + step) % TREE_VERSIONS
-            if version not in olds:
-                group.tree_version = version
-                group.left_links = group.unconfirmed = None
-                return True
-        return False
-
     def _end_if_empty(self, group: Group) -> None:
         """Forget a group without members and senders, but for what it may still have on switches."""
         if group.interests or group.senders:
@@ -394,7 +393,7 @@ class GroupPlane:
     def _supported(self, group: Group, effects: list[Effect]) -> dict[int, SwitchDuty]:
         """Return what each switch is to do; where one of them cannot, the group is refused whole."""
         duties = group_duties(
-            group, self._forest.tree(group.address), self._forest.graph.port, self._router_ports[group.family]
+            group, self._forest.tree(group.address), self._forest.graph.port, self._routers.of_group(group.address)
         )
         reason = None
         for dpid in duties:
@@ -404,36 +403,9 @@ class GroupPlane:
                 duties = refusals(group, lambda at: supports(self._ofp_versions.get(at, 0), group.address) is None)
                 break
         if reason is not None and group.unsupported is None:
-            text = f"group {format_ip(group.address)} is not served: {reason}"
+            text = f"Group {format_ip(group.address)} is not served: {reason}."
             effects.append(Notice("group-unsupported", text, (("group", format_ip(group.address)),)))
         if reason != group.unsupported:
             group.unsupported = reason
             self._changed(group.address)
         return duties
-
-    def _still_unconfirmed(self, entries: Iterable[tuple[int, RuleKey]]) -> set[tuple[int, RuleKey]]:
-        """Return those of some entries that a switch of the fabric may still hold otherwise than it shall."""
-        graph, is_confirmed = self._forest.graph, self._installer.is_confirmed
-        return {(dpid, key) for dpid, key in entries if dpid in graph and not is_confirmed(dpid, key)}
-
-    def _closes_loop(self, group: Group, changes: Iterable[Change | None]) -> bool:
-        """Tell whether the tree, laid over what switches may still hold of former ones, holds a cycle."""
-        if group.unconfirmed is not None:
-            group.unconfirmed = self._still_unconfirmed(group.unconfirmed) or None
-            if group.unconfirmed is None:
-                group.left_links = None
-        differs = False
-        for change in changes:
-            if change is not None and (change.added or change.removed):
-                differs = True
-                if change.removed:
-                    left = group.left_links if group.left_links is not None else set()
-                    left.update(frozenset(link) for link in change.removed)  # type: ignore[arg-type]
-                    group.left_links = left
-                    group.unconfirmed = group.unconfirmed or set()
-        tree = self._forest.tree(group.address)
-        if not differs or group.left_links is None or tree is None:
-            return False
-        links = {frozenset(link) for link in tree.links()}
-        links |= {link for link in group.left_links if self._cables.has_link(*link)}
-        return holds_cycle(links)

@@ -11,8 +11,8 @@ from itertools import islice
 from math import inf
 from typing import Any, NamedTuple
 
+from controller.effects import JournalPart, WriteJournal
 from controller.membership.core import MembershipCore
-from controller.multicast.effects import JournalPart, WriteJournal
 from controller.multicast.flood import FloodPlane
 from controller.multicast.group import Sender, SenderKey
 from controller.multicast.groups import GroupPlane
@@ -53,8 +53,12 @@ class Restored(NamedTuple):
     faults: int
 
 
-def read_records(records: Iterable[Record]) -> Restored:
-    """Interpret the records of a journal; what cannot be read is counted and left out."""
+def read_records(records: Iterable[Record], static_groups: Iterable[bytes] = ()) -> Restored:
+    """Interpret the records of a journal; what cannot be read is counted and left out.
+
+    Groups without members and senders are left out too, but for those with static members: `static_groups`, and those
+    that operators have set.
+    """
     operator = OperatorSettings()
     topology: tuple[TopologyEvent, ...] = ()
     routers: tuple[Record, ...] = ()
@@ -74,7 +78,7 @@ def read_records(records: Iterable[Record]) -> Restored:
                 groups[group.address] = group
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             faults += 1
-    static = {group for _, _, group in operator.static_members}
+    static = {*static_groups, *(group for _, _, group in operator.static_members)}
     wanted = tuple(group for group in groups.values() if group.members or group.senders or group.address in static)
     return Restored(operator, topology, routers, wanted, faults)
 
@@ -145,6 +149,7 @@ class Journal:
         self._routers_touched = False
         self._operator_touched = False
         self._written_count = 0
+        self._lost = False
         self._rewriting: list[bytes] | None = None
         self._assumed: dict[TopologyEvent, None] = {}
 
@@ -167,10 +172,15 @@ class Journal:
             self.due_s = now + JOURNAL_INTERVAL_S
 
     def operator_touched(self, now: float) -> None:
-        """Note that operators set something."""
+        """Note that operators set something: it is written at once, since they are told that it is done."""
         self._operator_touched = True
-        if self.due_s is None:
-            self.due_s = now + JOURNAL_INTERVAL_S
+        self.due_s = now
+
+    def begin_anew(self, now: float) -> None:
+        """Replace the journal from here on, since records of it are lost."""
+        self._rewriting = None
+        self._lost = True
+        self.due_s = now
 
     def on_deadline(self, now: float) -> list[WriteJournal]:
         """Return the records to write, none before the deadline; a grown journal is replaced in small steps."""
@@ -183,7 +193,8 @@ class Journal:
             effects.append(WriteJournal(tuple(records), JournalPart.APPEND))
         if self._rewriting is not None:
             effects.append(self._rewrite(self._rewriting, now))
-        elif self._written_count > COMPACT_ABOVE + COMPACT_FACTOR * len(self._plane.groups):
+        elif self._lost or self._written_count > COMPACT_ABOVE + COMPACT_FACTOR * len(self._plane.groups):
+            self._lost = False
             self._rewriting = [*self._plane.groups, *self._flood.groups()]
             first = (self._operator(), self._topology_record(), self._routers_record(now))
             effects.append(WriteJournal(first, JournalPart.BEGIN))

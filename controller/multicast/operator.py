@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from controller.membership.events import ANY_SOURCE
+from controller.effects import ActionRefused, ActionTaken
 from controller.membership.tables import GroupKind, group_kind
-from controller.multicast.effects import ActionRefused, ActionTaken
 from controller.multicast.events import (
     CountersResetAsked,
     GroupRebuildAsked,
     RouterPortSet,
     StaticMemberSet,
     SwitchDrainSet,
+    SwitchForgetAsked,
 )
-from controller.multicast.group import Place
+from controller.multicast.static_members import StaticMembers
 from controller.snapshot.events import State
 from controller.wire.addresses import format_ip, is_multicast_ip, parse_ip
 from topology.events import PortRole
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from controller.multicast.core import MulticastCore
 
 SETTINGS_BOUND = 16384
-"""Static members, and likewise router ports and drained switches, that are kept; further ones are refused."""
+"""Static members of operators, and likewise router ports and drained switches, that are kept; others are refused."""
 
 LISTED = 1000
 """Groups that an answer lists by name."""
@@ -50,30 +50,21 @@ class Operator:
     """Carries out what operators ask of a core, and keeps what they set.
 
     A static member stands for hosts that want every source of a group: it bounds what its port may leave, and gives
-    way to nothing that hosts or the policy say. It is served while its port leads to hosts.
+    way to nothing that hosts or the policy say.
     """
 
     def __init__(self, core: MulticastCore) -> None:
-        self.served: set[tuple[int, int, bytes]] = set()
+        self.static = StaticMembers(core)
         self._core = core
-        self._static: dict[Place, dict[bytes, None]] = {}
-        self._static_ports: dict[bytes, set[Place]] = {}
         self._actions: dict[type, Callable[[Any, float], Record]] = {
             StaticMemberSet: self._set_static_member,
             RouterPortSet: self._set_router_port,
             SwitchDrainSet: self._set_drain,
+            SwitchForgetAsked: self._forget_switch,
             GroupRebuildAsked: self._rebuild,
             CountersResetAsked: self._reset_counters,
         }
         self.handlers = dict.fromkeys(self._actions, self._handle)
-
-    def static_ports(self, group: bytes) -> list[Place]:
-        """Return the ports that are given a group."""
-        return sorted(self._static_ports.get(group, ()))
-
-    def static_groups(self) -> Iterable[bytes]:
-        """Return the groups that are given to ports."""
-        return self._static_ports.keys()
 
     # The journal
 
@@ -82,7 +73,7 @@ class Operator:
         return {
             "kind": "operator",
             "static_members": [
-                [*place, format_ip(group)] for place, groups in self._static.items() for group in groups
+                [dpid, port_no, format_ip(group)] for dpid, port_no, group in self.static.by_operator()
             ],
             "router_ports": sorted(map(list, self._core.membership.declared_router_ports)),
             "drained": sorted(self._core.topology.drained),
@@ -90,24 +81,11 @@ class Operator:
 
     def restore(self, settings: OperatorSettings, now: float) -> None:
         """Take over what an earlier run was told, before its topology."""
-        for dpid, port_no, group in settings.static_members:
-            self._add((dpid, port_no), group)
+        self.static.restore(settings.static_members)
         for key in settings.router_ports:
             self._core.membership.declare_router_port(*key, True, now)
         for dpid in settings.drained:
             self._core.topology.set_drained(dpid, True, now)
-
-    # Ports
-
-    def port_added(self, dpid: int, port_no: int, now: float) -> None:
-        """Serve the static members of a port that leads to hosts."""
-        for group in self._static.get((dpid, port_no), ()):
-            self._serve(dpid, port_no, group, now)
-
-    def port_removed(self, dpid: int, port_no: int, now: float) -> None:
-        """Serve the static members of a port no more, for now."""
-        for group in self._static.get((dpid, port_no), ()):
-            self._end(dpid, port_no, group, now)
 
     # Actions
 
@@ -115,7 +93,7 @@ class Operator:
         try:
             document = self._actions[type(event)](event, now)
         except _Refusal as refusal:
-            self._core.perform([ActionRefused(refusal.field, str(refusal))])
+            self._core.perform([ActionRefused(refusal.field, self._core.sections.names.spoken(str(refusal)))])
         else:
             self._core.perform([ActionTaken(document)])
 
@@ -125,30 +103,32 @@ class Operator:
 
     def _set_static_member(self, event: StaticMemberSet, now: float) -> Record:
         dpid, port_no, group, present = event
-        place = (dpid, port_no)
-        known = group in self._static.get(place, ())
-        if present and not known:
-            self._check_static(dpid, port_no, group)
-            self._add(place, group)
-            if place in self._core.topology.edges:
-                self._serve(dpid, port_no, group, now)
-        elif not present:
-            if not known:
-                raise _Refusal("group", f"port {dpid}:{port_no} has no static member of {format_ip(group)}")
-            del self._static[place][group]
-            self._static_ports[group].discard(place)
-            if not self._static[place]:
-                del self._static[place]
-            if not self._static_ports[group]:
-                del self._static_ports[group]
-            self._end(dpid, port_no, group, now)
-        self._core.group_changed(group, now)
-        name = format_ip(group)
-        text = f"port {dpid}:{port_no} {'is given' if present else 'is no more given'} {name} whatever its hosts say"
+        key, name, static = event[:3], format_ip(group), self.static
+        place, line = f"port {dpid}:{port_no}", static.policy_line(key)
+        set_there = f"static_members on line {line} of the policy file"
+        if present:
+            if not static.is_by_operator(key):
+                if line is None:
+                    self._check_static(dpid, port_no, group)
+                static.add(key, now)
+            text = f"P{place[1:]} is a static member of {name}: it receives the group whatever its hosts say"
+        elif static.is_by_operator(key):
+            static.remove(key, now)
+            text = f"P{place[1:]} is a static member of {name} no longer: its hosts decide"
+            if line is not None:
+                text = f"P{place[1:]} is a static member of {name} by {set_there} alone, no longer by an operator"
+        elif line is not None:
+            text = f"{place} is a static member of {name} by {set_there}: take it out there, and reload the policy"
+            raise _Refusal("group", text)
+        else:
+            raise _Refusal("group", f"{place} is no static member of {name}")
+        answer: Record = {"group": name, "dpid": dpid, "port_no": port_no, "present": present or line is not None}
+        answer |= static.state(key) if answer["present"] else {"served": False}
+        if present and not answer["served"]:
+            text += f", once it can: {answer['waiting_for']}"
         state = State.RAISED if present else State.CLEARED
-        self._tell(now, "static-member", text, state, dpid=dpid, port_no=port_no, group=name)
-        served = (dpid, port_no, group) in self.served
-        return {"group": name, "dpid": dpid, "port_no": port_no, "present": present, "served": served}
+        self._tell(now, "static-member", f"{text}.", state, dpid=dpid, port_no=port_no, group=name)
+        return answer
 
     def _check_static(self, dpid: int, port_no: int, group: bytes) -> None:
         """Refuse a static member that cannot be served, or that there is no room for."""
@@ -158,43 +138,26 @@ class Operator:
             raise _Refusal("group", f"{name} is link scope: every port gets it")
         if kind is GroupKind.SSM and core.policy.multicast.enforce_ssm:
             raise _Refusal("group", f"{name} is for source-specific multicast, and a static member has no source")
-        self._check_port(dpid, port_no)
-        limits, place = core.policy.limits, (dpid, port_no)
-        if sum(map(len, self._static.values())) >= SETTINGS_BOUND:
+        if self.static.operator_count >= SETTINGS_BOUND:
             raise _Refusal("group", f"there are {SETTINGS_BOUND} static members, as many as are kept")
-        if len(self._static.get(place, ())) + core.membership.group_count(*place) >= limits.groups_per_port:
+        if core.fabric.ofp_version(dpid) is None and self.static.is_known(dpid):
+            return
+        self._check_port(dpid, port_no)
+        limits = core.policy.limits
+        if self.static.count_at(dpid, port_no) + core.membership.group_count(dpid, port_no) >= limits.groups_per_port:
             raise _Refusal("port_no", f"port {dpid}:{port_no} has {limits.groups_per_port} groups, its limit")
-        if not core.gate.has_room(group):
+        if not core.gate.room.has(group):
             raise _Refusal("group", f"{limits.groups} groups have a tree, as many as the policy allows")
 
     def _check_port(self, dpid: int, port_no: int) -> None:
         core = self._core
         if core.fabric.ofp_version(dpid) is None:
-            raise _Refusal("dpid", f"there is no switch {dpid}")
+            hint = "it is not connected, and neither switches nor topology of the policy file name it"
+            raise _Refusal("dpid", f"there is no switch {dpid}: {hint}")
         if port_no not in core.topology.ports(dpid):
             raise _Refusal("port_no", f"switch {dpid} has no port {port_no}")
         if core.fabric.role(dpid, port_no) is PortRole.TRUNK:
             raise _Refusal("port_no", f"port {dpid}:{port_no} leads to another switch")
-
-    def _add(self, place: Place, group: bytes) -> None:
-        self._static.setdefault(place, {})[group] = None
-        self._static_ports.setdefault(group, set()).add(place)
-
-    def _serve(self, dpid: int, port_no: int, group: bytes, now: float) -> None:
-        core = self._core
-        self.served.add((dpid, port_no, group))
-        core.perform(core.plane.interest_changed(dpid, port_no, group, ANY_SOURCE, now))
-        core.group_changed(group, now)
-
-    def _end(self, dpid: int, port_no: int, group: bytes, now: float) -> None:
-        """Leave a port with what its hosts want."""
-        core = self._core
-        if (dpid, port_no, group) not in self.served:
-            return
-        self.served.discard((dpid, port_no, group))
-        interest = core.membership.interest(dpid, port_no, group)
-        core.perform(core.plane.interest_changed(dpid, port_no, group, interest, now))
-        core.group_changed(group, now)
 
     def _set_router_port(self, event: RouterPortSet, now: float) -> Record:
         dpid, port_no, family, present = event
@@ -207,7 +170,7 @@ class Operator:
             raise _Refusal("port_no", f"port {dpid}:{port_no} was not declared a router port of family {family}")
         self._core.router_port_declared(dpid, port_no, family, present, now)
         known = self._core.membership.router_ports.get(dpid, port_no, family) is not None
-        text = f"port {dpid}:{port_no} is {'declared' if present else 'no more'} a router port of IPv{family}"
+        text = f"Port {dpid}:{port_no} is declared a router port of IPv{family}{'' if present else ' no longer'}."
         state = State.RAISED if present else State.CLEARED
         self._tell(now, "router-port", text, state, dpid=dpid, port_no=port_no)
         place = {"dpid": dpid, "port_no": port_no, "family": family}
@@ -226,10 +189,11 @@ class Operator:
         self._core.sections.switch_changed(dpid)
         transit, local = self.passing(dpid)
         answer: Record = {"dpid": dpid, "drained": drained}
-        text = f"switch {dpid} is {'drained' if drained else 'in use again'}"
+        text = f"Switch {dpid} is in use again."
         if drained:
             answer |= {"transit_count": len(transit), "transit": transit[:LISTED], "local_count": local}
-            text += f": {len(transit)} groups pass it that nothing else connects, {local} have hosts there"
+            pass_it = f"{len(transit)} groups still pass it, for nothing else connects them"
+            text = f"Switch {dpid} is drained: {pass_it}, and {local} have hosts there."
         self._tell(now, "switch-drain", text, State.RAISED if drained else State.CLEARED, dpid=dpid)
         return answer
 
@@ -242,6 +206,16 @@ class Operator:
                 transit.append(tree.key)
         return [format_ip(key) for key in sorted(transit)], local  # type: ignore[type-var]
 
+    def _forget_switch(self, event: SwitchForgetAsked, now: float) -> Record:
+        dpid, core = event.dpid, self._core
+        if core.fabric.ofp_version(dpid) is not None or dpid in core.topology.connected:
+            raise _Refusal("dpid", f"switch {dpid} is part of the fabric; only one that is gone can be forgotten")
+        if not core.sections.forget_switch(dpid):
+            raise _Refusal("dpid", f"there is no switch {dpid}")
+        text = f"Switch {dpid} is forgotten: its absence counts as intended."
+        core.sections.events.add(now, "switch-down", text, state=State.CLEARED, dpid=dpid)
+        return {"dpid": dpid, "forgotten": True}
+
     def _rebuild(self, event: GroupRebuildAsked, now: float) -> Record:
         core, name = self._core, format_ip(event.group)
         tree = core.forest.tree(event.group)
@@ -250,7 +224,7 @@ class Operator:
         before = tree.size
         change = core.forest.rebuild(event.group)
         core.trees_changed([change], now)
-        core.sections.events.add(now, "group-rebuild", f"the tree of {name} was built anew", group=name)
+        core.sections.events.add(now, "group-rebuild", f"The tree of {name} was built anew.", group=name)
         return {"group": name, "changed": not change.empty, "links_before": before, "links": tree.size}
 
     def _reset_counters(self, _event: CountersResetAsked, now: float) -> Record:
@@ -258,7 +232,7 @@ class Operator:
         for counters in (core.counters, core.membership.counters, core.senders.counters, core.installer.counters):
             counters.clear()
         core.admission.reset()
-        core.sections.events.add(now, "counters-reset", "all counters begin anew")
+        core.sections.events.add(now, "counters-reset", "All counters begin anew.")
         return {"reset": True}
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from controller.durations import format_duration
 from controller.effects import Notice
+from controller.events import PortChanged, SwitchConnected
 from controller.multicast import view
 from controller.multicast.effects import Audit
 from controller.multicast.group import Place
 from controller.snapshot.events import EventLog, Severity, State
 from controller.snapshot.log import Document, Section
+from controller.snapshot.names import Names
 from controller.wire.addresses import format_ip, format_mac, is_link_scope_group
 from topology.events import (
     HostGone,
@@ -25,6 +28,7 @@ from topology.events import (
 from topology.graph import Kind, NodeId
 
 if TYPE_CHECKING:
+    from controller.config.policy import Policy
     from controller.multicast.core import MulticastCore
 
 COMPARE_INTERVAL_S = 1.0
@@ -48,18 +52,23 @@ STATUS = "status"
 Cable = tuple[int, int, int, int]
 """Both ends of a link: (dpid, port_no, dpid, port_no), the lower dpid first."""
 
+ENDS_BOUND = 65_536
+"""Links whose ports are remembered, to name them when they are lost."""
+
 
 class MulticastSections:
     """The sections of the multicast core; `environment` adds to the status what only the shell knows.
 
-    The core tells of what it changes; `refresh`, before each reading, finds what is told by nobody.
+    The core tells of what it changes; `refresh`, before each reading, finds what is told by nobody. `gone` are the
+    switches that left the fabric, as last shown: they stay until they are back or the operator forgets them.
     """
 
     def __init__(self, core: MulticastCore, now: float) -> None:
         self.environment: Document = {}
-        self.events = EventLog("multicast")
+        self.names = Names(core.policy.switches, core.policy.labels)
+        self.events = EventLog("multicast", self.names.spoken)
         self.status: Section[str] = Section(lambda: (STATUS,), lambda _key: {**self._status, **self.environment})
-        self.switches: Section[int] = Section(self._switch_keys, self._switch)
+        self.switches: Section[int] = Section(self._shown_keys, self._switch)
         self.links: Section[Cable] = Section(lambda: self._cables(), self._link, lambda c: "{}:{}-{}:{}".format(*c))
         self.ports: Section[Place] = Section(self._port_keys, self._port, lambda place: "{}:{}".format(*place))
         self.hosts: Section[bytes] = Section(self._host_keys, self._host, format_mac)
@@ -71,11 +80,15 @@ class MulticastSections:
         self._graph_version = -1
         self._has_tors = False
         self._known_cables: set[Cable] = set()
+        self.gone: dict[int, Document] = {}
+        self._away_s: dict[int, float] = {}
+        self._shown: dict[int, Document] = {}
         self._in_sync: dict[int, bool] = {}
         self._rules: dict[str, dict[str, int]] = {}
         self._status: Document = {}
         self._queriers: Document = {}
-        self._lost: dict[tuple[int, ...], None] = {}
+        self._lost: dict[tuple[int, ...], float] = {}
+        self._ends: dict[tuple[int, int], tuple[tuple[int, int], tuple[int, int]]] = {}
         self._refusals, self._refusals_s = REFUSALS_BURST, now
 
     def by_name(self) -> dict[str, Section[Any]]:
@@ -119,35 +132,86 @@ class MulticastSections:
         elif isinstance(event, PortRoleChanged):
             self.ports.touch((event.dpid, event.port_no))
         elif isinstance(event, SwitchUp):
+            self.gone.pop(event.dpid, None)
             self.switch_changed(event.dpid)
-            text = f"switch {event.dpid} is part of the fabric"
-            back = self._found((event.dpid,))
-            kind, state = ("switch-down", State.CLEARED) if back else ("switch-up", State.HAPPENED)
+            lost_s = self._found((event.dpid,), now)
+            if lost_s is None:
+                kind, state, text = "switch-up", State.HAPPENED, f"Switch {event.dpid} is part of the fabric."
+            else:
+                kind, state = "switch-down", State.CLEARED
+                text = f"Switch {event.dpid} is back in the fabric after {format_duration(lost_s)}."
             self.events.add(now, kind, text, state=state, dpid=event.dpid)
         elif isinstance(event, SwitchDown):
+            self._gone(event.dpid, now)
             self.switch_changed(event.dpid)
             self.hosts.log.forget()
-            self._lose((event.dpid,))
-            text = f"switch {event.dpid} is gone"
+            self._lose((event.dpid,), now)
+            text = f"Switch {event.dpid} is gone: no tree leads through it."
             critical, raised = Severity.CRITICAL, State.RAISED
             self.events.add(now, "switch-down", text, severity=critical, state=raised, dpid=event.dpid)
         elif isinstance(event, LinkDown):
             pair = (min(event), max(event))
-            self._lose(pair)
-            text = f"the link of switches {pair[0]} and {pair[1]} is down"
+            self._lose(pair, now)
+            text = f"{self._named(pair)} is down: trees leave it."
             warning, raised = Severity.WARNING, State.RAISED
             self.events.add(now, "link-down", text, severity=warning, state=raised, dpid=pair[0])
         elif isinstance(event, LinkUp):
             pair = (min(event.dpid_a, event.dpid_b), max(event.dpid_a, event.dpid_b))
-            if self._found(pair):
-                text = f"the link of switches {pair[0]} and {pair[1]} is back"
+            ends = (event.dpid_a, event.port_a), (event.dpid_b, event.port_b)
+            if len(self._ends) < ENDS_BOUND or pair in self._ends:
+                self._ends[pair] = min(ends), max(ends)
+            lost_s = self._found(pair, now)
+            if lost_s is not None:
+                text = f"{self._named(pair)} is up again after {format_duration(lost_s)}."
                 self.events.add(now, "link-down", text, state=State.CLEARED, dpid=pair[0])
+
+    def switch_connected(self, event: SwitchConnected) -> None:
+        """Take note that a datapath connected."""
+        self.names.ports_described(event.dpid, event.ports)
+        self._away_s.pop(event.dpid, None)
+        self.gone.pop(event.dpid, None)
+        self.switch_changed(event.dpid)
+
+    def switch_disconnected(self, dpid: int, now: float) -> None:
+        """Take note that the connection of a datapath ended."""
+        self._away_s[dpid] = now
+        if dpid not in self._core.fabric.graph:
+            self._gone(dpid, now)
+        self.switch_changed(dpid)
+
+    def port_changed(self, event: PortChanged) -> None:
+        """Take note that a port was added, changed or deleted."""
+        self.names.port_described(*event)
+        self.switch_changed(event.dpid)
+
+    def described(self, dpid: int, description: str) -> None:
+        """Take what a switch says of itself."""
+        for named in self.names.described(dpid, description):
+            self.switches.touch(named)
+
+    def policy_loaded(self, policy: Policy) -> None:
+        """Take the names and labels of a policy."""
+        before = self._core.policy
+        if (policy.switches, policy.labels) != (before.switches, before.labels):
+            self.names.configure(policy.switches, policy.labels)
+            self.switches.log.forget()
+            self.ports.log.forget()
+
+    def forget_switch(self, dpid: int) -> bool:
+        """Show a switch that is gone no longer; False where there is none such."""
+        if self.gone.pop(dpid, None) is None:
+            return False
+        self._lost.pop((dpid,), None)
+        self.switches.touch(dpid)
+        return True
 
     def switch_changed(self, dpid: int) -> None:
         """Take note that a switch or its ports are others now."""
         self.switches.touch(dpid)
         for port_no in self._core.topology.ports(dpid):
             self.ports.touch((dpid, port_no))
+        for group in self._core.operator.static.groups_at(dpid):
+            self.groups.touch(group)
 
     def router_port_changed(self, dpid: int, port_no: int, family: int) -> None:
         """Take note that a router port came, went, or was set by the operator."""
@@ -178,25 +242,43 @@ class MulticastSections:
         decision, host, group, role, source = audit
         address = format_ip(group)
         text = (
-            f"{format_mac(host.mac)} may not be a {role} of {address}"
+            f"{format_mac(host.mac)} at port {host.dpid}:{host.port_no} is refused as a {role} of {address}"
             + (f" from {format_ip(source)}" if source is not None else "")
-            + f": {decision.rule}: {decision.reason}"
+            + f" by {decision.rule}: {decision.reason}."
         )
         kind = f"{role}-refused"
         self.events.add(
             now, kind, text, severity=Severity.WARNING, dpid=host.dpid, port_no=host.port_no, group=address
         )
 
-    def _lose(self, what: tuple[int, ...]) -> None:
+    def _gone(self, dpid: int, now: float) -> None:
+        """Keep what was last shown of a switch that left the fabric."""
+        since_s = self._away_s.pop(dpid, now) + self.events.offset_s
+        if dpid not in self._core.topology.connected:
+            if len(self.gone) >= LOST_BOUND:
+                self.switches.touch(oldest := next(iter(self.gone)))
+                del self.gone[oldest]
+            unseen = {"dpid": dpid, "ofp_version": None, "tier": Kind.SWITCH.value, "level": None}
+            state = {"connected": False, "disconnected_s": since_s, "in_sync": False}
+            self.gone[dpid] = {**unseen, **self._shown.pop(dpid, {}), **state}
+
+    def _named(self, pair: tuple[int, int]) -> str:
+        """Return what the link of two switches is called, by its ports where they are known."""
+        ends = self._ends.get(pair)
+        if ends is None:
+            return f"The link of switch {pair[0]} and switch {pair[1]}"
+        (dpid_a, port_a), (dpid_b, port_b) = ends
+        return f"The link of port {dpid_a}:{port_a} and port {dpid_b}:{port_b}"
+
+    def _lose(self, what: tuple[int, ...], now: float) -> None:
         if len(self._lost) >= LOST_BOUND:
             del self._lost[next(iter(self._lost))]
-        self._lost[what] = None
+        self._lost[what] = now
 
-    def _found(self, what: tuple[int, ...]) -> bool:
-        if what not in self._lost:
-            return False
-        del self._lost[what]
-        return True
+    def _found(self, what: tuple[int, ...], now: float) -> float | None:
+        """Return how long a switch or link was lost, None where it was not."""
+        lost_s = self._lost.pop(what, None)
+        return None if lost_s is None else now - lost_s
 
     # Keys and documents
 
@@ -204,26 +286,37 @@ class MulticastSections:
         core = self._core
         return sorted(core.fabric.ofp_versions().keys() | core.topology.connected)
 
+    def _shown_keys(self) -> list[int]:
+        return sorted({*self._switch_keys(), *self.gone})
+
     def _switch(self, dpid: int) -> Document | None:
         core, graph = self._core, self._core.fabric.graph
         connected = dpid in core.topology.connected
         if dpid not in graph and not connected:
-            return None
+            self._shown.pop(dpid, None)
+            gone = self.gone.get(dpid)
+            state = {"name": self.names.switch(dpid), "labels": self.names.labels(dpid)}
+            return None if gone is None else {**gone, **state, "drained": dpid in core.topology.drained}
         level = graph.level(dpid) if dpid in graph else None
         tier = LEVEL_TIERS.get(level or 0, Kind.CORE) if self._has_tors and level is not None else Kind.SWITCH
         in_sync = core.installer.in_sync(dpid)
         if in_sync != self._in_sync.get(dpid):
             # It changed between two comparisons: the next one shall not find it as it was.
             self._in_sync.pop(dpid, None)
-        return {
+        away_s = None if connected else self._away_s.get(dpid)
+        shown = self._shown[dpid] = {
             "dpid": dpid,
+            "name": self.names.switch(dpid),
+            "labels": self.names.labels(dpid),
             "ofp_version": core.topology.ofp_version(dpid),
             "tier": tier.value,
             "level": level,
             "connected": connected,
+            "disconnected_s": None if away_s is None else away_s + self.events.offset_s,
             "in_sync": in_sync,
             "drained": dpid in core.topology.drained,
         }
+        return shown
 
     def _cables(self) -> set[Cable]:
         return {_cable(*link[:4]) for link in self._core.fabric.graph.links()}  # type: ignore[arg-type]
@@ -247,7 +340,10 @@ class MulticastSections:
         here = dpid in topology.connected or fabric.ofp_version(dpid) is not None
         if not here or port_no not in topology.ports(dpid):
             return None
-        return {"dpid": dpid, "port_no": port_no, "role": fabric.role(dpid, port_no).value}
+        role = fabric.role(dpid, port_no).value
+        static = self._core.operator.static.of_port(dpid, port_no)
+        said = {"name": self.names.port(dpid, port_no), "labels": self.names.labels(dpid, port_no)}
+        return {"dpid": dpid, "port_no": port_no, **said, "role": role, "static_members": static}
 
     def _host_keys(self) -> list[bytes]:
         return [host.mac for host in self._core.fabric.hosts()]
@@ -262,7 +358,7 @@ class MulticastSections:
     def _group_keys(self) -> list[bytes]:
         core = self._core
         wanted = (group for group in core.membership.members_table.groups() if not is_link_scope_group(group))
-        return sorted({*core.plane.groups, *wanted, *core.operator.static_groups()})
+        return sorted({*core.plane.groups, *wanted, *core.operator.static.groups()})
 
     def _group(self, address: bytes) -> Document | None:
         if is_link_scope_group(address):

@@ -8,10 +8,12 @@ from dataclasses import replace
 
 from controller.effects import Effect, Notice, SendPacket
 from controller.events import FlowStatsReceived
-from controller.multicast.gate import Gate
+from controller.multicast.gate import NO_ROOM, SPOOFED, Gate
 from controller.multicast.group import Place, Sender, SenderKey
 from controller.multicast.groups import GroupPlane
 from controller.multicast.guard import PortBuckets
+from controller.multicast.rate_meter import Reading
+from controller.multicast.sender_polls import SenderPolls
 from controller.rules.cookies import cookie_of
 from controller.rules.installer import Installer
 from controller.rules.lowering import LOWERINGS
@@ -34,9 +36,6 @@ PENALTY_S = 1
 COUNTER_INTERVAL_S = 2.0
 RATE_CHANGE = 0.2
 """A measured rate is news to the trees when it differs by this fraction."""
-
-SPOOFED = "(spoofed)"
-"""Stands for the rule that refuses a sender whose addresses belong elsewhere."""
 
 Entry = tuple[bytes, SenderKey]
 """A group and a sender of it."""
@@ -69,7 +68,7 @@ class SenderTable:
         self._by_port: dict[Place, dict[Entry, None]] = {}
         self._by_address: dict[bytes, dict[Entry, None]] = {}
         self._versions: dict[int, int] = {}
-        self._polls: dict[int, int] = {}
+        self._polls = SenderPolls()
         self._next_poll_s = 0.0
 
     def set_limits(self, senders_per_port: int, unknown_packets_per_s: float, timeout_s: float) -> None:
@@ -79,8 +78,9 @@ class SenderTable:
         self._buckets.set_rate(unknown_packets_per_s, max(2 * unknown_packets_per_s, 1.0))
 
     def switch_version(self, dpid: int, ofp_version: int) -> None:
-        """Note which OpenFlow version a datapath speaks."""
+        """Note which OpenFlow version a datapath speaks that has connected."""
         self._versions[dpid] = ofp_version
+        self._polls.connected_anew(dpid)
 
     # Packets
 
@@ -88,7 +88,9 @@ class SenderTable:
         """Take a packet to a group that no flow entry of its port knew."""
         if not self._buckets.take(dpid, port_no, now):
             self.counters["unknown-packets-over-limit"] += 1
-            return self._penalise(dpid, port_no, len(data.group), now, "more packets of unknown senders than allowed")
+            return self._penalise(
+                dpid, port_no, len(data.group), now, "more packets of unknown senders than its limit"
+            )
         if frame[:6] != group_mac(data.group):
             self.counters["data-mac-mismatch"] += 1
             return []
@@ -103,18 +105,29 @@ class SenderTable:
         effects += more
         if not room:
             self.counters["senders-per-port"] += 1
-            return effects + self._penalise(dpid, port_no, len(data.group), now, "more senders than allowed")
+            return effects + self._penalise(
+                dpid, port_no, len(data.group), now, "packets of more senders than its limit"
+            )
         effects += self._add(data.group, key, sender, now)
         if sender.admitted:
             effects += self._relay(data, dpid, port_no, frame)
         return effects
 
+    def unreadable(self, dpid: int, port_no: int, family: int, now: float) -> list[Effect]:
+        """Count what a switch hands over as data of a group and is none (`family` 0: what it hands over for else)."""
+        if not family or self._buckets.take(dpid, port_no, now):
+            return []
+        self.counters["unknown-packets-over-limit"] += 1
+        why = "more packets that cannot be read than allowed"
+        return self._penalise(dpid, port_no, 4 if family == 4 else 16, now, why)
+
     def _judge(self, group: bytes, key: SenderKey, now: float) -> tuple[Sender, list[Effect]]:
-        if not self._gate.is_spoofed(key):
+        if not self._gate.is_sender_spoofed(key):
             decision = self._gate.decide_sender(key, group)
             return Sender(decision.admit, decision.rule, now), []
         self.counters["spoofed-sender"] += 1
-        text = f"{format_mac(key.mac)} {format_ip(key.address)} at port {key.dpid}:{key.port_no} belongs elsewhere"
+        sender = f"{format_mac(key.mac)} as {format_ip(key.address)}"
+        text = f"Port {key.dpid}:{key.port_no} receives data from {sender}, another host's address: it is dropped."
         fields = (("dpid", key.dpid), ("port_no", key.port_no))
         return Sender(False, SPOOFED, now), [Notice("spoofed-sender", text, fields)]
 
@@ -148,7 +161,7 @@ class SenderTable:
         table = 0 if self._versions.get(dpid) == OPENFLOW_1_0 else ADMIT
         key = RuleKey(table, PRIORITY_UNKNOWN_PENALTY, match)
         rule = Rule(key, (), cookie_of(MULTICAST_TAG, "penalty"), hard_timeout_s=PENALTY_S)
-        text = f"port {dpid}:{port_no}: {why}; what it sends to unknown groups is dropped for {PENALTY_S} s"
+        text = f"Port {dpid}:{port_no} receives {why}: those without a flow entry are dropped for {PENALTY_S} s."
         notice = Notice("sender-penalty", text, (("dpid", dpid), ("port_no", port_no)))
         return [notice, *self._installer.transient(dpid, rule)]
 
@@ -157,6 +170,24 @@ class SenderTable:
     def reconsider(self, now: float) -> list[Effect]:
         """Decide anew about every sender, after the policy changed."""
         return self._reconsider(sorted(self._entries()), now, only_spoofed=False)
+
+    def give_way(self, group: bytes, now: float) -> list[Effect]:
+        """Refuse the senders of a group that nobody receives, for the room that its tree takes."""
+        effects: list[Effect] = []
+        for key, sender in list(self._plane.groups[group].senders.items()):
+            if sender.admitted:
+                self._gate.gave_way(key, group)
+                refused = replace(sender, admitted=False, rule=NO_ROOM.rule)
+                effects += self._plane.sender_set(group, key, refused, now)
+        self._changed(group, now)
+        return effects
+
+    def room_made(self, group: bytes, now: float) -> list[Effect]:
+        """Decide anew about the senders of a group that were refused for want of room."""
+        known = self._plane.groups.get(group)
+        senders = known.senders.items() if known is not None else ()
+        waiting = sorted((group, key) for key, sender in senders if sender.rule == NO_ROOM.rule)
+        return self._reconsider(waiting, now, only_spoofed=False)
 
     def addresses_moved(self, addresses: Iterable[bytes], now: float) -> list[Effect]:
         """Look again at the senders that use these MAC and IP addresses, whose place is another one now."""
@@ -191,7 +222,9 @@ class SenderTable:
         effects: list[Effect] = []
         for group, key in entries:
             sender = self._plane.groups[group].senders[key]
-            spoofed = self._gate.is_spoofed(key) or (sender.rule == SPOOFED and not self._gate.is_bound(key))
+            spoofed = self._gate.is_sender_spoofed(key) or (
+                sender.rule == SPOOFED and not self._gate.is_sender_bound(key)
+            )
             if only_spoofed and spoofed == (sender.rule == SPOOFED):
                 continue
             if spoofed:
@@ -237,28 +270,36 @@ class SenderTable:
         return self._next_poll_s if self._by_port else None
 
     def on_deadline(self, now: float) -> list[Effect]:
-        """Ask each switch with senders for the counters of their entries, and age out the silent ones."""
+        """Ask each switch with senders for the counters of their entries, and age out the silent ones.
+
+        Silent is a sender whose counter a reading found as it was, `timeout_s` after it was last seen; where a switch
+        does not answer, nothing is known of its senders.
+        """
         if not self._by_port or now < self._next_poll_s:
             return []
         self._next_poll_s = now + COUNTER_INTERVAL_S
         effects: list[Effect] = []
-        groups, oldest_s = self._plane.groups, now - self._timeout_s
-        old = [(group, key) for group, key in self._entries() if groups[group].senders[key].seen_s < oldest_s]
+        old = [entry for entry in self._entries() if self._is_silent(*entry)]
         for group, key in sorted(old):
             effects += self._remove(group, key, now)
         cookie = MULTICAST_TAG << 48 | SENDER_COOKIE_BIT
         mask = 0xFFFF << 48 | SENDER_COOKIE_BIT
-        self._polls.clear()
-        for dpid in sorted({dpid for dpid, _ in self._by_port}):
-            request = self._installer.read_flows(dpid, cookie, mask)
+        dpids = {dpid for dpid, _ in self._by_port}
+        self._polls.keep(dpids)
+        for dpid in sorted(dpids):
+            request = self._installer.read_flows(dpid, cookie, mask) if self._polls.may_ask(dpid, now) else None
             if request is not None:
-                self._polls[request.xid] = dpid
+                self._polls.asked(dpid, request.xid, now)
                 effects.append(request)
         return effects
 
+    def _is_silent(self, group: bytes, key: SenderKey) -> bool:
+        seen_s = self._plane.groups[group].senders[key].seen_s
+        return seen_s + self._timeout_s < self._polls.read_s(key.dpid)
+
     def flow_stats_received(self, event: FlowStatsReceived, now: float) -> bool:
         """Take the counters of sender entries; True where a rate changed enough to matter to the trees."""
-        if self._polls.get(event.xid) != event.dpid:
+        if not self._polls.owns(event.dpid, event.xid):
             return False
         cookie = MULTICAST_TAG << 48 | SENDER_COOKIE_BIT
         mask = 0xFFFF << 48 | SENDER_COOKIE_BIT
@@ -271,25 +312,33 @@ class SenderTable:
                 continue
             group = self._plane.groups.get(to)
             sender = group.senders.get(SenderKey(event.dpid, port_no, mac, address)) if group is not None else None
-            if sender is not None and self._measure(sender, entry.byte_count, now):
+            if sender is None:
+                continue
+            before_bps = sender.rate_bps
+            if self._measure(sender, Reading(now, entry.duration_s, entry.byte_count)):
                 news = True
                 self._plane.sender_measured(to, event.dpid)
+            elif round(sender.rate_bps) != round(before_bps):
+                self._plane.sender_rated(to)
+        if not reply.more:
+            self._polls.answered(event.dpid, whole=reply.fault is None)
         return news
 
-    def owns_poll(self, xid: int) -> bool:
+    def owns_poll(self, event: FlowStatsReceived) -> bool:
         """Tell whether a statistics reply answers this table's own request."""
-        return xid in self._polls
+        return self._polls.owns(event.dpid, event.xid)
 
     @staticmethod
-    def _measure(sender: Sender, byte_count: int, now: float) -> bool:
-        if byte_count != sender.byte_count:
-            sender.seen_s = now
-        if sender.counted_s is None or byte_count < sender.byte_count or now <= sender.counted_s:
-            sender.byte_count, sender.counted_s = byte_count, now
+    def _measure(sender: Sender, reading: Reading) -> bool:
+        """Take in a reading; True where the rate is news to the trees."""
+        meter = sender.meter
+        if reading.byte_count != (meter.byte_count or 0):
+            sender.seen_s = reading.now_s
+        meter.take(reading)
+        if not sender.admitted or meter.rate_bps is None:
             return False
-        rate_bps = 8.0 * (byte_count - sender.byte_count) / (now - sender.counted_s)
-        sender.byte_count, sender.counted_s = byte_count, now
-        if not sender.admitted or abs(rate_bps - sender.rate_bps) <= RATE_CHANGE * max(sender.rate_bps, 1.0):
+        sender.rate_bps = meter.rate_bps
+        if abs(sender.rate_bps - sender.placed_bps) <= RATE_CHANGE * max(sender.placed_bps, 1.0):
             return False
-        sender.rate_bps = rate_bps
+        sender.placed_bps = sender.rate_bps
         return True

@@ -40,6 +40,7 @@ def membership_limits(policy: Policy) -> MembershipLimits:
     """Return the bounds of the membership tables of a policy."""
     limits = policy.limits
     per_host = limits.reports_per_second_per_host or limits.reports_per_second_per_port
+    records_per_host = limits.records_per_second_per_host or limits.records_per_second_per_port
     return MembershipLimits(
         groups_per_port=limits.groups_per_port,
         groups_per_host=limits.groups_per_host or limits.groups_per_port,
@@ -51,5 +52,9 @@ def membership_limits(policy: Policy) -> MembershipLimits:
         report_burst=max(2 * limits.reports_per_second_per_port, 1.0),
         reports_per_second_per_host=per_host,
         host_report_burst=max(2 * per_host, 1.0),
+        records_per_second_per_port=limits.records_per_second_per_port,
+        record_burst=2 * limits.records_per_second_per_port,
+        records_per_second_per_host=records_per_host,
+        host_record_burst=2 * records_per_host,
         routers_per_port=limits.routers_per_port,
     )

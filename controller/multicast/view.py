@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from controller.membership.events import FilterMode, Member
@@ -14,20 +15,54 @@ if TYPE_CHECKING:
 
 Document = dict[str, Any]
 
+NAMED = 5
+"""Switches that the reason for not being ready names."""
+
 
 def status(core: MulticastCore) -> Document:
-    """Return counts, and whether every switch holds what it should."""
+    """Return counts, and whether every switch that was ever there is connected and holds what it should.
+
+    `in_sync` is about the switches of the present fabric alone.
+    """
     fabric = core.fabric
     switches = fabric.switches()
+    reason = _not_ready(core, switches)
     return {
-        "ready": bool(switches) and all(core.installer.in_sync(dpid) for dpid in switches),
+        "ready": reason is None,
+        "not_ready_reason": reason,
+        "in_sync": bool(switches) and all(core.installer.in_sync(dpid) for dpid in switches),
         "switches": len(switches),
         "links": sum(1 for _ in fabric.graph.links()),
         "edge_ports": sum(len(fabric.edge_ports(dpid)) for dpid in switches),
         "hosts": len(fabric.hosts()),
         "groups": len(core.plane.groups),
+        "static_members_waiting": core.operator.static.waiting_count(),
         "counters": dict(sorted(_counters(core).items())),
     }
+
+
+def _not_ready(core: MulticastCore, switches: Sequence[int]) -> str | None:
+    """Say which switches keep the fabric from being ready, None where none does."""
+    connected, gone = core.topology.connected, core.sections.gone
+    away = sorted({*(dpid for dpid in switches if dpid not in connected), *gone} - connected)
+    behind = [dpid for dpid in switches if dpid in connected and not core.installer.in_sync(dpid)]
+    parts = []
+    if away:
+        parts.append(f"{_switches(core, away, len({*switches, *gone}))} not connected")
+    if behind:
+        parts.append(f"{_switches(core, behind, len({*switches, *gone}))} not in sync")
+    if not switches and not gone:
+        parts.append("no switch has connected")
+    return "; ".join(parts) or None
+
+
+def _switches(core: MulticastCore, some: Sequence[int], count: int) -> str:
+    """Say which of `count` switches are meant, the first `NAMED` by what they are called."""
+    called = [core.sections.names.label(dpid) for dpid in some[:NAMED]]
+    if len(some) == 1:
+        return f"switch {called[0]} is"
+    more = ", ..." if len(some) > NAMED else ""
+    return f"{len(some)} of {count} switches ({', '.join(called)}{more}) are"
 
 
 def _counters(core: MulticastCore) -> Counter[str]:
@@ -41,7 +76,7 @@ def _counters(core: MulticastCore) -> Counter[str]:
 def groups(core: MulticastCore) -> list[Document]:
     """Return each group with its tree, members, senders and refusals."""
     wanted = (address for address in core.membership.members_table.groups() if not is_link_scope_group(address))
-    addresses = {*core.plane.groups, *wanted, *core.operator.static_groups()}
+    addresses = {*core.plane.groups, *wanted, *core.operator.static.groups()}
     return [group(core, address) for address in sorted(addresses)]
 
 
@@ -58,10 +93,8 @@ def group(core: MulticastCore, address: bytes) -> Document:
         "size": len(admitted),
         "rate_bps": round(sum(s.rate_bps for s in group.senders.values() if s.admitted)) if group is not None else 0,
         "members": admitted,
-        "static_members": [
-            {"dpid": dpid, "port_no": port_no} for dpid, port_no in core.operator.static_ports(address)
-        ],
-        "refused": [_member(member) for member in members if not member.admitted],
+        "static_members": core.operator.static.of_group(address),
+        "refused": [_refused(core, member) for member in members if not member.admitted],
         "senders": [
             {
                 "dpid": key.dpid,
@@ -93,6 +126,12 @@ def _member(member: Member) -> Document:
     }
 
 
+def _refused(core: MulticastCore, member: Member) -> Document:
+    source = min(member.sources, default=None) if member.mode is FilterMode.INCLUDE else None
+    decision = core.gate.refusal(member.host, member.group, source)
+    return {**_member(member), "rule": decision.rule, "reason": decision.reason}
+
+
 def rules(core: MulticastCore) -> list[Document]:
     """Return how often each rule of the policy allowed and denied."""
     return [{"rule": name, **counts} for name, counts in core.admission.counters().items()]
@@ -109,7 +148,10 @@ def router_port(core: MulticastCore, dpid: int, port_no: int, family: int) -> Do
     entry = core.membership.router_ports.get(dpid, port_no, family)
     if entry is None:
         return None
-    return {"dpid": dpid, "port_no": port_no, "family": family, "static": entry.static}
+    groups = None if entry.groups is None else sorted(str(allowed) for allowed in entry.groups)
+    routers = sorted({format_ip(speaker.address) for speaker in entry.routers})
+    place = {"dpid": dpid, "port_no": port_no, "family": family}
+    return {**place, "static": entry.static, "routers": routers, "groups": groups}
 
 
 def queriers(core: MulticastCore) -> Document:

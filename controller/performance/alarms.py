@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
-from math import exp
+from math import exp, nan
 
 from controller.performance.events import EventState, PortEvent, Severity
 from controller.performance.ports import PortTable
 from controller.performance.thresholds import Crossing
 
-LINK_DOWN, LINK_RECOVERY, MINOR_EVENTS = "link_down", "link_recovery", "minor_events"
+LINK_DOWN, LINK_RECOVERY, REPEATED_EVENTS = "link_down", "link_recovery", "repeated_events"
 COUNTER_FULL = "counter_full"
 FULL_PCT = 75.0
 RECOVERIES_PER_MINUTE = 5.0
@@ -33,7 +33,7 @@ class _Port:
     suppressed: int = 0
     holding: dict[str, PortEvent] = field(default_factory=dict)
     told: set[str] = field(default_factory=set)
-    minor_s: deque[float] = field(default_factory=lambda: deque(maxlen=ESCALATED_COUNT))
+    info_s: deque[float] = field(default_factory=lambda: deque(maxlen=ESCALATED_COUNT))
     recoveries: float = 0.0
     recoveries_at_s: float = 0.0
 
@@ -65,14 +65,14 @@ class Alarms:
                 events += self._clear(crossing.row, key, crossing.at_s, crossing.rate, level)
                 continue
             events += self._raise(crossing.row, key, event)
-            if rule.severity is Severity.MINOR:
-                events += self._minor(crossing.row, crossing.at_s)
+            if rule.severity is Severity.INFO:
+                events += self._repeated(crossing.row, crossing.at_s)
         return events
 
     def link(self, row: int, up: bool, now: float) -> list[PortEvent]:
         """Return what to tell about a link that went down or came up."""
         if not up:
-            return self._raise(row, LINK_DOWN, self._event(row, now, LINK_DOWN, Severity.FATAL, 1.0, 0.0))
+            return self._raise(row, LINK_DOWN, self._event(row, now, LINK_DOWN, Severity.CRITICAL, 1.0, 0.0))
         events = self._clear(row, LINK_DOWN, now, 0.0, 0.0)
         port = self._port(row)
         port.recoveries = _faded(port, now) + 1.0
@@ -80,13 +80,13 @@ class Alarms:
         if port.recoveries > RECOVERIES_PER_MINUTE and LINK_RECOVERY not in port.holding:
             rate, level = port.recoveries / RECOVERY_WINDOW_S, RECOVERIES_PER_MINUTE / RECOVERY_WINDOW_S
             events += self._raise(
-                row, LINK_RECOVERY, self._event(row, now, LINK_RECOVERY, Severity.FATAL, rate, level)
+                row, LINK_RECOVERY, self._event(row, now, LINK_RECOVERY, Severity.CRITICAL, rate, level)
             )
         return events
 
     def counter_full(self, row: int, now: float, filled_pct: float) -> list[PortEvent]:
         """Return what to tell about a counter that sticks at its maximum and is near it, in percent of full scale."""
-        event = self._event(row, now, COUNTER_FULL, Severity.MAJOR, filled_pct, FULL_PCT)
+        event = self._event(row, now, COUNTER_FULL, Severity.WARNING, filled_pct, FULL_PCT)
         return self._raise(row, COUNTER_FULL, event)
 
     def counters_low(self, row: int, now: float) -> list[PortEvent]:
@@ -100,8 +100,8 @@ class Alarms:
             if LINK_RECOVERY in port.holding and _faded(port, now) < RECOVERIES_PER_MINUTE / 2:
                 rate = _faded(port, now) / RECOVERY_WINDOW_S
                 events += self._clear(row, LINK_RECOVERY, now, rate, RECOVERIES_PER_MINUTE / 2 / RECOVERY_WINDOW_S)
-            if MINOR_EVENTS in port.holding and now - port.minor_s[-1] > ESCALATED_WITHIN_S:
-                events += self._clear(row, MINOR_EVENTS, now, 0.0, float(ESCALATED_COUNT))
+            if REPEATED_EVENTS in port.holding and now - port.info_s[-1] > ESCALATED_WITHIN_S:
+                events += self._clear(row, REPEATED_EVENTS, now, 0.0, float(ESCALATED_COUNT))
             for key in [key for key in port.holding if key not in port.told]:
                 if self._token(port, now):
                     port.told.add(key)
@@ -115,7 +115,7 @@ class Alarms:
         port = self._ports.get(row)
         if port is None:
             return []
-        events = [event for key in list(port.holding) for event in self._clear(row, key, now, 0.0, 0.0)]
+        events = [event for key in list(port.holding) for event in self._clear(row, key, now, nan, nan)]
         self._ports.pop(row, None)
         return events
 
@@ -126,7 +126,7 @@ class Alarms:
             event
             for row, port in list(self._ports.items())
             for key in [key for key in port.holding if key not in lasting]
-            for event in self._clear(row, key, now, 0.0, 0.0)
+            for event in self._clear(row, key, now, nan, nan)
         ]
 
     def raised(self, row: int) -> tuple[str, ...]:
@@ -169,15 +169,19 @@ class Alarms:
         if key not in port.told:
             return []
         port.told.discard(key)
-        return [event._replace(time_s=now, rate=rate, threshold=threshold, state=EventState.CLEARED, suppressed=0)]
+        lasted_s = max(0.0, now - event.time_s)
+        ended = event._replace(time_s=now, rate=rate, threshold=threshold, state=EventState.CLEARED)
+        return [ended._replace(suppressed=0, lasted_s=lasted_s)]
 
-    def _minor(self, row: int, now: float) -> list[PortEvent]:
+    def _repeated(self, row: int, now: float) -> list[PortEvent]:
         port = self._port(row)
-        port.minor_s.append(now)
-        if len(port.minor_s) < ESCALATED_COUNT or now - port.minor_s[0] > ESCALATED_WITHIN_S:
+        port.info_s.append(now)
+        if len(port.info_s) < ESCALATED_COUNT or now - port.info_s[0] > ESCALATED_WITHIN_S:
             return []
         count = float(ESCALATED_COUNT)
-        return self._raise(row, MINOR_EVENTS, self._event(row, now, MINOR_EVENTS, Severity.MAJOR, count, count))
+        return self._raise(
+            row, REPEATED_EVENTS, self._event(row, now, REPEATED_EVENTS, Severity.WARNING, count, count)
+        )
 
     def _told(self, port: _Port, event: PortEvent) -> PortEvent:
         suppressed, port.suppressed = port.suppressed, 0
@@ -194,9 +198,9 @@ class Alarms:
 
     def _recent(self, port: _Port, now: float) -> bool:
         """Return whether what is remembered of a quiet port may still matter."""
-        minor = bool(port.minor_s) and now - port.minor_s[-1] <= ESCALATED_WITHIN_S
+        recent = bool(port.info_s) and now - port.info_s[-1] <= ESCALATED_WITHIN_S
         refilled_s = (TOLD_AT_ONCE - port.tokens) * TOLD_EVERY_S
-        return minor or now - port.tokens_at_s <= refilled_s or now - port.recoveries_at_s <= 10 * RECOVERY_WINDOW_S
+        return recent or now - port.tokens_at_s <= refilled_s or now - port.recoveries_at_s <= 10 * RECOVERY_WINDOW_S
 
 
 def _faded(port: _Port, now: float) -> float:

@@ -72,7 +72,6 @@ class PerformanceCore:
         self._unsupported = np.empty(0, np.uint16)
         self._since_s = np.empty(0)
         self._sticky_s = np.empty(0)
-        self._link_up = np.empty(0, np.bool_)
         self._events: deque[PortEvent] = deque(maxlen=REMEMBERED_EVENTS)
         self._resets: deque[ResetReport] = deque(maxlen=REMEMBERED_RESETS)
         self._out: list[effects.PerformanceEffect] = []
@@ -202,8 +201,7 @@ class PerformanceCore:
         row = self.ports.change(event.dpid, port.port_no, port.name, self._capacity_bps(port))
         if row is None or not self.ports.present[row]:
             self._port_up(inputs.PortUp(event.dpid, port), now)
-        elif port.up != self._link_up[row]:
-            self._link_up[row] = port.up
+        elif self.ports.set_link(row, port.up):
             self._tell(self._alarms.link(row, port.up, now))
 
     def _port_down(self, event: inputs.PortDown, now: float) -> None:
@@ -224,7 +222,7 @@ class PerformanceCore:
                 self._out.append(
                     Notice(
                         "ports-over-limit",
-                        f"more than {self.ports.max_ports} ports; port {port.port_no} of {dpid:#x} is not watched",
+                        f"Port {dpid}:{port.port_no} is not watched: {self.ports.max_ports} ports are the limit.",
                     )
                 )
             return None
@@ -233,7 +231,7 @@ class PerformanceCore:
         if added.fresh:
             self._tell(self._alarms.forget(row, now))
             self._forget(row)
-        self._link_up[row] = port.up
+        self.ports.set_link(row, port.up)
         return row
 
     def _forget(self, row: int) -> None:
@@ -272,7 +270,6 @@ class PerformanceCore:
         self._unsupported = longer(self._unsupported, capacity)
         self._since_s, self._sticky_s = longer(self._since_s, capacity), longer(self._sticky_s, capacity)
         self._since_s[former:], self._sticky_s[former:] = np.nan, -np.inf
-        self._link_up = longer(self._link_up, capacity)
 
     # Samples.
 
@@ -413,7 +410,7 @@ class PerformanceCore:
             self.ports.kind(name.dpid),
             float(self.ports.speed_bps[row]),
             bool(self.ports.present[row]),
-            bool(self._link_up[row]),
+            bool(self.ports.link_up[row]),
             _some(self._rates.at_s[row]),
             tuple(_some(rate) for rate in self._per_s[row]),
             _some(self._utilisation_pct[row, 0]),

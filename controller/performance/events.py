@@ -9,9 +9,9 @@ from typing import NamedTuple
 class Severity(IntEnum):
     """How grave an event is; higher is graver."""
 
-    MINOR = 1
-    MAJOR = 2
-    FATAL = 3
+    INFO = 1
+    WARNING = 2
+    CRITICAL = 3
 
     @property
     def label(self) -> str:
@@ -37,19 +37,21 @@ class PortEvent(NamedTuple):
         Where.
     counter
         The name of what is watched: a counter, ``rx_utilisation``, ``tx_utilisation``, ``link_down``,
-        ``link_recovery``, ``counter_full`` (a counter that sticks is to be reset), or ``minor_events`` where several
-        minor ones came together.
+        ``link_recovery``, ``counter_full`` (a counter that sticks is to be reset), or ``repeated_events`` where
+        several of severity info came together.
     severity
         How grave the condition is; a cleared one has that of its raise.
     rate
         The rate judged, 1/s (percent for utilisation and ``counter_full``, a count for ``link_down`` and
-        ``minor_events``).
+        ``repeated_events``); no number where a condition ended because it is judged no more.
     threshold
         The level that it passed, in the same unit.
     state
         Whether it began or ended.
     suppressed
         Events of this port that were kept back since the last one told, because there were too many.
+    lasted_s
+        How long a condition that ended held; None where it began.
     """
 
     time_s: float
@@ -61,3 +63,4 @@ class PortEvent(NamedTuple):
     threshold: float
     state: EventState
     suppressed: int = 0
+    lasted_s: float | None = None

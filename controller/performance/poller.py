@@ -221,7 +221,7 @@ class Poller:
         verdict = self.schedule.replied(dpid, xid, kind, more, now)
         if verdict is not Verdict.AWAITED:
             self._counted(
-                verdict, dpid, f"switch {dpid} sent a reply that does not count: {verdict}", now, count=False
+                verdict, dpid, f"A statistics reply of switch {dpid} is not used: {verdict}.", now, count=False
             )
             return
         entries = codec.decode(kind, body)
@@ -254,7 +254,8 @@ class Poller:
     def _request_failed(self, event: EditFailed, now: float) -> None:
         kind = self.schedule.unsupported(event.dpid, event.xid, now)
         if kind is not None:
-            text = f"switch {event.dpid} has no {kind.name.lower()} statistics (error {event.type}, {event.code})"
+            error = f"OpenFlow error {event.type}/{event.code}"
+            text = f"Switch {event.dpid} refuses to tell its {kind.name.lower()} statistics ({error})."
             self._counted("stats-refused", event.dpid, text, now)
 
     # Notices.
@@ -266,10 +267,15 @@ class Poller:
             up = switch is not None and switch.up
             self._out.append(SwitchTurned(dpid, up))
             if switch is not None and switch.connected and not up:
-                self._counted("switch-silent", dpid, f"switch {dpid} does not answer", now)
+                self._counted("switch-silent", dpid, f"Switch {dpid} does not answer polls.", now)
 
     def _malformed(self, dpid: int, malformed: Malformed, now: float) -> None:
-        self._counted(malformed.reason, dpid, f"switch {dpid} sent statistics that make no sense", now)
+        self._counted(
+            malformed.reason,
+            dpid,
+            f"Statistics of switch {dpid} are malformed and not used: {malformed.reason}.",
+            now,
+        )
 
     def _counted(self, kind: str, dpid: int, text: str, now: float, *, count: bool = True) -> None:
         """Count, and give notice at most once per kind and switch in `NOTICE_INTERVAL_S`."""

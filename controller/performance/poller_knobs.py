@@ -109,7 +109,7 @@ def _thresholds(rules: Iterable[ThresholdRule]) -> Iterator[Knob]:
 def _with(holder: Any, name: str, path: list[str], value: Any) -> Any:
     entry = declared(type(holder)).get(path[0])
     if entry is None or isinstance(entry, Section) != (len(path) > 1):
-        raise KnobInvalid(f"{name}: there is no such knob")
+        raise KnobInvalid(f"{name}: there is no such setting")
     if isinstance(entry, Section):
         return replace(holder, **{path[0]: _with(getattr(holder, path[0]), name, path[1:], value)})
     return replace(holder, **{path[0]: read_value(name, entry, value)})
@@ -119,10 +119,10 @@ def _with_threshold(
     thresholds: tuple[Threshold, ...], name: str, path: list[str], value: Any
 ) -> tuple[Threshold, ...]:
     if len(path) not in (2, 3):
-        raise KnobInvalid(f"{name}: there is no such knob; it is {THRESHOLDS}.COUNTER[.CLASS].FIELD")
+        raise KnobInvalid(f"{name}: there is no such setting; it is {THRESHOLDS}.COUNTER[.CLASS].FIELD")
     counter, switches, field = path if len(path) == 3 else (path[0], "all", path[1])
     if field not in FIELDS:
-        raise KnobInvalid(f"{name}: there is no such knob; FIELD is one of {', '.join(FIELDS)}")
+        raise KnobInvalid(f"{name}: there is no such setting; FIELD is one of {', '.join(FIELDS)}")
     for part, choices in ((counter, WATCHED_COUNTERS), (switches, ("all", *SWITCH_CLASSES))):
         if part not in choices:
             raise KnobInvalid(f"{name}: {part!r} is none of {', '.join(choices)}")

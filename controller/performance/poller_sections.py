@@ -13,12 +13,13 @@ from controller.events import PortChanged, SwitchConnected, SwitchDisconnected
 from controller.performance.batch import Rates
 from controller.performance.counters import BYTE_COLUMNS, FIRST_ERROR_COLUMN, Counter
 from controller.performance.effects import EventsRaised
-from controller.performance.events import PortEvent
+from controller.performance.event_texts import event_text
 from controller.performance.events import Severity as PortSeverity
 from controller.performance.poller_core import MonitorCore
 from controller.performance.ports import longer
 from controller.snapshot.events import EventLog, Severity, State
 from controller.snapshot.log import Document, Section
+from controller.snapshot.names import Names
 
 COMPARE_INTERVAL_S = 1.0
 """How often switches are compared with what readers know."""
@@ -31,11 +32,9 @@ TOLD_AGAIN_S = 30.0
 
 UNKNOWN = -1.0
 
-_SEVERITIES = {
-    PortSeverity.MINOR: Severity.WARNING,
-    PortSeverity.MAJOR: Severity.WARNING,
-    PortSeverity.FATAL: Severity.CRITICAL,
-}
+EVENT_SEVERITIES = {severity: Severity(severity.label) for severity in PortSeverity}
+"""The severity of a port's event as that of any other: the same words."""
+
 _ERRORS = (Counter.RX_ERRORS.column, Counter.TX_ERRORS.column)
 _DROPS = (Counter.RX_DROPPED.column, Counter.TX_DROPPED.column)
 _PACKETS = (Counter.RX_PACKETS.column, Counter.TX_PACKETS.column)
@@ -47,9 +46,14 @@ class MonitorSections:
     """The sections of the monitor; `use` returns CPU and memory in percent by dpid, None where they are not known."""
 
     def __init__(
-        self, core: MonitorCore, use: Callable[[], Mapping[int, tuple[float | None, float | None]]], now: float
+        self,
+        core: MonitorCore,
+        use: Callable[[], Mapping[int, tuple[float | None, float | None]]],
+        now: float,
+        names: Names,
     ) -> None:
-        self.events = EventLog("monitor")
+        self.names = names
+        self.events = EventLog("monitor", names.spoken)
         self.switches: Section[int] = Section(lambda: sorted(core.poller.schedule.switches), self._switches_get)
         self.ports: Section[PortKey] = Section(self._port_keys, self._port, lambda key: "{}:{}".format(*key))
         self._core = core
@@ -78,8 +82,11 @@ class MonitorSections:
     def happened(self, event: object) -> None:
         """Take note of an event that the core has taken, where it concerns which ports there are."""
         if isinstance(event, PortChanged):
+            self.names.port_described(*event)
             self.ports.touch((event.dpid, event.port.port_no))
         elif isinstance(event, SwitchConnected | SwitchDisconnected):
+            if isinstance(event, SwitchConnected):
+                self.names.ports_described(event.dpid, event.ports)
             table = self._core.ports
             if len(table) >= table.max_ports:
                 self.ports.log.forget()
@@ -112,8 +119,8 @@ class MonitorSections:
             self.events.add(
                 event.time_s,
                 event.counter,
-                _text(event),
-                severity=_SEVERITIES[event.severity],
+                event_text(event),
+                severity=EVENT_SEVERITIES[event.severity],
                 state=State(event.state.value),
                 dpid=event.dpid,
                 port_no=event.port_no,
@@ -121,7 +128,11 @@ class MonitorSections:
 
     def turned(self, dpid: int, up: bool, at_s: float) -> None:
         """Tell that a switch answers no more, or again; `at_s` is in seconds since 1970."""
-        text = f"switch {dpid} answers {'again' if up else 'no polls'}"
+        text = (
+            f"Switch {dpid} answers polls again."
+            if up
+            else f"Switch {dpid} does not answer polls: the rates of its ports are unknown."
+        )
         severity = Severity.INFO if up else Severity.CRITICAL
         state = State.CLEARED if up else State.RAISED
         self.events.add(at_s, "switch-silent", text, severity=severity, state=state, dpid=dpid)
@@ -140,7 +151,16 @@ class MonitorSections:
         for dpid, switch in list(self._core.poller.schedule.switches.items()):
             cpu_pct, memory_pct = use.get(dpid, (None, None))
             answered_s = None if switch.answered_s is None else switch.answered_s + offset_s
-            found[dpid] = {"up": switch.up, "answered_s": answered_s, "cpu_pct": cpu_pct, "memory_pct": memory_pct}
+            found[dpid] = {
+                "dpid": dpid,
+                "name": self.names.switch(dpid),
+                "ofp_version": switch.ofp_version,
+                "connected": switch.connected,
+                "up": switch.up,
+                "answered_s": answered_s,
+                "cpu_pct": cpu_pct,
+                "memory_pct": memory_pct,
+            }
         return found
 
     def _switches_get(self, dpid: int) -> Document | None:
@@ -160,7 +180,9 @@ class MonitorSections:
         per_s = report.per_s
         rx_bytes, tx_bytes = (per_s[column] for column in BYTE_COLUMNS)
         return {
-            "name": report.name,
+            "dpid": key[0],
+            "port_no": key[1],
+            "name": self.names.port(*key) or report.name,
             "speed_bps": report.speed_bps or None,
             "rx_bps": None if rx_bytes is None else 8.0 * rx_bytes,
             "tx_bps": None if tx_bytes is None else 8.0 * tx_bytes,
@@ -174,18 +196,3 @@ class MonitorSections:
             "tx_dropped_pps": per_s[_DROPS[1]],
             "sampled_s": report.at_s,
         }
-
-
-_PERCENT = ("rx_utilisation", "tx_utilisation", "counter_full")
-_COUNTS = ("link_down", "link_recovery", "minor_events")
-
-
-def _text(event: PortEvent) -> str:
-    """Say what a port has or had: ``port 9:1: link down``, ``port 3:1: rx dropped at 120/s (threshold 100)``."""
-    text = f"port {event.dpid}:{event.port_no}: {event.counter.replace('_', ' ')}"
-    if event.state.value == State.CLEARED.value:
-        text = f"{text} is over"
-    if event.counter in _COUNTS or not np.isfinite(event.rate):
-        return text
-    unit = " %" if event.counter in _PERCENT else "/s"
-    return f"{text} at {event.rate:.4g}{unit} (threshold {event.threshold:.4g})"

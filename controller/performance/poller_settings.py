@@ -67,7 +67,7 @@ def threshold_rules(thresholds: Iterable[Threshold]) -> tuple[ThresholdRule, ...
             min(clear_below, raise_above),
             _or(threshold.window_s, 0.0 if base is None else base.window_s),
             _or(threshold.hold_s, 0.0 if base is None else base.hold_s),
-            _SEVERITIES.get(threshold.severity, Severity.MINOR if base is None else base.severity),
+            _SEVERITIES.get(threshold.severity, Severity.INFO if base is None else base.severity),
             kind,
         )
     return tuple(rules.values())

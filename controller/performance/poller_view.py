@@ -215,7 +215,7 @@ class Console:
         prefix = str(asked.get("knob", ""))
         found = knobs(self._core.settings, prefix)
         if prefix and not found:
-            raise QuestionInvalid(f"{prefix}: there is no such knob")
+            raise QuestionInvalid(f"{prefix}: there is no such setting")
         return {
             "knobs": [
                 {
@@ -346,6 +346,7 @@ def _event(event: PortEvent) -> Document:
         "rate": event.rate if isfinite(event.rate) else None,
         "threshold": event.threshold if isfinite(event.threshold) else None,
         "suppressed": event.suppressed,
+        "lasted_s": event.lasted_s,
     }
 
 

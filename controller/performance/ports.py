@@ -66,6 +66,8 @@ class PortTable:
         uint8[capacity], the class of the row's switch, as a position in `KINDS`.
     present
         bool[capacity], whether the port is there.
+    link_up
+        bool[capacity], whether its link was last told to be up; `set_link` says so.
     freed_nodes
         Dense numbers of switches that lost their last row, so that another may get them; the caller empties the list.
     """
@@ -80,6 +82,7 @@ class PortTable:
         self.node = np.zeros(64, np.int32)
         self.kind_code = np.full(64, KINDS.index(Kind.SWITCH), np.uint8)
         self.present = np.zeros(64, np.bool_)
+        self.link_up = np.zeros(64, np.bool_)
         self.freed_nodes: list[int] = []
         self._names: list[PortName] = []
         self._switches: dict[int, _Switch] = {}
@@ -128,6 +131,12 @@ class PortTable:
             if self.present[row]:
                 self._gone.pop(row, None)
         return row
+
+    def set_link(self, row: int, up: bool) -> bool:
+        """Note whether a port's link is up; return whether that is news."""
+        news = bool(self.link_up[row]) is not up
+        self.link_up[row] = up
+        return news
 
     def release(self, dpid: int) -> None:
         """Let the ports of a switch give their rows away if they must; `add` or `change` takes that back."""
@@ -232,6 +241,7 @@ class PortTable:
         self.node = longer(self.node, capacity)
         self.kind_code = longer(self.kind_code, capacity)
         self.present = longer(self.present, capacity)
+        self.link_up = longer(self.link_up, capacity)
 
 
 def longer(array: NDArray[T], length: int) -> NDArray[T]:

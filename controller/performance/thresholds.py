@@ -1,7 +1,8 @@
 """Thresholds on rates: where a rate passes its level, and where it is back.
 
 The defaults are those that InfiniBand operators use with OpenSM's counters: more than 120 symbol errors an hour is
-fatal, any other error in numbers is minor. docs/performance-manager.md says which OpenFlow counter stands for which.
+critical, any other error in numbers is of severity info. docs/performance-manager.md says which OpenFlow counter
+stands for which.
 """
 
 from __future__ import annotations
@@ -68,16 +69,16 @@ def _hourly(counter: Counter, limit: float, severity: Severity) -> ThresholdRule
 
 
 DEFAULT_RULES: tuple[ThresholdRule, ...] = (
-    _hourly(Counter.RX_CRC_ERR, 120, Severity.FATAL),
-    _hourly(Counter.RX_FRAME_ERR, 120, Severity.FATAL),
-    _hourly(Counter.RX_OVER_ERR, 12, Severity.MINOR),
-    _hourly(Counter.RX_ERRORS, 12, Severity.MINOR),
-    _hourly(Counter.TX_ERRORS, 12, Severity.MINOR),
-    ThresholdRule(Counter.RX_DROPPED, 1.0, 0.5, 60.0, 0.0, Severity.MINOR),
-    ThresholdRule(Counter.TX_DROPPED, 1.0, 0.5, 60.0, 0.0, Severity.MINOR),
-    ThresholdRule(Counter.COLLISIONS, 1.0, 0.5, 60.0, 0.0, Severity.MINOR),
-    ThresholdRule(RX_UTILISATION, 90.0, 75.0, 0.0, 10.0, Severity.MAJOR),
-    ThresholdRule(TX_UTILISATION, 90.0, 75.0, 0.0, 10.0, Severity.MAJOR),
+    _hourly(Counter.RX_CRC_ERR, 120, Severity.CRITICAL),
+    _hourly(Counter.RX_FRAME_ERR, 120, Severity.CRITICAL),
+    _hourly(Counter.RX_OVER_ERR, 12, Severity.INFO),
+    _hourly(Counter.RX_ERRORS, 12, Severity.INFO),
+    _hourly(Counter.TX_ERRORS, 12, Severity.INFO),
+    ThresholdRule(Counter.RX_DROPPED, 1.0, 0.5, 60.0, 0.0, Severity.INFO),
+    ThresholdRule(Counter.TX_DROPPED, 1.0, 0.5, 60.0, 0.0, Severity.INFO),
+    ThresholdRule(Counter.COLLISIONS, 1.0, 0.5, 60.0, 0.0, Severity.INFO),
+    ThresholdRule(RX_UTILISATION, 90.0, 75.0, 0.0, 10.0, Severity.WARNING),
+    ThresholdRule(TX_UTILISATION, 90.0, 75.0, 0.0, 10.0, Severity.WARNING),
 )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
+from controller.rules.pipeline import DISCOVERY_TAG
+
 
 def cookie_of(app_tag: int, *origin: object) -> int:
     """Return the cookie of an origin: `app_tag` in the upper 16 bits, a stable hash of `origin` in the others.
@@ -12,3 +14,7 @@ def cookie_of(app_tag: int, *origin: object) -> int:
     """
     digest = blake2b(repr(origin).encode(), digest_size=6).digest()
     return app_tag << 48 | int.from_bytes(digest, "big")
+
+
+VLAN_TAGGED_COOKIE = cookie_of(DISCOVERY_TAG, ("vlan-tagged",))
+"""Of the entries that drop frames with a VLAN tag, so that their counters can be read alone."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from controller.rules.model import OFPP_CONTROLLER, Goto, Match, Output, Rule, RuleKey, SetEthDst
+from controller.rules.model import OFPP_CONTROLLER, OFPP_IN_PORT, Goto, Match, Output, Rule, RuleKey, SetEthDst
 from controller.rules.pipeline import OPENFLOW_1_0
 
 
@@ -19,6 +19,7 @@ class Fields(NamedTuple):
     ip_src: bytes | None = None
     ip_dst: bytes | None = None
     icmpv6_type: int | None = None
+    tagged: bool = False
 
 
 class Sent(NamedTuple):
@@ -57,12 +58,21 @@ def shape_of(match: Match) -> Shape:
     )
     dst = match.eth_dst_mask or b"\xff" * 6 if match.eth_dst is not None else None
     families = (match.ip_src and len(match.ip_src), match.ip_dst and len(match.ip_dst))
-    return (*exact, dst, match.ip_src_prefix, match.ip_dst_prefix, *families)
+    return (*exact, dst, match.ip_src_prefix, match.ip_dst_prefix, *families, match.tagged)
 
 
-def project(shape: Shape, fields: Fields, in_port: int) -> tuple[object, ...] | None:
-    """Return what a match of this shape would have to ask for to match; None where none can."""
-    has_in_port, has_src, has_type, has_proto, has_icmpv6, mask, src_bits, dst_bits, src_size, dst_size = shape
+def project(ofp_version: int, shape: Shape, fields: Fields, in_port: int) -> tuple[object, ...] | None:
+    """Return what a match of this shape would have to ask for to match; None where none can.
+
+    What a match says of VLAN tags depends on the OpenFlow version: see `Match`.
+    """
+    *exact, mask, src_bits, dst_bits, src_size, dst_size, tagged = shape
+    has_in_port, has_src, has_type, has_proto, has_icmpv6 = exact
+    if ofp_version == OPENFLOW_1_0:
+        if fields.tagged and not tagged:
+            return None
+    elif tagged and not fields.tagged:
+        return None
     ip_src, ip_dst = fields.ip_src, fields.ip_dst
     if src_size and (ip_src is None or len(ip_src) != src_size):
         return None
@@ -164,12 +174,12 @@ class FlowTables:
                     return entry.rule
         return None
 
-    def lookup(self, table: int, fields: Fields, in_port: int) -> Entry | None:
+    def lookup(self, ofp_version: int, table: int, fields: Fields, in_port: int) -> Entry | None:
         """Return the entry of the highest priority that a packet matches, None for a miss."""
         priorities = self._index.get(table, {})
         for priority in self._order.get(table, ()):
             for shape, entries in priorities[priority].items():
-                values = project(shape, fields, in_port)
+                values = project(ofp_version, shape, fields, in_port)
                 if values in entries:
                     return entries[values]
         return None
@@ -177,13 +187,14 @@ class FlowTables:
     def process(self, ofp_version: int, fields: Fields, in_port: int, size_bytes: int = 0) -> Verdict:
         """Take a packet through the tables and count it.
 
-        A miss drops in OpenFlow 1.3 and goes to the controller in 1.0. Nothing goes back to `in_port`.
+        A miss drops in OpenFlow 1.3 and goes to the controller in 1.0. Nothing goes back to `in_port`, unless
+        it is sent to OFPP_IN_PORT.
         """
         sent: list[Sent] = []
         met: list[Rule] = []
         table: int | None = 0
         while table is not None:
-            entry = self.lookup(table, fields, in_port)
+            entry = self.lookup(ofp_version, table, fields, in_port)
             if entry is None:
                 if ofp_version == OPENFLOW_1_0:
                     sent.append(Sent(OFPP_CONTROLLER, fields.eth_dst))
@@ -194,7 +205,9 @@ class FlowTables:
             table = None
             for action in entry.rule.actions:
                 if isinstance(action, Output):
-                    if action.port_no != in_port:
+                    if action.port_no == OFPP_IN_PORT:
+                        sent.append(Sent(in_port, fields.eth_dst))
+                    elif action.port_no != in_port:
                         sent.append(Sent(action.port_no, fields.eth_dst))
                 elif isinstance(action, SetEthDst):
                     fields = fields._replace(eth_dst=action.mac)

@@ -13,9 +13,11 @@ from controller.effects import ApplyEdits, Edit, Remove, RequestFlows
 from controller.events import BarrierReplied, EditFailed, FlowStatsReceived
 from controller.rules.evaluate import Fields, FlowTables, Verdict
 from controller.rules.lowering import LOWERINGS
-from controller.rules.model import OFPP_CONTROLLER, Goto, Meter, Output, Rule, RuleKey
+from controller.rules.model import OFPP_CONTROLLER, OFPP_IN_PORT, Goto, Meter, Output, Rule, RuleKey
 from controller.rules.openflow import FlowCounter
 from controller.rules.pipeline import OPENFLOW_1_0, OPENFLOW_1_3
+
+_RESERVED = (OFPP_CONTROLLER, OFPP_IN_PORT)
 
 Error: TypeAlias = tuple[int, int]
 """Type and code of an OpenFlow error."""
@@ -107,7 +109,7 @@ class FakeSwitch:
         return None
 
     def _has_port(self, port_no: int) -> bool:
-        return self.ports is None or port_no == OFPP_CONTROLLER or port_no in self.ports
+        return self.ports is None or port_no in _RESERVED or port_no in self.ports
 
     def respond(
         self, effect: ApplyEdits | RequestFlows, now: float = 0.0
@@ -179,6 +181,23 @@ class HostCopy(NamedTuple):
     eth_dst: bytes
 
 
+class Copy(NamedTuple):
+    """A copy of a packet that has arrived at a switch; `way` are the steps before, as (dpid, in_port, eth_dst)."""
+
+    dpid: int
+    in_port: int
+    eth_dst: bytes
+    way: tuple[tuple[int, int, bytes], ...] = ()
+
+
+class Hop(NamedTuple):
+    """What a switch made of a copy: copies that arrive elsewhere, at ports without a link, and at the controller."""
+
+    onward: list[Copy]
+    hosts: list[HostCopy]
+    punts: list[Punt]
+
+
 class Delivery(NamedTuple):
     """What became of one packet: how many copies reached each host port, and the controller."""
 
@@ -208,27 +227,33 @@ class FakeFabric:
         far = self._far[end]
         self._far[end], self._far[far] = (0, 0), (0, 0)
 
+    def forward(self, copy: Copy, fields: Fields, size_bytes: int = 0) -> Hop:
+        """Have a switch forward a copy that has arrived there; LoopFound where the copy was there before."""
+        dpid, in_port, eth_dst, way = copy
+        step = (dpid, in_port, eth_dst)
+        if step in way:
+            raise LoopFound((*way, step))
+        hop = Hop([], [], [])
+        switch = self.switches.get(dpid)
+        if switch is None:
+            return hop
+        for sent in switch.process(fields._replace(eth_dst=eth_dst), in_port, size_bytes).sent:
+            far = self._far.get((dpid, sent.port_no))
+            if sent.port_no == OFPP_CONTROLLER:
+                hop.punts.append(Punt(dpid, in_port, sent.eth_dst))
+            elif far is None:
+                hop.hosts.append(HostCopy(dpid, sent.port_no, sent.eth_dst))
+            else:
+                hop.onward.append(Copy(*far, sent.eth_dst, (*way, step)))
+        return hop
+
     def deliver(self, dpid: int, in_port: int, fields: Fields, size_bytes: int = 0) -> Delivery:
         """Take a packet in at a port and follow all its copies to the end; LoopFound where one goes in circles."""
         delivery = Delivery(Counter(), Counter())
-        copies: list[tuple[int, int, bytes, tuple[tuple[int, int, bytes], ...]]] = [
-            (dpid, in_port, fields.eth_dst, ())
-        ]
+        copies = [Copy(dpid, in_port, fields.eth_dst)]
         while copies:
-            dpid, in_port, eth_dst, way = copies.pop()
-            step = (dpid, in_port, eth_dst)
-            if step in way:
-                raise LoopFound((*way, step))
-            switch = self.switches.get(dpid)
-            if switch is None:
-                continue
-            verdict = switch.process(fields._replace(eth_dst=eth_dst), in_port, size_bytes)
-            for sent in verdict.sent:
-                far = self._far.get((dpid, sent.port_no))
-                if sent.port_no == OFPP_CONTROLLER:
-                    delivery.punts[Punt(dpid, in_port, sent.eth_dst)] += 1
-                elif far is None:
-                    delivery.hosts[HostCopy(dpid, sent.port_no, sent.eth_dst)] += 1
-                else:
-                    copies.append((*far, sent.eth_dst, (*way, step)))
+            hop = self.forward(copies.pop(), fields, size_bytes)
+            delivery.hosts.update(hop.hosts)
+            delivery.punts.update(hop.punts)
+            copies += hop.onward
         return delivery

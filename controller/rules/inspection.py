@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from controller.rules.model import Rule, RuleKey
+from controller.rules.plans import PlanQueue
 from controller.rules.switch_state import SwitchState
+from controller.rules.timeouts import Timeouts
+
+PROMPT_S = 0.5
+"""A switch that has owed a barrier's answer for longer is not one to wait for."""
 
 
 class Inspection:
     """Questions about the switches of an `Installer`, which is one."""
 
     _switches: dict[int, SwitchState]
+    _barriers: Timeouts[int]
+    _plans: PlanQueue
 
     def desired(self, dpid: int) -> Mapping[RuleKey, Rule]:
         """Return what a switch shall hold in the end."""
@@ -23,6 +30,11 @@ class Inspection:
         """Return what a switch has confirmed to hold, or last did before its connection ended."""
         state = self._switches.get(dpid)
         return MappingProxyType(state.installed if state is not None else {})
+
+    @property
+    def plan_count(self) -> int:
+        """How many plans have stages that wait."""
+        return self._plans.count
 
     def is_confirmed(self, dpid: int, key: RuleKey) -> bool:
         """Tell whether a switch is known to hold what it shall under a key; without a connection, held at its end."""
@@ -38,6 +50,11 @@ class Inspection:
         state = self._switches.get(dpid)
         return state is not None and state.connected and state.reading is None
 
+    def answers(self, dpid: int, now: float) -> bool:
+        """Tell whether a switch can be expected to confirm edits soon: it was read, and owes no answer for long."""
+        sent_s = self._barriers.started(dpid)
+        return self.is_read(dpid) and (sent_s is None or now - sent_s <= PROMPT_S)
+
     def unknown(self, dpid: int) -> dict[RuleKey, Rule]:
         """Return the entries that a switch holds and nobody desires."""
         state = self._switches.get(dpid)
@@ -52,6 +69,11 @@ class Inspection:
             return 0
         under_way = len(state.batch.edits) if state.batch is not None else 0
         return under_way + len(state.dirty.keys() | state.full.keys() | state.failures.keys() | state.turns.keys())
+
+    def entry_counts(self) -> Iterator[tuple[int, int, int]]:
+        """Yield per switch its dpid, how many entries it has confirmed, and how many a full table has no room for."""
+        for dpid, state in self._switches.items():
+            yield dpid, len(state.installed), len(state.full)
 
     def in_sync(self, dpid: int) -> bool:
         """Tell whether a switch is connected and known to hold what it shall, with nothing on the way."""

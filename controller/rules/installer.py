@@ -10,16 +10,20 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import Any
 
-from controller.effects import ApplyEdits, Edit, Effect, Put, RequestFlows
+from controller.effects import ApplyEdits, Edit, Effect, EntriesLost, Put, RequestFlows
 from controller.events import (
     BarrierReplied,
+    CheckRequested,
     DeadlineReached,
     EditFailed,
     FlowStatsReceived,
     SwitchConnected,
     SwitchDisconnected,
 )
-from controller.rules.inspection import Inspection
+from controller.rules.admissible import Admissible, origin_of
+from controller.rules.check import Checks
+from controller.rules.confirmation import ConfirmationClock
+from controller.rules.errands import Errands
 from controller.rules.lowering import LOWERINGS
 from controller.rules.model import Rule, RuleKey
 from controller.rules.notices import Notices
@@ -45,7 +49,7 @@ RETRY_FIRST_S, RETRY_LAST_S = 0.5, 60.0
 _XIDS = 1 << 24
 
 
-class Installer(Inspection):
+class Installer(Errands):
     """The flow entries of one app on all switches.
 
     Parameters
@@ -67,6 +71,10 @@ class Installer(Inspection):
         self._next_xid = 1
         self._switches: dict[int, SwitchState] = {}
         self._plans = PlanQueue(self._switches, self._mark, self._notices)
+        self._admissible = Admissible(app_tag, self._switches, self._notices)
+        self._checks = Checks(self._switches, self._mark, self._request, self._notices)
+        self._checks.held = hold_unknown
+        self.clock = ConfirmationClock()
         self._barriers: Timeouts[int] = Timeouts(BARRIER_TIMEOUT_S)
         self._reads: Timeouts[int] = Timeouts(READ_TIMEOUT_S)
         self._full: Timeouts[int] = Timeouts(FULL_RETRY_S)
@@ -80,6 +88,7 @@ class Installer(Inspection):
             BarrierReplied: lambda event, now: self.barrier_replied(event.dpid, event.xid, now),
             EditFailed: lambda event, now: self.edit_failed(event.dpid, event.xid, event.type, event.code, now),
             FlowStatsReceived: self.flow_stats_received,
+            CheckRequested: lambda event, now: self.check_requested(event.dpid, now),
             DeadlineReached: lambda _event, now: self.on_deadline(now),
         }
 
@@ -108,18 +117,20 @@ class Installer(Inspection):
         ValueError
             For a rule with another app's tag, or with a timeout (see `transient`).
         """
-        refused = self._refused(stages, now)
+        refused = self._admissible.refused(stages, now)
         if len(stages) == 1:
             for dpid, edit in stages[0]:
                 state = self._switches.get(dpid) or self._new_switch(dpid)
-                if refused and self._origin(state, edit) in refused:
+                if refused and origin_of(state, edit) in refused:
                     continue
                 rule: Rule | None = edit[0] if type(edit) is Put else None
                 key: RuleKey = edit[0] if rule is None else rule[0]  # type: ignore[assignment]
+                if rule is not None:
+                    self.clock.add(state, key)
                 if state.enter(key, rule):
                     self._mark(state, key)
         else:
-            self._plans.add([self._admissible(stage, refused) for stage in stages], now, drain_s)
+            self._plans.add([self._plan_entries(stage, refused) for stage in stages], now, drain_s)
         return self._flush(now)
 
     def put(self, dpid: int, rule: Rule, now: float) -> list[Effect]:
@@ -129,6 +140,7 @@ class Installer(Inspection):
             state is None
             or not state.connected
             or state.reading is not None
+            or state.check is not None
             or state.turns
             or state.full
             or self._plans.ready
@@ -141,43 +153,35 @@ class Installer(Inspection):
         key = rule[0]
         state.desired[key] = rule
         if state.batch is not None:
+            self.clock.add(state, key)
             state.dirty[key] = None
         elif state.installed.get(key) != rule:
             xid = self._take_xids(2)
-            state.batch = Batch(xid, xid + 1, {key: rule}, {})
+            self.clock.add(state, key)
+            state.batch = Batch(xid, xid + 1, {key: rule}, {}, state.take_timed((key,)))
             self._barriers.start(dpid, now)
             return [ApplyEdits(dpid, xid, (Put(rule),))]
         return []
 
-    def transient(self, dpid: int, rule: Rule) -> list[ApplyEdits]:
-        """Put a rule that ends by itself, and forget it; nothing where the switch is not there.
-
-        ValueError where the rule has no timeout or another app's tag.
-        """
-        if not (rule.idle_timeout_s or rule.hard_timeout_s) or rule.cookie >> 48 != self.app_tag:
-            raise ValueError(f"{rule} has no timeout or another app's tag")
-        state = self._switches.get(dpid)
-        if state is None or not state.connected or state.lowering is None or state.lowering.expressible(rule):
-            self.counters["transient-unsent"] += 1
-            return []
-        return [ApplyEdits(dpid, self._take_xids(2), (Put(rule),))]
-
-    def read_flows(self, dpid: int, cookie: int, cookie_mask: int) -> RequestFlows | None:
-        """Ask a switch for entries and counters, for the caller's own use; None where it is not there."""
-        state = self._switches.get(dpid)
-        if state is None or not state.connected:
-            return None
-        return RequestFlows(dpid, self._take_xids(1), cookie, cookie_mask)
-
     def release_unknown(self, now: float) -> list[Effect]:
         """Remove from now on what nobody desires."""
-        self._hold_unknown = False
+        self._hold_unknown = self._checks.held = False
         for dpid, state in self._switches.items():
             if state.connected and state.reading is None:
                 for key in state.installed:
                     if state.target(key) is None:
                         state.mark(key)
                 self._to_send[dpid] = state
+        return self._flush(now)
+
+    def check_every(self, interval_s: float) -> None:
+        """Read every connected switch once in so many seconds, and repair what is not as confirmed; 0: never."""
+        self._checks.interval_s = interval_s
+
+    def check_requested(self, dpid: int, now: float) -> list[Effect]:
+        """Check a switch at once, of which another app found that it lost entries."""
+        self._checks.request(dpid, now)
+        self._checks.on_deadline(now)
         return self._flush(now)
 
     # What happens at switches
@@ -192,7 +196,7 @@ class Installer(Inspection):
             reason = state.lowering.expressible(rule)
             if reason is not None:
                 state.enter(key, None)
-                self._refuse(dpid, rule, reason, now)
+                self._admissible.refuse(dpid, rule, reason, now)
         self._read(state, now)
         return self._flush(now)
 
@@ -215,6 +219,8 @@ class Installer(Inspection):
         state.batch = None
         self._barriers.cancel(dpid)
         installed, failed = state.installed, batch.failed
+        if batch.timed:
+            self.clock.confirmed(state, batch, now)
         freed = added = 0
         for index, (key, value) in enumerate(batch.edits.items()):
             if failed and index in failed:
@@ -244,19 +250,20 @@ class Installer(Inspection):
         if batch is not None and batch.first_xid <= xid < batch.barrier_xid:
             batch.failed[xid - batch.first_xid] = (kind, code)
         else:
-            text = f"switch {dpid} refused message {xid:#x} with error {kind}/{code}"
+            text = f"Switch {dpid} refused message {xid:#x} with OpenFlow error {kind}/{code}."
             self._notices.give("error-unmatched", dpid, text, now, type=kind, code=code)
         return self._flush(now)
 
     def flow_stats_received(self, event: FlowStatsReceived, now: float) -> list[Effect]:
         """Take a flow statistics reply as it came in."""
         state = self._switches.get(event.dpid)
-        if state is None or state.reading is None or state.reading.xid != event.xid:
+        reading = state.read_by(event.xid) if state is not None else None
+        if reading is None:
             return []
         stats = LOWERINGS[event.ofp_version].decode_flow_stats(event.message, self.app_tag << 48, 0xFFFF << 48)
         if stats.fault is not None:
-            state.reading.faulty = True
-            text = f"switch {event.dpid} sent flow statistics that make no sense: {stats.fault}"
+            reading.faulty = True
+            text = f"Flow statistics of switch {event.dpid} are malformed and not used: {stats.fault}."
             self._notices.give("read-faulty", event.dpid, text, now)
         return self.flows_read(event.dpid, event.xid, stats.entries, not stats.more, now)
 
@@ -268,18 +275,22 @@ class Installer(Inspection):
         Entries that end by themselves and those of other apps do not count.
         """
         state = self._switches.get(dpid)
-        if state is None or state.reading is None or state.reading.xid != xid:
+        reading = state.read_by(xid) if state is not None else None
+        if state is None or reading is None:
             return []
-        reading = state.reading
         foreign = reading.take(entries, self.app_tag, READ_ENTRIES_BOUND)
         if foreign:
-            text = f"switch {dpid} holds {foreign} entries with the tag of ours that cannot be ours"
+            text = f"Switch {dpid} holds {foreign} flow entries with the cookie of this app that it cannot have made."
             self._notices.give("foreign-entry", dpid, text, now)
         if len(reading.entries) > READ_ENTRIES_BOUND and not reading.faulty:
             reading.faulty = True
-            text = f"switch {dpid} reports more than {READ_ENTRIES_BOUND} entries"
+            text = f"Switch {dpid} reports more than {READ_ENTRIES_BOUND} flow entries: they are not compared."
             self._notices.give("read-faulty", dpid, text, now)
-        if complete and not reading.faulty:
+        if complete and reading is state.check:
+            if self._checks.complete(state, reading, now):
+                self._effects.append(EntriesLost(dpid))
+        elif complete and not reading.faulty:
+            self._checks.was_read(dpid, now)
             self._reads.cancel(dpid)
             state.reading = None
             state.installed = reading.entries
@@ -293,6 +304,9 @@ class Installer(Inspection):
         soonest = self._plans.next()
         if self._retries and (soonest is None or self._retries[0][0] < soonest):
             soonest = self._retries[0][0]
+        check_s = self._checks.next()
+        if check_s is not None and (soonest is None or check_s < soonest):
+            soonest = check_s
         for timeouts in self._timeouts:
             if timeouts.due:
                 due = timeouts.next()
@@ -304,13 +318,17 @@ class Installer(Inspection):
         """Do what has come due."""
         for dpid in self._barriers.take_due(now):
             state = self._switches[dpid]
-            self._notices.give("barrier-timeout", dpid, f"switch {dpid} did not answer a barrier", now)
+            self._notices.give(
+                "barrier-timeout", dpid, f"Switch {dpid} did not answer a barrier: its flow entries are read.", now
+            )
             batch, state.batch = state.batch, None
-            for key, waiters in batch.waiters.items() if batch else ():
-                state.waiters.setdefault(key, []).extend(waiters)
+            if batch is not None:
+                state.take_back(batch)
             self._read(state, now)
         for dpid in self._reads.take_due(now):
-            self._notices.give("read-timeout", dpid, f"switch {dpid} did not tell its flow entries", now)
+            self._notices.give(
+                "read-timeout", dpid, f"Switch {dpid} did not tell its flow entries in time: it is asked again.", now
+            )
             self._read(self._switches[dpid], now)
         while self._retries and self._retries[0][0] <= now:
             _, dpid, key = heappop(self._retries)
@@ -320,18 +338,8 @@ class Installer(Inspection):
         for dpid in self._full.take_due(now):
             self._retry_full(self._switches[dpid], FULL_RETRY_COUNT, now)
         self._plans.on_deadline(now)
+        self._checks.on_deadline(now)
         return self._flush(now)
-
-    # What there is to see
-
-    @property
-    def plan_count(self) -> int:
-        """How many plans have stages that wait."""
-        return self._plans.count
-
-    def owns_xid(self, xid: int) -> bool:
-        """Tell whether a transaction id is one of this app's."""
-        return xid >> 24 == self.xid_tag
 
     # Sending
 
@@ -360,6 +368,7 @@ class Installer(Inspection):
                 value = released[key] if key in released else desired.get(key)
                 if value == installed.get(key):
                     state.failures.pop(key, None)
+                    self.clock.settled(state.timed.pop(key, ()), now)
                     self._plans.confirmed(state.waiters.pop(key, ()))
                     continue
                 edits[key] = value
@@ -367,8 +376,10 @@ class Installer(Inspection):
                     waiters[key] = state.waiters.pop(key)
         if edits:
             first_xid = self._take_xids(len(edits) + 1)
-            state.batch = Batch(first_xid, first_xid + len(edits), edits, waiters)
+            state.batch = Batch(first_xid, first_xid + len(edits), edits, waiters, state.take_timed(edits))
             self._barriers.start(state.dpid, now)
+            if state.check is not None:
+                state.check.edited.update(edits)
             sent = tuple([to_edit(key, value) for key, value in edits.items()])
             self._effects.append(ApplyEdits(state.dpid, first_xid, sent))
 
@@ -381,44 +392,18 @@ class Installer(Inspection):
 
     # Refusals
 
-    def _refused(self, stages: Sequence[Sequence[tuple[int, Edit]]], now: float) -> set[int]:
-        """Return the origins that a switch concerned cannot be told of: nothing of them is changed."""
-        refused: set[int] = set()
-        for stage in stages:
-            for dpid, edit in stage:
-                if type(edit) is not Put:
-                    continue
-                rule: Rule = edit[0]
-                if rule[2] >> 48 != self.app_tag or rule[3] or rule[4]:
-                    raise ValueError(f"{rule} has a timeout or another app's tag")
-                state = self._switches.get(dpid)
-                if state is not None and state.lowering is not None:
-                    reason = state.lowering.expressible(rule)
-                    if reason is not None:
-                        refused.add(rule.cookie)
-                        self._refuse(dpid, rule, reason, now)
-        return refused
-
-    def _refuse(self, dpid: int, rule: Rule, reason: str, now: float) -> None:
-        text = f"switch {dpid} cannot hold {rule}: {reason}"
-        self._notices.give("rule-refused", dpid, text, now, rule=rule, reason=reason)
-
-    def _admissible(
+    def _plan_entries(
         self, stage: Sequence[tuple[int, Edit]], refused: set[int]
     ) -> list[tuple[SwitchState, RuleKey, Rule | None]]:
         entries = []
         for dpid, edit in stage:
             state = self._switches.get(dpid) or self._new_switch(dpid)
-            if not refused or self._origin(state, edit) not in refused:
-                entries.append((state, edit_key(edit), edit.rule if isinstance(edit, Put) else None))
+            if not refused or origin_of(state, edit) not in refused:
+                rule = edit.rule if isinstance(edit, Put) else None
+                if rule is not None:
+                    self.clock.add(state, edit_key(edit))
+                entries.append((state, edit_key(edit), rule))
         return entries
-
-    @staticmethod
-    def _origin(state: SwitchState, edit: Edit) -> int | None:
-        if isinstance(edit, Put):
-            return edit.rule.cookie
-        rule = state.desired.get(edit.key)
-        return None if rule is None else rule.cookie
 
     def _edit_refused(
         self,
@@ -435,7 +420,7 @@ class Installer(Inspection):
         dpid = state.dpid
         if batch.edits[key] is not None and state.lowering is not None and error == state.lowering.table_full:
             interrupts = self._plans.make_room(state, waiters)
-            text = f"a table of switch {dpid} is full: {len(state.full) + 1} entries wait for room"
+            text = f"A flow table of switch {dpid} is full: {len(state.full) + 1} entries wait for room."
             self._notices.give("table-full", dpid, text, now, interrupts=interrupts)
             if key not in state.dirty:
                 state.full[key] = None
@@ -443,7 +428,7 @@ class Installer(Inspection):
                     self._full.start(dpid, now)
             return
         before = state.failures.get(key, Failure(0, now))
-        text = f"switch {dpid} refused an entry with error {error[0]}/{error[1]}: {key}"
+        text = f"Switch {dpid} refused a flow entry with OpenFlow error {error[0]}/{error[1]}: {key}."
         self._notices.give("edit-failed", dpid, text, now, type=error[0], code=error[1])
         due_s = before.due_s
         if due_s <= now:
@@ -463,17 +448,22 @@ class Installer(Inspection):
     # Reading back
 
     def _read(self, state: SwitchState, now: float) -> None:
-        xid = self._take_xids(1)
-        state.reading = Reading(xid)
+        self._checks.forget(state.dpid)
+        state.check = None
+        state.reading = Reading(self._request(state))
         self._reads.start(state.dpid, now)
+
+    def _request(self, state: SwitchState) -> int:
+        xid = self._take_xids(1)
         self._effects.append(RequestFlows(state.dpid, xid, self.app_tag << 48, 0xFFFF << 48))
+        return xid
 
     def _compare(self, state: SwitchState) -> None:
         """Have the difference sent between what a switch has told and what it shall hold: puts, then removals."""
         installed, asked = state.installed, state.dirty
         targets = state.targets()
         dirty = {key: None for key, value in targets.items() if value is not None and installed.get(key) != value}
-        dirty.update(dict.fromkeys(state.waiters))
+        dirty.update(dict.fromkeys([*state.waiters, *state.timed]))
         for key in installed:
             if targets.get(key) is None and (not self._hold_unknown or key in asked):
                 dirty[key] = None
@@ -486,6 +476,8 @@ class Installer(Inspection):
         """Drop what was under way at a switch; plans go on without it."""
         for timeouts in (self._barriers, self._reads, self._full):
             timeouts.cancel(state.dpid)
+        self._checks.forget(state.dpid)
+        self.clock.lost(state)
         self._plans.confirmed(state.forget_work())
 
     def _new_switch(self, dpid: int) -> SwitchState:

@@ -8,10 +8,17 @@ OFPP_CONTROLLER = 0xFFFFFFFD
 """Reserved port number of OpenFlow 1.3 for the controller; the 1.0 lowering translates it to 0xfffd."""
 
 
+OFPP_IN_PORT = 0xFFFFFFF8
+"""Reserved port number of OpenFlow 1.3 for the port by which the packet came; in 1.0 it is 0xfff8."""
+
+
 class Match(NamedTuple):
     """Fields to match, None where any value will do. `ip_src` and `ip_dst` are 4 or 16 bytes with a prefix length.
 
-    `vlan` is not modelled. `icmpv6_type` and the IPv6 fields exist in OpenFlow 1.3 only.
+    `icmpv6_type` and the IPv6 fields exist in OpenFlow 1.3 only. `tagged` asks for a VLAN tag, whichever. A match
+    without it says nothing of tags in OpenFlow 1.3, where one entry takes the tagged frames before any other.
+    OpenFlow 1.0 cannot ask for a tag: there it is for untagged frames, and a tagged match is for every frame, to come
+    last.
     """
 
     in_port: int | None = None
@@ -25,10 +32,11 @@ class Match(NamedTuple):
     ip_dst_prefix: int | None = None
     icmpv6_type: int | None = None
     eth_dst_mask: bytes | None = None
+    tagged: bool = False
 
 
 class Output(NamedTuple):
-    """Send the packet out of `port_no` (or to the controller, `OFPP_CONTROLLER`, whole)."""
+    """Send the packet out of `port_no`, to the controller (`OFPP_CONTROLLER`, whole) or back (`OFPP_IN_PORT`)."""
 
     port_no: int
 

@@ -21,7 +21,7 @@ from controller.rules.openflow import (
     counter,
     match_problem,
 )
-from controller.rules.pipeline import ETH_TYPE_IPV4
+from controller.rules.pipeline import ETH_TYPE_IPV4, PRIORITY_MISS
 
 VERSION = 1
 OFPFC_MODIFY_STRICT, OFPFC_DELETE_STRICT = 2, 4
@@ -40,8 +40,11 @@ _OFPFW_IN_PORT, _OFPFW_DL_VLAN, _OFPFW_DL_SRC, _OFPFW_DL_DST, _OFPFW_DL_TYPE, _O
     1 << bit for bit in range(6)
 )
 _NW_SRC_SHIFT, _NW_DST_SHIFT, _NW_BITS = 8, 14, 0x3F
-_OFPFW_UNUSED = _OFPFW_DL_VLAN | 1 << 6 | 1 << 7 | 1 << 20 | 1 << 21
-"""VLAN id and priority, TOS and transport ports: never matched on."""
+_OFPFW_DL_VLAN_PCP = 1 << 20
+_OFPFW_UNUSED = 1 << 6 | 1 << 7 | 1 << 21
+"""Transport ports and TOS: never matched on."""
+_OFP_VLAN_NONE = 0xFFFF
+"""In `dl_vlan`: frames without a VLAN tag. A priority tag is one."""
 _KNOWN_WILDCARDS = (1 << 22) - 1
 
 _MATCH = Struct("!IH6s6sHBxHBBxx4s4sHH")
@@ -52,6 +55,8 @@ _PACKET_OUT = Struct("!BBHIIHH")
 _PACKET_IN = Struct("!BBHIIHHBx")
 _HH = Struct("!HH")
 _SET_DL_DST = _HH.pack(_OFPAT_SET_DL_DST, 16)
+
+_LAST = RuleKey(0, PRIORITY_MISS, Match(tagged=True))
 
 _matches: dict[Match, bytes | str] = {}
 _decoded: dict[bytes, tuple[Match, bool]] = {}
@@ -65,6 +70,8 @@ def expressible(rule: Rule) -> str | None:
     match = _match(rule.key.match)
     if type(match) is str:
         return match
+    if rule.key.match.tagged and rule.key != _LAST:
+        return "OpenFlow 1.0 cannot ask for a VLAN tag: a tagged match is for every frame, and comes last"
     for action in rule.actions:
         kind = type(action)
         if kind is Output:
@@ -97,7 +104,7 @@ def encode_put(rule: Rule, xid: int) -> bytes:
             encoded += _SET_DL_DST + action[0] + bytes(6)  # type: ignore[operator]
         else:
             raise NotExpressible(expressible(rule))
-    if type(match) is str or key[0]:
+    if type(match) is str or key[0] or (key[2].tagged and key != _LAST):
         raise NotExpressible(expressible(rule))
     return (
         _FLOW_MOD.pack(
@@ -259,7 +266,9 @@ def _match_limit(match: Match) -> str | None:
 
 
 def _encode_match(match: Match) -> bytes:
-    wildcards = _OFPFW_UNUSED
+    wildcards = _OFPFW_UNUSED | _OFPFW_DL_VLAN_PCP
+    if match.tagged:
+        wildcards |= _OFPFW_DL_VLAN
     if match.in_port is None:
         wildcards |= _OFPFW_IN_PORT
     if match.eth_src is None:
@@ -277,7 +286,7 @@ def _encode_match(match: Match) -> bytes:
         (match.in_port or 0) & 0xFFFF,
         match.eth_src or bytes(6),
         match.eth_dst or bytes(6),
-        0,
+        0 if match.tagged else _OFP_VLAN_NONE,
         0,
         match.eth_type or 0,
         0,
@@ -289,7 +298,7 @@ def _encode_match(match: Match) -> bytes:
     )
 
 
-_EVERYTHING = _encode_match(Match())
+_EVERYTHING = _encode_match(Match(tagged=True))
 
 
 def _output(port_no: int) -> bytes | str:
@@ -318,12 +327,13 @@ def _decode_entry(message: bytes, start: int, end: int) -> FlowCounter:
     match, foreign = decoded
     actions = _decode_actions(message, start + _FLOW_STATS.size, end)
     rule = Rule(RuleKey(table, priority, match), actions, cookie, idle, hard)
-    return FlowCounter(rule, counter(packets), counter(size), duration_s + nanoseconds / 1e9, foreign)
+    # What stands in a further table is there by another version of the protocol, and 1.0 cannot name it.
+    return FlowCounter(rule, counter(packets), counter(size), duration_s + nanoseconds / 1e9, foreign or table != 0)
 
 
 def _decode_match(encoded: bytes) -> tuple[Match, bool]:
     """Return the match, and whether it has parts that the model cannot say."""
-    wildcards, in_port, dl_src, dl_dst, _, _, dl_type, _, nw_proto, nw_src, nw_dst, _, _ = _MATCH.unpack(encoded)
+    wildcards, in_port, dl_src, dl_dst, vlan, _, dl_type, _, nw_proto, nw_src, nw_dst, _, _ = _MATCH.unpack(encoded)
     src = max(32 - (wildcards >> _NW_SRC_SHIFT & _NW_BITS), 0)
     dst = max(32 - (wildcards >> _NW_DST_SHIFT & _NW_BITS), 0)
     match = Match(
@@ -336,8 +346,10 @@ def _decode_match(encoded: bytes) -> tuple[Match, bool]:
         ip_src_prefix=src or None,
         ip_dst=nw_dst if dst else None,
         ip_dst_prefix=dst or None,
+        tagged=bool(wildcards & _OFPFW_DL_VLAN),
     )
-    foreign = wildcards & _OFPFW_UNUSED != _OFPFW_UNUSED or wildcards > _KNOWN_WILDCARDS
+    other_vlan = not wildcards & _OFPFW_DL_VLAN_PCP if match.tagged else vlan != _OFP_VLAN_NONE
+    foreign = other_vlan or wildcards & _OFPFW_UNUSED != _OFPFW_UNUSED or wildcards > _KNOWN_WILDCARDS
     return match, foreign or match_problem(match) is not None or _match_limit(match) is not None
 
 

@@ -105,7 +105,7 @@ def match_problem(match: Match) -> str | None:
     Canonical form is what a switch reports back: prerequisites present (OpenFlow 1.3.5, 7.2.3.8), no bits set
     that the mask leaves out, no mask that covers nothing or everything.
     """
-    in_port, eth_dst, eth_src, eth_type, ip_proto, ip_src, src_bits, ip_dst, dst_bits, icmpv6_type, mask = match
+    in_port, eth_dst, eth_src, eth_type, ip_proto, ip_src, src_bits, ip_dst, dst_bits, icmpv6_type, mask, _ = match
     if (eth_dst is not None and len(eth_dst) != 6) or (eth_src is not None and len(eth_src) != 6):
         return "a MAC address has 6 bytes"
     if mask is not None:

@@ -22,10 +22,15 @@ IN_PORT, _ = _oxm(0, 4)
 _ETH_DST, _ETH_DST_MASKED = _oxm(3, 6)
 _ETH_SRC, _ = _oxm(4, 6)
 _ETH_TYPE, _ = _oxm(5, 2)
+_, _VLAN_VID_MASKED = _oxm(6, 2)
 _IP_PROTO, _ = _oxm(10, 1)
 _SRC = {4: _oxm(11, 4), 16: _oxm(26, 16)}
 _DST = {4: _oxm(12, 4), 16: _oxm(27, 16)}
 _ICMPV6_TYPE, _ = _oxm(29, 1)
+
+_OFPVID_PRESENT = 0x1000
+_ANY_TAG = _HH.pack(_OFPVID_PRESENT, _OFPVID_PRESENT)
+"""Value and mask of vlan_vid for a tag of any VLAN, a priority tag too (1.3.5, 7.2.3.7, table 13)."""
 
 MATCHES: dict[Match, bytes | str] = {}
 """Encoded matches, or why a match cannot be said; `match_bytes` fills it."""
@@ -43,7 +48,7 @@ def match_bytes(match: Match) -> bytes | str:
 
 
 def _encode(match: Match) -> bytes:
-    in_port, eth_dst, eth_src, eth_type, ip_proto, ip_src, src_bits, ip_dst, dst_bits, icmpv6_type, mask = match
+    in_port, eth_dst, eth_src, eth_type, ip_proto, ip_src, src_bits, ip_dst, dst_bits, icmpv6_type, mask, tag = match
     fields = b""
     if in_port is not None:
         fields = IN_PORT + _U32.pack(in_port)
@@ -53,6 +58,8 @@ def _encode(match: Match) -> bytes:
         fields += _ETH_SRC + eth_src
     if eth_type is not None:
         fields += _ETH_TYPE + _U16.pack(eth_type)
+    if tag:
+        fields += _VLAN_VID_MASKED + _ANY_TAG
     if ip_proto is not None:
         fields += _IP_PROTO + _U8.pack(ip_proto)
     if ip_src is not None:
@@ -133,12 +140,18 @@ def _read_eth_src(fields: dict[str, object], value: bytes) -> bool:
     return True
 
 
+def _read_vlan_vid(fields: dict[str, object], value: bytes) -> bool:
+    fields["tagged"] = value == _ANY_TAG
+    return value == _ANY_TAG
+
+
 _FIELDS: dict[bytes, Callable[[dict[str, object], bytes], bool]] = {
     IN_PORT: _number("in_port"),
     _ETH_DST: _read_eth_dst,
     _ETH_DST_MASKED: _read_eth_dst,
     _ETH_SRC: _read_eth_src,
     _ETH_TYPE: _number("eth_type"),
+    _VLAN_VID_MASKED: _read_vlan_vid,
     _IP_PROTO: _number("ip_proto"),
     _ICMPV6_TYPE: _number("icmpv6_type"),
 }

@@ -1,7 +1,8 @@
 """The tables and priorities that all apps agree on; in OpenFlow 1.0 the same priorities stand in table 0.
 
 0 INGRESS   free for meters per ingress port; miss: ADMIT
-1 ADMIT     punts to the controller, link-scope flooding, senders of groups at their own ports; miss: FORWARD
+1 ADMIT     tagged frames: drop; punts to the controller, link-scope flooding, senders of groups at their own ports;
+            miss: FORWARD
 2 FORWARD   groups over their trees; other IP multicast: drop; miss: UNICAST
 3 UNICAST   by destination MAC address; miss: punt or drop
 """
@@ -20,7 +21,10 @@ MONITOR_TAG = 0x5604
 SENDER_COOKIE_BIT = 1 << 47
 """Set in the cookies of sender entries, so that their counters can be read alone."""
 
+PRIORITY_VLAN_TAGGED = 65535
+PRIORITY_ECHO = 65100
 PRIORITY_LLDP = 65000
+PRIORITY_HELD = 64000
 PRIORITY_MEMBERSHIP_PENALTY = 61000
 PRIORITY_MEMBERSHIP = 60000
 PRIORITY_ADDRESS_RESOLUTION = 59000
@@ -34,6 +38,7 @@ PRIORITY_CHANNEL = 20000
 PRIORITY_GROUP = 10000
 PRIORITY_OTHER_MULTICAST = 100
 PRIORITY_UNICAST = 50
+PRIORITY_UNTAGGED_MISS = 1
 PRIORITY_MISS = 0
 
 ETH_TYPE_IPV4 = 0x0800

@@ -106,7 +106,7 @@ class PlanQueue:
             plan.drained = True
             self._advance(plan, now)
         for plan in self._waiting.take_due(now):
-            text = f"switches did not confirm a stage within {PLAN_PATIENCE_S:g} s; the change goes on without"
+            text = f"Switches did not confirm a change within {PLAN_PATIENCE_S:g} s: it goes on without them."
             self._notices.give("plan-overdue", 0, text, now, interrupts=True)
             self._advance(plan, now)
 
@@ -163,7 +163,7 @@ class PlanQueue:
     def _drop_oldest(self, now: float) -> None:
         """Make an end of the plan that waits longest: release all of it."""
         plan = self._waiting.oldest() or heappop(self._draining)[2]
-        text = f"more than {PLANS_BOUND} changes wait for switches; the oldest is sent out of order"
+        text = f"More than {PLANS_BOUND} changes wait for switches: the oldest is sent out of order."
         self._notices.give("plans-bound", 0, text, now, interrupts=True)
         self._waiting.cancel(plan)
         unreleased = [entry for entries in plan.stages[plan.stage + 1 :] for entry in entries]

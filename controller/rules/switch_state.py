@@ -59,6 +59,15 @@ class Failure(NamedTuple):
     due_s: float
 
 
+@dataclass(slots=True, eq=False)
+class Timed:
+    """A change timed since `began_s`, with so many entries that are not confirmed; `is_open` while it counts."""
+
+    began_s: float
+    entry_count: int = 0
+    is_open: bool = True
+
+
 @dataclass(slots=True)
 class Batch:
     """Edits under way: edit i has the transaction id `first_xid` + i, the barrier `barrier_xid`."""
@@ -67,16 +76,23 @@ class Batch:
     barrier_xid: int
     edits: dict[RuleKey, Rule | None]
     waiters: dict[RuleKey, list[Waiter]]
+    timed: dict[RuleKey, list[Timed]] = field(default_factory=dict)
     failed: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Reading:
-    """A read-back under way; `faulty` once a reply made no sense, so that the whole does not count."""
+    """A read-back under way; `faulty` once a reply made no sense, so that the whole does not count.
+
+    `edited` are the keys of which it is not known whether the reading shows them before or after an edit. A check is
+    `requested` where another app had found entries of its own missing.
+    """
 
     xid: int
     entries: dict[RuleKey, Rule] = field(default_factory=dict)
     faulty: bool = False
+    edited: set[RuleKey] = field(default_factory=set)
+    requested: bool = False
 
     def take(self, reported: Iterable[FlowCounter], app_tag: int, bound: int) -> int:
         """Keep what is ours and does not end by itself, up to one more than `bound`; return how many are foreign."""
@@ -97,7 +113,8 @@ class SwitchState:
     """One switch: `desired` is what it shall hold in the end, `installed` what it has confirmed to hold.
 
     `dirty` keys are to be sent, `full` ones were refused for lack of room, `failures` otherwise. A
-    key in `turns` has values that wait; `released` is the one it may have meanwhile.
+    key in `turns` has values that wait; `released` is the one it may have meanwhile. Edits wait for a `reading`;
+    a `check` goes on beside them.
     """
 
     dpid: int
@@ -109,14 +126,28 @@ class SwitchState:
     released: dict[RuleKey, Rule | None] = field(default_factory=dict)
     dirty: dict[RuleKey, None] = field(default_factory=dict)
     waiters: dict[RuleKey, list[Waiter]] = field(default_factory=dict)
+    timed: dict[RuleKey, list[Timed]] = field(default_factory=dict)
     full: dict[RuleKey, None] = field(default_factory=dict)
     failures: dict[RuleKey, Failure] = field(default_factory=dict)
     batch: Batch | None = None
     reading: Reading | None = None
+    check: Reading | None = None
 
     def target(self, key: RuleKey) -> Rule | None:
         """Return what the switch may hold under `key` now."""
         return self.released[key] if key in self.released else self.desired.get(key)
+
+    def take_timed(self, keys: Iterable[RuleKey]) -> dict[RuleKey, list[Timed]]:
+        """Return, and keep no longer, the changes that wait for any of these keys."""
+        timed = self.timed
+        return {key: timed.pop(key) for key in keys if key in timed} if timed else {}
+
+    def take_back(self, batch: Batch) -> None:
+        """Keep for later who waits for the edits of a batch that nobody answered."""
+        for key, waiters in batch.waiters.items():
+            self.waiters.setdefault(key, []).extend(waiters)
+        for key, timed in batch.timed.items():
+            self.timed.setdefault(key, []).extend(timed)
 
     def targets(self) -> dict[RuleKey, Rule | None]:
         """Return all that the switch may hold now."""
@@ -185,6 +216,21 @@ class SwitchState:
             return False
         return self.installed.get(key) == self.target(key)
 
+    def is_busy(self) -> bool:
+        """Tell whether edits or a read-back are to be sent or under way."""
+        return bool(self.dirty) or self.batch is not None or self.reading is not None
+
+    def under_way(self) -> set[RuleKey]:
+        """Return the keys whose edits a switch may be carrying out."""
+        return set(self.batch.edits) if self.batch is not None else set()
+
+    def read_by(self, xid: int) -> Reading | None:
+        """Return the reading or check that asked with this transaction id."""
+        for reading in (self.reading, self.check):
+            if reading is not None and reading.xid == xid:
+                return reading
+        return None
+
     def mark(self, key: RuleKey) -> None:
         """Have a key sent with the next batch."""
         self.dirty[key] = None
@@ -207,7 +253,7 @@ class SwitchState:
         waiting = [waiter for waiters in self.waiters.values() for waiter in waiters]
         if self.batch is not None:
             waiting += [waiter for waiters in self.batch.waiters.values() for waiter in waiters]
-        self.batch = self.reading = None
+        self.batch = self.reading = self.check = None
         for work in (self.dirty, self.waiters, self.full, self.failures):
             work.clear()
         return waiting

@@ -25,6 +25,11 @@ class Timeouts(Generic[Subject]):
         self.due.pop(subject, None)
         self.due[subject] = now + self.length_s
 
+    def started(self, subject: Subject) -> float | None:
+        """Return when a subject's time began, None where it is not there."""
+        due = self.due.get(subject)
+        return None if due is None else due - self.length_s
+
     def cancel(self, subject: Subject) -> None:
         """Forget a subject, if it is there."""
         self.due.pop(subject, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -44,11 +45,12 @@ class LoggedEvent(NamedTuple):
 class EventLog:
     """The newest events of the app `source`, numbered from 1.
 
-    `offset_s` is what its clock lacks of seconds since 1970-01-01 UTC.
+    `offset_s` is what its clock lacks of seconds since 1970-01-01 UTC. `spoken` puts names in the place of ids.
     """
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, spoken: Callable[[str], str] = str) -> None:
         self.offset_s = 0.0
+        self._spoken = spoken
         self._source = source
         self._ring = Ring(EVENTS_BOUND, self._document, lambda number: f"{source}-{number}")
         self.section = self._ring.section
@@ -66,7 +68,7 @@ class EventLog:
         group: str | None = None,
     ) -> None:
         """Add an event."""
-        self._ring.add(LoggedEvent(at_s, kind, text, severity, state, dpid, port_no, group))
+        self._ring.add(LoggedEvent(at_s, kind, self._spoken(text), severity, state, dpid, port_no, group))
 
     def _document(self, event: LoggedEvent) -> Document:
         return {

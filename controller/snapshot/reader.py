@@ -5,12 +5,28 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
+
+from controller.wire.dpids import format_dpid
 
 Fields = Mapping[str, Any]
 
 MAX_TOMBSTONES = 10_000
 """Removed ids that a section remembers; who asks from before the oldest is given the whole section."""
+
+OWNERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"switches": ("multicast", "monitor"), "ports": ("multicast", "monitor")}
+)
+"""Who decides which documents of a section there are: the first of these apps that offers it. What other apps tell of
+a document is added to it, and waits until there is one. Of any other section a document is there as long as an app
+has a part of it."""
+
+MISSING = "alarms"
+"""The app that also tells of what is missing from the fabric, whole documents that nobody else may have."""
+
+DATAPATH_IDS = ("dpid", "dpid_a", "dpid_b")
+"""Fields with datapath ids; beside each stands one with ``_hex`` behind its name."""
 
 _DIGITS = re.compile(r"(\d+)")
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
@@ -71,11 +87,25 @@ def _words(value: Any) -> Iterator[str]:
         yield str(value)
 
 
+def with_hexadecimal(fields: dict[str, Any]) -> dict[str, Any]:
+    """Add to each datapath id of a document, which may be more than a browser reads exactly, its digits as text."""
+    for name in DATAPATH_IDS:
+        dpid = fields.get(name)
+        if type(dpid) is int:
+            fields[f"{name}_hex"] = format_dpid(dpid)
+    return fields
+
+
 class Section:
-    """The documents of one section, and at which version each last changed."""
+    """The documents of one section, and at which version each last changed.
+
+    `parts` holds what each app that offers the section tells, `owner` is the app that decides which documents there
+    are; None where none of `OWNERS` offers it.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.owner: str | None = None
         self.version = 0
         self.parts: dict[str, dict[str, Fields]] = {}
         self.documents: dict[str, Document] = {}
@@ -84,13 +114,27 @@ class Section:
         self._oldest = 0
         self._in_order: list[Document] | None = None
 
+    def offered(self, app: str, version: int) -> None:
+        """Take note that an app offers this section."""
+        if app not in self.parts:
+            self.parts[app] = {}
+            self._choose_owner(version)
+
+    def withdrawn(self, app: str, version: int) -> None:
+        """Forget all that an app told that offers this section no longer."""
+        told = self.parts.pop(app, {})
+        self._choose_owner(version)
+        for id_ in told:
+            self._merge(id_, version)
+
     def put(self, app: str, id_: str, fields: Fields, version: int) -> None:
         """Take an app's part of a document."""
-        self.parts.setdefault(app, {})[id_] = fields
+        self.offered(app, version)
+        self.parts[app][id_] = fields
         self._merge(id_, version)
 
     def remove(self, app: str, id_: str, version: int) -> None:
-        """Forget an app's part of a document, and the document where no app has a part of it."""
+        """Forget an app's part of a document; the document goes with it where the app decides, or was the last."""
         if self.parts.get(app, {}).pop(id_, None) is not None:
             self._merge(id_, version)
 
@@ -108,8 +152,23 @@ class Section:
             self._in_order = sorted(self.documents.values(), key=lambda document: document.key)
         return self._in_order
 
+    def _choose_owner(self, version: int) -> None:
+        owner = next((app for app in OWNERS.get(self.name, ()) if app in self.parts), None)
+        if owner != self.owner:
+            self.owner = owner
+            for id_ in {id_ for part in self.parts.values() for id_ in part}:
+                self._merge(id_, version)
+
     def _merge(self, id_: str, version: int) -> None:
-        parts = [part[id_] for part in self.parts.values() if id_ in part]
+        is_owned = self.owner is not None and id_ in self.parts[self.owner]
+        decided = self.owner is None or is_owned or id_ in self.parts.get(MISSING, ())
+        parts = (
+            [part[id_] for app, part in self.parts.items() if id_ in part and app != self.owner] if decided else []
+        )
+        if self.owner is not None and is_owned:
+            parts.append(self.parts[self.owner][id_])
+        if not parts and id_ not in self.documents:
+            return
         self.version = version
         self._in_order = None
         self._changed.pop(id_, None)
@@ -120,7 +179,7 @@ class Section:
                 fields.update(
                     (name, value) for name, value in part.items() if value is not None or name not in fields
                 )
-            self.documents[id_] = Document(id_, fields)
+            self.documents[id_] = Document(id_, with_hexadecimal(fields))
             self._changed[id_] = version
             return
         del self.documents[id_]
@@ -135,6 +194,14 @@ def _after(versions: dict[str, int], version: int) -> Iterator[str]:
         if versions[id_] <= version:
             return
         yield id_
+
+
+def silent_apps(answer: Any) -> str | None:
+    """Return a sentence about the apps whose part an answer of the feed lacks, as they did not answer; else None."""
+    errors = answer.get("errors") if isinstance(answer, Mapping) else None
+    if not isinstance(errors, Mapping) or not errors:
+        return None
+    return "; ".join(f"the app {app} does not answer: {why}" for app, why in sorted(errors.items()))
 
 
 class Snapshot:
@@ -198,6 +265,7 @@ class Snapshot:
         if not isinstance(removed, list) or not isinstance(delta.get("version"), int):
             raise FeedInvalid(f"{fault}: no list in `remove`, or no number in `version`")
         source = (section.name, app)
+        section.offered(app, version)
         self._asked.setdefault(section.name, {})[app] = delta["version"]
         if delta.get("whole"):
             self._unconfirmed.discard(source)
@@ -211,7 +279,7 @@ class Snapshot:
             gone = [*removed, *self._stale.pop(source, ())]
         for id_ in gone:
             section.remove(app, id_, version)
-        return bool(put or gone), bool(delta.get("more"))
+        return bool(put or gone) or section.version == version, bool(delta.get("more"))
 
     def _forget_unconfirmed(self) -> None:
         """Drop what an earlier process told and this one has not told again; what this reader tells itself stays."""
@@ -220,8 +288,7 @@ class Snapshot:
         if gone:
             self.version += 1
         for name, app in gone:
-            for id_ in list(self.sections[name].parts.get(app, ())):
-                self.sections[name].remove(app, id_, self.version)
+            self.sections[name].withdrawn(app, self.version)
 
 
 OWN = "dashboard"

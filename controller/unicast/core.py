@@ -14,6 +14,7 @@ from controller.discovery.tokens import TokenBucket
 from controller.effects import Effect, Notice, Put, Remove, SendPacket
 from controller.events import (
     BarrierReplied,
+    CheckRequested,
     DeadlineReached,
     EditFailed,
     FlowStatsReceived,
@@ -22,18 +23,20 @@ from controller.events import (
     SwitchConnected,
     SwitchDisconnected,
 )
+from controller.rules.inspection import Inspection
 from controller.rules.installer import Installer
+from controller.rules.model import Output
 from controller.rules.pipeline import UNICAST_TAG
 from controller.unicast.base_rules import base_rules, guard_rule
 from controller.unicast.resolution import Resolver
-from controller.unicast.routes import Plan, Routes
-from controller.unicast.settings import UnicastSettings
+from controller.unicast.routes import Plan, Routes, host_rule
+from controller.unicast.settings import UnicastChanged, UnicastSettings
 from controller.wire.addresses import BROADCAST_MAC, UNSPECIFIED_V4
 from controller.wire.arp import arp_request, encode_arp
-from controller.wire.ethernet import ETHERTYPE_ARP, ETHERTYPE_IPV4, ETHERTYPE_IPV6
+from controller.wire.ethernet import ETHERTYPE_IPV4
 from controller.wire.frame import decode
 from controller.wire.nd import encode_neighbour, neighbour_solicitation
-from controller.wire.packets import Arp, Neighbour, Packet, Unicast
+from controller.wire.packets import Arp, Ignored, Malformed, Neighbour, Packet, Unicast
 from topology.events import (
     HostGone,
     HostLearnt,
@@ -50,9 +53,10 @@ NOTICE_INTERVAL_S = 10.0
 MAX_NOTICED_COUNT = 65536
 RELAY_HOME_S = 10.0
 MAX_HOMES_COUNT = 16384
+RELAY_FEW_SHARE, RELAY_KEPT_SHARE = 0.1, 0.5
+"""A share of what one port may relay counts as few; for those that relay so few a share of what all may is kept."""
 
 _IPV4 = ETHERTYPE_IPV4.to_bytes(2, "big")
-_RESOLUTION = (ETHERTYPE_ARP.to_bytes(2, "big"), ETHERTYPE_IPV6.to_bytes(2, "big"))
 _IPV4_GROUP = b"\x01\x00\x5e"
 _LLDP_GROUP = b"\x01\x80\xc2"
 _IPV6_GROUP = b"\x33\x33"
@@ -87,8 +91,11 @@ class UnicastCore:
         self._settings = settings
         self.counters: Counter[str] = Counter()
         self.fabric = LiveFabric()
-        self._routes = Routes()
+        self._routes = Routes(self._held)
+        self._unsure: dict[int, set[bytes]] = {}
+        self._again: set[bytes] = set()
         self._installer = Installer(UNICAST_TAG, hold_unknown=True)
+        self._installer.check_every(settings.check_interval_s)
         self._resolver = Resolver(self.fabric, settings, self)
         self._deadlines: Deadlines[_Timer] = Deadlines()
         self._out: list[Effect] = []
@@ -98,8 +105,9 @@ class UnicastCore:
         self._searches_count = 0
         self._rewired = self._begun = False
         self._guarded: set[End] = set()
-        self._relays: dict[End, TokenBucket] = {}
+        self._relays: dict[End, tuple[TokenBucket, TokenBucket]] = {}
         self._misses: dict[End, TokenBucket] = {}
+        self._questions: dict[End, TokenBucket] = {}
         self._total_relays = TokenBucket(settings.relay_total_burst_count, settings.relay_total_rate_per_s, 0.0)
         self._homes: dict[bytes, End] = {}
         self._noticed: dict[tuple[str, End], float] = {}
@@ -111,7 +119,9 @@ class UnicastCore:
             BarrierReplied: self._installer_event,
             EditFailed: self._installer_event,
             FlowStatsReceived: self._installer_event,
+            CheckRequested: self._installer_event,
             DeadlineReached: self._deadline_reached,
+            UnicastChanged: self._settings_changed,
             SwitchUp: self._switch_up,
             SwitchDown: self._switch_down,
             LinkUp: self._link_changed,
@@ -140,6 +150,15 @@ class UnicastCore:
         """The upper 8 bits of the transaction ids of this core's messages."""
         return self._installer.xid_tag
 
+    @property
+    def entries(self) -> Inspection:
+        """What switches hold of the flow entries that this core wants."""
+        return self._installer
+
+    def in_sync(self, dpid: int) -> bool:
+        """Tell whether a switch holds all entries that it shall, as far as is known."""
+        return self._installer.in_sync(dpid)
+
     def next_deadline(self) -> float | None:
         """Return when `DeadlineReached` is due, None for never."""
         deadlines = (self._deadlines.next(), self._resolver.next_deadline(), self._installer.next_deadline())
@@ -155,24 +174,52 @@ class UnicastCore:
         """Send a frame out of one port."""
         self._out.append(SendPacket(end[0], (end[1],), data))
 
+    def ask(self, end: End, data: bytes, now: float) -> None:
+        """Send a host's question out of the port of the one that is to answer, as far as that port's bound allows.
+
+        Else those who ask could make it answer so often that its own ARP and ND are dropped.
+        """
+        bucket = self._questions.get(end)
+        if bucket is None:
+            settings = self._settings
+            bucket = TokenBucket(settings.question_burst_count, settings.question_rate_per_s, now)
+            self._questions[end] = bucket
+        if bucket.take(now):
+            self.send(end, data)
+        else:
+            self.counted("question-limit", end, "too many ARP or ND questions to the hosts at this port")
+
     def relay(self, origin: End, data: bytes, now: float) -> None:
-        """Send a frame out of all edge ports but `origin`, as far as the bounds on its port and on all allow."""
+        """Send a frame out of all edge ports but `origin`, as far as the bounds on its port and on all allow.
+
+        A part of what all may is kept for ports that relay few, so that those that relay many do not silence them.
+        """
         mac = data[6:12]
         if mac != self._settings.controller_mac and not self._at_home(mac, origin, now):
-            self.counted("relay-returned", origin, "a frame to everybody from a host that lives elsewhere")
+            self.counted("relay-returned", origin, "receives a broadcast from a host of another port: it is dropped")
             return
         settings = self._settings
-        bucket = self._relays.get(origin)
-        if bucket is None:
-            bucket = TokenBucket(settings.relay_burst_count, settings.relay_rate_per_s, now)
-            self._relays[origin] = bucket
+        buckets = self._relays.get(origin)
+        if buckets is None:
+            burst, rate_per_s = settings.relay_burst_count, settings.relay_rate_per_s
+            few = TokenBucket(RELAY_FEW_SHARE * burst, RELAY_FEW_SHARE * rate_per_s, now)
+            buckets = self._relays[origin] = (TokenBucket(burst, rate_per_s, now), few)
+        any_number, few = buckets
+        if not any_number.take(now):
+            self.counted("relay-limit", origin, "receives too many broadcasts: those beyond the limit are dropped")
+            return
         packets = []
         for dpid in self.fabric.switches():
             ports = tuple(port_no for port_no in self.fabric.edge_ports(dpid) if (dpid, port_no) != origin)
             if ports:
                 packets.append(SendPacket(dpid, ports, data))
-        if not bucket.take(now) or not self._total_relays.take(now, len(packets)):
-            self.counted("relay-limit", origin, "too many frames to everybody")
+        kept = 0.0 if few.take(now) else RELAY_KEPT_SHARE * settings.relay_total_burst_count
+        if not self._total_relays.take(now, len(packets), kept):
+            self.counted(
+                "relay-limit",
+                origin,
+                "receives a broadcast that is dropped: all ports together are over the limit",
+            )
             return
         self._out += packets
 
@@ -201,14 +248,15 @@ class UnicastCore:
                     return dpid
         return None
 
-    def counted(self, kind: str, end: End, text: str) -> None:
-        """Count, and give notice of it at most once per kind and port in `NOTICE_INTERVAL_S`."""
+    def counted(self, kind: str, end: End, does: str) -> None:
+        """Count, and give notice of what a port does at most once per kind and port in `NOTICE_INTERVAL_S`."""
         self.counters[kind] += 1
         key = (kind, end)
         if self._now - self._noticed.get(key, float("-inf")) >= NOTICE_INTERVAL_S:
             if len(self._noticed) >= MAX_NOTICED_COUNT:
                 self._noticed.clear()
             self._noticed[key] = self._now
+            text = f"Port {end[0]}:{end[1]} {does}."
             self._out.append(Notice(kind, text, (("dpid", end[0]), ("port_no", end[1]))))
 
     # Topology
@@ -223,12 +271,13 @@ class UnicastCore:
         dpid = event.dpid
         self._changed_hosts.update(dict.fromkeys(self._routes.hosts_at(dpid)))
         self._rewired = True
+        self._is_back(dpid)
         self._flush(now)
         version = self._base.pop(dpid, None)
         if version is None:
             return
         self._change([[(dpid, Remove(rule.key)) for rule in base_rules(version)]], now)
-        for buckets in (self._relays, self._misses):
+        for buckets in (self._relays, self._misses, self._questions):
             for end in [end for end in buckets if end[0] == dpid]:
                 del buckets[end]
 
@@ -256,8 +305,12 @@ class UnicastCore:
         hosts = [(mac, self.fabric.host(mac)) for mac in sorted(self._changed_hosts)]
         rewired, self._rewired = self._rewired, False
         self._changed_hosts.clear()
-        for plan in self._routes.update(self.fabric.graph, self.fabric.ofp_versions(), hosts, rewired):
+        again, self._again = self._again, set()
+        for plan in self._routes.update(self.fabric.graph, self.fabric.ofp_versions(), hosts, rewired, again):
             self._change(plan, now)
+
+    def _settings_changed(self, event: UnicastChanged, _now: float) -> None:
+        self._installer.check_every(event.settings.check_interval_s)
 
     # Switches
 
@@ -268,11 +321,46 @@ class UnicastCore:
         self._out += self._installer.switch_connected(event.dpid, event.ofp_version, now)
 
     def _switch_disconnected(self, event: SwitchDisconnected, now: float) -> None:
-        self._out += self._installer.switch_disconnected(event.dpid, now)
+        dpid = event.dpid
+        if dpid in self._base and dpid not in self._routes.away:
+            self._routes.away.add(dpid)
+            self._unsure[dpid] = self._unconfirmed(dpid)
+            if self._unsure[dpid]:
+                self._again |= self._unsure[dpid]
+                self._flush(now)
+        self._out += self._installer.switch_disconnected(dpid, now)
 
-    def _installer_event(self, event: BarrierReplied | EditFailed | FlowStatsReceived, now: float) -> None:
+    def _installer_event(
+        self, event: BarrierReplied | EditFailed | FlowStatsReceived | CheckRequested, now: float
+    ) -> None:
         self._out += self._installer.handle(event, now)
+        if event.dpid in self._routes.away and self._installer.is_read(event.dpid):
+            self._unsure[event.dpid].clear()
+            if self._installer.in_sync(event.dpid):
+                self._is_back(event.dpid)
+                self._flush(now)
         self._resolver.installed(event.dpid, now)
+
+    def _unconfirmed(self, dpid: int) -> set[bytes]:
+        """Return the hosts for which a switch may hold one entry or another, or none: edits were under way."""
+        desired, installed = self._installer.desired(dpid), self._installer.installed(dpid)
+        keys = (key for key in desired.keys() | installed.keys() if desired.get(key) != installed.get(key))
+        return {key.match.eth_dst for key in keys if key.match.eth_dst is not None}
+
+    def _held(self, dpid: int, mac: bytes) -> int | None:
+        """Return the port by which a switch that is away sends to a host, None where that is none or not certain."""
+        version = self.fabric.ofp_version(dpid)
+        if version is None or mac in self._unsure[dpid]:
+            return None
+        rule = self._installer.installed(dpid).get(host_rule(version, mac, 0).key)
+        return rule.actions[0].port_no if rule is not None and isinstance(rule.actions[0], Output) else None
+
+    def _is_back(self, dpid: int) -> None:
+        """Take in that a switch holds what it should again, or is no part of the fabric any more."""
+        if dpid in self._routes.away:
+            self._routes.away.discard(dpid)
+            del self._unsure[dpid]
+            self._again.update(self._routes.detoured())
 
     def _change(self, plan: Plan, now: float) -> None:
         self._out += self._installer.change(plan, now)
@@ -289,15 +377,15 @@ class UnicastCore:
     def _packet_received(self, end: End, packet: Packet, data: bytes, now: float) -> None:
         if data[6:12] == self._settings.controller_mac:
             self.counters["own-frame"] += 1
+            self._count_towards_guard(end, now)
         elif isinstance(packet, Unicast):
             self._missed(end, packet, data, now)
         elif isinstance(packet, Arp | Neighbour):
-            if data[12:14] in _RESOLUTION:
-                self._resolver.received(end, packet, data, now)
-            else:
-                self.counted("resolution-tagged", end, "ARP or ND with a VLAN tag is not answered")
+            self._resolver.received(end, packet, data, now)
         elif data[:6] == BROADCAST_MAC and data[12:14] == _IPV4:
             self._broadcast(end, data, now)
+        elif isinstance(packet, Malformed | Ignored):
+            self._count_towards_guard(end, now)
 
     def _missed(self, end: End, packet: Unicast, data: bytes, now: float) -> None:
         """Deliver a packet for which its switch had no entry yet, or look for the host that it is meant for."""
@@ -306,7 +394,7 @@ class UnicastCore:
             return
         at_edge = role is PortRole.EDGE
         if at_edge and self.fabric.binding_conflict(packet.eth_src, packet.source, *end):
-            self.counted("unicast-spoofed", end, "a packet with another host's addresses")
+            self.counted("unicast-spoofed", end, "receives packets with another host's addresses: they are dropped")
             return
         host = self.fabric.host(packet.eth_dst)
         if host is not None:
@@ -324,7 +412,9 @@ class UnicastCore:
         if timer in self._deadlines:
             return
         if self._searches_count >= self._settings.searches:
-            self.counted("search-limit", end, "too many unknown hosts are looked for")
+            self.counted(
+                "search-limit", end, "receives packets to more unknown hosts than are looked for: they are dropped"
+            )
             return
         self._searches_count += 1
         self._deadlines.set(timer, now + self._settings.search_interval_s)
@@ -352,7 +442,8 @@ class UnicastCore:
             return True
         if end not in self._guarded:
             self._guarded.add(end)
-            self.counted("port-guarded", end, "too many packets to unknown hosts; they are dropped for a while")
+            text = f"receives too many packets to unknown hosts: its switch drops them for {settings.guard_s:g} s"
+            self.counted("port-guarded", end, text)
             self._out += self._installer.transient(end[0], guard_rule(version, end[1], settings.guard_s))
             self._deadlines.set(_Timer(_Kind.GUARD, end), now + settings.guard_s)
         return False

@@ -70,6 +70,9 @@ class Surroundings(Protocol):
     def send(self, end: End, data: bytes) -> None:
         """Send a frame out of one port."""
 
+    def ask(self, end: End, data: bytes, now: float) -> None:
+        """Send a host's question out of the port of the one that is to answer, as far as that port's bound allows."""
+
     def relay(self, origin: End, data: bytes, now: float) -> None:
         """Send a frame out of all edge ports but `origin`, as far as its bounds allow."""
 
@@ -113,7 +116,9 @@ class Resolver:
     def received(self, end: End, packet: Arp | Neighbour, data: bytes, now: float) -> None:
         """Take in an ARP or neighbour discovery packet."""
         if self._fabric.role(*end) is not PortRole.EDGE:
-            self._around.counted("resolution-off-edge", end, "ARP or ND at a port that leads to no hosts")
+            self._around.counted(
+                "resolution-off-edge", end, "receives ARP or ND, though it does not lead to hosts: it is ignored"
+            )
             return
         if packet.eth_dst == self._settings.controller_mac:
             return
@@ -122,7 +127,9 @@ class Resolver:
         if said is not None and said.question and said.address == said.target:
             self._open(Ask(AskKind.ANNOUNCE, mac, end, said.target, packet, data), now)
         elif said is None or self._fabric.binding_conflict(mac, said.address, *end):
-            self._around.counted("resolution-spoofed", end, "ARP or ND with another host's addresses")
+            self._around.counted(
+                "resolution-spoofed", end, "receives ARP or ND with another host's addresses: it is ignored"
+            )
         elif not said.question:
             self._answered(end, packet, data, now)
         elif said.unspecified:
@@ -130,7 +137,7 @@ class Resolver:
         else:
             holder = None if packet.eth_dst[0] & 1 else self._fabric.host(packet.eth_dst)
             if holder is not None:
-                self._pass_on(end, holder, data)
+                self._pass_on(end, holder, data, now)
             else:
                 self._open(Ask(AskKind.RESOLVE, mac, end, said.target, packet, data), now)
 
@@ -186,13 +193,13 @@ class Resolver:
         if isinstance(ask.packet, Neighbour):
             self._keep(ask, now)
         if holder is not None:
-            self._pass_on(ask.end, holder, ask.data)
+            self._pass_on(ask.end, holder, ask.data, now)
         else:
             self._around.relay(ask.end, ask.data, now)
 
-    def _pass_on(self, end: End, holder: HostLearnt, data: bytes) -> None:
+    def _pass_on(self, end: End, holder: HostLearnt, data: bytes, now: float) -> None:
         if (holder.dpid, holder.port_no) != end:
-            self._around.send((holder.dpid, holder.port_no), data)
+            self._around.ask((holder.dpid, holder.port_no), data, now)
 
     def _open(self, ask: Ask, now: float) -> None:
         if self._keep(ask, now):
@@ -203,7 +210,11 @@ class Resolver:
             self._close(self._asks[ask.key])
         at_port = self._asks_at.get(ask.end, 0)
         if at_port >= self._settings.asks_per_port or len(self._asks) >= self._settings.asks:
-            self._around.counted("ask-limit", ask.end, "too many unanswered ARP or ND questions")
+            self._around.counted(
+                "ask-limit",
+                ask.end,
+                "has more ARP or ND questions unanswered than its limit: further ones are dropped",
+            )
             return False
         self._asks[ask.key] = ask
         self._asks_at[ask.end] = at_port + 1
@@ -273,7 +284,7 @@ class Resolver:
         elif self._plain.get(ask.target) == responder.mac:
             self._around.send(ask.end, encode_neighbour(neighbour_advertisement(ask.packet, responder.mac)))
         else:
-            self._pass_on(ask.end, responder, ask.data)
+            self._pass_on(ask.end, responder, ask.data, now)
 
 
 def _said(packet: Arp | Neighbour) -> _Said | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from controller.effects import Edit, Put, Remove
@@ -17,7 +17,7 @@ Stage: TypeAlias = list[tuple[int, Edit]]
 Plan: TypeAlias = list[Stage]
 """Stages of edits, each to be in place before the next is sent."""
 
-_LAST = 1 << 32
+_FIRST, _LAST = -1, 1 << 32
 
 
 def host_rule(ofp_version: int, mac: bytes, port_no: int) -> Rule:
@@ -27,14 +27,24 @@ def host_rule(ofp_version: int, mac: bytes, port_no: int) -> Rule:
     return Rule(key, (Output(port_no),), cookie_of(UNICAST_TAG, ("host", mac)))
 
 
+Held: TypeAlias = Callable[[int, bytes], int | None]
+"""The port by which a switch without a connection goes on sending to a host; None for no entry, or an unsure one."""
+
+
 class Routes:
     """The output port of every known host at every switch that reaches it.
 
     All packets to a host take one path from each switch; the hosts spread over equal paths. The outcome depends on
-    graph and hosts alone, whatever came before.
+    graph and hosts alone, whatever came before, but for switches that are `away`: those that have lost their
+    connection and go on with the entries that they hold. Nothing is sent to one whose entry does not lead nearer to
+    the host (it is astray): another path of equal length is taken, or none. So every hop leads nearer to the host,
+    and nothing circles.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, held: Held) -> None:
+        self.away: set[int] = set()
+        self._held = held
+        self._detoured: dict[bytes, set[int]] = {}
         self._hosts: dict[bytes, HostLearnt] = {}
         self._at: dict[int, dict[bytes, int]] = {}
         self._paths: dict[int, PathsTo] = {}
@@ -59,15 +69,24 @@ class Routes:
         port_no = self.port_to(dpid, mac)
         return None if port_no is None else host_rule(self._versions[dpid], mac, port_no)
 
-    def path(self, dpid: int, mac: bytes) -> Iterator[int]:
-        """Yield the switches on the way from a switch to a host, both ends included; nothing where there is none."""
-        if mac not in self._hosts or dpid not in self._ports.get(mac, ()):
-            return
-        paths, seed = self._paths[self._hosts[mac].dpid], _seed(mac)
-        yield dpid
-        while dpid in paths.next_hops:
-            dpid = choose(seed, dpid, paths.next_hops[dpid]).dpid
-            yield dpid
+    def detoured(self) -> list[bytes]:
+        """Return the hosts that have another entry somewhere, or none, because of switches that are away."""
+        return sorted(self._detoured)
+
+    def path(self, dpid: int, mac: bytes) -> list[int]:
+        """Return the switches on the way from a switch to a host, both ends included; none where there is no way."""
+        ports = self._ports.get(mac, {})
+        if mac not in self._hosts or dpid not in ports:
+            return []
+        next_hops = self._paths[self._hosts[mac].dpid].next_hops
+        way = [dpid]
+        while dpid in next_hops:
+            found = [hop.dpid for hop in next_hops[dpid] if hop.port_no == ports.get(dpid)]
+            if not found:
+                return []
+            dpid = found[0]
+            way.append(dpid)
+        return way
 
     def update(
         self,
@@ -75,6 +94,7 @@ class Routes:
         versions: Mapping[int, int],
         hosts: Iterable[tuple[bytes, HostLearnt | None]],
         rewired: bool,
+        again: Iterable[bytes] = (),
     ) -> list[Plan]:
         """Follow a change and return the edits as plans that need not wait for each other.
 
@@ -92,8 +112,10 @@ class Routes:
             The hosts that changed, None for one that is gone.
         rewired : bool
             Whether switches or links may have changed since the last call.
+        again : iterable of bytes
+            Hosts for which a switch that is away may be astray now, or be so no more.
         """
-        affected: dict[bytes, set[int] | None] = {}
+        affected: dict[bytes, set[int] | None] = {mac: set() for mac in again if mac in self._hosts}
         before = self._versions
         self._versions = {**before, **versions}
         for mac, host in hosts:
@@ -122,7 +144,7 @@ class Routes:
         at_once: Stage = []
         outwards: dict[int, dict[int, Stage]] = {}
         for mac in sorted(affected):
-            self._reroute(mac, affected[mac], at_once, outwards)
+            self._reroute(graph, mac, affected[mac], at_once, outwards)
         self._versions = dict(versions)
         plans = [[at_once]] if at_once else []
         plans += [[stages[rank] for rank in sorted(stages)] for _root, stages in sorted(outwards.items()) if stages]
@@ -140,33 +162,69 @@ class Routes:
             self._at.setdefault(host.dpid, {})[mac] = host.port_no
 
     def _reroute(
-        self, mac: bytes, switches: set[int] | None, at_once: Stage, outwards: dict[int, dict[int, Stage]]
+        self,
+        graph: Graph,
+        mac: bytes,
+        switches: set[int] | None,
+        at_once: Stage,
+        outwards: dict[int, dict[int, Stage]],
     ) -> None:
-        """Bring the entries of a host up to date at some switches, or at all; stages rank by distance."""
+        """Bring the entries of a host up to date at some switches, or at all; stages rank by distance.
+
+        What is sent to a switch that is astray is stopped before anything else changes.
+        """
         host = self._hosts.get(mac)
         paths = NO_PATHS if host is None else self._paths[host.dpid]
         ports = self._ports.setdefault(mac, {})
         ranked = outwards.setdefault(host.dpid, {}) if host is not None and ports else None
+        astray = self._astray(mac, host, paths) if self.away and host is not None else set()
+        around = {near for dpid in astray for near in graph.neighbours(dpid) if isinstance(near, int)}
+        detoured = self._detoured.pop(mac, set())
         seed = _seed(mac)
-        for dpid in sorted(ports.keys() | paths.distance.keys() if switches is None else switches):
+        concerned = ports.keys() | paths.distance.keys() if switches is None else switches | around | detoured
+        for dpid in sorted(concerned):
             former = ports.get(dpid)
             rank = paths.distance.get(dpid)
-            edit: Edit
+            port_no = None
             if host is not None and rank is not None:
-                port_no = host.port_no if rank == 0 else choose(seed, dpid, paths.next_hops[dpid]).port_no
-                if port_no == former:
-                    continue
-                ports[dpid] = port_no
-                edit = Put(host_rule(self._versions[dpid], mac, port_no))
-            elif former is not None:
-                del ports[dpid]
-                edit = Remove(host_rule(self._versions[dpid], mac, former).key)
-            else:
+                hops = paths.next_hops.get(dpid, ())
+                right = tuple(hop for hop in hops if hop.dpid not in astray) if astray else hops
+                if len(right) < len(hops):
+                    self._detoured.setdefault(mac, set()).add(dpid)
+                if rank == 0:
+                    port_no = host.port_no
+                elif right:
+                    port_no = choose(seed, dpid, right).port_no
+            if port_no == former:
                 continue
-            stage = at_once if ranked is None else ranked.setdefault(_LAST if rank is None else rank, [])
-            stage.append((dpid, edit))
+            rule = host_rule(self._versions[dpid], mac, former if port_no is None else port_no)  # type: ignore[arg-type]
+            misled = former is not None and dpid in around and _leads_to(graph, dpid, former, astray)
+            if misled and ranked is not None and dpid not in self.away:
+                ranked.setdefault(_FIRST, []).append((dpid, Remove(rule.key)))
+            if port_no is None:
+                del ports[dpid]
+            else:
+                ports[dpid] = port_no
+            if port_no is not None or not misled or dpid in self.away:
+                stage = at_once if ranked is None else ranked.setdefault(_LAST if rank is None else rank, [])
+                stage.append((dpid, Remove(rule.key) if port_no is None else Put(rule)))
         if not ports:
             del self._ports[mac]
+
+    def _astray(self, mac: bytes, host: HostLearnt, paths: PathsTo) -> set[int]:
+        """Return the switches that are away and hold an entry for a host that does not lead nearer to it."""
+        astray: set[int] = set()
+        away = [dpid for dpid in self.away if dpid in paths.distance]
+        for dpid in sorted(away, key=lambda dpid: (paths.distance[dpid], dpid)):
+            held = self._held(dpid, mac)
+            nearer = {hop.port_no for hop in paths.next_hops.get(dpid, ()) if hop.dpid not in astray}
+            if held is None or held not in (nearer if paths.distance[dpid] else {host.port_no}):
+                astray.add(dpid)
+        return astray
+
+
+def _leads_to(graph: Graph, dpid: int, port_no: int, switches: Iterable[int]) -> bool:
+    return any(graph.has_link(dpid, other) and graph.port(dpid, other) == port_no for other in switches)
 
 
 def _seed(mac: bytes) -> int:

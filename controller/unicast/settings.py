@@ -9,7 +9,8 @@ class UnicastSettings(NamedTuple):
     """Times in seconds; rates and bursts are the bounds on what one port, or all together, can cause.
 
     `settle_s` is how long changes of the topology are gathered before routes follow. After a restart the entries
-    found on switches stay for `restart_grace_s`, until the hosts that they serve are known again.
+    found on switches stay for `restart_grace_s`, until the hosts that they serve are known again. Every
+    switch's entries are read once in `check_interval_s`.
     """
 
     settle_s: float = 0.002
@@ -19,6 +20,8 @@ class UnicastSettings(NamedTuple):
     asks_per_port: int = 512
     search_interval_s: float = 1.0
     searches: int = 4096
+    question_burst_count: int = 100
+    question_rate_per_s: float = 50.0
     relay_burst_count: int = 200
     relay_rate_per_s: float = 50.0
     relay_total_burst_count: int = 5000
@@ -27,3 +30,10 @@ class UnicastSettings(NamedTuple):
     miss_rate_per_s: float = 100.0
     guard_s: int = 1
     controller_mac: bytes = b"\x02VSRT\x00"
+    check_interval_s: float = 60.0
+
+
+class UnicastChanged(NamedTuple):
+    """The operator wants other settings from here on."""
+
+    settings: UnicastSettings

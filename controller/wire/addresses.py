@@ -48,6 +48,13 @@ def is_link_scope_group(group: bytes) -> bool:
     return group[0] == 0xFF and group[1] & 0x0F <= 2
 
 
+def is_ssm_group(group: bytes) -> bool:
+    """Tell whether a group is for source-specific multicast alone: 232.0.0.0/8 and ff3x::/32 (RFC 4607, 1)."""
+    if len(group) == 4:
+        return group[0] == 232
+    return group[0] == 0xFF and group[1] >> 4 == 3 and group[2:4] == b"\x00\x00"
+
+
 def is_never_pruned(group: bytes) -> bool:
     """Tell whether a group reaches every host whatever is joined: 224.0.0.0/24, ff02::1, ff00::/15."""
     if len(group) == 4:

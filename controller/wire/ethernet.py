@@ -9,6 +9,8 @@ ETHERTYPE_VLAN = 0x8100
 ETHERTYPE_IPV6 = 0x86DD
 ETHERTYPE_QINQ = 0x88A8
 ETHERTYPE_LLDP = 0x88CC
+ETHERTYPE_EXPERIMENTAL = 0x88B5
+"""IEEE 802, local experimental EtherType 1."""
 
 
 def encode_ethernet(eth_dst: bytes, eth_src: bytes, ethertype: int, payload: bytes) -> bytes:

@@ -32,8 +32,6 @@ from controller.wire.packets import Data, Packet, Unicast
 from controller.wire.pim import decode_pim
 from controller.wire.reasons import ignored, malformed
 
-MAX_VLAN_TAGS = 2
-
 _ETH_TRUNCATED = malformed("eth-truncated")
 _ETH_SOURCE = malformed("eth-source")
 _IPV4_TRUNCATED = malformed("ipv4-truncated")
@@ -49,7 +47,7 @@ _PIM_FRAGMENT = malformed("pim-fragment")
 _ICMPV6_FRAGMENT = malformed("icmpv6-fragment")
 _ETHERTYPE = ignored("ethertype")
 _LENGTH_FIELD = ignored("eth-802.3")
-_VLAN_STACK = ignored("vlan-stack")
+_VLAN_TAGGED = ignored("vlan-tagged")
 _BROADCAST = ignored("ip-broadcast")
 
 _MLD_HOP_BY_HOP = bytes((ICMPV6, 0)) + MLD_ROUTER_ALERT
@@ -67,9 +65,9 @@ _number = int.from_bytes
 def decode(frame: bytes | bytearray | memoryview) -> Packet:
     """Decode one Ethernet frame without its check sequence.
 
-    Up to two VLAN tags are skipped. Bytes behind the length that the IP header gives are padding. A frame that
-    ends before that length (a switch may hand over only its beginning) is still `Data` or `Unicast`; messages
-    that are read whole are then malformed.
+    A frame with a VLAN tag is not looked into, whatever it carries: VLANs are not supported. Bytes behind the length
+    that the IP header gives are padding. A frame that ends before that length (a switch may hand over only its
+    beginning) is still `Data` or `Unicast`; messages that are read whole are then malformed.
 
     Returns
     -------
@@ -139,20 +137,8 @@ def _decode_other(frame: bytes, size: int, ethertype: int) -> Packet:
     if ethertype == ETHERTYPE_LLDP:
         return decode_lldp(frame)
     if ethertype in (ETHERTYPE_VLAN, ETHERTYPE_QINQ):
-        return _decode_tagged(frame)
+        return _VLAN_TAGGED
     return _ETHERTYPE if ethertype >= 0x0600 else _LENGTH_FIELD
-
-
-def _decode_tagged(frame: bytes) -> Packet:
-    """Decode a frame with VLAN tags as if it had none."""
-    rest = frame[12:]
-    for _ in range(MAX_VLAN_TAGS):
-        if len(rest) < 6:
-            return _ETH_TRUNCATED
-        rest = rest[4:]
-        if rest[0] << 8 | rest[1] not in (ETHERTYPE_VLAN, ETHERTYPE_QINQ):
-            return decode(frame[:12] + rest)
-    return _VLAN_STACK
 
 
 def _decode_ipv6(frame: bytes, size: int) -> Packet:
@@ -170,7 +156,7 @@ def _decode_ipv6(frame: bytes, size: int) -> Packet:
     if following == HOP_BY_HOP and frame[54:62] == _MLD_HOP_BY_HOP and end > 62:
         following, start, options = ICMPV6, 62, MLD_ROUTER_ALERT
     elif following in EXTENSION_HEADERS:
-        chain = _walk_extensions(frame, following, min(end, size))
+        chain = walk_extensions(frame, following, min(end, size))
         if chain is None:
             if end <= size:
                 return _IPV6_EXTENSION
@@ -200,7 +186,7 @@ def _decode_ipv6(frame: bytes, size: int) -> Packet:
     return _new(Unicast, (6, eth_src, frame[:6], source, destination))
 
 
-def _walk_extensions(frame: bytes, following: int, end: int) -> tuple[int, int, bytes, bool] | None:
+def walk_extensions(frame: bytes, following: int, end: int) -> tuple[int, int, bytes, bool] | None:
     """Follow the extension headers of the packet whose payload is ``frame[54:end]``.
 
     Returns

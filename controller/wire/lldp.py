@@ -7,8 +7,13 @@ from controller.wire.packets import Ignored, Lldp, Malformed
 from controller.wire.reasons import ignored, malformed
 
 NEAREST_BRIDGE_MAC = b"\x01\x80\xc2\x00\x00\x0e"
+ECHO_MAC = b"\x02VSRT\x01"
+"""Where echo frames go: a switch of ours sends them back to where they came from, as `NEAREST_BRIDGE_MAC`'s."""
+
 MAX_TOKEN_BYTES = 64
 TTL_S = 120
+SEGMENT_MAC = b"\x03VSRT\x02"
+"""Where segment frames go: a group address that bridges flood, as they do not those of IEEE 802.1D, table 7-10."""
 
 _END, _CHASSIS_ID, _PORT_ID, _TTL, _ORGANISATION = 0, 1, 2, 3, 127
 _LOCALLY_ASSIGNED = 7
@@ -58,7 +63,9 @@ def _number(value: bytes, prefix: bytes, digits: int) -> int | None:
     return int(text, 16)
 
 
-def encode_lldp(dpid: int, port_no: int, token: bytes, eth_src: bytes | None = None) -> bytes:
+def encode_lldp(
+    dpid: int, port_no: int, token: bytes, eth_src: bytes | None = None, eth_dst: bytes = NEAREST_BRIDGE_MAC
+) -> bytes:
     """Return the discovery frame that leaves `port_no` of datapath `dpid`.
 
     Parameters
@@ -67,6 +74,8 @@ def encode_lldp(dpid: int, port_no: int, token: bytes, eth_src: bytes | None = N
         1 to 64 bytes, carried in an organisationally specific TLV under a locally administered identifier.
     eth_src : bytes, optional
         The port's own address; otherwise a locally administered one made of the datapath's number.
+    eth_dst : bytes, optional
+        Who is to take it: the nearest bridge, or `ECHO_MAC` or `SEGMENT_MAC`.
 
     Raises
     ------
@@ -86,7 +95,7 @@ def encode_lldp(dpid: int, port_no: int, token: bytes, eth_src: bytes | None = N
     )
     if eth_src is None:
         eth_src = b"\x02" + dpid.to_bytes(8, "big")[3:]
-    return encode_ethernet(NEAREST_BRIDGE_MAC, eth_src, ETHERTYPE_LLDP, unit)
+    return encode_ethernet(eth_dst, eth_src, ETHERTYPE_LLDP, unit)
 
 
 def _tlv(kind: int, value: bytes) -> bytes:

@@ -7,7 +7,7 @@ from typing import Final
 from controller.wire.packets import Ignored, Malformed
 
 REASONS: Final[dict[str, str]] = {
-    "eth-truncated": "the frame ends within its Ethernet header or VLAN tag",
+    "eth-truncated": "the frame ends within its Ethernet header",
     "eth-source": "the source MAC address is a group address",
     "ipv4-truncated": "the frame ends within its IPv4 header, or before the end of a message that is read whole",
     "ipv4-version": "the version field is not 4",
@@ -63,7 +63,7 @@ REASONS: Final[dict[str, str]] = {
 IGNORED_REASONS: Final[dict[str, str]] = {
     "eth-802.3": "a length in place of an EtherType (spanning tree and the like)",
     "ethertype": "an EtherType that is not read",
-    "vlan-stack": "more than two VLAN tags",
+    "vlan-tagged": "a VLAN tag (802.1Q, 802.1ad), a priority tag too: VLANs are not supported",
     "ip-broadcast": "an IP packet to everybody: the broadcast address, or a unicast address in a group frame",
     "igmp-type": "an IGMP type that is no membership message (DVMRP, mtrace, PIMv1)",
     "pim-type": "a PIM message to a group that is no version 2 hello",

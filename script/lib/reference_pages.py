@@ -22,6 +22,7 @@ from apps.dashboard.limits import Limits
 from apps.dashboard.static_files import StaticFiles
 from apps.dashboard.streams import Streams
 from apps.dashboard.tally import Tally
+from apps.exporters import controller_metrics
 from apps.exporters.metrics import FAMILIES
 from controller.config.json_schema import policy_schema, schema_text
 
@@ -38,7 +39,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "reference/policy-schema.md": schema_page(),
         "reference/policy.schema.json": schema_text(),
         "reference/metrics.md": metrics_page(),
-        "reference/changes.md": (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"),
+        "reference/changes.md": (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").replace("](docs/", "](../"),
     }
     for name, text in pages.items():
         files.append(File.generated(config, name, content=text))
@@ -137,14 +138,16 @@ def kind_of(schema: dict[str, Any]) -> str:
     if schema.get("additionalProperties") not in (None, True, False):
         return f"names to {kind_of(schema['additionalProperties'])}"
     words = {"string": "text", "object": "mapping", "boolean": "true or false", "array": "list"}
-    type_ = schema.get("type", "anything")
-    return words.get(type_, type_)
+    types = schema.get("type", "anything")
+    return " or ".join(words.get(type_, type_) for type_ in ([types] if isinstance(types, str) else types))
 
 
 def api_description() -> dict[str, Any]:
     """Return the OpenAPI document that the dashboard serves."""
     board = Board(dict)
-    api = build_api(board, Streams(board, Tally(), Limits()), partial(act, Path()), StaticFiles())
+    api = build_api(
+        board, Streams(board, Tally(), Limits()), partial(act, Path()), StaticFiles(), reads_need_token=False
+    )
     description: dict[str, Any] = api.openapi()
     return description
 
@@ -203,10 +206,14 @@ def content_of(holder: dict[str, Any]) -> str:
 
 def metrics_page() -> str:
     """Return the page of the metrics that Prometheus is offered."""
-    rows = ((f"`{family.name}`", str(family.type), family.help) for family in FAMILIES)
+    parts = {"Multicast and the controller": controller_metrics.FAMILIES, "Ports and switches": FAMILIES}
     return (
-        "# Metrics\n\nThe monitor offers these at `http://127.0.0.1:9471/metrics` (`monitor.prometheus` in "
-        "[the policy file](../policy.md)). Ports have the labels `dpid`, `port_no`, `port` and `class`; "
-        "[outputs](../performance-manager-outputs.md#prometheus) tells what is left out and why.\n\n"
-        + table(("metric", "type", "meaning"), rows)
+        "# Metrics\n\nThe controller offers these at `http://127.0.0.1:9471/metrics` (`monitor.prometheus` in "
+        "[the policy file](../policy.md)), each where the app runs that knows it. "
+        "[Outputs](../performance-manager-outputs.md#prometheus) has their labels, and says what is left out.\n"
+        + "".join(
+            f"\n## {title}\n\n"
+            + table(("metric", "type", "meaning"), ((f"`{f.name}`", str(f.type), f.help) for f in families))
+            for title, families in parts.items()
+        )
     )

@@ -33,7 +33,8 @@ install_packages() {
     local tool packages=() pairs=(
         ovs-vswitchd:openvswitch-switch mnexec:mininet iperf:iperf ethtool:ethtool tcpdump:tcpdump
         ip:iproute2 tc:iproute2 ping:iputils-ping sysctl:procps ifconfig:net-tools setpriv:util-linux
-        promtool:prometheus chromium:chromium
+        promtool:prometheus chromium:chromium openssl:openssl sadf:sysstat zsh:zsh fish:fish mandoc:mandoc
+        systemd-analyze:systemd
     )
     "$HAS_ROOT" || pairs=()
     for tool in "${pairs[@]}"; do

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +25,19 @@ from served_dashboard import served
 OpenPage = Callable[..., Page]
 
 ROOT = Path(__file__).parents[2]
-VIEWS = ("groups", "members", "switches", "ports", "links", "hosts", "events", "anomalies", "allocations", "policy")
+VIEWS = (
+    "groups",
+    "members",
+    "switches",
+    "ports",
+    "links",
+    "hosts",
+    "events",
+    "alarms",
+    "anomalies",
+    "allocations",
+    "policy",
+)
 DETAILS = ("group/239.1.1.1", "switch/5", "port/13:1", "link/3:1-5:1", "host/00:00:00:00:00:01", "allocation/1")
 EXAMINED = (
     *("topology", "topology?as=table&select=group/239.1.1.1", "switches?select=switch/5", "ports?select=port/13:1"),
@@ -97,7 +110,7 @@ def test_a_refusal_is_told_with_its_reason(open_page: OpenPage) -> None:
     panel(page).get_by_role("link", name="why").click()
     expect(panel(page).get_by_role("heading", name="Event")).to_be_visible()
     page.goto(page.url.split("#")[0] + "#/members?search=refused")
-    expect(row(page, "refused")).to_contain_text("15:2")
+    expect(row(page, "refused")).to_contain_text("s15:2")
 
 
 def test_the_hottest_link_is_first(open_page: OpenPage, fabric: DrainedController) -> None:
@@ -105,14 +118,14 @@ def test_the_hottest_link_is_first(open_page: OpenPage, fabric: DrainedControlle
     fabric.load("6:3-13:4", 71.0)
     fabric.load("2:3-9:2", 93.5)
     first = page.locator(".list-body .row").first
-    expect(first).to_contain_text("2:3-9:2")
+    expect(first).to_contain_text("s2:3 – s9:2")
     expect(first).to_contain_text("93.5 %")
     page.get_by_role("button", name="Utilisation").click()
     expect(page.get_by_role("columnheader", name="Utilisation")).to_have_attribute("aria-sort", "ascending")
-    expect(first).not_to_contain_text("2:3-9:2")
+    expect(first).not_to_contain_text("s2:3 – s9:2")
     page.get_by_role("link", name="Ports").click()
     page.get_by_role("button", name="Sending").click()
-    expect(first).to_contain_text("2:3")
+    expect(first).to_contain_text("s2:3")
     expect(page).to_have_url(re.compile("sort=-tx_utilisation_pct"))
     page.go_back()
     expect(page.get_by_role("heading", name="Links")).to_be_visible()
@@ -123,8 +136,8 @@ def test_a_switch_is_drained_with_the_right_token_only(
 ) -> None:
     page = open_page("#/switches?select=switch/9")
     panel(page).get_by_role("button", name="Drain").click()
-    dialog = page.get_by_role("dialog", name="Drain switch 9")
-    expect(dialog).to_contain_text("PUT /api/v1/switches/9/drain")
+    dialog = page.get_by_role("dialog", name="Drain switch s9")
+    expect(dialog).to_contain_text("PUT /api/v1/switches/0x0000000000000009/drain")
     dialog.get_by_label("Token").fill("not-the-token-of-this-server")
     dialog.get_by_role("button", name="Drain").click()
     expect(dialog).to_contain_text("Refused (401)")
@@ -135,7 +148,7 @@ def test_a_switch_is_drained_with_the_right_token_only(
     dialog.get_by_role("button", name="Close").click()
     expect(row(page, "drained")).to_contain_text("9")
     panel(page).get_by_role("button", name="Undrain").click()
-    dialog = page.get_by_role("dialog", name="Undrain switch 9")
+    dialog = page.get_by_role("dialog", name="Undrain switch s9")
     expect(dialog.get_by_label("Token")).to_have_count(0)
     dialog.get_by_role("button", name="Undrain").click()
     expect(dialog).to_contain_text("Done.")
@@ -208,6 +221,51 @@ def test_controller_and_server_go_away_and_come_back(open_page: OpenPage, faults
     faults.clear()
 
 
+def test_members_are_those_that_receive(open_page: OpenPage) -> None:
+    page = open_page("#/members")
+    expect(page.locator(".views").get_by_role("link", name="Members")).to_have_text("Members1")
+    expect(page.locator(".bar").get_by_role("status")).to_have_text("1 member, 1 sender, 1 refusal")
+    expect(row(page, "refused")).to_contain_text("default")
+    expect(row(page, "refused")).not_to_contain_text("any source")
+
+
+def test_there_is_one_age_of_counters(open_page: OpenPage, fabric: DrainedController) -> None:
+    now_s = time.time()
+    fabric.change("switches", "13", answered_s=now_s - 7)
+    fabric.change("ports", "13:1", sampled_s=now_s - 27)
+    page = open_page("#/ports?select=port/13:1")
+    age = re.compile(r"(7|8|9|10|11|12) s old")
+    expect(page.locator(".freshness")).to_have_text(re.compile(f"Counters {age.pattern}"))
+    expect(panel(page)).to_contain_text(age)
+    fabric.change("switches", "13", answered_s=None)
+
+
+def test_a_switch_that_is_gone_is_shown_so_until_it_is_forgotten(
+    open_page: OpenPage, fabric: DrainedController
+) -> None:
+    page = open_page("#/switches")
+    state = page.get_by_role("banner").get_by_role("status")
+    before = dict(fabric.documents["switches"]["9"])
+    fabric.change("switches", "9", connected=False, in_sync=False, disconnected_s=60.0)
+    fabric.change("status", "status", ready=False, not_ready_reason="switch 9 is not connected")
+    expect(state).to_have_text("Not ready: switch 9 is not connected")
+    expect(row(page, "not connected")).to_contain_text("9")
+    row(page, "not connected").click()
+    expect(panel(page)).to_contain_text("since 1970-01-01")
+    panel(page).get_by_role("button", name="Forget").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Token").fill(TOKEN)
+    dialog.get_by_role("button", name="Forget").click()
+    expect(dialog).to_contain_text("Done.")
+    assert fabric.asked[-1] == ("switch-forget", {"dpid": 9})
+    page.keyboard.press("Escape")
+    fabric.put("switches", "9", None)
+    fabric.change("status", "status", ready=True, not_ready_reason=None)
+    expect(state).to_have_text("Ready")
+    expect(panel(page)).to_contain_text("is not there, or no longer")
+    fabric.put("switches", "9", before)
+
+
 def test_all_is_reached_by_keys(open_page: OpenPage) -> None:
     page = open_page()
     press = page.keyboard.press
@@ -223,17 +281,17 @@ def test_all_is_reached_by_keys(open_page: OpenPage) -> None:
     expect(drawing).to_be_focused()
     for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
         press(key)
-    expect(page.locator("[aria-live=polite]")).to_have_text(re.compile("switch 7, aggregation, in sync, 0 hosts"))
+    expect(page.locator("[aria-live=polite]")).to_have_text(re.compile("switch s7, aggregation, in sync, 0 hosts"))
     press("Enter")
-    expect(page.get_by_role("heading", name="Switch 7")).to_be_visible()
+    expect(page.get_by_role("heading", name="Switch s7")).to_be_visible()
     press("Escape")
-    expect(page.get_by_role("heading", name="Switch 7")).to_have_count(0)
+    expect(page.get_by_role("heading", name="Switch s7")).to_have_count(0)
     page.locator(".views").get_by_role("link", name="Ports").focus()
     press("Enter")
     page.get_by_role("grid", name="Ports").focus()
     for key in ("End", "ArrowUp", "ArrowDown", "Enter"):
         press(key)
-    expect(page.get_by_role("heading", name="Port 20:4")).to_be_visible()
+    expect(page.get_by_role("heading", name="Port s20:4")).to_be_visible()
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
     page.get_by_role("button", name="Make it a router port").focus()
     press("Enter")
@@ -274,6 +332,80 @@ def test_a_phone_needs_no_sideways_scrolling(open_page: OpenPage) -> None:
         )
         assert widths[0] == 360, view
         assert not any(widths[1:]), view
+
+
+ALARM = {
+    "key": "link-failed:1:1-5:1",
+    "kind": "link-failed",
+    "subject": "1:1-5:1",
+    "severity": "critical",
+    "since_s": 300.0,
+    "text": "The link of port 1:1 and port 5:1 has failed: 1 switch is cut off.",
+    "dpid": 1,
+    "port_no": 1,
+    "dpid_a": 1,
+    "port_a": 1,
+    "dpid_b": 5,
+    "port_b": 1,
+    "occurrences": 2,
+    "consequences": [{"kind": "port-down", "text": "Port 1:1 is down.", "dpid": 1, "port_no": 1}],
+    "consequence_count": 1,
+}
+
+
+@pytest.fixture
+def failed_link(fabric: DrainedController) -> Iterator[None]:
+    """A link that failed, with its alarm."""
+    link, status = fabric.documents["links"]["1:1-5:1"], fabric.documents["status"]["status"]
+    fabric.put("links", "1:1-5:1", {**link, "state": "failed", "since_s": 300.0})
+    fabric.put("alarms", ALARM["key"], ALARM)
+    yield
+    fabric.put("links", "1:1-5:1", link)
+    fabric.put("alarms", ALARM["key"], None)
+    fabric.put("status", "status", status)
+
+
+def test_a_failed_link_stays_drawn_and_its_alarm_is_acknowledged(
+    open_page: OpenPage, fabric: DrainedController, failed_link: None
+) -> None:
+    page = open_page()
+    expect(page.get_by_role("complementary", name="Overview")).to_contain_text("Open alarms 1")
+    header = page.get_by_role("banner")
+    expect(header).to_contain_text("31 of 32 links")
+    status = fabric.documents["status"]["status"]
+    fabric.put("status", "status", {**status, "degraded": True, "degraded_because": ALARM["text"]})
+    expect(header.get_by_role("status")).to_have_text(f"Degraded: {ALARM['text']}")
+    header.get_by_role("link", name="1 critical").click()
+    row(page, "has failed").click()
+    expect(panel(page)).to_contain_text("Port 1:1 is down.")
+    expect(panel(page)).to_contain_text("2 times")
+    panel(page).get_by_role("button", name="Acknowledge").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Token").fill(TOKEN)
+    dialog.get_by_role("button", name="Acknowledge").click()
+    expect(dialog).to_contain_text("Done.")
+    assert fabric.asked[-1] == ("alarm-acknowledge", {"key": ALARM["key"]})
+    dialog.get_by_role("button", name="Close").click()
+    fabric.put("alarms", str(ALARM["key"]), {**ALARM, "acknowledged_by": "ann", "acknowledged_s": 310.0})
+    expect(panel(page)).to_contain_text("by ann")
+    fabric.load("1:1-5:1", 50.0)
+    panel(page).get_by_role("link", name="s1:1 – s5:1").click()
+    expect(panel(page)).not_to_contain_text("50.0 %")
+    expect(panel(page)).to_contain_text("failed")
+    expect(panel(page).get_by_role("button", name="Forget")).to_be_visible()
+
+
+@pytest.mark.parametrize("view", ["topology", "alarms?select=alarm/link-failed:1:1-5:1", "links?select=link/1:1-5:1"])
+def test_nothing_of_an_alarm_hinders_those_who_cannot_see_well(
+    open_page: OpenPage, failed_link: None, view: str
+) -> None:
+    base = pytest.importorskip("axe_playwright_python.base")
+    page = open_page(f"#/{view}")
+    page.evaluate(base.AXE_FILE_PATH.read_text(encoding="utf-8"))
+    expect(page.get_by_role("link", name="1 critical")).to_be_visible()
+    result = page.evaluate("() => axe.run(document)")
+    grave = [found for found in result["violations"] if found["impact"] in ("serious", "critical")]
+    assert [(found["id"], found["nodes"][0]["html"][:200]) for found in grave] == []
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

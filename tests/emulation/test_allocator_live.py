@@ -21,6 +21,7 @@ from apps.status_client import query
 from topology.generators import make
 
 pytestmark = pytest.mark.emulation
+FRAMEWORK = "os-ken"
 
 CAPACITY_BPS = 10e6
 RATE_BPS = 3e6

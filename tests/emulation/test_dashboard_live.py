@@ -72,6 +72,12 @@ def wait_until(reached: Callable[[], Any]) -> Any:
         time.sleep(0.05)
 
 
+def measured(ports: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The ports with a rate, once there are some of each role."""
+    found = [port for port in ports if port.get("rx_bps") is not None]
+    return found if {port["role"] for port in found} == {"edge", "trunk"} else []
+
+
 def events(sections: str) -> Iterator[tuple[str, Any]]:
     with httpx.stream("GET", f"{URL}/api/v1/stream?sections={sections}", trust_env=False, timeout=WAIT_S) as answer:
         kind = ""
@@ -88,8 +94,7 @@ def test_the_fabric_is_shown_as_it_is(controller: ControllerProcess, fabric: Emu
     assert {switch["dpid"] for switch in get("switches")["items"]} == {
         fabric.dpid(name) for name in fabric.graph.switches()
     }
-    rates = wait_until(lambda: [port for port in get("ports")["items"] if port.get("rx_bps") is not None])
-    assert {port["role"] for port in rates} == {"edge", "trunk"}
+    rates = wait_until(lambda: measured(get("ports")["items"]))
     busy = rates[0]
     history = get(f"ports/{busy['dpid']}/{busy['port_no']}/history?metric=rx_bps")
     assert history["metric"] == "rx_bps"

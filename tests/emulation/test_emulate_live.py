@@ -11,6 +11,7 @@ from apps.cli.main import main
 from apps.emulation.controller import Framework
 
 pytestmark = pytest.mark.emulation
+FRAMEWORK = "ryu"
 
 SCENARIO = f"""\
 version: 1

@@ -9,6 +9,7 @@ import pytest
 from topology.graph import Graph
 
 pytestmark = pytest.mark.emulation
+FRAMEWORK = "ryu"
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,7 @@ def test_an_ipv6_group_that_would_have_to_cross_them_is_refused_whole(live: Any)
     group = "ff1e::1010"
     live.join(group, "h2", "h3")
     assert "OpenFlow 1.0" in live.document(group)["unsupported"]
-    live.controller.wait_log(f"group-unsupported: group {group} is not served")
+    live.controller.wait_log(f"group-unsupported: Group {group} is not served")
     for host in ("h2", "h3"):
         live.fabric.tap(host)
     live.stream(1, "h1", group)

@@ -51,7 +51,7 @@ def test_stream_survives_a_pulled_cable(live: Any, group: str) -> None:
 def test_ipv6_groups_are_refused_with_a_word(live: Any) -> None:
     group = "ff1e::10"
     for number in (1, 2, 3, 4):
-        live.controller.wait_log(f"ipv6-unsupported: switch {number} speaks OpenFlow 1.0: MLD joins")
+        live.controller.wait_log(f"ipv6-unsupported: Switch {number} speaks OpenFlow 1.0: MLD joins")
     live.fabric.join("h3", group)
     live.fabric.tap("h3")
     live.fabric.open_stream(1, "h1", group, 2e6)

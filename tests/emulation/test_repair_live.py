@@ -15,8 +15,6 @@ from topology.graph import Graph
 pytestmark = pytest.mark.emulation
 
 RATE_BPS = 10e6  # 1,000 packets/s
-DOUBLED_COUNT = 5
-"""Packets under way when a switch vanishes that may come twice: a repair in place keeps the version of the tree."""
 ALLOW_ALL = "version: 1\ndefault: allow\n"
 WITHOUT_H3 = """\
 version: 1
@@ -62,6 +60,30 @@ def test_stream_survives_a_pulled_cable(live: Any, group: str) -> None:
     live.assert_all_received(3, f"h3 {group}")
 
 
+@pytest.mark.parametrize("failure", ["switch", "link", "direction"])
+def test_what_fails_in_silence_costs_less_than_three_seconds(live: Any, group: str, failure: str) -> None:
+    """Every port keeps its carrier; a switch that dies takes its connection along."""
+    middle = start_stream(live, group, "h3")
+    live.fabric.send(1)
+    if failure == "switch":
+        live.fabric.kill_switch(middle)
+    else:
+        live.fabric.deafen("s2", middle)
+    if failure == "link":
+        live.fabric.deafen(middle, "s2")
+    live.controller.wait_until("status", lambda status: status["links"] < 4)
+    live.wait_ready()
+    live.fabric.wait_flows()
+    live.halt()
+    assert middle not in {end for link in live.tree(group) for end in link}
+    sent, received, duplicates = live.counts(1, f"h3 {group}")
+    print(failure, sent - received, "lost of", sent)
+    assert duplicates == 0
+    assert 0 < sent - received < 3000
+    live.send(2, 0.5)
+    live.assert_all_received(2, f"h3 {group}")
+
+
 def test_a_switch_is_drained_and_taken_up_again_without_loss(live: Any, group: str) -> None:
     middle = start_stream(live, group, "h3")
     dpid, seen = live.fabric.dpid(middle), query(live.controller.socket, {"changes": {"switches": 0}})
@@ -96,8 +118,8 @@ def test_what_an_operator_sets_is_served_logged_and_outlasts_the_controller(live
     sent = live.fabric.sent()["1"]["phases"]["1"]["sent"]
     assert live.fabric.settled()["tap h4"]["groups"] == {group: sent}
     query(live.controller.socket, {"do": "static-member-remove", **place})
-    log = live.controller.directory / "state" / "audit.jsonl"
-    lines = [json.loads(line) for line in log.read_text().splitlines() if '"action"' in line]
+    log = live.controller.directory / "state" / "actions.jsonl"
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
     found = [
         (line["action"], line["verdict"], line["by"]) for line in lines if line["asked"] in (place, {"dpid": 99})
     ]
@@ -167,9 +189,10 @@ def test_a_switch_vanishes_amid_a_hundred_joins(live: Any, group: str) -> None:
     )
     live.wait_ready()
     live.halt()
-    sent, received, duplicates = live.counts(1, f"h2 {group}")
-    assert received == sent > 0
-    assert duplicates <= DOUBLED_COUNT
+    live.assert_all_received(1, f"h2 {group}")
+    sent, received, duplicates = live.counts(1, f"h3 {group}")
+    assert duplicates == 0
+    assert sent - received < 1000
     live.stream(2, "h1", more[-1])
     live.send(2, 0.3, 2)
     live.assert_all_received(2, f"h3 {more[-1]}", f"h4 {more[-1]}", stream=2)
@@ -260,12 +283,12 @@ def test_sighup_reads_a_policy_whose_change_does_not_show(live: Any, group: str)
     live.set_policy(ALLOW_ALL)
     live.join(group, "h3")
     stamp = live.policy.stat().st_mtime_ns
-    reads = live.controller.log().count("policy.yaml read:")
+    reads = live.controller.log().count("policy.yaml was read:")
     with live.policy.open("r+") as file:
         file.write(ALLOW_ALL.replace("allow\n", "deny \n"))
     os.utime(live.policy, ns=(stamp, stamp))
     os.kill(live.controller.pid, signal.SIGHUP)
-    live.controller.wait_log("policy.yaml read:", count=reads + 1)
+    live.controller.wait_log("policy.yaml was read:", count=reads + 1)
     live.wait_members(group, set(), {"h3"})
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from apps.openflow.questions import Unanswered
 from apps.status_server import Refused, StatusServer
 from controller.snapshot.log import Section
 
@@ -18,6 +19,9 @@ ACTIONS = (
     "router-port-remove",
     "switch-drain",
     "switch-undrain",
+    "switch-forget",
+    "link-forget",
+    "alarm-acknowledge",
     "group-rebuild",
     "counters-reset",
 )
@@ -34,15 +38,22 @@ class FedController:
         self.asked_by: str | None = None
         self.answers: dict[str, dict[str, Any]] = {}
         self.refuse: tuple[str, str | None] | None = None
+        self.busy: str | None = None
+        self.late: Unanswered | None = None
         self.server = StatusServer(
             path,
             {},
-            lambda answer: answer(),
+            self._ask,
             logging.getLogger("fed"),
             {name: self._action(name) for name in ACTIONS},
             app=app,
             sections=self.sections,
         )
+
+    def _ask(self, answer: Callable[[], Any]) -> Any:
+        if self.busy is not None:
+            raise TimeoutError(self.busy)
+        return answer()
 
     def start(self) -> None:
         self.server.start()
@@ -65,6 +76,8 @@ class FedController:
         def act(fields: Mapping[str, Any]) -> dict[str, Any]:
             if self.refuse is not None:
                 raise Refused(*self.refuse)
+            if self.late is not None:
+                raise self.late
             asked = dict(fields)
             self.asked_by = asked.pop("by", None)
             self.asked.append((name, asked))
@@ -73,6 +86,23 @@ class FedController:
         return act
 
 
+ALARM = {
+    "key": "link-failed:1:4-3:3",
+    "kind": "link-failed",
+    "subject": "1:4-3:3",
+    "severity": "warning",
+    "state": "raised",
+    "since_s": 60.0,
+    "text": "The link 1:4 - 3:3 has failed; other links carry on.",
+    "dpid": 1,
+    "port_no": 4,
+    "occurrences": 2,
+    "over_s": None,
+    "acknowledged_by": "ann",
+    "acknowledged_s": 70.0,
+    "consequences": [{"kind": "port-down", "text": "Port 1:4 is down.", "dpid": 1, "port_no": 4}],
+    "consequence_count": 1,
+}
 MEMBER = {"dpid": 3, "port_no": 2, "mac": "00:00:00:00:00:02", "ip": "10.0.0.2", "mode": "exclude", "sources": []}
 REFUSED = {
     "dpid": 4,
@@ -81,6 +111,8 @@ REFUSED = {
     "ip": None,
     "mode": "include",
     "sources": ["10.0.0.1"],
+    "rule": "others",
+    "reason": "the rule is about 239.1.0.0/16",
 }
 SENDER = {
     "dpid": 1,
@@ -102,6 +134,7 @@ QUERIER = {
     "query_interval_s": 125,
 }
 QUERIER_ELSEWHERE = {**QUERIER, "family": 6, "ours": False, "address": "fe80::9", "dpid": 3, "port_no": 2}
+NAMED = {10: "leaf10"}
 STATUS = {"ready": True, "switches": 3, "groups": 2, "started_s": 0, "apps": ["multicast"], "counters": {"joins": 7}}
 POLICY = {"path": "policy.yaml", "text": "version: 1\ndefault: deny\n", "loaded_s": 60, "errors": []}
 TREE = {"links": [[1, 3], [3, 4]], "detached": [], "unsupported": None}
@@ -144,7 +177,14 @@ def multicast_documents() -> dict[str, dict[str, Any]]:
             }
         },
         "switches": {
-            str(dpid): {**switch, "dpid": dpid, "tier": "tor" if dpid > 1 else "core", "drained": dpid == 4}
+            str(dpid): {
+                **switch,
+                "dpid": dpid,
+                "name": NAMED.get(dpid),
+                "tier": "tor" if dpid > 1 else "core",
+                "drained": dpid == 4,
+                "labels": {"pod": "2"} if dpid == 3 else {},
+            }
             for dpid in (1, 3, 4, 10)
         },
         "links": {"1:3-3:1": {"dpid_a": 1, "port_a": 3, "dpid_b": 3, "port_b": 1, "capacity_bps": 1e9}},
@@ -154,6 +194,7 @@ def multicast_documents() -> dict[str, dict[str, Any]]:
         },
         "hosts": {MEMBER["mac"]: {"mac": MEMBER["mac"], "dpid": 3, "port_no": 2, "ips": ["10.0.0.2", "fe80::2"]}},
         "groups": {"239.1.1.1": served, "239.1.1.2": group("239.1.1.2"), "ff0e::1": group("ff0e::1")},
+        "alarms": {ALARM["key"]: ALARM},
         "rules": {
             "zebra": {"rule": "zebra", "allow": 5, "deny": 0},
             "default": {"rule": "default", "allow": 0, "deny": 2},

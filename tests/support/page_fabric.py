@@ -14,7 +14,7 @@ CHROMIUM = "/usr/bin/chromium"
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 TREE = [[1, 5], [1, 7], [5, 13], [7, 15]]
 RECEIVER = {"dpid": 13, "port_no": 1, "mac": "00:00:00:00:00:01", "ip": "10.0.0.1", "mode": "exclude", "sources": []}
-INTRUDER = {**RECEIVER, "dpid": 15, "port_no": 2, "mac": "00:00:00:00:00:06", "ip": "10.0.0.6"}
+INTRUDER = {**RECEIVER, "dpid": 15, "port_no": 2, "mac": "00:00:00:00:00:06", "ip": "10.0.0.6", "rule": "default"}
 SENDER = {"dpid": 15, "port_no": 1, "mac": "00:00:00:00:00:05", "ip": "10.0.0.5", "admitted": True, "rule": "feed"}
 
 
@@ -63,7 +63,7 @@ def fat_tree() -> dict[str, dict[str, Any]]:
         dpid: (3, "core") if dpid < 5 else (2, "aggregation") if dpid < 13 else (1, "tor") for dpid in range(1, 21)
     }
     for dpid, (level, tier) in tiers.items():
-        found["switches"][str(dpid)] = {"dpid": dpid, "tier": tier, "level": level, **state}
+        found["switches"][str(dpid)] = {"dpid": dpid, "name": f"s{dpid}", "tier": tier, "level": level, **state}
 
     def put_port(dpid: int, port_no: int, role: str) -> None:
         rates = {
@@ -118,6 +118,7 @@ def documents() -> dict[str, dict[str, Any]]:
                 **{"kind": "receiver-refused", "severity": "warning", "dpid": 15, "port_no": 2, "group": "239.1.1.1"},
             ),
         },
+        "alarms": {},
         "anomalies": {"a1": {**anomaly, "verdict": "component", "text": "unlike its peers"}},
         "allocations": {
             "1": {"time_s": 10, "request": {"count": 1}, "ports": ["13:1"], "steps": [step], "error": None}

@@ -32,7 +32,7 @@ def served(socket: Path, *, alone: bool = False, **settings: Any) -> Iterator[st
         while address is None or not following:
             line = process.stderr.readline()
             assert line, "the server ended"
-            following = following or "following the controller" in line
+            following = following or "follows the controller" in line
             if "serving http" in line:
                 address = line.split()[-1].rstrip("/")
         yield address

@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,31 @@ MODULE_LINES = 500
 FRAMEWORKS = {"ryu", "os_ken", "eventlet"}
 IMPURE = FRAMEWORKS | {"socket", "threading", "asyncio", "time", "random", "mininet", "select", "subprocess"}
 MACHINE_PATH = re.compile(rf"(?<![\w.])/(?:{'|'.join(('work', 'root', 'home'))})/\w")
+
+
+HOW_IT_WAS_MADE = re.compile(
+    "|".join(
+        (
+            r"\b[Ss]eed[s ]+0\d\d\b",  # a document by a number that readers do not have; `--seed 1` is a random seed
+            r"\bshared/(?:data|seeds|spec|design)\b",
+            r"(?<!networkx )\bissue #?\d+\b",
+            r"\b[Aa]cceptance (?:run|test|criteri)",
+        )
+    )
+)
+WANTED = re.compile(
+    "|".join(
+        (
+            r"\|[ \t]*[Ww]anted\b",  # a column of a table
+            r"\b[Ww]anted:",
+            r"(?:^|\n)Wanted\b",
+            r"\(at (?:most|least)[^()\n]* wanted\)",
+            r"\b(?:[Aa]ll|Not) met\b",
+            r"(?:^|[.:]\s|\n)Met(?:[.:,]| (?:at|by|in|under|with)\b)",
+        )
+    )
+)
+"""A figure that is held against what somebody asked for: documents state the figure, the command and the limit."""
 
 
 def tracked_files() -> list[Path]:
@@ -75,6 +101,85 @@ def test_no_file_names_a_path_of_some_machine() -> None:
             continue
         found += [f"{path.relative_to(ROOT)}: {match[0]}" for match in MACHINE_PATH.finditer(text)]
     assert found == []
+
+
+def texts(*suffixes: str) -> Iterator[tuple[str, str]]:
+    """The name and the text of each file of ours with these suffixes, of all where none is given."""
+    ours = (path for path in tracked_files() if "vendor" not in path.parts and path != Path(__file__))
+    for path in ours:
+        if not suffixes or path.suffix in suffixes:
+            with suppress(UnicodeDecodeError):
+                yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "told", "fine"),
+    [
+        (HOW_IT_WAS_MADE, "Source: seed 004, 4.2", "two runs of `--seed 1`, seeds 1 to 8"),
+        (HOW_IT_WAS_MADE, "the files in shared/data", "a shared data plane"),
+        (WANTED, "| median | wanted |", "faster uplinks where wanted"),
+        (WANTED, "below 10 ms. Met under Ryu.", "the entries it met, one per table"),
+        (WANTED, "Wanted: at least 50.", "WantedBy=multi-user.target"),
+    ],
+)
+def test_the_patterns_tell_such_words_from_others(pattern: re.Pattern[str], told: str, fine: str) -> None:
+    assert pattern.search(told)
+    assert pattern.search(fine) is None
+
+
+def test_no_file_speaks_of_how_the_repository_was_made() -> None:
+    assert [(name, match[0]) for name, text in texts() for match in HOW_IT_WAS_MADE.finditer(text)] == []
+
+
+def test_documents_state_figures_and_not_what_was_wanted() -> None:
+    assert [(name, match[0]) for name, text in texts(".md") for match in WANTED.finditer(text)] == []
+
+
+TEXT_AT = {"Notice": 1, "give": 2, "add": 2}
+"""Calls that tell operators something, and which argument is the text."""
+
+
+def parts(node: ast.expr, assigned: dict[str, list[ast.expr]]) -> Iterator[ast.expr]:
+    """The strings that an expression may stand for: through names that are assigned in its function, and choices."""
+    if isinstance(node, ast.Name):
+        for value in assigned.get(node.id, ()):
+            yield from parts(value, {})
+    elif isinstance(node, ast.IfExp):
+        yield from (part for choice in (node.body, node.orelse) for part in parts(choice, assigned))
+    elif isinstance(node, ast.Constant | ast.JoinedStr):
+        yield node
+
+
+def is_sentence(node: ast.expr) -> bool:
+    """Whether a string begins with a capital and ends with a full stop; what an f-string is given counts as such."""
+    pieces = node.values if isinstance(node, ast.JoinedStr) else [node]
+    first, last = (piece.value if isinstance(piece, ast.Constant) else None for piece in (pieces[0], pieces[-1]))
+    begins = not isinstance(first, str) or first[:1].isupper() or not first[:1].isalpha()
+    return begins and (not isinstance(last, str) or last.endswith("."))
+
+
+def told(path: Path) -> Iterator[ast.expr]:
+    """The texts of notices and events that a module makes, as far as they stand in the function that makes them."""
+    for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        assigned: dict[str, list[ast.expr]] = {}
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                assigned.setdefault(node.targets[0].id, []).append(node.value)
+        for node in ast.walk(function):
+            if isinstance(node, ast.Call):
+                called = getattr(node.func, "attr", None) or getattr(node.func, "id", None)
+                at = TEXT_AT.get(called or "")
+                is_event = called != "add" or "events" in ast.unparse(node.func)
+                if at is not None and is_event and len(node.args) > at:
+                    yield from parts(node.args[at], assigned)
+
+
+def test_notices_and_events_are_sentences() -> None:
+    found = [(path, text) for path in modules("controller", "apps") for text in told(path)]
+    assert len(found) > 30
+    assert [f"{path.relative_to(ROOT)}:{text.lineno}" for path, text in found if not is_sentence(text)] == []
 
 
 def test_scripts_are_executable() -> None:

@@ -22,6 +22,11 @@ GENERATORS: dict[str, Generator] = {
     "fattree": Generator(
         layered.fattree, (layered.K, layered.CAPACITY), "fat tree of k pods: k^3/4 hosts, 5k^2/4 switches"
     ),
+    "leaf-spine": Generator(
+        layered.leaf_spine,
+        (layered.LEAVES, layered.SPINES, layered.HOSTS_PER_LEAF, layered.UPLINK_RATIO, layered.CAPACITY),
+        "every leaf linked to every spine: leaves * hosts_per_leaf hosts",
+    ),
     "tree": Generator(
         layered.tree, (layered.DEPTH, layered.FANOUT, layered.CAPACITY), "tree of switches: fanout^depth hosts"
     ),

@@ -40,11 +40,11 @@ class Draft:
             self._ports[switch] += 1
             self.graph.add_link(name, switch, 0, self._ports[switch], self._capacity_bps)
 
-    def link(self, lower: str, upper: str) -> None:
-        """Join two switches by the next free port of each."""
+    def link(self, lower: str, upper: str, ratio: float = 1.0) -> None:
+        """Join two switches by the next free port of each; `ratio` is the link's capacity over that of a host's."""
         self._ports[lower] += 1
         self._ports[upper] += 1
-        self.graph.add_link(lower, upper, self._ports[lower], self._ports[upper], self._capacity_bps)
+        self.graph.add_link(lower, upper, self._ports[lower], self._ports[upper], self._capacity_bps * ratio)
 
 
 def pods(

@@ -11,6 +11,10 @@ DEPTH = Parameter("depth", 2, 1, 16, "tiers of switches")
 FANOUT = Parameter("fanout", 4, 1, 256, "children of each switch; hosts of each lowest one")
 HOSTS_PER_TOR = Parameter("hosts_per_tor", 40, 0, 200, "hosts of each ToR")
 AVALANCHE_HOSTS = Parameter("hosts_per_tor", 4, 0, 200, "hosts of each ToR")
+LEAVES = Parameter("leaves", 4, 1, 1024, "leaf switches (ToRs)")
+SPINES = Parameter("spines", 2, 1, 256, "spine switches, each linked to every leaf")
+HOSTS_PER_LEAF = Parameter("hosts_per_leaf", 4, 0, 200, "hosts of each leaf")
+UPLINK_RATIO = Parameter("uplink_ratio", 1.0, 0.01, 1000.0, "capacity of a link to a spine over that of a host's")
 CAPACITY = capacity()
 AVALANCHE_CAPACITY = capacity(10e6)
 
@@ -26,6 +30,42 @@ def fattree(k: int = 4, capacity_bps: float = CAPACITY.default) -> Graph:
     CAPACITY.check(capacity_bps)
     half = k // 2
     return pods((k, half, half), half * half, lambda j: range(j * half, (j + 1) * half), half, capacity_bps)
+
+
+def leaf_spine(
+    leaves: int = 4,
+    spines: int = 2,
+    hosts_per_leaf: int = 4,
+    uplink_ratio: float = UPLINK_RATIO.default,
+    capacity_bps: float = CAPACITY.default,
+) -> Graph:
+    """Return a folded Clos fabric of two tiers: every leaf (ToR) is linked to every spine (aggregation).
+
+    A host's link has `capacity_bps`, a link to a spine `uplink_ratio` times that. A leaf is oversubscribed
+    hosts_per_leaf to spines * uplink_ratio. Raises ValueError for parameters out of bounds, and for more than
+    `MAX_HOSTS` hosts.
+    """
+    for parameter, value in (
+        (LEAVES, leaves),
+        (SPINES, spines),
+        (HOSTS_PER_LEAF, hosts_per_leaf),
+        (UPLINK_RATIO, uplink_ratio),
+        (CAPACITY, capacity_bps),
+    ):
+        parameter.check(value)
+    if leaves * hosts_per_leaf > MAX_HOSTS:
+        raise ValueError(
+            f"hosts_per_leaf: {hosts_per_leaf} at {leaves} leaves gives {leaves * hosts_per_leaf} hosts, "
+            f"more than {MAX_HOSTS}"
+        )
+    draft = Draft(capacity_bps)
+    lower = [draft.switch(Kind.TOR) for _ in range(leaves)]
+    upper = [draft.switch(Kind.AGGREGATION) for _ in range(spines)]
+    for leaf in lower:
+        draft.hosts(leaf, hosts_per_leaf)
+        for spine in upper:
+            draft.link(leaf, spine, uplink_ratio)
+    return draft.graph
 
 
 def tree(depth: int = 2, fanout: int = 4, capacity_bps: float = CAPACITY.default) -> Graph:

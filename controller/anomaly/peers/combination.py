@@ -59,8 +59,8 @@ def kind_of(metric: str) -> Literal["latency", "throughput", "other"]:
 def verdict(scores: Mapping[str, float]) -> Verdict:
     """Return what kind of fault a member has, from a score of each of its metrics over the time of the fault.
 
-    Source: seed 004, 4.1: latency that is anomalous where throughput is not indicates a component-level problem; with
-    throughput it is a difference in load. "not told" where either kind is missing or neither is anomalous.
+    Source: Kasick et al., 4.1: latency that is anomalous where throughput is not indicates a component-level problem;
+    with throughput it is a difference in load. "not told" where either kind is missing or neither is anomalous.
     """
     latency = [score for metric, score in scores.items() if kind_of(metric) == "latency"]
     throughput = [score for metric, score in scores.items() if kind_of(metric) == "throughput"]

@@ -33,8 +33,10 @@ VALUES_AT_MOST = 1 << 27
 DAY_S = 86_400
 NEWCOMERS = "new in "
 """In front of the name of a group, the group of those that came after training."""
+SMALL_GROUP = 10
+"""Members of a group up to which nothing but a member's own windows tells what is usual (see `fences`)."""
 FIGURE_COLUMNS = 4
-"""Members per hour in the source's Figure 5."""
+"""Members per hour in Figure 5 of Kasick et al."""
 
 
 class Member(NamedTuple):
@@ -211,6 +213,8 @@ def diagnose(
         found.append(_group(group, members[group], scores, settings, judged, len(ends_s)))
         if len(found[-1].members) == 1:
             notes.append(f"{group}: {found[-1].members[0]} has no peer; it is compared with its own past alone")
+    untrained = [group for group in found if trained is None and seen_in[group.peer_group] is None]
+    notes += _limits_of_sight(len(group.members) for group in untrained)
     return Diagnosis(
         settings,
         ends_s,
@@ -220,6 +224,21 @@ def diagnose(
         notes,
         learnt,
     )
+
+
+def _limits_of_sight(sizes: Iterable[int]) -> list[str]:
+    """Say which faults cannot be seen in groups, of these sizes, whose thresholds come from the samples judged."""
+    small = [size <= SMALL_GROUP for size in sizes]
+    limits = (
+        (sum(small), f"at most {SMALL_GROUP} members", "a fifth"),
+        (len(small) - sum(small), f"more than {SMALL_GROUP} members", "half"),
+    )
+    return [
+        f"{count} {'group' if count == 1 else 'groups'} of {members} had no training period: thresholds come from "
+        f"the samples that are judged, and a fault that lasts for more than {share} of them is not seen"
+        for count, members, share in limits
+        if count
+    ]
 
 
 def _grid(with_values: Sequence[OrderedSeries], members: int, settings: PeerSettings) -> Grid:

@@ -67,7 +67,7 @@ def bin_sizes(samples: Floats, bins_max: int, *, leave_one_out: bool = False) ->
     samples : NDArray[np.float64]
         (windows, members, window), NaN where missing.
     bins_max : int
-        Seed 004 caps at 1000.
+        Kasick et al. cap it at 1000.
     leave_one_out : bool
         Take the smallest size that any one member less gives, in groups of `SMALL_GROUP`: there one that is far off
         widens the IQR so much that it hides itself.
@@ -111,7 +111,7 @@ def pair_distances(samples: Floats, compiled: bool | None = None) -> Floats:
     """Return the area between the distribution functions of every two members of each window.
 
     That is the 1-Wasserstein distance; for equal counts the mean of abs(sorted x - sorted y). Divided by BinSize
-    it is the distance of the source's cumulative histograms, without the error of binning.
+    it is the distance of the cumulative histograms of Kasick et al., without the error of binning.
 
     Parameters
     ----------

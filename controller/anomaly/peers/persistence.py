@@ -31,7 +31,7 @@ class Hour(NamedTuple):
 def confirmed(anomalous: Flags, k: int) -> Flags:
     """Return where at least `k` of the past 2k - 1 windows are anomalous, (windows, members) as given.
 
-    Source: seed 004, 4.2 "Windowing and Anomaly Filtering", k = 3.
+    Source: Kasick et al., 4.2 "Windowing and Anomaly Filtering", k = 3.
     """
     counts = np.cumsum(anomalous, axis=0, dtype=np.int64)
     before = np.zeros_like(counts)
@@ -65,7 +65,7 @@ def faults(anomalous: Flags, ends_s: Floats, k: int) -> list[Fault]:
 def accumulators(anomalous: Flags) -> NDArray[np.int64]:
     """Return each member's accumulator after each window: +1 where anomalous, else -1 down to 0.
 
-    Source: seed 004, 4.3 "Algorithm". (windows, members) as given.
+    Source: Kasick et al., 4.3 "Algorithm". (windows, members) as given.
     """
     steps = np.where(anomalous, 1, -1).astype(np.int64)
     walk = np.cumsum(steps, axis=0)
@@ -73,7 +73,7 @@ def accumulators(anomalous: Flags) -> NDArray[np.int64]:
 
 
 def hourly(values: NDArray[np.int64], ends_s: Floats, columns: int) -> list[Hour]:
-    """Return the list of the source's Figure 5: per hour the members with the highest accumulators above 0.
+    """Return the list of Kasick et al., Figure 5: per hour the members with the highest accumulators above 0.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ def resample(series: OrderedSeries, grid: Grid) -> NDArray[np.float64]:
 
     Notes
     -----
-    Source: seed 004, 4.2 "Downsampling": no work done between samples is lost.
+    Source: Kasick et al., 4.2 "Downsampling": no work done between samples is lost.
     """
     at_s, values = series.at_s, series.values
     if not len(at_s):
@@ -100,8 +100,8 @@ def rates(series: OrderedSeries) -> OrderedSeries:
 def moving_average(values: NDArray[np.float64], width: int) -> NDArray[np.float64]:
     """Return the mean of each value and the `width` - 1 before it, along the last axis.
 
-    NaN counts as missing; NaN where less than half of the width is known. Source: seed 004, 4.2 "Moving Average
-    Filter".
+    NaN counts as missing; NaN where less than half of the width is known. Source: Kasick et al., 4.2
+    "Moving Average Filter".
     """
     if width == 1:
         return values

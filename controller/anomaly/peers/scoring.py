@@ -35,7 +35,7 @@ SMALLEST_THRESHOLD_BINS = 1.0
 FENCE_SPREADS = 1.5
 """See `fences`."""
 TRAINED_WINDOWS = 191
-"""Windows in the day that the source trains on; fewer have hardly seen the largest deviation."""
+"""Windows in the day that Kasick et al. train on; fewer have hardly seen the largest deviation."""
 
 DISTANCE_FORMS: dict[Form, Callable[[Floats, Floats], Floats]] = {
     "pairs": lambda samples, sizes: majority_distance(pair_distances(samples)) / sizes[:, None],
@@ -104,7 +104,7 @@ def measure(
 
     Notes
     -----
-    Source: seed 004, 4.2 "CDF Distances".
+    Source: Kasick et al., 4.2 "CDF Distances".
     """
     smoothed = moving_average(values, settings.smoothing_samples)
     windows = window_count(values.shape[1], settings)
@@ -143,7 +143,8 @@ def rated(
 def scored(distances: Distances, settings: PeerSettings, limits: Thresholds) -> Floats:
     """Return scores, (windows, members): distances as multiples of the threshold, 1.0 where they reach it.
 
-    Dividing keeps the source's decision: above 1 where more than half of the pairwise distances pass the threshold.
+    Dividing keeps the decision of Kasick et al.: above 1 where more than half of the pairwise distances pass the
+    threshold.
     """
     ratio = distances.peers / (limits.peers * settings.margin)
     if not settings.own_history:

@@ -1,4 +1,4 @@
-"""What the peer comparison may be told; the defaults are those of its source."""
+"""What the peer comparison may be told; the defaults are those of Kasick et al."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SMALLEST_WINDOW = 12
 
 @dataclass(frozen=True, slots=True)
 class PeerSettings:
-    """Parameters of the chain, with the values of its source; it does not know the ones from `scope` on."""
+    """Parameters of the chain, with the values of Kasick et al., who have none of those from `scope` on."""
 
     interval_s: float = INTERVAL_S
     smoothing_samples: int = SMOOTHING
@@ -66,7 +66,7 @@ def fitted(
 ) -> PeerSettings:
     """Return settings that suit a recording, with what is given taken as it is.
 
-    The source samples every second, reduces to 15 s and looks at whole days. Coarser samples are not made finer, and
+    Kasick et al. sample every second, reduce to 15 s and look at whole days. Coarser samples are not made finer, and
     the moving average keeps its span of 225 s; a recording or training period that is too short for windows of 60
     samples of 15 s is reduced less and cut into shorter windows, of 12 samples at least.
 

@@ -1,6 +1,7 @@
 """Decisions: each against a plain reading of the policy, and the cases that operators ask about."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -17,12 +18,13 @@ from controller.config import (
     Tenant,
     load_policy,
 )
+from controller.config.policy import ROLES
 from controller.config.rule_index import RuleIndex
 from controller.config.terms import mask_address
 from controller.membership.events import HostRef
 from controller.wire.addresses import is_link_scope_group, parse_ip
 
-RECEIVER, SENDER = Role.RECEIVER, Role.SENDER
+RECEIVER, SENDER, ROUTER = Role
 GROUP = parse_ip("239.1.1.1")
 
 
@@ -204,17 +206,22 @@ RULES = st.lists(
         Rule,
         name=st.just(""),
         groups=st.lists(prefixes(GROUPS, (4, 8)), min_size=1, max_size=3).map(tuple),
-        roles=st.sampled_from([frozenset({RECEIVER}), frozenset({SENDER}), frozenset(Role)]),
+        roles=st.sampled_from(list(ROLES.values())),
         allow=st.booleans(),
         any_host=st.booleans(),
         tenants=st.lists(st.sampled_from(["a", "b", "c"]), max_size=2).map(tuple),
         hosts=st.lists(TERMS, max_size=2).map(tuple),
         sources=st.lists(prefixes(ADDRESSES, (0, 0)), max_size=2).map(tuple),
-    ),
+    ).map(lambda rule: replace(rule, groups=rule.groups[1:], sources=()) if ROUTER in rule.roles else rule),
     max_size=8,
 )
 HOSTS = st.builds(
-    Host, st.sampled_from(MACS), st.none() | st.sampled_from(ADDRESSES), st.integers(1, 2), st.integers(1, 2)
+    Host,
+    st.sampled_from(MACS),
+    st.none() | st.sampled_from(ADDRESSES),
+    st.integers(1, 2),
+    st.integers(1, 2),
+    st.lists(st.sampled_from(ADDRESSES), max_size=3).map(tuple),
 )
 QUESTIONS = st.tuples(
     HOSTS, st.sampled_from(GROUPS), st.sampled_from(list(Role)), st.none() | st.sampled_from(ADDRESSES)
@@ -250,12 +257,12 @@ def read_plainly(policy: Policy, who: Host, group: bytes, role: Role, source: by
         ]
         if (
             role in rule.roles
-            and within(group, rule.groups)
+            and (not rule.groups or within(group, rule.groups))
             and (rule.any_host or any(is_host(term, who) for term in terms))
             and (not rule.sources or (source is not None and within(source, rule.sources)))
         ):
             return rule.allow, rule.name
-    return policy.default_allow, "default"
+    return policy.default_allow and role is not ROUTER, "default"
 
 
 def within(address: bytes, candidates: Iterable[Prefix]) -> bool:
@@ -264,7 +271,7 @@ def within(address: bytes, candidates: Iterable[Prefix]) -> bool:
 
 def is_host(term: HostTerm, who: Host) -> bool:
     if isinstance(term, Prefix):
-        return who.ip is not None and term.contains(who.ip)
+        return any(address is not None and term.contains(address) for address in (who.ip, *who.known))
     return term == (who.mac,) or term == (who.dpid, who.port_no)
 
 
@@ -301,3 +308,66 @@ def test_a_rule_that_is_called_idle_never_decides(
     }
     core = Admission(policy)
     assert not {core.decide(*question).rule for question in questions} & idle
+
+
+# Routers
+
+
+@settings(max_examples=200)
+@given(TENANTS, RULES, st.booleans(), HOSTS)
+def test_the_groups_of_a_router_are_those_that_the_rules_decide_one_by_one(
+    tenants: dict[str, list[HostTerm]], rules: list[Rule], default_allow: bool, who: Host
+):
+    core = Admission(policy_of(tenants, rules, default_allow))
+    for family, size in ((4, 4), (6, 16)):
+        decision, groups = core.decide_router(who, family)
+        of_family = [group for group in GROUPS if len(group) == size and not is_link_scope_group(group)]
+        allowed = [group for group in of_family if core.decide(who, group, ROUTER).admit]
+        assert allowed == [group for group in of_family if group in groups]
+        assert decision.admit or not allowed
+        assert not groups.holds_every_group(family) or allowed == of_family
+
+
+ROUTER_RULE = "{name: uplink, role: router, hosts: [10.0.0.1], action: allow}"
+
+
+@pytest.mark.parametrize("rules", ["", "{name: all, groups: [224.0.0.0/4], role: any, hosts: any, action: allow}"])
+def test_neither_the_default_nor_the_role_any_admits_a_router(rules: str):
+    core = admission(rules, default="allow")
+    decision, groups = core.decide_router(host(), 4)
+    assert (decision.admit, decision.rule) == (False, "default")
+    assert "settings of its port" in decision.reason
+    assert GROUP not in groups
+    assert not core.decide(host(), GROUP, ROUTER).admit
+
+
+def test_a_rule_without_groups_admits_a_router_of_every_group():
+    core = admission(ROUTER_RULE)
+    decision, groups = core.decide_router(host(), 4)
+    assert decision == (True, "uplink", "the rule on line 3 allows routers of every group at 10.0.0.1")
+    assert groups.holds_every_group(4)
+    assert core.decide(host(), GROUP, ROUTER).rule == "uplink"
+    assert not core.decide_router(host("10.0.0.2"), 4).decision.admit
+    assert not core.decide(host(), GROUP, RECEIVER).admit, "a router is no receiver by that"
+    assert core.counters()["uplink"] == {"allow": 2, "deny": 0}
+
+
+def test_a_router_may_be_allowed_some_groups():
+    some = "{name: some, groups: [239.1.0.0/16, 239.2.0.0/16], role: router, hosts: any, action: allow}"
+    none = "{name: none, groups: [239.1.9.0/24], role: router, hosts: any, action: deny}"
+    decision, groups = admission(f"{none}, {some}").decide_router(host(), 4)
+    assert decision.rule == "some"
+    names = ("239.1.1.1", "239.1.9.1", "239.2.1.1", "239.3.1.1", "ff0e::1")
+    assert [parse_ip(group) in groups for group in names] == [True, False, True, False, False]
+    assert not groups.holds_every_group(4)
+    assert not admission(f"{none}, {some}").decide_router(host("fd00::1"), 6).decision.admit
+    every = "{name: every, groups: [224.0.0.0/4], role: router, hosts: any, action: allow}"
+    assert admission(every).decide_router(host(), 4).groups.holds_every_group(4)
+    assert not admission(f"{none}, {every}").decide_router(host(), 4).groups.holds_every_group(4)
+
+
+def test_a_rule_may_deny_a_router_that_a_later_one_allows():
+    deny = "{name: not-this, role: router, hosts: [{dpid: 1, port: 1}], action: deny}"
+    core = admission(f"{deny}, {ROUTER_RULE}")
+    assert core.decide_router(host(), 4).decision[:2] == (False, "not-this")
+    assert core.decide_router(host(port_no=2), 4).decision[:2] == (True, "uplink")

@@ -117,7 +117,7 @@ def test_watch_prints_once_without_a_terminal(path: Path, capsys: pytest.Capture
     assert lines[1] == "it was damaged"
     assert [line.split()[0] for line in lines[3:]] == ["7:1", "7:2", "7:3"]
     assert "N/A" in lines[5]
-    status, out, _ = run(path, capsys, "watch", "--count", "1", "--json")
+    status, out, _ = run(path, capsys, "watch", "--limit", "1", "--json")
     assert [port["usage"] for port in json.loads(out)["ports"]] == pytest.approx([40])
 
 
@@ -128,7 +128,9 @@ def test_watch_prints_once_without_a_terminal(path: Path, capsys: pytest.Capture
         (["ports", "--live", "--count", "1", "--type", "tor"], None, None),
         (["explain", "--live", "--port", "7:9"], None, "port: there is no port 7:9"),
         (["explain", "--live", "--port", "7:1"], None, "no allocation is kept"),
-        (["watch", "--count", "0"], None, "count: 0 is below 1"),
+        (["watch", "--limit", "0"], None, "--limit: 0 is not at least 1"),
+        (["watch", "--url", "http://127.0.0.1:1"], None, "the dashboard's API does not answer allocate-watch"),
+        (["ports", "--live", "--count", "1", "--url", "http://h:1"], None, "does not answer allocate; ask where"),
         (["watch", "--every", "0"], None, "--every: 0 is not within"),
         (["ports", "--live", "--count", "1"], {"count": 1}, "--count: not with --input"),
         (["ports", "--live"], {"count": 1, "ports": ["1"]}, "request.json: ports[0]: '1' is not DPID:PORT"),

@@ -182,3 +182,21 @@ def test_too_little_to_compare_is_said_and_drawn(tmp_path: Path, capsys: pytest.
     found = diagnosed(capsys, "--input", str(path), "--plot", str(tmp_path / "plots"))
     assert (found["windows"], found["faulty"], found["scores"]) == (0, [], [])
     assert found["notes"] != []
+
+
+def test_the_limit_of_a_file_without_training_is_told_beside_an_empty_result(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    await_ms = values(1)
+    await_ms[450:, 2] *= 1.6
+    rows = [",".join(("timestamp", *MEMBERS))]
+    rows += [
+        f"{START_S + 15 * (row + 1)}," + ",".join(f"{value:.4f}" for value in await_ms[row]) for row in range(SAMPLES)
+    ]
+    path = tmp_path / "metrics.csv"
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    assert main(["diagnose", "--input", str(path), "--metric", "await", *CHAIN]) == 0
+    told = capsys.readouterr().out
+    assert "no member passed its threshold" in told
+    assert "a fault that lasts for more than a fifth of them is not seen" in told
+    assert "name a time without faults with --train" in told

@@ -12,6 +12,9 @@ import pytest
 pytest.importorskip("os_ken")
 
 from apps.cli.main import main
+from apps.openflow.questions import Unanswered
+from controller.alarms.actions import FIELDS
+from controller.alarms.actions import read_action as read_alarm_action
 from controller.multicast.actions import read_action
 from fed_controller import FedController, multicast_documents
 from served_dashboard import served
@@ -43,13 +46,24 @@ def source(request: pytest.FixtureRequest, controller: FedController) -> Iterato
     controller.asked.clear()
     controller.answers.clear()
     controller.refuse = None
+    controller.late = None
 
 
 @pytest.mark.parametrize(
     ("words", "action", "fields", "told"),
     [
-        ("drain 3", "switch-drain", {"dpid": 3}, "switch 3 is drained"),
-        ("undrain 0x3", "switch-undrain", {"dpid": 3}, "switch 3 is not drained"),
+        ("drain 3", "switch-drain", {"dpid": 3}, "switch 0000000000000003 is drained"),
+        ("drain leaf10", "switch-drain", {"dpid": 10}, "switch leaf10 is drained"),
+        ("forget 3", "switch-forget", {"dpid": 3}, "0000000000000003 is forgotten"),
+        ("forget leaf10:1-1:3", "link-forget", {"link": "1:3-10:1"}, "leaf10:1-1:3 is forgotten"),
+        ("forget 3:1-1:3", "link-forget", {"link": "1:3-3:1"}, "3:1-1:3 is forgotten"),
+        (
+            "acknowledge link-failed:1:3-3:1",
+            "alarm-acknowledge",
+            {"key": "link-failed:1:3-3:1"},
+            "the alarm link-failed:1:3-3:1 is acknowledged",
+        ),
+        ("undrain 0x3", "switch-undrain", {"dpid": 3}, "switch 0000000000000003 is not drained"),
         ("rebuild 239.1.1.1", "group-rebuild", {"group": "239.1.1.1"}, "the tree of 239.1.1.1 is built anew"),
         ("rebuild FF0E::0:1", "group-rebuild", {"group": "ff0e::1"}, "the tree of ff0e::1 is built anew"),
         ("reload", "policy-reload", {}, "the policy is in force"),
@@ -85,24 +99,37 @@ def test_the_controller_is_asked_for_it(
     assert json.loads(capsys.readouterr().out) == {"done": action, **fields}
     assert controller.asked == [(action, fields)] * 2
     if action != "policy-reload":
-        assert read_action(action, fields) is not None
+        known = read_alarm_action(action, fields, None) if action in FIELDS else read_action(action, fields)
+        assert known is not None
+
+
+@pytest.mark.parametrize(("begun", "told"), [(False, "nothing was done"), (True, "may still take effect")])
+def test_an_answer_that_does_not_come_in_time_says_what_became_of_the_action(
+    controller: FedController, source: list[str], capsys: pytest.CaptureFixture[str], begun: bool, told: str
+):
+    controller.late = Unanswered(begun)
+    assert main(["do", "reload", *source]) == 1
+    assert told in capsys.readouterr().err
+    assert controller.asked == []
 
 
 @pytest.mark.parametrize(
     ("words", "action", "answer", "told"),
     [
-        ("drain 3", "switch-drain", {"transit_count": 0, "local_count": 0}, "switch 3 is drained"),
+        ("drain 3", "switch-drain", {"transit_count": 0, "local_count": 0}, "switch 0000000000000003 is drained"),
         (
             "drain 3",
             "switch-drain",
             {"transit_count": 1, "transit": ["239.1.1.1"], "local_count": 2},
-            "switch 3 is drained; groups that cross it still, since nothing else connects them: 1 (239.1.1.1); "
+            "switch 0000000000000003 is drained; "
+            "groups that cross it still, since nothing else connects them: 1 (239.1.1.1); "
             "groups with members or senders at its own ports: 2",
         ),
         ("rebuild 239.1.1.1", "group-rebuild", {"changed": False, "links": 3}, "is built anew; nothing changed"),
         ("rebuild 239.1.1.1", "group-rebuild", {"changed": True, "links": 3, "links_before": 4}, "3 links, 4 before"),
         ("reload", "policy-reload", {"rules": 7}, "the policy is in force; 7 rules"),
         ("static-member add 239.1.1.1 3:2", "static-member-add", {"served": False}, "once the port leads to hosts"),
+        ("drain 3", "switch-drain", {"kept": False}, "cannot write its journal, so a restart will undo it"),
     ],
 )
 def test_what_the_controller_remarks_is_told(
@@ -134,7 +161,7 @@ def test_a_refusal_is_told_with_its_field_and_exits_with_1(
     [
         ("drain x", "SWITCH: 'x' is no datapath id"),
         ("rebuild 10.0.0.1", "GROUP: 10.0.0.1 is not within the multicast addresses"),
-        ("static-member add 239.1.1.1 3", "DPID:PORT: '3' is no port"),
+        ("static-member add 239.1.1.1 3", "SWITCH:PORT: '3' is no port"),
         ("static-member add nothing 3:1", "GROUP: 'nothing' is no IP address"),
         ("router-port add 3:2 5", "FAMILY: invalid choice: 5"),
         ("explode", "VERB: invalid choice: 'explode'"),

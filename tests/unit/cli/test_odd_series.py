@@ -87,7 +87,9 @@ Look = Callable[[list[Row]], Found]
 
 def test_calm_rows_are_calm(calm: Found):
     found = calm
-    assert (found.peers["notes"], found.peers["faulty"], found.unscored, found.said) == ([], [], {}, "")
+    (note,) = found.peers["notes"]
+    assert "had no training period" in note
+    assert (found.peers["faulty"], found.unscored, found.said) == ([], {}, "")
     assert all(set(counts.values()) == {0} for counts in found.left_out.values())
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Iterator
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -80,12 +82,55 @@ def test_report_sums_up(path: Path, capsys: pytest.CaptureFixture[str], by: str)
 
 
 def test_top_looks_once_where_there_is_no_terminal(path: Path, capsys: pytest.CaptureFixture[str]):
-    status, out, _ = run(path, capsys, "top", "--count", "1")
+    status, out, _ = run(path, capsys, "top", "--limit", "1")
     assert status == 0
     assert "1 switches, 0 down  2 ports" in out
     assert "\x1b" not in out
     assert "7:2" in out
     assert len(json.loads(run(path, capsys, "top", "--json")[1])["ports"]) == 2
+
+
+def test_lists_are_sorted_and_cut_as_those_of_show_are(path: Path, capsys: pytest.CaptureFixture[str]):
+    def places(*words: str) -> list[int]:
+        return [port["port_no"] for port in json.loads(run(path, capsys, *words, "--json")[1])["ports"]]
+
+    assert places("report", "--sort", "tx_bps") == [1, 2]
+    assert places("report", "--sort", "tx_bps", "--reverse") == [2, 1]
+    assert places("report", "--sort", "tx_bps", "--reverse", "--limit", "1") == [2]
+    assert places("top", "--sort", "port_no", "--limit", "1") == [1]
+
+
+@pytest.mark.parametrize(
+    "words", [("top",), ("get",), ("report",), ("events",), ("histogram", "tx_bytes"), ("reset",)]
+)
+def test_what_only_the_socket_answers_is_refused_by_url(capsys: pytest.CaptureFixture[str], words: tuple[str, ...]):
+    assert main(["perf", *words, "--url", "http://127.0.0.1:1"]) == 2
+    assert f"--url: the dashboard's API does not answer perf-{words[0]}; " in capsys.readouterr().err
+
+
+def test_times_are_shown_in_utc_or_in_the_zone_of_the_machine(
+    path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    def titles_and_time(*words: str) -> tuple[str, str]:
+        title, line, *_ = run(path, capsys, "events", *words)[1].splitlines()
+        return title.split("  ")[0], line.split("  ")[0]
+
+    monkeypatch.setenv("TZ", "UTC-05:30")
+    time.tzset()
+    try:
+        title, utc = titles_and_time()
+        assert title == "time (UTC)"
+        monkeypatch.setenv("VSRT_TIME", "local")
+        title, local = titles_and_time()
+        assert title == "time (local)"
+        assert local.endswith("+05:30")
+        assert datetime.fromisoformat(local) == datetime.fromisoformat(f"{utc}+00:00")
+        assert titles_and_time("--time", "utc") == ("time (UTC)", utc)
+        monkeypatch.setenv("VSRT_TIME", "mars")
+        assert "VSRT_TIME: 'mars' is none of utc, local" in run(path, capsys, "events")[2]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_histogram_events_and_reset(path: Path, capsys: pytest.CaptureFixture[str]):
@@ -118,14 +163,19 @@ def test_knobs_are_read_and_set(path: Path, capsys: pytest.CaptureFixture[str]):
     ("words", "message"),
     [
         (("set", "interval_s", "0"), "interval_s: 0 is not within 1 and 65535 s"),
-        (("set", "intervall_s", "1"), "intervall_s: there is no such knob"),
-        (("get", "x"), "x: there is no such knob"),
+        (("set", "intervall_s", "1"), "intervall_s: there is no such setting"),
+        (("get", "x"), "x: there is no such setting"),
         (("report", "9"), "there is no switch 9"),
+        (("report", "0000000000000009"), "there is no switch 9"),
+        (("report", "0"), "'0' is no datapath id"),
         (("report", "7:9"), "has no port 9"),
         (("report", "seven"), "neither a datapath id nor DPID:PORT"),
         (("histogram", "tx_octets"), "counter: 'tx_octets'"),
         (("histogram", "tx_bytes", "--node", "x"), "--node: 'x'"),
-        (("top", "--count", "0"), "count: 0"),
+        (("top", "--limit", "0"), "--limit: 0 is not at least 1"),
+        (("report", "--sort", "colour"), "--sort: nothing has the field 'colour'; there are class, "),
+        (("events", "--reverse"), "--reverse: only with --sort"),
+        (("get", "--ca", "ca.pem"), "--ca: only with --url"),
         (("top", "--every", "0"), "--every: 0"),
     ],
 )

@@ -150,9 +150,9 @@ BAD_HOSTS = [
     (["fe80::1%eth0"], "has a zone"),
     (["00:00:00:00:0b"], "'00:00:00:00:0b' is not"),
     (["01:00:00:00:00:0b"], "group address"),
-    (["0:3"], "dpid 1 to"),
+    (["0:3"], "no datapath id"),
     (["1:0"], "port 1 to"),
-    (["18446744073709551616:1"], "dpid 1 to"),
+    (["18446744073709551616:1"], "no datapath id"),
     (["10.0.0.1,10.0.0.2"], "a second IP address"),
     (["1:3", "1:4"], "a second dpid:port"),
     (["10.0.0.1,"], "''"),
@@ -188,3 +188,51 @@ def test_a_role_must_be_known():
     with pytest.raises(SystemExit) as caught:
         run("explain", str(EXAMPLE), "--host", "10.0.0.1", "--group", "239.1.1.1", "--role", "any")
     assert caught.value.code == 2
+
+
+ROUTERS = """version: 1
+default: allow
+rules:
+  - {name: uplink, role: router, hosts: [10.0.0.1], action: allow}
+  - {name: lab, groups: [239.9.0.0/16], role: router, hosts: [10.0.0.2], action: allow}
+  - {name: never, role: router, hosts: [10.0.0.3], action: deny}
+multicast: {router_ports: {static: [{dpid: 1, port: 1}], learn: [{dpid: 1, port: 2}]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("host", "group", "admit", "rule"),
+    [
+        ("10.0.0.1", None, True, "uplink"),
+        ("10.0.0.1", "239.1.1.1", True, "uplink"),
+        ("10.0.0.2", None, True, "lab"),
+        ("10.0.0.2", "239.9.1.1", True, "lab"),
+        ("10.0.0.2", "239.1.1.1", False, "default"),
+        ("10.0.0.4", None, False, "default"),
+        ("10.0.0.4,1:1", None, True, "multicast.router_ports.static"),
+        ("10.0.0.4,1:2", "239.1.1.1", True, "multicast.router_ports.learn"),
+        ("10.0.0.3,1:2", None, False, "never"),
+    ],
+)
+def test_who_may_be_a_router(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], host: str, group: str | None, admit: bool, rule: str
+):
+    path = tmp_path / "policy.yaml"
+    path.write_text(ROUTERS)
+    words = ["--host", host, "--role", "router", *(["--group", group] if group else [])]
+    assert run("explain", str(path), *words, "--json") == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["admit"], answer["rule"]) == (admit, rule)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--role", "receiver"], "--group: missing"),
+        (["--role", "router", "--source", "10.0.0.1"], "--source: a rule about routers has no sources"),
+    ],
+)
+def test_what_a_role_is_asked_with(words: list[str], message: str):
+    with pytest.raises(InputError) as caught:
+        run("explain", str(EXAMPLE), "--host", "10.0.0.1", *words)
+    assert message in str(caught.value)

@@ -48,15 +48,15 @@ def test_a_program_that_ends_at_once_is_a_failure(
 
 
 def test_what_cannot_be_done_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    out = ["record", "-o", str(tmp_path)]
-    assert main([*out, "--program", str(tmp_path / "none")]) == 1
+    out = ["record", "-o", str(tmp_path), "--program", str(program(tmp_path, "exit 0"))]
+    assert main(["record", "-o", str(tmp_path), "--program", str(tmp_path / "none")]) == 1
     assert f"{tmp_path / 'none'}: No such file or directory" in capsys.readouterr().err
     for option in ("--interval", "--files"):
         assert main([*out, option, "0"]) == 2
         assert f"{option}: expected at least 1, found 0" in capsys.readouterr().err
     file = tmp_path / "file"
     file.touch()
-    assert main(["record", "-o", str(file / "below")]) == 1
+    assert main([*out, "-o", str(file / "below")]) == 1
     assert "Not a directory" in capsys.readouterr().err
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -127,3 +130,171 @@ def test_it_ends_when_told_to_and_takes_its_socket_along(tmp_path: Path, number:
             process.kill()
     assert process.returncode == 0
     assert not (tmp_path / "state" / "vsrt.sock").exists()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@contextmanager
+def started(state: Path, **environment: str) -> Iterator[subprocess.Popen[str]]:
+    """A controller with the apps that keep files; it is awaited by `serving` or `ended`."""
+    command = [sys.executable, "-m", "apps.cli.main", "run", "--listen", "127.0.0.1", "--port", str(free_port())]
+    given = {**os.environ, "PYTHONPATH": str(ROOT), "VSRT_STATE_DIR": str(state), "VSRT_SOCKET": "", **environment}
+    apps = ["multicast", "unicast", "monitor", "allocator", "anomaly"]
+    with subprocess.Popen([*command, *apps], env=given, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def serving(process: subprocess.Popen[str], path: Path) -> None:
+    """Wait until the process itself answers at its socket."""
+    deadline = time.monotonic() + 30
+    while True:
+        assert process.poll() is None and time.monotonic() < deadline
+        with socket.socket(socket.AF_UNIX) as connection:
+            try:
+                connection.connect(str(path))
+            except OSError:
+                time.sleep(0.02)
+                continue
+            pid, _, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+            if pid == process.pid:
+                return
+
+
+INT, TERM = signal.SIGINT, signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    ("signals", "gap_s"),
+    [([TERM, TERM], 0.0), ([INT, TERM], 0.05), ([TERM, INT, TERM], 0.3), ([INT] * 5 + [TERM] * 5, 0.02)],
+)
+def test_many_signals_end_it_as_one_does(tmp_path: Path, signals: list[signal.Signals], gap_s: float) -> None:
+    with started(tmp_path) as process:
+        serving(process, tmp_path / "vsrt.sock")
+        for number in signals:
+            process.send_signal(number)
+            time.sleep(gap_s)
+        _, told = process.communicate(timeout=10)
+    assert process.returncode == 0, told
+    assert "Traceback" not in told
+    assert not (tmp_path / "vsrt.sock").exists()
+
+
+@pytest.mark.parametrize("after_s", [0.3, 0.6, 1.0])
+def test_signals_while_it_starts_end_it(tmp_path: Path, after_s: float) -> None:
+    with started(tmp_path) as process:
+        time.sleep(after_s)
+        process.send_signal(TERM)
+        process.send_signal(TERM)
+        _, told = process.communicate(timeout=20)
+    assert process.returncode in (0, -TERM), told
+    assert "Traceback" not in told
+
+
+@pytest.mark.parametrize("own_socket", [False, True])
+def test_a_second_controller_leaves_the_first_one_s_files_alone(tmp_path: Path, own_socket: bool) -> None:
+    path = tmp_path / "vsrt.sock"
+    with started(tmp_path) as first:
+        serving(first, path)
+        with started(tmp_path, **({"VSRT_SOCKET": str(tmp_path / "other.sock")} if own_socket else {})) as second:
+            _, told = second.communicate(timeout=20)
+        assert second.returncode == 1
+        assert told.endswith(f"vsrt: another controller (process {first.pid}) keeps its files in {tmp_path}\n")
+        serving(first, path)
+        first.kill()
+        first.wait()
+        assert path.exists(), "what a crash leaves"
+        with started(tmp_path) as third:
+            serving(third, path)
+            third.send_signal(TERM)
+            third.communicate(timeout=20)
+    assert third.returncode == 0
+    assert not path.exists()
+
+
+def test_a_socket_that_another_controller_serves_is_not_taken(tmp_path: Path) -> None:
+    path = tmp_path / "shared.sock"
+    with started(tmp_path / "one", VSRT_SOCKET=str(path)) as first:
+        serving(first, path)
+        with started(tmp_path / "other", VSRT_SOCKET=str(path)) as second:
+            _, told = second.communicate(timeout=20)
+        assert second.returncode == 1
+        assert told.endswith(f"vsrt: the status socket {path} is another controller's (process {first.pid})\n")
+        serving(first, path)
+
+
+@pytest.mark.skipif(not RYU_MANAGER.exists(), reason="needs Ryu")
+def test_ryu_manager_too_leaves_another_controller_s_files_alone(tmp_path: Path) -> None:
+    with started(tmp_path) as first:
+        serving(first, tmp_path / "vsrt.sock")
+        done = subprocess.run(
+            [RYU_MANAGER, f"--ofp-tcp-listen-port={free_port()}", ROOT / "apps" / "multicast.py"],
+            env={**os.environ, "PYTHONPATH": str(ROOT), "VSRT_STATE_DIR": str(tmp_path), "VSRT_SOCKET": ""},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 1
+        assert f"vsrt: another controller (process {first.pid}) keeps its files in {tmp_path}" in done.stderr
+        serving(first, tmp_path / "vsrt.sock")
+
+
+def accepts(port: int) -> bool:
+    with socket.socket() as connection:
+        return connection.connect_ex(("127.0.0.1", port)) == 0
+
+
+RUN = (sys.executable, "-m", "apps.cli.main", "run", "--listen", "127.0.0.1", "--port", "{port}", "multicast")
+RYU = (str(RYU_MANAGER), "--ofp-listen-host=127.0.0.1", "--ofp-tcp-listen-port={port}", "apps/multicast.py")
+
+
+@pytest.mark.parametrize(
+    ("command", "framework"),
+    [
+        ((*RUN, "unicast", "dashboard"), "os-ken"),
+        pytest.param(
+            (*RYU, "apps/unicast.py", "apps/dashboard/app.py"),
+            "ryu",
+            marks=pytest.mark.skipif(not RYU_MANAGER.exists(), reason="needs Ryu"),
+        ),
+    ],
+)
+@pytest.mark.parametrize("has_policy", [True, False])
+def test_a_process_says_once_what_it_is_and_where(
+    tmp_path: Path, command: tuple[str, ...], framework: str, has_policy: bool
+) -> None:
+    policy, page, port, log = tmp_path / "policy.yaml", free_port(), free_port(), tmp_path / "log"
+    policy.write_text(f"version: 1\ndashboard: {{port: {page}}}\n")
+    given = {"PYTHONPATH": str(ROOT), "VSRT_STATE_DIR": str(tmp_path), "VSRT_SOCKET": ""}
+    given["VSRT_CONFIG"] = str(policy) if has_policy else ""
+    words = [word.format(port=port) for word in command if has_policy or "dashboard" not in word]
+    with log.open("wb") as errors:
+        process = subprocess.Popen(words, env={**os.environ, **given}, cwd=ROOT, stderr=errors, stdout=errors)
+    try:
+        listening = [port, page] if has_policy else [port]
+        deadline = time.monotonic() + 30
+        while "starts under" not in log.read_text() or not all(map(accepts, listening)):
+            assert process.poll() is None and time.monotonic() < deadline, log.read_text()
+            time.sleep(0.02)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+    (line,) = [line for line in log.read_text().splitlines() if "vsrt-controller" in line and " starts " in line]
+    expected = [
+        f"starts under {framework}",
+        f"switches connect to 127.0.0.1, port {port}",
+        f"apps: alarms, {'dashboard, ' * has_policy}discovery, multicast, unicast",
+        f"policy file: {policy}"
+        if has_policy
+        else "no policy file (VSRT_CONFIG is not set): every join and sender is refused",
+        f"state directory: {tmp_path}",
+        *([f"page: http://127.0.0.1:{page}/"] if has_policy else []),
+    ]
+    assert line.split("; ")[1:] == expected[1:]
+    assert line.split("; ")[0].endswith(expected[0])

@@ -85,16 +85,21 @@ def test_a_group_is_shown_with_all_that_concerns_it(show: Show, documents: Calla
     shown = show("group", "239.1.1.1")
     for words in (
         ["tree", "2 links"],
-        ["link", "1-3"],
-        ["member", "3:2", "any source"],
-        ["static member", "3:5"],
-        ["refused member", "4:7", "include 10.0.0.1"],
+        ["link", "0000000000000001 - 0000000000000003"],
+        ["member", "0000000000000003:2", "any source"],
+        ["static member", "0000000000000003:5"],
+        ["refused member", "4:7", "rule others: the rule is about 239.1.0.0/16 (include 10.0.0.1)"],
         ["sender", "1:1", "2 Mbit/s, rule feed"],
         ["refused sender", "4:9", "rule default"],
     ):
         assert any(all(word in line for word in words) for line in shown.splitlines()), words
     assert documents("group", "239.1.1.1")["size"] == 1
     assert documents("group", "FF0E::0001")["group"] == "ff0e::1"
+
+
+def test_openflow_is_told_by_its_version_and_a_refusal_by_its_rule(show: Show):
+    assert " 1.3 " in show("switches", "--switch", "3")
+    assert "rule others: the rule is about 239.1.0.0/16" in show("refusals")
 
 
 def test_members_and_refusals_are_lists_of_their_own(documents: Callable[..., Any]):
@@ -207,3 +212,65 @@ def test_more_documents_than_one_answer_holds_are_all_there(tmp_path: Path, caps
         assert [port["id"] for port in json.loads(capsys.readouterr().out)] == list(ports)
     finally:
         controller.stop()
+
+
+@pytest.mark.parametrize("called", ["leaf10", "10", "0xa", "000000000000000a", "00:00:00:00:00:00:00:0a"])
+def test_a_switch_is_shown_and_asked_for_by_its_name(show: Show, documents: Callable[..., Any], called: str):
+    assert [switch["dpid"] for switch in documents("switches", "--switch", called)] == [10]
+    assert show("switches", "--switch", called).splitlines()[1].startswith("leaf10 ")
+
+
+def test_a_port_is_asked_for_by_the_names_of_switch_and_port(documents: Callable[..., Any]):
+    assert [port["id"] for port in documents("ports", "--port", "3:s3-eth2")] == ["3:2"]
+    assert documents("ports", "--port", "leaf10:7") == []
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        (("--switch", "leaf11"), "--switch: 'leaf11' is no datapath id"),
+        (("--switch", "0"), "--switch: '0' is no datapath id"),
+        (("--port", "leaf10:eth9"), "--port: switch leaf10 has no port named 'eth9'"),
+        (("--port", "leaf10"), "--port: 'leaf10' is no port, such as leaf1:49 or 3:1"),
+    ],
+)
+def test_a_switch_that_nobody_knows_is_bad_input(show: Show, words: tuple[str, str], fault: str):
+    assert fault in show("ports", *words, status=2)
+
+
+def test_switches_ports_links_and_hosts_are_chosen_by_labels(documents: Callable[..., Any], show: Show):
+    def ids(what: str, selector: str) -> list[str]:
+        return [found["id"] for found in documents(what, "--select", selector)]
+
+    assert ids("switches", "pod=2") == ["3"]
+    assert ids("switches", "pod!=2,state!=drained") == ["1", "10"]
+    assert ids("ports", "pod=2,state=edge") == ["3:2", "3:10"]
+    assert ids("links", "pod=2,tier=core") == ["1:3-3:1"]
+    assert len(ids("hosts", "pod=2")) == 1
+    (line,) = show("switches", "--select", "pod=2").splitlines()[1:]
+    assert line.endswith("pod=2")
+
+
+def test_a_selector_that_is_wrong_or_chooses_nothing_is_told(
+    source: list[str], show: Show, capsys: pytest.CaptureFixture[str]
+):
+    told = show("switches", "--select", "pod=2,rack", status=2)
+    assert "--select: position 11: expected = or != and a value" in told
+    assert "--select: not with groups" in show("groups", "--select", "pod=2", status=2)
+    assert main(["show", "switches", "--select", "rakc=b7", "--json", *source]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out) == []
+    assert captured.err == "vsrt: of 4 switches none fits rakc=b7: none has a label 'rakc'\n"
+
+
+def test_half_of_what_there_is_to_show_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    controller = FedController(tmp_path / "vsrt.sock", {"switches": {"1": {"dpid": 1}}})
+    controller.busy = "the controller is busy"
+    controller.start()
+    try:
+        assert main(["show", "switches", "--socket", str(controller.path)]) == 1
+    finally:
+        controller.stop()
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "the app multicast does not answer: TimeoutError: the controller is busy" in told.err

@@ -164,3 +164,25 @@ def test_the_certificate_is_checked(tmp_path: Path, token: Path, capsys: pytest.
             assert controller.asked == [("switch-drain", {"dpid": 3})]
     finally:
         controller.stop()
+
+
+def test_reads_that_need_a_token_have_it(tmp_path: Path, token: Path, capsys: pytest.CaptureFixture[str]):
+    token.write_text(f"{TOKEN}\n")
+    viewer = tmp_path / "viewer"
+    viewer.touch(mode=0o600)
+    viewer.write_text("eve-may-read-alone\n")
+    controller = FedController(tmp_path / "vsrt.sock", multicast_documents())
+    controller.start()
+    try:
+        with served(controller.path, token_file=str(token), read_token_file=str(viewer)) as url:
+            assert main(["show", "groups", "--url", url]) == 1
+            assert "--token-file" in capsys.readouterr().err
+            for path in (viewer, token):
+                assert main(["show", "groups", "--url", url, "--token-file", str(path), "--json"]) == 0
+                assert "239." in capsys.readouterr().out
+            assert main(["do", "drain", "3", "--url", url, "--token-file", str(viewer)]) == 1
+            assert "the token is that of viewer, who may read and not write" in capsys.readouterr().err
+            assert main(["do", "drain", "3", "--url", url, "--token-file", str(token)]) == 0
+            assert controller.asked == [("switch-drain", {"dpid": 3})]
+    finally:
+        controller.stop()

@@ -9,6 +9,8 @@ import networkx
 import pytest
 
 from apps.cli.main import main
+from controller.config import load_policy
+from fed_controller import FedController, multicast_documents
 from topology.files import parse
 from topology.files.node_link import document
 from topology.generators import GENERATORS, make
@@ -120,3 +122,25 @@ def test_as_a_program() -> None:
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("vsrt: k: 5 ")
+
+
+def test_the_live_fabric_is_recorded_as_the_one_that_is_expected(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    documents = multicast_documents()
+    documents["switches"]["4"]["connected"] = False
+    failed = {"dpid_a": 1, "port_a": 4, "dpid_b": 10, "port_b": 1, "state": "failed"}
+    documents["links"]["1:4-10:1"] = failed
+    controller = FedController(tmp_path / "vsrt.sock", documents)
+    controller.start()
+    try:
+        written = output(capsys, "record", "--socket", str(controller.path))
+        shown = json.loads(output(capsys, "record", "--json", "--socket", str(controller.path)))
+        output(capsys, "record", "--socket", str(controller.path), "-o", str(tmp_path / "fabric.yaml"))
+    finally:
+        controller.stop()
+    expected = load_policy(f"version: 1\n{written}").topology
+    assert expected.switches == {1, 3, 10}
+    assert [str(link) for link in expected.links] == ["1:3-3:1"]
+    assert load_policy(json.dumps({"version": 1, **shown})).topology == expected
+    assert (tmp_path / "fabric.yaml").read_text() == written

@@ -106,6 +106,19 @@ def test_a_rule_may_name_any_host():
     assert not rule.allow
 
 
+def test_a_rule_about_routers_needs_no_groups():
+    policy = load_policy("version: 1\nrules: [{name: r, role: router, hosts: any, action: allow}]")
+    (rule,) = policy.rules
+    assert (rule.roles, rule.groups) == ({Role.ROUTER}, ())
+    assert rule_of("role: router, hosts: any, action: allow").groups == (Prefix(parse_ip("239.0.0.0"), 8),)
+
+
+def test_no_port_is_a_router_port_and_no_other_querier_counts_by_default():
+    multicast = load_policy("version: 1").multicast
+    assert multicast.router_ports.learn is False
+    assert multicast.querier.accept_others is False
+
+
 def test_a_rule_may_name_hosts_in_every_way():
     rule = rule_of(
         "role: sender, action: allow, hosts: [blue, 10.0.0.9, 'fe80::/10', 02:00:00:00:00:0A, {dpid: 0xff, port: 7}]"
@@ -204,6 +217,10 @@ def warnings_of(tenants: str, rules: str) -> list[tuple[int, str]]:
 
 
 SHADOWS = [
+    ("role: router, hosts: any", "groups: [239.1.1.1], role: router, hosts: any", True),
+    ("groups: [239.1.1.1], role: router, hosts: any", "role: router, hosts: any", False),
+    ("role: router, hosts: any", "groups: [239.1.1.1], role: any, hosts: any", False),
+    ("groups: [239.0.0.0/8], role: any, hosts: any", "role: router, hosts: any", False),
     ("groups: [239.0.0.0/8], role: any, hosts: any", "groups: [239.1.1.1], role: any, hosts: [blue]", True),
     ("groups: [239.0.0.0/8], role: any, hosts: any", "groups: [239.1.1.1, 232.1.1.1], role: any, hosts: any", False),
     ("groups: [239.0.0.0/8], role: sender, hosts: any", "groups: [239.1.1.1], role: any, hosts: any", False),

@@ -21,11 +21,11 @@ def test_thresholds_are_read_one_by_one():
     text = """version: 1
 monitor:
   thresholds:
-    - {counter: rx_crc_err, raise_above: 0.5, clear_below: 0.1, hold_s: 30, severity: fatal}
+    - {counter: rx_crc_err, raise_above: 0.5, clear_below: 0.1, hold_s: 30, severity: critical}
     - {counter: tx_utilisation, switches: tor, raise_above: 80}
 """
     first, second = load_policy(text).monitor.thresholds
-    assert first == Threshold("rx_crc_err", "all", 0.5, 0.1, None, 30.0, "fatal")
+    assert first == Threshold("rx_crc_err", "all", 0.5, 0.1, None, 30.0, "critical")
     assert second == Threshold("tx_utilisation", "tor", 80.0)
 
 

@@ -41,6 +41,7 @@ class Controller:
         self.asked: list[dict[str, Any]] = []
         self.documents: dict[tuple[str, str], dict[str, Any]] = {}
         self._sections: dict[str, dict[str, Section[str]]] = {}
+        self.busy: str | None = None
         self._servers: list[StatusServer] = []
         for app, names in OFFERED.items():
             self._sections[app] = {}
@@ -73,8 +74,9 @@ class Controller:
         del self.documents[app, section][id_]
         self._sections[app][section].touch(id_)
 
-    @staticmethod
-    def _run(answer: Callable[[], Any]) -> Any:
+    def _run(self, answer: Callable[[], Any]) -> Any:
+        if self.busy is not None:
+            raise TimeoutError(self.busy)
         return answer()
 
     def _note(self, name: str) -> Callable[[Mapping[str, Any]], Any]:
@@ -99,7 +101,15 @@ class Controller:
 
 NOTED = (
     *("policy-reload", "static-member-add", "static-member-remove", "router-port-add", "router-port-remove"),
-    *("switch-undrain", "group-rebuild", "counters-reset", "allocate"),
+    *(
+        "switch-undrain",
+        "switch-forget",
+        "link-forget",
+        "alarm-acknowledge",
+        "group-rebuild",
+        "counters-reset",
+        "allocate",
+    ),
 )
 LOGGER = logging.getLogger("controller")
 
@@ -229,6 +239,7 @@ def fill(controller: Controller) -> None:
             dpid=dpid,
             ofp_version="1.3",
             tier="tor",
+            labels={"pod": str(dpid)},
             connected=True,
             drained=False,
         )

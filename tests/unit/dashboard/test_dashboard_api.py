@@ -14,8 +14,10 @@ def test_what_several_apps_tell_of_one_thing_is_one_document(dashboard: Any) -> 
     assert dashboard.get("/switches/2") == {
         "id": "2",
         "dpid": 2,
+        "dpid_hex": "0000000000000002",
         "ofp_version": "1.3",
         "tier": "tor",
+        "labels": {"pod": "2"},
         "connected": True,
         "drained": False,
         "up": True,
@@ -49,6 +51,17 @@ def test_a_list_is_searched_in_values_and_not_in_names_of_fields(dashboard: Any)
     assert dashboard.get("/ports", params={"search": "port_no"})["total"] == 0
 
 
+def test_switches_ports_links_and_hosts_are_chosen_by_labels(dashboard: Any) -> None:
+    def ids(path: str, selector: str) -> list[str]:
+        return [found["id"] for found in dashboard.get(path, params={"select": selector, "limit": 3})["items"]]
+
+    assert ids("/switches", "pod=2,tier=tor") == ["2"]
+    assert ids("/ports", "pod!=1") == ["2:1", "2:2", "2:3"]
+    assert ids("/links", "pod=1,pod=2") == ["1:1-2:1"]
+    assert ids("/links", "pod=3") == []
+    assert dashboard.get("/switches/2")["labels"] == {"pod": "2"}
+
+
 def test_members_senders_and_refusals_are_those_of_all_groups(dashboard: Any) -> None:
     members = dashboard.get("/members")["items"]
     assert [(member["group"], member["port_no"], member["static"]) for member in members] == [
@@ -77,13 +90,14 @@ def test_a_group_is_found_however_its_address_is_written(dashboard: Any, control
     ("path", "status", "told"),
     [
         ("/switches/7", 404, "there is no switch 7"),
-        ("/switches/x", 422, "dpid: "),
-        ("/switches/18446744073709551616", 422, "dpid: "),
+        ("/switches/x", 404, "there is no switch 'x': "),
+        ("/switches/18446744073709551616", 404, "there is no switch "),
         ("/ports/1/99", 404, "switch 1 has no port 99"),
         ("/groups/239.1.1.2", 404, "there is no group 239.1.1.2"),
         ("/groups/nonsense", 422, "address: 'nonsense' is no IP address"),
         ("/ports?limit=10001", 422, "limit: "),
         ("/ports?offset=-1", 422, "offset: "),
+        ("/ports?select=pod", 422, "select: position 4: expected = or != and a value"),
         ("/ports?sort=colour", 422, "sort: 'colour' is no field here"),
         ("/events?since=never", 422, "since: "),
         ("/stream?sections=ports,colours", 422, "sections: 'colours' is none of status, switches"),
@@ -115,6 +129,13 @@ def test_what_is_wrong_is_told_by_a_problem_document(dashboard: Any, path: str, 
         ("PUT", "/routers/1/7/4", {"do": "router-port-add", "dpid": 1, "port_no": 7, "family": 4}),
         ("DELETE", "/routers/1/7/6", {"do": "router-port-remove", "dpid": 1, "port_no": 7, "family": 6}),
         ("DELETE", "/switches/2/drain", {"do": "switch-undrain", "dpid": 2}),
+        ("DELETE", "/switches/2", {"do": "switch-forget", "dpid": 2}),
+        ("DELETE", "/links/1:3-2:1", {"do": "link-forget", "link": "1:3-2:1"}),
+        (
+            "PUT",
+            "/alarms/link-failed:1:3-2:1/acknowledgement",
+            {"do": "alarm-acknowledge", "key": "link-failed:1:3-2:1"},
+        ),
         ("POST", "/groups/239.1.1.1/rebuild", {"do": "group-rebuild", "group": "239.1.1.1"}),
         ("POST", "/counters/reset", {"do": "counters-reset"}),
     ],
@@ -124,7 +145,7 @@ def test_a_write_asks_the_controller(
 ) -> None:
     answer = dashboard.write(method, path)
     assert (answer.status_code, answer.json()) == (200, {"done": True})
-    assert controller.asked.pop() == {**asked, "by": "the API"}
+    assert controller.asked.pop() == {**asked, "by": "operator"}
 
 
 def test_an_allocation_is_asked_with_its_own_fields_only(dashboard: Any, controller: Any) -> None:
@@ -184,3 +205,49 @@ def test_without_a_token_nobody_writes(start: Callable[..., Any]) -> None:
     answer = dashboard.write("POST", "/policy/reload")
     assert (answer.status_code, answer.json()["reason"]) == (403, "read-only")
     assert dashboard.get("/status")["dashboard"]["writes"] is False
+
+
+def test_a_switch_that_only_the_monitor_remembers_is_none(dashboard, controller):
+    told = dict(controller.documents["multicast", "switches"]["1"])
+    before = dashboard.get("/switches")["total"]
+    controller.remove("multicast", "switches", "1")
+    dashboard.wait_until(lambda: dashboard.get("/switches")["total"] == before - 1)
+    assert dashboard.client.get("/switches/1").status_code == 404
+    controller.put("multicast", "switches", "1", **told)
+    dashboard.wait_until(lambda: dashboard.get("/switches")["total"] == before)
+    assert dashboard.get("/switches/1") == {
+        **{"id": "1", "dpid_hex": "0000000000000001", **told, "up": True, "cpu_pct": None}
+    }
+
+
+LEAF = 0x0000A2F1C3D4E5F6
+
+
+@pytest.mark.parametrize(
+    "called", ["leaf1", "0000a2f1c3d4e5f6", "00:00:a2:f1:c3:d4:e5:f6", "0xA2F1C3D4E5F6", str(LEAF)]
+)
+def test_a_switch_is_found_by_its_name_and_by_its_id_in_any_spelling(dashboard, controller, called):
+    controller.put("multicast", "switches", str(LEAF), dpid=LEAF, name="leaf1", tier="tor", connected=True)
+    controller.put("multicast", "ports", f"{LEAF}:49", dpid=LEAF, port_no=49, name="uplink", role="trunk")
+    dashboard.wait_until(lambda: dashboard.client.get("/switches/leaf1").status_code == 200)
+    found = dashboard.get(f"/switches/{called}")
+    assert (found["id"], found["dpid"], found["dpid_hex"]) == (str(LEAF), LEAF, "0000a2f1c3d4e5f6")
+    assert dashboard.get(f"/ports/{called}/uplink") == dashboard.get(f"/ports/{called}/49")
+    assert dashboard.write("DELETE", f"/switches/{called}/drain").status_code == 200
+    assert controller.asked[-1]["dpid"] == LEAF
+    assert dashboard.client.get(f"/ports/{called}/downlink").status_code == 404
+    controller.remove("multicast", "switches", str(LEAF))
+    controller.remove("multicast", "ports", f"{LEAF}:49")
+    dashboard.wait_until(lambda: dashboard.client.get("/switches/leaf1").status_code == 404)
+
+
+def test_while_an_app_does_not_answer_what_is_shown_is_said_to_be_old(dashboard: Any, controller: Any):
+    controller.busy = "its loop is held up"
+    try:
+        status = dashboard.wait_until(
+            lambda: (found := dashboard.get("/status")) and not found["connected"] and found
+        )
+        assert "does not answer: TimeoutError: its loop is held up" in status["disconnected_reason"]
+    finally:
+        controller.busy = None
+    dashboard.wait_until(lambda: dashboard.get("/status")["connected"])

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -39,6 +40,12 @@ def answers(url: str) -> bool:
     return False
 
 
+def answers_as(url: str, name: str) -> bool:
+    with suppress(httpx.TransportError):
+        return httpx.get(url, headers={"Host": name}, trust_env=False).status_code == 200
+    return False
+
+
 def ended(pid: int) -> bool:
     try:
         os.kill(pid, 0)
@@ -49,8 +56,6 @@ def ended(pid: int) -> bool:
 
 @pytest.fixture
 def free_port() -> int:
-    import socket
-
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -71,6 +76,16 @@ def test_the_command_tells_its_address_and_ends_by_signal(controller: Any) -> No
     [
         (["--port", "70000"], "vsrt: --port: 70000 is no TCP port\n"),
         (["--token-file", "nowhere"], "vsrt: token_file: nowhere: No such file or directory\n"),
+        (["--read-token-file", "nowhere"], "vsrt: read_token_file: nowhere: No such file or directory\n"),
+        (
+            ["--host", "0.0.0.0", "--token-file", "nowhere"],
+            "vsrt: tokens_over_plain_http: 0.0.0.0 is not a loopback address, so tokens would cross the network in "
+            "clear: set certificate and key, or a loopback address as host, or this to 'accepted'\n",
+        ),
+        (
+            ["--host", "0.0.0.0", "--token-file", "nowhere", "--tokens-over-plain-http", "accepted"],
+            "vsrt: token_file: nowhere: No such file or directory\n",
+        ),
         (["--certificate", "c.pem"], "vsrt: certificate and key: only one of them is given\n"),
         (
             ["--host", "192.0.2.1"],
@@ -103,7 +118,7 @@ def test_a_child_that_ends_is_started_anew(child: tuple[Child, str], caplog: pyt
     os.kill(first, signal.SIGKILL)
     wait_until(lambda: running.watch() or running.pid not in (None, first))
     wait_until(lambda: answers(url))
-    assert "has ended (-9): starting it anew" in caplog.text
+    assert "has ended (-9): it is started anew" in caplog.text
 
 
 def test_a_child_ends_with_its_parent_however_that_ends(controller: Any, free_port: int) -> None:
@@ -126,6 +141,7 @@ def test_a_child_ends_with_its_parent_however_that_ends(controller: Any, free_po
     [
         ("{token_file: nowhere}", "vsrt: dashboard.token_file: "),
         ("{certificate: a.pem, key: b.pem}", "vsrt: dashboard.key: "),
+        ("{read_token_file: nowhere}", "vsrt: dashboard.read_token_file: "),
     ],
 )
 def test_a_controller_does_not_start_with_what_its_dashboard_cannot_use(
@@ -145,3 +161,33 @@ def test_a_controller_does_not_start_with_what_its_dashboard_cannot_use(
     assert done.returncode == 1
     assert told in done.stderr
     assert "No such file or directory" in done.stderr
+
+
+def test_a_running_controller_keeps_its_server_where_a_new_policy_would_send_tokens_in_clear(
+    tmp_path: Path, free_port: int
+) -> None:
+    token, policy, log = tmp_path / "token", tmp_path / "policy.yaml", tmp_path / "log"
+    token.touch(mode=0o600)
+    token.write_text("ann correct-horse-battery-staple\n")
+    section = f"port: {free_port}, token_file: {token}"
+    policy.write_text(f"version: 1\ndashboard: {{{section}}}\n")
+    command = [sys.executable, "-m", "apps.cli.main", "run", "--config", str(policy), "--state-dir", str(tmp_path)]
+    with log.open("wb") as errors, socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        switches = str(probe.getsockname()[1])
+        probe.close()
+        process = subprocess.Popen([*command, "--port", switches, "dashboard"], cwd=ROOT, stderr=errors)
+    try:
+        page = f"http://127.0.0.1:{free_port}/"
+        wait_until(lambda: answers(page))
+        for readings in (1, 2):
+            policy.write_text(f"version: 1\ndashboard: {{{section}, host: 0.0.0.0}}\n" + "#\n" * readings)
+            wait_until(lambda readings=readings: log.read_text().count("read: 0 rules") == readings)
+        policy.write_text(f"version: 1\ndashboard: {{{section}, names: a.example}}\n")
+        wait_until(lambda: answers_as(page, "a.example"))
+        told = [line for line in log.read_text().splitlines() if "The running dashboard server stays" in line]
+        assert len(told) == 1
+        assert "dashboard.tokens_over_plain_http: 0.0.0.0 is not a loopback address" in told[0]
+    finally:
+        process.terminate()
+        assert process.wait(WAIT_S) == 0

@@ -60,9 +60,9 @@ def test_secrets_are_in_no_log_and_every_write_is(dashboard: Any, caplog: pytest
 
     told = dashboard.wait_until(lambda: len(lines()) == 3 and lines())
     assert [line.partition(" ")[2].partition(" in ")[0] for line in told] == [
-        'POST "/api/v1/policy/reload": 200',
-        'POST "/api/v1/policy/reload": 401',
-        'POST "/api/v1/policy/reload": 200',
+        'operator POST "/api/v1/policy/reload": 200',
+        '- POST "/api/v1/policy/reload": 401',
+        'operator POST "/api/v1/policy/reload": 200',
     ]
     ours = [record.getMessage() for record in caplog.records if not record.name.startswith("http")]
     everything = "\n".join([*ours, dashboard.client.get("/status").text])
@@ -356,9 +356,18 @@ def test_tls_with_a_given_certificate(start: Callable[..., Any], certificate: tu
     [
         (0o644, TOKEN, "may be read by others"),
         (0o620, TOKEN, "may be read by others, or written by its group"),
-        (0o600, "short", "expected one word of 16 to 4096"),
-        (0o600, "two words that are long", "expected one word"),
-        (0o600, "", "expected one word"),
+        (0o600, "short", ":1: the token has 5 characters, and is to have 16 to 4096"),
+        (0o600, f"# people\n\nann {TOKEN} x\n", ":3: expected a name and a token, or a token alone, found 3 words"),
+        (0o600, f"ann {TOKEN}\nann {TOKEN}x\n", ":2: the name is that of .*:1 again"),
+        (0o600, f"ann {TOKEN}\nbob {TOKEN}\n", ":2: the token is that of .*:1 again"),
+        (0o600, f"{TOKEN}\n{TOKEN}x\n", ":2: the name is that of .*:1 again"),
+        (0o600, f"ann!{TOKEN} {TOKEN}\n", ":1: a name has up to 64 letters"),
+        (0o600, f"ann {TOKEN}\u00e9\n", ":1: the token has characters that are not printable ASCII"),
+        (0o600, f"ann {TOKEN * 200}\n", ":1: the token has 5600 characters"),
+        (0o600, "".join(f"n{number} {TOKEN}{number}\n" for number in range(257)), ":257: there are more than 256"),
+        (0o600, "#" * 300_000, "the file is longer than 262144 bytes"),
+        (0o600, "# nobody\n\n", "the file holds no token"),
+        (0o600, "", "the file holds no token"),
         (None, "", "No such file or directory"),
     ],
 )

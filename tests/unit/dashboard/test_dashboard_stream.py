@@ -29,7 +29,8 @@ def test_the_snapshot_then_changes(dashboard: Any, controller: Any) -> None:
         assert set(change["sections"]) == {"ports"}
         put |= {document["id"]: document for document in change["sections"]["ports"]["put"]}
         removed += change["sections"]["ports"]["remove"]
-    assert put["1:1"] == {**{"id": "1:1", "dpid": 1, "port_no": 1, "role": "edge"}, "name": "renamed", "rx_bps": 5.0}
+    place = {"dpid": 1, "dpid_hex": "0000000000000001", "port_no": 1}
+    assert put["1:1"] == {"id": "1:1", **place, "role": "edge", "name": "renamed", "rx_bps": 5.0}
     events.close()
 
 

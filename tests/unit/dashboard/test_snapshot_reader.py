@@ -30,7 +30,7 @@ def documents(snapshot: Snapshot, name: str = "ports") -> dict[str, Any]:
 
 
 class Following(RuleBasedStateMachine):
-    """Two apps change documents; a reader that asks now and then knows at the end what they hold, merged."""
+    """Two apps change documents; a reader that asks now and then knows at the end what the first holds, merged."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,10 +81,10 @@ class Following(RuleBasedStateMachine):
         while self._ask(limit):
             pass
         wanted: dict[str, Any] = {}
-        for app in APPS:
-            for id_, fields in self.held[app].items():
-                known = {name: value for name, value in fields.items() if value is not None}
-                wanted[id_] = {**fields, **wanted.get(id_, {"id": id_}), **known}
+        for id_, fields in self.held["multicast"].items():
+            added = self.held["monitor"].get(id_, {})
+            known = {name: value for name, value in fields.items() if value is not None}
+            wanted[id_] = {"id": id_, **fields, **added, **known}
         assert documents(self.snapshot) == wanted
 
     @rule()
@@ -119,20 +119,50 @@ def test_a_reader_asks_for_all_sections_from_the_versions_it_has() -> None:
 
 def test_an_app_that_a_new_process_has_not_takes_its_fields_with_it() -> None:
     snapshot = Snapshot()
-    snapshot.tell("ports", "1:1", {"own": 1})
+    snapshot.tell("status", "status", {"own": 1})
     both = {
-        "multicast": delta(1, {"1:1": {"role": "edge"}}, whole=True),
+        "multicast": delta(1, {"status": {"ready": True}}, whole=True),
+        "monitor": delta(1, {"status": {"polls": 2}}, whole=True),
+    }
+    snapshot.apply(answer(status=both))
+    assert documents(snapshot, "status") == {"status": {"id": "status", "own": 1, "ready": True, "polls": 2}}
+    snapshot.apply({"epoch": "two", "names": ["status"], "sections": {}})
+    assert "polls" in documents(snapshot, "status")["status"]
+    failed = answer("two", status={"multicast": delta(1, {}, whole=True)}) | {"errors": {"monitor": "TimeoutError"}}
+    snapshot.apply(failed)
+    assert "polls" in documents(snapshot, "status")["status"]
+    snapshot.apply(answer("two", status={"multicast": delta(1, {})}))
+    assert documents(snapshot, "status") == {"status": {"id": "status", "own": 1}}
+
+
+def test_what_others_tell_of_a_switch_that_its_owner_has_not_is_no_document() -> None:
+    snapshot = Snapshot()
+    polled = {"1": {"dpid": 1, "up": True}, "2": {"dpid": 2, "up": False}}
+    snapshot.apply(answer(switches={"monitor": delta(1, polled, whole=True)}))
+    assert set(documents(snapshot, "switches")) == {"1", "2"}
+    version = snapshot.version
+    there = {"1": {"dpid": 1, "connected": True, "up": None}}
+    snapshot.apply(answer(switches={"monitor": delta(1, {}), "multicast": delta(1, there, whole=True)}))
+    assert documents(snapshot, "switches") == {
+        "1": {"id": "1", "dpid": 1, "dpid_hex": "0000000000000001", "connected": True, "up": True}
+    }
+    assert snapshot.section("switches").since(version).removed == ["2"]
+    snapshot.apply(answer(switches={"multicast": delta(2, {}, ("1",)), "monitor": delta(2, {"1": {"up": False}})}))
+    assert documents(snapshot, "switches") == {}
+    snapshot.apply(answer(switches={"multicast": delta(3, there)}))
+    assert documents(snapshot, "switches")["1"]["up"] is False
+
+
+def test_where_the_owner_does_not_run_any_more_the_next_one_decides() -> None:
+    snapshot = Snapshot()
+    both = {
+        "multicast": delta(1, {}, whole=True),
         "monitor": delta(1, {"1:1": {"rx_bps": 2}}, whole=True),
     }
     snapshot.apply(answer(ports=both))
-    assert documents(snapshot) == {"1:1": {"id": "1:1", "own": 1, "role": "edge", "rx_bps": 2}}
-    snapshot.apply({"epoch": "two", "names": ["ports"], "sections": {}})
-    assert "rx_bps" in documents(snapshot)["1:1"]
-    failed = answer("two", ports={"multicast": delta(1, {}, whole=True)}) | {"errors": {"monitor": "TimeoutError"}}
-    snapshot.apply(failed)
-    assert "rx_bps" in documents(snapshot)["1:1"]
-    snapshot.apply(answer("two", ports={"multicast": delta(1, {})}))
-    assert documents(snapshot) == {"1:1": {"id": "1:1", "own": 1}}
+    assert documents(snapshot) == {}
+    snapshot.apply(answer("two", ports={"monitor": delta(1, {"1:1": {"rx_bps": 2}}, whole=True)}))
+    assert documents(snapshot) == {"1:1": {"id": "1:1", "rx_bps": 2}}
 
 
 def test_who_has_missed_too_many_removals_is_given_the_whole_section(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import pytest
 
 from controller.discovery.core import DiscoveryCore
 from controller.discovery.settings import DiscoverySettings
-from controller.effects import ApplyEdits, Notice, Put, RequestFlows, SendPacket
+from controller.effects import ApplyEdits, JournalPart, Notice, Put, RequestFlows, SendPacket, WriteJournal
 from controller.events import (
     BarrierReplied,
     DeadlineReached,
@@ -18,10 +20,11 @@ from controller.events import (
     SwitchConnected,
 )
 from controller.rules.lowering import LOWERINGS
-from controller.rules.model import Rule, RuleKey
+from controller.rules.model import OFPP_IN_PORT, Output, Rule, RuleKey, SetEthDst
 from controller.rules.openflow import FlowCounter
 from controller.wire.arp import encode_arp
 from controller.wire.frame import decode
+from controller.wire.lldp import ECHO_MAC, NEAREST_BRIDGE_MAC
 from controller.wire.nd import encode_neighbour
 from controller.wire.packets import Arp, Lldp, Neighbour
 from topology.events import (
@@ -56,12 +59,15 @@ def tell_flows(request: RequestFlows, version: int, rules: Iterable[Rule]) -> li
 class World:
     """Drives one core; `events` are the topology events since they were last taken, `fabric` what they add up to."""
 
-    def __init__(self, settings: DiscoverySettings | None = None) -> None:
+    def __init__(self, settings: DiscoverySettings | None = None, secret: bytes = SECRET) -> None:
         self.settings = settings or DiscoverySettings()
-        self.core = DiscoveryCore(self.settings, SECRET)
+        self.core = DiscoveryCore(self.settings, secret)
         self.now = 100.0
         self.cables: dict[End, End] = {}
         self.cut: set[End] = set()
+        self.dead: set[int] = set()
+        self.segments: list[set[End]] = []
+        self.without_echo = self.deaf = self.mute = False
         self.hosts: dict[bytes, End] = {}
         self.addresses: dict[bytes, tuple[bytes, ...]] = {}
         self.ports: dict[int, dict[int, Port]] = {}
@@ -73,6 +79,8 @@ class World:
         self.expiring: list[tuple[float, int, RuleKey]] = []
         self.sent: list[SendPacket] = []
         self.fabric = LiveFabric()
+        self.journal: list[dict[str, Any]] = []
+        self.new_journal: list[dict[str, Any]] | None = None
 
     def connect(
         self, dpid: int, ports: Iterable[int] = (1, 2, 3, 4), version: int = 4, down: Iterable[int] = ()
@@ -136,6 +144,8 @@ class World:
                 self.fabric.apply(output)
             elif isinstance(output, Notice):
                 self.notices.append(output)
+            elif isinstance(output, WriteJournal):
+                self.write_journal(output)
             elif isinstance(output, SendPacket):
                 self.sent.append(output)
                 self.deliver(output)
@@ -143,7 +153,7 @@ class World:
                 if output.dpid in self.connected:
                     for reply in tell_flows(output, self.versions[output.dpid], self.rules[output.dpid].values()):
                         self.feed(reply)
-            elif isinstance(output, ApplyEdits) and output.dpid in self.connected:
+            elif isinstance(output, ApplyEdits) and output.dpid in self.connected - self.dead and not self.mute:
                 for edit in output.edits:
                     if isinstance(edit, Put):
                         self.rules[output.dpid][edit.rule.key] = edit.rule
@@ -151,9 +161,21 @@ class World:
                             self.expiring.append((self.now + edit.rule.hard_timeout_s, output.dpid, edit.rule.key))
                     else:
                         self.rules[output.dpid].pop(edit.key, None)
-                self.feed(BarrierReplied(output.dpid, output.first_xid + len(output.edits)))
+                self.take(BarrierReplied(output.dpid, output.first_xid + len(output.edits)))
             else:
                 assert isinstance(output, ApplyEdits), output
+
+    def write_journal(self, effect: WriteJournal) -> None:
+        records = [json.loads(json.dumps(record)) for record in effect.records]
+        if effect.part is JournalPart.BEGIN:
+            self.new_journal = []
+        if effect.part is JournalPart.APPEND:
+            self.journal += records
+        if self.new_journal is not None:
+            self.new_journal += records
+        if effect.part is JournalPart.FINISH:
+            assert self.new_journal is not None
+            self.journal, self.new_journal = self.new_journal, None
 
     def deliver(self, packet: SendPacket) -> None:
         for port_no in packet.ports:
@@ -162,11 +184,35 @@ class World:
             if packet.dpid not in self.connected or end in self.cut:
                 continue
             if other is not None:
-                up = self.ports[end[0]][end[1]].up and self.ports.get(other[0], {}).get(other[1])
-                if up and up.up and other[0] in self.connected:
-                    self.feed(PacketReceived(*other, packet.data))
+                self.arrive(end, other, packet.data)
                 continue
+            for segment in self.segments:
+                if end in segment and packet.data[:5] != NEAREST_BRIDGE_MAC[:5]:
+                    self.cross(segment - {end}, packet.data)
             self.answer(end, packet.data)
+
+    def cross(self, ends: Iterable[End], data: bytes) -> None:
+        """Let somebody else's switch flood a frame to those of our ports that lead to it."""
+        for other in sorted(ends):
+            if other[0] in self.connected and self.ports[other[0]][other[1]].up:
+                self.take(PacketReceived(*other, data))
+
+    def arrive(self, end: End, other: End, data: bytes) -> None:
+        """Let a frame cross a cable; the switch beyond sends it back, hands it to the controller, or does nothing."""
+        up = self.ports[end[0]][end[1]].up and self.ports.get(other[0], {}).get(other[1])
+        if not up or not up.up or other[0] in self.dead:
+            return
+        echo = next((rule for rule in self.rules[other[0]].values() if rule.key.match.eth_dst == ECHO_MAC), None)
+        if echo is not None and not self.without_echo and data[:6] == ECHO_MAC:
+            assert echo.actions == (SetEthDst(NEAREST_BRIDGE_MAC), Output(OFPP_IN_PORT))
+            if other not in self.cut and end[0] in self.connected:
+                self.take(PacketReceived(*end, NEAREST_BRIDGE_MAC + data[6:]))
+        elif other[0] in self.connected and not self.deaf:
+            self.take(PacketReceived(*other, data))
+
+    def take(self, event: object) -> None:
+        """Hand what a switch says to the core."""
+        self.feed(event)
 
     def answer(self, end: End, data: bytes) -> None:
         asked = decode(data)

@@ -226,6 +226,32 @@ def test_tables_are_bounded(make_world):
     assert world.core.counters["challenge-limit"] == 5
 
 
+def test_a_port_takes_no_more_hosts_back_than_it_may_have(make_world):
+    world = make_world(DiscoverySettings(hosts_per_port=3))
+    hosts = [HostLearnt(b"\x02\0\0\2\0" + bytes((n,)), 1, 2, (b"\x0a\2\0" + bytes((n,)),)) for n in range(1, 6)]
+    for host in hosts:
+        world.host(host.mac, (1, 2), *host.addresses)
+    world.perform(world.core.restore(hosts, world.now))
+    world.connect(1)
+    world.run(2.0)
+    assert len(world.fabric.hosts_at(1, 2)) == 3
+
+
+def test_a_host_that_moves_to_a_port_without_room_is_told_of_and_known_nowhere(make_world):
+    world = make_world(DiscoverySettings(hosts_per_port=1))
+    world.connect(1)
+    world.run(1.0)
+    world.host(A, (1, 2), IP_A)
+    world.say(A, IP_A)
+    world.say(B, IP_B, (1, 3))
+    world.say(B, IP_B, (1, 2))
+    world.run(10.0)
+    assert [(host.mac, host.port_no) for host in world.fabric.hosts()] == [(A, 2)]
+    assert world.core.counters["host-limit"] == 1
+    world.say(B, IP_B, (1, 3))
+    assert {(host.mac, host.port_no) for host in world.fabric.hosts()} == {(A, 2), (B, 3)}
+
+
 def test_hosts_of_a_switch_that_returns_are_taken_back_and_asked(world):
     world.host(A, (2, 2), IP_A)
     world.host(B, (2, 3), IP_B)
@@ -311,3 +337,11 @@ def test_snapshot_tells_all(world):
     for event in world.core.snapshot():
         fabric.apply(event)
     assert fabric.snapshot() == world.fabric.snapshot() == world.core.snapshot()
+
+
+def test_a_storm_of_what_cannot_be_read_is_kept_from_the_controller_too(world):
+    frame = bytearray(encode_arp(Arp(A, b"\xff" * 6, 1, A, IP_A, bytes(6), IP_B)))
+    frame[6] |= 1  # a group for a source, which no decoder takes
+    for _ in range(400):
+        world.frame((1, 2), bytes(frame))
+    assert world.core.counters["port-guarded"] == 1

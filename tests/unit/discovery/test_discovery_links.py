@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from controller.discovery.settings import DiscoveryChanged, DiscoverySettings
-from controller.events import Port
+from controller.events import DeadlineReached, Port
 from controller.wire.frame import decode
-from controller.wire.lldp import encode_lldp
+from controller.wire.lldp import NEAREST_BRIDGE_MAC, encode_lldp
 from controller.wire.packets import Lldp
 from topology.events import LinkDown, LinkUp, PortRole, PortRoleChanged, SwitchDown, SwitchUp
 
@@ -82,9 +82,7 @@ def test_a_link_that_loses_its_frames_times_out_and_becomes_edge(make_world):
     world = pair(make_world)
     world.cut |= {(1, 1), (2, 1)}
     interval = world.settings.lldp_interval_s
-    world.run(2.5 * interval)
-    assert world.links() == {(1, 2)}, "two missed frames are no failure"
-    world.run(2.5 * interval)
+    world.run(interval + 1.0)
     assert world.links() == set()
     world.run(1.0)
     assert world.fabric.role(1, 1) is PortRole.EDGE
@@ -290,6 +288,74 @@ def test_forged_and_foreign_lldp_make_no_link(make_world):
     assert world.fabric.role(1, 2) is PortRole.EDGE
     assert world.core.counters["lldp-forged"] == 2
     assert [notice.kind for notice in world.notices].count("lldp-forged") == 1
+
+
+def lldp_of(world, end):
+    """The last LLDP frame that left a port."""
+    frames = [p.data for p in world.sent if (p.dpid, *p.ports) == end and p.data[:6] == NEAREST_BRIDGE_MAC]
+    return frames[-1]
+
+
+@pytest.mark.parametrize("later_s", [2.5, 60.0])
+def test_an_old_frame_of_an_edge_port_makes_no_trunk_elsewhere(make_world, later_s):
+    world = pair(make_world)
+    mac, address = b"\x02\0\0\0\0\x07", b"\x0a\0\0\x07"
+    world.host(mac, (1, 2), address)
+    world.say(mac, address)
+    recorded = lldp_of(world, (1, 2))
+    world.run(later_s)
+    assert world.frame((2, 3), recorded) == []
+    assert world.fabric.role(1, 2) is world.fabric.role(2, 3) is PortRole.EDGE
+    assert world.fabric.host(mac) is not None
+    assert world.core.counters["lldp-replayed"] == 1
+    assert [notice.kind for notice in world.notices].count("lldp-replayed") == 1
+
+
+def test_a_frame_that_arrived_counts_nowhere_else(make_world):
+    world = pair(make_world)
+    world.run(world.settings.lldp_interval_s)
+    recorded = lldp_of(world, (1, 1))
+    assert world.frame((2, 3), recorded) == []
+    assert world.frame((2, 1), recorded) == []
+    assert world.links() == {(1, 2)}
+    assert world.core.counters["lldp-replayed"] == 2
+
+
+def test_a_relayed_frame_counts_once_and_its_trunks_end_soon(make_world):
+    world = pair(make_world)
+    world.run(world.settings.lldp_interval_s)
+    world.frame((2, 3), lldp_of(world, (1, 2)))
+    assert world.fabric.role(1, 2) is PortRole.TRUNK, "a live relay is not told from a cable"
+    world.run(world.settings.lldp_interval_s * (world.settings.missed_count + 1) + 1)
+    assert world.fabric.role(1, 2) is world.fabric.role(2, 3) is PortRole.EDGE
+    assert world.links() == {(1, 2)}
+
+
+def test_frames_of_another_run_or_from_before_the_port_came_make_no_link(make_world):
+    world, other = pair(make_world), pair(lambda settings: make_world(settings, secret=bytes(32)))
+    world.frame((2, 3), lldp_of(other, (1, 2)))
+    assert world.core.counters["lldp-forged"] == 1
+    recorded = lldp_of(world, (1, 2))
+    world.port((1, 2), up=False, deleted=True)
+    world.run(0.2)
+    world.port((1, 2), up=True)
+    world.frame((2, 3), recorded)
+    assert world.core.counters["lldp-replayed"] == 1
+    assert world.links() == {(1, 2)}
+
+
+def test_a_frame_that_waited_for_the_controller_itself_counts(make_world):
+    world = make_world()
+    world.cable((1, 1), (2, 1))
+    world.connect(1)
+    world.run(1.0)
+    waiting = lldp_of(world, (1, 1))
+    world.cut |= {(1, 1), (2, 1)}
+    world.connect(2)
+    world.now += 3.0
+    world.feed(DeadlineReached())
+    world.frame((2, 1), waiting)
+    assert world.fabric.role(2, 1) is PortRole.TRUNK
 
 
 def test_an_edge_port_that_hears_our_lldp_becomes_trunk_and_loses_its_hosts(make_world):

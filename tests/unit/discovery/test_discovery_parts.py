@@ -11,10 +11,13 @@ from controller.discovery.core import DiscoveryCore
 from controller.discovery.deadlines import Deadlines
 from controller.discovery.probes import host_probe, link_local
 from controller.discovery.settings import DiscoverySettings
-from controller.discovery.tokens import TokenBucket, fraction, lldp_token
+from controller.discovery.tokens import FrameTokens, TokenBucket, fraction
+from controller.rules.evaluate import Fields, FlowTables, Sent
+from controller.rules.lowering import LOWERINGS
 from controller.rules.model import OFPP_CONTROLLER, Goto, Output
 from controller.wire.addresses import parse_ip, parse_mac
 from controller.wire.frame import decode
+from controller.wire.lldp import ECHO_MAC, NEAREST_BRIDGE_MAC
 from controller.wire.packets import Arp, Neighbour
 
 
@@ -63,11 +66,21 @@ def test_a_bucket_gives_its_burst_and_then_its_rate():
     assert bucket.take(12.0, 3)
 
 
-def test_tokens_differ_by_port_switch_and_secret():
-    tokens = {
-        lldp_token(secret, dpid, port) for secret in (b"a" * 16, b"b" * 16) for dpid in (1, 2) for port in (1, 2)
-    }
-    assert len(tokens) == 8
+def test_tokens_differ_by_port_switch_time_and_secret():
+    places = [(dpid, port, sent) for dpid in (1, 2) for port in (1, 2) for sent in (1, 2)]
+    tokens = {FrameTokens(secret, b"lldp").token(*place) for secret in (b"a" * 16, b"b" * 16) for place in places}
+    assert len(tokens) == 16
+
+
+def test_a_token_tells_when_its_frame_was_sent_and_nothing_once_it_was_altered():
+    tokens = FrameTokens(b"a" * 16, b"lldp")
+    token = tokens.token(7, 3, 123_456_789)
+    assert tokens.sent_us(7, 3, token) == 123_456_789
+    assert tokens.sent_us(7, 4, token) is tokens.sent_us(8, 3, token) is None
+    assert FrameTokens(b"b" * 16, b"lldp").sent_us(7, 3, token) is None
+    assert FrameTokens(b"a" * 16, b"echo").sent_us(7, 3, token) is None
+    altered = [token[:at] + bytes((token[at] ^ 1,)) + token[at + 1 :] for at in range(len(token))]
+    assert {tokens.sent_us(7, 3, other) for other in (*altered, b"", token[:-1], token + b"\0")} == {None}
 
 
 def test_fractions_are_spread_and_stable():
@@ -99,6 +112,18 @@ def test_openflow_1_3_tables_follow_each_other_and_end_in_drops():
     }
     assert punted == {(0x88CC, None), (0x0806, None), (0x86DD, 135), (0x86DD, 136)}
     assert len({rule.cookie >> 48 for rule in rules.values()}) == 1
+
+
+@pytest.mark.parametrize("version", [1, 4])
+def test_an_echo_frame_returns_once_and_goes_nowhere_else(version):
+    tables = FlowTables()
+    for rule in base_rules(version):
+        assert LOWERINGS[version].expressible(rule) is None
+        tables.put(rule)
+    frame = Fields(ECHO_MAC, bytes(6), 0x88CC)
+    assert tables.process(version, frame, 7).sent == (Sent(7, NEAREST_BRIDGE_MAC),)
+    back = Fields(NEAREST_BRIDGE_MAC, bytes(6), 0x88CC)
+    assert tables.process(version, back, 7).sent == (Sent(OFPP_CONTROLLER, NEAREST_BRIDGE_MAC),)
 
 
 def test_openflow_1_0_has_one_table_and_no_ipv6():

@@ -1,12 +1,13 @@
-"""Commands in the documents: each `vsrt` line parses, and the files of the repository that it names are there."""
+"""The documents as the repository shows them: commands parse, files they name are there, links lead somewhere."""
 
+import json
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 
-from apps.cli.main import build_parser
+from apps.cli.main import build_parser, main
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -67,3 +68,36 @@ def test_files_that_commands_name_are_there(page: Path):
         for path in re.findall(rf"(?<![\w/.-]){REPOSITORY_FILE.pattern}", line)
     ]
     assert [path for path in named if not (ROOT / path.rstrip(".")).exists()] == []
+
+
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that a Markdown page's headings get where repositories are shown."""
+    headings = re.findall(r"^#+ +(.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower() for heading in headings)
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere_in_the_repository(page: Path):
+    broken = []
+    for link in LINK.findall(page.read_text(encoding="utf-8")):
+        path, _, anchor = link.partition("#")
+        if re.match(r"[a-z]+:", link):
+            continue
+        target = page.parent / path if path else page
+        if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
+            broken.append(link)
+    assert broken == []
+
+
+def test_the_readme_s_figures_are_what_its_command_prints(capsys: pytest.CaptureFixture[str]):
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    command = re.search(r"`vsrt (simulate --seed 1 [^`]*)` prints", text)
+    assert command is not None
+    assert main([*shlex.split(command[1]), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["algorithms"]
+    for name in ("vsrt", "vsrt-literal", "pim-sm-fixed-core"):
+        assert f"{found[name]['max_pct']:.1f} %" in text[command.end() :][:300]

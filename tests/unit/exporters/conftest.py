@@ -25,7 +25,9 @@ class Fabric:
         self.ports = PortTable()
         for dpid in range(1, switches + 1):
             for port_no in range(1, ports + 1):
-                self.ports.add(dpid, port_no, f"s{dpid}-eth{port_no}", 1e9)
+                added = self.ports.add(dpid, port_no, f"s{dpid}-eth{port_no}", 1e9)
+                assert added is not None
+                self.ports.set_link(added.row, True)
             self.ports.classify(dpid, Kind.TOR)
 
     def batch(

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from apps.exporters import controller_metrics
 from apps.exporters.history import read_history
 from apps.exporters.metrics import FAMILIES
 from apps.exporters.prometheus_sink import PrometheusSink
@@ -22,7 +23,7 @@ from controller.performance.events import EventState, PortEvent, Severity
 
 HOUR_S = 1_700_002_800.0
 DOCUMENT = Path(__file__).parents[3] / "docs" / "performance-manager-outputs.md"
-EVENT = PortEvent(HOUR_S, 1, 2, "rx_errors", Severity.FATAL, 3.0, 1.0, EventState.RAISED)
+EVENT = PortEvent(HOUR_S, 1, 2, "rx_errors", Severity.CRITICAL, 3.0, 1.0, EventState.RAISED)
 
 
 def settings(tmp_path: Path) -> OutputSettings:
@@ -42,7 +43,7 @@ def test_every_output_gets_what_it_is_for(fabric: Any, tmp_path: Path, logger: l
     assert {name for name, state in states.items() if state.faults} == {"syslog"}
     assert 'vsrt_output_faulty{output="syslog"} 1\n' in text
     assert 'vsrt_output_faulty{output="history"} 0\n' in text
-    assert 'vsrt_events_total{severity="fatal",state="raised"} 1\n' in text
+    assert 'vsrt_events_total{severity="critical",state="raised"} 1\n' in text
     assert read_history(tmp_path / "history", Kind.COUNTERS, since_s=0, until_s=1e10).num_rows == 6
     assert json.loads((tmp_path / "events.jsonl").read_text())["counter"] == "rx_errors"
 
@@ -69,8 +70,8 @@ def test_a_setting_that_makes_no_sense_leaves_nothing_running(
 
 def test_the_documentation_has_every_metric_and_every_column() -> None:
     text = DOCUMENT.read_text()
-    names = set(re.findall(r"\bvsrt_(?:port|switch|output|polls|events|ports)\w*", text))
-    assert names == {family.name for family in FAMILIES}
+    names = set(re.findall(r"\b(?:vsrt|process)_\w+", text))
+    assert names == {family.name for family in (*FAMILIES, *controller_metrics.FAMILIES)}
     columns = {field.name for schema in SCHEMAS.values() for field in schema} - {
         f"{name}_{what}" for name in COUNTERS for what in ("per_s", "min_per_s", "mean_per_s", "max_per_s", "sum")
     }

@@ -15,11 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apps.dashboard.lists import GRAVITIES
 from apps.exporters import rfc5424
 from apps.exporters.event_log import EventLog
-from apps.exporters.event_sinks import EventLogSink, SyslogSink
+from apps.exporters.event_sinks import SYSLOG_SEVERITY, EventLogSink, SyslogSink
 from apps.exporters.settings import EventLogSettings, SyslogSettings
 from apps.exporters.syslog import parse_target
+from controller.config.terms import SEVERITIES
 from controller.performance.events import EventState, PortEvent, Severity
 
 TIME_S = 1_700_002_800.25
@@ -33,7 +35,7 @@ PARAMETER = re.compile(r' (\S+?)="((?:[^"\\\]]|\\.)*)"')
 
 
 def event(**changes: Any) -> PortEvent:
-    made = PortEvent(TIME_S, 1, 2, "rx_crc_err", Severity.MAJOR, 12.5, 10.0, EventState.RAISED)
+    made = PortEvent(TIME_S, 1, 2, "rx_crc_err", Severity.WARNING, 12.5, 10.0, EventState.RAISED)
     return made._replace(**changes)
 
 
@@ -70,13 +72,16 @@ def open_syslog(tmp_path: Path, fabric: Any, logger: logging.Logger) -> Iterator
 def test_an_event_becomes_an_rfc_5424_message(daemon: socket.socket, open_syslog: Callable[..., SyslogSink]) -> None:
     open_syslog(facility=16).event(event(suppressed=3))
     fields, data = parse(daemon.recv(4096))
-    assert fields["pri"] == str(16 * 8 + rfc5424.Severity.ERROR)
+    assert fields["pri"] == str(16 * 8 + rfc5424.Severity.WARNING)
     assert fields["time"] == "2023-11-14T23:00:00.250000Z"
     assert (fields["app"], fields["id"], fields["pid"]) == ("vsrt", "rx_crc_err", str(os.getpid()))
-    assert fields["text"] == "rx_crc_err raised at switch 1 port 2 (s1-eth2): 12.5, threshold 10"
+    assert fields["text"] == (
+        "Port 1:2 receives 12.5 frames with a wrong CRC a second, more than 10: suspect its cable or transceiver."
+        " Earlier events of the port that were not told: 3."
+    )
     assert data == {
         "state": "raised",
-        "severity": "major",
+        "severity": "warning",
         "dpid": "1",
         "port_no": "2",
         "port": "s1-eth2",
@@ -91,10 +96,10 @@ def test_an_event_becomes_an_rfc_5424_message(daemon: socket.socket, open_syslog
 @pytest.mark.parametrize(
     ("severity", "state", "syslog"),
     [
-        (Severity.MINOR, EventState.RAISED, 4),
-        (Severity.MAJOR, EventState.RAISED, 3),
-        (Severity.FATAL, EventState.RAISED, 2),
-        (Severity.FATAL, EventState.CLEARED, 5),
+        (Severity.INFO, EventState.RAISED, 6),
+        (Severity.WARNING, EventState.RAISED, 4),
+        (Severity.CRITICAL, EventState.RAISED, 2),
+        (Severity.CRITICAL, EventState.CLEARED, 5),
     ],
 )
 def test_the_priority_follows_from_the_severity(
@@ -104,15 +109,15 @@ def test_the_priority_follows_from_the_severity(
     state: EventState,
     syslog: int,
 ) -> None:
-    open_syslog(least=Severity.MINOR).event(event(severity=severity, state=state))
+    open_syslog(least=Severity.INFO).event(event(severity=severity, state=state))
     assert parse(daemon.recv(4096))[0]["pri"] == str(3 * 8 + syslog)
 
 
 def test_only_significant_events_are_sent(daemon: socket.socket, open_syslog: Callable[..., SyslogSink]) -> None:
-    sink = open_syslog(least=Severity.FATAL)
-    sink.event(event(severity=Severity.MAJOR, counter="first"))
-    sink.event(event(severity=Severity.FATAL, counter="second"))
-    assert parse(daemon.recv(4096))[0]["id"] == "second"
+    sink = open_syslog(least=Severity.CRITICAL)
+    sink.event(event(severity=Severity.WARNING, counter="rx_errors"))
+    sink.event(event(severity=Severity.CRITICAL, counter="tx_errors"))
+    assert parse(daemon.recv(4096))[0]["id"] == "tx_errors"
     assert sink.state().totals == {"sent": 1, "suppressed": 0}
 
 
@@ -209,13 +214,13 @@ def test_a_facility_out_of_range_is_refused() -> None:
 def test_the_log_has_one_object_per_line(fabric: Any, tmp_path: Path, logger: logging.Logger) -> None:
     sink = EventLogSink(tmp_path / "state" / "events.jsonl", EventLogSettings(), fabric.ports, logger)
     sink.event(event())
-    sink.event(event(state=EventState.CLEARED, rate=float("nan"), dpid=9, severity=Severity.MINOR))
+    sink.event(event(state=EventState.CLEARED, rate=float("nan"), dpid=9, severity=Severity.INFO))
     sink.close()
     first, second = map(json.loads, (tmp_path / "state" / "events.jsonl").read_text().splitlines())
     assert first == {
         "time": TIME_S,
         "state": "raised",
-        "severity": "major",
+        "severity": "warning",
         "dpid": 1,
         "port_no": 2,
         "port": "s1-eth2",
@@ -224,6 +229,7 @@ def test_the_log_has_one_object_per_line(fabric: Any, tmp_path: Path, logger: lo
         "rate": 12.5,
         "threshold": 10.0,
         "suppressed": 0,
+        "lasted_s": None,
     }
     assert (second["state"], second["rate"], second["port"]) == ("cleared", None, "")
     assert sink.state().totals == {"written": 2, "dropped": 0}
@@ -273,3 +279,9 @@ def test_a_log_that_cannot_be_written_keeps_the_newest_and_resumes(tmp_path: Pat
     assert numbers[-1] == 6
     assert log.dropped > 0
     assert log.fault.text is None
+
+
+def test_severities_have_the_same_words_and_order_everywhere() -> None:
+    assert tuple(severity.label for severity in Severity) == SEVERITIES == GRAVITIES
+    assert tuple(SYSLOG_SEVERITY) == tuple(Severity)
+    assert sorted(SYSLOG_SEVERITY.values(), reverse=True) == list(SYSLOG_SEVERITY.values())

@@ -17,10 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.exporters.exposition import escape, label_set
-from apps.exporters.metrics import FAMILIES, PORT_COUNTERS, UTILISATION
+from apps.exporters.metrics import FAMILIES, PORT_COUNTERS, PORT_UP, UTILISATION
 from apps.exporters.prometheus_sink import PrometheusSink
 from apps.exporters.settings import PrometheusSettings
-from apps.exporters.sink import Batch, Overview, SinkState, SwitchState
+from apps.exporters.sink import Ask, Batch, Overview, SinkState, SwitchState, ask_here
+from apps.openflow.questions import Unanswered
 from controller.performance.batch import Discontinuity, Samples
 from controller.performance.rates import RateTable
 
@@ -56,7 +57,7 @@ def of_port(text: str, dpid: int, port_no: int) -> dict[str, float]:
 
 
 class Endpoint:
-    def __init__(self, fabric: Any) -> None:
+    def __init__(self, fabric: Any, ask: Ask = ask_here) -> None:
         self.fabric = fabric
         self.overview = Overview()
         self.sink = PrometheusSink(
@@ -65,10 +66,14 @@ class Endpoint:
             lambda: self.overview,
             lambda: {"history": SinkState(("full",), 3, {"acknowledged": 7})},
             logging.getLogger("exporters-under-test"),
+            ask,
         )
 
     def text(self, *, openmetrics: bool = False) -> str:
         return "".join(self.sink.exposition(openmetrics=openmetrics))
+
+    def page(self, media_type: str) -> str:
+        return self.get(Accept=media_type)[2].decode()
 
     def get(self, path: str = "/metrics", **headers: str) -> tuple[int, str, bytes]:
         connection = http.client.HTTPConnection("127.0.0.1", self.sink.server.port, timeout=20)
@@ -114,6 +119,7 @@ def test_a_port_has_its_counters_and_its_utilisation(endpoint: Endpoint) -> None
         **{family.name: 5 + 5 + 100 * column for column, family in enumerate(PORT_COUNTERS.values())},
         UTILISATION[0].name: 0.125,
         UTILISATION[1].name: 0.5,
+        PORT_UP.name: 1,
     }
     labels = dict(next(labels for name, labels in series(endpoint.text()) if name == UTILISATION[0].name))
     assert labels == {"dpid": "1", "port_no": "1", "port": "s1-eth1", "class": "tor"}
@@ -130,7 +136,15 @@ def test_what_is_unsupported_or_unknown_has_no_series(endpoint: Endpoint) -> Non
     endpoint.sink.write(endpoint.fabric.batch(HOUR_S, 5, unsupported=(4, 11), kind=Discontinuity.RESET))
     shown = of_port(endpoint.text(), 1, 1)
     missing = {family.name for column, family in enumerate(PORT_COUNTERS.values()) if column in (4, 11)}
-    assert set(shown) == {family.name for family in PORT_COUNTERS.values()} - missing
+    assert set(shown) == {PORT_UP.name, *(family.name for family in PORT_COUNTERS.values())} - missing
+
+
+def test_a_port_whose_link_is_down_is_shown_as_down_until_it_is_up(endpoint: Endpoint) -> None:
+    endpoint.sink.write(endpoint.fabric.batch(HOUR_S, 5))
+    for up in (False, True):
+        endpoint.fabric.ports.set_link(endpoint.fabric.ports.row(1, 2), up)
+        assert of_port(endpoint.text(), 1, 2)[PORT_UP.name] == up
+        assert of_port(endpoint.text(), 1, 1)[PORT_UP.name] == 1
 
 
 @pytest.mark.parametrize("kind", [Discontinuity.LATE, Discontinuity.DUPLICATE])
@@ -217,8 +231,10 @@ def test_openmetrics_names_counters_without_total_and_ends_with_eof(endpoint: En
     text = endpoint.text(openmetrics=True)
     assert "# TYPE vsrt_port_receive_bytes counter\n" in text
     assert "\nvsrt_port_receive_bytes_total{" in text
-    assert text.endswith("\n# EOF\n")
     assert series(text) == series(endpoint.text())
+    page = endpoint.page("application/openmetrics-text;version=1.0.0")
+    assert page.endswith("\n# EOF\n")
+    assert page.count("# EOF") == 1
 
 
 def test_the_endpoint_serves_both_formats(endpoint: Endpoint) -> None:
@@ -239,6 +255,26 @@ def test_a_client_that_sends_nonsense_or_goes_away_harms_nobody(endpoint: Endpoi
         with socket.create_connection(("127.0.0.1", endpoint.sink.server.port), timeout=10) as client:
             client.sendall(text)
     assert endpoint.get()[0] == 200
+
+
+def test_a_monitor_that_is_held_up_ends_the_page_and_no_scrape(fabric: Any, logger: logging.Logger) -> None:
+    asked = 0
+
+    def ask(question: Callable[[], Any]) -> Any:
+        nonlocal asked
+        asked += 1
+        if asked == 3:
+            raise Unanswered(begun=False)
+        return question()
+
+    endpoint = Endpoint(fabric, ask)
+    endpoint.sink.write(fabric.batch(HOUR_S, 5))
+    cut = endpoint.get()[2].decode()
+    whole = endpoint.get()[2].decode()
+    endpoint.sink.close()
+    assert {name for name, _ in series(cut)} < {name for name, _ in series(whole)}
+    assert cut.endswith("\n")
+    assert of_port(whole, 1, 1) and not of_port(cut, 1, 1)
 
 
 def test_an_address_in_use_is_a_fault_and_no_end(fabric: Any, endpoint: Endpoint, logger: logging.Logger) -> None:

@@ -10,11 +10,13 @@ import pytest
 from controller.effects import Notice
 from controller.membership.core import MembershipCore
 from controller.membership.events import (
+    AdmitRouter,
     FilterMode,
     HostRef,
     Interest,
     InterestChanged,
     MembershipRefused,
+    RouterJudged,
     RouterPortChanged,
     SendQuery,
 )
@@ -47,6 +49,8 @@ def text(effect: Any) -> str:
     if isinstance(effect, MembershipRefused):
         source = "any" if effect.source is None else format_ip(effect.source)
         return f"refused {effect.host.mac[-1]} {format_ip(effect.group)} {source}"
+    if isinstance(effect, RouterJudged):
+        return f"{'admitted' if effect.verdict.admit else 'refused'} router {format_ip(effect.host.ip)}"
     if isinstance(effect, RouterPortChanged):
         return f"{effect.dpid}:{effect.port_no} router{effect.family} {'present' if effect.present else 'gone'}"
     assert isinstance(effect, Notice)
@@ -69,11 +73,13 @@ class Playbook:
         limits: MembershipLimits | None = None,
         admit: Callable[[HostRef, bytes, bytes | None], bool] | None = None,
         start: float = 0.0,
+        admit_router: AdmitRouter = lambda _host: None,
         **settings: Any,
     ) -> None:
-        self.settings = MembershipSettings(**settings)
+        self.settings = MembershipSettings(**{"accept_queriers": True, "learn_router_ports": True, **settings})
         limits = limits or MembershipLimits(reports_per_second_per_port=1e6, report_burst=1e6)
-        self.core = MembershipCore(self.settings, limits, admit or (lambda host, group, source: True))
+        admit = admit or (lambda host, group, source: True)
+        self.core = MembershipCore(self.settings, limits, admit, admit_router=admit_router)
         self.log: list[tuple[float, Any]] = []
         for dpid, port_no in ports:
             self.core.port_added(dpid, port_no, start)

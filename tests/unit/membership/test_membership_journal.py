@@ -174,3 +174,46 @@ def test_no_journal_raises(records, changes):
     core.restore([*records, {**GOOD, **changes}], 10.0, 1.0)
     core.on_deadline(1000.0)
     json.dumps(core.snapshot(1000.0))
+
+
+def test_a_journal_brings_no_router_back_that_is_refused_now(playbook):
+    records = through_json(filled(playbook), 10.0)
+    new = playbook(accept_queriers=False, learn_router_ports=False)
+    lines = new.keep(new.core.restore(records, 1010.0), 1010.0)
+    assert [line for line in lines if "router" in line] == []
+    assert new.core.querier(6).is_ours
+    assert list(new.core.router_port_keys()) == []
+    assert new.core.counters.get("journal-record", 0) == 0
+
+
+def test_a_router_of_an_older_journal_is_passed_over(playbook):
+    old = [
+        {
+            "record": "router",
+            "dpid": 1,
+            "port_no": 1,
+            "family": 4,
+            "query_s": 100.0,
+            "neighbours": {"10.0.0.2": None},
+        },
+        {"record": "querier", "family": 4, "address": "10.0.0.2", "dpid": 1, "port_no": 1, "robustness": 7}
+        | {"query_interval_s": 31744.0, "remaining_s": 222000.0},
+    ]
+    new = playbook()
+    assert new.core.restore([*old, GOOD], 0.0) != []
+    assert list(new.core.router_port_keys()) == []
+    assert new.core.querier(4).is_ours
+    assert new.core.counters["journal-record"] == 2
+
+
+def test_the_time_of_a_journal_is_believed_no_longer_than_that_of_a_packet(playbook):
+    records = [
+        {"record": "router", "dpid": 1, "port_no": 1, "family": 4}
+        | {"routers": [{"address": "10.0.0.2", "mac": "02:00:00:00:00:01", "asks": False, "remaining_s": 1e9}]},
+        {"record": "querier", "family": 4, "address": "10.0.0.2", "mac": "02:00:00:00:00:01", "dpid": 1, "port_no": 1}
+        | {"robustness": 2, "query_interval_s": 125.0, "remaining_s": 1e9},
+    ]
+    new = playbook()
+    new.core.restore(records, 0.0)
+    assert new.core.querier(4).expires_at == 255
+    assert (600, "1:1 router4 gone") in new.quiet_until(2000)

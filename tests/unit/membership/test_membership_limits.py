@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from controller.config.policy import Policy
+from controller.config.settings import Limits
+from controller.effects import Notice
 from controller.membership.limits import TokenBucket
 from controller.membership.settings import MembershipLimits, MembershipSettings
+from controller.multicast.settings import membership_limits
+from controller.wire.addresses import parse_ip
+from controller.wire.packets import GroupRecord, RecordType, Report
 
 UNLIMITED = {"reports_per_second_per_port": 1e6, "report_burst": 1e6}
 UNLIMITED |= {"reports_per_second_per_host": 1e6, "host_report_burst": 1e6}
@@ -142,3 +148,74 @@ def test_timers_do_not_pile_up_under_joins_and_leaves(playbook):
 def test_settings_out_of_range_are_refused(wrong):
     with pytest.raises(ValueError):
         MembershipSettings(**wrong)
+
+
+# Records
+
+LONG = 180
+"""Records of one IGMPv3 report in an Ethernet frame."""
+
+
+def long_report(book, now, host=1, first=0, count=LONG, sources=()):
+    records = tuple(
+        GroupRecord(RecordType.CHANGE_TO_INCLUDE if sources else RecordType.CHANGE_TO_EXCLUDE, group, sources)
+        for group in (bytes((239, 7, n >> 8, n & 255)) for n in range(first, first + count))
+    )
+    report = Report(4, 3, bytes((2, 0, 0, 0, 0, host)), bytes((10, 0, 0, host)), records)
+    return book.keep(book.core.report_received(1, 1, report, now), now)
+
+
+def test_long_reports_cause_a_bounded_number_of_decisions(playbook):
+    """A hundred reports a second, the limit, of 180 refused groups each."""
+    decided = []
+    book = playbook(admit=lambda _host, group, _source: decided.append(group), limits=MembershipLimits())
+    for number in range(1000):
+        long_report(book, number / 100, first=number % 300 * LONG)
+    assert len(decided) <= 1000 + LONG + 500 * 10
+    notices = [effect for _, effect in book.log if isinstance(effect, Notice) and "records" in effect.kind]
+    assert [notice.kind for notice in notices] == ["membership-limit-records"]
+    assert book.core.counters["limit-records"] > 900
+    assert book.report(10, 2, "to_ex", "239.1.1.1") == ["refused 2 239.1.1.1 any"]
+    assert decided[-1] == parse_ip("239.1.1.1"), "short reports of others are read"
+
+
+def test_sources_count_as_records(playbook):
+    decided = []
+    book = playbook(admit=lambda _host, group, source: decided.append(source), limits=MembershipLimits())
+    sources = tuple(bytes((10, 9, 0, n)) for n in range(60))
+    for number in range(100):
+        long_report(book, 0.5, first=number * 3, count=3, sources=sources)
+    assert 0 < len(decided) <= 1000 + 180
+
+
+def test_the_records_of_a_host_are_limited_and_those_of_others_are_read(playbook):
+    limits = MembershipLimits(records_per_second_per_host=10, host_record_burst=20)
+    book = playbook(limits=limits)
+    long_report(book, 1, count=25)
+    long_report(book, 1.1, first=100, count=25)
+    assert len(list(book.core.members())) == 50, "a host is known by its first report"
+    assert "notice membership-limit-host-records" in long_report(book, 1.2, first=200, count=2)
+    assert book.report(1.3, 1, "to_ex", "239.8.0.1") != [], "a short report is read all the same"
+    assert len(long_report(book, 1.3, host=2, first=300, count=2)) == 2
+    assert len(long_report(book, 5, first=200, count=2)) == 2, "what was overdrawn is paid off"
+
+
+def test_an_address_that_changes_with_every_report_costs_what_it_causes(playbook):
+    decided = []
+    book = playbook(admit=lambda host, group, _source: decided.append(group) or True, limits=MembershipLimits())
+    long_report(book, 0, count=60)
+    for number in range(100):
+        book.report(0.5, 1, "is_ex", "239.7.0.1", ip=f"10.0.1.{number}")
+    assert len(decided) <= 60 + 1000 + 60
+
+
+@pytest.mark.parametrize("count", [64, 256])
+def test_a_host_that_answers_a_query_with_all_its_groups_in_one_report_is_read(playbook, count):
+    """As Linux does, with robustness 2 within a second; limits are those of the policy file."""
+    limits = membership_limits(Policy(limits=Limits(groups_per_port=256)))
+    book = playbook(limits=limits)
+    for at in (0, 0.5, 125, 250):
+        long_report(book, at, count=count)
+    assert len(list(book.core.members())) == count
+    assert "limit-records" not in book.core.counters
+    assert "limit-host-records" not in book.core.counters

@@ -159,7 +159,7 @@ class AgainstTheModel(RuleBasedStateMachine):
         self.now = 0.0
         self.other = -inf
         self.banned: set[tuple[bytes, bytes | None]] = {(HOSTS[n], None) for n in refused if n}
-        self.core = MembershipCore(MembershipSettings(fast_leave=fast), LIMITS, self.policy())
+        self.core = MembershipCore(MembershipSettings(fast_leave=fast, accept_queriers=True), LIMITS, self.policy())
         self.ports = {key: NaivePort(lambda mac, what: (mac, what) not in self.banned) for key in PORTS}
         self.told: dict[tuple[int, int], object] = {}
         for key in PORTS:
@@ -234,7 +234,9 @@ class AgainstTheModel(RuleBasedStateMachine):
     @rule()
     def restart(self):
         records = self.core.snapshot(self.now)
-        self.core = MembershipCore(MembershipSettings(fast_leave=self.fast), LIMITS, self.policy())
+        self.core = MembershipCore(
+            MembershipSettings(fast_leave=self.fast, accept_queriers=True), LIMITS, self.policy()
+        )
         self.told = {}
         self.take(self.core.restore(records, self.now))
         for key in PORTS:

@@ -6,9 +6,10 @@ from itertools import pairwise
 
 import pytest
 
-from controller.membership.events import SendQuery
+from controller.effects import Notice
+from controller.membership.events import RouterVerdict, SendQuery
 from controller.membership.settings import MembershipLimits, MembershipSettings
-from controller.wire.addresses import parse_ip
+from controller.wire.addresses import format_ip, parse_ip
 
 G = "239.1.1.1"
 S1, S2 = "10.1.0.1", "10.1.0.2"
@@ -75,7 +76,9 @@ def test_a_caller_that_slept_through_intervals_sends_one_query(playbook):
 
 def test_any_address_wins_against_the_proxy_querier_and_is_given_up_in_time(playbook):
     book = playbook()
-    assert book.query(10, "10.9.9.9") == ["1:1 router4 present", "notice membership-querier-changed"]
+    assert book.query(10, "10.9.9.9") == [
+        *("1:1 router4 present", "admitted router 10.9.9.9", "notice membership-querier-changed"),
+    ]
     book.run_until(100)
     assert book.query(100, "10.9.9.9") == []
     status = book.core.querier(4)
@@ -91,7 +94,7 @@ def test_any_address_wins_against_the_proxy_querier_and_is_given_up_in_time(play
 
 def test_the_lowest_address_is_the_querier(playbook):
     book = playbook(query_address_v4=parse_ip("10.0.0.50"))
-    assert book.query(1, "10.0.0.60") == ["1:1 router4 present"]
+    assert book.query(1, "10.0.0.60") == ["1:1 router4 present", "admitted router 10.0.0.60"]
     assert book.core.querier(4).is_ours
     book.query(2, "10.0.0.40")
     book.query(3, "10.0.0.45")
@@ -203,7 +206,7 @@ def test_a_querier_behind_a_port_that_goes_is_gone(playbook):
 
 def test_queriers_only_where_they_are_accepted(playbook):
     book = playbook(ports=[(1, 1), (2, 1)], accept_queriers=frozenset({(2, 1)}))
-    assert "notice membership-querier-not-accepted" in book.query(1, "10.9.9.9")
+    assert "notice membership-query-refused" in book.query(1, "10.9.9.9")
     assert book.core.querier(4).is_ours
     book.query(2, "10.9.9.9", port=(2, 1))
     assert not book.core.querier(4).is_ours
@@ -241,22 +244,39 @@ def test_queries_carry_the_intervals(playbook):
 
 def test_router_ports_are_learnt_from_queries_and_time_out(playbook):
     book = playbook(query_address_v4=parse_ip("10.0.0.1"))
-    assert book.query(1, "10.0.0.2", interval_s=20) == ["1:1 router4 present"]
+    assert book.query(1, "10.0.0.2", interval_s=20) == ["1:1 router4 present", "admitted router 10.0.0.2"]
     assert book.query(10, "10.0.0.2", interval_s=20) == []
     assert book.quiet_until(100) == [(10 + 45, "1:1 router4 gone")]
 
 
 def test_router_ports_are_learnt_from_hellos(playbook):
     book = playbook()
-    assert book.hello(1, "10.0.0.2", 105) == ["1:1 router4 present"]
-    assert book.hello(2, "10.0.0.3", 30) == []
+    assert book.hello(1, "10.0.0.2", 105) == ["1:1 router4 present", "admitted router 10.0.0.2"]
+    assert book.hello(2, "10.0.0.3", 30) == ["admitted router 10.0.0.3"]
     assert book.hello(3, "10.0.0.2", 0) == []
     assert book.quiet_until(50) == [(32, "1:1 router4 gone")]
-    assert book.hello(60, "fe80::9", 0xFFFF) == ["1:1 router6 present"]
-    assert book.quiet_until(99999) == []
-    assert book.hello(99999, "fe80::9", 0) == ["1:1 router6 gone"]
-    assert book.hello(99999, "fe80::9", 0) == []
+    assert book.hello(60, "fe80::9", 0xFFFF) == ["1:1 router6 present", "admitted router fe80::9"]
+    assert book.hello(70, "fe80::9", 0) == ["1:1 router6 gone"]
+    assert book.hello(70, "fe80::9", 0) == []
     assert list(book.core.router_port_keys()) == []
+
+
+def test_no_router_is_believed_for_ever(playbook):
+    """Neither 65535 as a PIM holdtime nor the longest query interval that IGMP can say, of 31,744 s."""
+    book = playbook()
+    book.hello(0, "10.0.0.2", 0xFFFF)
+    assert book.quiet_until(99999) == [(600, "1:1 router4 gone")]
+    book = playbook()
+    book.query(0, "10.0.0.3", robustness=7, interval_s=31744)
+    assert book.core.querier(4).expires_at == 300
+    book.report(1, 1, "to_ex", G)
+    (member,) = book.core.members()
+    assert member.expires_at == 1 + 600 + 10
+    assert (300, "1:1 router4 gone") in book.quiet_until(300)
+    assert book.core.querier(4).is_ours
+    own = playbook(robustness=3, query_interval_s=1000)
+    own.query(0, "10.0.0.3", robustness=7, interval_s=31744)
+    assert own.core.querier(4).expires_at == 3 * 1000 + 5
 
 
 def test_router_ports_can_be_set_and_their_learning_forbidden(playbook):
@@ -265,10 +285,89 @@ def test_router_ports_can_be_set_and_their_learning_forbidden(playbook):
     assert lines[-2:] == ["1:1 router4 present", "1:1 router6 present"]
     book.core.port_added(2, 1, 0.0)
     book.core.port_added(3, 1, 0.0)
-    assert book.hello(1, "10.0.0.3", 105, port=(3, 1)) == []
-    assert book.hello(1, "10.0.0.3", 105, port=(2, 1)) == ["2:1 router4 present"]
-    assert book.hello(1, "10.0.0.3", 105, port=(1, 1)) == []
+    refused = ["notice membership-pim-hello-refused", "refused router 10.0.0.3"]
+    assert book.hello(1, "10.0.0.3", 105, port=(3, 1)) == refused
+    admitted = ["2:1 router4 present", "admitted router 10.0.0.3"]
+    assert book.hello(1, "10.0.0.3", 105, port=(2, 1)) == admitted
+    assert book.hello(1, "10.0.0.3", 105, port=(1, 1)) == [], "who is at a static port need not be judged"
     assert "1:1 router4 gone" not in [line for _, line in book.quiet_until(500)]
+
+
+def test_by_default_nobody_is_a_router_or_querier_and_that_is_told_once_per_interval(playbook):
+    book = playbook(accept_queriers=False, learn_router_ports=False)
+    told = ["notice membership-query-refused", "refused router 10.9.9.9"]
+    assert book.query(1, "10.9.9.9") == told
+    assert [book.query(at, "10.9.9.9") for at in (2, 3, 10.9)] == [[], [], []]
+    assert book.query(11.1, "10.9.9.9") == told
+    assert book.core.counters["query-refused"] == 5
+    hello = ["notice membership-pim-hello-refused", "refused router fe80::9"]
+    assert book.hello(12, "fe80::9", 105) == hello
+    assert book.core.querier(4).is_ours
+    assert list(book.core.router_port_keys()) == []
+    texts = [effect.text for _, effect in book.log if isinstance(effect, Notice)]
+    assert texts[0] == (
+        "Port 1:1 receives the IGMP query of 10.9.9.9 (02:00:00:00:00:c8), which is ignored and reaches nobody: "
+        "a rule with role router about this host, or multicast.querier.accept_others with this port, would allow it."
+    )
+    assert "the PIM hello of fe80::9" in texts[-1]
+    assert "multicast.router_ports.learn" in texts[-1]
+
+
+SOME = frozenset({parse_ip(G)})
+
+
+@pytest.mark.parametrize(
+    ("verdict", "querier", "groups"),
+    [
+        (RouterVerdict(True, "uplink", "why"), "10.9.9.9", None),
+        (RouterVerdict(True, "some", "why", SOME), None, {SOME}),
+    ],
+)
+def test_a_rule_admits_a_router_whatever_the_settings_are(playbook, verdict, querier, groups):
+    book = playbook(accept_queriers=False, learn_router_ports=False, admit_router=lambda host: verdict)
+    lines = book.query(1, "10.9.9.9")
+    assert lines[:2] == ["1:1 router4 present", "admitted router 10.9.9.9"]
+    address = book.core.querier(4).address
+    assert address == (None if querier is None else parse_ip(querier))
+    (entry,) = book.core.router_ports
+    assert entry.groups == groups
+    assert ("notice membership-query-refused" in lines) is (querier is None)
+
+
+def test_a_rule_denies_a_router_whatever_the_settings_are(playbook):
+    book = playbook(admit_router=lambda host: RouterVerdict(False, "never", "rule never denies it"))
+    assert book.hello(1, "10.0.0.2", 105) == ["notice membership-pim-hello-refused", "refused router 10.0.0.2"]
+    assert book.query(2, "10.0.0.2") == ["notice membership-query-refused", "refused router 10.0.0.2"]
+    assert book.core.querier(4).is_ours
+
+
+def test_routers_of_a_port_have_together_what_each_may_have(playbook):
+    other = frozenset({parse_ip("239.9.9.9")})
+    grants = {"10.0.0.2": SOME, "10.0.0.3": other, "10.0.0.4": None}
+    book = playbook(
+        admit_router=lambda host: RouterVerdict(True, "r", "why", grants[format_ip(host.ip)]), accept_queriers=False
+    )
+    book.hello(0, "10.0.0.2", 105)
+    (entry,) = book.core.router_ports
+    assert entry.groups == {SOME}
+    book.hello(1, "10.0.0.3", 50)
+    assert entry.groups == {SOME, other}
+    book.hello(2, "10.0.0.4", 20)
+    assert entry.groups is None
+    book.run_until(30)
+    assert entry.groups == {SOME, other}
+    book.run_until(60)
+    assert entry.groups == {SOME}
+    assert book.quiet_until(200) == [(105, "1:1 router4 gone")]
+
+
+def test_routers_that_are_refused_by_new_settings_are_forgotten_at_once(playbook):
+    book = playbook()
+    book.query(1, "10.9.9.9")
+    lines = book.keep(book.core.set_settings(MembershipSettings(), MembershipLimits(), 2.0), 2.0)
+    assert "1:1 router4 gone" in lines
+    assert book.core.querier(4).is_ours
+    assert any(line == "1:1 query4 general" for _, line in book.run_until(3.1))
 
 
 def test_the_neighbours_of_a_port_are_bounded(playbook):
@@ -288,6 +387,7 @@ def test_new_settings_change_router_ports_elections_and_intervals(playbook):
         query_address_v4=parse_ip("10.0.0.1"),
         query_interval_s=20,
         static_router_ports=frozenset({(1, 1)}),
+        accept_queriers=True,
     )
     lines = book.keep(book.core.set_settings(lower, limits, 2.0), 2.0)
     assert "1:1 router6 present" in lines

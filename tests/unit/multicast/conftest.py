@@ -17,7 +17,17 @@ import pytest
 from controller.config.policy import Policy
 from controller.config.settings import Limits
 from controller.discovery.base_rules import base_rules
-from controller.effects import ApplyEdits, Edit, Notice, RequestFlows, SendPacket
+from controller.effects import (
+    ActionRefused,
+    ActionTaken,
+    ApplyEdits,
+    Edit,
+    JournalPart,
+    Notice,
+    RequestFlows,
+    SendPacket,
+    WriteJournal,
+)
 from controller.events import (
     BarrierReplied,
     DeadlineReached,
@@ -29,7 +39,7 @@ from controller.events import (
 )
 from controller.multicast.actions import read_action
 from controller.multicast.core import MulticastCore
-from controller.multicast.effects import ActionRefused, ActionTaken, Audit, JournalPart, WriteJournal
+from controller.multicast.effects import Audit
 from controller.multicast.events import JournalRead
 from controller.rules.evaluate import Fields
 from controller.rules.fake import FakeFabric, FakeSwitch
@@ -81,6 +91,8 @@ class Host(NamedTuple):
 def fields_of(frame: bytes) -> Fields:
     """Return what a switch sees of a frame."""
     eth_type = int.from_bytes(frame[12:14], "big")
+    if eth_type in (0x8100, 0x88A8):
+        return fields_of(frame[:12] + frame[16:])._replace(tagged=True)
     if eth_type == 0x0800:
         return Fields(frame[:6], frame[6:12], eth_type, frame[23], frame[26:30], frame[30:34])
     proto = frame[20]
@@ -278,10 +290,16 @@ class World:
         self.feed(LinkDown(min(a, b), max(a, b)))
 
     def mend(self, a: int, b: int) -> None:
+        self.link_up(*self.plug(a, b))
+
+    def plug(self, a: int, b: int) -> tuple[Place, Place]:
+        """Put a cable back whose ports are up, while discovery does not know yet what they lead to."""
         ends = self.links[frozenset((a, b))]
         self.fabric.connect(*ends)
         self.down_links.discard(frozenset((a, b)))
-        self.link_up(*ends)
+        for end in ends:
+            self.feed(PortRoleChanged(*end, PortRole.UNKNOWN))
+        return ends
 
     def disconnect(self, dpid: int, *, dies: bool = True) -> None:
         """Lose a switch: its connection, and (`dies`) what it holds and all that passes it."""
@@ -374,6 +392,19 @@ class World:
                 if sent == frame:
                     got[at.get(to, to)] += 1
         return got
+
+    def flood(self, name: str, frame: bytes, per_s: int, seconds: float, lag_s: float = 0.01) -> int:
+        """Have a host repeat a frame; return how often the controller got it. Its edits take effect `lag_s` later."""
+        host, punted, end_s = self.hosts[name], 0, self.now + seconds
+        switch, fields = self.switches[host.dpid], fields_of(frame)
+        while self.now < end_s:
+            switch.expire(self.now)
+            for _ in range(round(per_s * lag_s)):
+                if switch.process(fields, host.port_no).sent:
+                    punted += 1
+                    self.feed(PacketReceived(host.dpid, host.port_no, frame))
+            self.advance(lag_s)
+        return punted
 
     def send(self, name: str, group: bytes = GROUP, **changes: bytes) -> Counter[str | Place]:
         """Send a packet from a host and return how many copies reached whom."""

@@ -10,12 +10,13 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from controller.config.policy import Policy
 from controller.config.settings import Limits, Multicast, Querier
 from controller.multicast.events import PolicyLoaded
-from controller.wire.addresses import parse_ip
+from controller.multicast.figures import multicast_figures
+from controller.wire.addresses import is_link_scope_group, parse_ip
 from controller.wire.packets import RecordType
 
 ANY = parse_ip("239.1.1.1")
@@ -108,10 +109,6 @@ class Events(RuleBasedStateMachine):
     def mend(self, data):
         pair = data.draw(st.sampled_from(sorted(sorted(pair) for pair in self.world.down_links)))
         if not self.gone & set(pair):
-            # A cable comes back later than switches take their edits.
-            for end in pair:
-                while self.world.queues[end]:
-                    self.world.step(end)
             self.world.mend(*pair)
 
     @rule(data=st.data())
@@ -126,7 +123,6 @@ class Events(RuleBasedStateMachine):
     def regain_switch(self, data):
         dpid = data.draw(st.sampled_from(sorted(self.gone)))
         self.gone.discard(dpid)
-        self.world.settle()
         self.world.reconnect(dpid)
 
     @rule(data=st.data())
@@ -184,6 +180,19 @@ class Events(RuleBasedStateMachine):
         for sender, group in sorted(self.senders):
             if self.lives(sender):
                 self.check_copies(sender, group, exactly)
+
+    @invariant()
+    def counts_are_those_of_the_tables(self):
+        if hasattr(self, "world"):
+            core, found = self.world.core, multicast_figures(self.world.core)
+            members = [m for m in core.membership.members() if m.admitted and not is_link_scope_group(m.group)]
+            senders = [s for group in core.plane.groups.values() for s in group.senders.values() if s.admitted]
+            assert (found.member_count, found.sender_count) == (len(members), len(senders))
+
+    @rule(allow=st.booleans())
+    def judge_anew(self, allow):
+        self.world.feed(PolicyLoaded(replace(POLICY, default_allow=allow)))
+        self.world.feed(PolicyLoaded(POLICY))
 
     def component(self, dpid):
         links = [pair for pair in self.world.links if pair not in self.world.down_links and not pair & self.gone]

@@ -9,9 +9,9 @@ import pytest
 
 from controller.config.policy import Policy
 from controller.config.settings import Limits, Multicast
+from controller.effects import ActionRefused, ActionTaken
 from controller.multicast.actions import ACTIONS, ActionInvalid, read_action
 from controller.multicast.drains import avoided_links
-from controller.multicast.effects import ActionRefused, ActionTaken
 from controller.multicast.events import PolicyLoaded
 from controller.wire.addresses import parse_ip
 from controller.wire.packets import RecordType
@@ -436,7 +436,11 @@ def test_every_action_leaves_an_event(make_world):
     world = make_world("leaf-spine", POLICY)
     world.join("h1")
     dpid, port_no = world.hosts["h3"].place
+    gone = world.hosts["h5"].dpid
+    assert gone != dpid
+    world.disconnect(gone)
     fields = {
+        "switch-forget": {"dpid": gone},
         "static-member-add": {"group": NAME, "dpid": dpid, "port_no": port_no},
         "router-port-add": {"family": 6, "dpid": dpid, "port_no": port_no},
         "switch-drain": {"dpid": dpid},

@@ -67,7 +67,9 @@ def test_a_repair_touches_only_what_the_link_carried(make_world, version):
     untouched = world.core.plane.groups[SLOW].rules
     elsewhere = [pair for pair in tree_links(world) if pair not in tree_links(world, SLOW)]
     kept = {dpid: dict(rules) for dpid, rules in untouched.items()}
+    assert world.core.topology.repaired_count == 0
     world.cut(*elsewhere[0])
+    assert world.core.topology.repaired_count == 1
     world.settle()
     assert {dpid: dict(rules) for dpid, rules in world.core.plane.groups[SLOW].rules.items()} == kept
 

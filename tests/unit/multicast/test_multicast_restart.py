@@ -105,7 +105,7 @@ def test_hosts_are_asked_once_discovery_has_found_them_again(make_world):
 
 def test_routers_are_remembered(make_world, version):
     static = make_world("fattree", POLICY).hosts["h12"].place
-    ports = RouterPorts(static=frozenset({SwitchPort(*static)}))
+    ports = RouterPorts(learn=True, static=frozenset({SwitchPort(*static)}))
     policy = replace(POLICY, multicast=Multicast(fast_leave=True, router_ports=ports))
     world = make_world("fattree", policy, version)
     router = world.hosts["h16"]

@@ -8,19 +8,23 @@ from math import inf
 import pytest
 
 from controller.config.policy import Policy, Role, Rule
-from controller.config.settings import Limits, Multicast, RouterPorts
-from controller.config.terms import SwitchPort, parse_prefix
+from controller.config.settings import Limits, Multicast, Querier, RouterPorts
+from controller.config.terms import MacAddress, Prefix, SwitchPort, parse_prefix
 from controller.events import PacketReceived
+from controller.multicast import view
+from controller.multicast.events import PolicyLoaded
 from controller.wire.addresses import parse_ip
 from controller.wire.encode import encode
 from controller.wire.frame import decode
 from controller.wire.packets import PimHello, Query, Report
+from topology.events import HostGone
 
 GROUP = parse_ip("239.1.2.3")
 OTHER = parse_ip("239.1.2.4")
 GROUP_V6 = parse_ip("ff0e::1:2:3")
 LIMITS = Limits(reports_per_second_per_port=1e6, unknown_packets_per_second_per_port=1e6)
-FAST = Policy(default_allow=True, limits=LIMITS, multicast=Multicast(fast_leave=True))
+ROUTED = Multicast(fast_leave=True, querier=Querier(accept_others=True), router_ports=RouterPorts(learn=True))
+FAST = Policy(default_allow=True, limits=LIMITS, multicast=ROUTED)
 
 
 def query(world, name, group=None, family=4, source=None):
@@ -87,7 +91,7 @@ def test_a_router_that_is_a_member_too_stays_one_when_it_is_no_router_any_more(m
 
 
 def test_nothing_is_left_of_a_group_that_only_routers_got(make_world, version):
-    world = make_world("fattree", replace(FAST, multicast=Multicast(fast_leave=True, sender_timeout_s=10)), version)
+    world = make_world("fattree", replace(FAST, multicast=replace(ROUTED, sender_timeout_s=10)), version)
     tell(world, "h16", hello(world, "h16", inf))
     world.settle()
     plain = world.rules()
@@ -181,7 +185,7 @@ def test_a_loser_of_the_election_is_not_passed_on(make_world):
 
 def test_ports_set_to_be_router_ports(make_world, version):
     place = make_world("fattree", FAST).hosts["h16"].place
-    ports = RouterPorts(learn=False, static=frozenset({SwitchPort(*place)}))
+    ports = RouterPorts(static=frozenset({SwitchPort(*place)}))
     world = make_world("fattree", replace(FAST, multicast=Multicast(fast_leave=True, router_ports=ports)), version)
     tell(world, "h12", hello(world, "h12"))
     world.settle()
@@ -205,6 +209,175 @@ def test_a_router_sends_what_others_sent(make_world, version):
 
 def test_hellos_reach_other_routers(make_world, version):
     world = make_world("fattree", FAST, version)
+    tell(world, "h3", hello(world, "h3"))
+    world.settle()
+    assert world.inject(world.hosts["h16"].place, hello(world, "h16")) == {"h3": 1}, "handed on by the controller"
+    world.settle()
     got = world.inject(world.hosts["h16"].place, hello(world, "h16"))
     assert got == {name: 1 for name in world.hosts if name != "h16"}
-    assert world.core.plane.is_router_port(*world.hosts["h16"].place, 4)
+
+
+# Who is refused
+
+CLOSED = replace(FAST, multicast=Multicast(fast_leave=True))
+
+
+def router_rule(host="h16", world=None, groups=(), allow=True, name="uplink"):
+    place = SwitchPort(*world.hosts[host].place)
+    return Rule(name, tuple(map(parse_prefix, groups)), frozenset({Role.ROUTER}), allow, hosts=(place,))
+
+
+def with_rules(world, *rules, policy=CLOSED):
+    world.feed(PolicyLoaded(replace(policy, rules=rules)))
+    world.settle()
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_by_default_a_host_that_claims_to_be_a_router_gets_nothing(make_world, family):
+    world = make_world("fattree", CLOSED)
+    group = GROUP if family == 4 else GROUP_V6
+    world.join("h9", group)
+    world.settle()
+    plain = world.rules()
+    for _ in range(3):
+        for frame in (query(world, "h16", family=family), hello(world, "h16", family=family)):
+            assert world.inject(world.hosts["h16"].place, frame) == {}, "it reaches no host and no router"
+    world.settle()
+    assert world.rules() == plain
+    assert world.send("h1", group) == {"h9": 1}
+    assert world.core.membership.querier(family).is_ours
+    counters = view.status(world.core)["counters"]
+    assert (counters["query-refused"], counters["pim-hello-refused"]) == (3, 3)
+    kinds = [notice.kind for notice in world.notices]
+    assert kinds == ["membership-query-refused", "membership-pim-hello-refused"], "once, and not per packet"
+    assert "Port {}:{} ".format(*world.hosts["h16"].place) in world.notices[0].text
+    audits = [audit for audit in world.audits if audit.role is Role.ROUTER]
+    assert [(audit.decision.admit, audit.group) for audit in audits] == [(False, None)] * 2
+
+
+def test_specific_queries_of_a_refused_host_reach_nobody(make_world):
+    world = make_world("fattree", CLOSED)
+    world.join("h9")
+    world.settle()
+    assert world.inject(world.hosts["h16"].place, query(world, "h16", GROUP)) == {}
+
+
+@pytest.mark.parametrize("speech", [query, hello])
+def test_a_rule_admits_a_router(make_world, version, speech):
+    world = make_world("fattree", CLOSED, version)
+    with_rules(world, router_rule(world=world))
+    world.join("h9")
+    tell(world, "h16", speech(world, "h16"))
+    tell(world, "h12", speech(world, "h12"))
+    world.settle()
+    assert world.send("h1") == {"h9": 1, "h16": 1}
+    assert world.core.membership.querier(4).is_ours is (speech is hello)
+    counts = {rule["rule"]: rule for rule in view.rules(world.core)}
+    assert counts["uplink"]["allow"] > 0
+    with_rules(world)
+    assert world.send("h1") == {"h9": 1}, "the rule is gone"
+    assert world.core.membership.querier(4).is_ours
+
+
+def test_a_router_gets_only_the_groups_that_its_rule_names(make_world, version):
+    world = make_world("fattree", CLOSED, version)
+    with_rules(world, router_rule(world=world, groups=["239.1.2.3"]))
+    tell(world, "h16", hello(world, "h16"))
+    world.settle()
+    assert world.send("h1", GROUP) == {"h16": 1}
+    assert world.send("h1", OTHER) == {}
+    world.settle()
+    assert world.send("h1", GROUP) == {"h16": 1}
+    assert world.send("h1", OTHER) == {}
+    tree = world.core.forest.tree(OTHER)
+    assert tree is None or not tree.receivers
+    outs = len(world.packet_outs)
+    world.join("h1", OTHER)
+    world.join("h1", GROUP)
+    passed = [place for place, frame in world.packet_outs[outs:] if isinstance(decode(frame), Report)]
+    assert passed == [world.hosts["h16"].place], "the report of the one group alone"
+    (shown,) = view.routers(world.core)["router_ports"]
+    assert shown["groups"] == ["allow 239.1.2.3"]
+    tell(world, "h16", query(world, "h16"))
+    assert world.core.membership.querier(4).is_ours, "a querier asks about every group"
+    with_rules(world, router_rule(world=world))
+    assert world.send("h1", OTHER) == {"h16": 1}, "the rule names no groups any more"
+    with_rules(world, router_rule(world=world, groups=["239.1.2.4"]))
+    world.settle()
+    assert world.send("h1", OTHER) == {"h16": 1}
+    assert world.send("h3", GROUP) == {"h1": 1}, "a member is served, the router is not"
+
+
+def test_a_routers_address_is_not_believed_of_another(make_world):
+    world = make_world("fattree", CLOSED)
+    router = world.hosts["h16"]
+    address = Prefix(router.v4, 32)
+    rule = Rule("uplink", (), frozenset({Role.ROUTER}), True, hosts=(address,))
+    with_rules(world, rule)
+    thief = world.hosts["h3"]
+    for mac in (thief.mac, router.mac):
+        tell(world, "h3", encode(PimHello(4, mac, router.v4, 105.0)))
+        tell(world, "h3", encode(Query(4, 3, mac, router.v4, None, (), 10.0, False, 2, 125.0)))
+    world.settle()
+    assert world.send("h1") == {}
+    assert world.core.membership.querier(4).is_ours
+    assert "belongs to 02:00:00:00:00:10" in world.notices[-1].text
+    tell(world, "h16", hello(world, "h16"))
+    world.settle()
+    assert world.send("h1") == {"h16": 1}
+
+
+def test_a_false_router_is_found_out_when_the_owner_of_its_address_is_learnt(make_world):
+    world = make_world("fattree", FAST)
+    router, thief = world.hosts["h16"], world.hosts["h3"]
+    world.feed(HostGone(router.mac, *router.place))
+    tell(world, "h3", encode(PimHello(4, thief.mac, router.v4, 105.0)))
+    tell(world, "h3", encode(Query(4, 3, thief.mac, router.v4, None, (), 10.0, False, 2, 125.0)))
+    world.settle()
+    assert world.send("h1") == {"h3": 1}
+    world.learn(router)
+    world.settle()
+    assert world.send("h1") == {}
+    assert world.core.membership.querier(4).is_ours
+
+
+def test_another_host_at_the_queriers_port_cannot_have_its_queries_passed_on(make_world):
+    world = make_world("fattree", CLOSED)
+    router = world.hosts["h16"]
+    rule = Rule("uplink", (), frozenset({Role.ROUTER}), True, hosts=(MacAddress(router.mac),))
+    with_rules(world, rule)
+    tell(world, "h16", query(world, "h16"))
+    assert not world.core.membership.querier(4).is_ours
+    outs = len(world.packet_outs)
+    tell(world, "h16", encode(Query(4, 3, bytes(5) + b"\7", router.v4, None, (), 10.0, False, 2, 125.0)))
+    assert len(world.packet_outs) == outs
+
+
+def test_a_restart_brings_no_router_port_back_that_the_policy_refuses_now(make_world, version):
+    world = make_world("fattree", FAST, version)
+    tell(world, "h16", hello(world, "h16"))
+    tell(world, "h16", query(world, "h16"))
+    world.advance(2.0)
+    world.restart(policy=CLOSED)
+    world.connect_all()
+    world.advance(1.0)
+    assert world.send("h1") == {}
+    assert world.core.membership.querier(4).is_ours
+    assert view.routers(world.core)["router_ports"] == []
+
+
+def test_a_second_router_at_a_port_is_shown_and_kept(make_world):
+    world = make_world("fattree", FAST)
+    router = world.hosts["h16"]
+    other = encode(PimHello(4, bytes(5) + b"\7", parse_ip("10.0.0.77"), 105.0))
+    tell(world, "h16", hello(world, "h16"))
+    known = world.core.sections.routers.changes(0, 100)["version"]
+    tell(world, "h16", other)
+    (told,) = world.core.sections.routers.changes(known, 100)["put"].values()
+    assert told["routers"] == ["10.0.0.16", "10.0.0.77"]
+    world.advance(2.0)
+    world.restart()
+    world.connect_all()
+    (shown,) = view.routers(world.core)["router_ports"]
+    assert shown["routers"] == ["10.0.0.16", "10.0.0.77"]
+    assert (shown["dpid"], shown["port_no"]) == router.place

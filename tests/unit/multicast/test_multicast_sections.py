@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from controller.config.policy import Policy
 from controller.config.settings import Limits
+from controller.config.terms import Labelled, NamedSwitch
+from controller.events import SwitchDisconnected
 from controller.multicast import view
 from controller.multicast.events import PolicyLoaded
 from controller.wire.addresses import format_mac
@@ -140,7 +144,7 @@ def test_the_fabric_is_followed_through_failures(make_world):
     world.disconnect(dpid)
     world.settle()
     follower.read()
-    assert str(dpid) not in follower.known["switches"]
+    assert not follower.known["switches"][str(dpid)]["connected"]
     assert not [port for port in follower.known["ports"].values() if port["dpid"] == dpid]
     assert ("link-down", "cleared") in events(follower)
     assert ("switch-down", "raised") in events(follower)
@@ -151,6 +155,33 @@ def test_the_fabric_is_followed_through_failures(make_world):
     assert follower.known["switches"][str(dpid)]["connected"]
     assert ("switch-down", "cleared") in events(follower)
     follower.agrees()
+
+
+def test_events_of_links_and_switches_say_between_which_ports_and_for_how_long(make_world):
+    world = make_world("leaf-spine")
+    follower = Follower(world).read()
+    pair = min(world.links, key=sorted)
+    (a, port_a), (b, port_b) = sorted(world.links[pair])
+    link = f"The link of port {a:016x}:{port_a} and port {b:016x}:{port_b}"
+    world.cut(*pair)
+    world.settle()
+    world.now += 100.0
+    world.mend(*pair)
+    world.settle()
+    gone = world.hosts["h1"].dpid
+    world.disconnect(gone)
+    world.settle()
+    world.now += 7200.0
+    world.reconnect(gone)
+    world.settle()
+    texts = [event["text"] for event in follower.read().known["events"].values()]
+    assert f"{link} is down: trees leave it." in texts
+    back = "\n".join(texts)
+    assert re.search(f"^{link} is up again after 1 min 4[0-9] s[.]$", back, re.M), back
+    assert f"Switch {gone:016x} is gone: no tree leads through it." in texts
+    assert any(re.fullmatch(f"Switch {gone:016x} is back in the fabric after 2 h.*[.]", text) for text in texts), (
+        texts
+    )
 
 
 def test_a_switch_told_as_not_in_sync_is_told_again_when_it_is(make_world):
@@ -262,3 +293,102 @@ def test_who_follows_knows_what_there_is_whatever_happens(make_world, seed):
             follower.agrees()
     world.settle()
     follower.agrees()
+
+
+def test_a_switch_that_is_gone_stays_as_disconnected_until_it_is_back(make_world):
+    world = make_world("leaf-spine")
+    world.settle()
+    world.now += 1.0
+    follower = Follower(world).read()
+    assert follower.known["status"]["status"]["ready"]
+    dpid = world.hosts["h1"].dpid
+    before = follower.known["switches"][str(dpid)]
+    world.disconnect(dpid)
+    world.settle()
+    world.now += 1.0
+    document = follower.read().known["switches"][str(dpid)]
+    assert (document["connected"], document["in_sync"]) == (False, False)
+    assert document["disconnected_s"] is not None
+    assert (document["dpid"], document["tier"]) == (dpid, before["tier"])
+    status = follower.known["status"]["status"]
+    assert not status["ready"]
+    assert status["not_ready_reason"] == f"switch {dpid:016x} is not connected"
+    assert status["in_sync"]
+    follower.agrees()
+    world.reconnect(dpid)
+    world.settle()
+    world.now += 1.0
+    assert follower.read().known["status"]["status"]["ready"]
+    assert follower.known["switches"][str(dpid)] == before
+    follower.agrees()
+
+
+def test_a_switch_without_a_connection_is_named_while_it_counts_as_there(make_world):
+    world = make_world("leaf-spine")
+    world.settle()
+    dpid = world.hosts["h1"].dpid
+    world.feed(SwitchDisconnected(dpid))
+    world.now += 1.0
+    follower = Follower(world).read()
+    assert not follower.known["switches"][str(dpid)]["connected"]
+    assert follower.known["status"]["status"]["not_ready_reason"] == f"switch {dpid:016x} is not connected"
+
+
+def test_an_operator_forgets_a_switch_that_is_gone(make_world):
+    world = make_world("leaf-spine")
+    world.settle()
+    dpid = world.hosts["h1"].dpid
+    refused = world.do("switch-forget", dpid=dpid)
+    assert refused.text == f"dpid: switch {dpid:016x} is part of the fabric; only one that is gone can be forgotten"
+    world.disconnect(dpid)
+    world.settle()
+    follower = Follower(world).read()
+    assert world.do("switch-forget", dpid=dpid).document == {"dpid": dpid, "forgotten": True}
+    world.now += 1.0
+    follower.read()
+    assert str(dpid) not in follower.known["switches"]
+    assert follower.known["status"]["status"]["ready"]
+    assert world.do("switch-forget", dpid=dpid).text == f"dpid: there is no switch {dpid:016x}"
+    follower.agrees()
+
+
+def test_a_switch_is_called_what_it_calls_itself_and_what_the_policy_calls_it(make_world):
+    world = make_world("leaf-spine")
+    world.settle()
+    first, second = sorted(world.switches)[:2]
+    follower = Follower(world).read()
+    assert follower.known["switches"][str(first)]["name"] is None
+    world.core.sections.described(first, "s1")
+    world.core.sections.described(second, "s2")
+    follower.read()
+    assert follower.moved["switches"] == {str(first), str(second)}
+    assert [follower.known["switches"][str(dpid)]["name"] for dpid in (first, second)] == ["s1", "s2"]
+    named = NamedSwitch("leaf1", first, ((1, "uplink"),))
+    world.feed(PolicyLoaded(replace(world.core.policy, switches=(named,))))
+    follower.read()
+    assert [follower.known["switches"][str(dpid)]["name"] for dpid in (first, second)] == ["leaf1", "s2"]
+    assert follower.known["ports"][f"{first}:1"]["name"] == "uplink"
+    world.disconnect(first)
+    world.settle()
+    world.now += 1.0
+    follower.read()
+    assert "Switch leaf1 is gone: no tree leads through it." in {
+        event["text"] for event in follower.known["events"].values()
+    }
+    assert follower.known["status"]["status"]["not_ready_reason"] == "switch leaf1 is not connected"
+    assert follower.known["switches"][str(first)]["name"] == "leaf1"
+    follower.agrees()
+
+
+def test_labels_of_the_policy_are_in_documents_of_switches_and_ports(make_world):
+    labelled = (Labelled(1, None, (("pod", "2"),)), Labelled(1, 1, (("room", "a"),)))
+    world = make_world("leaf-spine", replace(Policy(default_allow=True), labels=labelled))
+    sections = world.core.sections
+    sections.refresh(world.now)
+    assert sections.switches.changes(0, 100)["put"]["1"]["labels"] == {"pod": "2"}
+    assert sections.switches.changes(0, 100)["put"]["2"]["labels"] == {}
+    assert sections.ports.changes(0, 100)["put"]["1:1"]["labels"] == {"room": "a"}
+    world.feed(PolicyLoaded(replace(Policy(default_allow=True), labels=(Labelled(2, None, (("pod", "3"),)),))))
+    assert sections.switches.changes(0, 100)["put"]["2"]["labels"] == {"pod": "3"}
+    world.disconnect(2)
+    assert sections.switches.changes(0, 100)["put"]["2"]["labels"] == {"pod": "3"}

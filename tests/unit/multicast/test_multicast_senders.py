@@ -9,7 +9,7 @@ import pytest
 from controller.config.policy import Policy
 from controller.config.settings import Limits, Multicast
 from controller.events import PacketReceived
-from controller.rules.pipeline import PRIORITY_SENDER, PRIORITY_UNKNOWN_PENALTY
+from controller.rules.pipeline import PRIORITY_SENDER, PRIORITY_UNKNOWN_PENALTY, SENDER_COOKIE_BIT
 from controller.wire.addresses import parse_ip
 from topology.events import HostGone, HostLearnt
 
@@ -130,6 +130,62 @@ def test_rates_are_measured_from_the_entries_counters(make_world, version):
     assert sender.rate_bps == pytest.approx(8 * size * 5, rel=0.25)
     tree = world.core.forest.tree(GROUP)
     assert tree.rates == {world.hosts["h1"].dpid: round(sender.rate_bps)}
+
+
+@pytest.mark.parametrize("late_s", [3.0, 25.0])
+def test_late_counters_keep_busy_senders_and_measure_them(make_world, version, late_s):
+    world = make_world("leaf-spine", replace(OPEN, multicast=Multicast(sender_timeout_s=20)), version)
+    world.join("h5")
+    world.send("h1")
+    world.send("h3")
+    switch, late = world.switches[world.hosts["h1"].dpid], []
+    respond = switch.respond
+
+    def respond_late(effect, now):
+        if not effect.cookie & SENDER_COOKIE_BIT:
+            return respond(effect, now)
+        late.extend((now + late_s, event) for event in respond(effect, now))
+        return ()
+
+    switch.respond = respond_late
+    size = len(world.data("h1"))
+    for _ in range(600):
+        world.now += 0.2
+        world.send("h1")
+        while late and late[0][0] <= world.now:
+            world.feed(late.pop(0)[1])
+        world.settle(0.0)
+    senders = {key.mac: sender for key, sender in world.core.plane.groups[GROUP].senders.items()}
+    assert senders.keys() == {world.hosts["h1"].mac}, "the silent one is gone"
+    assert senders[world.hosts["h1"].mac].rate_bps == pytest.approx(8 * size * 5, rel=0.25)
+
+
+def test_a_switch_that_tells_no_counters_loses_no_senders(make_world, version):
+    world = make_world("leaf-spine", replace(OPEN, multicast=Multicast(sender_timeout_s=20)), version)
+    world.join("h5")
+    world.send("h1")
+    switch, asked = world.switches[world.hosts["h1"].dpid], []
+    switch.respond = lambda effect, _now: asked.append(effect.cookie) or ()
+    world.advance(300.0)
+    assert len(world.core.plane.groups[GROUP].senders) == 1
+    questions = sum(cookie & (1 << 48) - 1 == SENDER_COOKIE_BIT for cookie in asked)
+    assert 4 <= questions <= 7, "an open question is not asked again every 2 s"
+
+
+def test_a_sender_without_room_for_its_entry_is_kept_by_its_packets(make_world, version):
+    """They go by the controller, and no counter tells of them."""
+    world = make_world("leaf-spine", replace(OPEN, multicast=Multicast(sender_timeout_s=20)), version)
+    world.join("h5")
+    world.settle()
+    switch = world.switches[world.hosts["h1"].dpid]
+    switch.capacity = 0
+    for _ in range(30):
+        assert world.send("h1") == {"h5": 1}
+        world.advance(2.0)
+        assert sender_rules(world, switch.dpid) == []
+        assert [key.mac for key in world.core.plane.groups[GROUP].senders] == [world.hosts["h1"].mac]
+    world.advance(30.0)
+    assert not world.core.plane.groups[GROUP].senders
 
 
 def test_a_flood_of_unknown_senders_is_cut_off_at_the_switch(make_world, version):

@@ -44,6 +44,14 @@ def test_a_faulty_file_leaves_the_policy_in_force_and_says_why(path: Path):
     assert file.errors == ()
 
 
+def test_a_file_that_becomes_readable_is_read_though_nobody_wrote_it_again(path: Path):
+    file = PolicyFile(LOGGER)
+    file.load()
+    path.chmod(0o600)
+    assert file.poll() is not None
+    assert file.poll() is None
+
+
 def test_without_a_file_there_is_nothing_to_reload(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("VSRT_CONFIG", raising=False)
     file = PolicyFile(LOGGER)

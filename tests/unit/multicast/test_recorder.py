@@ -41,3 +41,16 @@ def test_a_recording_ends_at_its_bound(tmp_path, monkeypatch, caplog):
 def test_a_file_that_cannot_be_made_is_told(name):
     with pytest.raises(SystemExit, match="nowhere"):
         recorder.Recorder(name, "multicast", LOGGER)
+
+
+def test_what_a_crash_tore_is_passed_over_and_cut_off(tmp_path):
+    path = tmp_path / "run.jsonl"
+    recorder.Recorder(str(path), "multicast", LOGGER).write(1.0, "event", SwitchUp(1, 4))
+    whole = path.read_bytes()
+    for cut in range(1, len(whole)):
+        path.write_bytes(whole + whole[:cut])
+        with path.open() as file:
+            assert len(list(read_lines(file))) == 1 + (cut == len(whole) - 1)
+        recorder.Recorder(str(path), "multicast", LOGGER).write(2.0, "event", SwitchUp(2, 4))
+        with path.open() as file:
+            assert [line.at_s for line in read_lines(file)] == [1.0, 2.0]

@@ -12,6 +12,10 @@ import numpy as np
 import pytest
 
 from apps.cli.main import main
+from controller.alarms.core import AlarmCore
+from controller.alarms.events import ConditionReported, ForgetLinkAsked
+from controller.alarms.known import read_cable
+from controller.config.alarm_settings import Alarms, ExpectedTopology
 from controller.config.policy import Policy, Role, Rule, Tenant
 from controller.config.settings import Limits, Monitor, Multicast, RouterPorts
 from controller.config.terms import MacAddress, SwitchPort, parse_prefix
@@ -22,6 +26,7 @@ from controller.multicast.events import PolicyLoaded
 from controller.performance.poller import StatsReceived
 from controller.performance.poller_core import MonitorChanged, MonitorCore
 from controller.recording import APPS, RecordingInvalid, plain, read_lines, replay, write_line
+from controller.snapshot.events import Severity
 from controller.unicast.core import UnicastCore
 from controller.unicast.settings import UnicastSettings
 from controller.wire.addresses import parse_ip
@@ -134,16 +139,21 @@ def test_every_app_can_be_replayed():
     discovery = DiscoveryCore(DiscoverySettings(), bytes(16))
     monitor = MonitorCore(Monitor(), 1.0, 1.7e9)
     unicast = UnicastCore(UnicastSettings())
+    alarms = AlarmCore(Alarms(), ExpectedTopology(), 1.0, 1.7e9)
+    full = ConditionReported("unicast", "table-full", "1", Severity.CRITICAL, "A table is full.", 1)
     lines = [
         write_line("discovery", 1.0, "start", {"settings": DiscoverySettings(), "secret": bytes(16)}),
         write_line("unicast", 1.0, "start", {"settings": UnicastSettings()}),
+        write_line("alarms", 1.0, "start", {"settings": Alarms(), "topology": ExpectedTopology(), "at_s": 1.7e9}),
         write_line("monitor", 1.0, "start", {"monitor": Monitor(), "at_s": 1.7e9}),
     ]
-    expected = {"discovery": [], "unicast": [], "monitor": []}
+    expected = {"discovery": [], "unicast": [], "monitor": [], "alarms": []}
     for app, core, event in (
         ("discovery", discovery, SwitchConnected(1, 4, (PORT,))),
         ("unicast", unicast, SwitchConnected(1, 4, (PORT,))),
         ("unicast", unicast, SwitchUp(1, 4)),
+        ("alarms", alarms, full),
+        ("alarms", alarms, ForgetLinkAsked(read_cable("1:1-2:1"))),
         ("monitor", monitor, SwitchConnected(1, 4, (PORT,))),
         ("monitor", monitor, MonitorChanged(Monitor(interval_s=1))),
         ("monitor", monitor, StatsReceived(1, 4, 7, b"\4\x13", 1.7e9)),
@@ -159,7 +169,7 @@ def test_every_app_can_be_replayed():
 @pytest.mark.parametrize(
     "text",
     [
-        "{",
+        "{\n",
         "[]",
         '{"app": "multicast", "t": 1}',
         '{"app": "multicast", "event": {"$": "DeadlineReached"}}',

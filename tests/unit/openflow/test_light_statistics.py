@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import struct
+import time
 from typing import Any
 
 import pytest
@@ -76,3 +77,13 @@ def test_an_entry_without_length_does_not_hold_up_the_controller(framework: str)
     _, light, kind = parsers(framework, 4)
     data = message(4, kind, 6, bytes(40))
     assert bytes(light(Datapath(), 4, kind, len(data), 11, data).buf) == data
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_reply_says_when_it_was_read_off_its_connection(framework: str, version: int):
+    _, light, kind = parsers(framework, version)
+    data = message(version, kind, 4, BODIES[version, 4])
+    before_s = time.time()
+    reply = light(Datapath(), version, kind, len(data), 11, data)
+    assert before_s <= reply.received_s <= time.time()

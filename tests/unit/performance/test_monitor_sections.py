@@ -14,6 +14,7 @@ from controller.performance.effects import EventsRaised, SamplesRated
 from controller.performance.events import EventState, PortEvent, Severity
 from controller.performance.poller import SwitchTurned
 from controller.performance.poller_sections import MonitorSections
+from controller.snapshot.names import Names
 from tests.unit.performance.test_poller_core import EPOCH_S, Fabric
 
 
@@ -23,7 +24,7 @@ class Followed(Fabric):
     def __init__(self) -> None:
         self.sections: MonitorSections | None = None
         super().__init__()
-        self.sections = MonitorSections(self.core, lambda: {1: (12.5, 30.0)}, self.now)
+        self.sections = MonitorSections(self.core, lambda: {1: (12.5, 30.0)}, self.now, Names())
         self.versions: dict[str, int] = {}
         self.known: dict[str, dict[str, Any]] = {}
 
@@ -95,6 +96,10 @@ def test_ports_that_go_are_removed(followed: Followed):
 
 def test_switches_tell_how_they_fare(followed: Followed):
     assert followed.read("switches")["1"] == {
+        "dpid": 1,
+        "name": None,
+        "ofp_version": 4,
+        "connected": True,
         "up": True,
         "answered_s": pytest.approx(EPOCH_S + followed.now, abs=10),
         "cpu_pct": 12.5,
@@ -123,18 +128,9 @@ def test_events_and_notices_are_told(followed: Followed):
     assert [event["dpid"] for event in followed.read("events").values()] == [2]
 
 
-@pytest.mark.parametrize(
-    ("counter", "rate", "state", "text"),
-    [
-        ("link_down", 1.0, EventState.RAISED, "port 9:1: link down"),
-        ("link_down", 0.0, EventState.CLEARED, "port 9:1: link down is over"),
-        ("rx_dropped", 120.0, EventState.RAISED, "port 9:1: rx dropped at 120/s (threshold 100)"),
-        ("tx_utilisation", 12.5, EventState.CLEARED, "port 9:1: tx utilisation is over at 12.5 % (threshold 100)"),
-        ("rx_errors", float("nan"), EventState.CLEARED, "port 9:1: rx errors is over"),
-    ],
-)
-def test_events_say_what_a_port_has_in_words(followed: Followed, counter, rate, state, text):
-    event = PortEvent(EPOCH_S, 9, 1, counter, Severity.MAJOR, rate, 100.0, state)
+def test_events_speak_of_ports_by_their_names(followed: Followed):
+    event = PortEvent(EPOCH_S, 9, 1, "link_down", Severity.CRITICAL, 0.0, 0.0, EventState.CLEARED, lasted_s=12.0)
     assert followed.sections is not None
     followed.sections.raised(EventsRaised((event,)))
-    assert [told["text"] for told in followed.read("events").values()] == [text]
+    (told,) = followed.read("events").values()
+    assert told["text"] == "The link of port 0000000000000009:1 is up again after 12 s."

@@ -61,7 +61,7 @@ def test_a_full_link_is_told_when_it_begins_and_when_it_is_over():
     assert events(feed(core, T + 10, tx_bytes=1_200_000_000)) == [("tx_utilisation", EventState.RAISED)]
     assert core.report(1, 1)[0].raised == ("tx_utilisation",)
     assert events(feed(core, T + 20, tx_bytes=1_300_000_000)) == [("tx_utilisation", EventState.CLEARED)]
-    assert [event.severity for event in core.events()] == [Severity.MAJOR] * 2
+    assert [event.severity for event in core.events()] == [Severity.WARNING] * 2
 
 
 def test_samples_of_unknown_rows_are_counted_and_passed_over():
@@ -218,7 +218,7 @@ def test_other_thresholds_clear_what_the_old_ones_raised():
     core = core_of(1)
     feed(core, T)
     feed(core, T + 10, tx_bytes=1_200_000_000)
-    rule = ThresholdRule("rx_bytes", 5, 5, 0, 0, Severity.MINOR)
+    rule = ThresholdRule("rx_bytes", 5, 5, 0, 0, Severity.INFO)
     changed = core.handle(inputs.SettingsChanged(core.settings._replace(thresholds=(rule,))), T + 11)
     assert events(changed) == [("tx_utilisation", EventState.CLEARED)]
     assert events(feed(core, T + 20, rx_bytes=1000, tx_bytes=2_400_000_000)) == [("rx_bytes", EventState.RAISED)]
@@ -251,7 +251,7 @@ def test_a_counter_that_sticks_is_to_be_reset_near_its_maximum_now_and_then():
     asked = of_type(feed(core, T + 10, rx_bytes=near), effects.ResetCounters)
     assert asked == [effects.ResetCounters(1, 1, Counter.RX_BYTES, near)]
     raised = core.events()[-1]
-    assert (raised.counter, raised.state, raised.severity) == ("counter_full", EventState.RAISED, Severity.MAJOR)
+    assert (raised.counter, raised.state, raised.severity) == ("counter_full", EventState.RAISED, Severity.WARNING)
     assert (raised.rate, raised.threshold) == (pytest.approx(75.0, abs=0.01), 75.0)
     later = feed(core, T + 20, rx_bytes=near + 5)
     assert of_type(later, effects.ResetCounters) == [] and events(later) == []

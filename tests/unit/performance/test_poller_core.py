@@ -234,8 +234,8 @@ def test_a_knob_turned_while_it_runs_takes_effect(fabric: Fabric):
         ("histogram", {"counter": "rx_bytes", "node": 9}, "there is no switch 9"),
         ("histogram", {"counter": ["rx_bytes"]}, "counter: "),
         ("set", {"knob": "interval_s", "value": 0}, "interval_s: 0 is not within 1 and 65535 s"),
-        ("set", {}, "there is no such knob"),
-        ("get", {"knob": "intervall"}, "intervall: there is no such knob"),
+        ("set", {}, "there is no such setting"),
+        ("get", {"knob": "intervall"}, "intervall: there is no such setting"),
     ],
 )
 def test_a_question_that_makes_no_sense_is_refused(fabric: Fabric, action: str, asked: dict[str, Any], message: str):

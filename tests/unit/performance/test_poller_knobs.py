@@ -84,10 +84,10 @@ def test_what_holds_from_the_start_on_is_said_so(name: str):
 def test_a_threshold_of_one_class_stands_beside_that_of_all():
     monitor = turned(Monitor(), "thresholds.tx_utilisation.raise_above", "80")
     monitor = turned(monitor, "thresholds.tx_utilisation.core.raise_above", 60)
-    monitor = turned(monitor, "thresholds.tx_utilisation.core.severity", "fatal")
+    monitor = turned(monitor, "thresholds.tx_utilisation.core.severity", "critical")
     rules = {rule.kind: rule for rule in threshold_rules(monitor.thresholds) if rule.counter == "tx_utilisation"}
     assert (rules[None].raise_above, rules[Kind.CORE].raise_above) == (80, 60)
-    assert rules[Kind.CORE].severity is Severity.FATAL
+    assert rules[Kind.CORE].severity is Severity.CRITICAL
     assert value_of(monitor, "thresholds.tx_utilisation.core.raise_above") == 60
     assert len(monitor.thresholds) == 2
 
@@ -98,7 +98,7 @@ def test_a_threshold_of_one_class_stands_beside_that_of_all():
         ("thresholds.rx_errors.level", 1, "FIELD is one of"),
         ("thresholds.rx_errrors.raise_above", 1, "none of"),
         ("thresholds.rx_errors.spine.raise_above", 1, "none of"),
-        ("thresholds.rx_errors.tor.raise_above.x", 1, "no such knob"),
+        ("thresholds.rx_errors.tor.raise_above.x", 1, "no such setting"),
         ("thresholds.rx_errors.raise_above", -1, "not within"),
         ("thresholds.rx_errors.severity", "awful", "expected one of"),
     ],
@@ -120,7 +120,7 @@ def test_levels_that_cross_are_refused():
 def test_what_a_threshold_does_not_say_is_as_the_built_in_rule_has_it(monkeypatch: pytest.MonkeyPatch):
     from controller.performance import poller_settings
 
-    built_in = ThresholdRule("rx_errors", 10.0, 2.0, 60.0, 5.0, Severity.MAJOR)
+    built_in = ThresholdRule("rx_errors", 10.0, 2.0, 60.0, 5.0, Severity.WARNING)
     monkeypatch.setattr(poller_settings, "DEFAULT_RULES", (built_in,))
     assert threshold_rules([Threshold("rx_errors", "all", 100.0)]) == (
         built_in._replace(raise_above=100, clear_below=20),

@@ -74,6 +74,8 @@ class Switch:
                 for n in range(1, PORTS + 1)
             )
             self.socket.sendall(message(19, xid, struct.pack("!HH4x", 13, 0) + described))
+        elif kind == 18 and struct.unpack_from("!H", body)[0] == 0:
+            self.socket.sendall(message(19, xid, struct.pack("!HH4x1024x32s", 0, 0, b"rack 7")))
         elif kind == 18:
             self.xids.append(xid)
             for reply in self._answer(xid, body):

@@ -13,7 +13,7 @@ from topology.graph import Kind
 
 SWITCH = np.array([KINDS.index(Kind.SWITCH)], np.uint8)
 CORE = np.array([KINDS.index(Kind.CORE)], np.uint8)
-DROPS = ThresholdRule("rx_dropped", 10, 5, 0, 0, Severity.MINOR)
+DROPS = ThresholdRule("rx_dropped", 10, 5, 0, 0, Severity.INFO)
 
 
 def table(*rules: ThresholdRule) -> ThresholdTable:
@@ -55,7 +55,7 @@ def test_what_is_not_known_changes_nothing():
 
 def test_a_limit_per_hour_counts_a_burst_once():
     crc = next(rule for rule in DEFAULT_RULES if rule.counter == Counter.RX_CRC_ERR)
-    assert crc.severity is Severity.FATAL
+    assert crc.severity is Severity.CRITICAL
     for errors, raised in ((110, False), (125, True)):
         limited = table(crc)
         burst = limited.update(made_rates(rx_crc_err=errors / 10), SWITCH)
@@ -66,7 +66,7 @@ def test_a_limit_per_hour_counts_a_burst_once():
 
 
 def test_a_steady_rate_over_the_limit_is_raised_once():
-    limited = table(ThresholdRule("rx_dropped", 120 / 3600, 60 / 3600, 3600, 0, Severity.FATAL))
+    limited = table(ThresholdRule("rx_dropped", 120 / 3600, 60 / 3600, 3600, 0, Severity.CRITICAL))
     assert seen(limited, *[200 / 3600] * 720).count("+") == 1
     assert seen(limited, *[110 / 3600] * 720).count("-") == 0
 
@@ -110,10 +110,10 @@ class Fabric:
 def test_an_event_names_port_rate_and_level():
     fabric = Fabric()
     assert fabric.rate(11, 100.0) == [
-        PortEvent(100.0, 1, 7, "rx_dropped", Severity.MINOR, 11.0, 10.0, EventState.RAISED)
+        PortEvent(100.0, 1, 7, "rx_dropped", Severity.INFO, 11.0, 10.0, EventState.RAISED)
     ]
     assert fabric.rate(1, 110.0) == [
-        PortEvent(110.0, 1, 7, "rx_dropped", Severity.MINOR, 1.0, 5.0, EventState.CLEARED)
+        PortEvent(110.0, 1, 7, "rx_dropped", Severity.INFO, 1.0, 5.0, EventState.CLEARED, lasted_s=10.0)
     ]
 
 
@@ -121,8 +121,8 @@ def test_a_link_that_goes_down_is_fatal_and_cleared_when_it_is_back():
     fabric = Fabric()
     down, up = fabric.alarms.link(0, False, 10.0), fabric.alarms.link(0, True, 20.0)
     assert [(e.counter, e.severity, e.state) for e in down + up] == [
-        ("link_down", Severity.FATAL, EventState.RAISED),
-        ("link_down", Severity.FATAL, EventState.CLEARED),
+        ("link_down", Severity.CRITICAL, EventState.RAISED),
+        ("link_down", Severity.CRITICAL, EventState.CLEARED),
     ]
 
 
@@ -140,15 +140,17 @@ def test_five_recoveries_in_a_minute_are_not():
     assert {e.counter for e in told} == {"link_down"}
 
 
-def test_three_minor_events_within_an_hour_escalate():
+def test_three_repeated_events_within_an_hour_escalate():
     fabric = Fabric()
     told = [event for k in range(ESCALATED_COUNT) for rate in (11, 1) for event in fabric.rate(rate, 600.0 * k)]
-    grave = [event for event in told if event.severity is Severity.MAJOR]
-    assert [(e.counter, e.state, e.rate) for e in grave] == [("minor_events", EventState.RAISED, 3.0)]
-    assert [e.counter for e in fabric.alarms.tick(1200.0 + 3700.0)] == ["minor_events"], "cleared after a quiet hour"
+    grave = [event for event in told if event.severity is Severity.WARNING]
+    assert [(e.counter, e.state, e.rate) for e in grave] == [("repeated_events", EventState.RAISED, 3.0)]
+    assert [e.counter for e in fabric.alarms.tick(1200.0 + 3700.0)] == ["repeated_events"], (
+        "cleared after a quiet hour"
+    )
 
 
-def test_minor_events_farther_apart_do_not():
+def test_repeated_events_farther_apart_do_not():
     fabric = Fabric()
     told = [event for k in range(6) for rate in (11, 1) for event in fabric.rate(rate, 2000.0 * k)]
     assert {e.counter for e in told} == {"rx_dropped"}

@@ -4,7 +4,7 @@ from collections import deque
 
 import pytest
 
-from controller.effects import ApplyEdits, Notice, RequestFlows
+from controller.effects import ApplyEdits, EntriesLost, Notice, RequestFlows
 from controller.events import DeadlineReached, EditFailed, SwitchConnected, SwitchDisconnected
 from controller.rules.fake import FakeSwitch
 from controller.rules.installer import Installer
@@ -24,6 +24,7 @@ class World:
         self.to_switch = {dpid: deque() for dpid in self.switches}
         self.to_controller = {dpid: deque() for dpid in self.switches}
         self.notices = []
+        self.lost = []
         self.sent = []
         self.refuse = {}
         self.now = 100.0
@@ -33,6 +34,9 @@ class World:
         for effect in effects:
             if isinstance(effect, Notice):
                 self.notices.append(effect)
+                continue
+            if isinstance(effect, EntriesLost):
+                self.lost.append(effect.dpid)
                 continue
             self.sent.append(effect)
             assert self.installer.owns_xid(effect.first_xid if isinstance(effect, ApplyEdits) else effect.xid)

@@ -54,6 +54,7 @@ def matches(draw, version):
         "in_port": maybe(st.integers(1, 0xFEFF) | st.sampled_from([0xFFFFFFFE])),
         "eth_src": maybe(macs),
         "eth_dst": maybe(macs),
+        "tagged": version == 4 and draw(st.booleans()),
     }
     kinds = [None, "v4", "other"] + (["v6", "mask"] if version == 4 else [])
     kind = draw(st.sampled_from(kinds))
@@ -81,6 +82,8 @@ def rules(draw, version):
     """Any rule that the version can say."""
     table = 0 if version == 1 else draw(st.integers(0, 200))
     key = RuleKey(table, draw(st.integers(0, 0xFFFF)), draw(matches(version)))
+    if version == 1 and draw(st.booleans()):
+        key = RuleKey(0, 0, Match(tagged=True))
     ports = st.integers(1, 0xFEFF) | st.just(OFPP_CONTROLLER)
     actions = draw(st.lists(ports.map(Output) | macs.map(SetEthDst), max_size=6))
     if version == 4:
@@ -140,6 +143,8 @@ def expected_fields_13(match):
     if match.eth_dst is not None:
         value = format_mac(match.eth_dst)
         fields["eth_dst"] = value if match.eth_dst_mask is None else (value, format_mac(match.eth_dst_mask))
+    if match.tagged:
+        fields["vlan_vid"] = (0x1000, 0x1000)
     for name in ("ip_src", "ip_dst"):
         address, prefix = getattr(match, name), getattr(match, name + "_prefix")
         if address is None:
@@ -197,8 +202,9 @@ def test_put_of_1_0_says_the_same_to_a_framework(framework, rule, xid):
         assert min(wildcards >> shift & 0x3F, 32) == 32 - (prefix or 0)
         if address is not None:
             assert parsed in (int.from_bytes(address, "big"), format_ip(address))
-    for bit in (1, 6, 7, 20, 21):
+    for bit in (6, 7, 20, 21):
         assert wildcards >> bit & 1
+    assert (wildcards >> 1 & 1, theirs.dl_vlan) == ((1, 0) if match.tagged else (0, 0xFFFF))
     assert (flow_mod.cookie, flow_mod.priority, flow_mod.command) == (rule.cookie, rule.key.priority, 2)
     assert (flow_mod.idle_timeout, flow_mod.hard_timeout) == rule[3:]
     expected = b""
@@ -274,6 +280,7 @@ def framework_flow_stats_13(framework):
         ),
         entry({"eth_type": 0x800, "ip_proto": 17, "udp_dst": 53}, []),
         entry({"vlan_vid": 0x1005}, []),
+        entry({"vlan_vid": (0x1000, 0x1000)}, []),
         entry({"eth_type": 0x800}, [parser.OFPActionGroup(1), parser.OFPActionOutput(OFPP_CONTROLLER, 128)]),
     ]
     body = struct.pack("!HH4x", 1, 1) + b"".join(entries)
@@ -284,11 +291,12 @@ def framework_flow_stats_13(framework):
 def test_flow_stats_written_by_a_framework(framework):
     stats = of13.decode_flow_stats(framework_flow_stats_13(framework))
     assert (stats.xid, stats.more, stats.fault) == (77, True, None)
-    first, udp, vlan, group = stats.entries
+    first, udp, vlan, tagged, group = stats.entries
     match = Match(3, MAC, eth_type=0x800, ip_src=b"\x0a\1\0\0", ip_src_prefix=16)
     actions = (Output(4), SetEthDst(bytes.fromhex("03005e010203")), Goto(3))
     assert first == FlowCounter(Rule(RuleKey(2, 9, match), actions, 0x5602 << 48), 5, None, 3.5, foreign=False)
     assert udp.foreign and vlan.foreign
+    assert not tagged.foreign and tagged.rule.key.match == Match(tagged=True)
     assert not group.foreign and [type(action) for action in group.rule.actions] == [Opaque, Opaque]
 
 
@@ -448,3 +456,11 @@ def test_what_can_be_said_is_not_refused(versioned):
 def test_actions_of_different_kinds_are_never_equal():
     kinds = [Output(2), Goto(2), Meter(2), SetEthDst(b"\0" * 6), Opaque(b"\0" * 8)]
     assert all(a != b for i, a in enumerate(kinds) for b in kinds[:i])
+
+
+def test_an_entry_of_a_further_table_is_none_that_1_0_can_name():
+    rule = Rule(RuleKey(0, 7, Match(3)), (Output(4),), 5 << 48)
+    entry = bytearray(of10.encode_flow_stats_entry(FlowCounter(rule, 1, 2, 3.0)))
+    entry[2] = 1
+    (found,) = of10.decode_flow_stats(of10.encode_flow_stats_reply(7, False, bytes(entry))).entries
+    assert (found.rule.key.table, found.foreign) == (1, True)

@@ -80,9 +80,11 @@ packets = st.builds(
     st.none(),
     st.sampled_from([None, b"\xef\1\2\3", b"\xe0\0\0\1", b"\xff" * 16]),
     st.none() | fields["icmpv6_type"],
+    st.booleans(),
 )
+versions = st.sampled_from((1, 4))
 any_matches = (
-    st.fixed_dictionaries({name: st.none() | values for name, values in fields.items()})
+    st.fixed_dictionaries({**{name: st.none() | values for name, values in fields.items()}, "tagged": st.booleans()})
     .map(lambda drawn: Match(**drawn))
     .flatmap(
         lambda match: st.sampled_from(
@@ -98,7 +100,9 @@ any_matches = (
 )
 
 
-def naively_matches(match, packet, in_port):
+def naively_matches(version, match, packet, in_port):
+    if packet.tagged > match.tagged if version == 1 else match.tagged > packet.tagged:
+        return False
     for name in ("eth_src", "eth_type", "ip_proto", "icmpv6_type"):
         if getattr(match, name) not in (None, getattr(packet, name)):
             return False
@@ -117,23 +121,30 @@ def naively_matches(match, packet, in_port):
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(any_matches, max_size=8, unique=True), packets, st.integers(1, 2), st.integers(0, 8))
-def test_lookup_finds_what_a_scan_finds(matches, packet, in_port, removed):
+@given(
+    st.sampled_from((1, 4)),
+    st.lists(any_matches, max_size=8, unique=True),
+    packets,
+    st.integers(1, 2),
+    st.integers(0, 8),
+)
+def test_lookup_finds_what_a_scan_finds(version, matches, packet, in_port, removed):
     tables = FlowTables()
     rules = [rule(100 - at, match, Output(9)) for at, match in enumerate(matches)]
     for each in rules:
         tables.put(each)
     for each in rules[removed:]:
         assert tables.remove(each.key)
-    expected = next((each for each in rules[:removed] if naively_matches(each.key.match, packet, in_port)), None)
-    entry = tables.lookup(0, packet, in_port)
+    met = (each for each in rules[:removed] if naively_matches(version, each.key.match, packet, in_port))
+    expected = next(met, None)
+    entry = tables.lookup(version, 0, packet, in_port)
     assert (entry and entry.rule) == expected
 
 
 @settings(max_examples=200, deadline=None)
-@given(any_matches, any_matches, packets, st.integers(1, 2))
-def test_matches_that_share_a_packet_overlap(one, other, packet, in_port):
-    if naively_matches(one, packet, in_port) and naively_matches(other, packet, in_port):
+@given(versions, any_matches, any_matches, packets, st.integers(1, 2))
+def test_matches_that_share_a_packet_overlap(version, one, other, packet, in_port):
+    if naively_matches(version, one, packet, in_port) and naively_matches(version, other, packet, in_port):
         assert overlap(one, other)
     assert overlap(one, other) == overlap(other, one)
 

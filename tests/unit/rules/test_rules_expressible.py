@@ -30,6 +30,7 @@ def rule(match=GROUP, actions=(), table=0):
         (rule(actions=[Meter(1)]), "meter"),
         (rule(actions=[Output(0xFF00)]), "port"),
         (rule(Match(in_port=0x10000)), "port"),
+        (rule(Match(tagged=True)), "VLAN tag"),
     ],
 )
 def test_what_1_0_cannot_say_is_refused_with_the_reason(refused, word):

@@ -40,6 +40,7 @@ MATCHES_1_0 = (
 )
 MATCHES_1_3 = (
     *MATCHES_1_0,
+    Match(tagged=True),
     Match(in_port=OFPP_LOCAL),
     Match(eth_dst=b"\1" + bytes(5), eth_dst_mask=b"\1" + bytes(5)),
     Match(eth_dst=b"\x33\x33" + bytes(3) + b"\1", **V6_GROUP),
@@ -192,3 +193,41 @@ def test_a_full_table_gives_the_error_that_the_lowering_names(client: Client) ->
         assert {entry.rule for entry in client.counters()} == set(rules[:3])
     finally:
         run("ovs-vsctl", "--timeout=10", "clear", "bridge", BRIDGE, "flow_tables")
+
+
+def test_in_1_0_only_the_last_entry_is_for_tagged_frames(open_vswitch: PrivateOpenVSwitch) -> None:
+    client = Client(open_vswitch.directory / f"{BRIDGE}.mgmt", 1)
+    run("ovs-ofctl", "-O", "OpenFlow13", "del-flows", BRIDGE)
+    rules = [Rule(RuleKey(0, 9, Match(eth_src=HOST_MAC)), (), 1), Rule(RuleKey(0, 0, Match(tagged=True)), (), 2)]
+    client.apply(ApplyEdits(1, 1, tuple(map(Put, rules))))
+    for tags in ("", "81000005", "81000000", "88a80005", "88a8000581000006"):
+        packet = f"in_port=controller packet=ffffffffffff{HOST_MAC.hex()}{tags}0800{bytes(50).hex()} actions=table"
+        run("ovs-ofctl", "-O", "OpenFlow13", "packet-out", BRIDGE, packet)
+    assert {entry.rule.cookie: entry.packet_count for entry in client.counters()} == {1: 1, 2: 4}
+    client.close()
+
+
+def test_in_1_3_one_entry_is_for_every_tag(open_vswitch: PrivateOpenVSwitch) -> None:
+    client = Client(open_vswitch.directory / f"{BRIDGE}.mgmt", 4)
+    run("ovs-ofctl", "-O", "OpenFlow13", "del-flows", BRIDGE)
+    rules = [Rule(RuleKey(0, 9, Match(tagged=True)), (), 1), Rule(RuleKey(0, 0, Match()), (), 2)]
+    client.apply(ApplyEdits(1, 1, tuple(map(Put, rules))))
+    for tags in ("", "81000005", "81000000", "88a80005", "88a8000581000006"):
+        packet = f"in_port=controller packet=ffffffffffff{HOST_MAC.hex()}{tags}0800{bytes(50).hex()} actions=table"
+        run("ovs-ofctl", "-O", "OpenFlow13", "packet-out", BRIDGE, packet)
+    assert {entry.rule.cookie: entry.packet_count for entry in client.counters()} == {1: 4, 2: 1}
+    client.close()
+
+
+def test_an_entry_for_any_vlan_is_another_than_that_for_untagged_frames(open_vswitch: PrivateOpenVSwitch) -> None:
+    """Entries of versions that wildcarded the VLAN id are found, and taken away without the new ones."""
+    client = Client(open_vswitch.directory / f"{BRIDGE}.mgmt", 1)
+    run("ovs-ofctl", "-O", "OpenFlow13", "del-flows", BRIDGE)
+    wanted = Rule(RuleKey(0, 9, Match(eth_type=0x0806)), (Output(OFPP_CONTROLLER),), 0x5601 << 48)
+    run("ovs-ofctl", "-O", "OpenFlow10", "add-flow", BRIDGE, f"cookie={0x5601 << 48},priority=9,arp,actions=drop")
+    client.apply(ApplyEdits(1, 1, (Put(wanted),)))
+    old = wanted._replace(key=RuleKey(0, 9, Match(eth_type=0x0806, tagged=True)), actions=())
+    assert {entry.rule: entry.foreign for entry in client.counters()} == {wanted: False, old: False}
+    client.apply(ApplyEdits(1, 5, (Remove(old.key),)))
+    assert [entry.rule for entry in client.counters()] == [wanted]
+    client.close()

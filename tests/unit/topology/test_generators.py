@@ -15,6 +15,9 @@ SMALL: list[tuple[str, dict[str, Any]]] = [
     ("fattree", {"k": 2}),
     ("fattree", {"k": 4}),
     ("fattree", {"k": 6}),
+    ("leaf-spine", {}),
+    ("leaf-spine", {"leaves": 1, "spines": 1, "hosts_per_leaf": 0}),
+    ("leaf-spine", {"leaves": 5, "spines": 3, "hosts_per_leaf": 2}),
     ("tree", {"depth": 1, "fanout": 3}),
     ("tree", {"depth": 3, "fanout": 2}),
     ("tree", {"depth": 5, "fanout": 1}),
@@ -239,3 +242,20 @@ def test_bad_parameters_are_named_with_their_bounds(name: str, parameters: dict[
         make(name, parameters)
     for word in words:
         assert word in str(error.value)
+
+
+def test_every_leaf_is_linked_to_every_spine_at_the_uplinks_capacity() -> None:
+    graph = make("leaf-spine", {"leaves": 6, "spines": 3, "hosts_per_leaf": 5, "uplink_ratio": 4.0})
+    assert kinds(graph) == {Kind.TOR: 6, Kind.AGGREGATION: 3, Kind.HOST: 30}
+    spines = {node for node in graph.switches() if graph.kind(node) is Kind.AGGREGATION}
+    for leaf in (node for node in graph.switches() if graph.kind(node) is Kind.TOR):
+        assert spines <= set(graph.neighbours(leaf))
+        assert {graph.link(leaf, spine).capacity_bps for spine in spines} == {4e9}
+        hosts = set(graph.neighbours(leaf)) - spines
+        assert len(hosts) == 5
+        assert {graph.link(leaf, host).capacity_bps for host in hosts} == {1e9}
+
+
+def test_a_leaf_spine_fabric_has_a_bound_on_its_hosts() -> None:
+    with pytest.raises(ValueError, match="hosts_per_leaf: 200 at 1024 leaves gives 204800 hosts"):
+        make("leaf-spine", {"leaves": 1024, "hosts_per_leaf": 200})

@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import csv
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 import networkx
@@ -11,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from steiner_problems import as_stp, make_problem
 from topology.files import FORMATS, TopologyFileError, assembly, faults, parse
 from topology.files.node_link import document
 from topology.generators import GENERATORS, make
 from topology.graph import DEFAULT_CAPACITY_BPS, Graph, Kind
 
-STEINLIB = Path(os.environ.get("VSRT_STEINLIB_DIR", Path(__file__).parents[4] / "shared" / "data" / "steinlib"))
 NODE = {"id": "a", "kind": "tor"}
 TWO = [NODE, {"id": "b"}]
 
@@ -379,14 +376,12 @@ def test_a_problem_without_graph_is_refused() -> None:
         parse(b"33D32945\nEOF\n", "f.stp")
 
 
-@pytest.mark.skipif(not (STEINLIB / "optimum.csv").is_file(), reason="the SteinLib problems are not here")
-def test_steinlib_s_own_problems_have_their_sizes() -> None:
-    with (STEINLIB / "optimum.csv").open(encoding="utf-8") as lines:
-        rows = [row for row in csv.DictReader(lines) if (STEINLIB / row["filename"]).is_file()]
-    assert rows
-    for row in rows:
-        graph, terminals = parse((STEINLIB / row["filename"]).read_bytes(), row["filename"])
-        assert (len(graph), len(list(graph.links())), len(terminals)) == (int(row["n"]), int(row["m"]), int(row["t"]))
+@pytest.mark.parametrize("seed", range(3))
+def test_a_problem_has_its_size(seed: int) -> None:
+    problem, terminals = make_problem(seed, nodes=50 + seed, links=63 + seed, terminals=9 + seed)
+    found = parse(as_stp(problem, terminals).encode(), "problem.stp")
+    assert (len(found.graph), len(list(found.graph.links()))) == (50 + seed, 63 + seed)
+    assert sorted(map(str, found.terminals)) == sorted(map(str, terminals))
 
 
 SEEDS = [

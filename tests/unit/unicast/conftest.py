@@ -8,7 +8,14 @@ from itertools import product
 import pytest
 
 from controller.effects import ApplyEdits, Notice, Put, RequestFlows, SendPacket
-from controller.events import BarrierReplied, DeadlineReached, FlowStatsReceived, PacketReceived, SwitchConnected
+from controller.events import (
+    BarrierReplied,
+    DeadlineReached,
+    FlowStatsReceived,
+    PacketReceived,
+    SwitchConnected,
+    SwitchDisconnected,
+)
 from controller.rules.lowering import LOWERINGS
 from controller.rules.model import Output, Rule, RuleKey
 from controller.rules.openflow import FlowCounter
@@ -65,6 +72,7 @@ class Bench:
         self.notices: list[Notice] = []
         self.expiring: list[tuple[float, int, RuleKey]] = []
         self.edits = 0
+        self.away: set[int] = set()
         self.hold: list[BarrierReplied] | None = None
         self.on_edits: Callable[[], None] = lambda: None
 
@@ -102,6 +110,18 @@ class Bench:
         self.feed(SwitchDown(dpid))
         self.rules.pop(dpid, None)
 
+    def lose(self, dpid: int) -> None:
+        """End the connection of a switch, which goes on forwarding."""
+        self.away.add(dpid)
+        if self.hold is not None:
+            self.hold = [reply for reply in self.hold if reply.dpid != dpid]
+        self.feed(SwitchDisconnected(dpid))
+
+    def regain(self, dpid: int) -> None:
+        """Let a switch connect again, before it was given up."""
+        self.away.discard(dpid)
+        self.feed(SwitchConnected(dpid, self.version, ()))
+
     def feed(self, event: object) -> None:
         self.perform(self.core.handle(event, self.now))
 
@@ -115,6 +135,7 @@ class Bench:
         for effect in effects:
             if isinstance(effect, ApplyEdits):
                 if effect.dpid in self.rules:
+                    assert effect.dpid not in self.away
                     self.apply(effect)
             elif isinstance(effect, SendPacket):
                 self.sent.append(effect)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controller.discovery.settings import DiscoverySettings
 from controller.unicast.settings import UnicastSettings
 from controller.wire.addresses import ALL_NODES_V6, BROADCAST_MAC, group_mac, solicited_node
 from controller.wire.arp import encode_arp
@@ -99,6 +100,27 @@ def test_no_answer_before_the_entries_there_and_back_are_in_place(make_bench, ho
     bench.confirm()
     (answer,) = bench.sent
     assert decode(answer.data).sender_mac == hosts[3].mac
+
+
+@pytest.mark.parametrize("slow", [1, 2, 3])
+@pytest.mark.parametrize("latecomer", ["asker", "responder"])
+def test_an_answer_waits_for_every_switch_there_and_back(make_bench, make_host, slow, latecomer):
+    """Whoever's entries are new, those to the asker or those to the responder, and whichever switch is last."""
+    bench = make_bench()
+    bench.build([(1, 1, 2, 1), (2, 2, 3, 1)], [(1, 5), (3, 5)])
+    asker, responder = make_host(1, 1, 5), make_host(2, 3, 5)
+    bench.feed(responder if latecomer == "asker" else asker)
+    bench.run(0.1)
+    bench.hold = []
+    bench.feed(asker if latecomer == "asker" else responder)
+    bench.run(0.1)
+    assert bench.frame(end(asker), arp(asker, responder.addresses[0])) == []
+    while prompt := [reply for reply in bench.hold if reply.dpid != slow]:
+        bench.hold.remove(prompt[0])
+        bench.feed(prompt[0])
+    assert bench.sent == [], f"switch {slow} has confirmed nothing yet"
+    bench.confirm()
+    assert [decode(packet.data).sender_mac for packet in bench.sent] == [responder.mac]
 
 
 def test_an_asker_that_is_not_learnt_yet_is_answered_once_it_is(bench, make_host, hosts):
@@ -234,10 +256,10 @@ def test_hosts_behind_one_port_are_left_to_themselves(bench, make_host, hosts):
     assert bench.frame(end(hosts[0]), arp(hosts[0], neighbour.addresses[0])) == []
 
 
-def test_tagged_questions_are_counted_and_left(bench, hosts):
-    frame = arp(hosts[0], hosts[3].addresses[0])
-    assert bench.frame(end(hosts[0]), frame[:12] + b"\x81\0\0\x05" + frame[12:]) == []
-    assert bench.core.counters["resolution-tagged"] == 1
+def test_tagged_questions_and_packets_are_left(bench, hosts):
+    for frame in (arp(hosts[0], hosts[3].addresses[0]), udp(hosts[0], hosts[3])):
+        assert bench.frame(end(hosts[0]), frame)
+        assert bench.frame(end(hosts[0]), frame[:12] + b"\x81\0\0\x05" + frame[12:]) == []
 
 
 def udp(source, target, eth_dst=None):
@@ -304,6 +326,26 @@ def test_relays_are_bounded_per_port(bench, hosts):
     assert len(bench.frame(end(hosts[0]), arp(hosts[0], b"\x0c\0\0\0"))) + before > before
 
 
+def test_ports_that_send_much_to_everybody_leave_relays_to_the_others(make_bench, make_host, make_fattree):
+    cables, ends = make_fattree(8)
+    bench = make_bench()
+    bench.build(cables, ends)
+    hosts = [make_host(n, *place) for n, place in enumerate(ends, 1)]
+    for host in hosts:
+        bench.feed(host)
+    bench.run(0.1)
+    loud, quiet = hosts[:8], hosts[-1]
+    heard = []
+    for n in range(20):
+        for m in range(50):
+            bench.run(1 / 50)
+            for host in loud:
+                bench.frame(end(host), arp(host, bytes((12, n, m, host.port_no))))
+        heard.append(bool(bench.frame(end(quiet), arp(quiet, bytes((13, 0, 0, n))))))
+    assert bench.core.counters["relay-limit"] > 0
+    assert all(heard)
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_no_bytes_raise(make_bench, make_host, data):
@@ -330,3 +372,40 @@ def test_no_bytes_raise(make_bench, make_host, data):
         bench.frame(where, bytes(frame))
         bench.run(data.draw(st.sampled_from([0.0, 0.01, 4.0])))
     assert all(isinstance(host, HostLearnt) for host in bench.core.fabric.hosts())
+
+
+def test_nobody_makes_a_host_answer_more_than_its_port_may_say(bench, hosts):
+    """Its answers count towards the guard of its port, which would drop its own ARP and ND too."""
+    victim, asked = hosts[-1], 0
+    for n in range(3000):
+        asker = hosts[n % 4]
+        probe = (
+            arp(asker, victim.addresses[0], sender_ip=bytes(4))
+            if n % 2
+            else arp(asker, victim.addresses[0], victim.mac)
+        )
+        asked += len(bench.frame(end(asker), probe))
+        bench.run(0.001)
+    guard = DiscoverySettings()
+    assert 100 < asked < guard.guard_burst_count
+    assert bench.core.counters["question-limit"] > 0
+    assert bench.frame(end(hosts[0]), arp(hosts[0], victim.addresses[0])) != [], "the proxy answers all the while"
+
+
+def packets_that_teach_nothing():
+    host = HostLearnt(STRANGER, 1, 5, (b"\x0a\0\x77\x77",))
+    other = host._replace(mac=STRANGER[:5] + b"\x78", addresses=(b"\x0a\0\x77\x78",))
+    sound = udp(host, other)
+    yield "of the controller's own address", sound[:6] + UnicastSettings().controller_mac + sound[12:]
+    yield "with a false checksum", sound[:24] + b"\0\0" + sound[26:]
+    yield "from a group", sound[:6] + b"\3" + sound[7:]
+    yield "to an Ethernet group", b"\3" + sound[1:]
+
+
+@pytest.mark.parametrize("frame", [pytest.param(frame, id=name) for name, frame in packets_that_teach_nothing()])
+def test_a_flood_of_packets_to_unknown_hosts_is_cut_whatever_they_look_like(bench, hosts, frame):
+    base = bench.host_rules()
+    for _ in range(1000):
+        bench.frame(end(hosts[0]), frame)
+    ((_, guard),) = bench.host_rules() - base
+    assert (guard.key.match.in_port, guard.actions) == (hosts[0].port_no, ())

@@ -9,9 +9,10 @@ import pytest
 
 from controller.discovery.core import DiscoveryCore
 from controller.discovery.settings import DiscoverySettings
-from controller.effects import ApplyEdits, Notice, Put, RequestFlows, SendPacket
+from controller.effects import ApplyEdits, EntriesLost, Notice, Put, RequestFlows, SendPacket, WriteJournal
 from controller.events import (
     BarrierReplied,
+    CheckRequested,
     DeadlineReached,
     FlowStatsReceived,
     PacketReceived,
@@ -20,8 +21,9 @@ from controller.events import (
 )
 from controller.rules.lowering import LOWERINGS
 from controller.rules.model import OFPP_CONTROLLER, Goto, Match, Output, Rule, RuleKey
+from controller.rules.openflow import FlowCounter
 from controller.unicast.core import UnicastCore
-from controller.unicast.settings import UnicastSettings
+from controller.unicast.settings import UnicastChanged, UnicastSettings
 from controller.wire.addresses import BROADCAST_MAC
 from controller.wire.arp import encode_arp
 from controller.wire.frame import decode
@@ -32,6 +34,8 @@ from controller.wire.udp import encode_udp
 def matches(match: Match, in_port: int, frame: bytes) -> bool:
     eth_type = int.from_bytes(frame[12:14], "big")
     if match.in_port not in (None, in_port) or match.eth_type not in (None, eth_type):
+        return False
+    if match.tagged and eth_type not in (0x8100, 0x88A8):
         return False
     if match.eth_dst not in (None, frame[:6]):
         return False
@@ -62,6 +66,7 @@ class Network:
         }
         self.caches = {end: {} for end in ends}
         self.received = []
+        self.notices = []
         self.copies = 0
         ports = sorted({*self.cables, *ends})
         self.rules: dict[int, dict[RuleKey, Rule]] = {dpid: {} for dpid, _ in ports}
@@ -93,12 +98,19 @@ class Network:
                     self.rules[output.dpid].pop(edit.key, None)
             self.tell(BarrierReplied(output.dpid, output.first_xid + len(output.edits)), (index,))
         elif isinstance(output, RequestFlows):
-            message = LOWERINGS[self.version].encode_flow_stats_reply(output.xid, False, b"")
+            lowering = LOWERINGS[self.version]
+            told = [rule for rule in self.rules[output.dpid].values() if rule.cookie >> 48 == output.cookie >> 48]
+            entries = b"".join(lowering.encode_flow_stats_entry(FlowCounter(rule, 0, 0, 0.0)) for rule in told)
+            message = lowering.encode_flow_stats_reply(output.xid, False, entries)
             self.tell(FlowStatsReceived(output.dpid, self.version, output.xid, message), (index,))
         elif isinstance(output, SendPacket):
             for port_no in output.ports:
                 self.leave((output.dpid, port_no), output.data)
-        elif not isinstance(output, Notice):
+        elif isinstance(output, EntriesLost):
+            self.tell(CheckRequested(output.dpid), (1 - index,))
+        elif isinstance(output, Notice):
+            self.notices.append((index, self.now, output))
+        elif not isinstance(output, WriteJournal):
             assert index == 0
             self.tell(output, (1,))
 
@@ -193,6 +205,28 @@ def test_every_host_finds_every_other_at_the_first_attempt(make_fattree, seed, v
     assert {host.addresses for host in network.cores[1].fabric.hosts()} == {
         (ip,) for _mac, ip in network.hosts.values()
     }
+
+
+@pytest.mark.parametrize("version", [1, 4])
+def test_a_switch_that_lost_its_whole_table_has_that_of_both_back_as_soon_as_one_knows(make_fattree, version):
+    """Unicast's own turn to look comes much later."""
+    cables, ends = make_fattree(4)
+    network = Network(cables, ends, 1, version)
+    network.tell(UnicastChanged(UnicastSettings(check_interval_s=6000.0)), (1,))
+    network.run(3.0)
+    network.ask(ends[0], network.hosts[ends[-1]][1])
+    network.run(1.0)
+    dpid = ends[0][0]
+    whole = dict(network.rules[dpid])
+    assert len({rule.cookie >> 48 for rule in whole.values()}) == 2
+    network.rules[dpid].clear()
+    network.run(DiscoverySettings().check_interval_s)
+    assert network.rules[dpid] == whole
+    told = [told for told in network.notices if told[2].kind == "entries-repaired"]
+    (discovery, first_s, one), (unicast, second_s, other) = told
+    assert (discovery, unicast) == (0, 1)
+    assert first_s == second_s
+    assert dict(one.fields)["dpid"] == dict(other.fields)["dpid"] == dpid
 
 
 def test_a_second_wire_of_a_host_network_makes_no_storm(make_fattree):

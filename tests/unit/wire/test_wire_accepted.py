@@ -174,12 +174,6 @@ def test_holdtimes_of_hellos() -> None:
         assert decode(pim(b"\x20\0\0\0" + body)) == PimHello(4, MAC, HOST, seconds)
 
 
-@pytest.mark.parametrize("tags", [b"\x81\0\x20\x05", b"\x88\xa8\0\x01\x81\0\0\x02"])
-@pytest.mark.parametrize("frame", [V3_FRAME, MLD_FRAME, DATA, ARP_FRAME, ND_FRAME, HELLO, LLDP_FRAME])
-def test_vlan_tags_are_skipped(frame: bytes, tags: bytes) -> None:
-    assert decode(frame[:12] + tags + frame[12:]) == decode(frame)
-
-
 @pytest.mark.parametrize(
     "frame", [V3_FRAME, V2_FRAME, MLD_FRAME, DATA, DATA6, ND_FRAME, ARP_FRAME, HELLO, LLDP_FRAME]
 )

@@ -67,7 +67,6 @@ from wire_frames import (
 MALFORMED: list[tuple[str, str, bytes]] = [
     ("eth-truncated", "nothing", b""),
     ("eth-truncated", "13 bytes", V3_FRAME[:13]),
-    ("eth-truncated", "VLAN tag cut", V3_FRAME[:12] + b"\x81\0\0\x01\x08"),
     ("eth-source", "group address", patched(V3_FRAME, 6, b"\x01")),
     ("eth-source", "group address in a short frame", patched(LLDP_FRAME, 6, b"\x03")[:30]),
     ("ipv4-truncated", "header cut", DATA[:33]),
@@ -220,7 +219,12 @@ IGNORED: list[tuple[str, bytes]] = [
     ("eth-802.3", encode_ethernet(b"\x01\x80\xc2\0\0\0", MAC, 38, b"\x42\x42\x03" + bytes(35))),
     ("ethertype", encode_ethernet(PEER, MAC, 0x0806 + 1, bytes(46))),
     ("ethertype", encode_ethernet(PEER, MAC, 0x8847, bytes(46))[:20]),
-    ("vlan-stack", DATA[:12] + b"\x88\xa8\0\x01\x81\0\0\x02\x81\0\0\x03" + DATA[12:]),
+    *(
+        ("vlan-tagged", frame[:12] + tags + frame[12:])
+        for frame in (V3_FRAME, MLD_FRAME, DATA, DATA6, ARP_FRAME, ND_FRAME, LLDP_FRAME)
+        for tags in (b"\x81\0\x20\x05", b"\x81\0\0\0", b"\x88\xa8\0\x01", b"\x88\xa8\0\x01\x81\0\0\x02")
+    ),
+    ("vlan-tagged", V3_FRAME[:12] + b"\x81\0\0\x01\x08"),
     ("ip-broadcast", encode_udp(MAC, HOST, b"\xff" * 4, b"", eth_dst=b"\xff" * 6)),
     ("ip-broadcast", encode_udp(MAC, HOST, parse_ip("10.0.0.255"), b"", eth_dst=b"\xff" * 6)),
     ("ip-broadcast", encode_udp(MAC, GLOBAL6, parse_ip("2001:db8::2"), b"", eth_dst=b"\x33\x33\0\0\0\x02")),

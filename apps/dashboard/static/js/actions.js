@@ -3,6 +3,8 @@
 import {html, signal, useEffect, useRef, useState} from "../vendor/preact.js";
 import {say} from "./announce.js";
 import {order, token} from "./api.js";
+import {hexOf, label, placeLabel} from "./ids.js";
+import {TokenField} from "./locked.js";
 import {section} from "./store.js";
 
 const asked = signal(null);
@@ -18,13 +20,27 @@ export function Order({what, label, danger}) {
   return html`<button type="button" class=${danger ? "button is-danger" : "button"} onClick=${() => ask(what)}>${label ?? what.title}</button>`;
 }
 
+const pathOf = (dpid) => `0x${hexOf(dpid)}`;
+
 export const drain = (dpid) => ({
-  title: `Drain switch ${dpid}`, verb: "Drain", method: "PUT", path: `/switches/${dpid}/drain`,
+  title: `Drain switch ${label(dpid)}`, verb: "Drain", method: "PUT", path: `/switches/${pathOf(dpid)}/drain`,
   text: "Trees leave the switch where the rest of the fabric connects; members at its own ports stay served. New trees avoid it.",
 });
 export const undrain = (dpid) => ({
-  title: `Undrain switch ${dpid}`, verb: "Undrain", method: "DELETE", path: `/switches/${dpid}/drain`,
+  title: `Undrain switch ${label(dpid)}`, verb: "Undrain", method: "DELETE", path: `/switches/${pathOf(dpid)}/drain`,
   text: "New trees may use the switch again.",
+});
+export const forget = (dpid) => ({
+  title: `Forget switch ${label(dpid)}`, verb: "Forget", method: "DELETE", path: `/switches/${pathOf(dpid)}`,
+  text: "The switch is gone and is not to come back: it is shown no longer, and the fabric counts as whole without it.",
+});
+export const forgetLink = (id) => ({
+  title: `Forget link ${id}`, verb: "Forget", method: "DELETE", path: `/links/${id}`,
+  text: "The link is missing and is not to come back: it is shown no longer, and the fabric counts as whole without it.",
+});
+export const acknowledge = (key) => ({
+  title: "Acknowledge the alarm", verb: "Acknowledge", method: "PUT", path: `/alarms/${encodeURIComponent(key)}/acknowledgement`,
+  text: "It says that somebody takes care. The alarm stays open until its cause is gone.",
 });
 export const rebuild = (group) => ({
   title: `Rebuild the tree of ${group}`, verb: "Rebuild", method: "POST", path: `/groups/${encodeURIComponent(group)}/rebuild`,
@@ -38,14 +54,14 @@ export const resetCounters = () => ({
   title: "Reset counters", verb: "Reset", method: "POST", path: "/counters/reset",
   text: "Counters of rules and of the controller start from 0. Switches' own counters stay.",
 });
-export const staticMember = (group, dpid, port_no, isThere) => ({
-  title: `${isThere ? "Remove" : "Add"} static member ${dpid}:${port_no}`, verb: isThere ? "Remove" : "Add",
-  method: isThere ? "DELETE" : "PUT", path: `/groups/${encodeURIComponent(group)}/static-members/${dpid}/${port_no}`,
+export const staticMember = (group, node, port, isThere) => ({
+  title: `${isThere ? "Remove" : "Add"} static member ${node}:${port}`, verb: isThere ? "Remove" : "Add",
+  method: isThere ? "DELETE" : "PUT", path: `/groups/${encodeURIComponent(group)}/static-members/${encodeURIComponent(node)}/${encodeURIComponent(port)}`,
   text: isThere ? `The port gets ${group} no longer unless a host there asks for it.` : `The port gets ${group} whatever its hosts ask for.`,
 });
 export const routerPort = (dpid, port_no, family, isThere) => ({
-  title: `${isThere ? "Remove" : "Add"} router port ${dpid}:${port_no} for IPv${family}`, verb: isThere ? "Remove" : "Add",
-  method: isThere ? "DELETE" : "PUT", path: `/routers/${dpid}/${port_no}/${family}`,
+  title: `${isThere ? "Remove" : "Add"} router port ${placeLabel(dpid, port_no)} for IPv${family}`, verb: isThere ? "Remove" : "Add",
+  method: isThere ? "DELETE" : "PUT", path: `/routers/${pathOf(dpid)}/${port_no}/${family}`,
   text: isThere ? "The port no longer counts as one with a multicast router." : "A multicast router is taken to be at the port.",
 });
 export const allocate = (body) => ({
@@ -55,6 +71,9 @@ export const allocate = (body) => ({
 
 /** Whether the server takes orders at all. */
 const writes = () => section("status").get("status")?.dashboard?.writes !== false;
+
+/** Whether another token is needed: nobody has this one, or who has it may read only. */
+const isTokenRefused = (problem) => problem?.status === 401 || problem?.document?.reason === "viewer";
 
 export function OrderDialog() {
   const what = asked.value;
@@ -71,6 +90,7 @@ export function OrderDialog() {
   const close = () => dialog.current.close();
   const onSubmit = async (event) => {
     event.preventDefault();
+    const before = token.value;
     if (typed) token.value = typed;
     if (what.isToken) {
       if (typed) say("token kept");
@@ -83,11 +103,11 @@ export function OrderDialog() {
       setState({answer: answer ?? {}});
       say(`${what.title}: done`);
     } catch (error) {
-      if (error.status === 401) token.value = "";
+      if (isTokenRefused(error)) token.value = typed ? before : "";
       setState({problem: error});
     }
   };
-  const needsToken = what?.isToken || (writes() && !token.value && !state.answer);
+  const needsToken = what?.isToken || (writes() && (!token.value || isTokenRefused(state.problem)) && !state.answer);
   return html`<dialog ref=${dialog} class="dialog" aria-labelledby="order-title" onClose=${() => (asked.value = null)}>
     ${what && html`<form onSubmit=${onSubmit}>
       <h2 id="order-title">${what.title}</h2>
@@ -95,8 +115,7 @@ export function OrderDialog() {
       ${!what.isToken && html`<p class="request"><code>${what.method} /api/v1${what.path}</code></p>`}
       ${what.body && html`<pre class="request">${JSON.stringify(what.body, null, 1)}</pre>`}
       ${!writes() && html`<p class="note is-warning" role="alert">The server takes no orders: no token is set (<code>dashboard.token_file</code> in the policy file).</p>`}
-      ${needsToken && html`<label class="field">Token
-        <input type="password" name="token" autocomplete="off" spellcheck="false" value=${typed} onInput=${(event) => setTyped(event.target.value)} autofocus /></label>`}
+      ${needsToken && html`<${TokenField} value=${typed} onType=${setTyped} />`}
       <div role="status">
         ${state.isBusy && html`<p class="note">Asking the controller…</p>`}
         ${state.answer && html`<div class="note is-good"><b>Done.</b> The controller answered:<pre>${JSON.stringify(state.answer, null, 1)}</pre></div>`}

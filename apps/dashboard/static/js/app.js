@@ -4,24 +4,25 @@ import {html, useEffect, useRef, useState} from "../vendor/preact.js";
 import {OrderDialog, unlock} from "./actions.js";
 import {Announcer, say} from "./announce.js";
 import {token} from "./api.js";
-import {LISTS} from "./columns.js";
+import {LISTS, age_s as ageOf, isMember} from "./columns.js";
 import {AllocationForm} from "./details/things.js";
 import {Panel} from "./details/panel.js";
 import {count, span, time} from "./format.js";
 import {List, found, isNarrow} from "./list.js";
+import {Locked} from "./locked.js";
 import {Policy} from "./policy.js";
 import {VIEWS, go, route, selected, selection, viewHash} from "./route.js";
-import {parties, sampled_s, section} from "./store.js";
-import {connection, heard} from "./stream.js";
+import {alarmCounts, isMissing, parties, sampled_s, section} from "./store.js";
+import {connection, forget} from "./stream.js";
 import {Topology} from "./topology/page.js";
 
 const OLD_S = 60;
 const NAMES = {
   topology: "Topology", groups: "Groups", members: "Members", switches: "Switches", ports: "Ports", links: "Links",
-  hosts: "Hosts", events: "Events", anomalies: "Anomalies", allocations: "Allocations", policy: "Policy",
+  hosts: "Hosts", events: "Events", alarms: "Alarms", anomalies: "Anomalies", allocations: "Allocations", policy: "Policy",
 };
 const TOTALS = {switches: "switch", links: "link", hosts: "host", groups: "group"};
-const COUNTED = ["groups", "switches", "ports", "links", "hosts", "events", "anomalies", "allocations"];
+const COUNTED = ["groups", "switches", "ports", "links", "hosts", "events", "alarms", "anomalies", "allocations"];
 
 export function App() {
   const view = route.value.view;
@@ -33,33 +34,46 @@ export function App() {
       document.getElementById("main").focus();
     }}>Skip to the view</a>
     <${Header} /><${Away} />
-    <div class="body"><${Navigation} view=${view} />
+    ${connection.value.state === "locked" ? html`<div class="body"><main id="main" tabindex="-1"><${Locked} /></main></div>` : html`<div class="body"><${Navigation} view=${view} />
       <main id="main" tabindex="-1">${view === "topology" ? html`<${Topology} />` : view === "policy" ? html`<${Policy} />` : html`<${ListPage} key=${view} view=${view} />`}</main>
-      <${Panel} /></div>
+      <${Panel} /></div>`}
     <${OrderDialog} /><${Critical} /><${Announcer} />`;
 }
 
 function Header() {
   const status = section("status").get("status");
   const isHere = connection.value.state === "live" && status?.connected !== false;
-  const state = !status ? ["quiet", "Connecting"] : !isHere ? ["critical", "Away"] : status.ready ? ["good", "Ready"] : ["warning", notReady()];
+  const state = connection.value.state === "locked" ? ["warning", "Locked"] : !status ? ["quiet", "Connecting"] : !isHere ? ["critical", "Away"] : !status.ready ? ["warning", notReady(status)] : status.degraded ? ["warning", `Degraded: ${status.degraded_because}`] : ["good", "Ready"];
   return html`<header class="top">
     <a class="brand" href="#/topology"><img src="/static/favicon.svg" alt="" width="22" height="22" />vsrt</a>
-    <span class=${`status is-${state[0]}`} role="status">${state[1]}</span>
-    <ul class="totals">${Object.entries(TOTALS).map(([name, one]) => html`<li key=${name}><b>${count(section(name).size)}</b> ${section(name).size === 1 ? one : name}</li>`)}</ul>
+    <span class=${`status is-${state[0]}`} role="status" title=${state[1]}>${state[1]}</span>
+    <${AlarmCounts} />
+    <ul class="totals">${Object.entries(TOTALS).map(([name, one]) => html`<li key=${name}>${total(name)} ${section(name).size === 1 ? one : name}</li>`)}</ul>
     <${Freshness} isHere=${isHere} />
-    ${status?.dashboard?.writes === false
+    ${connection.value.state === "locked" ? null : status?.dashboard?.writes === false && !token.value
       ? html`<span class="quiet" title="The server takes no orders: no token is set (dashboard.token_file)">Read only</span>`
       : token.value
-      ? html`<button type="button" class="button is-quiet" onClick=${() => { token.value = ""; say("token forgotten"); }}>Forget token</button>`
-      : html`<button type="button" class="button is-quiet" title="Changes need a token; reading needs none" onClick=${unlock}>Enter token</button>`}
+      ? html`<button type="button" class="button is-quiet" onClick=${() => { forget(); say("token forgotten"); }}>Forget token</button>`
+      : html`<button type="button" class="button is-quiet" title="Changes need a token" onClick=${unlock}>Enter token</button>`}
   </header>`;
 }
 
-function notReady() {
-  const behind = [...section("switches").values()].filter((node) => node.in_sync === false).length;
-  return behind ? `Not ready: ${behind} of ${section("switches").size} switches not in sync` : "Not ready";
+const MISSED = {switches: (node) => node.connected === false, links: isMissing};
+
+/** How many things of a kind there are, and of how many that are expected. */
+function total(name) {
+  const all = section(name);
+  const missing = MISSED[name] ? [...all.values()].filter(MISSED[name]).length : 0;
+  return missing ? html`<b class="is-warning">${count(all.size - missing)}</b> of ${count(all.size)}` : html`<b>${count(all.size)}</b>`;
 }
+
+function AlarmCounts() {
+  const counts = alarmCounts.value;
+  if (!counts.length) return null;
+  return html`<a class=${`alarm-counts is-${counts[0][0]}`} href="#/alarms">${counts.map(([severity, amount]) => `${count(amount)} ${severity}`).join(", ")}</a>`;
+}
+
+const notReady = ({not_ready_reason: reason}) => (reason ? `Not ready: ${reason}` : "Not ready");
 
 /** How old the counters are; told each second, so that a page that stands still is seen to. */
 function Freshness({isHere}) {
@@ -71,7 +85,7 @@ function Freshness({isHere}) {
   if (!isHere) return html`<span class="freshness"></span>`;
   const sampled = sampled_s.value;
   if (sampled == null) return html`<span class="freshness">${isNarrow.value ? "No counters" : "Live, no counters"}</span>`;
-  const age_s = Math.max(0, (now_ms + heard.ahead_ms) / 1000 - sampled);
+  const age_s = ageOf(sampled, now_ms);
   return html`<span class=${age_s > OLD_S ? "freshness is-old" : "freshness"} title="Age of the newest counters">${age_s > OLD_S ? "▲ " : ""}${isNarrow.value ? "" : "Counters "}${span(age_s)} old</span>`;
 }
 
@@ -107,16 +121,18 @@ function Critical() {
   return null;
 }
 
-const amountOf = (view) => (view === "members" ? parties.value.length : COUNTED.includes(view) ? section(view).size : null);
+const amountOf = (view) => (view === "members" ? parties.value.filter(isMember).length : COUNTED.includes(view) ? section(view).size : null);
 
 function Navigation({view}) {
   useEffect(() => document.querySelector(".views [aria-current]")?.scrollIntoView({block: "nearest", inline: "nearest"}), [view]);
   return html`<nav class="views" aria-label="Views"><ul>${VIEWS.map((name) => {
     const amount = amountOf(name);
-    const isOpen = name === "anomalies" && amount > 0;
+    const isOpen = (name === "alarms" || name === "anomalies") && amount > 0;
     return html`<li key=${name}><a href=${viewHash(name)} aria-current=${name === view ? "page" : null}>${NAMES[name]}${amount == null ? null : html`<span class=${isOpen ? "amount is-open" : "amount"}>${count(amount)}</span>`}</a></li>`;
   })}</ul></nav>`;
 }
+
+const amountOfAll = (rows) => count(rows.length);
 
 function ListPage({view}) {
   const list = LISTS[view];
@@ -131,7 +147,7 @@ function ListPage({view}) {
   return html`<section class="page" aria-label=${list.title}>
     <div class="bar"><h1>${list.title}</h1>
       <input type="search" placeholder="Search" aria-label=${`Search ${list.title.toLowerCase()}`} value=${current.search} onInput=${(event) => go({search: event.target.value}, {replace: true})} />
-      <p class="quiet" role="status">${current.search ? `${count(shown.length)} of ${count(rows.length)}` : count(rows.length)}</p>
+      <p class="quiet" role="status">${current.search ? `${count(shown.length)} of ${count(rows.length)}` : (list.amount ?? amountOfAll)(rows)}</p>
       ${view === "allocations" && html`<${AllocationForm} />`}</div>
     <${List} name=${view} label=${list.title} rows=${shown} columns=${list.columns} sort=${current.sort || list.sort} onSort=${(sort) => go({sort}, {replace: true})}
       selected=${isChosen && list.idOf && picked ? picked : mark} onSelect=${(row) => {

@@ -1,13 +1,14 @@
 // The lists: which rows they hold, and their columns.
 
 import {html} from "../vendor/preact.js";
-import {bps, count, number, pct, pps, span, text, words} from "./format.js";
-import {Load, Ref, State, Time, severityTone} from "./parts.js";
-import {groups, linkAtPort, links, parties, section} from "./store.js";
+import {bps, count, counted, number, pct, pps, span, text, words} from "./format.js";
+import {called, hexOf, label, orderOfPort} from "./ids.js";
+import {Load, Place, State, Time, severityTone} from "./parts.js";
+import {groups, isMissing, linkAtPort, links, parties, section} from "./store.js";
+import {heard} from "./stream.js";
 
 const fit = (least, grow = 1) => ({least, grow});
 const all = (name) => () => [...section(name).values()];
-const portId = (row) => `${row.dpid}:${row.port_no}`;
 
 const end = {align: "end"};
 const wide = {wide: true};
@@ -15,16 +16,19 @@ const load = (key, label, more) => ({key, label, ...fit(104), ...end, cell: (row
 const rate = (key, label, more) => ({key, label, ...fit(88), ...end, cell: (row) => bps(row[key]), ...more});
 const share = (key, label, more) => ({key, label, ...fit(70), ...end, cell: (row) => pct(row[key]), ...more});
 const portColumn = {
-  key: "port", label: "Port", ...fit(64), value: (row) => row.dpid * 1e6 + row.port_no,
-  cell: (row) => (row.dpid == null ? "–" : row.port_no == null ? row.dpid : portId(row)),
+  key: "port", label: "Port", ...fit(92, 1.2), value: (row) => (row.dpid == null ? null : orderOfPort(row)),
+  cell: (row) => html`<${Place} ...${row} />`,
 };
 const groupColumn = {key: "group", label: "Group", ...fit(120, 1.4), cell: (row) => text(row.group)};
 
 export function switchTone(node) {
   if (node.connected === false) return ["critical", "not connected"];
   if (node.drained) return ["quiet", "drained"];
-  return node.in_sync === false ? ["warning", "not in sync"] : ["good", "in sync"];
+  if (node.in_sync == null) return ["quiet", "connected"];
+  return node.in_sync ? ["good", "in sync"] : ["warning", "not in sync"];
 }
+
+export const linkTone = (link) => (isMissing(link) ? ["critical", link.state] : ["good", "up"]);
 
 const stateColumn = (key, label, of, more) => ({
   key, label, ...fit(96, 1.2), value: (row) => of(row)[1],
@@ -40,6 +44,10 @@ const eventTone = (event) => [severityTone(event.severity), text(event.severity)
 
 export const tierOrder = (node) => ["core", "aggregation", "tor"].indexOf(node.tier);
 
+export const isMember = (party) => party.role === "receiver" && party.state !== "refused";
+const isRefused = (party) => party.state === "refused";
+const ROLES = [["member", isMember], ["sender", (party) => party.role === "sender" && !isRefused(party)], ["refusal", isRefused]];
+
 /** By view: the title, the section of the API, the kind of its things, rows, columns and the first order. */
 export const LISTS = {
   groups: {
@@ -52,11 +60,12 @@ export const LISTS = {
         cell: (row) => (row.refused_count ? html`<span class="is-refused">${row.refused_count}</span>` : 0)},
       {key: "link_count", label: "Tree links", ...fit(80), ...end, ...wide},
       rate("rate_bps", "Rate"),
-      {key: "unsupported", label: "Note", ...fit(80, 1.4), cell: (row) => row.unsupported ?? (row.detached?.length ? `cut off: ${row.detached.join(", ")}` : ""), ...wide},
+      {key: "unsupported", label: "Note", ...fit(80, 1.4), cell: (row) => row.unsupported ?? (row.detached?.length ? `cut off: ${row.detached.map(label).join(", ")}` : ""), ...wide},
     ],
   },
   members: {
     title: "Members and senders", kind: "group", idOf: (row) => row.group, rows: () => parties.value, sort: "group",
+    amount: (rows) => ROLES.map(([name, is]) => counted(rows.filter(is).length, name)).join(", "),
     empty: "Nobody receives or sends.",
     columns: [
       groupColumn,
@@ -66,18 +75,19 @@ export const LISTS = {
       {key: "ip", label: "IP address", ...fit(104, 1.2), cell: (row) => text(row.ip), ...wide},
       {key: "mac", label: "MAC address", ...fit(128, 1.2), cell: (row) => text(row.mac), ...wide},
       {key: "sources", label: "Sources", ...fit(90), cell: (row) => sourcesOf(row), ...wide},
-      {key: "rule", label: "Rule", ...fit(90), cell: (row) => text(row.rule), ...wide},
+      {key: "rule", label: "Rule", ...fit(90), cell: (row) => text(row.rule), title: (row) => row.reason, ...wide},
     ],
   },
   switches: {
     title: "Switches", kind: "switch", rows: all("switches"), sort: "dpid", empty: "No switch has connected.",
     columns: [
-      {key: "dpid", label: "Switch", ...fit(64)},
+      {key: "dpid", label: "Switch", ...fit(92, 1.4), value: (row) => label(row.dpid), cell: (row) => label(row.dpid), title: (row) => label(row.dpid)},
       {key: "tier", label: "Tier", ...fit(88), value: (row) => tierOrder(row) + row.tier},
       stateColumn("state", "State", switchTone),
       {key: "ofp_version", label: "OpenFlow", ...fit(74), cell: (row) => openflow(row.ofp_version), ...wide},
       share("cpu_pct", "CPU"),
       share("memory_pct", "Memory", wide),
+      {key: "id", label: "Datapath id", ...fit(134), ...wide, value: (row) => hexOf(row.dpid), cell: (row) => hexOf(row.dpid)},
       {key: "answered_s", label: "Last answer", ...fit(90), ...end, ...wide, cell: (row) => html`<${Time} at_s=${row.answered_s} />`},
     ],
   },
@@ -99,11 +109,12 @@ export const LISTS = {
   links: {
     title: "Links", kind: "link", rows: () => links.value, sort: "-utilisation_pct", empty: "No link was discovered.",
     columns: [
-      {key: "id", label: "Link", ...fit(92, 1.2)},
+      {key: "id", label: "Link", ...fit(150, 2), value: (row) => called("link", row.id), cell: (row) => html`<span class="ends"><${Place} dpid=${row.dpid_a} port_no=${row.port_a} /><span> – </span><${Place} dpid=${row.dpid_b} port_no=${row.port_b} /></span>`, title: (row) => called("link", row.id)},
       {key: "tiers", label: "Between", ...fit(120, 1.3), ...wide, value: tiersOf, cell: tiersOf},
+      stateColumn("state", "State", linkTone, fit(76)),
       load("utilisation_pct", "Utilisation", {...fit(104, 1.2)}),
-      share("utilisation_ab_pct", "a → b", {...wide, title: (row) => `${row.dpid_a} → ${row.dpid_b}`}),
-      share("utilisation_ba_pct", "b → a", {...wide, title: (row) => `${row.dpid_b} → ${row.dpid_a}`}),
+      share("utilisation_ab_pct", "a → b", {...wide, title: (row) => `${label(row.dpid_a)} → ${label(row.dpid_b)}`}),
+      share("utilisation_ba_pct", "b → a", {...wide, title: (row) => `${label(row.dpid_b)} → ${label(row.dpid_a)}`}),
       rate("capacity_bps", "Capacity", wide),
     ],
   },
@@ -126,10 +137,22 @@ export const LISTS = {
       {key: "text", label: "Text", ...fit(140, 4), cell: (row) => text(row.text), title: (row) => row.text},
     ],
   },
+  alarms: {
+    title: "Open alarms", kind: "alarm", rows: all("alarms"), sort: "severity", empty: "Nothing is wrong.",
+    columns: [
+      {key: "severity", label: "Severity", ...fit(84), value: (row) => ["critical", "warning", "info"].indexOf(row.severity),
+        cell: (row) => html`<${State} tone=${severityTone(row.severity)}>${text(row.severity)}<//>`},
+      {key: "since_s", label: "Since", ...fit(74), cell: (row) => html`<${Time} at_s=${row.since_s} />`},
+      {key: "kind", label: "What", ...fit(90), cell: (row) => words(row.kind), ...wide},
+      {key: "text", label: "Text", ...fit(140, 4), cell: (row) => text(row.text), title: (row) => row.text},
+      {key: "consequence_count", label: "Follows", ...fit(60), ...end, cell: (row) => count(row.consequence_count), ...wide},
+      {key: "acknowledged_by", label: "Acknowledged by", ...fit(110), cell: (row) => text(row.acknowledged_by), ...wide},
+    ],
+  },
   anomalies: {
     title: "Open anomalies", kind: "anomaly", rows: all("anomalies"), sort: "-score", empty: "No anomaly is open.",
     columns: [
-      {key: "member", label: "Member", ...fit(84), cell: (row) => text(row.member)},
+      {key: "member", label: "Member", ...fit(84), cell: (row) => (row.dpid == null ? text(row.member) : html`<${Place} ...${row} />`)},
       {key: "peer_group", label: "Peers", ...fit(90), cell: (row) => text(row.peer_group), ...wide},
       {key: "metric", label: "Metric", ...fit(84), cell: (row) => words(text(row.metric)), ...wide},
       {key: "score", label: "Score", ...fit(60), ...end, cell: (row) => number(row.score)},
@@ -143,7 +166,7 @@ export const LISTS = {
       {key: "time_s", label: "Time", ...fit(74), cell: (row) => html`<${Time} at_s=${row.time_s} />`},
       {key: "asked", label: "Asked", ...fit(56), ...end, value: (row) => row.request?.count, cell: (row) => count(row.request?.count)},
       stateColumn("result", "Result", allocationTone),
-      {key: "ports", label: "Ports", ...fit(100, 3), value: (row) => row.ports?.length, cell: (row) => text(row.ports?.join(", "))},
+      {key: "ports", label: "Ports", ...fit(100, 3), value: (row) => row.ports?.length, cell: (row) => text(row.ports?.map((id) => called("port", String(id))).join(", "))},
     ],
   },
 };
@@ -155,7 +178,7 @@ export function allocationTone(row) {
 const sum = (a, b) => (a == null && b == null ? null : (a ?? 0) + (b ?? 0));
 
 export function sourcesOf(row) {
-  if (!row.sources?.length) return row.role === "sender" ? "" : "any source";
+  if (!row.sources?.length) return row.role === "sender" || row.state === "refused" ? "" : "any source";
   return `${row.mode} ${row.sources.join(", ")}`;
 }
 
@@ -176,4 +199,8 @@ export function farEnd(dpid, port_no) {
     : {link, dpid: link.dpid_a, port_no: link.port_a};
 }
 
-export const since = (epoch_s) => (epoch_s == null ? "–" : `${span(Date.now() / 1000 - epoch_s)} ago`);
+/** Seconds since a moment of the server's clock. */
+export const age_s = (epoch_s, now_ms = Date.now()) => Math.max(0, (now_ms + heard.ahead_ms) / 1000 - epoch_s);
+
+/** How old counters are that were true at a moment, as text. */
+export const old = (epoch_s) => (epoch_s == null ? null : `${span(age_s(epoch_s))} old`);

@@ -1,6 +1,7 @@
 // A list of any length: search, sort by any column, and only the rows in sight in the document.
 
 import {html, signal, useEffect, useLayoutEffect, useMemo, useRef, useState} from "../vendor/preact.js";
+import {compareTexts} from "./ids.js";
 
 const AROUND = 6;
 
@@ -40,12 +41,10 @@ export function sorted(rows, columns, sort) {
   const isKnown = (value) => value != null && value !== "";
   keyed.sort(([a], [b]) => {
     if (!isKnown(a) || !isKnown(b)) return Number(isKnown(b)) - Number(isKnown(a));
-    return (descending ? -1 : 1) * (typeof a === "number" && typeof b === "number" ? a - b : collate(String(a), String(b)));
+    return (descending ? -1 : 1) * (typeof a === "number" && typeof b === "number" ? a - b : compareTexts(String(a), String(b)));
   });
   return keyed.map(([, row]) => row);
 }
-
-const collate = new Intl.Collator("en", {numeric: true}).compare;
 
 /**
  * A grid of `rows`. `columns`: key, label, `value` (what it sorts by, the field itself unless given), `cell` (what it

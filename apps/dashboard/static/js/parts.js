@@ -2,6 +2,7 @@
 
 import {html} from "../vendor/preact.js";
 import {pct, time} from "./format.js";
+import {called, label} from "./ids.js";
 import {stepOf} from "./scale.js";
 import {go, hashOf, route, selection} from "./route.js";
 
@@ -13,8 +14,12 @@ export function Ref({kind, id, children}) {
     event.preventDefault();
     go(to);
   };
-  return html`<a href=${hashOf(to)} onClick=${onClick}>${children ?? id}</a>`;
+  return html`<a href=${hashOf(to)} onClick=${onClick}>${children ?? called(kind, String(id))}</a>`;
 }
+
+/** A port; where there is little room its switch is cut short, never its number. */
+export const Place = ({dpid, port_no}) =>
+  dpid == null ? "–" : html`<span class="place" title=${port_no == null ? label(dpid) : `${label(dpid)}:${port_no}`}><span class="place-switch"><bdi>${label(dpid)}</bdi></span>${port_no == null ? "" : html`<span>:${port_no}</span>`}</span>`;
 
 export const Time = ({at_s}) =>
   at_s == null ? "–" : html`<time dateTime=${new Date(at_s * 1000).toISOString()}>${time(at_s)}</time>`;

@@ -3,8 +3,8 @@
 import {batch, computed, signal} from "../vendor/preact.js";
 
 export const SECTIONS = [
-  "status", "switches", "links", "ports", "hosts", "groups", "rules", "routers", "events", "anomalies", "allocations",
-  "policy",
+  "status", "switches", "links", "ports", "hosts", "groups", "rules", "routers", "events", "alarms", "anomalies",
+  "allocations", "policy",
 ];
 
 const documents = new Map(SECTIONS.map((name) => [name, new Map()]));
@@ -51,10 +51,14 @@ const highest = (...values) => {
 
 const nodeOf = (dpid, port_no) => `${dpid}:${port_no}`;
 
+/** Whether a link is expected and not there. */
+export const isMissing = (link) => link.state === "failed" || link.state === "moved";
+
 /** Links with the utilisation of each direction and of the busier one, in percent; null where nobody measured it. */
 export const links = computed(() => {
   const ports = section("ports");
   return [...section("links").values()].map((link) => {
+    if (isMissing(link)) return {...link, utilisation_ab_pct: null, utilisation_ba_pct: null, utilisation_pct: null, ab_bps: null, ba_bps: null};
     const a = ports.get(nodeOf(link.dpid_a, link.port_a));
     const b = ports.get(nodeOf(link.dpid_b, link.port_b));
     const ab = highest(a?.tx_utilisation_pct, b?.rx_utilisation_pct);
@@ -159,4 +163,16 @@ export const sampled_s = computed(() => {
   let newest = null;
   for (const node of section("switches").values()) if (node.answered_s > (newest ?? 0)) newest = node.answered_s;
   return newest;
+});
+
+const SEVERITIES = ["critical", "warning", "info"];
+
+/** Open alarms, the gravest first, of equally grave ones the oldest. */
+export const gravestFirst = computed(() => [...section("alarms").values()].sort((a, b) =>
+  SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity) || a.since_s - b.since_s));
+
+/** Open alarms by severity, the gravest first: [severity, number] where there are any. */
+export const alarmCounts = computed(() => {
+  const alarms = [...section("alarms").values()];
+  return SEVERITIES.map((severity) => [severity, alarms.filter((alarm) => alarm.severity === severity).length]).filter(([, amount]) => amount);
 });

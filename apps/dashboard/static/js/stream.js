@@ -1,12 +1,18 @@
 // The server-sent events of the API, read by fetch so that heartbeats and refusals are seen too.
 
-import {signal} from "../vendor/preact.js";
-import {SECTIONS, applyChange, applySnapshot} from "./store.js";
+import {effect, signal} from "../vendor/preact.js";
+import {answerOf, headed, token} from "./api.js";
+import {parseExactly} from "./ids.js";
+import {SECTIONS, applyChange, applySnapshot, section} from "./store.js";
 
 const SILENCE_MS = 25_000;
 const RETRY_MS = [500, 1000, 2000, 4000, 8000];
+/** Refusals for want of a token, and for too many wrong ones. */
+const LOCKED = [401, 429];
+const FORGOTTEN = "the token was forgotten";
+let current = null;
 
-/** How it stands with the server: `state` is "connecting", "live" or "away". */
+/** How it stands with the server: `state` is "connecting", "live", "away", or "locked" until there is a token. */
 export const connection = signal({state: "connecting", since_ms: Date.now(), reason: null, retry_ms: null});
 
 /** When the last byte of the server came, and how far its clock is ahead, in ms. */
@@ -19,6 +25,12 @@ export async function follow() {
     try {
       reason = await read(() => (failures = 0));
     } catch (error) {
+      if (error === FORGOTTEN) continue;
+      if (LOCKED.includes(error.status)) {
+        await unlocked(error.message);
+        failures = -1;
+        continue;
+      }
       reason = error.name === "AbortError" ? "nothing came for 25 s" : reasonOf(error);
     }
     const retry_ms = RETRY_MS[Math.min(failures, RETRY_MS.length - 1)];
@@ -28,18 +40,39 @@ export async function follow() {
   }
 }
 
+/** Show nothing more of what was told, and wait for another token. */
+async function unlocked(message) {
+  const reason = token.value ? `The token was refused: ${message}.` : null;
+  token.value = "";
+  applySnapshot({});
+  connection.value = {state: "locked", since_ms: Date.now(), reason, retry_ms: null};
+  let end;
+  await new Promise((resolve) => {
+    end = effect(() => token.value && resolve());
+  });
+  end();
+  connection.value = {state: "connecting", since_ms: Date.now(), reason: null, retry_ms: null};
+}
+
+/** Forget the token, and what was read by it where reads need one. */
+export function forget() {
+  token.value = "";
+  if (section("status").get("status")?.dashboard?.reads_need_token) current?.abort(FORGOTTEN);
+}
+
 const reasonOf = (error) => (error instanceof TypeError ? "the dashboard's server does not answer" : error.message);
 
 async function read(opened) {
   const abort = new AbortController();
+  current = abort;
   let timer = setTimeout(() => abort.abort(), SILENCE_MS);
   try {
     const answer = await fetch(`/api/v1/stream?sections=${SECTIONS.join(",")}`, {
       signal: abort.signal,
-      headers: {Accept: "text/event-stream"},
+      headers: headed({Accept: "text/event-stream"}),
       cache: "no-store",
     });
-    if (!answer.ok) throw new Error(`the server answered ${answer.status} ${answer.statusText}`);
+    if (!answer.ok) await answerOf(answer);
     const date = Date.parse(answer.headers.get("Date") ?? "");
     heard.ahead_ms = Number.isNaN(date) ? 0 : date - Date.now();
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -61,10 +94,10 @@ async function read(opened) {
 
 function handle(name, data) {
   if (name === "snapshot") {
-    applySnapshot(JSON.parse(data).sections);
+    applySnapshot(parseExactly(data).sections);
     connection.value = {state: "live", since_ms: Date.now(), reason: null, retry_ms: null};
   } else if (name === "change") {
-    applyChange(JSON.parse(data).sections);
+    applyChange(parseExactly(data).sections);
   }
 }
 

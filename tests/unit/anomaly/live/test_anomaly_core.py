@@ -211,7 +211,7 @@ def test_what_is_shown_names_groups_anomalies_and_the_persistent():
     sections.refresh()
     document = sections.document()
     assert [found["member"] for found in document["anomalies"]] == ["2:1"]
-    assert "of what it sends is lost on the cable: " in document["anomalies"][0]["text"]
+    assert " % are lost on the cable; of its " in document["anomalies"][0]["text"]
     assert document["persistent"][-1]["ranking"][0]["member"] == "2:1"
     groups = {found["peer_group"]: found["members"] for found in document["peer_groups"]}
     assert groups == {

@@ -104,6 +104,20 @@ def test_one_wrong_time_does_not_ask_for_all_memory():
         diagnose(series, CHAIN)
 
 
+def test_what_cannot_be_seen_without_training_is_said():
+    def said(series: list[Series], training: Period | None = None) -> list[str]:
+        return [note for note in diagnose(series, CHAIN, training).notes if "had no training period" in note]
+
+    assert said(fleet(), TRAINING) == []
+    (note,) = said(fleet())
+    assert note.startswith("1 group of at most 10 members") and "more than a fifth of them is not seen" in note
+    (note,) = said(fleet("abcdefghijk"))
+    assert note.startswith("1 group of more than 10 members") and "more than half of them is not seen" in note
+    late = [one._replace(at_s=one.at_s[190:], values=one.values[190:]) for one in fleet("fgh", seed=4)]
+    (note,) = said(fleet() + late, TRAINING)
+    assert note.startswith("1 group of at most 10 members")
+
+
 @pytest.mark.parametrize("series", [[], [Series(SeriesName("a", "g", "m"), np.empty(0), np.empty(0))]])
 def test_nothing_to_compare_is_said(series: list[Series]):
     found = diagnose(series, CHAIN)

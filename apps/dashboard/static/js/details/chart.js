@@ -4,6 +4,7 @@ import uPlot from "../../vendor/uplot.js";
 import {html, useEffect, useRef, useState} from "../../vendor/preact.js";
 import {read} from "../api.js";
 import {bps, pct, pps} from "../format.js";
+import {hexOf} from "../ids.js";
 
 const METRICS = {
   rx_bps: "Receiving, rate",
@@ -30,7 +31,7 @@ export function History({dpid, port_no}) {
     const abort = new AbortController();
     const load = async () => {
       try {
-        setData(columnsOf(await read(`/ports/${dpid}/${port_no}/history?metric=${metric}`, {signal: abort.signal})));
+        setData(columnsOf(await read(`/ports/0x${hexOf(dpid)}/${port_no}/history?metric=${metric}`, {signal: abort.signal})));
         setProblem(null);
       } catch (error) {
         if (error.name !== "AbortError") setProblem(error);

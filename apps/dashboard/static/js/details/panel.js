@@ -3,9 +3,11 @@
 import {html, useEffect, useRef} from "../../vendor/preact.js";
 import {allocationTone} from "../columns.js";
 import {number, text, words} from "../format.js";
+import {called} from "../ids.js";
 import {Facts, Ref, State, Time, severityTone} from "../parts.js";
 import {go, hashOf, route, selected} from "../route.js";
 import {section} from "../store.js";
+import {Alarm} from "./alarm.js";
 import {Gone, Group, Host, Link, PortDetails, Switch} from "./things.js";
 
 const PortRef = ({dpid, port_no}) =>
@@ -30,7 +32,7 @@ function Anomaly({id}) {
   if (!anomaly) return html`<${Gone} what="This anomaly" />`;
   const isPort = section("ports").has(String(anomaly.member));
   return html`<p class="lead">${text(anomaly.text)}</p><${Facts} of=${[
-    ["Member", isPort ? html`<${Ref} kind="port" id=${anomaly.member} />` : plain(anomaly.member)],
+    ["Member", isPort ? html`<${Ref} kind="port" id=${anomaly.member} />` : anomaly.dpid == null ? plain(anomaly.member) : html`<${PortRef} ...${anomaly} />`],
     ["Peers", anomaly.peer_group],
     ["Metric", anomaly.metric && words(anomaly.metric)],
     ["Score", anomaly.score == null ? null : `${number(anomaly.score)} (1 is the threshold)`],
@@ -70,11 +72,12 @@ function candidatesOf({candidates, tied}) {
 
 const KINDS = {
   group: [(id) => `Group ${id}`, Group],
-  switch: [(id) => `Switch ${id}`, Switch],
-  port: [(id) => `Port ${id}`, PortDetails],
-  link: [(id) => `Link ${id}`, Link],
+  switch: [(id) => `Switch ${called("switch", id)}`, Switch],
+  port: [(id) => `Port ${called("port", id)}`, PortDetails],
+  link: [(id) => `Link ${called("link", id)}`, Link],
   host: [(id) => `Host ${id}`, Host],
   event: [() => "Event", Event],
+  alarm: [() => "Alarm", Alarm],
   anomaly: [() => "Anomaly", Anomaly],
   allocation: [() => "Allocation decision", Allocation],
 };

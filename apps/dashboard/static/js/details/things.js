@@ -1,11 +1,12 @@
 // What is known of one thing: a group, switch, port, link or host.
 
 import {html, useState} from "../../vendor/preact.js";
-import {Order, allocate, drain, rebuild, routerPort, staticMember, undrain} from "../actions.js";
-import {farEnd, openflow, since, sourcesOf, switchTone} from "../columns.js";
-import {bps, count, counted, number, pct, pps, text} from "../format.js";
+import {Order, allocate, drain, forget, forgetLink, rebuild, routerPort, staticMember, undrain} from "../actions.js";
+import {farEnd, linkTone, old, openflow, sourcesOf, switchTone} from "../columns.js";
+import {bps, count, counted, number, pct, pps, text, time} from "../format.js";
+import {hexOf, label, shortened} from "../ids.js";
 import {Facts, Load, Ref, State} from "../parts.js";
-import {hostsOfPort, hostsOfSwitch, linkById, parties, partiesOf, portsOfSwitch, refusals, section} from "../store.js";
+import {hostsOfPort, hostsOfSwitch, isMissing, linkById, parties, partiesOf, portsOfSwitch, refusals, section} from "../store.js";
 import {History} from "./chart.js";
 
 const FEW = 12;
@@ -31,7 +32,7 @@ function Party({party}) {
   const more = party.role === "sender" ? bps(party.rate_bps) : party.state === "static" ? "static" : sourcesOf(party);
   return html`<li class=${isRefused ? "is-refused-row" : null}>
     <span>${isRefused && html`<span aria-hidden="true" class="is-refused">✕ </span>`}${nameOf(party)}</span>
-    <span class="row-more">${[more, party.rule && `rule ${party.rule}`].filter(Boolean).join(" · ")}${event && html` · <${Ref} kind="event" id=${event.id}>why<//>`}</span>
+    <span class="row-more">${[more, party.rule && `rule ${party.rule}`, isRefused && party.reason].filter(Boolean).join(" · ")}${event && html` · <${Ref} kind="event" id=${event.id}>why<//>`}</span>
     <${Port} at=${party} /></li>`;
 }
 
@@ -47,7 +48,7 @@ export function Group({id}) {
   return html`<${Facts} of=${[
       ["Rate", bps(group.rate_bps)],
       ["Tree", counted(group.links?.length ?? 0, "link")],
-      ["Cut off", group.detached?.length ? `switches ${group.detached.join(", ")}` : null],
+      ["Cut off", group.detached?.length ? `switches ${group.detached.map(label).join(", ")}` : null],
       ["Unsupported", group.unsupported],
     ]} />
     <div class="buttons"><${Order} what=${rebuild(id)} label="Rebuild tree" /></div>
@@ -59,12 +60,13 @@ export function Group({id}) {
 
 function StaticMembers({group}) {
   const [port, setPort] = useState("");
-  const match = /^\s*(\d+):(\d+)\s*$/.exec(port);
+  const match = /^\s*([^/:][^/]*):([^:/]+?)\s*$/.exec(port);
   return html`<${Part} title="Static members" amount=${group.static_members?.length ?? 0}>
     <ul class="rows">${(group.static_members ?? []).map((at) => html`<li key=${`${at.dpid}:${at.port_no}`}>
-      <${Port} at=${at} /><${Order} what=${staticMember(group.group, at.dpid, at.port_no, true)} label="Remove" /></li>`)}</ul>
-    <div class="inline-form"><label>Port <input value=${port} placeholder="dpid:port" inputmode="text" size="9" onInput=${(event) => setPort(event.target.value)} /></label>
-      ${match ? html`<${Order} what=${staticMember(group.group, Number(match[1]), Number(match[2]), false)} label="Add" />` : html`<button type="button" class="button" disabled>Add</button>`}</div><//>`;
+      <${Port} at=${at} />${at.waiting_for && html`<span class="quiet">waits: ${at.waiting_for}</span>`}
+      ${at.set_by === "policy" ? html`<span class="quiet">set by the policy file</span>` : html`<${Order} what=${staticMember(group.group, label(at.dpid), at.port_no, true)} label="Remove" />`}</li>`)}</ul>
+    <div class="inline-form"><label>Port <input value=${port} placeholder="switch:port" inputmode="text" size="14" onInput=${(event) => setPort(event.target.value)} /></label>
+      ${match ? html`<${Order} what=${staticMember(group.group, match[1], match[2], false)} label="Add" />` : html`<button type="button" class="button" disabled>Add</button>`}</div><//>`;
 }
 
 export function Switch({id}) {
@@ -75,20 +77,25 @@ export function Switch({id}) {
   const through = [...section("groups").values()].filter((group) => group.links?.some(([a, b]) => a === node.dpid || b === node.dpid));
   return html`<${Facts} of=${[
       ["State", html`<${State} tone=${tone}>${word}<//>`],
+      ["Datapath id", hexOf(node.dpid)],
       ["Tier", node.tier],
+      ["Labels", labelsOf(node)],
       ["OpenFlow", openflow(node.ofp_version)],
       ["CPU", pct(node.cpu_pct)],
       ["Memory", pct(node.memory_pct)],
       ["Hosts", count(hostsOfSwitch.value.get(node.dpid)?.length ?? 0)],
-      ["Last answer", since(node.answered_s)],
+      ["Not connected", node.connected === false && node.disconnected_s != null ? `since ${time(node.disconnected_s)}` : null],
+      ["Counters", old(node.answered_s)],
     ]} />
-    <div class="buttons">${node.drained ? html`<${Order} what=${undrain(node.dpid)} label="Undrain" />` : html`<${Order} what=${drain(node.dpid)} label="Drain" danger />`}</div>
+    <div class="buttons">${node.connected === false && html`<${Order} what=${forget(node.dpid)} label="Forget" danger />`}${node.drained ? html`<${Order} what=${undrain(node.dpid)} label="Undrain" />` : html`<${Order} what=${drain(node.dpid)} label="Drain" danger />`}</div>
     <${Part} title="Ports" amount=${ports.length}>
       <${Some} rows=${ports} none="No ports are known." each=${(port) => html`<li key=${port.id}><span><${Port} at=${port} /> <span class="row-more">${farName(port)}</span></span>
         <${Load} value=${busier(port)} /></li>`} /><//>
     <${Part} title="Trees through it" amount=${through.length}>
       <${Some} rows=${through} none="None." each=${(group) => html`<li key=${group.id}><${Ref} kind="group" id=${group.group} /><span>${bps(group.rate_bps)}</span></li>`} /><//>`;
 }
+
+const labelsOf = ({labels}) => Object.entries(labels ?? {}).map(([key, value]) => `${key}=${value}`).join(", ") || null;
 
 const busier = (port) => {
   const known = [port.rx_utilisation_pct, port.tx_utilisation_pct].filter((value) => value != null);
@@ -97,7 +104,7 @@ const busier = (port) => {
 
 function farName(port) {
   const far = farEnd(port.dpid, port.port_no);
-  if (far) return `to ${far.dpid}:${far.port_no}`;
+  if (far) return `to ${shortened(label(far.dpid), 12)}:${far.port_no}`;
   const hosts = hostsOfPort.value.get(port.id) ?? [];
   if (hosts.length) return hosts.length === 1 ? hosts[0].ips?.[0] ?? hosts[0].mac : counted(hosts.length, "host");
   return port.role ?? "";
@@ -115,10 +122,11 @@ export function PortDetails({id}) {
       ["Name", port.name],
       ["Switch", html`<${Ref} kind="switch" id=${port.dpid} />`],
       ["Role", port.role],
+      ["Labels", labelsOf(port)],
       ["Other end", far && html`<${Ref} kind="port" id=${`${far.dpid}:${far.port_no}`} />`],
       ["Link", far && html`<${Ref} kind="link" id=${far.link.id} />`],
       ["Speed", bps(port.speed_bps)],
-      ["Sampled", port.sampled_s == null ? null : since(port.sampled_s)],
+      ["Counters", port.sampled_s == null ? null : old(section("switches").get(String(port.dpid))?.answered_s ?? port.sampled_s)],
     ]} />
     <${Part} title="Now"><table class="small"><thead><tr><td></td><th scope="col">Receiving</th><th scope="col">Sending</th></tr></thead><tbody>
       <tr><th scope="row">Utilisation</th><td><${Load} value=${port.rx_utilisation_pct} /></td><td><${Load} value=${port.tx_utilisation_pct} /></td></tr>
@@ -149,11 +157,14 @@ export function Link({id}) {
   if (!link) return html`<${Gone} what=${`Link ${id}`} />`;
   const over = [...section("groups").values()].filter((group) =>
     group.links?.some(([a, b]) => (a === link.dpid_a && b === link.dpid_b) || (b === link.dpid_a && a === link.dpid_b)));
-  const way = (from, to, pct_, bps_) => html`<tr><th scope="row">${from} → ${to}</th><td><${Load} value=${pct_} /></td><td>${bps(bps_)}</td></tr>`;
+  const way = (from, to, pct_, bps_) => html`<tr><th scope="row" class="may-wrap">${label(from)} → ${label(to)}</th><td><${Load} value=${pct_} /></td><td>${bps(bps_)}</td></tr>`;
   return html`<${Facts} of=${[
       ["Ends", html`<${Port} at=${{dpid: link.dpid_a, port_no: link.port_a}} />${" – "}<${Port} at=${{dpid: link.dpid_b, port_no: link.port_b}} />`],
+      ["State", html`<${State} tone=${linkTone(link)[0]}>${linkTone(link)[1]}<//>`],
+      ["Since", link.since_s == null ? null : time(link.since_s)],
       ["Capacity", bps(link.capacity_bps)],
     ]} />
+    ${isMissing(link) && html`<div class="buttons"><${Order} what=${forgetLink(link.id)} label="Forget" danger /></div>`}
     <${Part} title="Now"><table class="small"><thead><tr><td></td><th scope="col">Utilisation</th><th scope="col">Rate</th></tr></thead><tbody>
       ${way(link.dpid_a, link.dpid_b, link.utilisation_ab_pct, link.ab_bps)}${way(link.dpid_b, link.dpid_a, link.utilisation_ba_pct, link.ba_bps)}</tbody></table><//>
     <${Part} title="Trees over it" amount=${over.length}><${Some} rows=${over} none="None." each=${(group) => html`<li key=${group.id}><${Ref} kind="group" id=${group.group} /><span>${bps(group.rate_bps)}</span></li>`} /><//>`;

@@ -1,5 +1,7 @@
 // Where each switch stands: tiers from top to bottom, pods side by side; a fabric without tiers as a ring.
 
+import {compareTexts} from "../ids.js";
+
 const TIERS = ["core", "aggregation", "tor"];
 const MARGIN = {left: 20, labels: 92, right: 20, top: 40, bottom: 56};
 const ROOMY_PX = 640;
@@ -7,23 +9,24 @@ const POD_GAP = 0.7;
 
 /**
  * Place `switches` (documents) joined by `links` (documents) in `width` x `height` px.
- * Returns nodes by dpid (x, y: centre; w, h), the pods' bands and the tiers' rows.
+ * `labelOf` is what a switch is called. Returns nodes by dpid (x, y: centre; w, h), the pods' bands and the tiers' rows.
  */
-export function layout(switches, links, width, height) {
-  const rows = rowsOf(switches);
-  if (rows.length === 1 && rows[0].members.length > 2) return ring(rows[0].members, width, height);
-  const pods = podsOf(rows, links);
+export function layout(switches, links, width, height, labelOf = String) {
+  const order = new Map(sorted(switches, labelOf).map(({dpid}, at) => [dpid, at]));
+  const rows = rowsOf(sorted(switches, labelOf));
+  if (rows.length === 1 && rows[0].members.length > 2) return ring(rows[0].members, width, height, labelOf);
+  const pods = podsOf(rows, links, order);
   const slots = pods.reduce((sum, pod) => sum + pod.slots, 0) + POD_GAP * (pods.length - 1);
   const left = width >= ROOMY_PX ? MARGIN.labels : MARGIN.left;
   const slot = (width - left - MARGIN.right) / Math.max(slots, 1);
-  const size = sizeOf(slot, height, rows.length);
+  const size = sizeOf(slot, height, rows.length, longest(switches, labelOf));
   const nodes = new Map();
   const yOf = (index) =>
     rows.length === 1 ? height / 2 : MARGIN.top + ((height - MARGIN.top - MARGIN.bottom) * index) / (rows.length - 1);
   const place = (members, from, to, index, row) => {
     members.forEach((node, at) => {
       const x = from + ((to - from) * (at + 0.5)) / members.length;
-      nodes.set(node.dpid, {dpid: node.dpid, tier: row.tier, row: index, order: 0, x, y: yOf(index), ...size});
+      nodes.set(node.dpid, {dpid: node.dpid, label: labelOf(node.dpid), tier: row.tier, row: index, order: 0, x, y: yOf(index), ...size});
     });
   };
   const bands = [];
@@ -45,7 +48,7 @@ export function layout(switches, links, width, height) {
 
 function rowsOf(switches) {
   const rows = new Map();
-  for (const node of [...switches].sort((a, b) => a.dpid - b.dpid)) {
+  for (const node of switches) {
     const tier = TIERS.indexOf(node.tier);
     const key = tier >= 0 ? `0 ${tier}` : `1 ${String(99 - (node.level ?? 0)).padStart(3, "0")}`;
     const label = tier >= 0 ? {core: "Core", aggregation: "Aggregation", tor: "ToR"}[node.tier] : "Switches";
@@ -56,7 +59,7 @@ function rowsOf(switches) {
 }
 
 /** Parts that hang together below the uppermost row; one part where there is no such row. */
-function podsOf(rows, links) {
+function podsOf(rows, links, order) {
   const isSpine = rows.length > 2;
   const below = isSpine ? rows.slice(1).flatMap((row) => row.members) : rows.flatMap((row) => row.members);
   const root = new Map(below.map((node) => [node.dpid, node.dpid]));
@@ -71,7 +74,7 @@ function podsOf(rows, links) {
     for (const {dpid_a, dpid_b} of links) {
       if (!root.has(dpid_a) || !root.has(dpid_b)) continue;
       const [a, b] = [find(dpid_a), find(dpid_b)];
-      if (a !== b) root.set(Math.max(a, b), Math.min(a, b));
+      if (a !== b) root.set(order.get(a) < order.get(b) ? b : a, order.get(a) < order.get(b) ? a : b);
     }
   } else {
     for (const node of below) root.set(node.dpid, below[0].dpid);
@@ -81,9 +84,9 @@ function podsOf(rows, links) {
     if (isSpine && index === 0) return;
     for (const node of row.members) {
       const key = find(node.dpid);
-      if (!parts.has(key)) parts.set(key, {least: node.dpid, rows: rows.map(() => [])});
+      if (!parts.has(key)) parts.set(key, {least: order.get(node.dpid), rows: rows.map(() => [])});
       const part = parts.get(key);
-      part.least = Math.min(part.least, node.dpid);
+      part.least = Math.min(part.least, order.get(node.dpid));
       part.rows[index].push(node);
     }
   });
@@ -93,21 +96,25 @@ function podsOf(rows, links) {
   return pods;
 }
 
-function sizeOf(slot, height, rowCount) {
-  const w = Math.min(Math.max(slot * 0.74, 3), 52);
+const sorted = (switches, labelOf) => [...switches].sort((a, b) => compareTexts(labelOf(a.dpid), labelOf(b.dpid)));
+const longest = (switches, labelOf) => switches.reduce((most, {dpid}) => Math.max(most, labelOf(dpid).length), 0);
+
+/** Boxes are as wide as their labels where there is room. */
+function sizeOf(slot, height, rowCount, label) {
+  const w = Math.min(Math.max(slot * 0.74, 3), Math.min(Math.max(52, label * 7 + 12), 136));
   const h = Math.min(Math.max(w * 0.52, 12), 26, height / (rowCount * 3));
   return {w, h};
 }
 
-function ring(members, width, height) {
+function ring(members, width, height, labelOf) {
   const nodes = new Map();
   const radius = {x: (width - 120) / 2, y: (height - 120) / 2};
   const slot = (Math.PI * (radius.x + radius.y)) / members.length;
-  const size = sizeOf(slot, height, 4);
+  const size = sizeOf(slot, height, 4, longest(members, labelOf));
   members.forEach(({dpid, tier}, at) => {
     const angle = (2 * Math.PI * at) / members.length - Math.PI / 2;
     const x = width / 2 + radius.x * Math.cos(angle);
-    nodes.set(dpid, {dpid, tier, row: 0, order: at, x, y: height / 2 + radius.y * Math.sin(angle), ...size});
+    nodes.set(dpid, {dpid, label: labelOf(dpid), tier, row: 0, order: at, x, y: height / 2 + radius.y * Math.sin(angle), ...size});
   });
   return {nodes, bands: [], rows: [], isRing: true, slot};
 }

@@ -3,11 +3,12 @@
 import {html, useState} from "../../vendor/preact.js";
 import {LISTS, tierOrder} from "../columns.js";
 import {bps, count, counted} from "../format.js";
+import {byLabel, label, placeLabel} from "../ids.js";
 import {List, found} from "../list.js";
 import {Load, Ref, State, Time, severityTone} from "../parts.js";
 import {go, hashOf, route, selected, selection, treeOf} from "../route.js";
-import {groups, links, section} from "../store.js";
-import {Drawing, treePairs} from "./view.js";
+import {gravestFirst, groups, links, section} from "../store.js";
+import {Drawing, pairOf, treePairs} from "./view.js";
 
 const MANY = 8;
 
@@ -32,24 +33,25 @@ export function Topology() {
 
 const ends = (dpid) => {
   const node = section("switches").get(String(dpid));
-  return `${dpid} ${node?.tier ?? ""}`;
+  return `${label(dpid)} ${node?.tier ?? ""}`;
 };
 
 /** The links as rows, of the marked tree alone where there is one. */
 function Table({group}) {
   const pairs = group && treePairs(group);
-  const order = (dpid) => tierOrder(section("switches").get(String(dpid)) ?? {}) * 1e6 + dpid;
+  const order = (dpid) => tierOrder(section("switches").get(String(dpid)) ?? {});
   const rows = links.value
-    .filter(({dpid_a, dpid_b}) => !pairs || pairs.has(dpid_a < dpid_b ? `${dpid_a}-${dpid_b}` : `${dpid_b}-${dpid_a}`))
+    .filter(({dpid_a, dpid_b}) => !pairs || pairs.has(pairOf(dpid_a, dpid_b)))
     .map((link) => {
-      const [upper, lower] = order(link.dpid_a) <= order(link.dpid_b) ? [link.dpid_a, link.dpid_b] : [link.dpid_b, link.dpid_a];
+      const byTier = order(link.dpid_a) - order(link.dpid_b);
+      const [upper, lower] = byTier < 0 || (!byTier && byLabel(link.dpid_a, link.dpid_b) <= 0) ? [link.dpid_a, link.dpid_b] : [link.dpid_b, link.dpid_a];
       return {...link, upper, lower};
     });
   const columns = [
-    {key: "upper", label: "Switch above", least: 110, grow: 1.3, cell: (row) => ends(row.upper)},
-    {key: "lower", label: "Switch below", least: 110, grow: 1.3, cell: (row) => ends(row.lower)},
+    {key: "upper", label: "Switch above", least: 110, grow: 1.3, value: (row) => ends(row.upper), cell: (row) => ends(row.upper)},
+    {key: "lower", label: "Switch below", least: 110, grow: 1.3, value: (row) => ends(row.lower), cell: (row) => ends(row.lower)},
     ...LISTS.links.columns.filter(({key}) => ["utilisation_pct", "capacity_bps"].includes(key)),
-    {key: "id", label: "Link", least: 92, grow: 1, wide: true},
+    {...LISTS.links.columns[0], wide: true},
   ];
   const current = route.value;
   const chosen = selected(current);
@@ -63,8 +65,11 @@ function Overview() {
   const busiest = links.value.filter((link) => link.utilisation_pct != null).sort((a, b) => b.utilisation_pct - a.utilisation_pct).slice(0, MANY);
   const chosen = found(groups.value, search).toSorted((a, b) => (b.rate_bps ?? 0) - (a.rate_bps ?? 0));
   const events = [...section("events").values()].sort((a, b) => b.time_s - a.time_s).slice(0, MANY);
+  const alarms = gravestFirst.value;
   const anomalies = [...section("anomalies").values()];
   return html`<aside class="panel overview" aria-label="Overview"><div class="panel-body">
+    ${alarms.length > 0 && html`<section class="part"><div class="part-head"><h2>Open alarms <span class="amount">${alarms.length}</span></h2><a href=${hashOf({view: "alarms"})}>All</a></div>
+      <ul class="rows">${alarms.slice(0, MANY).map((one) => html`<li key=${one.id} class="event-row"><${Ref} kind="alarm" id=${one.id}><${State} tone=${severityTone(one.severity)}><span class="unseen">${one.severity}: </span>${one.text}<//><//></li>`)}</ul></section>`}
     <section class="part"><div class="part-head"><h2>Groups <span class="amount">${count(groups.value.length)}</span></h2><a href=${hashOf({view: "groups"})}>All</a></div>
       <input type="search" placeholder="Find a group, member or sender" aria-label="Find a group, member or sender" value=${search} onInput=${(event) => setSearch(event.target.value)} />
       <ul class="rows">${chosen.slice(0, MANY).map((group) => html`<li key=${group.id}><${Ref} kind="group" id=${group.group} />
@@ -74,7 +79,7 @@ function Overview() {
       <ul class="rows">${busiest.map((link) => html`<li key=${link.id}><${Ref} kind="link" id=${link.id} /><${Load} value=${link.utilisation_pct} /></li>`)}</ul>
       ${!busiest.length && html`<p class="quiet">Nobody measures links: the monitor does not run.</p>`}</section>
     ${anomalies.length > 0 && html`<section class="part"><div class="part-head"><h2>Open anomalies <span class="amount">${anomalies.length}</span></h2><a href=${hashOf({view: "anomalies"})}>All</a></div>
-      <ul class="rows">${anomalies.slice(0, MANY).map((one) => html`<li key=${one.id}><${Ref} kind="anomaly" id=${one.id}>${String(one.member)}<//><span class="row-more">${one.text}</span></li>`)}</ul></section>`}
+      <ul class="rows">${anomalies.slice(0, MANY).map((one) => html`<li key=${one.id}><${Ref} kind="anomaly" id=${one.id}>${one.dpid == null ? String(one.member) : placeLabel(one.dpid, one.port_no)}<//><span class="row-more">${one.text}</span></li>`)}</ul></section>`}
     <section class="part"><div class="part-head"><h2>Events</h2><a href=${hashOf({view: "events"})}>All</a></div>
       <ul class="rows">${events.map((event) => html`<li key=${event.id} class="event-row"><span class="row-more"><${Time} at_s=${event.time_s} /></span>
         <${Ref} kind="event" id=${event.id}><${State} tone=${severityTone(event.severity)}><span class="unseen">${event.severity}: </span>${event.text}<//><//></li>`)}</ul>

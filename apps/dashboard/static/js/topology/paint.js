@@ -2,6 +2,8 @@
 
 import {STEPS, stepOf} from "../scale.js";
 import {pct} from "../format.js";
+import {shortened} from "../ids.js";
+import {isMissing} from "../store.js";
 
 const LABELLED_FROM_PCT = 80;
 const LABELLED_LINKS = 6;
@@ -72,8 +74,8 @@ function trace(context, segment, view) {
 export const widthScale = (placed, view) => Math.min(Math.max(Math.sqrt((placed.slot * view.k) / 40), 0.4), 1.4);
 
 /**
- * The lowest layer: bands of pods, links without what they carry, then `shown` links by utilisation, and what the
- * busiest of them carry.
+ * The lowest layer: bands of pods, links without what they carry, then `shown` links by utilisation, those that are
+ * missing dashed, and what the busiest carry.
  */
 export function paintLinks(context, placed, segments, shown, view, colour, width) {
   context.fillStyle = colour.band;
@@ -96,7 +98,9 @@ export function paintLinks(context, placed, segments, shown, view, colour, width
   if (shown.length < segments.length) line(segments, colour.unknown, 1, isDense ? 0.25 : 0.8);
   const steps = STEPS.map(() => []);
   const unknown = [];
+  const missing = segments.filter((segment) => isMissing(segment.link));
   for (const segment of shown) {
+    if (isMissing(segment.link)) continue;
     const step = stepOf(segment.link.utilisation_pct);
     (step < 0 ? unknown : steps[step]).push(segment);
   }
@@ -106,6 +110,9 @@ export function paintLinks(context, placed, segments, shown, view, colour, width
   const scale = widthScale(placed, view);
   const isCrowded = isDense && shown.length === segments.length;
   steps.forEach((some, step) => line(some, colour.steps[step], STEPS[step].width * scale, isCrowded ? DENSE_ALPHAS[step] : 1));
+  context.setLineDash([5, 4]);
+  line(missing, colour.critical, 2, 1);
+  context.setLineDash([]);
   context.globalAlpha = 1;
   labelBusiest(context, shown, view, colour, width);
 }
@@ -185,13 +192,14 @@ export function paintNodes(context, placed, view, colour, facts) {
     context.roundRect(x - w / 2, y - h / 2, w, h, radius);
     context.stroke();
     context.setLineDash([]);
-    const size = Math.min(12, h - 3, w / (String(node.dpid).length * 0.62 + 0.6));
-    if (size >= 8) {
+    const size = Math.min(12, h - 3);
+    const text = shortened(node.label, Math.floor((w - 6) / (size * 0.62)));
+    if (text && size >= 8) {
       context.font = `${fact.inTree ? 600 : 500} ${size}px ${colour.font}`;
       context.textAlign = "center";
       context.textBaseline = "middle";
       context.fillStyle = fact.inTree ? colour.surface : colour.text;
-      context.fillText(node.dpid, x, y + 0.5);
+      context.fillText(text, x, y + 0.5);
     }
     below(context, x, y + h / 2, w, colour, fact);
     context.globalAlpha = 1;

@@ -4,6 +4,7 @@ import {select, zoom, zoomIdentity} from "../../vendor/d3-zoom.js";
 import {html, useEffect, useLayoutEffect, useMemo, useRef, useState} from "../../vendor/preact.js";
 import {say} from "../announce.js";
 import {bps, counted, pct} from "../format.js";
+import {called, dpidOf, label} from "../ids.js";
 import {STEPS} from "../scale.js";
 import {go, route, selected, selection, treeOf} from "../route.js";
 import {hostsOfSwitch, links, partiesOf, section, versionOf} from "../store.js";
@@ -31,11 +32,11 @@ export function Drawing() {
   const group = tree ? section("groups").get(tree) : null;
   const chosen = selected(current);
   const shape = useMemo(
-    () => [...switches.values()].map(({dpid, tier, level}) => `${dpid}${tier}${level}`).join(),
+    () => [...switches.values()].map(({dpid, name, tier, level}) => `${dpid}${name}${tier}${level}`).join(),
     [versionOf("switches")],
   );
   const placed = useMemo(
-    () => size && layout([...switches.values()], [...section("links").values()], size.width, size.height),
+    () => size && layout([...switches.values()], [...section("links").values()], size.width, size.height, label),
     [size, shape, versionOf("links")],
   );
   const segments = useMemo(() => (placed ? segmentsOf(placed, links.value) : []), [placed, links.value]);
@@ -85,7 +86,7 @@ export function Drawing() {
       }
       paintNodes(context, placed, view, colour, facts);
       for (const [mark, width] of [[chosen, 2.5], [hover, 1.5], [cursor, 2.5]]) {
-        const node = mark?.kind === "switch" && placed.nodes.get(Number(mark.id));
+        const node = mark?.kind === "switch" && placed.nodes.get(dpidOf(mark.id));
         if (node) outline(context, node, view, colour.accent, width);
       }
     });
@@ -109,7 +110,7 @@ export function Drawing() {
   };
   const onKeyDown = (event) => {
     if (event.key.startsWith("Arrow") && placed) {
-      const node = neighbour(placed, cursor && Number(cursor.id), event.key);
+      const node = neighbour(placed, cursor && dpidOf(cursor.id), event.key);
       setCursor({kind: "switch", id: String(node.dpid)});
       say(tellSwitch(node.dpid));
     } else if ((event.key === "Enter" || event.key === " ") && cursor) pick(cursor);
@@ -154,14 +155,14 @@ function prepared(canvas, {width, height}) {
 
 const same = (a, b) => a?.kind === b?.kind && a?.id === b?.id;
 
-const pairOf = (a, b) => (a < b ? `${a}-${b}` : `${b}-${a}`);
+export const pairOf = (a, b) => [String(a), String(b)].sort().join("-");
 
 export const treePairs = (group) => new Set((group.links ?? []).map(([a, b]) => pairOf(a, b)));
 
 /** The links drawn with what they carry: those of the chosen switch, those busy enough, and none beside a tree. */
 function shownOf(segments, current, chosen, group) {
   if (chosen?.kind === "switch") {
-    const dpid = Number(chosen.id);
+    const dpid = dpidOf(chosen.id);
     return segments.filter(({link}) => link.dpid_a === dpid || link.dpid_b === dpid);
   }
   if (group) return [];
@@ -238,14 +239,14 @@ function hit(placed, segments, view, x, y) {
 
 export function stateOfSwitch(node) {
   if (node.connected === false) return "not connected";
-  return [node.in_sync === false ? "not in sync" : "in sync", node.drained ? "drained" : ""].filter(Boolean).join(", ");
+  return [node.in_sync == null ? "connected" : node.in_sync ? "in sync" : "not in sync", node.drained ? "drained" : ""].filter(Boolean).join(", ");
 }
 
 function tellSwitch(dpid) {
   const node = section("switches").get(String(dpid));
   const busiest = Math.max(-1, ...links.value.filter((link) => link.dpid_a === dpid || link.dpid_b === dpid).map((link) => link.utilisation_pct ?? -1));
   const load = busiest < 0 ? "" : `, busiest link ${pct(busiest)}`;
-  return `switch ${dpid}, ${node.tier}, ${stateOfSwitch(node)}, ${counted(hostsOfSwitch.value.get(dpid)?.length ?? 0, "host")}${load}`;
+  return `switch ${label(dpid)}, ${node.tier}, ${stateOfSwitch(node)}, ${counted(hostsOfSwitch.value.get(dpid)?.length ?? 0, "host")}${load}`;
 }
 
 function Hint({hover, size}) {
@@ -257,13 +258,13 @@ function Hint({hover, size}) {
   if (hover.kind === "switch") {
     const node = section("switches").get(hover.id);
     if (!node) return null;
-    return html`<div class="hint" role="tooltip" ref=${place}><b>Switch ${node.dpid}</b><br />${node.tier} · ${stateOfSwitch(node)}</div>`;
+    return html`<div class="hint" role="tooltip" ref=${place}><b>Switch ${label(node.dpid)}</b><br />${node.tier} · ${stateOfSwitch(node)}</div>`;
   }
   const link = links.value.find(({id}) => id === hover.id);
   if (!link) return null;
-  return html`<div class="hint" role="tooltip" ref=${place}><b>Link ${link.id}</b><br />
-    ${link.dpid_a} → ${link.dpid_b}: ${pct(link.utilisation_ab_pct)} · ${bps(link.ab_bps)}<br />
-    ${link.dpid_b} → ${link.dpid_a}: ${pct(link.utilisation_ba_pct)} · ${bps(link.ba_bps)}</div>`;
+  return html`<div class="hint" role="tooltip" ref=${place}><b>Link ${called("link", link.id)}</b><br />
+    ${label(link.dpid_a)} → ${label(link.dpid_b)}: ${pct(link.utilisation_ab_pct)} · ${bps(link.ab_bps)}<br />
+    ${label(link.dpid_b)} → ${label(link.dpid_a)}: ${pct(link.utilisation_ba_pct)} · ${bps(link.ba_bps)}</div>`;
 }
 
 function Legend({group}) {
@@ -282,7 +283,7 @@ function Legend({group}) {
         title=${isFirst ? "Show all links" : `Show only links from ${step.from_pct} % on`}
         onClick=${() => go({least: isFirst || !step.from_pct ? "" : String(step.from_pct)}, {replace: true})}><i class=${`key key-${index}`}></i>${step.label}</button>`;
     })}
-    <span><i class="key key-unknown"></i>not measured</span>
+    <span><i class="key key-unknown"></i>not measured</span><span><i class="key key-missing"></i>failed</span>
     <span><i class="box box-drained"></i>drained</span><span><i class="box box-behind"></i>not in sync</span><span><i class="box box-away"></i>not connected</span>
   </div>`;
 }

@@ -1,29 +1,26 @@
-"""Trees on the instances B of SteinLib, against the optimum and networkx; skipped where the files are not there."""
+"""Trees on Steiner problems of the kind of SteinLib's series B, against the optimum and networkx."""
 
 from __future__ import annotations
 
-import csv
-import os
-from pathlib import Path
 from statistics import mean
 
 import networkx as nx
 import pytest
 
 from apps.cli.tree_command import build
+from steiner_problems import as_stp, make_problem, optimal_cost
 from topology.files import parse
 
-FOLDER = Path(os.environ.get("VSRT_STEINLIB_DIR") or Path(__file__).parents[4] / "shared" / "data" / "steinlib")
+PROBLEMS = 18
 
 
 @pytest.fixture(scope="module")
 def instances():
-    listing = FOLDER / "optimum.csv"
-    if not listing.is_file():
-        pytest.skip(f"no SteinLib instances in VSRT_STEINLIB_DIR or {FOLDER.name}")
-    with listing.open(encoding="utf-8", newline="") as rows:
-        found = [(FOLDER / row["filename"], float(row["opt"])) for row in csv.DictReader(rows)]
-    return [(parse(path.read_bytes(), path.name), optimum) for path, optimum in found]
+    found = []
+    for seed in range(PROBLEMS):
+        problem = make_problem(seed)
+        found.append((parse(as_stp(*problem).encode(), f"{seed}.stp"), optimal_cost(*problem)))
+    return found
 
 
 def excess_pct(cost, optimum):

@@ -1,0 +1,54 @@
+"""What an app tells the one that keeps the alarms: each thing that is wrong once, and once that it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from controller.alarms.events import ConditionOver, ConditionReported
+from controller.effects import Notice
+from controller.snapshot.events import Severity
+
+TABLE_FULL = "table-full"
+
+
+class AlarmReports:
+    """What one app reports, by kind and subject; `tell` takes the reports."""
+
+    def __init__(self, source: str, tell: Callable[[Any], None]) -> None:
+        self._source = source
+        self._tell = tell
+        self._held: dict[tuple[str, str], ConditionReported] = {}
+
+    def holds(
+        self,
+        kind: str,
+        subject: str,
+        severity: Severity,
+        text: str,
+        dpid: int | None = None,
+        port_no: int | None = None,
+    ) -> None:
+        """Report that something is wrong, unless just that was reported."""
+        report = ConditionReported(self._source, kind, subject, severity, text, dpid, port_no)
+        if self._held.get((kind, subject)) != report:
+            self._held[kind, subject] = report
+            self._tell(report)
+
+    def over(self, kind: str, subject: str) -> None:
+        """Report that something is right again, where it was reported."""
+        if self._held.pop((kind, subject), None) is not None:
+            self._tell(ConditionOver(self._source, kind, subject))
+
+    def noticed(self, notice: Notice) -> None:
+        """Report a notice that says that a table of a switch is full."""
+        dpid = dict(notice.fields).get("dpid")
+        if notice.kind == TABLE_FULL and isinstance(dpid, int):
+            text = f"A flow table of switch {dpid} is full: entries of {self._source} wait for room."
+            self.holds(TABLE_FULL, str(dpid), Severity.CRITICAL, text, dpid)
+
+    def look_at_tables(self, has_room: Callable[[int], bool]) -> None:
+        """Report the end of what was full; `has_room` tells whether a switch holds all that it shall, or is gone."""
+        for kind, subject in list(self._held):
+            if kind == TABLE_FULL and has_room(int(subject)):
+                self.over(kind, subject)

@@ -1,0 +1,67 @@
+"""The buffers of Open vSwitch's packet sockets: how much they hold, and what a busy machine lost in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from apps.emulation import processes
+
+SEND_BUFFER = Path("/proc/sys/net/core/wmem_default")
+SEND_BUFFER_BYTES = 16 << 20
+RECEIVE_BUFFER = Path("/proc/sys/net/core/rmem_default")
+RECEIVE_BUFFER_BYTES = 8 << 20
+
+_PACKET_SOCKET = re.compile(r"\*:(\S+)\s.*skmem:\(\S*?d(\d+)\)")
+
+
+@contextmanager
+def _default(setting: Path, size_bytes: int) -> Iterator[None]:
+    """Raise a setting of the machine; who finds it raised, by another emulation beside, leaves it to that one."""
+    before = setting.read_text()
+    if int(before) >= size_bytes:
+        yield
+        return
+    setting.write_text(str(size_bytes))
+    try:
+        yield
+    finally:
+        setting.write_text(before)
+
+
+@contextmanager
+def ample_send_buffer() -> Iterator[None]:
+    """Let sockets made meanwhile hold as many packets as all shapers' queues together.
+
+    Open vSwitch sends on every port from one packet socket, whose buffer holds some ninety packets; a packet in a
+    shaper's queue still counts against it, so that full queues would cost ports that have nothing to do with them
+    their packets. The setting is the machine's, and is restored.
+    """
+    with _default(SEND_BUFFER, SEND_BUFFER_BYTES):
+        yield
+
+
+@contextmanager
+def ample_receive_buffer() -> Iterator[None]:
+    """Let sockets made meanwhile hold some seconds of a stream.
+
+    Open vSwitch receives on every port by a packet socket, whose buffer holds some ninety packets: what a busy
+    machine does not let it take in at once would be lost before the switch has seen it. The setting is the
+    machine's, and is restored.
+    """
+    with _default(RECEIVE_BUFFER, RECEIVE_BUFFER_BYTES):
+        yield
+
+
+def overruns() -> dict[str, int]:
+    """Return how many packets the packet socket of each port in this network had no room for, where it was any.
+
+    Such a packet was lost by the machine before its switch saw it, whatever the switch's entries are.
+    """
+    found: dict[str, int] = {}
+    for port, count in _PACKET_SOCKET.findall(processes.run("ss", "--packet", "--memory", "--numeric")):
+        if count != "0":
+            found[port] = found.get(port, 0) + int(count)
+    return found

@@ -1,0 +1,80 @@
+"""The metrics of the controller itself: multicast, switches and links, alarms, and how its apps fare."""
+
+from __future__ import annotations
+
+from apps.exporters.exposition import Family, counter, gauge, histogram
+
+BUILD_INFO = gauge("vsrt_build_info", "Always 1; version of the controller, its OpenFlow framework and Python.")
+PROCESS_START = gauge("process_start_time_seconds", "When the process began, since 1970-01-01 UTC.")
+
+TURNS = histogram("vsrt_app_turn_seconds", "Time for which one event held the loop of an app.")
+BACKLOG = gauge("vsrt_app_backlog_events", "Events that wait for the loop of an app.")
+AGE = gauge("vsrt_app_metrics_age_seconds", "Age of an app's figures; it grows while the app's loop is held up.")
+NOTICES = counter("vsrt_app_notices_total", "Notices of an app, by kind.")
+POLICY_OK = gauge(
+    "vsrt_policy_last_load_successful", "1 where the policy file could be used when the app last read it, else 0."
+)
+POLICY_LOADED = gauge(
+    "vsrt_policy_last_load_success_timestamp_seconds", "When an app last read a policy file that could be used."
+)
+FLOW_ENTRIES = gauge(
+    "vsrt_switch_flow_entries",
+    "Flow entries of an app that the switch confirmed, also where its connection has ended.",
+)
+WAITING_ENTRIES = gauge(
+    "vsrt_switch_waiting_flow_entries", "Flow entries of an app that a full table of the switch has no room for."
+)
+
+GROUPS = gauge("vsrt_multicast_groups", "Groups with members or senders, link scope left out.")
+MEMBERS = gauge("vsrt_multicast_members", "Admitted memberships of hosts, link scope left out.")
+SENDERS = gauge("vsrt_multicast_senders", "Admitted senders, one for each group that a host sends to.")
+DECISIONS = counter(
+    "vsrt_admission_decisions_total", "Decisions about joins, senders and routers, by rule and verdict (allow, deny)."
+)
+TREE_CHANGES = counter("vsrt_tree_changes_total", "Changes that gave a tree other links or other switches.")
+TREE_REPAIRS = counter("vsrt_tree_repairs_total", "Changes of trees after a link or switch was lost.")
+JOIN_LATENCY = histogram(
+    "vsrt_join_latency_seconds",
+    "From a report taken in hand to the barrier reply that confirms the last flow entry which its join needed.",
+)
+JOINS_UNMEASURED = counter(
+    "vsrt_joins_unmeasured_total", "Joins whose latency is not known: the switch was lost, or too many waited."
+)
+
+SWITCH_INFO = gauge("vsrt_switch_info", "Always 1; what a switch is called, and its OpenFlow version.")
+SWITCH_CONNECTED = gauge(
+    "vsrt_switch_connected", "1 where the switch is connected, 0 where it was and is not; absent once forgotten."
+)
+SWITCH_IN_SYNC = gauge("vsrt_switch_in_sync", "1 where the switch holds what multicast wants of it, confirmed.")
+
+LINKS = gauge("vsrt_links", "Known links by state: up, standby, failed or moved.")
+LINK_UP = gauge("vsrt_link_up", "1 where a known link between switches is up, or stands by, else 0.")
+ALARMS = gauge("vsrt_alarms", "Open alarms, by severity.")
+
+FAMILIES: tuple[Family, ...] = (
+    BUILD_INFO,
+    PROCESS_START,
+    TURNS,
+    BACKLOG,
+    AGE,
+    NOTICES,
+    POLICY_OK,
+    POLICY_LOADED,
+    FLOW_ENTRIES,
+    WAITING_ENTRIES,
+    GROUPS,
+    MEMBERS,
+    SENDERS,
+    DECISIONS,
+    TREE_CHANGES,
+    TREE_REPAIRS,
+    JOIN_LATENCY,
+    JOINS_UNMEASURED,
+    SWITCH_INFO,
+    SWITCH_CONNECTED,
+    SWITCH_IN_SYNC,
+    LINKS,
+    LINK_UP,
+    ALARMS,
+)
+"""All of them, in the order in which they are served."""

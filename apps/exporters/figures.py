@@ -1,0 +1,111 @@
+"""What apps tell Prometheus, from what they know; each function is called on the loop of the app in question."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from apps.exporters import controller_metrics as metrics
+from apps.exporters.exposition import Labels, Metric, Value, label_set
+from controller.alarms.core import AlarmCore
+from controller.alarms.known import LINKS_BOUND, Cable, LinkState
+from controller.histogram import Histogram
+from controller.multicast.core import MulticastCore
+from controller.multicast.figures import multicast_figures, switch_figures
+from controller.rules.inspection import Inspection
+from controller.snapshot.events import Severity
+
+OFP_VERSIONS = {1: "1.0", 4: "1.3"}
+
+if TYPE_CHECKING:
+    from apps.policy_file import PolicyFile
+
+
+def app_figures(app: str, turns: Histogram, notices: Mapping[str, int], policy_file: PolicyFile) -> list[Metric]:
+    """Return what every app tells: how its loop fares, its notices, and whether it could read the policy."""
+    labels: Labels = {"app": app}
+    found: list[Metric] = [
+        (metrics.TURNS, [(labels, turns.reading())]),
+        (metrics.NOTICES, [({"app": app, "kind": kind}, count) for kind, count in sorted(notices.items())]),
+    ]
+    if policy_file.loaded_s is not None:
+        found.append((metrics.POLICY_OK, [(labels, int(not policy_file.errors))]))
+        found.append((metrics.POLICY_LOADED, [(labels, round(policy_file.loaded_s, 3))]))
+    return found
+
+
+def entry_figures(app: str, installer: Inspection) -> list[Metric]:
+    """Return how many flow entries of an app each switch holds, and how many find no room there."""
+    held: list[tuple[Labels, Value]] = []
+    waiting: list[tuple[Labels, Value]] = []
+    for dpid, entry_count, waiting_count in installer.entry_counts():
+        labels = {"dpid": dpid, "app": app}
+        held.append((labels, entry_count))
+        waiting.append((labels, waiting_count))
+    return [(metrics.FLOW_ENTRIES, held), (metrics.WAITING_ENTRIES, waiting)]
+
+
+def core_figures(core: MulticastCore) -> list[Metric]:
+    """Return what the multicast core tells: groups, trees, joins, and every switch."""
+    found = multicast_figures(core)
+    switches = list(switch_figures(core))
+    return [
+        (metrics.GROUPS, [({}, found.group_count)]),
+        (metrics.MEMBERS, [({}, found.member_count)]),
+        (metrics.SENDERS, [({}, found.sender_count)]),
+        (
+            metrics.DECISIONS,
+            [
+                ({"rule": rule, "verdict": verdict}, count)
+                for rule, counts in found.decisions.items()
+                for verdict, count in counts.items()
+            ],
+        ),
+        (metrics.TREE_CHANGES, [({}, found.tree_change_count)]),
+        (metrics.TREE_REPAIRS, [({}, found.tree_repair_count)]),
+        (metrics.JOIN_LATENCY, [({}, found.join_latency)]),
+        (metrics.JOINS_UNMEASURED, [({}, found.unmeasured_join_count)]),
+        (
+            metrics.SWITCH_INFO,
+            [
+                (
+                    {
+                        "dpid": each.dpid,
+                        "name": each.name,
+                        "ofp_version": OFP_VERSIONS.get(each.ofp_version or 0, ""),
+                    },
+                    1,
+                )
+                for each in switches
+            ],
+        ),
+        (metrics.SWITCH_CONNECTED, [({"dpid": each.dpid}, int(each.is_connected)) for each in switches]),
+        (metrics.SWITCH_IN_SYNC, [({"dpid": each.dpid}, int(each.in_sync)) for each in switches]),
+        *entry_figures("multicast", core.installer),
+    ]
+
+
+def alarm_figures(core: AlarmCore) -> list[Metric]:
+    """Return what the alarms' core tells: open alarms by severity, and how every known link is."""
+    alarms = Counter(alarm.condition.severity for alarm in core.register)
+    known = core.known
+    states: Counter[LinkState] = Counter()
+    links: list[tuple[Labels, Value]] = []
+    for link in known.links.values():
+        state = known.state(link)
+        states[state] += 1
+        links.append((_ends(link.cable), int(state in (LinkState.UP, LinkState.STANDBY))))
+    return [
+        (metrics.LINKS, [({"state": state.value}, states[state]) for state in LinkState]),
+        (metrics.LINK_UP, links),
+        (metrics.ALARMS, [({"severity": severity.value}, alarms[severity]) for severity in Severity]),
+    ]
+
+
+@lru_cache(maxsize=LINKS_BOUND)
+def _ends(cable: Cable) -> str:
+    """Return the labels of a link; they are made once, for there are many links."""
+    (dpid_a, port_a), (dpid_b, port_b) = cable
+    return label_set({"dpid_a": dpid_a, "port_a": port_a, "dpid_b": dpid_b, "port_b": port_b})

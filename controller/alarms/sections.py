@@ -1,0 +1,237 @@
+"""What people see of alarms: the open ones, and the switches and links that are missing, as documents."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from controller.alarms import causes
+from controller.alarms.causes import Subject
+from controller.alarms.known import Cable, LinkState
+from controller.alarms.register import GRAVITY, Alarm
+from controller.snapshot.events import EventLog, Severity, State
+from controller.snapshot.log import Document, Section
+from controller.snapshot.names import Names
+
+if TYPE_CHECKING:
+    from controller.alarms.core import AlarmCore
+
+STATUS = "status"
+
+CONSEQUENCES_BOUND = 100
+"""Consequences that a document lists; `consequence_count` counts all."""
+
+HELD = "This is over, and the alarm stays open for a while because it flaps: "
+"""How an alarm begins whose cause is gone."""
+
+TOLD_BY_OTHERS = frozenset({causes.SWITCH_DOWN, causes.LINK_FAILED, "policy-faulty", "anomaly", "port-event"})
+"""Kinds of which another app has an event when they are raised and cleared; it does not tell what a link cuts off."""
+
+
+class AlarmSections:
+    """The sections of the alarms' core; texts call switches by their `names`."""
+
+    def __init__(self, core: AlarmCore) -> None:
+        self._core = core
+        self.names = Names()
+        self.events = EventLog("alarms")
+        self.events.offset_s = core.offset_s
+        self.status: Section[str] = Section(lambda: (STATUS,), lambda _key: self._status)
+        self.alarms: Section[str] = Section(lambda: list(core.register.open), self._alarm)
+        self.switches: Section[int] = Section(lambda: list(core.known.switches), self._switch)
+        self.links: Section[Cable] = Section(lambda: list(core.known.links), self._link)
+        self._status: Document = {}
+        self._is_status_old = True
+
+    def by_name(self) -> dict[str, Section[Any]]:
+        """Return the sections by the names under which they are offered."""
+        names = ("status", "alarms", "switches", "links")
+        return {**{name: getattr(self, name) for name in names}, "events": self.events.section}
+
+    def refresh(self) -> None:
+        """Bring the status up to date; to be called before sections are read."""
+        if self._is_status_old:
+            self._is_status_old = False
+            status = self._made_status()
+            if status != self._status:
+                self._status = status
+                self.status.touch(STATUS)
+
+    # What the core tells
+
+    def touch_alarm(self, key: str) -> None:
+        """Take note that an alarm is another, or gone."""
+        self.alarms.touch(key)
+        self._is_status_old = True
+
+    def touch_switch(self, dpid: int) -> None:
+        """Take note that a switch is in another state, and with it what follows from its alarm."""
+        self.switches.touch(dpid)
+        self.alarms.touch(f"{causes.SWITCH_DOWN}:{dpid}")
+        self._is_status_old = True
+
+    def touch_link(self, cable: Cable) -> None:
+        """Take note that a link is in another state, and with it what follows from its alarm."""
+        self.links.touch(cable)
+        self.alarms.touch(f"{causes.LINK_FAILED}:{cable}")
+        for dpid in cable.pair:
+            self.alarms.touch(f"{causes.SWITCH_DOWN}:{dpid}")
+        self._is_status_old = True
+
+    def known_changed(self) -> None:
+        """Take note that all that is known may be another."""
+        self.switches.log.forget()
+        self.links.log.forget()
+        self.alarms.log.forget()
+        self._is_status_old = True
+
+    def renamed(self) -> None:
+        """Take note that switches may be called otherwise."""
+        self.alarms.log.forget()
+        self._is_status_old = True
+
+    def turned(self, state: State, alarm: Alarm, now: float) -> None:
+        """Tell of an alarm that was raised or cleared, where nobody else does."""
+        condition = alarm.condition
+        cuts_off = condition.kind == causes.LINK_FAILED and condition.severity is Severity.CRITICAL
+        if condition.kind in TOLD_BY_OTHERS and not cuts_off:
+            return
+        cleared = state is State.CLEARED
+        spoken = self.names.spoken(condition.text)
+        text = f"This is over: {spoken}" if cleared else spoken
+        severity = Severity.INFO if cleared else condition.severity
+        dpid, port_no = condition.dpid, condition.port_no
+        self.events.add(now, condition.kind, text, severity=severity, state=state, dpid=dpid, port_no=port_no)
+
+    def acknowledged(self, alarm: Alarm, now: float) -> None:
+        """Tell that an operator takes care of an alarm."""
+        text = f"{alarm.acknowledged_by} acknowledged the alarm {alarm.key}."
+        self.events.add(now, "acknowledged", text, dpid=alarm.condition.dpid, port_no=alarm.condition.port_no)
+
+    def forgotten(self, subject: Subject, now: float) -> None:
+        """Tell that an operator expects a switch or link no more."""
+        kind, what = subject
+        dpid, port_no = (what, None) if kind == "switch" else what.a
+        text = f"An operator forgot {kind} {what}: it is not expected any more."
+        self.events.add(now, "forgotten", text, dpid=dpid, port_no=port_no)
+
+    # Documents
+
+    def document(self, alarm: Alarm) -> Document:
+        """Return an alarm as it stands."""
+        core, condition = self._core, alarm.condition
+        offset_s = core.offset_s
+        found = list(causes.consequences(core.known, condition))
+        over_s, acknowledged_s = alarm.over_s, alarm.acknowledged_s
+        document: Document = {
+            "key": alarm.key,
+            "kind": condition.kind,
+            "subject": condition.subject,
+            "severity": condition.severity.value,
+            "state": State.RAISED.value,
+            "since_s": alarm.since_s + offset_s,
+            "text": self._text(alarm),
+            "dpid": condition.dpid,
+            "port_no": condition.port_no,
+            "occurrences": alarm.occurrences,
+            "over_s": None if over_s is None else over_s + offset_s,
+            "acknowledged_by": alarm.acknowledged_by,
+            "acknowledged_s": None if acknowledged_s is None else acknowledged_s + offset_s,
+            "consequences": [
+                {**each._asdict(), "text": self.names.spoken(each.text)} for each in islice(found, CONSEQUENCES_BOUND)
+            ],
+            "consequence_count": len(found),
+        }
+        if condition.kind in (causes.LINK_FAILED, causes.CABLE_MOVED):
+            subject = causes.subject_of(condition)
+            assert subject is not None
+            document |= _ends(subject[1])
+        return document
+
+    def whole(self) -> Document:
+        """Return the open alarms, the gravest first, and what the status says of them."""
+        alarms = sorted(self._core.register, key=_gravest_first)
+        return {"alarms": [self.document(alarm) for alarm in alarms], "status": self._status}
+
+    def _text(self, alarm: Alarm) -> str:
+        """Return what an alarm says is wrong, or that it is not so any more where it stays open because it flaps."""
+        spoken = self.names.spoken(alarm.condition.text)
+        is_held = alarm.over_s is not None and alarm.key in self._core.register.open
+        return f"{HELD}{spoken}" if is_held else spoken
+
+    def _alarm(self, key: str) -> Document | None:
+        alarm = self._core.register.open.get(key)
+        return None if alarm is None else self.document(alarm)
+
+    def _switch(self, dpid: int) -> Document | None:
+        switch = self._core.known.switches.get(dpid)
+        if switch is None or switch.connected:
+            return None
+        if switch.lost_s is None and f"{causes.SWITCH_DOWN}:{dpid}" not in self._core.register.open:
+            return None
+        since_s = None if switch.lost_s is None else switch.lost_s + self._core.offset_s
+        last = {"tier": switch.tier, "level": switch.level}
+        return {"dpid": dpid, "connected": False, "disconnected_s": since_s, "in_sync": None, **last}
+
+    def _link(self, cable: Cable) -> Document | None:
+        known = self._core.known
+        link = known.links.get(cable)
+        if link is None:
+            return None
+        state = known.state(link)
+        at_s = link.up_s if state is LinkState.UP else link.lost_s
+        if at_s is None or state is LinkState.STANDBY:
+            return None
+        return {
+            **_ends(cable),
+            "capacity_bps": link.capacity_bps,
+            "state": state.value,
+            "since_s": at_s + self._core.offset_s,
+        }
+
+    def _made_status(self) -> Document:
+        core = self._core
+        counts = Counter(alarm.condition.severity for alarm in core.register)
+        switches, expected_switches, links, expected_links = core.known.counts()
+        missing = expected_switches - switches + expected_links - links
+        gravest = min(core.register, key=_gravest_first, default=None)
+        is_critical = gravest is not None and gravest.condition.severity is Severity.CRITICAL
+        reason = None
+        fabric = f"{switches} of {expected_switches} switches, {links} of {expected_links} links"
+        if is_critical and gravest is not None:
+            reason = self._text(gravest)
+        elif gravest is not None and missing:
+            parts = (
+                ("switch", expected_switches - switches, expected_switches),
+                ("link", expected_links - links, expected_links),
+            )
+            lacking = " and ".join(_missing(*part) for part in parts if part[1])
+            reason = f"{lacking}. {self._text(gravest)}"
+        return {
+            "degraded": reason is not None,
+            "degraded_because": reason,
+            "fabric": fabric,
+            "expected_switches": expected_switches,
+            "expected_links": expected_links,
+            "alarms": {
+                **{severity.value: counts[severity] for severity in reversed(Severity)},
+                "acknowledged": sum(1 for alarm in core.register if alarm.acknowledged_by is not None),
+            },
+            "alarm_counters": dict(sorted((core.counters + core.known.counters).items())),
+        }
+
+
+def _gravest_first(alarm: Alarm) -> tuple[int, bool, float, str]:
+    """Return the order of alarms: of those that are equally grave what lasts comes first."""
+    return -GRAVITY[alarm.condition.severity], alarm.over_s is not None, alarm.since_s, alarm.key
+
+
+def _ends(cable: Cable) -> Document:
+    (dpid_a, port_a), (dpid_b, port_b) = cable
+    return {"dpid_a": dpid_a, "port_a": port_a, "dpid_b": dpid_b, "port_b": port_b}
+
+
+def _missing(noun: str, count: int, expected: int) -> str:
+    plural = "switches" if noun == "switch" else "links"
+    return f"{count} of {expected} {plural} {'is' if count == 1 else 'are'} missing"

@@ -1,0 +1,75 @@
+"""The section `static_members`: ports that are given a group whatever their hosts say."""
+
+from __future__ import annotations
+
+from controller.config.document import Node, Scalar, Sequence
+from controller.config.policy import StaticMember
+from controller.config.read import Reader, scalar_value
+from controller.config.terms import SwitchPort, parse_group_prefix
+from controller.wire.addresses import format_ip, is_ssm_group
+
+MAX_STATIC_MEMBERS = 16384
+"""Pairs of group and port that a policy may name."""
+
+ENTRY_KEYS = ("group", "ports")
+
+
+def read_static_members(reader: Reader, node: Node, path: str, enforce_ssm: bool) -> tuple[StaticMember, ...]:
+    """Return the static members of a list of ``{group: ..., ports: [...]}``, in the order of the file.
+
+    `enforce_ssm` says that a group for source-specific multicast cannot be wanted without a source.
+    """
+    first: dict[tuple[bytes, SwitchPort], int] = {}
+
+    def entry(child: Node, own_path: str) -> None:
+        found = reader.record(child, own_path, ENTRY_KEYS, ENTRY_KEYS, what="{group: ..., ports: [...]}")
+        if found is None:
+            return
+        group = _group(reader, found["group"][1], f"{own_path}.group", enforce_ssm) if "group" in found else None
+        if "ports" not in found:
+            return
+        ports = found["ports"][1]
+        if isinstance(ports, Sequence) and not ports.items:
+            reader.faults.error(ports.line, f"{own_path}.ports", "no ports, so that nothing is given the group")
+
+        def port(at: Node, port_path: str) -> None:
+            place = reader.switch_port(at, port_path)
+            if place is None or group is None:
+                return
+            if (group, place) in first:
+                message = f"port {place} is given {format_ip(group)} already (line {first[group, place]})"
+                reader.faults.error(at.line, port_path, message)
+            else:
+                first[group, place] = at.line
+
+        reader.items(ports, f"{own_path}.ports", "a list of {dpid, port}", port)
+
+    reader.items(node, path, "a list of {group, ports}", entry)
+    if len(first) > MAX_STATIC_MEMBERS:
+        message = f"{len(first)} static members; at most {MAX_STATIC_MEMBERS} are supported"
+        reader.faults.error(node.line, path, message)
+        return ()
+    return tuple(StaticMember(group, place, line) for (group, place), line in first.items())
+
+
+def _group(reader: Reader, node: Node, path: str, enforce_ssm: bool) -> bytes | None:
+    value = scalar_value(node) if isinstance(node, Scalar) else None
+    if not isinstance(node, Scalar) or value is None or isinstance(value, bool) or not node.text:
+        reader.wrong_type(node, path, "the address of a group")
+        return None
+    try:
+        prefix = parse_group_prefix(node.text)
+    except ValueError as error:
+        reader.faults.error(node.line, path, str(error))
+        return None
+    if prefix.length != 8 * len(prefix.network):
+        reader.faults.error(node.line, path, f"{prefix} is a prefix; a static member is of one group")
+        return None
+    if enforce_ssm and is_ssm_group(prefix.network):
+        message = (
+            f"{prefix} is for source-specific multicast, and a static member has no source; "
+            "multicast.enforce_ssm: false would allow it"
+        )
+        reader.faults.error(node.line, path, message)
+        return None
+    return prefix.network

@@ -1,0 +1,208 @@
+"""Tells soon, and not falsely, when what leaves a port arrives no more.
+
+A frame of LLDP that is not heard makes its port suspect: it is asked at once and at a fast pace, by LLDP and, where
+the switch at the other end answers by itself, by echo frames (`base_rules.echo_rule`). Only when all went unanswered,
+and the switches in question have answered a barrier since, so that nothing still waits on the way to the controller,
+the port has failed. A switch without a connection hears no LLDP and is asked by echo frames alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from controller.discovery.deadlines import Deadlines
+from controller.discovery.ports import End, PortState
+from controller.discovery.settings import DiscoverySettings
+from controller.discovery.timers import Timer, TimerKind
+
+SHORTEST_WAIT_S = 0.15
+LONGEST_WAIT_S = 1.0
+LOST_PACE_S = 0.2
+LOST_ECHOES = 5
+"""What a switch without a connection is asked before it counts as dead."""
+
+ECHO_TRIES = 3
+"""How many rounds a port tries whether the switch at its other end answers echo frames."""
+
+
+class SwitchLike(Protocol):
+    """What has to be known of a switch."""
+
+    ready: bool
+    connected: bool
+
+
+class Prober(Protocol):
+    """What sends for `Liveness`."""
+
+    counters: Counter[str]
+
+    def send_lldp(self, port: PortState, now: float) -> None:
+        """Send an LLDP frame out of a port."""
+
+    def send_echo(self, port: PortState, now: float) -> None:
+        """Send an echo frame out of a port."""
+
+    def request_barrier(self, dpid: int) -> int:
+        """Have a switch say that it has done all it was sent; return the transaction id of its reply."""
+
+
+class AnswerTime:
+    """How long an answer may take: that of RFC 6298 (section 2) over all ports, within bounds."""
+
+    def __init__(self) -> None:
+        self.wait_s = SHORTEST_WAIT_S
+        self._smoothed_s: float | None = None
+        self._variation_s = 0.0
+
+    def measured(self, took_s: float) -> None:
+        """Take in how long an answer took."""
+        if self._smoothed_s is None:
+            self._smoothed_s, self._variation_s = took_s, took_s / 2
+        else:
+            self._variation_s += (abs(self._smoothed_s - took_s) - self._variation_s) / 4
+            self._smoothed_s += (took_s - self._smoothed_s) / 8
+        self.wait_s = min(LONGEST_WAIT_S, max(SHORTEST_WAIT_S, self._smoothed_s + 4 * self._variation_s))
+
+
+@dataclass(slots=True)
+class _Suspicion:
+    """A port that was not heard: how often it was asked since, and whether all answers must be in by now."""
+
+    asked_count: int = 0
+    confirmed: bool = False
+
+
+class Liveness:
+    """Watches the ports whose frames are heard somewhere.
+
+    Parameters
+    ----------
+    settings : DiscoverySettings
+        Its `missed_count`.
+    ports, switches : Mapping
+        Kept by the owner.
+    deadlines : Deadlines
+        Where a check is set; the owner calls `check` for it.
+    prober : Prober
+        Sends frames and barriers.
+    failed : Callable
+        Told each port whose frames arrive no more.
+    """
+
+    def __init__(
+        self,
+        settings: DiscoverySettings,
+        ports: Mapping[End, PortState],
+        switches: Mapping[int, SwitchLike],
+        deadlines: Deadlines[Timer],
+        prober: Prober,
+        failed: Callable[[PortState, float], None],
+    ) -> None:
+        self.settings = settings
+        self._ports = ports
+        self._switches = switches
+        self._deadlines = deadlines
+        self._prober = prober
+        self._failed = failed
+        self._answer_time = AnswerTime()
+        self._suspicions: dict[End, _Suspicion] = {}
+        self._barriers: dict[tuple[int, int], End] = {}
+        self._barrier_of: dict[End, tuple[int, int]] = {}
+
+    def round_begun(self, port: PortState, now: float) -> None:
+        """Ask a port once an interval, and expect an answer where there was one before."""
+        peer = port.heard_by
+        hears = peer is None or self._switches[peer[0]].ready
+        if hears:
+            self._prober.send_lldp(port, now)
+        if peer is None:
+            return
+        if not hears and port.echoes:
+            self._prober.send_echo(port, now)
+        elif hears and not port.looped():
+            self.try_echo(port, now)
+        if (hears or port.echoes) and port.end not in self._suspicions:
+            self._deadlines.set(Timer(TimerKind.CHECK, port.end), now + self._answer_time.wait_s)
+
+    def try_echo(self, port: PortState, now: float) -> None:
+        """Find out whether the switch at the other end sends echo frames back, unless that is known."""
+        if not port.echoes and port.echo_tries < ECHO_TRIES:
+            port.echo_tries += 1
+            self._prober.send_echo(port, now)
+
+    def answered(self, port: PortState, took_s: float) -> None:
+        """Take in that a frame of a port arrived, or came back."""
+        self._answer_time.measured(took_s)
+        self.forget(port)
+
+    def peer_lost(self, port: PortState, now: float) -> None:
+        """Ask, from now on and at once, whether the switch at the other end forwards though it has no connection."""
+        self.forget(port)
+        if port.echoes:
+            self._deadlines.set(Timer(TimerKind.CHECK, port.end), now)
+
+    def forget(self, port: PortState) -> None:
+        """Expect nothing of a port and suspect it no more."""
+        end = port.end
+        self._deadlines.cancel(Timer(TimerKind.CHECK, end))
+        if self._suspicions.pop(end, None) is not None:
+            barrier = self._barrier_of.pop(end, None)
+            if barrier is not None:
+                del self._barriers[barrier]
+
+    def check(self, end: End, now: float) -> None:
+        """Ask a port again that was not heard in time, or take it for failed."""
+        port = self._ports[end]
+        peer = port.heard_by
+        if peer is None:
+            self.forget(port)
+            return
+        switch = self._switches[peer[0]]
+        suspicion = self._suspicions.get(end)
+        if suspicion is None:
+            suspicion = self._suspicions[end] = _Suspicion()
+            self._prober.counters["link-suspected"] += 1
+        if not switch.ready and not port.echoes:
+            self.forget(port)
+            return
+        if suspicion.confirmed:
+            self.forget(port)
+            self._failed(port, now)
+            return
+        if switch.ready:
+            self._prober.send_lldp(port, now)
+        if port.echoes:
+            self._prober.send_echo(port, now)
+        suspicion.asked_count += 1
+        wait_s = self._answer_time.wait_s
+        if suspicion.asked_count >= (self.settings.missed_count if switch.connected else LOST_ECHOES):
+            self._request_barrier(end[0], end)
+        else:
+            self._deadlines.set(Timer(TimerKind.CHECK, end), now + (wait_s if switch.connected else LOST_PACE_S))
+
+    def connected(self, dpid: int) -> None:
+        """Take in that a switch answers no barrier that it was sent before."""
+        for barrier, end in list(self._barriers.items()):
+            if barrier[0] == dpid:
+                self.forget(self._ports[end])
+
+    def barrier_replied(self, dpid: int, xid: int, now: float) -> None:
+        """Take in that all is in that a switch had to say before."""
+        end = self._barriers.pop((dpid, xid), None)
+        if end is None:
+            return
+        del self._barrier_of[end]
+        port = self._ports[end]
+        if dpid == end[0] and not port.echoes and port.heard_by is not None and port.heard_by[0] != dpid:
+            self._request_barrier(port.heard_by[0], end)
+            return
+        self._suspicions[end].confirmed = True
+        self._deadlines.set(Timer(TimerKind.CHECK, end), now + self._answer_time.wait_s)
+
+    def _request_barrier(self, dpid: int, end: End) -> None:
+        barrier = self._barrier_of[end] = (dpid, self._prober.request_barrier(dpid))
+        self._barriers[barrier] = end

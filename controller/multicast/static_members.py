@@ -1,0 +1,260 @@
+"""Static members: ports that are given a group whatever their hosts say, by the policy file or by operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from controller.membership.events import ANY_SOURCE
+from controller.multicast.group import Place
+from controller.wire.addresses import format_ip
+from topology.events import PortRole
+
+if TYPE_CHECKING:
+    from controller.config.policy import StaticMember
+    from controller.multicast.core import MulticastCore
+
+Key = tuple[int, int, bytes]
+"""A static member: dpid, port number and group."""
+
+
+class SetBy(StrEnum):
+    """Who gives a port a group; where both do, the policy is named."""
+
+    POLICY = "policy"
+    OPERATOR = "operator"
+
+
+class _Given(NamedTuple):
+    """Who gives a port a group: operators, and the line of the policy that does, None where none does."""
+
+    by_operator: bool = False
+    policy_line: int | None = None
+
+
+class StaticMembers:
+    """The static members of both kinds, and which of them are served.
+
+    One is served while its port leads to hosts and has fewer than `limits.groups_per_port` of them, and there is room
+    for its group; else it waits, and is served as soon as that holds. What is served stays so when a limit is
+    lowered. `served` also holds those of ports whose switch is gone for now, for their entries may be in use there.
+    """
+
+    def __init__(self, core: MulticastCore) -> None:
+        self.served: set[Key] = set()
+        self._core = core
+        self._given: dict[int, dict[int, dict[bytes, _Given]]] = {}
+        self._places: dict[bytes, set[Place]] = {}
+        self.operator_count = 0
+        for member in core.policy.static_members:
+            self._set(member.port.dpid, member.port.port_no, member.group, policy_line=member.line)
+
+    # What is set
+
+    def by_operator(self) -> Iterator[Key]:
+        """Yield those that operators set."""
+        for dpid, ports in self._given.items():
+            for port_no, groups in ports.items():
+                yield from ((dpid, port_no, group) for group, given in groups.items() if given.by_operator)
+
+    def is_by_operator(self, key: Key) -> bool:
+        """Tell whether operators set a static member."""
+        return self._of(key).by_operator
+
+    def policy_line(self, key: Key) -> int | None:
+        """Return the line of the policy that sets a static member, None where none does."""
+        return self._of(key).policy_line
+
+    def groups(self) -> Iterable[bytes]:
+        """Return the groups that have static members."""
+        return self._places.keys()
+
+    def groups_at(self, dpid: int) -> set[bytes]:
+        """Return the groups with static members at the ports of a switch."""
+        return {group for groups in self._given.get(dpid, {}).values() for group in groups}
+
+    def is_known(self, dpid: int) -> bool:
+        """Tell whether a switch that is not connected may be awaited: the policy, or the fabric of before, has it."""
+        core = self._core
+        return dpid in core.sections.gone or dpid in core.policy.known_switches()
+
+    def count_at(self, dpid: int, port_no: int) -> int:
+        """Return how many groups a port is given."""
+        return len(self._at(dpid, port_no))
+
+    # Changes
+
+    def restore(self, keys: Iterable[Key]) -> None:
+        """Take over what operators set in an earlier run."""
+        for dpid, port_no, group in keys:
+            self._set(dpid, port_no, group, by_operator=True)
+
+    def add(self, key: Key, now: float) -> None:
+        """Take what an operator sets."""
+        self._set(*key, by_operator=True)
+        self._serve(key, now)
+        self._touch(key, now)
+
+    def remove(self, key: Key, now: float) -> None:
+        """Forget what an operator set; what the policy sets too stays."""
+        self._unset(key, self._of(key)._replace(by_operator=False), now)
+
+    def policy_loaded(self, members: Iterable[StaticMember], now: float) -> None:
+        """Take what another policy sets: what it has no more ends, what is new begins, what stays is not touched."""
+        wanted = {(*member.port, member.group): member.line for member in members}
+        old = [key for key in self._all() if self.policy_line(key) is not None and key not in wanted]
+        for (dpid, port_no, group), line in wanted.items():
+            self._set(dpid, port_no, group, policy_line=line)
+        for key in old:
+            self._unset(key, self._of(key)._replace(policy_line=None), now)
+        self._retry(self._all(), now)
+
+    # What becomes of ports and of room
+
+    def port_added(self, dpid: int, port_no: int, now: float) -> None:
+        """Serve what a port that leads to hosts is given."""
+        for group in list(self._at(dpid, port_no)):
+            self._serve((dpid, port_no, group), now)
+            self._touch((dpid, port_no, group), now)
+
+    def port_removed(self, dpid: int, port_no: int, now: float) -> None:
+        """Serve what a port is given no more, for now."""
+        for group in list(self._at(dpid, port_no)):
+            self._end((dpid, port_no, group), now)
+            self._touch((dpid, port_no, group), now)
+
+    def room_made(self, group: bytes, now: float) -> None:
+        """Serve a group that waited for room, at all ports that are given it."""
+        self._retry([(*place, group) for place in sorted(self._places.get(group, ()))], now)
+
+    # What operators are shown
+
+    def of_group(self, group: bytes) -> list[dict[str, Any]]:
+        """Return the ports that are given a group, who sets it, and what those that are not served wait for."""
+        return [
+            {"dpid": dpid, "port_no": port_no, **self.state((dpid, port_no, group))}
+            for dpid, port_no in sorted(self._places.get(group, ()))
+        ]
+
+    def of_port(self, dpid: int, port_no: int) -> list[dict[str, Any]]:
+        """Return the groups that a port is given, in the same way."""
+        return [
+            {"group": format_ip(group), **self.state((dpid, port_no, group))}
+            for group in sorted(self._at(dpid, port_no))
+        ]
+
+    def state(self, key: Key) -> dict[str, Any]:
+        """Return who sets a static member, whether it is served, and what it waits for otherwise."""
+        reason = self._waiting_for(key)
+        set_by = SetBy.OPERATOR if self.policy_line(key) is None else SetBy.POLICY
+        return {"set_by": set_by.value, "served": reason is None, "waiting_for": reason}
+
+    def waiting_count(self) -> int:
+        """Return how many are not served for now."""
+        edges = self._core.topology.edges
+        return sum(
+            len(groups)
+            if (dpid, port_no) not in edges
+            else sum((dpid, port_no, group) not in self.served for group in groups)
+            for dpid, ports in self._given.items()
+            for port_no, groups in ports.items()
+        )
+
+    def _waiting_for(self, key: Key) -> str | None:
+        dpid, port_no, group = key
+        core, place, spoken = self._core, key[:2], self._core.sections.names.spoken
+        is_edge = place in core.topology.edges
+        if is_edge and key in self.served:
+            return None
+        if dpid not in core.topology.connected:
+            return spoken(f"switch {dpid} is not connected")
+        if port_no not in core.topology.ports(dpid):
+            return spoken(f"switch {dpid} has no port {port_no}")
+        if core.fabric.role(dpid, port_no) is PortRole.TRUNK:
+            return spoken(f"port {dpid}:{port_no} leads to another switch")
+        if is_edge and self._is_full(dpid, port_no):
+            limit = core.policy.limits.groups_per_port
+            return spoken(f"port {dpid}:{port_no} is given {limit} groups, as many as limits.groups_per_port allows")
+        if is_edge and not core.gate.room.has(group):
+            return f"{core.policy.limits.groups} groups have a tree, as many as limits.groups allows"
+        return spoken(f"port {dpid}:{port_no} leads to no hosts yet")
+
+    # Inner workings
+
+    def _all(self) -> list[Key]:
+        return [
+            (dpid, port_no, group)
+            for dpid, ports in self._given.items()
+            for port_no, groups in ports.items()
+            for group in groups
+        ]
+
+    def _at(self, dpid: int, port_no: int) -> dict[bytes, _Given]:
+        return self._given.get(dpid, {}).get(port_no, {})
+
+    def _of(self, key: Key) -> _Given:
+        return self._at(*key[:2]).get(key[2], _Given())
+
+    def _set(self, dpid: int, port_no: int, group: bytes, **by: Any) -> None:
+        groups = self._given.setdefault(dpid, {}).setdefault(port_no, {})
+        before = groups.get(group, _Given())
+        groups[group] = after = before._replace(**by)
+        self.operator_count += after.by_operator - before.by_operator
+        self._places.setdefault(group, set()).add((dpid, port_no))
+
+    def _unset(self, key: Key, left: _Given, now: float) -> None:
+        dpid, port_no, group = key
+        groups = self._given[dpid][port_no]
+        self.operator_count += left.by_operator - groups[group].by_operator
+        if left != _Given():
+            groups[group] = left
+        else:
+            del groups[group]
+            self._places[group].discard((dpid, port_no))
+            if not self._places[group]:
+                del self._places[group]
+            if not groups:
+                del self._given[dpid][port_no]
+            if not self._given[dpid]:
+                del self._given[dpid]
+            self._end(key, now)
+            self._retry([(dpid, port_no, other) for other in groups], now)
+        self._touch(key, now)
+
+    def _is_full(self, dpid: int, port_no: int) -> bool:
+        served = sum((dpid, port_no, group) in self.served for group in self._at(dpid, port_no))
+        return served >= self._core.policy.limits.groups_per_port
+
+    def _serve(self, key: Key, now: float) -> None:
+        """Give a port its group if it leads to hosts and there is room; anew if its switch was gone meanwhile."""
+        dpid, port_no, group = key
+        core, room = self._core, self._core.gate.room
+        if (dpid, port_no) not in core.topology.edges:
+            return
+        if key not in self.served:
+            if self._is_full(dpid, port_no) or room.refuses(group, receives=True):
+                return
+            room.promise(group)
+            self.served.add(key)
+        core.perform(core.plane.interest_changed(dpid, port_no, group, ANY_SOURCE, now))
+        core.settle_room(now)
+
+    def _end(self, key: Key, now: float) -> None:
+        """Leave a port with what its hosts want."""
+        core = self._core
+        if key not in self.served:
+            return
+        self.served.discard(key)
+        core.perform(core.plane.interest_changed(*key, core.membership.interest(*key), now))
+
+    def _retry(self, keys: Iterable[Key], now: float) -> None:
+        """Serve what waited, as far as that can be now."""
+        for key in keys:
+            if key not in self.served:
+                self._serve(key, now)
+                self._touch(key, now)
+
+    def _touch(self, key: Key, now: float) -> None:
+        self._core.group_changed(key[2], now)
+        self._core.sections.ports.touch(key[:2])

@@ -1,0 +1,89 @@
+"""How many frames with a VLAN tag the switches have dropped: VLANs are not supported."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from heapq import heappop, heappush
+
+from controller.effects import Effect, Notice
+from controller.events import FlowStatsReceived
+from controller.rules.cookies import VLAN_TAGGED_COOKIE
+from controller.rules.installer import Installer
+from controller.rules.lowering import LOWERINGS
+from controller.rules.model import RuleKey
+
+COUNT_INTERVAL_S = 10.0
+"""Between two readings of a switch."""
+
+NOTICE_INTERVAL_S = 600.0
+
+VLAN_TAGGED = "vlan-tagged"
+"""The counter, and the reason for which a tagged frame that reaches the controller is ignored."""
+
+_WHOLE_COOKIE = (1 << 64) - 1
+
+
+class TaggedFrames:
+    """Reads the counters of the entries that drop tagged frames, switch by switch.
+
+    A switch's count begins with its entry, so what it dropped before this controller started is in it.
+    """
+
+    def __init__(self, installer: Installer, counters: Counter[str]) -> None:
+        self._installer = installer
+        self._counters = counters
+        self._watched: set[int] = set()
+        self._due: list[tuple[float, int]] = []
+        self._polls: dict[int, int] = {}
+        self._counts: dict[int, dict[RuleKey, int]] = {}
+        self._noticed_s: dict[int, float] = {}
+
+    def switch_connected(self, dpid: int, now: float) -> None:
+        """Read a switch from now on."""
+        if dpid not in self._watched:
+            self._watched.add(dpid)
+            heappush(self._due, (now + COUNT_INTERVAL_S, dpid))
+
+    def switch_disconnected(self, dpid: int) -> None:
+        """Ask a switch nothing until it is back; what it counted before is not counted again."""
+        self._polls.pop(dpid, None)
+
+    def next_deadline(self) -> float | None:
+        """Return when a switch is read next, None for never."""
+        return self._due[0][0] if self._due else None
+
+    def on_deadline(self, now: float) -> Iterable[Effect]:
+        """Ask the switches that are due."""
+        while self._due and self._due[0][0] <= now:
+            _, dpid = heappop(self._due)
+            request = self._installer.read_flows(dpid, VLAN_TAGGED_COOKIE, _WHOLE_COOKIE)
+            if request is None:
+                self._watched.discard(dpid)
+                continue
+            heappush(self._due, (now + COUNT_INTERVAL_S, dpid))
+            self._polls[dpid] = request.xid
+            yield request
+
+    def owns_poll(self, event: FlowStatsReceived) -> bool:
+        """Tell whether a statistics reply answers a request of these."""
+        return self._polls.get(event.dpid) == event.xid
+
+    def flow_stats_received(self, event: FlowStatsReceived, now: float) -> Iterable[Effect]:
+        """Count what a switch has dropped since its last answer; one notice a switch in `NOTICE_INTERVAL_S`."""
+        dpid = event.dpid
+        reply = LOWERINGS[event.ofp_version].decode_flow_stats(event.message, VLAN_TAGGED_COOKIE, _WHOLE_COOKIE)
+        counts = self._counts.setdefault(dpid, {})
+        dropped = 0
+        for entry in reply.entries:
+            if entry.packet_count is not None and not entry.foreign:
+                before = counts.get(entry.rule.key, 0)
+                dropped += entry.packet_count - (before if before <= entry.packet_count else 0)
+                counts[entry.rule.key] = entry.packet_count
+        if not dropped:
+            return
+        self._counters[VLAN_TAGGED] += dropped
+        if now - self._noticed_s.get(dpid, float("-inf")) >= NOTICE_INTERVAL_S:
+            self._noticed_s[dpid] = now
+            text = f"Switch {dpid} dropped {dropped} frames with a VLAN tag: VLANs are not supported."
+            yield Notice(VLAN_TAGGED, text, (("dpid", dpid),))

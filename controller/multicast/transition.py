@@ -1,0 +1,137 @@
+"""How a group gets from the entries that its switches may hold to those of its present tree.
+
+A packet under way may be forwarded by an old entry here and by a new one there. Where both trees, laid over each
+other, form a tree, it goes the one way there is. Where they hold a cycle, it may go round, or reach a member twice; a
+link that has just died counts, for the packet may have crossed it before. Then the new tree gets its own version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import Enum, auto
+
+from controller.effects import Edit, Put, Remove
+from controller.multicast.group import Group
+from controller.rules.compile import TREE_VERSIONS, tree_version_of
+from controller.rules.installer import Installer
+from controller.rules.model import RuleKey
+from controller.trees.tree import RECEIVES, SENDS, Change, Tree
+from topology.graph import Graph, NodeId, component_roots, holds_cycle
+
+UNDER_WAY_S = 0.05
+"""How long a packet that has crossed a link may be on its way beyond."""
+
+DRAIN_S = 0.2
+"""How long a former tree stays once senders are moved off it: switches that forward from a cache follow late."""
+
+Stage = list[tuple[int, Edit]]
+
+
+class Way(Enum):
+    """How a group's entries are replaced."""
+
+    IN_PLACE = auto()
+    """All edits go out at once: no path in use changes."""
+
+    BESIDE = auto()
+    """The new tree stands, under another version, before senders are moved to it and the old one goes."""
+
+    INTERRUPTED = auto()
+    """Switches give up what they lose before any takes on what is new: no version is free."""
+
+
+class Transitions:
+    """Chooses the way for each change of a group's tree, and remembers what switches may still hold of former ones.
+
+    Parameters
+    ----------
+    installer
+        Tells what switches have confirmed.
+    graph
+        The switches and links that trees are built on.
+    cables
+        The links over which packets may run, also those that trees do without.
+    """
+
+    def __init__(self, installer: Installer, graph: Graph, cables: Graph) -> None:
+        self._installer = installer
+        self._graph = graph
+        self._cables = cables
+
+    def choose(self, group: Group, tree: Tree | None, changes: Sequence[Change | None], now: float) -> Way:
+        """Take in how a group's tree or terminals changed, and return the way there; BESIDE gives a new version."""
+        self._settle(group, now)
+        earlier = group.left_links
+        removed = {frozenset(link) for change in changes if change is not None for link in change.removed}
+        if removed:
+            group.left_links = removed if earlier is None else earlier | removed
+            group.left_s = now
+            group.unconfirmed = group.unconfirmed or set()
+        if group.left_links is None or tree is None or not changes:
+            return Way.IN_PLACE
+        links = {frozenset(link) for link in tree.links()}
+        if not holds_cycle(links | group.left_links):
+            return Way.IN_PLACE
+        added = {frozenset(link) for change in changes if change is not None for link in change.added}
+        dead = {link for link in group.left_links if not self._cables.has_link(*link)}
+        if (added or removed) and holds_cycle(links | group.left_links - dead):
+            return Way.BESIDE if self._take_version(group) else Way.INTERRUPTED
+        if earlier is None and _crosses_once(tree, links - added | removed - dead):
+            return Way.IN_PLACE
+        if not all(self._installer.answers(dpid, now) for dpid in tree.adjacent):  # type: ignore[arg-type]
+            return Way.IN_PLACE
+        return Way.BESIDE if self._take_version(group) else Way.IN_PLACE
+
+    def note(
+        self, group: Group, moved: bool, unconfirmed: set[tuple[int, RuleKey]], puts: Stage, removes: Stage
+    ) -> None:
+        """Remember which entries may for a while be other than desired, where that matters to later trees."""
+        gone = {(dpid, edit.key) for dpid, edit in removes if type(edit) is Remove}
+        if moved:
+            olds = group.old_versions = group.old_versions or {}
+            for dpid, key in gone | unconfirmed:
+                olds.setdefault(tree_version_of(key.match), set()).add((dpid, key))
+        elif group.unconfirmed is not None:
+            group.unconfirmed |= gone
+            group.unconfirmed |= {(dpid, edit.rule.key) for dpid, edit in puts if type(edit) is Put}
+
+    def _settle(self, group: Group, now: float) -> None:
+        """Forget former links that no entry leads to any more and no packet is on."""
+        if group.unconfirmed is None:
+            return
+        group.unconfirmed = self._still_unconfirmed(group.unconfirmed)
+        if not group.unconfirmed and now >= group.left_s + UNDER_WAY_S:
+            group.left_links = group.unconfirmed = None
+
+    def _take_version(self, group: Group) -> bool:
+        """Give a group's new tree a version that no switch knows of; False where there is none."""
+        olds = group.old_versions or {}
+        for version in list(olds):
+            olds[version] = self._still_unconfirmed(olds[version])
+            if not olds[version]:
+                del olds[version]
+        for step in range(1, TREE_VERSIONS):
+            version = (group.tree_version + step) % TREE_VERSIONS
+            if version not in olds:
+                group.tree_version = version
+                group.left_links = group.unconfirmed = None
+                return True
+        return False
+
+    def _still_unconfirmed(self, entries: Iterable[tuple[int, RuleKey]]) -> set[tuple[int, RuleKey]]:
+        """Return those of some entries that a switch of the fabric may still hold otherwise than it shall."""
+        graph, is_confirmed = self._graph, self._installer.is_confirmed
+        return {(dpid, key) for dpid, key in entries if dpid in graph and not is_confirmed(dpid, key)}
+
+
+def _crosses_once(tree: Tree, links: Iterable[frozenset[NodeId]]) -> bool:
+    """Tell whether no packet passes between the parts of a broken tree over a dead link and by a new way as well.
+
+    `links` are those of the old tree that live on. So it is without senders, and where these are together in one part
+    and all receivers in another: a packet there finds no entry that leads back, and one on the senders' side was sent
+    the one way or the other.
+    """
+    root = component_roots(links)
+    senders = {root.get(node, node) for node, role in tree.terminals.items() if int(role) & SENDS}
+    receivers = {root.get(node, node) for node, role in tree.terminals.items() if int(role) & RECEIVES}
+    return not senders or (len(senders) == len(receivers) == 1 and senders != receivers)

@@ -1,0 +1,146 @@
+"""The background check: every switch's entries are read now and then, and what is not as confirmed is put right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from controller.rules.model import RuleKey
+from controller.rules.notices import Notices
+from controller.rules.switch_state import Reading, SwitchState
+
+CHECK_TIMEOUT_S = 10.0
+"""How long a switch has to tell its entries; another switch's turn comes then (`check-timeout`)."""
+
+PATIENCE_INTERVALS = 2.0
+"""Intervals after which a switch is read although edits are under way, which then do not count."""
+
+
+class Checks:
+    """Which switch is read next: one at a time, each once in `interval_s` and spread over it; 0 reads none.
+
+    A check compares what a switch tells with what it had confirmed. Keys that were edited meanwhile do not count, so
+    neither edits nor checks wait for each other. What differs is taken as what the switch holds, and sent anew. While
+    `held`, only what is wanted counts: the rest is to stay. `ask` sends a switch the question, and returns its
+    transaction id.
+    """
+
+    def __init__(
+        self,
+        switches: Mapping[int, SwitchState],
+        mark: Callable[[SwitchState, RuleKey], None],
+        ask: Callable[[SwitchState], int],
+        notices: Notices,
+    ) -> None:
+        self.interval_s = 0.0
+        self.held = False
+        self._switches = switches
+        self._mark = mark
+        self._ask = ask
+        self._notices = notices
+        self._read_s: dict[int, float] = {}
+        self._requested: dict[int, float] = {}
+        self._turn_s: float | None = None
+        self._asked: int | None = None
+        self._asked_s = 0.0
+
+    def was_read(self, dpid: int, now: float) -> None:
+        """Take in that a switch told all its entries just now: its turn comes last."""
+        self._read_s.pop(dpid, None)
+        self._read_s[dpid] = now
+        if self._turn_s is None:
+            self._turn_s = now
+
+    def forget(self, dpid: int) -> None:
+        """Check a switch no more: it has no connection, or is read for another reason."""
+        self._read_s.pop(dpid, None)
+        self._requested.pop(dpid, None)
+        if self._asked == dpid:
+            self._asked = None
+
+    def request(self, dpid: int, now: float) -> None:
+        """Have a switch read as soon as no other is asked, whoever's turn it is; unless none is ever checked."""
+        if self.interval_s > 0 and dpid in self._read_s:
+            self._requested.setdefault(dpid, now)
+
+    def next(self) -> float | None:
+        """Return when `on_deadline` is due, None for never."""
+        if self.interval_s <= 0 or self._turn_s is None:
+            return None
+        if self._asked is not None:
+            return self._asked_s + CHECK_TIMEOUT_S
+        for requested_s in self._requested.values():
+            return requested_s
+        return self._turn_s + self.interval_s / len(self._read_s) if self._read_s else None
+
+    def on_deadline(self, now: float) -> None:
+        """Read the switch whose turn it is now, if there is one."""
+        due_s = self.next()
+        if due_s is None or now < due_s:
+            return
+        if self._asked is not None:
+            dpid = self._asked
+            self._notices.give(
+                "check-timeout", dpid, f"Switch {dpid} did not tell its flow entries in time: it is asked later.", now
+            )
+            self._switches[dpid].check = None
+            self.was_read(dpid, now)
+        self._asked = None
+        for dpid in self._requested:
+            del self._requested[dpid]
+            self._begin(self._switches[dpid], now, requested=True)
+            return
+        self._turn_s = now
+        for dpid, read_s in self._read_s.items():
+            state = self._switches[dpid]
+            if not state.is_busy() or now - read_s >= PATIENCE_INTERVALS * self.interval_s:
+                self._begin(state, now, requested=False)
+                return
+            self._notices.counters["check-postponed"] += 1
+
+    def _begin(self, state: SwitchState, now: float, *, requested: bool) -> None:
+        state.check = Reading(self._ask(state), edited=state.under_way(), requested=requested)
+        self._asked, self._asked_s = state.dpid, now
+
+    def complete(self, state: SwitchState, check: Reading, now: float) -> bool:
+        """Compare a whole answer: what is missing, altered or nobody's is repaired, and told.
+
+        True where entries were missing and nobody had said so: those of others may be too.
+        """
+        state.check = None
+        self._asked = None
+        self.was_read(state.dpid, now)
+        self._notices.counters["checks"] += 1
+        if check.faulty:
+            return False
+        installed, edited = state.installed, check.edited
+        missing = [key for key in installed if key not in check.entries and key not in edited]
+        altered = [
+            key for key, rule in check.entries.items() if key not in edited and installed.get(key, rule) != rule
+        ]
+        extra = [key for key in check.entries if key not in installed and key not in edited]
+        for key in missing:
+            del installed[key]
+        for key in (*altered, *extra):
+            installed[key] = check.entries[key]
+        found = {"missing": missing, "altered": altered, "extra": extra}
+        if self.held:
+            found = {kind: [key for key in keys if state.target(key) is not None] for kind, keys in found.items()}
+        for keys in found.values():
+            for key in keys:
+                self._mark(state, key)
+        self._tell(state.dpid, found, now)
+        return bool(found["missing"]) and not check.requested
+
+    def _tell(self, dpid: int, found: Mapping[str, Sequence[RuleKey]], now: float) -> None:
+        counts = {kind: len(keys) for kind, keys in found.items()}
+        if not any(counts.values()):
+            return
+        for kind, count in counts.items():
+            self._notices.counters[f"entries-{kind}"] += count
+        parts = [f"{count} {_WORDS[kind]}" for kind, count in counts.items() if count]
+        differ = f"differ from what it confirmed ({', '.join(parts)})"
+        text = f"The flow entries of switch {dpid} {differ}: they are repaired."
+        self._notices.give("entries-repaired", dpid, text, now, **counts)
+
+
+_WORDS = {"missing": "missing", "altered": "altered", "extra": "unexpected"}

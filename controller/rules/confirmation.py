@@ -1,0 +1,80 @@
+"""How long changes take until switches have confirmed every flow entry that they needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from controller.histogram import Histogram
+from controller.rules.model import RuleKey
+from controller.rules.switch_state import Batch, SwitchState, Timed
+
+OPEN_BOUND = 65536
+"""Changes that are timed at once; further ones are counted and not timed."""
+
+
+class ConfirmationClock:
+    """Times what the installer is told between `begin` and `end`: until the last barrier, in `latency`.
+
+    Only entries that are put count, at switches that are connected. `untimed_count` is how many changes were not
+    timed to their end: their switch was lost, or too many were open.
+    """
+
+    __slots__ = ("_open_count", "current", "latency", "untimed_count")
+
+    def __init__(self) -> None:
+        self.latency = Histogram()
+        self.untimed_count = 0
+        self.current: Timed | None = None
+        self._open_count = 0
+
+    def begin(self, now: float) -> None:
+        """Time what is changed from here on."""
+        self.current = Timed(now)
+
+    def end(self) -> None:
+        """Time no more changes; those of before go on."""
+        current, self.current = self.current, None
+        if current is None or not current.entry_count:
+            return
+        if self._open_count < OPEN_BOUND:
+            self._open_count += 1
+        else:
+            current.is_open = False
+            self.untimed_count += 1
+
+    def add(self, state: SwitchState, key: RuleKey) -> None:
+        """Wait for an entry that is to be sent to a switch."""
+        if self.current is not None and state.connected:
+            self.current.entry_count += 1
+            state.timed.setdefault(key, []).append(self.current)
+
+    def settled(self, changes: Iterable[Timed], now: float) -> None:
+        """Take it that an entry is confirmed for those who waited for it."""
+        for change in changes:
+            change.entry_count -= 1
+            if not change.entry_count and change.is_open and change is not self.current:
+                self._close(change)
+                self.latency.observe(now - change.began_s)
+
+    def confirmed(self, state: SwitchState, batch: Batch, now: float) -> None:
+        """Take it that the edits of a batch are confirmed, but for those that failed, which are waited for still."""
+        failed = {key for index, key in enumerate(batch.edits) if index in batch.failed} if batch.failed else ()
+        for key, changes in batch.timed.items():
+            if key in failed:
+                state.timed.setdefault(key, []).extend(changes)
+            else:
+                self.settled(changes, now)
+
+    def lost(self, state: SwitchState) -> None:
+        """Time no longer what waits for a switch whose connection has ended."""
+        waiting = [*state.timed.values(), *(state.batch.timed.values() if state.batch is not None else ())]
+        state.timed.clear()
+        for changes in waiting:
+            for change in changes:
+                if change.is_open:
+                    self.untimed_count += 1
+                    self._close(change)
+
+    def _close(self, change: Timed) -> None:
+        change.is_open = False
+        self._open_count -= 1

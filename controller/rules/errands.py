@@ -1,0 +1,49 @@
+"""What an app has switches do beside holding its flow entries."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from controller.effects import ApplyEdits, Put, RequestFlows
+from controller.rules.inspection import Inspection
+from controller.rules.model import Rule
+
+
+class Errands(Inspection):
+    """Messages of an `Installer`, which is one, that leave what is desired as it is."""
+
+    app_tag: int
+    xid_tag: int
+    counters: Counter[str]
+
+    def transient(self, dpid: int, rule: Rule) -> list[ApplyEdits]:
+        """Put a rule that ends by itself, and forget it; nothing where the switch is not there.
+
+        ValueError where the rule has no timeout or another app's tag.
+        """
+        if not (rule.idle_timeout_s or rule.hard_timeout_s) or rule.cookie >> 48 != self.app_tag:
+            raise ValueError(f"{rule} has no timeout or another app's tag")
+        state = self._switches.get(dpid)
+        if state is None or not state.connected or state.lowering is None or state.lowering.expressible(rule):
+            self.counters["transient-unsent"] += 1
+            return []
+        return [ApplyEdits(dpid, self._take_xids(2), (Put(rule),))]
+
+    def barrier(self, dpid: int) -> ApplyEdits:
+        """Have a switch reply, for the caller's own use, when it has done all it was sent; see `first_xid`."""
+        return ApplyEdits(dpid, self._take_xids(1), ())
+
+    def read_flows(self, dpid: int, cookie: int, cookie_mask: int) -> RequestFlows | None:
+        """Ask a switch for entries and counters, for the caller's own use; None where it is not there."""
+        state = self._switches.get(dpid)
+        if state is None or not state.connected:
+            return None
+        return RequestFlows(dpid, self._take_xids(1), cookie, cookie_mask)
+
+    def owns_xid(self, xid: int) -> bool:
+        """Tell whether a transaction id is one of this app's."""
+        return xid >> 24 == self.xid_tag
+
+    def _take_xids(self, count: int) -> int:
+        """Return the first of so many transaction ids in a row."""
+        raise NotImplementedError

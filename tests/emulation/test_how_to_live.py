@@ -1,0 +1,170 @@
+"""The how-to guides, command by command as they stand there, on switches and hosts."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.emulation import processes
+from apps.emulation.namespace import private_network
+from apps.emulation.network import EmulatedFabric
+from apps.emulation.ovs import PrivateOpenVSwitch
+from how_to import ROOT, SYSTEM_PATH, Reader, blocks, files, own_machine
+from topology.generators import make
+
+pytestmark = pytest.mark.emulation
+
+CONTROLLER = "192.0.2.1"
+WAIT_S = 60.0
+NEEDS_SYSTEMD = "systemctl"
+"""Tests have no service manager; the unit file has tests of its own."""
+
+
+def wait(reached: Callable[[], Any], timeout_s: float = WAIT_S) -> Any:
+    deadline = time.monotonic() + timeout_s
+    while not (found := reached()):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    return found
+
+
+def two_switches(datapath: str) -> None:
+    """Two bridges with the datapath ids that Open vSwitch gives them, joined by a cable, with a host port each."""
+    kind = "netdev" if datapath == "user" else "system"
+    for name, other in (("br0", "br1"), ("br1", "br0")):
+        processes.run("ovs-vsctl", "add-br", name, "--", "set", "bridge", name, f"datapath_type={kind}")
+        processes.run("ip", "link", "add", f"{name}-host", "type", "veth", "peer", "name", f"{name}-far")
+        for end in (f"{name}-host", f"{name}-far"):
+            processes.run("ip", "link", "set", end, "up")
+        processes.run("ovs-vsctl", "add-port", name, f"{name}-host")
+        processes.run(
+            *("ovs-vsctl", "add-port", name, f"to-{other}", "--", "set", "interface", f"to-{other}"),
+            *("type=patch", f"options:peer=to-{name}"),
+        )
+
+
+def test_switches_of_one_s_own_from_nothing_and_the_upgrade(tmp_path: Path) -> None:
+    checkout = tmp_path / "checkout"
+    shutil.copytree(ROOT, checkout, ignore=shutil.ignore_patterns(".*", "build", "*.egg-info", "vsrt-state"))
+    install, write, start, point, see = blocks("own-switches.md")
+    before, new, _, after = blocks("upgrade.md")
+    plain = {"PATH": SYSTEM_PATH, "HOME": os.environ.get("HOME", "/root"), "DEBIAN_FRONTEND": "noninteractive"}
+    with own_machine(tmp_path, checkout) as around:
+        installing = Reader(checkout, {**os.environ, **plain}, around)
+        assert "vsrt 0." in installing.run(install + write + new)
+        with private_network(), PrivateOpenVSwitch() as ovs:
+            processes.run("ip", "address", "add", f"{CONTROLLER}/32", "dev", "lo")
+            two_switches(ovs.datapath)
+            with Reader(checkout, {**os.environ, **plain}, around) as reader:
+
+                def status() -> dict[str, Any]:
+                    found: dict[str, Any] = json.loads(reader.run("vsrt show status --json"))
+                    return found
+
+                def is_whole() -> bool:
+                    wanted = {"ready": True, "switches": 2, "links": 1, "edge_ports": 2}
+                    return wanted.items() <= status().items()
+
+                reader.run(start)
+                reader.run(point + point.replace("br0", "br1"))
+                wait(is_whole)
+                reader.run(see + before)
+                reader.end_served()
+                reader.run("ln --symbolic --force --no-dereference /opt/vsrt-0.2.0 /opt/vsrt")
+                reader.run(start)
+                wait(is_whole)
+                reader.run(after)
+                assert json.loads((checkout / "after.json").read_text()) == []
+                assert not (checkout / "vsrt-state").exists()
+
+
+@pytest.fixture(scope="module")
+def fabric() -> Iterator[EmulatedFabric]:
+    with EmulatedFabric(make("fattree")) as fabric:
+        fabric.wait_addresses()
+        yield fabric
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[Reader]:
+    """Somebody in a checkout whose environment is first on the path."""
+    for name in ("policies", "scenarios", "dashboards", ".venv"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("VSRT_")}
+    environment |= {"PATH": f"{Path(sys.executable).parent}:{SYSTEM_PATH}", "PYTHONPATH": str(ROOT)}
+    with Reader(tmp_path, environment) as reader:
+        yield reader
+
+
+def write_files(reader: Reader, page: str) -> None:
+    for name, text in files(page).items():
+        (reader.directory / name).write_text(text, encoding="utf-8")
+
+
+def wait_fabric(reader: Reader, fabric: EmulatedFabric) -> None:
+    wanted = {"ready": True, "switches": len(fabric.graph.switches()), "links": fabric.switch_link_count()}
+    wait(lambda: wanted.items() <= json.loads(reader.run("vsrt show status --json")).items())
+
+
+def test_prometheus_and_a_policy(reader: Reader, fabric: EmulatedFabric) -> None:
+    write_files(reader, "prometheus-and-grafana.md")
+    serve, check = blocks("prometheus-and-grafana.md")
+    assert "# HELP vsrt_" in reader.run(serve)
+    assert "SUCCESS" in reader.run(check)
+    wait_fabric(reader, fabric)
+    written = [reader.run(block) for block in blocks("write-a-policy.md")]
+    assert "tenant1-feed" in written[-1]
+    assert json.loads((reader.directory / "policy.schema.json").read_text())["type"] == "object"
+
+
+def test_ports_are_allocated(reader: Reader, fabric: EmulatedFabric) -> None:
+    write_files(reader, "allocate-ports.md")
+    from_file, live, with_more = blocks("allocate-ports.md")
+    assert "s1-2" in reader.run(from_file)
+    serve, rest = live.split("\n", 1)
+    reader.run(serve)
+    wait_fabric(reader, fabric)
+    wait(lambda: len(json.loads(reader.run("vsrt allocate watch --type tor --role trunk --json"))["ports"]) == 16)
+    reader.run(rest)
+    assert len(json.loads(reader.run(with_more))["ports"]) == 4
+
+
+def test_a_port_is_diagnosed(reader: Reader, fabric: EmulatedFabric) -> None:
+    policy = reader.directory / "policy.yaml"
+    policy.write_text(
+        "version: 1\ndefault: allow\n"
+        "monitor: {interval_s: 1, history: {part_interval_s: 1}, roll_ups: {part_interval_s: 1}}\n"
+    )
+    reader.run("vsrt run --config policy.yaml multicast unicast monitor anomaly")
+    wait_fabric(reader, fabric)
+    *asked, with_peers, for_itself = blocks("diagnose-a-port.md")
+    history = reader.directory / "vsrt-state" / "history"
+    wait(lambda: list(history.glob("counters/*.parquet")))
+    for block in asked:
+        reader.run(block)
+    wait(lambda: list(history.glob("roll-ups-1min/*.parquet")), 150)
+    reader.run(with_peers)
+    assert "category" in reader.run(for_itself)
+
+
+def test_a_fabric_is_planned(reader: Reader) -> None:
+    printed = [reader.run(block) for block in blocks("plan-a-fabric.md")]
+    assert "No trees have a busiest link below" in printed[1]
+    assert list((reader.directory / "plots").glob("*.png"))
+
+
+def test_what_is_not_run_needs_a_service_manager_or_containers() -> None:
+    run_here = {"own-switches.md", "prometheus-and-grafana.md", "write-a-policy.md", "allocate-ports.md"}
+    run_here |= {"diagnose-a-port.md", "plan-a-fabric.md", "upgrade.md"}
+    pages = {path.name for path in (ROOT / "docs" / "how-to").glob("*.md")} - {"index.md"}
+    assert pages - run_here == {"run-as-a-service.md"}
+    (left_out,) = (block for block in blocks("upgrade.md") if NEEDS_SYSTEMD in block)
+    assert left_out == blocks("upgrade.md")[2]

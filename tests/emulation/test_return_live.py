@@ -1,0 +1,103 @@
+"""Cables that come back, and a controller that starts without its state, interrupt no stream that was whole."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from typing import Any
+
+import pytest
+
+from topology.graph import Graph, Kind
+
+pytestmark = pytest.mark.emulation
+
+RATE_BPS = 10e6  # 1,000 packets/s
+GRACE_TIMEOUT_S = 40.0
+LEAVES, SPINES = ("s1", "s2", "s3"), ("s4", "s5")
+
+FRAMEWORK = "ryu"
+OPTIONS: dict[str, dict[str, Any]] = {
+    "of13": {},
+    "of10": {"protocols": "OpenFlow10"},
+    "mixed": {"old_switches": SPINES},
+}
+
+
+@pytest.fixture(scope="module", params=OPTIONS)
+def bench(request: pytest.FixtureRequest) -> tuple[Graph, dict[str, Any]]:
+    """Three ToRs with two hosts each under two spines."""
+    graph = Graph()
+    for name in LEAVES:
+        graph.add_node(name, Kind.TOR)
+    for name in SPINES:
+        graph.add_node(name, Kind.AGGREGATION)
+        for leaf in LEAVES:
+            graph.add_link(leaf, name)
+    for number in range(1, 7):
+        graph.add_node(f"h{number}", Kind.HOST)
+        graph.add_link(LEAVES[(number - 1) // 2], f"h{number}")
+    return graph, OPTIONS[request.param]
+
+
+@pytest.fixture
+def names(live: Any, group: str) -> list[str]:
+    """The sockets of members at every ToR, to which h1 sends."""
+    members = ("h2", "h3", "h5")
+    live.join(group, *members)
+    live.stream(1, "h1", group, RATE_BPS, pattern="constant")
+    return [f"{host} {group}" for host in members]
+
+
+def test_cables_pulled_one_after_the_other_come_back_together(live: Any, names: list[str]) -> None:
+    pulled = [("s1", "s4"), ("s2", "s5"), ("s3", "s4")]
+    for count, link in enumerate(pulled, 1):
+        live.fabric.link_down(*link)
+        live.wait_ready(links=6 - count)
+    live.fabric.link_up(*pulled.pop())
+    live.wait_ready(links=4)
+    for link in pulled:
+        live.fabric.link_down(*link)
+    live.wait_ready(links=4)
+    live.fabric.send(1)
+    for link in pulled:
+        live.fabric.link_up(*link)
+    live.wait_ready(links=6)
+    live.halt()
+    live.assert_all_received(1, *names)
+
+
+def test_each_cable_may_come_back(live: Any, names: list[str]) -> None:
+    phase = 0
+    for first, second in [(("s1", "s4"), ("s2", "s5")), (("s2", "s4"), ("s3", "s5"))]:
+        live.fabric.link_down(*first)
+        live.wait_ready(links=5)
+        live.fabric.link_down(*second)
+        live.wait_ready(links=4)
+        for count, link in enumerate((first, second), 5):
+            phase += 1
+            live.fabric.send(phase)
+            live.fabric.link_up(*link)
+            live.wait_ready(links=count)
+            live.fabric.send(0)
+    live.halt()
+    for number in range(1, phase + 1):
+        live.assert_all_received(number, *names)
+
+
+def test_a_start_without_the_state_directory(live: Any, names: list[str], group: str) -> None:
+    entries = live.fabric.ofctl("dump-flows", "s1")
+    former = next(line for line in entries.splitlines() if f"nw_dst={group}" in line and "in_port" not in line)
+    mark = former[former.index("dl_dst=") :].split()[0]
+    live.fabric.send(1)
+    live.controller.stop()
+    shutil.rmtree(live.controller.directory / "state")
+    live.controller.start()
+    live.controller.wait_discovered(live.fabric)
+    give_up_s = time.monotonic() + GRACE_TIMEOUT_S
+    while mark in live.fabric.ofctl("dump-flows", "s1"):
+        assert time.monotonic() < give_up_s, "the entries of the earlier run stay"
+        time.sleep(0.2)
+    live.wait_ready(links=6)
+    live.halt()
+    live.assert_all_received(1, *names)

@@ -1,0 +1,103 @@
+"""What is counted of multicast, as operators' monitoring has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from controller.config.policy import Policy
+from controller.config.settings import Limits
+from controller.multicast.figures import multicast_figures, switch_figures
+from controller.wire.addresses import parse_ip
+
+GROUP = parse_ip("239.1.2.3")
+OPEN = Policy(
+    default_allow=True, limits=Limits(reports_per_second_per_port=1e6, unknown_packets_per_second_per_port=1e6)
+)
+World = Any
+
+
+def test_a_join_is_timed_from_the_report_to_the_last_barrier(make_world: Callable[..., World]) -> None:
+    world = make_world("leaf-spine")
+    world.join("h1")
+    world.join("h3")
+    world.now += 0.004
+    world.settle(0)
+    world.join("h3")
+    world.settle(0)
+    latency = multicast_figures(world.core).join_latency
+    assert sum(latency.counts) == 2, "a report that changes nothing is no join"
+    assert 0.004 <= latency.sum <= 0.009
+
+
+def test_groups_members_senders_and_trees_are_counted(make_world: Callable[..., World]) -> None:
+    world = make_world("leaf-spine")
+    for name in ("h1", "h3", "h4"):
+        world.join(name)
+    world.send("h5")
+    world.settle()
+    found = multicast_figures(world.core)
+    assert (found.group_count, found.member_count, found.sender_count) == (1, 3, 1)
+    assert found.tree_change_count >= 2
+    assert found.decisions["default"]["allow"] == 4
+    world.leave("h1")
+    world.advance(10)
+    assert multicast_figures(world.core).member_count == 2
+
+
+def test_refusals_are_counted_by_rule_and_are_no_members(make_world: Callable[..., World]) -> None:
+    world = make_world("leaf-spine", replace(OPEN, default_allow=False))
+    world.join("h1")
+    world.settle()
+    found = multicast_figures(world.core)
+    assert found.decisions == {"default": {"allow": 0, "deny": 1}}
+    assert (found.member_count, found.group_count, sum(found.join_latency.counts)) == (0, 0, 0)
+
+
+def test_a_tree_that_loses_a_link_is_repaired_and_counted(make_world: Callable[..., World]) -> None:
+    world = make_world("leaf-spine")
+    world.join("h1")
+    world.join("h3")
+    world.settle()
+    tree = world.core.forest.tree(GROUP)
+    assert tree is not None
+    before = multicast_figures(world.core)
+    a, b = sorted(next(iter(tree.links())))
+    world.cut(a, b)
+    world.settle()
+    found = multicast_figures(world.core)
+    assert (before.tree_repair_count, found.tree_repair_count) == (0, 1)
+    assert found.tree_change_count > before.tree_change_count
+
+
+def test_a_switch_that_is_gone_is_shown_until_it_is_forgotten(make_world: Callable[..., World]) -> None:
+    world = make_world("leaf-spine")
+    world.join("h1")
+    world.settle()
+
+    def states() -> dict[int, tuple[bool, bool]]:
+        return {dpid: (connected, in_sync) for dpid, _, _, connected, in_sync in switch_figures(world.core)}
+
+    dpid = world.hosts["h1"].dpid
+    assert set(states().values()) == {(True, True)}
+    world.disconnect(dpid)
+    assert states()[dpid] == (False, False)
+    world.do("switch-forget", dpid=dpid)
+    assert dpid not in states()
+
+
+def test_what_is_told_of_policies_does_not_grow_with_groups(make_world: Callable[..., World]) -> None:
+    world = make_world("leaf-spine", OPEN)
+    before = _size(world)
+    for number in range(50):
+        world.join("h1", bytes((239, 1, 1, number)))
+    world.settle()
+    assert _size(world) == before
+
+
+def _size(world: World) -> int:
+    found: Any = multicast_figures(world.core)
+    return sum(len(value) if hasattr(value, "__len__") else 1 for value in found) + len(
+        list(switch_figures(world.core))
+    )

@@ -1,0 +1,89 @@
+"""Link-scope flooding follows each change by what it concerns, and ends where a computation from nothing would."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from controller.multicast.flood import LINK_SCOPE_GROUPS_BOUND, FloodPlane
+from controller.rules.installer import Installer
+from controller.rules.pipeline import MULTICAST_TAG
+from controller.wire.addresses import parse_ip
+
+GROUPS = [parse_ip(f"ff02::{number:x}:1") for number in range(1, 6)]
+
+
+def from_nothing(world):
+    """Return the entries that follow from the fabric, its ports and the members, computed at once."""
+    core = world.core
+    fresh = FloodPlane(Installer(MULTICAST_TAG))
+    for group in core.flood.groups():
+        for dpid, port_no in core.flood.members(group):
+            fresh.interest_changed(dpid, port_no, group, True, world.now)
+    fresh.refresh(core.plane.forest.graph, core.topology.switch_ports(), world.now)
+    return {dpid: dict(fresh._installer.desired(dpid)) for dpid in world.switches}
+
+
+def held(world, expected):
+    cookies = {rule.cookie for rules in expected.values() for rule in rules.values()}
+    return {
+        dpid: {key: rule for key, rule in rules.items() if rule.cookie in cookies}
+        for dpid, rules in world.rules().items()
+    }
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_after_any_changes_the_entries_are_those_computed_from_nothing(make_world, seed):
+    draw = random.Random(seed)
+    world = make_world(draw.choice(("fattree", "leaf-spine")), seed=seed)
+    names = sorted(world.hosts)
+    for _ in range(25):
+        kind = draw.randrange(5)
+        if kind == 0 and not world.down_links:
+            world.cut(*draw.choice(sorted(tuple(sorted(pair)) for pair in world.links)))
+        elif kind == 1 and world.down_links:
+            world.mend(*sorted(next(iter(world.down_links))))
+        elif kind == 2:
+            world.leave(draw.choice(names), draw.choice(GROUPS))
+        else:
+            world.join(draw.choice(names), draw.choice(GROUPS))
+        if draw.random() < 0.5:
+            world.advance(5.0)
+    world.advance(10.0)
+    expected = from_nothing(world)
+    assert held(world, expected) == expected
+
+
+def test_a_member_costs_edits_of_its_own_group_alone_and_no_refresh(make_world):
+    world = make_world("fattree")
+    for group in GROUPS:
+        world.join("h1", group)
+        world.settle()
+    world.applied = 0
+    world.join("h2", GROUPS[0])
+    assert world.core.topology.flood_due_s is None
+    world.settle()
+    assert world.applied == 1
+
+
+@pytest.mark.parametrize("group", ["ff02::1:ff00:1234", "224.0.0.251"])
+def test_what_is_flooded_anyhow_changes_nothing(make_world, group):
+    world = make_world("fattree")
+    world.applied = 0
+    world.join("h1", parse_ip(group))
+    assert world.core.topology.flood_due_s is None
+    world.settle()
+    assert world.applied == 0
+
+
+def test_groups_beyond_the_bound_change_nothing(make_world):
+    world = make_world("leaf-spine")
+    for number in range(LINK_SCOPE_GROUPS_BOUND):
+        world.join("h1", parse_ip(f"ff02::{number + 1:x}:2"))
+    world.settle()
+    world.applied = 0
+    world.join("h1", parse_ip("ff02::ffff:2"))
+    assert world.core.topology.flood_due_s is None
+    world.settle()
+    assert world.applied == 0

@@ -1,0 +1,97 @@
+"""Frames with a VLAN tag: dropped and counted where they enter, whatever they carry; untagged ones go on as ever."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.events import PacketReceived
+from controller.wire.addresses import parse_ip
+from controller.wire.encode import encode
+from controller.wire.packets import GroupRecord, RecordType, Report
+
+GROUP = parse_ip("239.1.2.3")
+TAGS = {
+    "802.1Q": b"\x81\0\0\x05",
+    "priority": b"\x81\0\xe0\0",
+    "802.1ad": b"\x88\xa8\0\x05",
+    "double": b"\x88\xa8\0\x05\x81\0\0\x06",
+}
+
+
+@pytest.fixture(params=TAGS.values(), ids=TAGS)
+def tags(request):
+    return request.param
+
+
+def with_tags(frame, tags):
+    return frame[:12] + tags + frame[12:]
+
+
+def join_of(host, group=GROUP):
+    records = (GroupRecord(RecordType.CHANGE_TO_EXCLUDE, group, ()),)
+    return encode(Report(4, 3, host.mac, host.v4, records))
+
+
+def test_tagged_data_of_an_admitted_sender_goes_nowhere(make_world, version, tags):
+    world = make_world("fattree", version=version)
+    for name in ("h2", "h16"):
+        world.join(name)
+    world.send("h1")
+    world.settle()
+    assert world.send("h1") == {"h2": 1, "h16": 1}
+    before = len(world.packet_outs)
+    assert world.inject(world.hosts["h1"].place, with_tags(world.data("h1"), tags)) == {}
+    assert world.inject(world.hosts["h3"].place, with_tags(world.data("h3"), tags)) == {}
+    assert len(world.packet_outs) == before
+    assert world.send("h1") == {"h2": 1, "h16": 1}
+
+
+def test_a_tagged_join_is_no_membership(make_world, version, tags):
+    world = make_world("fattree", version=version)
+    host = world.hosts["h2"]
+    world.inject(host.place, with_tags(join_of(host), tags))
+    assert not list(world.core.membership.members_table.groups())
+    world.inject(host.place, join_of(host))
+    assert list(world.core.membership.members_table.groups()) == [GROUP]
+
+
+def test_a_tagged_join_that_reaches_the_controller_all_the_same_is_counted(make_world, version, tags):
+    world = make_world("fattree", version=version)
+    host = world.hosts["h2"]
+    world.feed(PacketReceived(host.dpid, host.port_no, with_tags(join_of(host), tags)))
+    assert not list(world.core.membership.members_table.groups())
+    assert world.core.counters["vlan-tagged"] == 1
+    world.feed(PacketReceived(host.dpid, host.port_no, join_of(host)))
+    assert list(world.core.membership.members_table.groups()) == [GROUP]
+
+
+def test_what_the_switches_dropped_is_counted_and_told_once(make_world, version):
+    world = make_world("fattree", version=version)
+    host = world.hosts["h2"]
+    for tags in TAGS.values():
+        for _ in range(3):
+            world.inject(host.place, with_tags(world.data("h2"), tags))
+    world.advance(11.0)
+    assert world.core.counters["vlan-tagged"] == 12
+    world.inject(host.place, with_tags(world.data("h2"), b"\x81\0\0\x05"))
+    world.advance(11.0)
+    assert world.core.counters["vlan-tagged"] == 13
+    (notice,) = [notice for notice in world.notices if notice.kind == "vlan-tagged"]
+    assert notice.text == f"Switch {host.dpid} dropped 12 frames with a VLAN tag: VLANs are not supported."
+
+
+def test_counts_go_on_over_a_connection_and_begin_anew_with_the_entry(make_world, version):
+    world = make_world("fattree", version=version)
+    place = world.hosts["h2"].place
+    tagged = with_tags(world.data("h2"), b"\x81\0\0\x05")
+    for _ in range(3):
+        world.inject(place, tagged)
+    world.advance(11.0)
+    world.disconnect(place[0])
+    world.advance(11.0)
+    world.reconnect(place[0])
+    world.settle()
+    for _ in range(2):
+        world.inject(place, tagged)
+    world.advance(11.0)
+    assert world.core.counters["vlan-tagged"] == 5

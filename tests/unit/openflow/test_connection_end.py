@@ -1,0 +1,40 @@
+"""The end of a switch's connection is known when it comes, not when the next echo request is due."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from controllers import controller
+from simulated_switch import FLOW_MOD, SimulatedSwitch
+
+from apps.emulation.controller import ControllerProcess
+from apps.status_client import query
+
+POLICY = "version: 1\ndefault: deny\n"
+TIMEOUT_S = 30.0
+AT_ONCE_S = 0.6
+"""Well below the interval of echo requests, 1 s, and well above what the end takes to be told."""
+
+
+def is_connected(process: ControllerProcess, dpid: int) -> bool:
+    switches = query(process.socket, {"changes": {"switches": 0}})["sections"]["switches"]["multicast"]["put"]
+    return bool(switches[str(dpid)]["connected"])
+
+
+@pytest.mark.parametrize("mode", ["vsrt", "vsrt-os-ken"])
+def test_the_end_of_a_connection_is_known_at_once(mode: str) -> None:
+    pytest.importorskip("ryu" if mode == "vsrt" else "os_ken")
+    ends_s = []
+    with controller(mode, POLICY) as process:
+        for dpid in range(1, 5):
+            switch = SimulatedSwitch(dpid, 2, ("127.0.0.1", process.port))
+            assert switch.poll_until(lambda switch=switch: switch.received[FLOW_MOD] > 0, TIMEOUT_S)
+            assert is_connected(process, dpid)
+            start = time.monotonic()
+            switch.close()
+            while is_connected(process, dpid):
+                assert time.monotonic() < start + TIMEOUT_S
+                time.sleep(0.01)
+            ends_s.append(time.monotonic() - start)
+    assert min(ends_s) < AT_ONCE_S

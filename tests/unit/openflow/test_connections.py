@@ -1,0 +1,56 @@
+"""What becomes of a switch's connections: which one counts, and what is said over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from control_plane import report_frames
+from controllers import controller
+from simulated_switch import FLOW_MOD, SimulatedSwitch
+
+from apps.emulation.controller import ControllerProcess
+
+PORTS = 8
+TIMEOUT_S = 30.0
+POLICY = """\
+version: 1
+rules: [{name: all, groups: [224.0.0.0/4], role: any, hosts: [any], action: allow}]
+limits: {groups_per_port: 65536, reports_per_second_per_port: 1000000}
+"""
+
+
+@pytest.fixture(params=["vsrt", "vsrt-os-ken"])
+def running(request: pytest.FixtureRequest) -> Iterator[ControllerProcess]:
+    pytest.importorskip("ryu" if request.param == "vsrt" else "os_ken")
+    with controller(request.param, POLICY) as process:
+        yield process
+
+
+def connect(process: ControllerProcess) -> SimulatedSwitch:
+    switch = SimulatedSwitch(1, PORTS, ("127.0.0.1", process.port))
+    assert switch.poll_until(lambda: switch.received[FLOW_MOD] > 0, TIMEOUT_S)
+    return switch
+
+
+def joins(switch: SimulatedSwitch, frame: bytes, attempts: int = 1) -> bool:
+    """Tell whether a join brings an entry."""
+    for _ in range(attempts):
+        before = switch.received[FLOW_MOD]
+        switch.send([frame])
+        if switch.poll_until(lambda before=before: switch.received[FLOW_MOD] > before, 1.0):
+            return True
+    return False
+
+
+def test_the_end_of_a_connection_that_another_took_over_from_is_not_the_switch_s(running: ControllerProcess) -> None:
+    before, after = report_frames(2, 3, PORTS)
+    old = connect(running)
+    assert joins(old, before, attempts=int(TIMEOUT_S))
+    new = connect(running)
+    new.poll_for(0.5)
+    old.close()
+    new.poll_for(1.5)
+    assert running.show("status")["in_sync"]
+    assert joins(new, after)
+    new.close()
