@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 
 from starlette.types import Receive, Scope, Send
@@ -95,7 +96,7 @@ class Streams:
         if not changes:
             return b""
         head = f'event: change\ndata: {{"version":{self.board.version},"sections":{{'.encode()
-        return head + b",".join(changes) + b"}}\n\n"
+        return head + b",".join(changes) + _end()
 
 
 def _difference(section: Section, since: int) -> bytes | None:
@@ -115,7 +116,12 @@ def _snapshot(sections: Sequence[Section], version: int) -> Iterator[bytes]:
         yield from comma_separated(list(section.documents.values()))
         yield b"]"
         comma = ","
-    yield b"}}\n\n"
+    yield _end()
+
+
+def _end() -> bytes:
+    """Return what follows the sections of an event; the time comes last, so that it is that of sending."""
+    return f'}},"time_s":{time.time():.3f}}}\n\n'.encode()
 
 
 async def _gone(receive: Receive) -> None:

@@ -51,10 +51,12 @@ def faults() -> list[str]:
 
 @pytest.fixture
 def open_page(browser: Browser, site: str, faults: list[str]) -> Iterator[Callable[..., Page]]:
-    """Open a view in a window of a size and theme; at the end nothing may have gone wrong in it."""
+    """Open a view in a window of a size and theme, its clock so far ahead; at the end nothing may have gone wrong."""
     contexts = []
 
-    def open_(view: str = "#/topology", size: tuple[int, int] = (1280, 800), theme: Any = "light") -> Page:
+    def open_(
+        view: str = "#/topology", size: tuple[int, int] = (1280, 800), theme: Any = "light", ahead_ms: int = 0
+    ) -> Page:
         width, height = size
         motion: Any = "reduce"
         context = browser.new_context(
@@ -62,6 +64,8 @@ def open_page(browser: Browser, site: str, faults: list[str]) -> Iterator[Callab
         )
         contexts.append(context)
         context.set_default_timeout(10_000)
+        if ahead_ms:
+            context.add_init_script(f"const now = Date.now; Date.now = () => now() + {ahead_ms};")
         page = context.new_page()
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)

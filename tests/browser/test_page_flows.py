@@ -237,7 +237,34 @@ def test_there_is_one_age_of_counters(open_page: OpenPage, fabric: DrainedContro
     age = re.compile(r"(7|8|9|10|11|12) s old")
     expect(page.locator(".freshness")).to_have_text(re.compile(f"Counters {age.pattern}"))
     expect(panel(page)).to_contain_text(age)
+    both = "[...document.body.innerText.matchAll(/(\\d+) s old/g)].map(([, age_s]) => Number(age_s))"
+    (least_s, _) = page.evaluate(both)
+    for grown_s in (1, 2, 3):
+        page.wait_for_function(f"() => {both}.every((age_s) => age_s >= {least_s + grown_s})")
+        header_s, panel_s = page.evaluate(both)
+        assert header_s == panel_s
     fabric.change("switches", "13", answered_s=None)
+
+
+@pytest.mark.parametrize("ahead_ms", [-3_600_600, 0, 3_600_300])
+def test_ages_go_by_the_clock_of_the_server(open_page: OpenPage, fabric: DrainedController, ahead_ms: int) -> None:
+    page = open_page("#/switches?select=switch/13", ahead_ms=ahead_ms)
+    now_s = """async () => {
+        const {age_s} = await import("/static/js/clock.js");
+        document.dispatchEvent(new Event("visibilitychange"));
+        return age_s(0);
+    }"""
+    late_s, number, deadline_s = 1.0, 0, time.monotonic() + 10
+    while late_s > 0.1:
+        assert time.monotonic() < deadline_s, f"the page's clock is {late_s} s late"
+        number += 1
+        fabric.change("switches", "13", name=f"tor{number}")
+        expect(panel(page).get_by_role("heading", level=2)).to_have_text(f"Switch tor{number}")
+        before_s = time.time()
+        shown_s = page.evaluate(now_s)
+        assert shown_s <= time.time() + 0.002, "both clocks tell whole milliseconds"
+        late_s = before_s - shown_s
+    fabric.change("switches", "13", name="s13")
 
 
 def test_a_switch_that_is_gone_is_shown_so_until_it_is_forgotten(

@@ -14,8 +14,10 @@ SECTIONS = "?sections=switches,ports"
 
 
 def test_the_snapshot_then_changes(dashboard: Any, controller: Any) -> None:
+    before_s = time.time() - 0.001
     events = dashboard.events(SECTIONS)
     kind, first = next(events)
+    assert before_s <= first["time_s"] <= time.time() + 0.001
     assert kind == "snapshot"
     assert {name: len(documents) for name, documents in first["sections"].items()} == {"switches": 2, "ports": 24}
     controller.put("monitor", "ports", "1:1", name="renamed", rx_bps=5.0)
@@ -26,6 +28,7 @@ def test_the_snapshot_then_changes(dashboard: Any, controller: Any) -> None:
         kind, change = next(events)
         assert kind == "change"
         assert change["version"] > first["version"]
+        assert first["time_s"] <= change["time_s"] <= time.time() + 0.001
         assert set(change["sections"]) == {"ports"}
         put |= {document["id"]: document for document in change["sections"]["ports"]["put"]}
         removed += change["sections"]["ports"]["remove"]

@@ -4,12 +4,14 @@ import {html, useEffect, useRef, useState} from "../vendor/preact.js";
 import {OrderDialog, unlock} from "./actions.js";
 import {Announcer, say} from "./announce.js";
 import {token} from "./api.js";
-import {LISTS, age_s as ageOf, isMember} from "./columns.js";
+import {age_s as ageOf} from "./clock.js";
+import {LISTS, isMember} from "./columns.js";
 import {AllocationForm} from "./details/things.js";
 import {Panel} from "./details/panel.js";
 import {count, span, time} from "./format.js";
 import {List, found, isNarrow} from "./list.js";
 import {Locked} from "./locked.js";
+import {Age} from "./parts.js";
 import {Policy} from "./policy.js";
 import {VIEWS, go, route, selected, selection, viewHash} from "./route.js";
 import {alarmCounts, isMissing, parties, sampled_s, section} from "./store.js";
@@ -75,18 +77,13 @@ function AlarmCounts() {
 
 const notReady = ({not_ready_reason: reason}) => (reason ? `Not ready: ${reason}` : "Not ready");
 
-/** How old the counters are; told each second, so that a page that stands still is seen to. */
+/** How old the newest counters are. */
 function Freshness({isHere}) {
-  const [now_ms, setNow] = useState(Date.now());
-  useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), 1000);
-    return () => clearInterval(timer);
-  }, []);
   if (!isHere) return html`<span class="freshness"></span>`;
   const sampled = sampled_s.value;
   if (sampled == null) return html`<span class="freshness">${isNarrow.value ? "No counters" : "Live, no counters"}</span>`;
-  const age_s = ageOf(sampled, now_ms);
-  return html`<span class=${age_s > OLD_S ? "freshness is-old" : "freshness"} title="Age of the newest counters">${age_s > OLD_S ? "▲ " : ""}${isNarrow.value ? "" : "Counters "}${span(age_s)} old</span>`;
+  const isOld = ageOf(sampled) > OLD_S;
+  return html`<span class=${isOld ? "freshness is-old" : "freshness"} title="Age of the newest counters">${isOld ? "▲ " : ""}${isNarrow.value ? "" : "Counters "}<${Age} at_s=${sampled} /></span>`;
 }
 
 function Away() {

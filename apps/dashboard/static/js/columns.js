@@ -1,11 +1,10 @@
 // The lists: which rows they hold, and their columns.
 
 import {html} from "../vendor/preact.js";
-import {bps, count, counted, number, pct, pps, span, text, words} from "./format.js";
+import {bps, count, counted, number, pct, pps, text, words} from "./format.js";
 import {called, hexOf, label, orderOfPort} from "./ids.js";
 import {Load, Place, State, Time, severityTone} from "./parts.js";
 import {groups, isMissing, linkAtPort, links, parties, section} from "./store.js";
-import {heard} from "./stream.js";
 
 const fit = (least, grow = 1) => ({least, grow});
 const all = (name) => () => [...section(name).values()];
@@ -198,9 +197,3 @@ export function farEnd(dpid, port_no) {
     ? {link, dpid: link.dpid_b, port_no: link.port_b}
     : {link, dpid: link.dpid_a, port_no: link.port_a};
 }
-
-/** Seconds since a moment of the server's clock. */
-export const age_s = (epoch_s, now_ms = Date.now()) => Math.max(0, (now_ms + heard.ahead_ms) / 1000 - epoch_s);
-
-/** How old counters are that were true at a moment, as text. */
-export const old = (epoch_s) => (epoch_s == null ? null : `${span(age_s(epoch_s))} old`);

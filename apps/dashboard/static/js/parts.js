@@ -1,7 +1,8 @@
 // Small parts that views share.
 
 import {html} from "../vendor/preact.js";
-import {pct, time} from "./format.js";
+import {age_s} from "./clock.js";
+import {pct, span, time} from "./format.js";
 import {called, label} from "./ids.js";
 import {stepOf} from "./scale.js";
 import {go, hashOf, route, selection} from "./route.js";
@@ -23,6 +24,9 @@ export const Place = ({dpid, port_no}) =>
 
 export const Time = ({at_s}) =>
   at_s == null ? "–" : html`<time dateTime=${new Date(at_s * 1000).toISOString()}>${time(at_s)}</time>`;
+
+/** How old counters are that were true at a moment; it alone is drawn anew as they grow older. */
+export const Age = ({at_s}) => `${span(age_s(at_s))} old`;
 
 /** A utilisation as a figure and a bar with the colour of its step. */
 export function Load({value}) {

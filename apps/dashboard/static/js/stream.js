@@ -2,6 +2,7 @@
 
 import {effect, signal} from "../vendor/preact.js";
 import {answerOf, headed, token} from "./api.js";
+import {setClock} from "./clock.js";
 import {parseExactly} from "./ids.js";
 import {SECTIONS, applyChange, applySnapshot, section} from "./store.js";
 
@@ -14,9 +15,6 @@ let current = null;
 
 /** How it stands with the server: `state` is "connecting", "live", "away", or "locked" until there is a token. */
 export const connection = signal({state: "connecting", since_ms: Date.now(), reason: null, retry_ms: null});
-
-/** When the last byte of the server came, and how far its clock is ahead, in ms. */
-export const heard = {at_ms: 0, ahead_ms: 0};
 
 /** Follow the stream for ever; where it ends, connect again, each time after a longer pause. */
 export async function follow() {
@@ -73,16 +71,15 @@ async function read(opened) {
       cache: "no-store",
     });
     if (!answer.ok) await answerOf(answer);
-    const date = Date.parse(answer.headers.get("Date") ?? "");
-    heard.ahead_ms = Number.isNaN(date) ? 0 : date - Date.now();
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-    const take = parser(handle);
+    let at_ms = Date.now();
+    const take = parser((name, data) => handle(name, data, at_ms));
     for (;;) {
       const {value, done} = await reader.read();
       if (done) return "the server closed the stream";
       clearTimeout(timer);
       timer = setTimeout(() => abort.abort(), SILENCE_MS);
-      heard.at_ms = Date.now();
+      at_ms = Date.now();
       take(value);
       opened();
     }
@@ -92,13 +89,14 @@ async function read(opened) {
   }
 }
 
-function handle(name, data) {
-  if (name === "snapshot") {
-    applySnapshot(parseExactly(data).sections);
-    connection.value = {state: "live", since_ms: Date.now(), reason: null, retry_ms: null};
-  } else if (name === "change") {
-    applyChange(parseExactly(data).sections);
-  }
+/** Take over an event that came at `at_ms` of the browser's clock. */
+function handle(name, data, at_ms) {
+  if (name !== "snapshot" && name !== "change") return;
+  const {sections, time_s} = parseExactly(data);
+  setClock(time_s, at_ms);
+  if (name === "change") return applyChange(sections);
+  applySnapshot(sections);
+  connection.value = {state: "live", since_ms: Date.now(), reason: null, retry_ms: null};
 }
 
 /** A function that takes text as it comes and calls `onEvent(name, data)` for each whole event in it. */

@@ -2,10 +2,10 @@
 
 import {html, useState} from "../../vendor/preact.js";
 import {Order, allocate, drain, forget, forgetLink, rebuild, routerPort, staticMember, undrain} from "../actions.js";
-import {farEnd, linkTone, old, openflow, sourcesOf, switchTone} from "../columns.js";
+import {farEnd, linkTone, openflow, sourcesOf, switchTone} from "../columns.js";
 import {bps, count, counted, number, pct, pps, text, time} from "../format.js";
 import {hexOf, label, shortened} from "../ids.js";
-import {Facts, Load, Ref, State} from "../parts.js";
+import {Age, Facts, Load, Ref, State} from "../parts.js";
 import {hostsOfPort, hostsOfSwitch, isMissing, linkById, parties, partiesOf, portsOfSwitch, refusals, section} from "../store.js";
 import {History} from "./chart.js";
 
@@ -23,6 +23,8 @@ const Part = ({title, amount, children}) => html`<section class="part">
   <h3>${title}${amount == null ? null : html` <span class="amount">${amount}</span>`}</h3>${children}</section>`;
 
 const Port = ({at}) => html`<${Ref} kind="port" id=${`${at.dpid}:${at.port_no}`} />`;
+
+const counters = (at_s) => (at_s == null ? null : html`<${Age} at_s=${at_s} />`);
 
 const nameOf = (party) => party.ip ?? party.mac ?? "port";
 
@@ -85,7 +87,7 @@ export function Switch({id}) {
       ["Memory", pct(node.memory_pct)],
       ["Hosts", count(hostsOfSwitch.value.get(node.dpid)?.length ?? 0)],
       ["Not connected", node.connected === false && node.disconnected_s != null ? `since ${time(node.disconnected_s)}` : null],
-      ["Counters", old(node.answered_s)],
+      ["Counters", counters(node.answered_s)],
     ]} />
     <div class="buttons">${node.connected === false && html`<${Order} what=${forget(node.dpid)} label="Forget" danger />`}${node.drained ? html`<${Order} what=${undrain(node.dpid)} label="Undrain" />` : html`<${Order} what=${drain(node.dpid)} label="Drain" danger />`}</div>
     <${Part} title="Ports" amount=${ports.length}>
@@ -126,7 +128,7 @@ export function PortDetails({id}) {
       ["Other end", far && html`<${Ref} kind="port" id=${`${far.dpid}:${far.port_no}`} />`],
       ["Link", far && html`<${Ref} kind="link" id=${far.link.id} />`],
       ["Speed", bps(port.speed_bps)],
-      ["Counters", port.sampled_s == null ? null : old(section("switches").get(String(port.dpid))?.answered_s ?? port.sampled_s)],
+      ["Counters", port.sampled_s == null ? null : counters(section("switches").get(String(port.dpid))?.answered_s ?? port.sampled_s)],
     ]} />
     <${Part} title="Now"><table class="small"><thead><tr><td></td><th scope="col">Receiving</th><th scope="col">Sending</th></tr></thead><tbody>
       <tr><th scope="row">Utilisation</th><td><${Load} value=${port.rx_utilisation_pct} /></td><td><${Load} value=${port.tx_utilisation_pct} /></td></tr>
