@@ -1,0 +1,1 @@
+"""A fabric of OpenFlow switches in one process, for a real controller to drive over loopback."""

@@ -1,0 +1,193 @@
+"""A controller process and the simulated fabric that it drives, and waiting for either."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any
+
+from controllers import OPEN_POLICY, controller, free_port
+
+from apps.emulation.controller import ControllerProcess
+from fabric_simulator.fabric import SimulatedFabric
+from fabric_simulator.hosts import Host, Hosts
+from fabric_simulator.process import Page, Questions, Usage
+from topology.graph import Graph
+
+ASK_S = 0.1
+QUIET_S = 0.2
+"""No edit for so long, and idle loops, say that the controller is done."""
+
+IPV4_GROUPS = 239 << 24
+
+
+class TookTooLong(TimeoutError):
+    """The controller did not come where it was waited for; the text says how far it came."""
+
+
+def group_address(number: int) -> bytes:
+    """Return the n-th group, an IPv4 address."""
+    return (IPV4_GROUPS + (1 << 16) + number).to_bytes(4, "big")
+
+
+class LiveRun:
+    """One controller with its fabric; parts of a measurement follow each other on it."""
+
+    def __init__(
+        self, process: ControllerProcess, fabric: SimulatedFabric, metrics_port: int, timeout_s: float, seed: int
+    ) -> None:
+        self.process = process
+        self.fabric = fabric
+        self.hosts = Hosts(fabric)
+        self.questions = Questions(process.socket, metrics_port)
+        self.timeout_s = timeout_s
+        self.random = random.Random(seed)
+        self.members: dict[bytes, list[Host]] = {}
+
+    @property
+    def watch(self) -> Any:
+        """What the switches saw."""
+        return self.fabric.watch
+
+    def usage(self) -> Usage:
+        """Begin to measure processor time."""
+        return Usage(self.process.pid)
+
+    def answer(self, future: Future[Any]) -> Any:
+        """Go on until a question is answered; an answer that is no JSON object of the kind asked for is an error."""
+        if not self.fabric.run_until(future.done, self.timeout_s):
+            raise TookTooLong(f"no answer within {self.timeout_s:g} s")
+        return future.result()
+
+    def page(self) -> Page:
+        """Return the controller's Prometheus page."""
+        page: Page = self.answer(self.questions.page())
+        return page
+
+    def status(self) -> dict[str, Any]:
+        """Return the multicast app's status; empty while it does not answer."""
+        try:
+            found: dict[str, Any] = self.answer(self.questions.ask({"show": "status"}))
+        except (OSError, ValueError):
+            return {}
+        return found
+
+    def found(self, status: dict[str, Any], missing_links: int = 0, missing_switches: int = 0) -> bool:
+        """Tell whether a status knows all switches, links and host ports."""
+        fabric = self.fabric
+        return (
+            status.get("switches") == len(fabric.switches) - missing_switches
+            and status.get("links") == fabric.link_count - missing_links
+            and (missing_switches > 0 or status.get("edge_ports") == len(fabric.host_ports))
+        )
+
+    def wait_found(self, missing_links: int = 0, missing_switches: int = 0, timeout_s: float | None = None) -> float:
+        """Go on until the controller says that it knows the fabric, and return when it said so."""
+        return self._wait(lambda status: self.found(status, missing_links, missing_switches), timeout_s)
+
+    def wait_in_sync(self, timeout_s: float | None = None) -> float:
+        """Go on until the controller says that all switches hold what they should, and return when it said so."""
+        return self._wait(lambda status: status.get("ready") and status.get("in_sync"), timeout_s)
+
+    def _wait(self, reached: Any, timeout_s: float | None) -> float:
+        end_s = time.monotonic() + (timeout_s or self.timeout_s)
+        while True:
+            asked_s = time.monotonic()
+            status = self.status()
+            now = time.monotonic()
+            if reached(status):
+                return now
+            if now > end_s:
+                self.process.check_alive()
+                raise TookTooLong(self._progress(status))
+            self.fabric.run_for(max(ASK_S, 4 * (now - asked_s)))
+
+    def _progress(self, status: dict[str, Any]) -> str:
+        fabric = self.fabric
+        told = {name: status.get(name) for name in ("switches", "links", "edge_ports", "in_sync", "not_ready_reason")}
+        return (
+            f"of {len(fabric.switches)} switches, {fabric.link_count} links and {len(fabric.host_ports)} host ports: "
+            f"{told}; {fabric.connected_count} connections, {fabric.lost_connections} lost"
+        )
+
+    def wait_quiet(self, timeout_s: float | None = None) -> None:
+        """Go on until all loops are idle, every edit is confirmed and none has come for `QUIET_S`."""
+        watch = self.watch
+        end_s = time.monotonic() + (timeout_s or self.timeout_s)
+        while True:
+            edits = watch.edit_count()
+            self.fabric.run_for(QUIET_S)
+            page = self.page()
+            if page.idle and watch.settled and watch.edit_count() == edits:
+                return
+            if time.monotonic() > end_s:
+                self.process.check_alive()
+                waits = {app: count for app, count in page.backlog.items() if count}
+                raise TookTooLong(f"events wait: {waits}; edits: {edits}; confirmed: {watch.settled}")
+
+    def speak(self, hosts: Sequence[Host], per_turn: int = 16) -> None:
+        """Have hosts announce themselves, some in each turn of the fabric's loop."""
+        for number, host in enumerate(hosts):
+            self.hosts.speak(host)
+            if number % per_turn == per_turn - 1:
+                self.fabric.turn(0.001)
+
+    def new_member(self, group: bytes) -> Host | None:
+        """Choose a host that is not in a group yet, None where all are."""
+        members = self.members.setdefault(group, [])
+        if len(members) >= len(self.hosts.all):
+            return None
+        while True:
+            host = self.random.choice(self.hosts.all)
+            if host not in members:
+                members.append(host)
+                return host
+
+    def populate(self, groups: int, members: int, per_turn: int = 16) -> int:
+        """Give each of the first groups a sender and so many members, and return how many hosts joined for it."""
+        joins = 0
+        for number in range(groups):
+            group = group_address(number)
+            if group not in self.members:
+                self.hosts.send(self.random.choice(self.hosts.all), group)
+            while len(self.members.setdefault(group, [])) < members:
+                host = self.new_member(group)
+                if host is None:
+                    break
+                self.hosts.join(host, group)
+                joins += 1
+                if joins % per_turn == 0:
+                    self.fabric.turn(0.001)
+        return joins
+
+
+@contextmanager
+def live_run(
+    graph: Graph,
+    *,
+    framework: str = "os-ken",
+    apps: Sequence[str] = ("multicast", "unicast"),
+    policy: str = "",
+    timeout_s: float = 120.0,
+    seed: int = 1,
+) -> Iterator[LiveRun]:
+    """Run a controller and make a fabric for it, whose switches are not connected yet."""
+    metrics_port = free_port()
+    text = f"{OPEN_POLICY}monitor: {{prometheus: {{port: {metrics_port}}}}}\n{policy}"
+    name = "vsrt-os-ken" if framework == "os-ken" else "vsrt"
+    # The fabric is made first: what it allows itself to open, its child may open too.
+    fabric = SimulatedFabric(graph, ("127.0.0.1", 0))
+    try:
+        with controller(name, text, tuple(apps)) as process:
+            fabric.address = ("127.0.0.1", process.port)
+            run = LiveRun(process, fabric, metrics_port, timeout_s, seed)
+            try:
+                yield run
+            finally:
+                run.questions.close()
+                fabric.close()
+    finally:
+        fabric.close()
