@@ -104,7 +104,7 @@ def description(xid: int, dpid: int) -> bytes:
 def entry(
     table: int, priority: int, times: tuple[int, int], cookie: int, counts: tuple[int, int], age_s: float, rest: bytes
 ) -> bytes:
-    """Return an entry of a flow statistics reply: `times` are idle and hard timeout, `rest` match and instructions."""
+    """Return an entry of flow statistics: `times` are idle and hard timeout, `rest` match and instructions."""
     whole_s = int(age_s)
     return (
         _ENTRY.pack(

@@ -174,7 +174,7 @@ def _idle_share(run: LiveRun, duration_s: float = 2.0) -> float:
 
 
 def _join(run: LiveRun, group: bytes) -> tuple[float, float] | None:
-    """Have one more host join; return the time to the first flow-mod and to the last barrier reply, None where all have."""
+    """Have one more host join; return the times to the first flow-mod and to the last barrier reply."""
     host = run.new_member(group)
     if host is None:
         return None

@@ -24,7 +24,7 @@ QUIET_S = 0.2
 IPV4_GROUPS = 239 << 24
 
 
-class TookTooLong(TimeoutError):
+class TookTooLong(TimeoutError):  # noqa: N818
     """The controller did not come where it was waited for; the text says how far it came."""
 
 
