@@ -13,6 +13,7 @@ HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY, FEATURES_REQUEST, FEATURES_REPLY = 0, 1,
 PACKET_IN, PACKET_OUT, FLOW_MOD, MULTIPART_REQUEST, MULTIPART_REPLY = 10, 13, 14, 18, 19
 BARRIER_REQUEST, BARRIER_REPLY = 20, 21
 PORT_DESC = 13
+ACTION = 1  # OFPR_ACTION: an entry sent the frame
 
 
 def message(kind: int, xid: int, body: bytes = b"") -> bytes:
@@ -21,7 +22,7 @@ def message(kind: int, xid: int, body: bytes = b"") -> bytes:
 
 def packet_in(in_port: int, frame: bytes) -> bytes:
     match = struct.pack("!HHHBBI4x", 1, 12, 0x8000, 0, 4, in_port)
-    body = struct.pack("!IHBBQ", 0xFFFFFFFF, len(frame), 0, 0, 0) + match + bytes(2) + frame
+    body = struct.pack("!IHBBQ", 0xFFFFFFFF, len(frame), ACTION, 0, 0) + match + bytes(2) + frame
     return message(PACKET_IN, 0, body)
 
 

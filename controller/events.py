@@ -38,11 +38,12 @@ class PortChanged(NamedTuple):
 
 
 class PacketReceived(NamedTuple):
-    """A packet-in: a whole Ethernet frame that came in at `in_port`."""
+    """A packet-in: a whole Ethernet frame that came in at `in_port`; `unmatched` where no flow entry sent it here."""
 
     dpid: int
     in_port: int
     data: bytes
+    unmatched: bool = False
 
 
 class BarrierReplied(NamedTuple):

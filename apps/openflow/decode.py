@@ -19,6 +19,7 @@ _new = tuple.__new__
 
 _PORT_DOWN = 1 << 0  # OFPPC_PORT_DOWN
 _LINK_DOWN = 1 << 0  # OFPPS_LINK_DOWN
+_NO_MATCH = 0  # OFPR_NO_MATCH
 _SPEED_BITS_1_0 = ((1 << 6, 10e9), (0b11 << 4, 1e9), (0b11 << 2, 100e6), (0b11, 10e6))  # ofp_port_features
 
 
@@ -53,7 +54,7 @@ def port_changed(message: Any) -> PortChanged:
 
 def packet_received(message: Any) -> PacketReceived:
     """Read a packet-in."""
-    return _new(PacketReceived, (message.datapath.id, message.in_port, message.data))
+    return _new(PacketReceived, (message.datapath.id, message.in_port, message.data, message.reason == _NO_MATCH))
 
 
 def barrier_replied(message: Any) -> BarrierReplied:

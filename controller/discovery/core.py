@@ -113,9 +113,7 @@ class DiscoveryCore:
             TimerKind.CHALLENGE: self._hosts.challenge_due,
         }
         self._handle: dict[type, Callable[[Any, float], tuple[Output, ...]]] = {
-            PacketReceived: lambda event, now: self.packet_received(
-                event.dpid, event.in_port, decode(event.data), now
-            ),
+            PacketReceived: self._frame_received,
             SwitchConnected: lambda event, now: self.switch_connected(
                 event.dpid, event.ofp_version, event.ports, now
             ),
@@ -219,9 +217,17 @@ class DiscoveryCore:
         if dpid in self._switches:
             if deleted:
                 self._table.delete(dpid, port.port_no, now)
+                self.suspect_table(dpid, now)
             else:
                 self._table.update(dpid, port, now)
         return self._outputs(now)
+
+    def _frame_received(self, event: PacketReceived, now: float) -> tuple[Output, ...]:
+        packet = decode(event.data)
+        if not event.unmatched:
+            return self.packet_received(event.dpid, event.in_port, packet, now)
+        self.suspect_table(event.dpid, now)
+        return (*self._outputs(now), *self.packet_received(event.dpid, event.in_port, packet, now))
 
     def packet_received(self, dpid: int, in_port: int, packet: Packet, now: float) -> tuple[Output, ...]:
         """Learn from a packet that a switch sent to the controller."""
@@ -310,6 +316,10 @@ class DiscoveryCore:
         effect = self._installer.barrier(dpid)
         self._out.append(effect)
         return effect.first_xid
+
+    def suspect_table(self, dpid: int, now: float) -> None:
+        """Have a switch's flow entries looked at, which may be gone."""
+        self._out += self._installer.table_suspected(dpid, now)
 
     def _install(self, dpid: int, edits: list[Put | Remove], now: float) -> None:
         self._out += self._installer.change([[(dpid, edit) for edit in edits]], now)

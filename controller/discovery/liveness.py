@@ -3,7 +3,8 @@
 A frame of LLDP that is not heard makes its port suspect: it is asked at once and at a fast pace, by LLDP and, where
 the switch at the other end answers by itself, by echo frames (`base_rules.echo_rule`). Only when all went unanswered,
 and the switches in question have answered a barrier since, so that nothing still waits on the way to the controller,
-the port has failed. A switch without a connection hears no LLDP and is asked by echo frames alone.
+the port has failed. A switch without a connection hears no LLDP and is asked by echo frames alone. A frame may have
+ended at a switch whose flow entries somebody deleted, so the table at the other end is looked at meanwhile.
 """
 
 from __future__ import annotations
@@ -48,6 +49,9 @@ class Prober(Protocol):
 
     def request_barrier(self, dpid: int) -> int:
         """Have a switch say that it has done all it was sent; return the transaction id of its reply."""
+
+    def suspect_table(self, dpid: int, now: float) -> None:
+        """Have a switch's flow entries looked at, which may be gone."""
 
 
 class AnswerTime:
@@ -166,6 +170,7 @@ class Liveness:
         if suspicion is None:
             suspicion = self._suspicions[end] = _Suspicion()
             self._prober.counters["link-suspected"] += 1
+            self._prober.suspect_table(peer[0], now)
         if not switch.ready and not port.echoes:
             self.forget(port)
             return

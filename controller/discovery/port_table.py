@@ -45,6 +45,9 @@ class PortOwner(Protocol):
     def request_barrier(self, dpid: int) -> int:
         """Have a switch say that it has done all it was sent; return the transaction id of its reply."""
 
+    def suspect_table(self, dpid: int, now: float) -> None:
+        """Have a switch's flow entries looked at, which may be gone."""
+
     def role_left(self, port: PortState, former: PortRole, now: float) -> None:
         """Act on the end of a role, before the new one is announced."""
 
@@ -104,6 +107,7 @@ class PortTable:
         self.liveness = Liveness(settings, self.ports, self.switches, deadlines, self, self._failed)
         self.segments = Segments(self.ports, deadlines, self, self._segment_lifetime_s)
         self.counters, self.request_barrier = owner.counters, owner.request_barrier
+        self.suspect_table = owner.suspect_table
         self.due: dict[TimerKind, Callable[[End, float], None]] = {
             TimerKind.CARRIER: lambda end, now: self._raise(self.ports[end], now),
             TimerKind.CABLE: self._links.retry,

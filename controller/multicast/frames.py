@@ -77,7 +77,7 @@ class FrameIntake:
 
     def packet_received(self, event: PacketReceived, now: float) -> None:
         """Take one frame; nothing in it raises."""
-        dpid, port_no, frame = event
+        dpid, port_no, frame, _ = event
         family = _control_family(frame)
         if family:
             is_read, effects = self._owner.flood_guard.take(dpid, port_no, family, now)

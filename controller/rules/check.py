@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from heapq import heappop, heappush
+from typing import NamedTuple
 
 from controller.rules.model import RuleKey
 from controller.rules.notices import Notices
@@ -13,6 +15,17 @@ CHECK_TIMEOUT_S = 10.0
 
 PATIENCE_INTERVALS = 2.0
 """Intervals after which a switch is read although edits are under way, which then do not count."""
+
+
+SUSPICION_PAUSE_S = 5.0
+"""How long after it was read a switch is read again because something is odd there."""
+
+
+class _Wanted(NamedTuple):
+    """When a switch is to be read out of turn, and whether another app asked for it, which has told all others."""
+
+    due_s: float
+    requested: bool
 
 
 class Checks:
@@ -38,7 +51,8 @@ class Checks:
         self._ask = ask
         self._notices = notices
         self._read_s: dict[int, float] = {}
-        self._requested: dict[int, float] = {}
+        self._wanted: dict[int, _Wanted] = {}
+        self._due: list[tuple[float, int]] = []
         self._turn_s: float | None = None
         self._asked: int | None = None
         self._asked_s = 0.0
@@ -53,14 +67,35 @@ class Checks:
     def forget(self, dpid: int) -> None:
         """Check a switch no more: it has no connection, or is read for another reason."""
         self._read_s.pop(dpid, None)
-        self._requested.pop(dpid, None)
+        self._wanted.pop(dpid, None)
         if self._asked == dpid:
             self._asked = None
 
     def request(self, dpid: int, now: float) -> None:
         """Have a switch read as soon as no other is asked, whoever's turn it is; unless none is ever checked."""
+        wanted = self._wanted.get(dpid)
+        if wanted is None or not wanted.requested:
+            self._want(dpid, _Wanted(now, True))
+
+    def suspect(self, dpid: int, now: float) -> None:
+        """Have a switch read soon that shows signs of lost entries: at most once in `SUSPICION_PAUSE_S`."""
+        if dpid not in self._wanted and dpid in self._read_s:
+            self._want(dpid, _Wanted(max(now, self._read_s[dpid] + SUSPICION_PAUSE_S), False))
+
+    def _want(self, dpid: int, wanted: _Wanted) -> None:
         if self.interval_s > 0 and dpid in self._read_s:
-            self._requested.setdefault(dpid, now)
+            self._wanted[dpid] = wanted
+            heappush(self._due, (wanted.due_s, dpid))
+
+    def _first_wanted(self) -> tuple[float, int] | None:
+        """Return when which switch is read out of turn next; what is wanted no more, or sooner, is left out."""
+        while self._due:
+            due_s, dpid = self._due[0]
+            wanted = self._wanted.get(dpid)
+            if wanted is not None and wanted.due_s == due_s:
+                return self._due[0]
+            heappop(self._due)
+        return None
 
     def next(self) -> float | None:
         """Return when `on_deadline` is due, None for never."""
@@ -68,9 +103,11 @@ class Checks:
             return None
         if self._asked is not None:
             return self._asked_s + CHECK_TIMEOUT_S
-        for requested_s in self._requested.values():
-            return requested_s
-        return self._turn_s + self.interval_s / len(self._read_s) if self._read_s else None
+        if not self._read_s:
+            return None
+        turn_s = self._turn_s + self.interval_s / len(self._read_s)
+        wanted = self._first_wanted()
+        return turn_s if wanted is None else min(turn_s, wanted[0])
 
     def on_deadline(self, now: float) -> None:
         """Read the switch whose turn it is now, if there is one."""
@@ -85,9 +122,11 @@ class Checks:
             self._switches[dpid].check = None
             self.was_read(dpid, now)
         self._asked = None
-        for dpid in self._requested:
-            del self._requested[dpid]
-            self._begin(self._switches[dpid], now, requested=True)
+        wanted = self._first_wanted()
+        if wanted is not None and wanted[0] <= now:
+            heappop(self._due)
+            dpid = wanted[1]
+            self._begin(self._switches[dpid], now, requested=self._wanted.pop(dpid).requested)
             return
         self._turn_s = now
         for dpid, read_s in self._read_s.items():

@@ -184,6 +184,12 @@ class Installer(Errands):
         self._checks.on_deadline(now)
         return self._flush(now)
 
+    def table_suspected(self, dpid: int, now: float) -> list[Effect]:
+        """Check a switch soon that shows signs of lost entries; `EntriesLost` says what it finds missing."""
+        self._checks.suspect(dpid, now)
+        self._checks.on_deadline(now)
+        return self._flush(now)
+
     # What happens at switches
 
     def switch_connected(self, dpid: int, ofp_version: int, now: float) -> list[Effect]:

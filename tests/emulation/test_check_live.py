@@ -1,5 +1,7 @@
 """Entries that somebody deletes or alters by hand come back within the interval of the check, and the event tells.
 
+A whole table that is gone shows in the next round of LLDP and is back then.
+
 OpenFlow 1.0 gives an altered entry another cookie: there it counts as missing.
 """
 
@@ -12,7 +14,9 @@ from typing import Any
 import pytest
 
 from apps.status_client import query
+from controller.discovery.liveness import LONGEST_WAIT_S
 from controller.discovery.settings import DiscoverySettings
+from controller.rules.check import SUSPICION_PAUSE_S
 from controller.rules.pipeline import FORWARD, PRIORITY_LLDP
 from controller.snapshot.events import EVENTS_BOUND
 from tests.emulation.conftest import POLICY
@@ -29,6 +33,9 @@ LOAD_S = 2.0
 LLDP_ENTRY = f"priority={PRIORITY_LLDP},"
 MISSED_S = DiscoverySettings().lldp_interval_s * DiscoverySettings().missed_count
 """A link would be lost in this time if its frames were not heard."""
+
+ROUND_S = DiscoverySettings().lldp_interval_s + LONGEST_WAIT_S
+"""A round of LLDP and the wait for its answer, after which a switch is looked at."""
 
 APPS = ("discovery", "multicast", "unicast")
 
@@ -106,6 +113,28 @@ def test_a_switch_that_lost_its_whole_table_has_it_back_within_an_interval(live:
     assert sorted(at) == sorted(APPS)
     assert max(at.values()) - min(at.values()) < LOAD_S
     assert_stream_goes_on(live, 1, group)
+    live.halt()
+
+
+def test_a_switch_that_lost_its_whole_table_has_it_back_long_before_its_turn(live: Any, group: str) -> None:
+    live.join(group, "h3")
+    live.stream(1, "h1", group)
+    live.fabric.run_on("h1", "ping", "-c", "1", "-W", "2", live.fabric.address("h3"))
+    checked(live, INTERVAL_S)
+    live.set_policy(POLICY + f"check: {{interval_s: {60 * INTERVAL_S}}}\n")
+    time.sleep(SUSPICION_PAUSE_S)
+    live.wait_ready()
+    links = live.controller.show("status")["links"]
+    whole, dpid = entries(live, "s1"), live.fabric.dpid("s1")
+    before = told(live, dpid)
+    live.fabric.ofctl("del-flows", "s1")
+    begun_s = time.monotonic()
+    wait_entries(live, "s1", whole, ROUND_S + LOAD_S)
+    assert_stream_goes_on(live, 1, group)
+    assert {app for app, at in told(live, dpid).items() if at != before.get(app)} == set(APPS)
+    while time.monotonic() < begun_s + MISSED_S:
+        assert live.controller.show("status")["links"] == links
+        time.sleep(0.05)
     live.halt()
 
 

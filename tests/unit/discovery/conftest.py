@@ -10,7 +10,16 @@ import pytest
 
 from controller.discovery.core import DiscoveryCore
 from controller.discovery.settings import DiscoverySettings
-from controller.effects import ApplyEdits, JournalPart, Notice, Put, RequestFlows, SendPacket, WriteJournal
+from controller.effects import (
+    ApplyEdits,
+    EntriesLost,
+    JournalPart,
+    Notice,
+    Put,
+    RequestFlows,
+    SendPacket,
+    WriteJournal,
+)
 from controller.events import (
     BarrierReplied,
     DeadlineReached,
@@ -20,9 +29,10 @@ from controller.events import (
     SwitchConnected,
 )
 from controller.rules.lowering import LOWERINGS
-from controller.rules.model import OFPP_IN_PORT, Output, Rule, RuleKey, SetEthDst
+from controller.rules.model import OFPP_IN_PORT, Match, Output, Rule, RuleKey, SetEthDst
 from controller.rules.openflow import FlowCounter
 from controller.wire.arp import encode_arp
+from controller.wire.ethernet import ETHERTYPE_LLDP
 from controller.wire.frame import decode
 from controller.wire.lldp import ECHO_MAC, NEAREST_BRIDGE_MAC
 from controller.wire.nd import encode_neighbour
@@ -78,6 +88,7 @@ class World:
         self.notices: list[Notice] = []
         self.expiring: list[tuple[float, int, RuleKey]] = []
         self.sent: list[SendPacket] = []
+        self.lost: list[int] = []
         self.fabric = LiveFabric()
         self.journal: list[dict[str, Any]] = []
         self.new_journal: list[dict[str, Any]] | None = None
@@ -144,6 +155,8 @@ class World:
                 self.fabric.apply(output)
             elif isinstance(output, Notice):
                 self.notices.append(output)
+            elif isinstance(output, EntriesLost):
+                self.lost.append(output.dpid)
             elif isinstance(output, WriteJournal):
                 self.write_journal(output)
             elif isinstance(output, SendPacket):
@@ -207,7 +220,7 @@ class World:
             assert echo.actions == (SetEthDst(NEAREST_BRIDGE_MAC), Output(OFPP_IN_PORT))
             if other not in self.cut and end[0] in self.connected:
                 self.take(PacketReceived(*end, NEAREST_BRIDGE_MAC + data[6:]))
-        elif other[0] in self.connected and not self.deaf:
+        elif other[0] in self.connected and not self.deaf and any(map(_punts_lldp, self.rules[other[0]])):
             self.take(PacketReceived(*other, data))
 
     def take(self, event: object) -> None:
@@ -244,6 +257,10 @@ class World:
 
     def links(self) -> set[tuple[int, int]]:
         return {(link.u, link.v) for link in self.fabric.graph.links()}
+
+
+def _punts_lldp(key: RuleKey) -> bool:
+    return key.match == Match(eth_type=ETHERTYPE_LLDP)
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import pytest
 
 from controller.effects import ApplyEdits, Put, Remove, RequestFlows
 from controller.events import CheckRequested
+from controller.rules.check import SUSPICION_PAUSE_S
 from controller.rules.cookies import cookie_of
 from controller.rules.model import Match, Output, Rule, RuleKey
 
@@ -184,12 +185,58 @@ def test_nobody_is_read_at_a_suspicion_who_is_not_checked_or_not_there(world):
     world.disconnect(2)
     world.perform(world.installer.handle(CheckRequested(2), world.now))
     world.perform(world.installer.handle(CheckRequested(99), world.now))
+    suspect(world, 2)
+    suspect(world, 99)
     world.installer.check_every(0)
     world.perform(world.installer.handle(CheckRequested(3), world.now))
+    suspect(world, 3)
     assert world.sent == [] and world.installer.next_deadline() is None
     world.installer.check_every(INTERVAL_S)
     run(world, 1.0)
     assert world.sent == []
+
+
+def suspect(world, dpid):
+    world.perform(world.installer.table_suspected(dpid, world.now))
+
+
+def test_a_switch_that_shows_signs_of_lost_entries_is_read_at_once_and_others_are_told(world):
+    world.pass_time(10.0)
+    world.switches[3].tables.remove(rule(3).key)
+    suspect(world, 3)
+    assert asked(world) == [3]
+    world.deliver()
+    world.assert_in_sync()
+    assert len(told(world)) == 1
+    assert world.lost == [3]
+
+
+def test_signs_have_a_switch_read_once_in_some_seconds_and_the_last_one_counts(world):
+    world.pass_time(10.0)
+    start = world.now
+    times = []
+    while world.now < start + 19.9:
+        suspect(world, 3)
+        times += [world.now] * asked(world).count(3)
+        world.sent.clear()
+        run(world, 0.1)
+    gaps = [later - sooner for sooner, later in pairwise(times)]
+    assert times[0] == start
+    assert len(times) == 4 and min(gaps) >= SUSPICION_PAUSE_S - 0.01
+    suspect(world, 3)
+    world.switches[3].tables.remove(rule(3).key)
+    run(world, SUSPICION_PAUSE_S)
+    world.assert_in_sync()
+
+
+def test_another_app_s_word_does_not_wait_for_the_pause_between_signs(world):
+    world.pass_time(1.0)
+    suspect(world, 3)
+    assert asked(world) == []
+    world.perform(world.installer.handle(CheckRequested(3), world.now))
+    assert asked(world) == [3]
+    run(world, SUSPICION_PAUSE_S + 1)
+    assert asked(world).count(3) == 1, "it was looked at since"
 
 
 def test_edits_that_are_confirmed_during_a_reading_do_not_confuse_it(world):
