@@ -25,6 +25,9 @@ IDLE_S = 30.0
 CONNECTIONS = 16
 PROBE_S = 1.0
 
+ACCEPT_AGAIN_S = 1.0
+"""How long no connection is taken after one could not be, for want of descriptors perhaps."""
+
 _PEER = Struct("3i")
 """struct ucred: process, user and group of a peer."""
 
@@ -114,31 +117,29 @@ class _Listener:
 
     def start(self) -> None:
         """Listen."""
-        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listening = self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._lock = lock(self._path.with_name(f"{self._path.name}.lock"))
             if self._path.is_socket():
                 self._remove_stale()
             listening.bind(str(self._path))
-            self._path.chmod(0o600)
             self._file = _identity(self._path)
-        except Held as holder:
-            listening.close()
-            raise SystemExit(f"vsrt: the status socket {self._path} is another controller's ({holder})") from None
-        except OSError as error:
-            listening.close()
+            self._path.chmod(0o600)
+            listening.listen(CONNECTIONS)
+        except (Held, OSError) as error:
+            self.stop()
+            if isinstance(error, Held):
+                raise SystemExit(f"vsrt: the status socket {self._path} is another controller's ({error})") from None
             raise SystemExit(f"vsrt: the status socket {self._path}: {error.strerror or error}") from error
-        listening.listen(CONNECTIONS)
-        self._socket = listening
         hub.spawn(self._serve, listening)
 
     def stop(self) -> None:
         """Close the socket and remove its file, unless that is another's by now."""
-        if self._socket is not None:
+        listening, self._socket = self._socket, None
+        if listening is not None:
             with contextlib.suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)
-            self._socket.close()
-            self._socket = None
+                listening.shutdown(socket.SHUT_RDWR)
+            listening.close()
             with contextlib.suppress(OSError):
                 if _identity(self._path) == self._file:
                     self._path.unlink()
@@ -164,8 +165,11 @@ class _Listener:
         while self._socket is listening:
             try:
                 client, _ = listening.accept()
-            except OSError:
-                return
+            except OSError as error:
+                if self._socket is listening:
+                    self._logger.error("No connection to %s can be taken: %s.", self._path, error.strerror)
+                    hub.sleep(ACCEPT_AGAIN_S)
+                continue
             if self._open_count >= CONNECTIONS:
                 client.close()
                 continue
@@ -219,7 +223,6 @@ class _Listener:
 
     def _changes(self, question: dict[str, Any]) -> dict[str, Any]:
         """Return what a reader lacks of the sections it asks for, by section and app."""
-        apps = [app for app in self.apps if app.sections]
         asked, limit = question["changes"], question.get("limit", DOCUMENTS)
         if not isinstance(asked, dict):
             raise Refused("changes: must be an object of sections", "changes")
@@ -227,7 +230,7 @@ class _Listener:
             raise Refused(f"limit: {limit!r} is no whole number from 1 to {DOCUMENTS_BOUND}", "limit")
         ours = question.get("epoch", EPOCH) == EPOCH
         answer: dict[str, Any] = {"epoch": EPOCH, "sections": {name: {} for name in asked}, "names": []}
-        for app in apps:
+        for app in self.apps:
             answer["names"] += [name for name in app.sections if name not in answer["names"]]
             versions = {name: _version(name, asked[name], app.app) for name in asked if name in app.sections}
             if not versions:

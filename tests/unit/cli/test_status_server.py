@@ -39,6 +39,8 @@ def run(answer: Callable[[], Any]) -> Any:
 def double(arguments: Mapping[str, Any]) -> Any:
     if "number" not in arguments:
         raise Refused("number is missing")
+    if arguments["number"] == 0:
+        raise Refused("number: 0 is no number to double", "number")
     return {"number": 2 * arguments["number"]}
 
 
@@ -59,6 +61,8 @@ def test_apps_share_one_socket_and_the_last_one_closes_it(path: Path):
     one.stop()
     assert ask(path, '{"show": "other"}') == [{"app": "other"}]
     assert "error" in ask(path, '{"show": "one"}')[0]
+    server(path, "never started").stop()
+    assert ask(path, '{"show": "other"}') == [{"app": "other"}]
     other.stop()
     other.stop()
     assert not path.exists()
@@ -71,6 +75,8 @@ def test_actions_take_the_fields_of_the_question(path: Path):
     assert answers[0] == {"number": 42}
     assert answers[1] == {"error": "number is missing", "refused": True}
     assert answers[2]["error"].startswith("TypeError")
+    (answer,) = ask(path, '{"do": "double", "number": 0}')
+    assert answer == {"error": "number: 0 is no number to double", "refused": True, "field": "number"}
     app.stop()
 
 
@@ -135,26 +141,70 @@ def test_an_app_that_fails_spoils_no_other_s_changes(path: Path):
     bad.start()
     (answer,) = ask(path, '{"changes": {"things": 0}}')
     assert answer["errors"] == {"bad": "OSError: gone"}
+    assert answer["sections"]["things"].keys() == {"good"}
     assert answer["sections"]["things"]["good"]["put"] == {"a": {"n": 1}}
     good.stop()
     bad.stop()
 
 
+def test_an_app_is_asked_for_its_own_sections_alone(path: Path):
+    def unanswered(_answer: Callable[[], Any]) -> Any:
+        raise TimeoutError("busy")
+
+    good = feed(path, "good", "things", {"a": 1})
+    busy = StatusServer(path, {}, unanswered, LOGGER, app="busy", sections={"rest": Section(list, lambda _key: {})})
+    good.start()
+    busy.start()
+    things, rest = ask(path, '{"changes": {"things": 0}}', '{"changes": {"rest": 0}}')
+    assert (things["names"], "errors" in things) == (["things", "rest"], False)
+    assert rest["errors"] == {"busy": "TimeoutError: busy"}
+    good.stop()
+    busy.stop()
+
+
+def test_documents_are_made_anew_before_their_changes_are_told(path: Path):
+    world = {"a": 1}
+    things = Section(lambda: list(world), lambda key: {"n": world[key]})
+
+    def refresh() -> None:
+        world["a"] += 1
+        things.touch("a")
+
+    app = StatusServer(path, {}, run, LOGGER, app="app", sections={"things": things}, refresh=refresh)
+    app.start()
+    (first,) = ask(path, '{"changes": {"things": 0}}')
+    seen = first["sections"]["things"]["app"]["version"]
+    (second,) = ask(path, json.dumps({"changes": {"things": {"app": seen}}}))
+    assert second["sections"]["things"]["app"]["put"] == {"a": {"n": 3}}
+    app.stop()
+
+
+def test_no_more_documents_are_told_than_asked_for(path: Path):
+    app = feed(path, "app", "things", {str(n): n for n in range(3000)})
+    app.start()
+    for limit, count in ((', "limit": 1', 1), (', "limit": 2000', 2000), ("", 500)):
+        (answer,) = ask(path, f'{{"changes": {{"things": 0}}{limit}}}')
+        delta = answer["sections"]["things"]["app"]
+        assert (len(delta["put"]), delta["more"]) == (count, True)
+    app.stop()
+
+
 @pytest.mark.parametrize(
-    ("question", "field"),
+    ("question", "error"),
     [
-        ('{"changes": 1}', "changes"),
-        ('{"changes": {"things": "x"}}', "changes"),
-        ('{"changes": {"things": {"app": -1}}}', "changes"),
-        ('{"changes": {"things": {"app": true}}}', "changes"),
-        ('{"changes": {}, "limit": 0}', "limit"),
-        ('{"changes": {}, "limit": 2001}', "limit"),
+        ('{"changes": 1}', "changes: must be an object of sections"),
+        ('{"changes": {"things": "x"}}', "changes: things: 'x' is no version"),
+        ('{"changes": {"things": {"app": -1}}}', "changes: things: -1 is no version"),
+        ('{"changes": {"things": {"app": true}}}', "changes: things: True is no version"),
+        ('{"changes": {}, "limit": 0}', "limit: 0 is no whole number from 1 to 2000"),
+        ('{"changes": {}, "limit": 2001}', "limit: 2001 is no whole number from 1 to 2000"),
+        ('{"changes": {}, "limit": 7.0}', "limit: 7.0 is no whole number from 1 to 2000"),
+        ('{"changes": {}, "limit": "7"}', "limit: '7' is no whole number from 1 to 2000"),
     ],
 )
-def test_a_wrong_question_about_changes_names_the_field(path: Path, question: str, field: str):
+def test_a_wrong_question_about_changes_names_the_field(path: Path, question: str, error: str):
     app = feed(path, "app", "things", {"a": 1})
     app.start()
     (answer,) = ask(path, question)
-    assert answer["refused"] is True
-    assert answer["field"] == field
+    assert answer == {"error": error, "refused": True, "field": error.partition(":")[0]}
     app.stop()

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -52,10 +56,68 @@ def test_a_file_that_becomes_readable_is_read_though_nobody_wrote_it_again(path:
     assert file.poll() is None
 
 
+@pytest.fixture
+def hang_ups_are_harmless() -> Iterator[None]:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hang_ups_are_harmless")
+def test_sighup_has_a_file_read_again_once_though_nobody_wrote_it(path: Path):
+    file = PolicyFile(LOGGER)
+    file.load()
+    file.watch_signal()
+    assert file.poll() is None
+    for count in (2, 3):
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert file.poll() is not None
+        assert file.poll() is None
+        assert file.read_count == count
+
+
+@pytest.mark.usefixtures("hang_ups_are_harmless")
+def test_sighup_for_a_faulty_file_tells_its_faults_once(path: Path, caplog: pytest.LogCaptureFixture):
+    file = PolicyFile(LOGGER)
+    file.load()
+    file.watch_signal()
+    path.write_text(BAD)
+    os.kill(os.getpid(), signal.SIGHUP)
+    assert file.poll() is None
+    assert file.policy.default_allow
+    assert file.poll() is None
+    told = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    assert told == [
+        f"{path}:2: default: expected one of allow, deny, found 'maybe'",
+        f"The policy file {path} is faulty: the running policy stays.",
+    ]
+
+
+@pytest.mark.usefixtures("hang_ups_are_harmless")
+def test_where_sighup_cannot_be_watched_that_is_said_and_changes_count_all_the_same(
+    path: Path, caplog: pytest.LogCaptureFixture
+):
+    file = PolicyFile(LOGGER)
+    file.load()
+    watching = threading.Thread(target=file.watch_signal)
+    watching.start()
+    watching.join()
+    assert "SIGHUP does not reload the policy here" in caplog.text
+    path.write_text("version: 1\ndefault: deny\n")
+    policy = file.poll()
+    assert policy is not None and not policy.default_allow
+
+
+@pytest.mark.usefixtures("hang_ups_are_harmless")
 def test_without_a_file_there_is_nothing_to_reload(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("VSRT_CONFIG", raising=False)
     file = PolicyFile(LOGGER)
     assert not file.load().default_allow
+    assert not file.policy.default_allow
+    assert (file.text, file.loaded_s) == ("", None)
+    file.watch_signal()
+    os.kill(os.getpid(), signal.SIGHUP)
+    assert (file.poll(), file.errors) == (None, ())
     assert file.reload() is None
     assert "VSRT_CONFIG" in file.errors[0]
 
