@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 from apps.environment import policy_path
+from apps.fabric_file import FabricFile, Stamp, stamp_of
 from controller.config.faults import PolicyInvalid, describe
 from controller.config.load import load_policy
 from controller.config.policy import Policy
@@ -16,8 +17,8 @@ from controller.config.policy import Policy
 class PolicyFile:
     """Follows the file named by VSRT_CONFIG; without one the built-in policy admits nobody.
 
-    `policy` is the running one, `text` is what it was read from and `loaded_s` when, in seconds since 1970; `errors`
-    says what is wrong with the file since. `read_count` grows with each reading.
+    The topology file that it names is followed too. `policy` is the running one, `text` is what it was read from and
+    `loaded_s` when, in seconds since 1970; `errors` says what is wrong since. `read_count` grows with each reading.
     """
 
     def __init__(self, logger: logging.Logger) -> None:
@@ -29,6 +30,7 @@ class PolicyFile:
         self.read_count = 0
         self._logger = logger
         self._asked = False
+        self._fabric = FabricFile(self.path)
         self._stamp = self._read_stamp()
 
     def load(self) -> Policy:
@@ -52,7 +54,7 @@ class PolicyFile:
         """Return a new policy where one was asked for or written; a faulty one is reported and left aside."""
         if self.path is None:
             return None
-        if self._read_stamp() == self._stamp and not self._asked:
+        if self._read_stamp() == self._stamp and not self._fabric.has_changed() and not self._asked:
             return None
         return self.reload()
 
@@ -74,9 +76,10 @@ class PolicyFile:
     def _read(self) -> Policy | None:
         assert self.path is not None
         self.read_count += 1
+        self._fabric = FabricFile(self.path)
         try:
             content = self.path.read_bytes()
-            policy = load_policy(content, str(self.path))
+            policy = load_policy(content, str(self.path), self._fabric.read)
         except PolicyInvalid as error:
             self.errors = tuple(describe(fault, str(self.path)) for fault in error.errors)
             return None
@@ -90,10 +93,5 @@ class PolicyFile:
     def _on_signal(self, _number: int, _frame: Any) -> None:
         self._asked = True
 
-    def _read_stamp(self) -> tuple[int, int, int, int] | None:
-        try:
-            found = self.path.stat() if self.path is not None else None
-        except OSError:
-            return None
-        # The time of the last change of state tells that a file was made readable, too.
-        return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino) if found is not None else None
+    def _read_stamp(self) -> Stamp | None:
+        return None if self.path is None else stamp_of(self.path)

@@ -8,6 +8,7 @@ from typing import Any
 
 from apps.cli.allocate_input import add_input, read_as
 from apps.cli.common import InputError, emit_json, emit_table
+from apps.fabric_file import FabricFile
 from controller.allocation.book import NOT_AVAILABLE, PortBook
 from controller.allocation.documents import metric_of_state
 from controller.allocation.families import FAMILIES
@@ -101,7 +102,7 @@ def _settings(path: Path | None) -> Allocation:
     if path is None:
         return Allocation()
     try:
-        return load_policy(path.read_bytes(), str(path)).allocation
+        return load_policy(path.read_bytes(), str(path), FabricFile(path).read).allocation
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
     except PolicyInvalid as error:

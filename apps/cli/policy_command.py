@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from apps.cli.common import InputError, emit_json
+from apps.fabric_file import FabricFile
 from controller.admission import Admission, Host, Role, explain_router
 from controller.config import PolicyError, PolicyInvalid, load_policy
 from controller.config.faults import as_document, describe, quoted
@@ -67,7 +68,7 @@ def _check(path: Path, as_json: bool) -> int:
     errors: tuple[PolicyError, ...] = ()
     warnings: tuple[PolicyError, ...] = ()
     try:
-        policy = load_policy(_read(path), str(path))
+        policy = load_policy(_read(path), str(path), FabricFile(path).read)
     except InputError as unread:
         if as_json:
             emit_json({"ok": False, "errors": [{"line": 0, "field": "", "message": str(unread)}], "warnings": []})
@@ -104,7 +105,7 @@ def _explain(args: argparse.Namespace, as_json: bool) -> int:
     group = None if args.group is None else _group(args.group)
     source = None if args.source is None or group is None else _source(args.source, group)
     try:
-        policy = load_policy(data, str(args.file))
+        policy = load_policy(data, str(args.file), FabricFile(args.file).read)
     except PolicyInvalid as fault:
         raise InputError(str(fault)) from None
     if role is Role.ROUTER:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from apps.cli.common import InputError, OperationFailed
 from apps.end_signals import EndSignals
+from apps.fabric_file import FabricFile
 from apps.openflow.listening import CannotListen, try_to_listen
 from controller.config.faults import PolicyInvalid, describe
 from controller.config.load import load_policy
@@ -73,7 +74,7 @@ def _serve(args: argparse.Namespace, signals: EndSignals) -> int:
 
 def _check_policy(path: Path) -> None:
     try:
-        load_policy(path.read_bytes(), str(path))
+        load_policy(path.read_bytes(), str(path), FabricFile(path).read)
     except PolicyInvalid as error:
         raise InputError("\nvsrt: ".join(describe(fault, str(path)) for fault in error.errors)) from error
     except OSError as error:

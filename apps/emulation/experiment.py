@@ -73,6 +73,9 @@ def _read_policy(path: Path) -> dict[str, Any]:
     document = None if root is None else Reader(faults).plain(root, "")
     if faults.any_error or not isinstance(document, dict):
         raise EmulationError(f"{path} is no policy file: vsrt policy check {path}")
+    expected = document.get("topology")
+    if isinstance(expected, dict) and isinstance(expected.get("file"), str):
+        expected["file"] = str((path.parent / expected["file"]).absolute())
     return document
 
 

@@ -39,8 +39,16 @@ class Alarms:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedTopology:
-    """The fabric as it shall be; what of it is missing is an alarm. Where absent, it is what was seen so far."""
+    """The fabric as it shall be; what of it is missing is an alarm. Where absent, it is what was seen so far.
 
+    Once read, `switches` and `links` hold those of `file` too.
+    """
+
+    file: str = other(
+        SettingType.TEXT,
+        "",
+        "Topology file with switches and links that shall be there; its path is relative to the policy file's.",
+    )
     switches: frozenset[int] = other(
         SettingType.SWITCHES, frozenset[int](), "Datapath ids of the switches that shall be there."
     )

@@ -50,8 +50,8 @@ def policy_schema() -> Schema:
 
     Every file that `controller.config.load_policy` takes is valid by it, once YAML has been read by the core schema
     of YAML 1.2 and addresses stand in quotes where YAML would read them as numbers. What a schema cannot say is left
-    to the reader: host bits, unknown tenants, names used twice, a MAC address in two tenants, and relations between
-    two settings.
+    to the reader: host bits, unknown tenants, names used twice, a MAC address in two tenants, what is in files that
+    it names, and relations between two settings.
     """
     sections: Schema = {name: _reference(type_) for name, type_ in SETTING_SECTIONS.items()}
     sections |= {

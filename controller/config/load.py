@@ -12,6 +12,7 @@ from controller.config.alarm_settings import Alarms, ExpectedTopology
 from controller.config.anomaly_settings import Anomaly
 from controller.config.check_settings import Check
 from controller.config.document import MAX_BYTES, Mapping, Node, Scalar, Sequence, decode, parse
+from controller.config.expected_topology import ReadCabling, read_expected_topology
 from controller.config.faults import Faults, PolicyInvalid, quoted
 from controller.config.labels import read_labels
 from controller.config.policy import ACTIONS, ANY_HOST, DEFAULT_RULE, ROLES, VERSION, Policy, Role, Rule, Tenant
@@ -63,7 +64,7 @@ class _TenantName(NamedTuple):
     name: str
 
 
-def load_policy(text: str | bytes, source: str = "<policy>") -> Policy:
+def load_policy(text: str | bytes, source: str = "<policy>", read_cabling: ReadCabling | None = None) -> Policy:
     """Read and check a policy file.
 
     Parameters
@@ -72,6 +73,8 @@ def load_policy(text: str | bytes, source: str = "<policy>") -> Policy:
         The file's text, or its bytes in UTF-8.
     source
         The file's name, for messages.
+    read_cabling
+        Reads the topology file that the policy names, by its path as it stands there; without it none may be named.
 
     Returns
     -------
@@ -92,7 +95,7 @@ def load_policy(text: str | bytes, source: str = "<policy>") -> Policy:
     else:
         decoded = text
     root = None if decoded is None else parse(decoded, faults)
-    policy = None if root is None else _PolicyReader(faults).policy(root)
+    policy = None if root is None else _PolicyReader(faults, read_cabling).policy(root)
     if policy is None or faults.any_error:
         raise PolicyInvalid(faults.errors(), source)
     return policy
@@ -101,8 +104,9 @@ def load_policy(text: str | bytes, source: str = "<policy>") -> Policy:
 class _PolicyReader(Reader):
     """Reads the sections in an order of their own, so that rules know the tenants wherever these stand."""
 
-    def __init__(self, faults: Faults) -> None:
+    def __init__(self, faults: Faults, read_cabling: ReadCabling | None) -> None:
         super().__init__(faults)
+        self._read_cabling = read_cabling
         self._tenant_names: dict[str, int] = {}
         self._tenant_terms: list[checks.TenantTerm] = []
 
@@ -136,7 +140,7 @@ class _PolicyReader(Reader):
         dashboard = read("dashboard", self._dashboard)
         anomaly = read("anomaly", lambda node, path: self.settings(Anomaly, node, path))
         alarms = read("alarms", self._alarms)
-        topology = read("topology", self._topology)
+        topology = read("topology", lambda node, path: read_expected_topology(self, node, path, self._read_cabling))
         checks.overlapping_tenants(self._tenant_terms, self.faults)
         if not self.faults.any_error:
             checks.idle_rules(rules, tenants, self.faults)
@@ -388,13 +392,6 @@ class _PolicyReader(Reader):
                 _line_of(node, "webhook", "url"), field, f"{quoted(url)} is no https:// or http:// address"
             )
         return alarms
-
-    def _topology(self, node: Node, path: str) -> ExpectedTopology:
-        topology = self.settings(ExpectedTopology, node, path)
-        for twice in checks.ports_in_two_links(topology.links):
-            message = f"port {twice} is the end of two links"
-            self.faults.error(_line_of(node, "links"), f"{path}.links", message)
-        return topology
 
 
 def _name_problem(name: str) -> str:

@@ -18,6 +18,7 @@ from os_ken.base import app_manager
 
 from alarm_receiver import Receiver
 from apps.alarms import Alarms
+from apps.cli.main import main
 from apps.emulation import status
 from apps.openflow.bus import AlarmReported, TopologyChanged
 from controller.alarms.events import ConditionReported
@@ -103,6 +104,18 @@ def test_an_alarm_is_acknowledged_logged_and_outlasts_a_restart(tmp_path: Path) 
         assert alarms(tmp_path) == {}
     with running():
         assert alarms(tmp_path) == {}
+
+
+def test_the_fabric_of_a_file_is_expected(tmp_path: Path) -> None:
+    assert main(["topology", "make", "fattree", "--k", "2", "-o", str(tmp_path / "fabric.json")]) == 0
+    (tmp_path / "policy.yaml").write_text(POLICY + "topology: {file: fabric.json}\n")
+    with running() as app:
+        for dpid in range(1, 5):
+            app.ask(lambda dpid=dpid: app.feed(SwitchConnected(dpid, 4, ())))
+            app.ask(lambda dpid=dpid: app.feed(SwitchUp(dpid, 4)))
+        status = ask(tmp_path, changes={"status": 0})["sections"]["status"]["alarms"]["put"]["status"]
+        assert status["fabric"] == "4 of 5 switches, 0 of 4 links"
+        assert ask(tmp_path, do="switch-forget", dpid=5)["refused"]
 
 
 def test_a_missing_link_is_forgotten(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ BEYOND_A_SCHEMA = re.compile(
     r"|is not within 1 and 30 \(days\)|missing, while"
     "|is no https:// or http:// address|is the end of two links|at different switches"
     r"|is for source-specific multicast|is given \S+ already"
-    "|no switch of that name|the same has labels already"
+    "|no switch of that name|the same has labels already|only a policy that is itself in a file"
 )
 RULE = {"name": "feed", "groups": ["239.1.0.0/16"], "role": "any", "hosts": "any", "action": "allow"}
 

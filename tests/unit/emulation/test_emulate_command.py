@@ -7,6 +7,7 @@ import pytest
 from apps.cli.main import main
 from apps.emulation.experiment import Setting, policy_text
 from apps.emulation.plan import Plan
+from apps.fabric_file import FabricFile
 from controller.config.load import load_policy
 from topology.graph import Graph
 
@@ -48,6 +49,15 @@ def test_the_run_has_a_plans_policy_with_its_own_algorithm_and_seed() -> None:
     assert (found.multicast.tree, found.multicast.seed) == ("steiner", 42)
     assert (found.tenants, found.rules, found.default_allow) == (wanted.tenants, wanted.rules, wanted.default_allow)
     assert (found.limits, found.multicast.querier) == (wanted.limits, wanted.multicast.querier)
+
+
+def test_the_topology_file_that_the_policy_names_is_found(tmp_path: Path) -> None:
+    (tmp_path / "fabric.json").write_text('{"nodes": [{"id": "s1", "dpid": 1}], "links": []}')
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\ntopology: {file: fabric.json}\n")
+    text = policy_text(Plan(Graph(), (), policy=policy), Setting("vsrt"))
+    found = load_policy(text, "run", FabricFile(Path("/elsewhere/policy.yaml")).read)
+    assert found.topology.switches == {1}
 
 
 def test_without_a_policy_everybody_is_admitted() -> None:

@@ -129,3 +129,30 @@ def test_a_faulty_file_at_the_start_ends_the_app(path: Path):
     path.unlink()
     with pytest.raises(SystemExit, match="No such file or directory"):
         PolicyFile(LOGGER).load()
+
+
+def test_the_topology_file_that_it_names_is_followed(path: Path):
+    fabric = path.parent / "fabric.json"
+
+    def write(*dpids: int) -> None:
+        nodes = ", ".join(f'{{"id": {dpid}, "dpid": {dpid}}}' for dpid in dpids)
+        fabric.write_text(f'{{"nodes": [{nodes}], "links": []}}')
+
+    write(1, 2)
+    path.write_text("version: 1\ntopology: {file: fabric.json}\n")
+    file = PolicyFile(LOGGER)
+    assert file.load().topology.switches == {1, 2}
+    assert file.poll() is None
+    write(1, 2, 3)
+    policy = file.poll()
+    assert policy is not None
+    assert policy.topology.switches == {1, 2, 3}
+    assert file.poll() is None
+    fabric.write_text("{")
+    assert file.poll() is None
+    assert file.errors[0].startswith(f"{path}:2: topology.file: fabric.json:1: no JSON")
+    assert file.policy.topology.switches == {1, 2, 3}
+    write(1)
+    policy = file.poll()
+    assert policy is not None
+    assert policy.topology.switches == {1}
