@@ -12,7 +12,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from functools import wraps
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from apps.environment import environment_path
@@ -20,7 +20,8 @@ from apps.exporters.endpoint import Endpoint, Source, close_endpoint, open_endpo
 from apps.exporters.exposition import Metric
 from apps.exporters.figures import app_figures
 from apps.monitor_settings import prometheus_settings
-from apps.openflow import decode, questions, start_line
+from apps.openflow import aside, decode, questions, start_line
+from apps.openflow.aside import Aside, AsideEvent
 from apps.openflow.bus import AlarmReported, TableSuspected, TopologyChanged
 from apps.openflow.descriptions import ask_description, read_description
 from apps.openflow.framework import (
@@ -46,6 +47,9 @@ if TYPE_CHECKING:
 
 HANDLER_FAILED = "handler-failed"
 """A fault of ours: an event was not handled to its end, and the app goes on."""
+
+EVENT_DROPPED = "event-dropped"
+"""Another app was not told something: it has been so busy that too much waits for it."""
 
 LONGEST_SLEEP_S = 1.0
 
@@ -101,6 +105,7 @@ class App(BaseApp):  # type: ignore[misc]
         self.turns = Turns()
         self._source = Source(self.name.lower(), self.figures, self._want_figures, self.events.qsize)
         self._endpoint: Endpoint | None = None
+        self._aside = Aside(super().send_event_to_observers)
         self._datapaths: dict[int, Any] = {}
         self._recorder: Recorder | None = None
         self._wake = Event()
@@ -133,22 +138,20 @@ class App(BaseApp):  # type: ignore[misc]
         question = (ev.__class__, state)
         handlers = self._chosen.get(question)
         if handlers is None:
-            found = super().get_handlers(ev, state)
-            handlers = self._chosen[question] = [self.turns.timed(self._outlived(handler)) for handler in found]
+            handled = f"The handling of {type(ev).__name__}"
+            handlers = self._chosen[question] = [
+                self.turns.timed(partial(self._attempt, handled, handler))
+                for handler in super().get_handlers(ev, state)
+            ]
         return handlers
 
-    def _outlived(self, handler: Callable[[Any], None]) -> Callable[[Any], None]:
-        """Return a handler whose failure is told and counted; os-ken's native threads would end the loop for it."""
-
-        @wraps(handler)
-        def outlived(event: Any) -> None:
-            try:
-                handler(event)
-            except Exception:
-                self.notices[HANDLER_FAILED] += 1
-                self.logger.exception("%s: The handling of %s failed.", self.name, type(event).__name__)
-
-        return outlived
+    def _attempt(self, what: str, work: Callable[..., None], *arguments: Any) -> None:
+        """Do a part of the loop's work; a failure is told and counted, where os-ken's loop would end for it."""
+        try:
+            work(*arguments)
+        except Exception:
+            self.notices[HANDLER_FAILED] += 1
+            self.logger.exception("%s: %s failed.", self.name, what)
 
     def stop(self) -> None:
         """End the sleeper, then the event loop."""
@@ -201,6 +204,15 @@ class App(BaseApp):  # type: ignore[misc]
         for effect in effects:
             perform[type(effect)](effect)
 
+    def send_event_to_observers(self, ev: Any, state: str | None = None) -> None:
+        """Send an event to the apps that follow it: waits for room in their queues, but for those sent aside."""
+        if not isinstance(ev, AsideEvent):
+            super().send_event_to_observers(ev, state)
+        elif not self._aside.put(ev):
+            self.notices[EVENT_DROPPED] += 1
+            text = "%s: %s is not told to other apps: %d events wait for them already."
+            self.logger.error(text, self.name, type(ev).__name__, aside.ASIDE_EVENTS)
+
     def report(self, report: Any) -> None:
         """Tell the app that keeps the alarms, where it runs, of something that is wrong, or is over."""
         self.send_event_to_observers(AlarmReported(report))
@@ -239,16 +251,10 @@ class App(BaseApp):  # type: ignore[misc]
             datapath.send(lowering.encode_flow_stats_request(effect.xid, effect.cookie, effect.cookie_mask))
 
     def _event_loop(self) -> None:
-        self._guarded(self.begin)
+        self._attempt("The beginning of its loop", self.begin)
+        self._attempt("The look at the first deadline", self._keep_deadline)
         super()._event_loop()
-        self._guarded(self.end)
-
-    def _guarded(self, work: Callable[[], None]) -> None:
-        try:
-            work()
-            self._keep_deadline()
-        except Exception:  # as the framework has it with handlers: the app goes on
-            self.logger.exception("%s: the work at the %s of its loop failed.", self.name, work.__name__)
+        self._attempt("The end of its loop", self.end)
 
     def _keep_deadline(self) -> None:
         """Hand the sleeper the core's next deadline, after anything that may have changed it."""
@@ -373,8 +379,7 @@ class TableKeeper(App):
         self._perform[EntriesLost] = self._entries_lost
 
     def _entries_lost(self, effect: EntriesLost) -> None:
-        """Tell the others, beside the loop: each loop may wait for room in the queue of the next, in a circle."""
-        hub.spawn(self.send_event_to_observers, TableSuspected(effect.dpid, self.name))
+        self.send_event_to_observers(TableSuspected(effect.dpid, self.name))
 
     @set_ev_cls(TableSuspected)
     def _table_suspected(self, event: Any) -> None:

@@ -1,0 +1,211 @@
+"""Apps that tell each other: no two loops wait for room in each other's queue."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import networkx as nx
+import pytest
+
+pytest.importorskip("os_ken")
+
+from os_ken.base import app_manager
+
+from apps.alarms import Alarms
+from apps.multicast import Multicast
+from apps.openflow import aside
+from apps.openflow.app import App, Woken
+from apps.openflow.aside import AsideEvent
+from apps.openflow.bus import SwitchForgotten
+from apps.openflow.framework import set_ev_cls
+from apps.policy_file import PolicyFile
+from apps.status_client import query
+from controller.alarms.events import ConditionReported
+from controller.config.policy import Policy
+from controller.config.settings import Monitor, PrometheusEndpoint
+from controller.snapshot.events import Severity
+
+TIMEOUT_S = 10.0
+QUEUE_EVENTS = 128
+"""What the framework's queue of an app holds."""
+
+REPOSITORY = Path(__file__).parents[3]
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    (tmp_path / "policy.yaml").write_text("version: 1\nmonitor: {prometheus: {enabled: false}}\n")
+    monkeypatch.setenv("VSRT_CONFIG", str(tmp_path / "policy.yaml"))
+    monkeypatch.setenv("VSRT_STATE_DIR", str(tmp_path))
+    for name in ("VSRT_SOCKET", "VSRT_AUDIT_LOG"):
+        monkeypatch.delenv(name, raising=False)
+    thresholds = gc.get_threshold()
+    yield
+    gc.set_threshold(*thresholds)
+    gc.unfreeze()
+
+
+@contextmanager
+def running(*kinds: type[App]) -> Iterator[tuple[Any, ...]]:
+    """Apps on their loops, which know of each other."""
+    manager = app_manager.AppManager.get_instance()
+    apps = [manager.instantiate(kind) for kind in kinds]
+    try:
+        for app in apps:
+            app.start()
+        yield tuple(apps)
+    finally:
+        for app in apps:
+            app.stop()
+            del manager.applications[app.name]
+            app_manager.unregister_app(app)
+
+
+class Held:
+    """Keeps a loop, whose queue is full then, from its events, and has it do `then` before it goes on."""
+
+    def __init__(self, app: App, then: Callable[[], None]) -> None:
+        self._app = app
+        self._then: Callable[[], None] | None = then
+        self._begun, self._released, self._done = threading.Event(), threading.Event(), threading.Event()
+
+    def __enter__(self) -> Held:
+        threading.Thread(target=self._app.ask, args=(self._hold, TIMEOUT_S)).start()
+        assert self._begun.wait(TIMEOUT_S)
+        for _ in range(QUEUE_EVENTS):
+            self._app.send_event(self._app.name, Woken())
+        return self
+
+    def _hold(self) -> None:
+        self._begun.set()
+        self._released.wait()
+        if self._then is not None:
+            self._then()
+        self._done.set()
+
+    def goes_on(self) -> bool:
+        """Let the loop do what it is to, and tell whether it is done with it."""
+        self._released.set()
+        return self._done.wait(TIMEOUT_S)
+
+    def __exit__(self, failure: object, *_: object) -> None:
+        if failure is not None:
+            self._then = None
+        self._released.set()
+
+
+def test_two_loops_that_tell_each_other_go_on_though_both_queues_are_full(tmp_path: Path) -> None:
+    report = ConditionReported("multicast", "test", "1", Severity.WARNING, "A report.", 1)
+    with running(Alarms, Multicast) as (alarms, multicast):
+        tell = partial(alarms.send_event_to_observers, SwitchForgotten(9))
+        with Held(multicast, partial(multicast.report, report)) as multicasts, Held(alarms, tell) as alarms_s:
+            assert alarms_s.goes_on(), "the alarms wait for multicast, which will report to them"
+            assert multicasts.goes_on()
+        assert multicast.ask(lambda: "alive") == alarms.ask(lambda: "alive") == "alive"
+        assert "test:1" in {alarm["key"] for alarm in query(tmp_path / "vsrt.sock", {"show": "alarms"})["alarms"]}
+
+
+class Word(AsideEvent):
+    """Something that an app tells another."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+class Idle:
+    xid_tag = 0
+
+    def handle(self, _event: Any, _now: float) -> tuple[Any, ...]:
+        return ()
+
+    def next_deadline(self) -> float | None:
+        return None
+
+
+class Teller(App):
+    _EVENTS: ClassVar[list[type]] = [Word]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.core = Idle()
+        self.policy_file = PolicyFile(self.logger)
+        self.policy_file.policy = Policy(monitor=Monitor(prometheus=PrometheusEndpoint(enabled=False)))
+
+
+class Listener(Teller):
+    _EVENTS: ClassVar[list[type]] = []
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[int] = []
+        self.is_last = threading.Event()
+
+    @set_ev_cls(Word)
+    def _told(self, event: Word) -> None:
+        self.heard.append(event.number)
+        if event.number < 0:
+            self.is_last.set()
+
+
+def test_what_a_busy_app_is_told_comes_in_its_order_when_it_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aside, "ASIDE_EVENTS", 200)
+    with running(Teller, Listener) as (teller, listener):
+        with Held(listener, lambda: None):
+            for number in range(200):
+                teller.send_event_to_observers(Word(number))
+        assert teller.notices["event-dropped"] == 0
+        teller.send_event_to_observers(Word(-1))
+        assert listener.is_last.wait(TIMEOUT_S)
+        assert listener.heard == [*range(200), -1]
+        listener.is_last.clear()
+        teller.send_event_to_observers(Word(-2))
+        assert listener.is_last.wait(TIMEOUT_S)
+
+
+def test_no_more_than_a_bound_waits_for_a_busy_app_and_what_is_dropped_is_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(aside, "ASIDE_EVENTS", 10)
+    with running(Teller, Listener) as (teller, listener):
+        with Held(listener, lambda: None):
+            for number in range(100):
+                teller.send_event_to_observers(Word(number))
+            dropped_count = teller.notices["event-dropped"]
+        assert dropped_count in (89, 90), "the thread that sends may hold one more"
+        assert "Word is not told to other apps: 10 events wait for them already." in caplog.text
+        listener.ask(lambda: None)
+        teller.send_event_to_observers(Word(-1))
+        assert listener.is_last.wait(TIMEOUT_S)
+        assert listener.heard == [*range(100 - dropped_count), -1]
+
+
+def apps_of_the_controller() -> list[type[App]]:
+    found = []
+    for path in [*(REPOSITORY / "apps").glob("*.py"), REPOSITORY / "apps/dashboard/app.py"]:
+        name = ".".join(path.relative_to(REPOSITORY).with_suffix("").parts)
+        module = importlib.import_module(name)
+        kinds = [kind for kind in vars(module).values() if isinstance(kind, type) and kind.__module__ == name]
+        found += [kind for kind in kinds if issubclass(kind, App)]
+    return found
+
+
+def test_no_circle_of_apps_waits_for_each_other() -> None:
+    kinds = apps_of_the_controller()
+    waits = nx.DiGraph()
+    for receiver in kinds:
+        handlers = [getattr(receiver, name) for name in dir(receiver)]
+        received = {event for handler in handlers for event in getattr(handler, "callers", ())}
+        for sender in kinds:
+            sent = {event for event in sender._EVENTS if not issubclass(event, AsideEvent)}
+            if sent & received:
+                waits.add_edge(sender.__name__, receiver.__name__)
+    assert waits.has_edge("Multicast", "Alarms") and waits.has_edge("Discovery", "Multicast")
+    assert nx.is_directed_acyclic_graph(waits), nx.find_cycle(waits)
