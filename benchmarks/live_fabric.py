@@ -1,6 +1,6 @@
 """A live controller that drives a simulated fabric of OpenFlow 1.3 switches over loopback, measured from outside.
 
-    python benchmarks/live_fabric.py [--k 4 8] [--parts start,idle,hosts,joins,link-failure,entries] [--json]
+    python benchmarks/live_fabric.py [--k 4 8] [--parts start,idle,joins,link-failure] [--json]
     python benchmarks/live_fabric.py --topology leaf-spine --set leaves=8 --set spines=4
 
 The controller is a child process: `vsrt run multicast unicast` under os-ken, ryu-manager with `--framework ryu`.
@@ -15,13 +15,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fabric_simulator.parts import PARTS, Amounts
+from fabric_simulator import failures, parts
+from fabric_simulator.parts import Amounts
 from fabric_simulator.run import TookTooLong, live_run
 from measure import Measurement, report
 
 from topology.files import parse
 from topology.generators import GENERATORS, make
 from topology.graph import Graph
+
+PARTS = {**parts.PARTS, **failures.PARTS}
+DEFAULT_PARTS = "start,idle,hosts,joins,link-failure,entries"
 
 
 def graphs(arguments: argparse.Namespace) -> list[tuple[str, Graph]]:
@@ -37,7 +41,7 @@ def graphs(arguments: argparse.Namespace) -> list[tuple[str, Graph]]:
     return [(f"fattree k={k}", make("fattree", {**given, "k": k})) for k in arguments.k]
 
 
-def measure(graph: Graph, parts: Sequence[str], arguments: argparse.Namespace) -> list[Measurement]:
+def measure(graph: Graph, names: Sequence[str], arguments: argparse.Namespace) -> list[Measurement]:
     """Run the parts on a fabric and return what they found; a part that takes too long is told and ends it."""
     amounts = Amounts(**{name: getattr(arguments, name) for name in Amounts.__dataclass_fields__})
     policy = "" if arguments.policy is None else arguments.policy.read_text()
@@ -52,7 +56,7 @@ def measure(graph: Graph, parts: Sequence[str], arguments: argparse.Namespace) -
     ) as run:
         if arguments.keep_log is not None:
             print(f"controller: process {run.process.pid}, log {run.process.log_path}", file=sys.stderr)
-        for name in parts:
+        for name in names:
             try:
                 found += PARTS[name].measure(run, amounts)
             except TookTooLong as late:
@@ -72,7 +76,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--topology", default="fattree", choices=GENERATORS, help="another fabric")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter of it")
     parser.add_argument("--file", type=Path, help="a topology file instead")
-    parser.add_argument("--parts", default=",".join(PARTS), help=known)
+    parser.add_argument("--parts", default=DEFAULT_PARTS, help=f"{known} (default: %(default)s)")
     parser.add_argument("--framework", default="os-ken", choices=("os-ken", "ryu"))
     parser.add_argument("--apps", default="multicast,unicast", help="apps of the controller (default: %(default)s)")
     parser.add_argument("--policy", type=Path, help="more lines for the controller's policy file")
@@ -81,7 +85,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--keep-log", type=Path, metavar="FILE", help="write the controller's log there")
     parser.add_argument("--json", action="store_true")
     for name, field in Amounts.__dataclass_fields__.items():
-        kind = float if name.endswith("_s") else int
+        kind = float if "float" in str(field.type) else int
         parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=field.default)
     return parser
 
@@ -90,19 +94,19 @@ def main() -> None:
     """Measure each fabric and print one table, or one JSON document, of all."""
     parser = build_parser()
     arguments = parser.parse_args()
-    parts = arguments.parts.split(",")
-    unknown = set(parts) - PARTS.keys()
+    names = arguments.parts.split(",")
+    unknown = set(names) - PARTS.keys()
     if unknown:
         parser.error(f"--parts: {', '.join(sorted(unknown))}: known are {', '.join(PARTS)}")
-    if parts[0] != "start":
-        parts.insert(0, "start")
+    if names[0] != "start":
+        names.insert(0, "start")
     try:
         fabrics = graphs(arguments)
     except (OSError, ValueError) as fault:
         parser.error(str(fault))
     results = []
     for name, graph in fabrics:
-        results += [Measurement(f"{name}, {found[0]}", *found[1:]) for found in measure(graph, parts, arguments)]
+        results += [Measurement(f"{name}, {found[0]}", *found[1:]) for found in measure(graph, names, arguments)]
     report(results, as_json=arguments.json, source=Path(__file__).name)
 
 

@@ -11,12 +11,11 @@ from typing import NamedTuple
 
 from measure import Measurement
 
-from fabric_simulator.fabric import End
+from fabric_simulator.hosts import Host
 from fabric_simulator.messages import FLOW_MOD
 from fabric_simulator.process import Page, Usage, resident_bytes
-from fabric_simulator.run import LiveRun, TookTooLong, group_address
+from fabric_simulator.run import LiveRun, TookTooLong, format_group, group_address
 from fabric_simulator.watch import APPS
-from topology.graph import Kind
 
 REST_S = 6.0
 """After the last event of a start a port goes on being asked for a while; so long, then it is at rest."""
@@ -27,7 +26,7 @@ JOIN_QUIET_S = 0.02
 
 @dataclass
 class Amounts:
-    """How much of everything the parts measure."""
+    """How much of everything the parts measure; the command has an option for each."""
 
     idle_s: float = 10.0
     hosts: int | None = None
@@ -36,6 +35,12 @@ class Amounts:
     joins: int = 200
     burst: int = 1000
     failures: int = 5
+    programmed: int = 2000
+    edits_per_s: float = 1000.0
+    barrier_s: float = 0.001
+    held_edits: int | None = None
+    stall_s: float = 20.0
+    corrupted: int = 5
 
 
 class Part(NamedTuple):
@@ -43,6 +48,13 @@ class Part(NamedTuple):
 
     measure: Callable[[LiveRun, Amounts], list[Measurement]]
     help: str
+
+
+class JoinTimes(NamedTuple):
+    """From a report that a switch hands to the controller to the first flow-mod, and to the last barrier reply."""
+
+    first_ms: float
+    confirmed_ms: float
 
 
 def one(name: str, unit: str, value: float) -> Measurement:
@@ -142,55 +154,47 @@ def hosts(run: LiveRun, amounts: Amounts) -> list[Measurement]:
 def joins(run: LiveRun, amounts: Amounts) -> list[Measurement]:
     """Have hosts join groups one after the other, then many at once."""
     found: list[Measurement] = []
-    first_ms: list[float] = []
-    confirmed_ms: list[float] = []
+    times: list[JoinTimes] = []
     run.populate(amounts.groups, 1)
     run.wait_quiet()
-    idle_share = _idle_share(run)
-    with phase(run, "joins one by one", found) as usage:
+    with phase(run, "joins one by one", found):
         for number in range(amounts.joins):
             group = group_address(number % amounts.groups)
-            times = _join(run, group)
-            if times is not None:
-                first_ms.append(1000 * times[0])
-                confirmed_ms.append(1000 * times[1])
-        busy_s = usage.controller_s() - idle_share * usage.past_s()
-    (edits,) = next(each.samples for each in found if each.name.endswith("flow-mods"))
-    each_us = 1e6 * busy_s / max(1, len(first_ms))
-    found += _burst(run, amounts)
-    return [
-        Measurement("join: report to first flow-mod", "ms", first_ms or [0.0]),
-        Measurement("join: report to last barrier reply", "ms", confirmed_ms or [0.0]),
-        one("join: processor time beyond that at rest", "us", each_us),
-        one("join: flow-mods", "", edits / max(1, len(first_ms))),
-        *found,
-    ]
+            host = run.new_member(group)
+            if host is not None:
+                times.append(join(run, host, group))
+    return [*join_measurements("join", times), *found, *_burst(run, amounts)]
 
 
-def _idle_share(run: LiveRun, duration_s: float = 2.0) -> float:
-    usage = run.usage()
-    run.fabric.run_for(duration_s)
-    return usage.controller_s() / usage.past_s()
-
-
-def _join(run: LiveRun, group: bytes) -> tuple[float, float] | None:
-    """Have one more host join; return the times to the first flow-mod and to the last barrier reply."""
-    host = run.new_member(group)
-    if host is None:
-        return None
+def join(run: LiveRun, host: Host, group: bytes, *, to_the_end: bool = True) -> JoinTimes:
+    """Have a host join a group, and wait until all that follows is confirmed, or for the first flow-mod alone."""
     edits = run.watch.follow(group)
     began_s = time.monotonic()
     run.hosts.join(host, group)
     if not run.fabric.run_until(lambda: edits.count, run.timeout_s):
-        raise TookTooLong(f"a join of group {'.'.join(map(str, group))} led to no edit")
-    while not (edits.settled and time.monotonic() - edits.last_s > JOIN_QUIET_S):
+        raise TookTooLong(f"a join of group {format_group(group)} led to no edit")
+    while to_the_end and not (edits.settled and time.monotonic() - edits.last_s > JOIN_QUIET_S):
+        if time.monotonic() - edits.last_s > run.timeout_s:
+            raise TookTooLong(f"the edits of group {format_group(group)} are not confirmed")
         run.fabric.turn(JOIN_QUIET_S / 4)
-    return edits.first_s - began_s, edits.confirmed_s - began_s
+    return JoinTimes(1000 * (edits.first_s - began_s), 1000 * (edits.confirmed_s - began_s))
+
+
+def join_measurements(name: str, times: list[JoinTimes], *, confirmed: bool = True) -> list[Measurement]:
+    """Return what joins took, nothing where there were none."""
+    if not times:
+        return []
+    found = [Measurement(f"{name}: report to first flow-mod", "ms", [each.first_ms for each in times])]
+    if confirmed:
+        samples = [each.confirmed_ms for each in times]
+        found.append(Measurement(f"{name}: report to last barrier reply", "ms", samples))
+    return found
 
 
 def _burst(run: LiveRun, amounts: Amounts) -> list[Measurement]:
     """Have many hosts join at once."""
     found: list[Measurement] = []
+    share_at_rest = _share_at_rest(run)
     began_s = time.monotonic()
     with phase(run, "joins at once", found) as usage:
         count = 0
@@ -203,52 +207,20 @@ def _burst(run: LiveRun, amounts: Amounts) -> list[Measurement]:
             if number % 16 == 15:
                 run.fabric.turn(0.0)
         run.wait_quiet()
-        each_us = 1e6 * usage.controller_s() / max(1, count)
+        busy_s = usage.controller_s() - share_at_rest * usage.past_s()
     last_s = last_confirmed_s(run) - began_s
     return [
         one("joins at once: joins", "", count),
         one("joins at once: last barrier reply", "s", last_s),
-        one("joins at once: processor time, each", "us", each_us),
+        one("joins at once: processor time beyond that at rest, each", "us", 1e6 * busy_s / max(1, count)),
         *found,
     ]
 
 
-def core_links(run: LiveRun) -> list[End]:
-    """Return an end of each link between switches that have no hosts; of every link where there are none such."""
-    edges = set(run.fabric.edge_switches())
-    ends = [end for end, far in run.fabric.links.items() if end < far]
-    inner = [end for end in ends if end[0] not in edges and run.fabric.links[end][0] not in edges]
-    return inner or ends
-
-
-def link_failure(run: LiveRun, amounts: Amounts) -> list[Measurement]:
-    """Have links far from hosts fail, one after the other, and come back."""
-    run.populate(amounts.groups, amounts.members)
-    run.wait_quiet()
-    samples: dict[str, list[float]] = {}
-    phases: list[Measurement] = []
-    for end in run.random.sample(core_links(run), amounts.failures):
-        for name, up in (("failure", False), ("return", True)):
-            with phase(run, name, phases):
-                began_s = time.monotonic()
-                run.fabric.set_link(end, up)
-                run.wait_found(missing_links=0 if up else 1)
-                run.wait_in_sync()
-                run.wait_quiet()
-                for app in ("multicast", "unicast"):
-                    edits = run.watch.of(app)
-                    samples.setdefault(f"{name}: edits of {app}", []).append(edits.count)
-                    if edits.count:
-                        for which, at_s in (("first", edits.first_s), ("last", edits.last_s)):
-                            key = f"{name}: {which} edit of {app}"
-                            samples.setdefault(key, []).append(1000 * (at_s - began_s))
-    units = {name: unit for name, unit, _ in phases}
-    for name, _, (value,) in phases:
-        samples.setdefault(name, []).append(value)
-    return [
-        Measurement(name, units.get(name, "" if ": edits" in name else "ms"), values)
-        for name, values in samples.items()
-    ]
+def _share_at_rest(run: LiveRun, duration_s: float = 3.0) -> float:
+    usage = run.usage()
+    run.fabric.run_for(duration_s)
+    return usage.controller_s() / usage.past_s()
 
 
 def entries(run: LiveRun, _amounts: Amounts) -> list[Measurement]:
@@ -258,10 +230,9 @@ def entries(run: LiveRun, _amounts: Amounts) -> list[Measurement]:
     for node in graph.switches():
         switch = run.fabric.switches[int(graph.attributes(node)["dpid"])]
         tags = Counter(entry.cookie >> 48 for entry in switch.table.held.values())
-        tier = str(graph.kind(node)) if graph.kind(node) is not Kind.SWITCH else "switch"
         for app, tag in APPS.items():
-            held.setdefault((tier, app), []).append(tags[tag])
-    return [Measurement(f"entries of {app} at a {tier}", "", counts) for (tier, app), counts in sorted(held.items())]
+            held.setdefault((str(graph.kind(node)), app), []).append(tags[tag])
+    return [Measurement(f"entries of {app}, {tier}", "", counts) for (tier, app), counts in sorted(held.items())]
 
 
 PARTS: dict[str, Part] = {
@@ -269,6 +240,5 @@ PARTS: dict[str, Part] = {
     "idle": Part(idle, "nothing happens"),
     "hosts": Part(hosts, "hosts announce themselves"),
     "joins": Part(joins, "hosts join groups, one by one and many at once"),
-    "link-failure": Part(link_failure, "links far from hosts fail and come back"),
     "entries": Part(entries, "what switches hold at that moment"),
 }

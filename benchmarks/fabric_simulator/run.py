@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import random
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from controllers import OPEN_POLICY, controller, free_port
+from controllers import OPEN_POLICY, free_port
 
-from apps.emulation.controller import ControllerProcess
+from apps.emulation.controller import ControllerProcess, Framework
 from fabric_simulator.fabric import SimulatedFabric
 from fabric_simulator.hosts import Host, Hosts
 from fabric_simulator.process import Page, Questions, Usage
+from fabric_simulator.watch import Watch
 from topology.graph import Graph
 
 ASK_S = 0.1
@@ -33,13 +37,38 @@ def group_address(number: int) -> bytes:
     return (IPV4_GROUPS + (1 << 16) + number).to_bytes(4, "big")
 
 
+def format_group(group: bytes) -> str:
+    """Return an address as people write it."""
+    return str(ip_address(group))
+
+
+class PolicyText(NamedTuple):
+    """A policy file: rules and limits, which may change, and what else is in it."""
+
+    path: Path
+    rest: str
+
+    def write(self, rules: str) -> None:
+        """Replace the file by a whole one."""
+        new = self.path.with_suffix(".new")
+        new.write_text(rules + self.rest)
+        new.replace(self.path)
+
+
 class LiveRun:
     """One controller with its fabric; parts of a measurement follow each other on it."""
 
     def __init__(
-        self, process: ControllerProcess, fabric: SimulatedFabric, metrics_port: int, timeout_s: float, seed: int
+        self,
+        process: ControllerProcess,
+        fabric: SimulatedFabric,
+        policy: PolicyText,
+        metrics_port: int,
+        timeout_s: float,
+        seed: int,
     ) -> None:
         self.process = process
+        self._policy = policy
         self.fabric = fabric
         self.hosts = Hosts(fabric)
         self.questions = Questions(process.socket, metrics_port)
@@ -48,9 +77,13 @@ class LiveRun:
         self.members: dict[bytes, list[Host]] = {}
 
     @property
-    def watch(self) -> Any:
+    def watch(self) -> Watch:
         """What the switches saw."""
         return self.fabric.watch
+
+    def set_rules(self, rules: str) -> None:
+        """Replace what the policy file says of rules and limits."""
+        self._policy.write(rules)
 
     def usage(self) -> Usage:
         """Begin to measure processor time."""
@@ -168,7 +201,7 @@ class LiveRun:
 def live_run(
     graph: Graph,
     *,
-    framework: str = "os-ken",
+    framework: Framework = "os-ken",
     apps: Sequence[str] = ("multicast", "unicast"),
     policy: str = "",
     timeout_s: float = 120.0,
@@ -176,18 +209,18 @@ def live_run(
 ) -> Iterator[LiveRun]:
     """Run a controller and make a fabric for it, whose switches are not connected yet."""
     metrics_port = free_port()
-    text = f"{OPEN_POLICY}monitor: {{prometheus: {{port: {metrics_port}}}}}\n{policy}"
-    name = "vsrt-os-ken" if framework == "os-ken" else "vsrt"
+    rest = f"monitor: {{prometheus: {{port: {metrics_port}}}}}\n{policy}"
     # The fabric is made first: what it allows itself to open, its child may open too.
-    fabric = SimulatedFabric(graph, ("127.0.0.1", 0))
+    fabric = SimulatedFabric(graph, ("127.0.0.1", free_port()))
     try:
-        with controller(name, text, tuple(apps)) as process:
-            fabric.address = ("127.0.0.1", process.port)
-            run = LiveRun(process, fabric, metrics_port, timeout_s, seed)
-            try:
-                yield run
-            finally:
-                run.questions.close()
-                fabric.close()
+        with tempfile.TemporaryDirectory(prefix="vsrt-fabric-") as directory:
+            text = PolicyText(Path(directory) / "policy.yaml", rest)
+            text.write(OPEN_POLICY)
+            with ControllerProcess(fabric.address[1], framework=framework, policy=text.path, apps=apps) as process:
+                run = LiveRun(process, fabric, text, metrics_port, timeout_s, seed)
+                try:
+                    yield run
+                finally:
+                    run.questions.close()
     finally:
         fabric.close()
