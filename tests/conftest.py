@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -30,6 +31,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Let every emulation test run under each framework."""
     text = "run emulation tests under Ryu and os-ken also where the framework has no part in what they test"
     parser.addoption("--every-framework", action="store_true", help=text)
+
+
+def pytest_configure() -> None:
+    """Keep what Python compiles, beside the sources and out of the repository: tests start hundreds of processes."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
