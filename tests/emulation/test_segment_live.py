@@ -23,6 +23,8 @@ BRIDGE = "foreign"
 TORS = ("s1", "s2")
 FRAMES_COUNT = 20
 QUIET_S = 1.0
+FOUND_S = 10
+"""In which time a host that moved in silence is found: a packet to it has it looked for, once a second."""
 
 
 @pytest.fixture(scope="module")
@@ -103,10 +105,22 @@ def seen_at(live: Any, bystander: str, sender: str, frames: list[bytes]) -> list
     return counts
 
 
+def section(live: Any, name: str) -> Any:
+    """All that is told in a section."""
+    return query(live.controller.socket, {"changes": {name: 0}})["sections"][name]
+
+
 def alarms(live: Any) -> str:
     """All that is said of alarms that are open."""
-    answer = query(live.controller.socket, {"changes": {"alarms": 0}})
-    return json.dumps(answer["sections"]["alarms"])
+    return json.dumps(section(live, "alarms"))
+
+
+def assert_reaches(live: Any, one: str, other: str) -> None:
+    """Once both hosts are found, every packet from one to the other is answered."""
+    address = live.fabric.address(other)
+    live.fabric.run_on(one, "ping", "-n", "-c", "1", "-w", str(FOUND_S), address)
+    live.wait_ready()
+    assert " 5 received" in live.fabric.run_on(one, "ping", "-n", "-c", "5", "-i", "0.2", "-W", "2", address)
 
 
 @pytest.mark.parametrize("spanning_tree", [False, True])
@@ -117,7 +131,11 @@ def test_a_bridge_between_two_tors_makes_no_storm(live: Any, group: str, spannin
         live.wait_ready()
         assert "lead to one segment" in alarms(live)
         for one, other in (("h4", "h1"), ("h1", "h4"), ("h4", "h3"), ("h3", "h4")):
-            live.fabric.run_on(one, "ping", "-n", "-c", "5", "-i", "0.2", "-W", "2", live.fabric.address(other))
+            assert_reaches(live, one, other)
+        hosts = section(live, "hosts")["multicast"]["put"].values()
+        (home,) = (host for host in hosts if host["mac"] == live.mac("h4"))
+        port_in_use = int(processes.run("ovs-vsctl", "get", "Interface", f"{TORS[0]}-x", "ofport"))
+        assert (home["dpid"], home["port_no"]) == (live.fabric.dpid(TORS[0]), port_in_use)
         mac = bytes.fromhex(live.mac("h4").replace(":", ""))
         frames = [to_everybody(mac, number, number % 2 == 0) for number in range(FRAMES_COUNT)]
         assert seen_at(live, "h2", "h4", frames) == [1] * FRAMES_COUNT
