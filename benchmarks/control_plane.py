@@ -14,8 +14,9 @@ import time
 from pathlib import Path
 
 from controllers import controller
+from fabric_simulator.lone import LoneSwitch, punted
+from fabric_simulator.messages import FLOW_MOD
 from measure import Measurement, report
-from simulated_switch import FLOW_MOD, SimulatedSwitch, packet_in
 
 from controller.wire.encode import encode
 from controller.wire.packets import GroupRecord, Query, RecordType, Report
@@ -46,29 +47,29 @@ def report_frames(count: int, version: int, ports: int = PORTS) -> list[bytes]:
             RecordType.CHANGE_TO_EXCLUDE if version == 3 else RecordType.MODE_IS_EXCLUDE, _group(number)
         )
         frame = encode(Report(4, version, _mac(port_no), _address(port_no), (record,)))
-        frames.append(packet_in(port_no, frame))
+        frames.append(punted(port_no, frame))
     return frames
 
 
-def _prepare(name: str, address: tuple[str, int]) -> SimulatedSwitch:
-    switch = SimulatedSwitch(1, PORTS, address)
-    switch.poll_for(2.0)
+def _prepare(name: str, address: tuple[str, int]) -> LoneSwitch:
+    switch = LoneSwitch(1, PORTS, address)
+    switch.run_for(2.0)
     if name == "igmplib":
         query = Query(4, 2, _mac(1), _address(1), None, (), 10.0, False, None, None)
-        switch.send([packet_in(1, encode(query))])
-        switch.poll_for(1.0)
+        switch.say([punted(1, encode(query))])
+        switch.run_for(1.0)
     return switch
 
 
-def _feed(switch: SimulatedSwitch, frames: list[bytes], done) -> float:
+def _feed(switch: LoneSwitch, frames: list[bytes], done) -> float:
     """Send all frames, keeping the controller's input full but bounded, and return the seconds until `done`."""
     start = time.perf_counter()
     next_frame = 0
     while not done():
         while next_frame < len(frames) and switch.unsent_bytes < WINDOW_BYTES:
-            switch.send(frames[next_frame : next_frame + 64])
+            switch.say(frames[next_frame : next_frame + 64])
             next_frame += 64
-        switch.poll(0.01)
+        switch.turn(0.01)
         if time.perf_counter() - start > 120:
             raise TimeoutError(f"not done after 120 s: {dict(switch.received)}")
     return time.perf_counter() - start
@@ -81,7 +82,7 @@ def joins_per_s(name: str, count: int) -> float:
         frames = report_frames(count, 2 if name == "igmplib" else 3)
         entries = count * ENTRIES_PER_JOIN.get(name, 1)
         seconds = _feed(switch, frames, lambda: switch.received[FLOW_MOD] - before >= entries)
-        switch.poll_for(0.5)
+        switch.run_for(0.5)
         sent = switch.received[FLOW_MOD] - before
         switch.close()
     if sent != entries:
@@ -100,7 +101,7 @@ def refreshes_per_s(name: str, count: int) -> float:
         before = switch.received[FLOW_MOD]
         entries = groups * ENTRIES_PER_JOIN.get(name, 1)
         _feed(switch, frames, lambda: switch.received[FLOW_MOD] - before >= entries)
-        switch.poll_for(0.5)
+        switch.run_for(0.5)
         before = switch.received[FLOW_MOD]
         load = [frames[number % groups] for number in range(count)]
         seconds = _feed(switch, [*load, marker], lambda: switch.received[FLOW_MOD] > before)

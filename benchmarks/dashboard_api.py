@@ -26,9 +26,10 @@ from typing import Any, NamedTuple
 import httpx
 from control_plane import _address, _group, _mac
 from controllers import OPEN_POLICY, free_port
+from fabric_simulator.lone import LoneSwitch, punted
+from fabric_simulator.messages import FLOW_MOD
+from fabric_simulator.process import cpu_s
 from measure import Measurement, percentile, report
-from monitor_chain import cpu_s
-from simulated_switch import FLOW_MOD, SimulatedSwitch, packet_in
 
 from apps.emulation.controller import ControllerProcess
 from controller.wire.addresses import format_ip
@@ -49,7 +50,7 @@ class Bench(NamedTuple):
     """A running controller, its switch and the address of its API."""
 
     process: ControllerProcess
-    switch: SimulatedSwitch
+    switch: LoneSwitch
     url: str
     first_group: Iterator[int]
 
@@ -65,14 +66,14 @@ def running(framework: str, peer: bool = False) -> Iterator[Bench]:
         dashboard = "apps.dashboard.app" if framework == "ryu" else "dashboard"
         apps = ("multicast", "monitor", PEER if peer else dashboard)
         with ControllerProcess(free_port(), framework=framework, policy=Path(file.name), apps=apps) as process:
-            switch = SimulatedSwitch(1, 48, ("127.0.0.1", process.port))
-            switch.poll_for(SETTLE_S)
+            switch = LoneSwitch(1, 48, ("127.0.0.1", process.port))
+            switch.run_for(SETTLE_S)
             url = PEER_URL if peer else f"http://127.0.0.1:{port}/api/v1"
             deadline = time.monotonic() + WAIT_S
             while not (peer or _is_connected(url)):
                 if time.monotonic() > deadline:
                     raise TimeoutError(process.log())
-                switch.poll_for(0.1)
+                switch.run_for(0.1)
             yield Bench(process, switch, url, iter(range(1 << 20)))
             switch.close()
 
@@ -89,11 +90,11 @@ def join(bench: Bench) -> tuple[str, float]:
     group = _group(next(bench.first_group))
     frame = encode(Report(4, 3, _mac(2), _address(2), (GroupRecord(RecordType.CHANGE_TO_EXCLUDE, group),)))
     switch = bench.switch
-    before, start = switch.received[FLOW_MOD], time.perf_counter()
-    switch.send([packet_in(2, frame)])
-    if not switch.poll_until(lambda: switch.received[FLOW_MOD] > before, 10.0):
+    before, start = switch.received[FLOW_MOD], time.monotonic()
+    switch.say([punted(2, frame)])
+    if not switch.run_until(lambda: switch.received[FLOW_MOD] > before, 10.0):
         raise TimeoutError("no flow entry")
-    return format_ip(group), 1000 * (switch.last_flow_mod_s - start)
+    return format_ip(group), 1000 * (switch.watch.last_edit_s() - start)
 
 
 def joins_for(bench: Bench, seconds: float) -> list[float]:
@@ -101,7 +102,7 @@ def joins_for(bench: Bench, seconds: float) -> list[float]:
     end_s, found = time.monotonic() + seconds, []
     while time.monotonic() < end_s:
         found.append(join(bench)[1])
-        bench.switch.poll_for(PAUSE_S)
+        bench.switch.run_for(PAUSE_S)
     return found
 
 
@@ -137,10 +138,10 @@ def shown_ms(bench: Bench, count: int) -> list[float]:
     for _ in range(count):
         start = time.perf_counter()
         group, _ = join(bench)
-        if not bench.switch.poll_until(lambda group=group: group in follower.shown, WAIT_S):
+        if not bench.switch.run_until(lambda group=group: group in follower.shown, WAIT_S):
             raise TimeoutError(f"{group} is not shown")
         found.append(1000 * (follower.shown[group] - start))
-        bench.switch.poll_for(0.07)
+        bench.switch.run_for(0.07)
     return found
 
 

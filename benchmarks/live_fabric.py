@@ -15,13 +15,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from fabric_arguments import add_fabric_arguments, fabric_of
 from fabric_simulator import failures, parts
 from fabric_simulator.parts import Amounts
 from fabric_simulator.run import TookTooLong, live_run
 from measure import Measurement, report
 
-from topology.files import parse
-from topology.generators import GENERATORS, make
 from topology.graph import Graph
 
 PARTS = {**parts.PARTS, **failures.PARTS}
@@ -31,14 +30,10 @@ DEFAULT_PARTS = "start,idle,hosts,joins,link-failure,entries"
 def graphs(arguments: argparse.Namespace) -> list[tuple[str, Graph]]:
     """Return the fabrics to measure with what they are called; ValueError where one cannot be made."""
     if arguments.file is not None:
-        return [(arguments.file.name, parse(arguments.file.read_bytes(), str(arguments.file)).graph)]
-    given = {}
-    for text in arguments.set:
-        name, _, value = text.partition("=")
-        given[name] = float(value) if "." in value else int(value)
+        return [(arguments.file.name, fabric_of(arguments))]
     if arguments.topology != "fattree":
-        return [(arguments.topology, make(arguments.topology, given))]
-    return [(f"fattree k={k}", make("fattree", {**given, "k": k})) for k in arguments.k]
+        return [(arguments.topology, fabric_of(arguments))]
+    return [(f"fattree k={k}", fabric_of(arguments, k=k)) for k in arguments.k]
 
 
 def measure(graph: Graph, names: Sequence[str], arguments: argparse.Namespace) -> list[Measurement]:
@@ -73,9 +68,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     known = "; ".join(f"{name}: {part.help}" for name, part in PARTS.items())
     parser.add_argument("--k", type=int, nargs="+", default=[4, 8], help="ports per switch of fat trees")
-    parser.add_argument("--topology", default="fattree", choices=GENERATORS, help="another fabric")
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter of it")
-    parser.add_argument("--file", type=Path, help="a topology file instead")
+    add_fabric_arguments(parser)
     parser.add_argument("--parts", default=DEFAULT_PARTS, help=f"{known} (default: %(default)s)")
     parser.add_argument("--framework", default="os-ken", choices=("os-ken", "ryu"))
     parser.add_argument("--apps", default="multicast,unicast", help="apps of the controller (default: %(default)s)")

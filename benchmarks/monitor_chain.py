@@ -21,9 +21,11 @@ from pathlib import Path
 
 from control_plane import _address, _group, _mac
 from controllers import OPEN_POLICY, free_port
+from fabric_simulator.lone import LoneSwitch, punted
+from fabric_simulator.messages import FLOW_MOD
+from fabric_simulator.process import cpu_s
 from measure import Measurement, report
-from simulated_fabric import simulated_fabric
-from simulated_switch import FLOW_MOD, SimulatedSwitch, packet_in
+from serve_fabric import served_switches
 
 from apps.emulation.controller import ControllerProcess, listening
 from apps.status_client import query
@@ -37,12 +39,6 @@ SWEEP = (2084, 48)
 PEERS = (208, 48)
 PEER_WINDOW_S = 40.0
 CONNECT_S = 60.0
-CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
-
-
-def cpu_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
 
 
 @contextmanager
@@ -88,7 +84,7 @@ def over_windows(process: ControllerProcess, window_s: float, repeats: int) -> l
 
 def chain(repeats: int) -> list[Measurement]:
     switches, ports = CHAIN
-    with monitored(1) as process, simulated_fabric(switches, ports, process.port):
+    with monitored(1) as process, served_switches(switches, ports, process.port):
         wait_polled(process, switches * ports)
         found = over_windows(process, 10.0, repeats)
     return [
@@ -100,7 +96,7 @@ def chain(repeats: int) -> list[Measurement]:
 
 def sweep(repeats: int) -> list[Measurement]:
     switches, ports = SWEEP
-    with monitored(SWEEP_S) as process, simulated_fabric(switches, ports, process.port):
+    with monitored(SWEEP_S) as process, served_switches(switches, ports, process.port):
         wait_polled(process, switches * ports)
         found = over_windows(process, 2.0 * SWEEP_S, repeats)
     return [
@@ -114,13 +110,13 @@ def peers(repeats: int, gauge: Path | None) -> list[Measurement]:
     switches, ports = PEERS
     per_window = switches * ports * PEER_WINDOW_S / SWEEP_S
     results = []
-    with monitored(SWEEP_S) as process, simulated_fabric(switches, ports, process.port):
+    with monitored(SWEEP_S) as process, served_switches(switches, ports, process.port):
         wait_polled(process, switches * ports)
         ours = _cpu_per_sample(process.pid, per_window, repeats)
     results.append(Measurement("CPU time per sample, this monitor", "us", ours))
     with (
         ControllerProcess(free_port(), apps=(SIMPLE_MONITOR,)) as process,
-        simulated_fabric(switches, ports, process.port),
+        served_switches(switches, ports, process.port),
     ):
         time.sleep(2.5 * SWEEP_S)
         theirs = _cpu_per_sample(process.pid, per_window, repeats)
@@ -129,7 +125,7 @@ def peers(repeats: int, gauge: Path | None) -> list[Measurement]:
         with (
             tempfile.TemporaryDirectory() as directory,
             _gauge(gauge, Path(directory)) as (pid, port),
-            simulated_fabric(switches, ports, port),
+            served_switches(switches, ports, port),
         ):
             time.sleep(4 * SWEEP_S)
             theirs = _cpu_per_sample(pid, per_window, repeats)
@@ -193,7 +189,7 @@ def joins(repeats: int, count: int = 200) -> list[Measurement]:
         for name, apps in (("without", ("multicast",)), ("with", ("multicast", "monitor"))):
             with (
                 monitored(SWEEP_S, apps, policy) as process,
-                simulated_fabric(PEERS[0], PEERS[1], process.port),
+                served_switches(PEERS[0], PEERS[1], process.port),
             ):
                 time.sleep(3 * SWEEP_S)
                 results.setdefault(name, []).extend(_latencies_ms(process.port, count))
@@ -201,18 +197,18 @@ def joins(repeats: int, count: int = 200) -> list[Measurement]:
 
 
 def _latencies_ms(port: int, count: int) -> list[float]:
-    switch = SimulatedSwitch(100_000, 48, ("127.0.0.1", port))
-    switch.poll_for(3.0)
+    switch = LoneSwitch(100_000, 48, ("127.0.0.1", port))
+    switch.run_for(3.0)
     found = []
     for number in range(count):
         record = GroupRecord(RecordType.CHANGE_TO_EXCLUDE, _group(number))
         frame = encode(Report(4, 3, _mac(2), _address(2), (record,)))
-        before, start = switch.received[FLOW_MOD], time.perf_counter()
-        switch.send([packet_in(2, frame)])
-        if not switch.poll_until(lambda before=before: switch.received[FLOW_MOD] > before, 10.0):
+        before, start = switch.received[FLOW_MOD], time.monotonic()
+        switch.say([punted(2, frame)])
+        if not switch.run_until(lambda before=before: switch.received[FLOW_MOD] > before, 10.0):
             raise TimeoutError(f"join {number}: no flow entry")
-        found.append(1000 * (switch.last_flow_mod_s - start))
-        switch.poll_for(0.03)
+        found.append(1000 * (switch.watch.last_edit_s() - start))
+        switch.run_for(0.03)
     switch.close()
     return found
 

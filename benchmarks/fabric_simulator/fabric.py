@@ -44,9 +44,13 @@ class SimulatedFabric:
         Where the controller listens.
     capacity
         Flow entries that fit into a switch, any number where None.
+    reconnect
+        Whether switches that lose their connection connect again.
     """
 
-    def __init__(self, graph: Graph, address: tuple[str, int], *, capacity: int | None = None) -> None:
+    def __init__(
+        self, graph: Graph, address: tuple[str, int], *, capacity: int | None = None, reconnect: bool = True
+    ) -> None:
         self.graph = graph
         self.address = address
         self.watch = Watch()
@@ -55,6 +59,7 @@ class SimulatedFabric:
         self.host_ports: list[End] = []
         self.reached_host: Callable[[int, int, bytes], None] = lambda dpid, port_no, frame: None
         self.lost_connections = 0
+        self._reconnect = reconnect
         self._silent: set[End] = set()
         self._timers: list[tuple[float, int, Callable[[float], None]]] = []
         self._numbers = itertools.count()
@@ -144,6 +149,8 @@ class SimulatedFabric:
         switch.end()
         if switch.alive and switch.wanted:
             self.lost_connections += 1
+            if not self._reconnect:
+                return
             self.at(time.monotonic() + RECONNECT_S, lambda _now: self._waiting.append(switch))
 
     def disconnect(self, dpid: int) -> None:

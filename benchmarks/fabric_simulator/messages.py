@@ -51,7 +51,7 @@ def hello() -> bytes:
     return HEADER.pack(VERSION, HELLO, 16, 1) + b"\x00\x01\x00\x08" + U32.pack(1 << VERSION)
 
 
-def reply(kind: int, xid: int, body: bytes = b"") -> bytes:
+def message(kind: int, xid: int, body: bytes = b"") -> bytes:
     """Build a message of a header and a body."""
     return HEADER.pack(VERSION, kind, 8 + len(body), xid) + body
 

@@ -113,13 +113,13 @@ class SimulatedSwitch:
 
     def _other(self, kind: int, xid: int, message: bytes) -> None:
         if kind == messages.ECHO_REQUEST:
-            self.out += messages.reply(messages.ECHO_REPLY, xid, message[8:])
+            self.out += messages.message(messages.ECHO_REPLY, xid, message[8:])
         elif kind == messages.FEATURES_REQUEST:
             self.out += messages.features(xid, self.dpid, 254)
         elif kind == messages.GET_CONFIG_REQUEST:
             self.out += messages.config(xid)
         elif kind == messages.ROLE_REQUEST:
-            self.out += messages.reply(messages.ROLE_REPLY, xid, message[8:])
+            self.out += messages.message(messages.ROLE_REPLY, xid, message[8:])
 
     def _hold(self, kind: int, xid: int, message: bytes, now: float) -> None:
         self.serve(now)
@@ -211,9 +211,10 @@ class SimulatedSwitch:
     def set_carrier(self, port_no: int, up: bool) -> None:
         """Tell the controller that a port has a carrier, or has none any more."""
         (self.down.discard if up else self.down.add)(port_no)
-        self._tell(messages.port_status(self.description(port_no)))
+        self.say(messages.port_status(self.description(port_no)))
 
-    def _tell(self, message: bytes) -> None:
+    def say(self, message: bytes) -> None:
+        """Send messages to the controller, where there is a connection."""
         if self.socket is not None:
             self.out += message
             self.fabric.flush_soon(self)

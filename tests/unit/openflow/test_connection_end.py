@@ -6,7 +6,8 @@ import time
 
 import pytest
 from controllers import controller
-from simulated_switch import FLOW_MOD, SimulatedSwitch
+from fabric_simulator.lone import LoneSwitch
+from fabric_simulator.messages import FLOW_MOD
 
 from apps.emulation.controller import ControllerProcess
 from apps.status_client import query
@@ -28,8 +29,8 @@ def test_the_end_of_a_connection_is_known_at_once(mode: str) -> None:
     ends_s = []
     with controller(mode, POLICY) as process:
         for dpid in range(1, 5):
-            switch = SimulatedSwitch(dpid, 2, ("127.0.0.1", process.port))
-            assert switch.poll_until(lambda switch=switch: switch.received[FLOW_MOD] > 0, TIMEOUT_S)
+            switch = LoneSwitch(dpid, 2, ("127.0.0.1", process.port))
+            assert switch.run_until(lambda switch=switch: switch.received[FLOW_MOD] > 0, TIMEOUT_S)
             assert is_connected(process, dpid)
             start = time.monotonic()
             switch.close()

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 from control_plane import report_frames
 from controllers import controller
-from simulated_switch import FLOW_MOD, SimulatedSwitch
+from fabric_simulator.lone import LoneSwitch
+from fabric_simulator.messages import FLOW_MOD
 
 from apps.emulation.controller import ControllerProcess
 
@@ -27,18 +28,18 @@ def running(request: pytest.FixtureRequest) -> Iterator[ControllerProcess]:
         yield process
 
 
-def connect(process: ControllerProcess) -> SimulatedSwitch:
-    switch = SimulatedSwitch(1, PORTS, ("127.0.0.1", process.port))
-    assert switch.poll_until(lambda: switch.received[FLOW_MOD] > 0, TIMEOUT_S)
+def connect(process: ControllerProcess) -> LoneSwitch:
+    switch = LoneSwitch(1, PORTS, ("127.0.0.1", process.port))
+    assert switch.run_until(lambda: switch.received[FLOW_MOD] > 0, TIMEOUT_S)
     return switch
 
 
-def joins(switch: SimulatedSwitch, frame: bytes, attempts: int = 1) -> bool:
+def joins(switch: LoneSwitch, frame: bytes, attempts: int = 1) -> bool:
     """Tell whether a join brings an entry."""
     for _ in range(attempts):
         before = switch.received[FLOW_MOD]
-        switch.send([frame])
-        if switch.poll_until(lambda before=before: switch.received[FLOW_MOD] > before, 1.0):
+        switch.say([frame])
+        if switch.run_until(lambda before=before: switch.received[FLOW_MOD] > before, 1.0):
             return True
     return False
 
@@ -48,9 +49,9 @@ def test_the_end_of_a_connection_that_another_took_over_from_is_not_the_switch_s
     old = connect(running)
     assert joins(old, before, attempts=int(TIMEOUT_S))
     new = connect(running)
-    new.poll_for(0.5)
+    new.run_for(0.5)
     old.close()
-    new.poll_for(1.5)
+    new.run_for(1.5)
     assert running.show("status")["in_sync"]
     assert joins(new, after)
     new.close()

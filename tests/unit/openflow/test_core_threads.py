@@ -22,8 +22,9 @@ import pytest
 pytest.importorskip("os_ken")
 
 from control_plane import report_frames
+from fabric_simulator.lone import LoneSwitch
+from fabric_simulator.messages import FLOW_MOD, MULTIPART_REQUEST
 from os_ken.base import app_manager
-from simulated_switch import FLOW_MOD, MULTIPART_REQUEST, SimulatedSwitch
 
 from apps.openflow.app import App
 from apps.policy_file import PolicyFile
@@ -73,26 +74,24 @@ class Running:
     def ask(self, **question: Any) -> Any:
         return query(self.directory / "vsrt.sock", question, TIMEOUT_S)
 
-    def connect(self, dpid: int) -> SimulatedSwitch:
+    def connect(self, dpid: int) -> LoneSwitch:
         deadline = time.monotonic() + TIMEOUT_S
-        while True:
+        switch = LoneSwitch(dpid, PORTS, ("127.0.0.1", self.port), reconnect=True)
+        while not switch.run_until(lambda: switch.connected_count, 0.2):
             assert self.process.poll() is None and time.monotonic() < deadline, self.log.read_text()
-            try:
-                return SimulatedSwitch(dpid, PORTS, ("127.0.0.1", self.port))
-            except ConnectionRefusedError:
-                time.sleep(0.02)
+        return switch
 
 
-def await_edge_ports(switch: SimulatedSwitch) -> int:
+def await_edge_ports(switch: LoneSwitch) -> int:
     """Report until a report brings an entry; return how many entries were sent until then."""
     (frame,) = report_frames(1, 3, PORTS)
-    assert switch.poll_until(lambda: switch.received[FLOW_MOD] > 0, TIMEOUT_S)
-    switch.poll_for(0.5)
+    assert switch.run_until(lambda: switch.received[FLOW_MOD] > 0, TIMEOUT_S)
+    switch.run_for(0.5)
     before, deadline = switch.received[FLOW_MOD], time.monotonic() + TIMEOUT_S
     while switch.received[FLOW_MOD] == before:
         assert time.monotonic() < deadline
-        switch.send([frame])
-        switch.poll_for(0.5)
+        switch.say([frame])
+        switch.run_for(0.5)
     return switch.received[FLOW_MOD]
 
 
@@ -131,14 +130,14 @@ def test_no_other_thread_touches_a_core(tmp_path: Path) -> None:
         thread.start()
         try:
             before = switch.received[FLOW_MOD]
-            switch.send(report_frames(200, 3, PORTS))
-            assert switch.poll_until(lambda: switch.received[FLOW_MOD] >= before + 199, TIMEOUT_S)
+            switch.say(report_frames(200, 3, PORTS))
+            assert switch.run_until(lambda: switch.received[FLOW_MOD] >= before + 199, TIMEOUT_S)
             before = switch.received[MULTIPART_REQUEST]
-            assert switch.poll_until(lambda: switch.received[MULTIPART_REQUEST] >= before + 4, TIMEOUT_S)
+            assert switch.run_until(lambda: switch.received[MULTIPART_REQUEST] >= before + 4, TIMEOUT_S)
         finally:
             stop.set()
             while thread.is_alive():
-                switch.poll(0.05)
+                switch.turn(0.05)
         switch.close()
     log = running.log.read_text()
     assert all(f"guarded {name.capitalize()}" in log for name in (*APPS, "discovery")), log

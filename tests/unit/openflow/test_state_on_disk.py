@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from control_plane import report_frames
 from controllers import OPEN_POLICY, controller
-from simulated_switch import FLOW_MOD, SimulatedSwitch
+from fabric_simulator.lone import LoneSwitch
+from fabric_simulator.messages import FLOW_MOD
 
 from apps.emulation.controller import ControllerProcess
 from apps.status_client import query
@@ -37,16 +38,16 @@ def journal_states(process: ControllerProcess) -> list[str]:
     return [event["state"] for event in events if event["kind"] == "journal-unwritable"]
 
 
-def serve_until(switch: SimulatedSwitch, reached: Callable[[], bool]) -> None:
+def serve_until(switch: LoneSwitch, reached: Callable[[], bool]) -> None:
     for _ in range(int(TIMEOUT_S / 0.2)):
-        switch.poll_for(0.2)
+        switch.run_for(0.2)
         if reached():
             return
     raise AssertionError("not reached in time")
 
 
 def test_what_an_operator_was_told_is_done_outlasts_a_crash(running: ControllerProcess) -> None:
-    switch = SimulatedSwitch(1, PORTS, ("127.0.0.1", running.port))
+    switch = LoneSwitch(1, PORTS, ("127.0.0.1", running.port))
     serve_until(switch, lambda: ask(running, show="status")["switches"] == 1)
     answer = ask(running, do="static-member-add", group="239.9.9.9", dpid=1, port_no=3, by="me")
     running.kill()
@@ -64,14 +65,14 @@ def test_what_an_operator_was_told_is_done_outlasts_a_crash(running: ControllerP
 def test_a_full_disk_is_told_once_and_what_was_missed_is_written_later(
     running: ControllerProcess,
 ) -> None:
-    switch = SimulatedSwitch(1, PORTS, ("127.0.0.1", running.port))
+    switch = LoneSwitch(1, PORTS, ("127.0.0.1", running.port))
     (first,) = report_frames(1, 3, PORTS)
-    serve_until(switch, lambda: switch.send([first]) or len(ask(running, show="groups")) == 1)
+    serve_until(switch, lambda: switch.say([first]) or len(ask(running, show="groups")) == 1)
     _, hard = resource.prlimit(running.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(running.pid, resource.RLIMIT_FSIZE, (FULL_AT_BYTES, hard))
     before = switch.received[FLOW_MOD]
-    switch.send(report_frames(GROUPS, 3, PORTS))
-    assert switch.poll_until(lambda: switch.received[FLOW_MOD] >= before + GROUPS - 1, TIMEOUT_S)
+    switch.say(report_frames(GROUPS, 3, PORTS))
+    assert switch.run_until(lambda: switch.received[FLOW_MOD] >= before + GROUPS - 1, TIMEOUT_S)
     serve_until(switch, lambda: journal_states(running) == ["raised"])
     answer = ask(running, do="static-member-add", group="239.9.9.9", dpid=1, port_no=3)
     assert answer["kept"] is False

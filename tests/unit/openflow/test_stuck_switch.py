@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from control_plane import report_frames
 from controllers import controller
-from simulated_switch import ECHO_REQUEST, FLOW_MOD, SimulatedSwitch, message
+from fabric_simulator.lone import LoneSwitch
+from fabric_simulator.messages import ECHO_REQUEST, FLOW_MOD, message
 
 from apps.emulation.controller import ControllerProcess
 from apps.status_client import query
@@ -35,23 +36,24 @@ def running(request: pytest.FixtureRequest) -> Iterator[ControllerProcess]:
         yield process
 
 
-def connect(process: ControllerProcess, dpid: int) -> SimulatedSwitch:
-    switch = SimulatedSwitch(dpid, PORTS, ("127.0.0.1", process.port))
-    assert switch.poll_until(lambda: switch.received[FLOW_MOD] > 0, TIMEOUT_S)
+def connect(process: ControllerProcess, dpid: int) -> LoneSwitch:
+    switch = LoneSwitch(dpid, PORTS, ("127.0.0.1", process.port))
+    assert switch.run_until(lambda: switch.received[FLOW_MOD] > 0, TIMEOUT_S)
     return switch
 
 
-def join_s(switch: SimulatedSwitch, frame: bytes) -> float:
+def join_s(switch: LoneSwitch, frame: bytes) -> float:
     before, start = switch.received[FLOW_MOD], time.monotonic()
-    switch.send([frame])
-    assert switch.poll_until(lambda: switch.received[FLOW_MOD] > before, TIMEOUT_S)
+    switch.say([frame])
+    assert switch.run_until(lambda: switch.received[FLOW_MOD] > before, TIMEOUT_S)
     return time.monotonic() - start
 
 
-def load(switch: SimulatedSwitch, size_bytes: int) -> None:
+def load(switch: LoneSwitch, size_bytes: int) -> None:
     """Ask for echoes of so many bytes, and read none of them."""
     request = message(ECHO_REQUEST, 7, bytes(60_000))
-    stream = switch.socket
+    stream = switch.switch.socket
+    assert stream is not None
     stream.settimeout(0.2)
     for _ in range(size_bytes // len(request)):
         try:
@@ -65,12 +67,12 @@ def test_a_switch_that_stops_reading_stalls_no_other(
     running: ControllerProcess, size_bytes: int, reason: str, tmp_path: Path
 ) -> None:
     good, stuck = connect(running, 1), connect(running, 2)
-    stuck.poll_for(0.5)
+    stuck.run_for(0.5)
     frames = report_frames(400, 3, PORTS)
     while True:
         before = good.received[FLOW_MOD]
-        good.send(frames[:1])
-        good.poll_for(0.5)
+        good.say(frames[:1])
+        good.run_for(0.5)
         if good.received[FLOW_MOD] > before:
             break
     load(stuck, size_bytes)
@@ -79,14 +81,16 @@ def test_a_switch_that_stops_reading_stalls_no_other(
         slowest_s = max(slowest_s, join_s(good, frame))
         if reason in running.log() or time.monotonic() > start + TIMEOUT_S:
             break
-        good.poll_for(0.05)
+        good.run_for(0.05)
     assert slowest_s < STALL_S
     assert f"The connection of switch 2 was cut: it {reason}" in running.log()
     events = query(running.socket, {"changes": {"events": 0}})["sections"]["events"]["multicast"]["put"].values()
     assert [event["kind"] for event in events].count("switch-cut-off") == 1
-    stuck.socket.settimeout(TIMEOUT_S)
+    stream = stuck.switch.socket
+    assert stream is not None
+    stream.settimeout(TIMEOUT_S)
     with suppress(ConnectionResetError):
-        while stuck.socket.recv(1 << 20):
+        while stream.recv(1 << 20):
             pass
     again = connect(running, 2)
     assert join_s(good, report_frames(401, 3, PORTS)[400]) < STALL_S
