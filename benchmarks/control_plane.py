@@ -69,7 +69,8 @@ def _feed(switch: LoneSwitch, frames: list[bytes], done) -> float:
         while next_frame < len(frames) and switch.unsent_bytes < WINDOW_BYTES:
             switch.say(frames[next_frame : next_frame + 64])
             next_frame += 64
-        switch.turn(0.01)
+        more = next_frame < len(frames) and switch.unsent_bytes < WINDOW_BYTES
+        switch.turn(0.0 if more else 0.01)
         if time.perf_counter() - start > 120:
             raise TimeoutError(f"not done after 120 s: {dict(switch.received)}")
     return time.perf_counter() - start
