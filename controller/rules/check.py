@@ -124,7 +124,6 @@ class Checks:
         self._asked = None
         wanted = self._first_wanted()
         if wanted is not None and wanted[0] <= now:
-            heappop(self._due)
             dpid = wanted[1]
             self._begin(self._switches[dpid], now, requested=self._wanted.pop(dpid).requested)
             return
