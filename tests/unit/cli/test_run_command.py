@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from apps.cli.main import main
+from patience import Patience, end_of, wait_until
 
 ROOT = Path(__file__).parents[3]
 RYU_MANAGER = Path(sys.executable).with_name("ryu-manager")
@@ -113,19 +114,15 @@ def test_it_ends_when_told_to_and_takes_its_socket_along(tmp_path: Path, number:
         port = server.getsockname()[1]
     command = [sys.executable, "-m", "apps.cli.main", "run", "--listen", "127.0.0.1", "--port", str(port)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "VSRT_STATE_DIR": str(tmp_path / "state")}
-    with subprocess.Popen([*command, "multicast", "unicast"], env=environment, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [*command, "multicast", "unicast"], env=environment, stderr=subprocess.PIPE, text=True
+    ) as process:
         try:
-            deadline = time.monotonic() + 30
-            while time.monotonic() < deadline:
-                try:
-                    socket.create_connection(("127.0.0.1", port)).close()
-                    break
-                except ConnectionRefusedError:
-                    assert process.poll() is None
-                    time.sleep(0.02)
+            wait_until(lambda: process.poll() is not None or accepts(port), process.pid, 30)
+            assert process.poll() is None
             assert (tmp_path / "state" / "vsrt.sock").is_socket()
             process.send_signal(number)
-            process.communicate(timeout=20)
+            end_of(process, 20)
         finally:
             process.kill()
     assert process.returncode == 0
@@ -152,9 +149,10 @@ def started(state: Path, **environment: str) -> Iterator[subprocess.Popen[str]]:
 
 def serving(process: subprocess.Popen[str], path: Path) -> None:
     """Wait until the process itself answers at its socket."""
-    deadline = time.monotonic() + 30
+    patience = Patience(process.pid, 30)
     while True:
-        assert process.poll() is None and time.monotonic() < deadline
+        assert process.poll() is None
+        patience.check()
         with socket.socket(socket.AF_UNIX) as connection:
             try:
                 connection.connect(str(path))
@@ -179,7 +177,7 @@ def test_many_signals_end_it_as_one_does(tmp_path: Path, signals: list[signal.Si
         for number in signals:
             process.send_signal(number)
             time.sleep(gap_s)
-        _, told = process.communicate(timeout=10)
+        told = end_of(process, 10)
     assert process.returncode == 0, told
     assert "Traceback" not in told
     assert not (tmp_path / "vsrt.sock").exists()
@@ -191,7 +189,7 @@ def test_signals_while_it_starts_end_it(tmp_path: Path, after_s: float) -> None:
         time.sleep(after_s)
         process.send_signal(TERM)
         process.send_signal(TERM)
-        _, told = process.communicate(timeout=20)
+        told = end_of(process, 20)
     assert process.returncode in (0, -TERM), told
     assert "Traceback" not in told
 
@@ -202,7 +200,7 @@ def test_a_second_controller_leaves_the_first_one_s_files_alone(tmp_path: Path, 
     with started(tmp_path) as first:
         serving(first, path)
         with started(tmp_path, **({"VSRT_SOCKET": str(tmp_path / "other.sock")} if own_socket else {})) as second:
-            _, told = second.communicate(timeout=20)
+            told = end_of(second, 20)
         assert second.returncode == 1
         assert told.endswith(f"vsrt: another controller (process {first.pid}) keeps its files in {tmp_path}\n")
         serving(first, path)
@@ -212,7 +210,7 @@ def test_a_second_controller_leaves_the_first_one_s_files_alone(tmp_path: Path, 
         with started(tmp_path) as third:
             serving(third, path)
             third.send_signal(TERM)
-            third.communicate(timeout=20)
+            end_of(third, 20)
     assert third.returncode == 0
     assert not path.exists()
 
@@ -222,7 +220,7 @@ def test_a_socket_that_another_controller_serves_is_not_taken(tmp_path: Path) ->
     with started(tmp_path / "one", VSRT_SOCKET=str(path)) as first:
         serving(first, path)
         with started(tmp_path / "other", VSRT_SOCKET=str(path)) as second:
-            _, told = second.communicate(timeout=20)
+            told = end_of(second, 20)
         assert second.returncode == 1
         assert told.endswith(f"vsrt: the status socket {path} is another controller's (process {first.pid})\n")
         serving(first, path)
@@ -278,9 +276,10 @@ def test_a_process_says_once_what_it_is_and_where(
         process = subprocess.Popen(words, env={**os.environ, **given}, cwd=ROOT, stderr=errors, stdout=errors)
     try:
         listening = [port, page] if has_policy else [port]
-        deadline = time.monotonic() + 30
+        patience = Patience(process.pid, 30)
         while "starts under" not in log.read_text() or not all(map(accepts, listening)):
-            assert process.poll() is None and time.monotonic() < deadline, log.read_text()
+            assert process.poll() is None, log.read_text()
+            patience.check()
             time.sleep(0.02)
     finally:
         process.send_signal(signal.SIGTERM)

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
+import patience
 from apps.cli.main import main
 from apps.dashboard.child import Child
 from apps.dashboard.settings import ServerSettings
@@ -27,11 +27,7 @@ WAIT_S = 20.0
 
 
 def wait_until(reached: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + WAIT_S
-    while not (found := reached()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return found
+    return patience.wait_until(reached, os.getpid(), WAIT_S)
 
 
 def answers(url: str) -> bool:
