@@ -54,6 +54,10 @@ def report_frames(count: int, version: int, ports: int = PORTS) -> list[bytes]:
 def _prepare(name: str, address: tuple[str, int]) -> LoneSwitch:
     switch = LoneSwitch(1, PORTS, address)
     switch.run_for(2.0)
+    before = -1
+    while before != switch.received[FLOW_MOD]:  # the ports open for hosts one after the other
+        before = switch.received[FLOW_MOD]
+        switch.run_for(1.0)
     if name == "igmplib":
         query = Query(4, 2, _mac(1), _address(1), None, (), 10.0, False, None, None)
         switch.say([punted(1, encode(query))])

@@ -1,8 +1,8 @@
 """What every app shares: it feeds one core with events and performs the effects that come back.
 
-An app owns its core alone: from `begin` to `end` nothing but its own event loop touches it, whatever the framework's
-concurrency, so a core needs no lock. Other threads send events, or `ask`; apps tell each other things by events of
-`apps.openflow.bus` only.
+From `begin` to `end` nothing but the loop of its app touches a core, whatever the framework's concurrency, so a core
+needs no lock. Apps that program switches share one loop, that of the switches' connections; others have one each.
+Other threads send events, or `ask`; apps tell each other things by events of `apps.openflow.bus` only.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from apps.environment import environment_path
@@ -20,38 +19,50 @@ from apps.exporters.endpoint import Endpoint, Source, close_endpoint, open_endpo
 from apps.exporters.exposition import Metric
 from apps.exporters.figures import app_figures
 from apps.monitor_settings import prometheus_settings
-from apps.openflow import aside, decode, questions, start_line
-from apps.openflow.aside import Aside, AsideEvent
+from apps.openflow import decode, questions, start_line
 from apps.openflow.bus import AlarmReported, TableSuspected, TopologyChanged
 from apps.openflow.descriptions import ask_description, read_description
 from apps.openflow.framework import (
     DEAD_DISPATCHER,
     MAIN_DISPATCHER,
+    SOUTHBOUND,
+    SWITCHES,
     BaseApp,
     Event,
-    EventBase,
+    apps_of_process,
     hub,
+    new_reactor,
     ofp_event,
     running_apps,
     set_ev_cls,
 )
 from apps.openflow.questions import Asked
+from apps.openflow.reactor import Reactor
 from apps.openflow.recorder import Recorder
-from apps.openflow.turns import Turns
 from controller.effects import ApplyEdits, EntriesLost, Notice, RequestFlows, SendPacket
-from controller.events import CheckRequested, DeadlineReached, SwitchDisconnected
+from controller.events import (
+    BarrierReplied,
+    CheckRequested,
+    DeadlineReached,
+    EditFailed,
+    FlowStatsReceived,
+    PacketReceived,
+    SwitchDisconnected,
+)
+from controller.histogram import Histogram
 from controller.rules.lowering import LOWERINGS
 
 if TYPE_CHECKING:
     from apps.policy_file import PolicyFile
 
+DROPPED_PER_LINE = 1000
+"""Events that are not taken in have a line of the log for each so many."""
+
 HANDLER_FAILED = "handler-failed"
 """A fault of ours: an event was not handled to its end, and the app goes on."""
 
 EVENT_DROPPED = "event-dropped"
-"""Another app was not told something: it has been so busy that too much waits for it."""
-
-LONGEST_SLEEP_S = 1.0
+"""The app was not told something: it has been so busy that too much waits for it."""
 
 TICK_S = 0.5
 """How often files are looked after, the policy file first."""
@@ -78,18 +89,6 @@ class Core(Protocol):
         """Return the time at which `DeadlineReached` is due, None for never."""
 
 
-class Woken(EventBase):  # type: ignore[misc]
-    """The sleeper's word to its app that a deadline has come."""
-
-
-class Ticked(EventBase):  # type: ignore[misc]
-    """The clock's word to its app that it is time to look after files."""
-
-
-class FiguresWanted(EventBase):  # type: ignore[misc]
-    """A scrape's word to an app that Prometheus wants its figures."""
-
-
 class App(BaseApp):  # type: ignore[misc]
     """An OpenFlow application around one core; subclasses make `self.core`."""
 
@@ -102,14 +101,17 @@ class App(BaseApp):  # type: ignore[misc]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.notices: Counter[str] = Counter()
-        self.turns = Turns()
-        self._source = Source(self.name.lower(), self.figures, self._want_figures, self.events.qsize)
+        self.turns = Histogram()
+        self.reactor = self.loop()
+        self.deadline_s: float | None = None
+        self._source = Source(self.name.lower(), self.figures, self._want_figures, lambda: self.reactor.backlog)
         self._endpoint: Endpoint | None = None
-        self._aside = Aside(super().send_event_to_observers)
         self._datapaths: dict[int, Any] = {}
         self._recorder: Recorder | None = None
-        self._wake = Event()
-        self._ended = Event()
+        self.is_started = False
+        self._ended, self._left = Event(), Event()
+        self._tick_s = math.inf
+        self._core_due_s: float | None = None
         self._perform: dict[type, Callable[[Any], None]] = {
             ApplyEdits: self._apply_edits,
             SendPacket: self._send_packet,
@@ -117,52 +119,44 @@ class App(BaseApp):  # type: ignore[misc]
             Notice: self.notice,
         }
         self._chosen: dict[tuple[type, str | None], list[Callable[[Any], None]]] = {}
-        self._deadline: float | None = None
-        self._sleep_until = -math.inf
-        self._woken_under_way = False
+
+    def loop(self) -> Reactor:
+        """Return the loop on which the app handles its events."""
+        return new_reactor(self.name)
 
     def start(self) -> Any:
-        """Start the event loop and the sleeper beside it."""
+        """Begin on the loop; all loops begin to run when the last app of the process is started."""
         start_line.announce()
         gc.set_threshold(*COLLECTOR_THRESHOLDS)
         gc.freeze()
         self._offer_figures()
-        thread = super().start()
-        self.threads.append(hub.spawn(self._sleep))
-        if type(self).ticked is not App.ticked:
-            self.threads.append(hub.spawn(self._tick))
-        return thread
+        self.reactor.call(self._join)
+        self.is_started = True
+        apps = [self, *(app for app in apps_of_process() if isinstance(app, App) and app is not self)]
+        if all(app.is_started for app in apps):
+            for reactor in (SWITCHES, *(app.reactor for app in apps)):
+                reactor.start()
 
     def get_handlers(self, ev: Any, state: str | None = None) -> list[Callable[[Any], None]]:
         """Return the handlers of an event in a connection's state: the framework's answer, looked up once."""
         question = (ev.__class__, state)
         handlers = self._chosen.get(question)
         if handlers is None:
-            handled = f"The handling of {type(ev).__name__}"
-            handlers = self._chosen[question] = [
-                self.turns.timed(partial(self._attempt, handled, handler))
-                for handler in super().get_handlers(ev, state)
-            ]
+            found = super().get_handlers(ev, state)
+            handlers = self._chosen[question] = list(found)
         return handlers
 
-    def _attempt(self, what: str, work: Callable[..., None], *arguments: Any) -> None:
-        """Do a part of the loop's work; a failure is told and counted, where os-ken's loop would end for it."""
-        try:
-            work(*arguments)
-        except Exception:
-            self.notices[HANDLER_FAILED] += 1
-            self.logger.exception("%s: %s failed.", self.name, what)
-
     def stop(self) -> None:
-        """End the sleeper, then the event loop."""
+        """End what runs beside the loop, then leave the loop when it has done all that waits."""
         self.is_active = False
-        self._wake.set()
         self._ended.set()
         if self._endpoint is not None:
             self._endpoint.sources.pop(self._source.app, None)
             close_endpoint(self._endpoint)
             self._endpoint = None
-        super().stop()
+        self.reactor.call(self._leave)
+        self._left.wait()
+        hub.joinall(self.threads)
 
     def pause(self, duration_s: float) -> None:
         """Wait, no longer than until the app is to end; for threads beside its loop."""
@@ -179,7 +173,7 @@ class App(BaseApp):  # type: ignore[misc]
 
     def figures(self) -> list[Metric]:
         """Return what Prometheus is told of this app; called on its own loop when there is a scrape."""
-        return app_figures(self._source.app, self.turns.seconds, self.notices, self.policy_file)
+        return app_figures(self._source.app, self.turns, self.notices, self.policy_file)
 
     def record(self, now: float, **start: Any) -> None:
         """Record from here on, where that is asked for, the core made at `now` of these arguments."""
@@ -193,25 +187,13 @@ class App(BaseApp):  # type: ignore[misc]
         now = time.monotonic()
         if self._recorder is not None:
             self._recorder.write(now, "event", event)
-        try:
-            self.perform(self.core.handle(event, now))
-        finally:
-            self._keep_deadline()
+        self.perform(self.core.handle(event, now))
 
     def perform(self, effects: Iterable[Any]) -> None:
         """Carry out effects in order."""
         perform = self._perform
         for effect in effects:
             perform[type(effect)](effect)
-
-    def send_event_to_observers(self, ev: Any, state: str | None = None) -> None:
-        """Send an event to the apps that follow it: waits for room in their queues, but for those sent aside."""
-        if not isinstance(ev, AsideEvent):
-            super().send_event_to_observers(ev, state)
-        elif not self._aside.put(ev):
-            self.notices[EVENT_DROPPED] += 1
-            text = "%s: %s is not told to other apps: %d events wait for them already."
-            self.logger.error(text, self.name, type(ev).__name__, aside.ASIDE_EVENTS)
 
     def report(self, report: Any) -> None:
         """Tell the app that keeps the alarms, where it runs, of something that is wrong, or is over."""
@@ -223,9 +205,8 @@ class App(BaseApp):  # type: ignore[misc]
         Unanswered where the loop is too busy: the question is taken back unless it has begun in time (`begin_s`).
         """
         question = Asked(answer, questions.BEGIN_S if begin_s is None else begin_s)
-        if not self._events_sem.acquire(timeout=question.begin_s):  # as the framework does, but not for ever
+        if not self.reactor.call(self._turn, question.run):
             question.take_back()
-        self.events.put((question, None))
         return question.wait()
 
     def notice(self, notice: Notice) -> None:
@@ -250,34 +231,57 @@ class App(BaseApp):  # type: ignore[misc]
             lowering = LOWERINGS[datapath.ofproto.OFP_VERSION]
             datapath.send(lowering.encode_flow_stats_request(effect.xid, effect.cookie, effect.cookie_mask))
 
-    def _event_loop(self) -> None:
-        self._attempt("The beginning of its loop", self.begin)
-        self._attempt("The look at the first deadline", self._keep_deadline)
-        super()._event_loop()
-        self._attempt("The end of its loop", self.end)
+    # The loop
 
-    def _keep_deadline(self) -> None:
-        """Hand the sleeper the core's next deadline, after anything that may have changed it."""
-        deadline = self._deadline = self.core.next_deadline()
-        if deadline is not None and deadline < self._sleep_until:
-            self._sleep_until = -math.inf
-            self._wake.set()
+    def due(self) -> None:
+        """Do what is due, the core's deadline or a look at files."""
+        now = time.monotonic()
+        if self._core_due_s is not None and now >= self._core_due_s:
+            self._turn(self.feed, DeadlineReached())
+        if now >= self._tick_s:
+            self._tick_s = now + TICK_S
+            self._turn(self.ticked)
 
-    def _sleep(self) -> None:
-        """Send the loop word of each deadline; the loop hands them over, since the core is the loop's alone."""
-        while self.is_active:
-            self._sleep_until = math.inf  # a deadline that is set from here on wakes
-            now, deadline = time.monotonic(), self._deadline
-            if self._woken_under_way:
-                self._sleep_until, deadline = -math.inf, None  # the loop's answer wakes, whatever deadlines come
-            wake_s = now + LONGEST_SLEEP_S if deadline is None else min(deadline, now + LONGEST_SLEEP_S)
-            if wake_s > now:
-                self._sleep_until = min(self._sleep_until, wake_s)
-                self._wake.wait(wake_s - now)
-                self._wake.clear()
-            if deadline is not None and time.monotonic() >= deadline:
-                self._woken_under_way = True
-                self.send_event(self.name, Woken())
+    def _join(self) -> None:
+        if type(self).ticked is not App.ticked:
+            self._tick_s = time.monotonic() + TICK_S
+        self._turn(self.begin)
+        self.reactor.add(self)
+
+    def _leave(self) -> None:
+        self.reactor.remove(self)
+        self._turn(self.end)
+        if self.reactor is not SWITCHES:
+            self.reactor.end()
+        self._left.set()
+
+    def _turn(self, work: Callable[..., None], *arguments: Any) -> None:
+        """Do one thing on the loop: measured, outlived where it fails; the core's next deadline is kept after it."""
+        began_s = time.perf_counter()
+        try:
+            work(*arguments)
+        except Exception:
+            self.notices[HANDLER_FAILED] += 1
+            what = type(arguments[0]).__name__ if arguments else work.__name__
+            self.logger.exception("%s: The handling of %s failed.", self.name, what)
+        finally:
+            self.turns.observe(time.perf_counter() - began_s)
+            deadline = self._core_due_s = self.core.next_deadline()
+            self.deadline_s = self._tick_s if deadline is None or self._tick_s < deadline else deadline
+
+    def _send_event(self, ev: Any, state: str | None) -> None:
+        """Take an event of the framework's bus, whose senders call this; without waiting."""
+        if not self.reactor.call(self._take, ev, state):
+            self.notices[EVENT_DROPPED] += 1
+            if self.notices[EVENT_DROPPED] % DROPPED_PER_LINE == 1:
+                text = "%s: %s is not taken in: %d events wait already (%d were not so far)."
+                self.logger.error(
+                    text, self.name, type(ev).__name__, self.reactor.backlog, self.notices[EVENT_DROPPED]
+                )
+
+    def _take(self, event: Any, state: str | None) -> None:
+        for handler in self.get_handlers(event, state):
+            self._turn(handler, event)
 
     def _offer_figures(self) -> None:
         """Add this app's figures to the page that the process serves Prometheus, where there is to be one."""
@@ -287,38 +291,8 @@ class App(BaseApp):  # type: ignore[misc]
             self._endpoint.sources[self._source.app] = self._source
 
     def _want_figures(self) -> bool:
-        """Have the loop make the figures; False, without waiting, where it takes no more events."""
-        if not self._events_sem.acquire(blocking=False):
-            return False
-        self.events.put((FiguresWanted(), None))
-        return True
-
-    def _tick(self) -> None:
-        while self.is_active:
-            self.pause(TICK_S)
-            self.send_event(self.name, Ticked())
-
-    @set_ev_cls(Ticked)
-    def _ticked(self, _event: Any) -> None:
-        self.ticked()
-        self._keep_deadline()
-
-    @set_ev_cls(Woken)
-    def _woken(self, _event: Any) -> None:
-        try:
-            self.feed(DeadlineReached())
-        finally:
-            self._woken_under_way = False
-            self._wake.set()
-
-    @set_ev_cls(FiguresWanted)
-    def _figures_wanted(self, _event: Any) -> None:
-        self._source.publish()
-
-    @set_ev_cls(Asked)
-    def _asked(self, event: Any) -> None:
-        event.run()
-        self._keep_deadline()
+        """Have the loop make the figures; False, without waiting, where it takes no more work."""
+        return self.reactor.call(self._turn, self._source.publish)
 
     @set_ev_cls(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])
     def _state_changed(self, event: Any) -> None:
@@ -328,7 +302,7 @@ class App(BaseApp):  # type: ignore[misc]
             self.feed(decode.switch_connected(datapath))
             return
         dpid: int = datapath.id
-        reason: str | None = datapath.cut_because
+        reason: str | None = datapath.connection.cut_because
         if self._datapaths.get(dpid) is datapath:
             del self._datapaths[dpid]
             if reason is not None and self._tells_of_connections():
@@ -344,28 +318,9 @@ class App(BaseApp):  # type: ignore[misc]
         teller = next((name for name in TELLERS if name in running), running[0] if running else None)
         return teller in (None, self.name.lower())
 
-    @set_ev_cls(ofp_event.EventOFPPacketIn, MAIN_DISPATCHER)
-    def _packet_received(self, event: Any) -> None:
-        self.feed(decode.packet_received(event.msg))
-
     @set_ev_cls(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)
     def _port_changed(self, event: Any) -> None:
         self.feed(decode.port_changed(event.msg))
-
-    @set_ev_cls(ofp_event.EventOFPBarrierReply, MAIN_DISPATCHER)
-    def _barrier_replied(self, event: Any) -> None:
-        if event.msg.xid >> 24 == self.core.xid_tag:
-            self.feed(decode.barrier_replied(event.msg))
-
-    @set_ev_cls(ofp_event.EventOFPErrorMsg, MAIN_DISPATCHER)
-    def _edit_failed(self, event: Any) -> None:
-        if event.msg.xid >> 24 == self.core.xid_tag:
-            self.feed(decode.edit_failed(event.msg))
-
-    @set_ev_cls([ofp_event.EventOFPFlowStatsReply], MAIN_DISPATCHER)
-    def _flow_stats_received(self, event: Any) -> None:
-        if event.msg.xid >> 24 == self.core.xid_tag:
-            self.feed(decode.flow_stats_received(event.msg))
 
 
 class TableKeeper(App):
@@ -378,7 +333,28 @@ class TableKeeper(App):
         super().__init__(*args, **kwargs)
         self._perform[EntriesLost] = self._entries_lost
 
+    def loop(self) -> Reactor:
+        """Return the loop of the switches' connections."""
+        return SWITCHES
+
+    def packet_received(self, event: PacketReceived) -> None:
+        """Take a packet-in."""
+        self._turn(self.feed, event)
+
+    def answered(self, event: BarrierReplied | EditFailed | FlowStatsReceived) -> None:
+        """Take the answer to a message of the app's."""
+        self._turn(self.feed, event)
+
+    def _join(self) -> None:
+        super()._join()
+        SOUTHBOUND.add(self, self.core.xid_tag)
+
+    def _leave(self) -> None:
+        SOUTHBOUND.remove(self)
+        super()._leave()
+
     def _entries_lost(self, effect: EntriesLost) -> None:
+        """Have the others look at the same switch."""
         self.send_event_to_observers(TableSuspected(effect.dpid, self.name))
 
     @set_ev_cls(TableSuspected)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from apps.openflow.aside import AsideEvent
 from apps.openflow.framework import EventBase
 from controller.alarms.events import ConditionOver, ConditionReported, TreesRepaired
 from controller.allocation.events import PortsRated
@@ -19,7 +18,7 @@ class TopologyChanged(EventBase):  # type: ignore[misc]
         self.changes = changes
 
 
-class TableSuspected(AsideEvent):
+class TableSuspected(EventBase):  # type: ignore[misc]
     """An app's word to others with entries on switches: `finder` found some of its own missing at this one."""
 
     def __init__(self, dpid: int, finder: str) -> None:
@@ -60,7 +59,7 @@ class AlarmReported(EventBase):  # type: ignore[misc]
         self.report = report
 
 
-class SwitchForgotten(AsideEvent):
+class SwitchForgotten(EventBase):  # type: ignore[misc]
     """The alarms' word to whoever shows switches: an operator expects this one no more."""
 
     def __init__(self, dpid: int) -> None:

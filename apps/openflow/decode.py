@@ -4,22 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from controller.events import (
-    BarrierReplied,
-    EditFailed,
-    FlowStatsReceived,
-    PacketReceived,
-    Port,
-    PortChanged,
-    SwitchConnected,
-)
+from controller.events import Port, PortChanged, SwitchConnected
 from controller.wire.addresses import parse_mac
-
-_new = tuple.__new__
 
 _PORT_DOWN = 1 << 0  # OFPPC_PORT_DOWN
 _LINK_DOWN = 1 << 0  # OFPPS_LINK_DOWN
-_NO_MATCH = 0  # OFPR_NO_MATCH
 _SPEED_BITS_1_0 = ((1 << 6, 10e9), (0b11 << 4, 1e9), (0b11 << 2, 100e6), (0b11, 10e6))  # ofp_port_features
 
 
@@ -50,24 +39,3 @@ def port_changed(message: Any) -> PortChanged:
     """Read a port status message."""
     deleted = message.reason == message.datapath.ofproto.OFPPR_DELETE
     return PortChanged(message.datapath.id, port(message.desc), deleted)
-
-
-def packet_received(message: Any) -> PacketReceived:
-    """Read a packet-in."""
-    return _new(PacketReceived, (message.datapath.id, message.in_port, message.data, message.reason == _NO_MATCH))
-
-
-def barrier_replied(message: Any) -> BarrierReplied:
-    """Read a barrier reply."""
-    return BarrierReplied(message.datapath.id, message.xid)
-
-
-def edit_failed(message: Any) -> EditFailed:
-    """Read an error message."""
-    return EditFailed(message.datapath.id, message.xid, message.type, message.code)
-
-
-def flow_stats_received(message: Any) -> FlowStatsReceived:
-    """Take a flow statistics reply as it came in."""
-    datapath = message.datapath
-    return FlowStatsReceived(datapath.id, datapath.ofproto.OFP_VERSION, message.xid, bytes(message.buf))

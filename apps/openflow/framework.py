@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import logging
 import os
+import select
 import sys
 import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from apps.end_signals import EndSignals
-from apps.openflow.ending import use_prompt_ends
+from apps.openflow.connection import Connection
 from apps.openflow.listening import CannotListen, try_to_listen
-from apps.openflow.outbox import use_outboxes
-from apps.openflow.packet_in import use_light_packet_ins
-from apps.openflow.reading import use_wide_reads
+from apps.openflow.reactor import Reactor
+from apps.openflow.southbound import Southbound
 from apps.openflow.statistics import use_light_statistics
 
 if "ryu.base.app_manager" in sys.modules:
@@ -25,7 +27,7 @@ if "ryu.base.app_manager" in sys.modules:
     from ryu.base import app_manager
     from ryu.controller import controller, event, handler, ofp_event
     from ryu.lib import hub
-    from ryu.ofproto import ofproto_common, ofproto_v1_0_parser, ofproto_v1_3_parser
+    from ryu.ofproto import ofproto_common, ofproto_parser, ofproto_v1_0_parser, ofproto_v1_3_parser
 
     NAME = "ryu"
     BaseApp: Any = app_manager.RyuApp
@@ -34,7 +36,7 @@ else:
     from os_ken.base import app_manager
     from os_ken.controller import controller, event, handler, ofp_event
     from os_ken.lib import hub
-    from os_ken.ofproto import ofproto_common, ofproto_v1_0_parser, ofproto_v1_3_parser
+    from os_ken.ofproto import ofproto_common, ofproto_parser, ofproto_v1_0_parser, ofproto_v1_3_parser
 
     NAME = "os-ken"
     BaseApp = app_manager.OSKenApp
@@ -43,12 +45,16 @@ __all__ = [
     "DEAD_DISPATCHER",
     "MAIN_DISPATCHER",
     "NAME",
+    "SOUTHBOUND",
+    "SWITCHES",
     "BaseApp",
     "Event",
     "EventBase",
+    "apps_of_process",
     "configure",
     "hub",
     "listening",
+    "new_reactor",
     "ofp_event",
     "run_apps",
     "run_aside",
@@ -57,12 +63,8 @@ __all__ = [
     "watch_connections",
 ]
 
-use_light_packet_ins(ofproto_v1_3_parser)
 use_light_statistics(ofproto_v1_0_parser, ofproto_v1_0_parser.OFPStatsReply)
 use_light_statistics(ofproto_v1_3_parser, ofproto_v1_3_parser.OFPMultipartReply)
-use_wide_reads(controller.Datapath)
-use_outboxes(controller.Datapath, hub, handler.DEAD_DISPATCHER)
-use_prompt_ends(controller.Datapath, handler.DEAD_DISPATCHER)
 
 MAIN_DISPATCHER = handler.MAIN_DISPATCHER
 DEAD_DISPATCHER = handler.DEAD_DISPATCHER
@@ -82,6 +84,9 @@ UNANSWERED_ECHOES = 15
 
 LOGGER = logging.getLogger("vsrt")
 
+OTHERS_INTERVAL_S = 0.002
+"""How long a loop that is busy keeps the only thread from others, under eventlet."""
+
 _watched: list[float] = []
 
 _NATIVE = getattr(hub, "HUB_TYPE", "eventlet") == "native"
@@ -91,17 +96,121 @@ Event: Any = threading.Event if _NATIVE else hub.Event
 
 
 if _NATIVE:
+    _current: Callable[[], Any] = threading.get_ident
+    _new_epoll: Callable[[], Any] = select.epoll
+
+    def _spawn(work: Callable[[], None]) -> None:
+        threading.Thread(target=work, daemon=True).start()
+
+    def _poll(epoll: Any, timeout_s: float | None, at_most: int) -> list[tuple[int, int]]:
+        ready: list[tuple[int, int]] = epoll.poll(timeout_s, at_most)
+        return ready
 
     def run_aside(work: Callable[[], None]) -> None:
         """Do work that waits for a disk, on a thread that `hub.spawn` made; no loop waits with it."""
         work()
 
 else:
-    from eventlet import tpool
+    import eventlet
+    from eventlet import hubs, patcher, tpool
+
+    _current = eventlet.getcurrent
+    _new_epoll, _spawn = patcher.original("select").epoll, hub.spawn
+    _let_others_s = [0.0]
+
+    def _poll(epoll: Any, timeout_s: float | None, at_most: int) -> list[tuple[int, int]]:
+        """Wait as the framework's threads do, of which one runs until it waits: the others get their turn."""
+        ready: list[tuple[int, int]] = epoll.poll(0, at_most)
+        if ready or timeout_s == 0:
+            if time.monotonic() - _let_others_s[0] > OTHERS_INTERVAL_S:
+                eventlet.sleep(0)
+                _let_others_s[0] = time.monotonic()
+            return ready
+        with suppress(eventlet.Timeout):
+            hubs.trampoline(epoll.fileno(), read=True, timeout=timeout_s)
+        _let_others_s[0] = time.monotonic()
+        return list(epoll.poll(0, at_most))
 
     def run_aside(work: Callable[[], None]) -> None:
         """Do work that waits for a disk on a thread of the system's, where all loops share one; they go on."""
         tpool.execute(work)
+
+
+def new_reactor(name: str) -> Reactor:
+    """Return a loop of its own, which has not begun."""
+    return Reactor(name, _new_epoll(), _poll, _spawn, _current)
+
+
+def _observed(name: str) -> bool:
+    """Tell whether an app of somebody else's observes an event of OpenFlow."""
+    server = app_manager.lookup_service_brick(OPENFLOW_SERVER)
+    return server is not None and bool(server.observers.get(getattr(ofp_event, name, None)))
+
+
+SWITCHES = new_reactor("switches")
+"""The loop on which all connections of switches are, and the apps that program them."""
+
+SOUTHBOUND = Southbound(SWITCHES, _observed)
+
+
+def _give(datapath: Any, version: int, kind: int, length: int, xid: int, data: bytes) -> None:
+    """Have the framework parse a message, and hand it to those who observe it before the next one is read."""
+    message = ofproto_parser.msg(datapath, version, kind, length, xid, data)
+    server = datapath.ofp_brick
+    if not message or server is None:
+        return
+    event = ofp_event.ofp_msg_to_ev(message)
+    server.send_event_to_observers(event, datapath.state)
+    for handle in list(server.get_handlers(event)):
+        if datapath.state in handle.callers[event.__class__].dispatchers:
+            handle(event)
+    SWITCHES.drain()
+
+
+def _use_connections(datapath_class: Any) -> None:
+    """Have the framework's class of connections leave reading, sending and echo requests to `Connection`."""
+    make, set_state = datapath_class.__init__, datapath_class.set_state
+
+    def make_connection(self: Any, stream: Any, address: Any) -> None:
+        self.connection = None
+        make(self, stream, address)
+        self.ended = Event()
+        self.connection = Connection(self, SWITCHES, SOUTHBOUND.take, _give, ended, cfg.CONF.socket_timeout)
+
+    def serve(self: Any) -> None:
+        self.send_msg(self.ofproto_parser.OFPHello(self))
+        SWITCHES.start()
+        SWITCHES.call(SOUTHBOUND.connected, self.connection)
+        SWITCHES.call(self.connection.begin)
+        self.ended.wait()
+        self.is_active = False
+
+    def send(self: Any, message: Any, close_socket: bool = False) -> bool:
+        """Leave a message to be sent; never waits. False where it will not be, since the connection ends."""
+        return bool(self.connection.send(bytes(message), close_socket))
+
+    def enter_state(self: Any, state: str) -> None:
+        if self.connection is not None:
+            self.connection.is_up = state == handler.MAIN_DISPATCHER
+        set_state(self, state)
+
+    def close(self: Any) -> None:
+        SWITCHES.call(self.connection.end)
+
+    def ended(connection: Connection) -> None:
+        datapath = connection.datapath
+        SOUTHBOUND.ended(connection)
+        datapath.set_state(handler.DEAD_DISPATCHER)
+        datapath.ended.set()
+
+    datapath_class.__init__ = make_connection
+    datapath_class.serve = serve
+    datapath_class.send = send
+    datapath_class.set_state = enter_state
+    datapath_class.close = close
+
+
+_use_connections(controller.Datapath)
 
 
 def configure(listen_host: str, listen_port: int) -> None:
@@ -143,6 +252,12 @@ def watch_connections(echo_interval_s: float = ECHO_INTERVAL_S, unanswered: int 
         conf.set_override("echo_request_interval", echo_interval_s)
         conf.set_override("maximum_unreplied_echo_requests", unanswered)
         _watched.append(echo_interval_s)
+    SOUTHBOUND.ask_silent(float(conf.echo_request_interval), conf.maximum_unreplied_echo_requests)
+
+
+def apps_of_process() -> list[Any]:
+    """Return the apps of this process that the framework has made, its own too."""
+    return list(app_manager.AppManager.get_instance().applications.values())
 
 
 def running_apps() -> list[str]:

@@ -71,13 +71,13 @@ def watch(part: Any, app: Any) -> None:
 def guard(app: Any) -> None:
     app.loop_thread = None
     watch(app.core, app)
-    run = app._event_loop
+    join = app._join
 
-    def loop() -> None:
+    def join_loop() -> None:
         app.loop_thread = threading.get_ident()
-        run()
+        join()
 
-    app._event_loop = loop
+    app._join = join_loop
 
 
 def main() -> None:

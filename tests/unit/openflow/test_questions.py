@@ -20,7 +20,8 @@ pytest.importorskip("os_ken")
 from os_ken.base import app_manager
 
 from apps.openflow import questions
-from apps.openflow.app import App, Woken
+from apps.openflow.app import App
+from apps.openflow.framework import EventBase, set_ev_cls
 from apps.openflow.questions import Unanswered
 from apps.policy_file import PolicyFile
 from apps.status_server import StatusServer
@@ -40,12 +41,24 @@ class Idle:
         return None
 
 
+class Poked(EventBase):
+    """An event from another app."""
+
+
+class Watchful(App):
+    """Gives its core each event from another app."""
+
+    @set_ev_cls(Poked)
+    def poked(self, event: Poked) -> None:
+        self.feed(event)
+
+
 @pytest.fixture
 def app(monkeypatch: pytest.MonkeyPatch) -> Iterator[App]:
     monkeypatch.setattr(questions, "BEGIN_S", 0.3)
     monkeypatch.setattr(questions, "END_S", 0.8)
     thresholds = gc.get_threshold()
-    app = App()
+    app = Watchful()
     app.core = Idle()
     app.policy_file = PolicyFile(app.logger)
     app.policy_file.policy = Policy(monitor=Monitor(prometheus=PrometheusEndpoint(port=0)))
@@ -97,7 +110,7 @@ def test_a_full_queue_holds_nobody_up_for_ever(app: App) -> None:
     done: list[int] = []
     with Busy(app):
         for _ in range(128):
-            app.send_event(app.name, Woken())
+            app.send_event(app.name, Poked())
         with pytest.raises(Unanswered, match="nothing was done"):
             app.ask(lambda: done.append(1))
     app.ask(lambda: done.append(2))
@@ -111,27 +124,27 @@ def scrape(app: App) -> str:
 
 
 def test_prometheus_is_told_of_a_loop_that_is_held_up_without_waiting_for_it(app: App) -> None:
-    (turns,) = re.findall(r'^vsrt_app_turn_seconds_count\{app="app"\} (\d+)$', scrape(app), re.M)
+    (turns,) = re.findall(r'^vsrt_app_turn_seconds_count\{app="watchful"\} (\d+)$', scrape(app), re.M)
     with Busy(app):
         for _ in range(200):
-            if app.events.qsize() >= 5:
+            if app.reactor.backlog >= 5:
                 break
-            app.send_event(app.name, Woken())
+            app.send_event(app.name, Poked())
         held_up = scrape(app)
         for _ in range(200):
-            if app.events.qsize() >= 128:
+            if app.reactor.backlog >= 128:
                 break
-            app.send_event(app.name, Woken())
+            app.send_event(app.name, Poked())
         full = scrape(app)
     for page, least in ((held_up, 5), (full, 128)):
-        (backlog,) = re.findall(r'^vsrt_app_backlog_events\{app="app"\} (\d+)$', page, re.M)
+        (backlog,) = re.findall(r'^vsrt_app_backlog_events\{app="watchful"\} (\d+)$', page, re.M)
         assert int(backlog) >= least
-        assert f'vsrt_app_turn_seconds_count{{app="app"}} {turns}\n' in page
+        assert f'vsrt_app_turn_seconds_count{{app="watchful"}} {turns}\n' in page
     app.ask(lambda: None)
     page = scrape(app)
-    (after,) = re.findall(r'^vsrt_app_turn_seconds_count\{app="app"\} (\d+)$', page, re.M)
+    (after,) = re.findall(r'^vsrt_app_turn_seconds_count\{app="watchful"\} (\d+)$', page, re.M)
     assert int(after) >= int(turns) + 128
-    assert 'vsrt_app_turn_seconds_bucket{app="app",le="0.25"}' in page
+    assert 'vsrt_app_turn_seconds_bucket{app="watchful",le="0.25"}' in page
 
 
 def test_what_has_begun_is_told_to_go_on(app: App) -> None:
@@ -174,7 +187,7 @@ def test_an_app_outlives_the_failure_of_a_handler(app: App, caplog: pytest.LogCa
 
     app.core = Faulty()
     with caplog.at_level(logging.ERROR):
-        app.send_event(app.name, Woken())
+        app.send_event(app.name, Poked())
         assert app.ask(lambda: "alive") == "alive"
-    assert "The handling of Woken failed." in caplog.text and "a fault of ours" in caplog.text
+    assert "The handling of Poked failed." in caplog.text and "a fault of ours" in caplog.text
     assert app.notices["handler-failed"] == 1

@@ -1,0 +1,275 @@
+"""The connections of switches, all on one loop: what they send is handed over, and nobody waits for one to take.
+
+The framework has three threads per connection, a queue of 16 messages that make whoever sends the 17th wait, and a
+queue per app. Here nobody waits: messages are taken in order up to a bound, and go out when what made them has ended.
+A switch that lets them pile up beyond it, or takes nothing for the framework's ``socket_timeout``, loses its
+connection; when it connects again it is read afresh.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import ssl
+import struct
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from apps.openflow.reactor import Reactor
+
+LOGGER = logging.getLogger("vsrt")
+
+OUTBOX_BYTES = 1 << 25
+"""What waits for one switch at most: several times the entries of a full table of 65,536."""
+
+MESSAGE_BYTES = 128
+"""What a waiting message costs beside its own bytes."""
+
+SENT_AT_ONCE_BYTES = 1 << 16
+READ_BYTES = 1 << 13
+"""What is read of a connection before others have their turn."""
+
+UPKEEP_S = 0.25
+"""How often connections are looked after that take nothing, or have been silent."""
+
+HEADER = struct.Struct("!BBHI")
+"""Version, type, length and transaction id of an OpenFlow message."""
+
+ECHO_REQUEST, ECHO_REPLY = 2, 3
+
+_READABLE, _WRITABLE = 1, 4  # EPOLLIN, EPOLLOUT
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+_NOT_NOW = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+Taken = Callable[[Any, int, int, int, bytes], bool]
+"""Takes a message of a connected switch (its datapath, OpenFlow version, type, transaction id, the whole); False
+where the framework is to have it."""
+
+
+class Connection:
+    """One switch's connection, on a loop.
+
+    Parameters
+    ----------
+    datapath
+        The framework's object of it.
+    reactor
+        The loop.
+    take
+        Takes what the switch sends once its handshake is done.
+    give
+        Hands a message to the framework: datapath, version, type, length, transaction id, the whole.
+    ended
+        Called on the loop when the connection has ended.
+    timeout_s
+        How long a switch may take nothing.
+    capacity_bytes
+        What waits for the switch at most.
+    """
+
+    def __init__(
+        self,
+        datapath: Any,
+        reactor: Reactor,
+        take: Taken,
+        give: Callable[[Any, int, int, int, int, bytes], None],
+        ended: Callable[[Connection], None],
+        timeout_s: float,
+        capacity_bytes: int = OUTBOX_BYTES,
+    ) -> None:
+        self.datapath = datapath
+        self.heard_s = reactor.now_s
+        self.is_up = False
+        """Whether the switch has finished its handshake."""
+        self.cut_because: str | None = None
+        self.waiting_bytes = 0
+        self._socket = datapath.socket
+        self._reactor = reactor
+        self._take = take
+        self._give = give
+        self._tell_end = ended
+        self._timeout_s = timeout_s
+        self._capacity_bytes = capacity_bytes
+        self._descriptor: int | None = None
+        self._lock = threading.Lock()
+        self._messages: deque[bytes] = deque()
+        self._partial: memoryview | None = None
+        self._is_closed = self._is_last_put = self._flush_asked = False
+        self._blocked_s: float | None = None
+        self._asked_s = self.heard_s
+        self._rest = b""
+
+    def begin(self) -> None:
+        """Begin to read; on the loop."""
+        if not self._is_closed:
+            self._socket.setblocking(False)
+            self.heard_s = self._reactor.now_s
+            self._descriptor = self._socket.fileno()
+            self._reactor.watch(self._descriptor, self._ready)
+            self.flush()
+
+    # Sending
+
+    def send(self, message: bytes, last: bool = False) -> bool:
+        """Leave a message to be sent, the last one perhaps; from any thread, and without waiting.
+
+        False where it will not be, since the connection ends.
+        """
+        size_bytes = len(message) + MESSAGE_BYTES
+        with self._lock:
+            if self._is_closed or self._is_last_put or self.cut_because is not None:
+                return False
+            fits = self.waiting_bytes + size_bytes <= self._capacity_bytes
+            if fits:
+                self._messages.append(message)
+                self.waiting_bytes += size_bytes
+                self._is_last_put = last
+            else:
+                self.cut_because = f"it reads too slowly, and {self.waiting_bytes} bytes waited for it"
+            if self._flush_asked:
+                return fits
+            self._flush_asked = True
+        if self._reactor.is_current():
+            self._reactor.unsent[self.flush] = None
+        else:
+            self._reactor.call(self.flush)
+        return fits
+
+    def flush(self) -> None:
+        """Send what waits, as far as the switch takes it; on the loop."""
+        self._flush_asked = False
+        if self.cut_because is not None:
+            self.cut(self.cut_because)
+        if self._is_closed or self._descriptor is None:
+            return
+        try:
+            while True:
+                if self._partial is None:
+                    self._partial = self._next()
+                    if self._partial is None:
+                        break
+                sent_bytes = self._socket.send(self._partial)
+                if self._blocked_s is not None:
+                    self._blocked_s = self._reactor.now_s
+                self._partial = self._partial[sent_bytes:] if sent_bytes < len(self._partial) else None
+        except _NOT_NOW:
+            if self._blocked_s is None:
+                self._blocked_s = self._reactor.now_s
+                self._reactor.change(self._descriptor, _READABLE | _WRITABLE)
+            return
+        except OSError:
+            self.end()
+            return
+        if self._blocked_s is not None:
+            self._blocked_s = None
+            self._reactor.change(self._descriptor, _READABLE)
+        if self._is_last_put:
+            self.end()
+
+    def _next(self) -> memoryview | None:
+        """Take some messages to be sent at once, None where none waits."""
+        with self._lock:
+            messages = self._messages
+            taken: list[bytes] = []
+            size_bytes = 0
+            while messages and size_bytes < SENT_AT_ONCE_BYTES:
+                taken.append(messages.popleft())
+                size_bytes += len(taken[-1])
+            self.waiting_bytes -= size_bytes + MESSAGE_BYTES * len(taken)
+        return memoryview(taken[0] if len(taken) == 1 else b"".join(taken)) if taken else None
+
+    # Reading
+
+    def _ready(self, mask: int) -> None:
+        if mask & _WRITABLE:
+            self.flush()
+        if mask & ~_WRITABLE and not self._is_closed:
+            self._read()
+
+    def _read(self) -> None:
+        try:
+            data = self._socket.recv(READ_BYTES)
+            while data and getattr(self._socket, "pending", int)():
+                data += self._socket.recv(READ_BYTES)
+        except _NOT_NOW:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.end()
+            return
+        self.heard_s = self._reactor.now_s
+        if self._rest:
+            data = self._rest + data
+        at, size, unpack = 0, len(data), HEADER.unpack_from
+        while size - at >= HEADER.size:
+            version, kind, length, xid = unpack(data, at)
+            if length < HEADER.size:
+                LOGGER.error(
+                    "A switch at %s sends a message of length %d: its connection ends.", self.address, length
+                )
+                self.end()
+                return
+            if size - at < length:
+                break
+            self._received(version, kind, length, xid, data[at : at + length])
+            if self._is_closed:
+                return
+            at += length
+        self._rest = data[at:]
+
+    @property
+    def address(self) -> Any:
+        """Where the switch connected from."""
+        return self.datapath.address
+
+    def _received(self, version: int, kind: int, length: int, xid: int, message: bytes) -> None:
+        if self.is_up:
+            if kind == ECHO_REPLY:
+                return
+            if kind == ECHO_REQUEST:
+                self.send(HEADER.pack(version, ECHO_REPLY, length, xid) + message[HEADER.size :])
+                return
+            if self._take(self.datapath, version, kind, xid, message):
+                return
+        self._give(self.datapath, version, kind, length, xid, message)
+
+    # The end
+
+    def look_after(self, now: float, echo_interval_s: float, unanswered: int) -> None:
+        """Ask a switch that is silent whether it is there, and end what leads nowhere; on the loop.
+
+        A switch that has said nothing for `unanswered` intervals and one more is given up; never where it is 0.
+        """
+        if self._blocked_s is not None and now - self._blocked_s >= self._timeout_s:
+            self.cut(f"it took nothing for {self._timeout_s:g} s")
+        elif unanswered and now - self.heard_s > (unanswered + 1) * echo_interval_s:
+            self.end()
+        elif unanswered and self.is_up and now - max(self.heard_s, self._asked_s) >= echo_interval_s:
+            self._asked_s = now
+            self.send(HEADER.pack(self.datapath.ofproto.OFP_VERSION, ECHO_REQUEST, HEADER.size, 0))
+
+    def cut(self, reason: str) -> None:
+        """End the connection both ways; what the switch has not taken until then is thrown away. On the loop."""
+        self.cut_because = reason
+        with suppress(OSError):
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+        self.end()
+
+    def end(self) -> None:
+        """End the connection; on the loop."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            self._messages.clear()
+            self.waiting_bytes = 0
+        self._partial = None
+        if self._descriptor is not None:
+            self._reactor.unwatch(self._descriptor)
+        with suppress(OSError):
+            self._socket.close()
+        self._tell_end(self)

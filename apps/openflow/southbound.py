@@ -1,0 +1,140 @@
+"""What switches send, as events for the apps that share the loop of their connections.
+
+Packet-ins, barrier replies, errors and flow statistics go to the apps as the cores' own events, without an object of
+the framework's in between. Everything else, and what an app of somebody else's observes, goes by the framework too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Any, Protocol
+
+from apps.openflow.connection import HEADER, UPKEEP_S, Connection
+from apps.openflow.reactor import Reactor
+from controller.events import BarrierReplied, EditFailed, FlowStatsReceived, PacketReceived
+
+OPENFLOW_1_0, OPENFLOW_1_3 = 1, 4
+
+_PACKET_IN = 10
+_ERROR = 1
+_STATS_REPLIES = {OPENFLOW_1_0: 17, OPENFLOW_1_3: 19}
+_BARRIER_REPLIES = {OPENFLOW_1_0: 19, OPENFLOW_1_3: 21}
+_FLOW_STATS = 1
+_NO_MATCH = 0  # OFPR_NO_MATCH
+
+_PACKET_IN_1_3 = Struct("!IHBBQHHII")
+"""buffer_id, total_len, reason, table_id, cookie; the match's type and length; its first field, where a port."""
+_PACKET_IN_1_0 = Struct("!IHHBx")
+"""buffer_id, total_len, in_port, reason."""
+_IN_PORT_FIELD = 0x80000004
+_MATCH_OFFSET = HEADER.size + 16
+_TWO = Struct("!HH")
+
+_new = tuple.__new__
+
+
+class Taker(Protocol):
+    """An app on the loop of the connections."""
+
+    def packet_received(self, event: PacketReceived) -> None:
+        """Take a packet-in."""
+
+    def answered(self, event: BarrierReplied | EditFailed | FlowStatsReceived) -> None:
+        """Take the answer to a message of the app's."""
+
+
+class Southbound:
+    """Hands what connected switches send to the apps on the loop, by the transaction ids of what it answers.
+
+    `observed` tells whether somebody beside these apps observes an event of the framework of this name.
+    """
+
+    def __init__(self, reactor: Reactor, observed: Callable[[str], bool]) -> None:
+        self.reactor = reactor
+        self._observed = observed
+        self._takers: tuple[Taker, ...] = ()
+        self._by_tag: dict[int, Taker] = {}
+        self._connections: set[Connection] = set()
+        self._echo_interval_s, self._unanswered = 1.0, 0
+        self.deadline_s: float | None = None
+        reactor.add(self)
+
+    def add(self, taker: Taker, xid_tag: int) -> None:
+        """Have an app take packet-ins, and the answers to its messages."""
+        self._takers = (*self._takers, taker)
+        self._by_tag[xid_tag] = taker
+
+    def remove(self, taker: Taker) -> None:
+        """Have an app take nothing more; on the loop."""
+        self._takers = tuple(other for other in self._takers if other is not taker)
+        self._by_tag = {tag: other for tag, other in self._by_tag.items() if other is not taker}
+
+    def take(self, datapath: Any, version: int, kind: int, xid: int, message: bytes) -> bool:
+        """Take a message; False where the framework is to have it."""
+        if kind == _PACKET_IN:
+            event = packet_in(datapath.id, version, message)
+            if event is None:
+                return False
+            for taker in self._takers:
+                taker.packet_received(event)
+            return not self._observed("EventOFPPacketIn")
+        asker = self._by_tag.get(xid >> 24)
+        if asker is None:
+            return False
+        if kind == _BARRIER_REPLIES.get(version):
+            asker.answered(BarrierReplied(datapath.id, xid))
+            return not self._observed("EventOFPBarrierReply")
+        if len(message) < HEADER.size + _TWO.size:
+            return False
+        one, other = _TWO.unpack_from(message, HEADER.size)
+        if kind == _ERROR:
+            asker.answered(EditFailed(datapath.id, xid, one, other))
+            return not self._observed("EventOFPErrorMsg")
+        if kind == _STATS_REPLIES.get(version) and one == _FLOW_STATS:
+            asker.answered(FlowStatsReceived(datapath.id, version, xid, message))
+            return not self._observed("EventOFPFlowStatsReply")
+        return False
+
+    # Connections
+
+    def connected(self, connection: Connection) -> None:
+        """Look after a connection from now on; on the loop."""
+        self._connections.add(connection)
+        if self.deadline_s is None:
+            self.deadline_s = self.reactor.now_s + UPKEEP_S
+
+    def ended(self, connection: Connection) -> None:
+        """Look after a connection no more; on the loop."""
+        self._connections.discard(connection)
+
+    def ask_silent(self, echo_interval_s: float, unanswered: int) -> None:
+        """Have switches that are silent for so long asked whether they are there, at most so often in vain."""
+        self._echo_interval_s, self._unanswered = echo_interval_s, unanswered
+
+    def due(self) -> None:
+        """Look after all connections."""
+        now = self.reactor.now_s
+        for connection in tuple(self._connections):
+            connection.look_after(now, self._echo_interval_s, self._unanswered)
+        self.deadline_s = now + UPKEEP_S if self._connections else None
+
+
+def packet_in(dpid: int, version: int, message: bytes) -> PacketReceived | None:
+    """Read a packet-in; None where it is not laid out as usual, or cut off."""
+    if version == OPENFLOW_1_3:
+        if len(message) < HEADER.size + _PACKET_IN_1_3.size:
+            return None
+        _, size_bytes, reason, _, _, _, match_bytes, field, port_no = _PACKET_IN_1_3.unpack_from(message, HEADER.size)
+        if field != _IN_PORT_FIELD:
+            return None
+        start = _MATCH_OFFSET + match_bytes + -match_bytes % 8 + 2
+    elif version == OPENFLOW_1_0:
+        if len(message) < HEADER.size + _PACKET_IN_1_0.size:
+            return None
+        _, size_bytes, port_no, reason = _PACKET_IN_1_0.unpack_from(message, HEADER.size)
+        start = HEADER.size + _PACKET_IN_1_0.size
+    else:
+        return None
+    data = message[start : start + size_bytes]
+    return _new(PacketReceived, (dpid, port_no, data, reason == _NO_MATCH))

@@ -1,0 +1,132 @@
+"""What switches send reaches the apps as the framework would have said it, under Ryu and os-ken."""
+
+from __future__ import annotations
+
+import importlib
+import struct
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apps.openflow.southbound import Southbound, packet_in
+from controller.events import BarrierReplied, EditFailed, FlowStatsReceived, PacketReceived
+
+FRAMEWORKS = ("os_ken", "ryu")
+IN_PORT = struct.pack("!II", 0x80000004, 7)
+METADATA = struct.pack("!IQ", 0x80000408, 9)
+OURS, THEIRS = 0xA2 << 24 | 5, 0x11 << 24 | 5
+
+
+class Datapath:
+    id = 5
+
+
+class Unhurried:
+    """A loop that nothing is due on."""
+
+    now_s = 0.0
+
+    def add(self, _member: Any) -> None:
+        pass
+
+
+class App:
+    def __init__(self) -> None:
+        self.packets: list[PacketReceived] = []
+        self.answers: list[Any] = []
+
+    def packet_received(self, event: PacketReceived) -> None:
+        self.packets.append(event)
+
+    def answered(self, event: Any) -> None:
+        self.answers.append(event)
+
+
+def parsed(framework: str, version: str, data: bytes) -> Any:
+    """Return what the framework itself reads of a packet-in."""
+    pytest.importorskip(framework)
+    module = importlib.import_module(f"{framework}.ofproto.ofproto_{version}_parser")
+    return module.OFPPacketIn.parser(Datapath(), data[0], data[1], len(data), 11, data)
+
+
+def message(kind: int, body: bytes, version: int = 4, xid: int = 11) -> bytes:
+    return struct.pack("!BBHI", version, kind, 8 + len(body), xid) + body
+
+
+def packet_in_1_3(fields: bytes, frame: bytes, trailing: bytes = b"", reason: int = 1) -> bytes:
+    match = struct.pack("!HH", 1, 4 + len(fields)) + fields + bytes(-(4 + len(fields)) % 8)
+    return message(
+        10, struct.pack("!IHBBQ", 0xFFFFFFFF, len(frame), reason, 2, 3) + match + bytes(2) + frame + trailing
+    )
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("fields", [IN_PORT, IN_PORT + METADATA])
+@pytest.mark.parametrize("trailing", [b"", bytes(6)])
+@pytest.mark.parametrize("reason", [0, 1])
+def test_a_packet_in_of_1_3_agrees_with_the_framework(
+    framework: str, fields: bytes, trailing: bytes, reason: int
+) -> None:
+    data = packet_in_1_3(fields, b"frame of some bytes", trailing, reason)
+    theirs = parsed(framework, "v1_3", data)
+    assert packet_in(5, 4, data) == PacketReceived(5, theirs.match["in_port"], theirs.data, theirs.reason == 0)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("reason", [0, 1])
+def test_a_packet_in_of_1_0_agrees_with_the_framework(framework: str, reason: int) -> None:
+    frame = b"frame of some bytes"
+    data = message(10, struct.pack("!IHHBx", 0xFFFFFFFF, len(frame), 7, reason) + frame, version=1)
+    theirs = parsed(framework, "v1_0", data)
+    assert packet_in(5, 1, data) == PacketReceived(5, theirs.in_port, theirs.data, theirs.reason == 0)
+
+
+def test_a_packet_in_whose_port_does_not_come_first_is_left_to_the_framework() -> None:
+    assert packet_in(5, 4, packet_in_1_3(METADATA + IN_PORT, b"frame")) is None
+
+
+@given(st.sampled_from((1, 4)), st.binary(max_size=60))
+def test_no_bytes_make_it_fail(version: int, body: bytes) -> None:
+    packet_in(5, version, message(10, body, version))
+
+
+@given(st.sampled_from((1, 4)), st.integers(0, 30), st.binary(max_size=40))
+def test_no_message_makes_the_apps_fail(version: int, kind: int, body: bytes) -> None:
+    southbound, app = Southbound(Unhurried(), lambda _name: False), App()  # type: ignore[arg-type]
+    southbound.add(app, 0xA2)
+    southbound.take(Datapath(), version, kind, OURS, message(kind, body, version, OURS))
+
+
+@pytest.mark.parametrize(("version", "barrier", "stats"), [(1, 19, 17), (4, 21, 19)])
+def test_answers_reach_the_app_that_asked(version: int, barrier: int, stats: int) -> None:
+    southbound, ours, other = Southbound(Unhurried(), lambda _name: False), App(), App()  # type: ignore[arg-type]
+    southbound.add(ours, 0xA2)
+    southbound.add(other, 0xA3)
+
+    def take(kind: int, body: bytes, xid: int) -> bool:
+        return southbound.take(Datapath(), version, kind, xid, message(kind, body, version, xid))
+
+    flows = struct.pack("!HH4x", 1, 0)
+    ports = struct.pack("!HH4x", 4, 0)
+    assert take(barrier, b"", OURS) and take(1, struct.pack("!HH", 5, 1), OURS) and take(stats, flows, OURS)
+    assert ours.answers == [
+        BarrierReplied(5, OURS),
+        EditFailed(5, OURS, 5, 1),
+        FlowStatsReceived(5, version, OURS, message(stats, flows, version, OURS)),
+    ]
+    assert not take(barrier, b"", THEIRS) and not take(1, struct.pack("!HH", 5, 1), THEIRS)
+    assert not take(stats, ports, OURS) and not take(12, b"", OURS)
+    assert other.answers == []
+
+
+def test_what_somebody_else_observes_goes_to_the_framework_too() -> None:
+    southbound, app = Southbound(Unhurried(), lambda name: name == "EventOFPPacketIn"), App()  # type: ignore[arg-type]
+    southbound.add(app, 0xA2)
+    data = packet_in_1_3(IN_PORT, b"frame")
+    assert not southbound.take(Datapath(), 4, 10, 11, data)
+    assert app.packets == [PacketReceived(5, 7, b"frame")]
+    southbound.remove(app)
+    assert not southbound.take(Datapath(), 4, 10, 11, data)
+    assert len(app.packets) == 1
