@@ -318,7 +318,7 @@ class MulticastCore:
         dpid, port_no, family, _, _ = effect
         self._effects += self.plane.router_port_changed(effect, now)
         self._effects += self.senders.port_reconsidered(dpid, port_no, now)
-        self.topology.flood_soon(now)
+        self.topology.flood_soon(now, dpid)
         self.journal.routers_touched(now)
         self.sections.router_port_changed(dpid, port_no, family)
         self._groups_changed((a for a, group in self.plane.groups.items() if group.family == family), now)

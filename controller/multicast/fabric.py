@@ -85,6 +85,8 @@ class FabricFollower:
         self._owner = owner
         self._flooded_s = float("-inf")
         self._ports: dict[int, set[int]] = {}
+        self._switch_ports: dict[int, SwitchPorts] = {}
+        self._touched: set[int] = set()
         self._versions: dict[int, int] = {}
         self.connected: set[int] = set()
         self.edges: set[Place] = set()
@@ -117,16 +119,17 @@ class FabricFollower:
             role = self.fabric.role
             self.inherited[dpid] = {port for port in self._ports[dpid] if role(dpid, port) is PortRole.UNKNOWN}
         self._owner.perform(self._owner.plane.switch_version(dpid, ofp_version, now))
-        self.flood_soon(now)
+        self.flood_soon(now, dpid)
 
     def switch_disconnected(self, dpid: int) -> None:
         """Take in that a datapath cannot be told anything for now."""
         self.connected.discard(dpid)
+        self._touched.add(dpid)
 
     def disinherit(self, dpid: int, now: float) -> None:
         """Close what ports of a switch are still left as an earlier run had them."""
         if self.inherited.pop(dpid, None):
-            self.flood_soon(now)
+            self.flood_soon(now, dpid)
 
     def port_changed(self, event: PortChanged, now: float) -> None:
         """Take in that a port was added, changed or deleted."""
@@ -137,7 +140,7 @@ class FabricFollower:
             ports.discard(event.port.port_no)
         else:
             ports.add(event.port.port_no)
-        self.flood_soon(now)
+        self.flood_soon(now, event.dpid)
 
     def apply(self, event: TopologyEvent, now: float) -> bool:
         """Follow one topology event and tell whether it changed anything."""
@@ -150,7 +153,10 @@ class FabricFollower:
         else:
             self._handlers[type(event)](event, now)
             self._owner.topology_changed(now)
-            self.flood_soon(now)
+            if isinstance(event, LinkUp | LinkDown):
+                self.flood_soon(now, event.dpid_a, event.dpid_b)
+            else:
+                self.flood_soon(now, event.dpid)
         return True
 
     def assume(self, events: Iterable[TopologyEvent], now: float) -> None:
@@ -174,8 +180,9 @@ class FabricFollower:
         self._sync_links((), now)
         self.flood_soon(now)
 
-    def flood_soon(self, now: float) -> None:
-        """Have the link-scope entries brought up to date."""
+    def flood_soon(self, now: float, *touched: int) -> None:
+        """Have the link-scope entries brought up to date; the ports of `touched` switches may have changed."""
+        self._touched.update(touched)
         if self.flood_due_s is None:
             self.flood_due_s = max(now, self._flooded_s + FLOOD_SETTLE_S)
 
@@ -185,24 +192,26 @@ class FabricFollower:
             return []
         self.flood_due_s = None
         self._flooded_s = now
-        return self._owner.flood.refresh(self._owner.plane.forest.graph, self.switch_ports(), now)
+        touched, self._touched = self._touched, set()
+        for dpid in touched & self._versions.keys():
+            self._switch_ports[dpid] = self._ports_for_flooding(dpid)
+        return self._owner.flood.refresh(self._owner.plane.forest.graph, self._switch_ports, now, touched)
 
     def switch_ports(self) -> dict[int, SwitchPorts]:
-        """Return what flooding has to know of each switch."""
+        """Return what flooding has to know of each switch, computed from nothing."""
+        return {dpid: self._ports_for_flooding(dpid) for dpid in self._versions}
+
+    def _ports_for_flooding(self, dpid: int) -> SwitchPorts:
         fabric, plane = self.fabric, self._owner.plane
-        switches: dict[int, SwitchPorts] = {}
-        for dpid, ofp_version in self._versions.items():
-            ports = self._ports[dpid]
-            inherited = self.inherited.get(dpid, ())
-            closed = [
-                port
-                for port in ports
-                if fabric.role(dpid, port) not in (PortRole.EDGE, PortRole.TRUNK) and port not in inherited
-            ]
-            edges = fabric.edge_ports(dpid)
-            routers = frozenset(plane.router_families(dpid)) if plane.has_routers else frozenset()
-            switches[dpid] = SwitchPorts(ofp_version, edges, tuple(sorted(closed)), dpid in self.connected, routers)
-        return switches
+        inherited = self.inherited.get(dpid, ())
+        closed = [
+            port
+            for port in self._ports[dpid]
+            if fabric.role(dpid, port) not in (PortRole.EDGE, PortRole.TRUNK) and port not in inherited
+        ]
+        routers = frozenset(plane.router_families(dpid)) if plane.has_routers else frozenset()
+        edges, connected = fabric.edge_ports(dpid), dpid in self.connected
+        return SwitchPorts(self._versions[dpid], edges, tuple(sorted(closed)), connected, routers)
 
     def _switch_up(self, event: SwitchUp, now: float) -> None:
         owner, forest, graph = self._owner, self._owner.plane.forest, self.fabric.graph

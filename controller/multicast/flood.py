@@ -81,8 +81,8 @@ class SwitchPorts(NamedTuple):
 class FloodPlane:
     """Keeps punts and link-scope flooding on every switch.
 
-    A member of one group costs the entries of that group alone; the spanning tree is computed where links
-    changed, and a switch's own entries where its ports or its place in the tree did.
+    A member of one group costs the entries of that group alone, a change of a switch's ports or of its place in the
+    spanning tree those of that switch; the tree is computed where links changed.
 
     A change of the spanning tree never closes a loop on the way: where the new tree laid over whatever switches may
     still hold of former ones would hold a cycle, every switch first gives up what the new tree has not, and takes
@@ -93,18 +93,24 @@ class FloodPlane:
     def __init__(self, installer: Installer) -> None:
         self._installer = installer
         self._cookie = cookie_of(MULTICAST_TAG, "link-scope") & ~SENDER_COOKIE_BIT
+        self._wanted: dict[int, RuleSet] = {}
         self._rules: dict[int, RuleSet] = {}
+        self._pending: set[int] = set()
         self._groups: dict[bytes, dict[int, set[int]]] = {}
         self._full = False
         self._links: set[frozenset[NodeId]] = set()
         self._former: set[frozenset[NodeId]] = set()
-        self._unconfirmed: set[tuple[int, RuleKey]] = set()
+        self._unconfirmed: dict[int, set[RuleKey]] = {}
+        self._trunk_ports: dict[int, list[int]] = {}
         self._without_ipv6: set[int] = set()
         self._graph: Graph | None = None
         self._graph_version = -1
         self._tree: dict[int, set[int]] = {}
+        self._tree_links: set[frozenset[NodeId]] = set()
         self._applied: dict[int, set[int]] = {}
-        self._base: dict[int, tuple[SwitchPorts, list[int], RuleSet]] = {}
+        self._ports: dict[int, SwitchPorts] = {}
+        self._group_duties: dict[bytes, dict[int, tuple[ChannelDuty, ...]]] = {}
+        self._stale: set[bytes] = set()
 
     def members(self, group: bytes) -> Iterator[tuple[int, int]]:
         """Yield (dpid, port) of the members of a link-scope group that has entries of its own."""
@@ -147,6 +153,7 @@ class FloodPlane:
                 del self._groups[group]
                 self._full = False
         if self._former or self._graph is None or self._is_outdated(self._graph):
+            self._stale.add(group)
             return [], True
         return self._bring_group(group, self._graph, now), False
 
@@ -155,24 +162,37 @@ class FloodPlane:
 
     def _bring_group(self, group: bytes, graph: Graph, now: float) -> list[Effect]:
         """Bring the entries of one group to its members, over the tree that all switches go by."""
-        duties = self._duties(group, graph, self._applied) if group in self._groups else None
         edits: list[tuple[int, Edit]] = []
-        for dpid, rules in self._rules.items():
-            base = self._base.get(dpid)
-            if base is None or base[0].ofp_version == OPENFLOW_1_0:
-                continue
-            rule = self._group_rule(group, duties.get(dpid, ())) if duties is not None else None
+        for dpid, rule in self._regroup(group, graph):
             key = _group_key(group)
-            if rules.get(key) == rule:
-                continue
             if rule is None:
-                del rules[key]
+                self._rules[dpid].pop(key, None)
                 edits.append((dpid, Remove(key)))
             else:
-                rules[key] = rule
+                self._rules[dpid][key] = rule
                 edits.append((dpid, Put(rule)))
-            self._unconfirmed.add((dpid, key))
+            self._unconfirmed.setdefault(dpid, set()).add(key)
         return self._installer.change([edits], now) if edits else []
+
+    def _regroup(self, group: bytes, graph: Graph) -> Iterator[tuple[int, Rule | None]]:
+        """Compute a group's entries anew, and yield the switches at which that changes what is wanted, and how."""
+        key = _group_key(group)
+        duties = self._duties(group, graph, self._tree) if group in self._groups else None
+        if duties is None:
+            self._group_duties.pop(group, None)
+        else:
+            self._group_duties[group] = duties
+        for dpid, wanted in self._wanted.items():
+            if self._ports[dpid].ofp_version == OPENFLOW_1_0:
+                continue
+            rule = self._group_rule(group, duties.get(dpid, ())) if duties is not None else None
+            if wanted.get(key) == rule:
+                continue
+            if rule is None:
+                del wanted[key]
+            else:
+                wanted[key] = rule
+            yield dpid, rule
 
     def open_port(self, dpid: int, port_no: int, now: float) -> list[Effect]:
         """Let in at once what another switch sends: trees use the link next, whatever the spanning tree waits for."""
@@ -184,62 +204,133 @@ class FloodPlane:
             del rules[key]
         return self._installer.change([[(dpid, Remove(key)) for key in closing]], now)
 
-    def refresh(self, graph: Graph, switches: Mapping[int, SwitchPorts], now: float) -> list[Effect]:
-        """Bring every switch to the entries that follow from the graph, its ports and the members known."""
-        return [*self._tell_of_old(switches), *self._bring(graph, switches, now)]
+    def refresh(
+        self, graph: Graph, switches: Mapping[int, SwitchPorts], now: float, touched: Iterable[int] | None = None
+    ) -> list[Effect]:
+        """Bring the switches to the entries that follow from the graph, their ports and the members known.
 
-    def _tell_of_old(self, switches: Mapping[int, SwitchPorts]) -> Iterator[Effect]:
+        Parameters
+        ----------
+        graph
+            The switches and links that flooding may use.
+        switches
+            The ports of every switch.
+        now
+            The current time in seconds.
+        touched
+            The switches whose ports, or links' ports, may have changed since the last time; None for all.
+        """
+        changed = {*switches, *self._ports} if touched is None else set(touched)
+        self._follow(graph, switches, changed)
+        return [*self._tell_of_old(changed), *self._bring(graph, now)]
+
+    def _tell_of_old(self, changed: Iterable[int]) -> Iterator[Effect]:
         """Say once of each OpenFlow 1.0 switch what it cannot do: its hosts' MLD reports are never seen."""
-        old = {dpid for dpid, ports in switches.items() if ports.ofp_version == OPENFLOW_1_0}
-        for dpid in sorted(old - self._without_ipv6):
-            text = (
-                f"Switch {dpid} speaks OpenFlow 1.0: MLD joins at its ports and IPv6 groups through it are refused."
-            )
-            yield Notice("ipv6-unsupported", text, (("dpid", dpid),))
-        self._without_ipv6 = old
+        for dpid in sorted(changed):
+            ports = self._ports.get(dpid)
+            if ports is None or ports.ofp_version != OPENFLOW_1_0:
+                self._without_ipv6.discard(dpid)
+            elif dpid not in self._without_ipv6:
+                self._without_ipv6.add(dpid)
+                cannot = "MLD joins at its ports and IPv6 groups through it are refused"
+                yield Notice("ipv6-unsupported", f"Switch {dpid} speaks OpenFlow 1.0: {cannot}.", (("dpid", dpid),))
 
-    def _bring(self, graph: Graph, switches: Mapping[int, SwitchPorts], now: float) -> list[Effect]:
+    def _follow(self, graph: Graph, switches: Mapping[int, SwitchPorts], changed: set[int]) -> None:
+        """Compute anew what is wanted at the switches that changed, and wherever the tree or the groups did."""
+        groups: Iterable[bytes] = self._stale
+        for dpid in changed:
+            ports = switches.get(dpid)
+            if ports is not None:
+                self._ports[dpid] = ports
+            elif self._ports.pop(dpid, None) is not None:
+                del self._wanted[dpid]
+        dirty = set(changed)
         if graph is not self._graph or graph.version != self._graph_version:
-            self._graph, self._graph_version, self._tree = graph, graph.version, spanning_tree(graph)
-        tree = self._tree
-        rules = self._all_rules(graph, tree, switches)
-        confirmed = self._installer.is_confirmed
-        self._unconfirmed = {
-            (dpid, key) for dpid, key in self._unconfirmed if dpid in graph and not confirmed(dpid, key)
-        }
-        if not self._unconfirmed:
-            self._former.clear()
-        links: set[frozenset[NodeId]] = {frozenset((u, v)) for u, neighbours in tree.items() for v in neighbours}
-        staged = holds_cycle(links | self._links | self._former)
-        if staged and self._must_wait(graph, rules, switches):
-            return self._bring_ports(rules, now)
+            before, tree = self._tree, spanning_tree(graph)
+            self._graph, self._graph_version = graph, graph.version
+            moved = {dpid for dpid in before.keys() | tree.keys() if before.get(dpid) != tree.get(dpid)}
+            if moved:
+                self._tree = tree
+                self._tree_links = {frozenset((u, v)) for u, neighbours in tree.items() for v in neighbours}
+                dirty |= moved
+        self._pending |= dirty
+        for dpid in dirty:
+            trunks = sorted(graph.port(dpid, neighbour) for neighbour in self._tree.get(dpid, ()))
+            if self._trunk_ports.get(dpid, []) != trunks:
+                self._trunk_ports[dpid] = trunks
+                groups = {*self._groups, *self._group_duties, *self._stale}
+            ports = self._ports.get(dpid)
+            if ports is None:
+                continue
+            self._wanted[dpid] = self._switch_rules(ports, trunks)
+            if ports.ofp_version != OPENFLOW_1_0:
+                for group, duties in self._group_duties.items():
+                    rule = self._group_rule(group, duties.get(dpid, ()))
+                    self._wanted[dpid][rule.key] = rule
+        for group in sorted(groups):
+            self._pending.update(dpid for dpid, _ in self._regroup(group, graph))
+        self._stale.clear()
+
+    def _bring(self, graph: Graph, now: float) -> list[Effect]:
+        """Have what is wanted sent where it differs from what was, in an order that closes no loop."""
+        if self._former or self._links != self._tree_links:
+            self._forget_confirmed(graph)
+            if not self._unconfirmed:
+                self._former.clear()
+        links = self._tree_links
+        staged = (bool(self._former) or links != self._links) and holds_cycle(links | self._links | self._former)
+        changed = sorted(dpid for dpid in self._pending if self._wanted.get(dpid, {}) != self._rules.get(dpid, {}))
+        if staged and self._must_wait(graph, changed):
+            return self._bring_ports(changed, now)
         self._former |= self._links - links
         self._links = links
+        self._applied = self._tree
+        self._pending.clear()
+        if staged:
+            changed = sorted({*changed, *self._unconfirmed})
         first: list[tuple[int, Edit]] = []
         second: list[tuple[int, Edit]] = []
-        for dpid in sorted(rules.keys() | self._rules.keys()):
-            before, after = self._rules.get(dpid) or {}, rules.get(dpid) or {}
+        for dpid in changed:
+            before, after = self._rules.get(dpid, {}), self._wanted.get(dpid, {})
+            unconfirmed = self._unconfirmed.setdefault(dpid, set())
             for key, rule in after.items():
                 old = before.get(key)
-                if old == rule and not (staged and (dpid, key) in self._unconfirmed):
+                if old == rule and not (staged and key in unconfirmed):
                     continue
                 kept = common_outputs(rule, old) if staged else rule
                 first.append((dpid, Put(kept)))
                 if kept != rule:
                     second.append((dpid, Put(rule)))
-                self._unconfirmed.add((dpid, key))
+                unconfirmed.add(key)
             gone = [key for key in before if key not in after]
             first += [(dpid, Remove(key)) for key in gone]
-            self._unconfirmed.update((dpid, key) for key in gone)
-        self._rules, self._applied = rules, tree
+            unconfirmed.update(gone)
+            if dpid in self._wanted:
+                self._rules[dpid] = dict(after)
+            else:
+                self._rules.pop(dpid, None)
         stages = [stage for stage in (first, second) if stage]
         return self._installer.change(stages, now) if stages else []
 
-    def _bring_ports(self, rules: Mapping[int, RuleSet], now: float) -> list[Effect]:
+    def _forget_confirmed(self, graph: Graph) -> None:
+        """Have only those entries count as unconfirmed of which it is not known what their switch holds."""
+        confirmed = self._installer.is_confirmed
+        for dpid, keys in list(self._unconfirmed.items()):
+            left = (
+                set()
+                if dpid not in graph or self._installer.in_sync(dpid)
+                else {key for key in keys if not confirmed(dpid, key)}
+            )
+            if left:
+                self._unconfirmed[dpid] = left
+            else:
+                del self._unconfirmed[dpid]
+
+    def _bring_ports(self, changed: Iterable[int], now: float) -> list[Effect]:
         """Bring what ports let in up to date while flooding has to stay as it is."""
         edits: list[tuple[int, Edit]] = []
-        for dpid, after in rules.items():
-            before = self._rules.setdefault(dpid, {})
+        for dpid in changed:
+            before, after = self._rules.setdefault(dpid, {}), self._wanted.get(dpid, {})
             for key in [key for key in {**before, **after} if key.priority == PRIORITY_UNKNOWN_SENDER]:
                 rule = after.get(key)
                 if rule is None:
@@ -250,30 +341,9 @@ class FloodPlane:
                     edits.append((dpid, Put(rule)))
         return self._installer.change([edits], now) if edits else []
 
-    def _must_wait(self, graph: Graph, rules: Mapping[int, RuleSet], switches: Mapping[int, SwitchPorts]) -> bool:
-        return any(
-            not ports.connected and dpid in graph and rules[dpid] != self._rules.get(dpid)
-            for dpid, ports in switches.items()
-        )
-
-    def _all_rules(
-        self, graph: Graph, tree: Mapping[int, set[int]], switches: Mapping[int, SwitchPorts]
-    ) -> dict[int, RuleSet]:
-        by_group = {group: self._duties(group, graph, tree) for group in sorted(self._groups)}
-        rules: dict[int, RuleSet] = {}
-        base, self._base = self._base, {}
-        for dpid, ports in switches.items():
-            trunks = sorted(graph.port(dpid, neighbour) for neighbour in tree.get(dpid, ()))
-            known = base.get(dpid)
-            own = (
-                known[2] if known is not None and known[:2] == (ports, trunks) else self._switch_rules(ports, trunks)
-            )
-            self._base[dpid] = (ports, trunks, own)
-            rules[dpid] = dict(own)
-            if ports.ofp_version != OPENFLOW_1_0:
-                for group, duties in by_group.items():
-                    rules[dpid][_group_key(group)] = self._group_rule(group, duties.get(dpid, ()))
-        return rules
+    def _must_wait(self, graph: Graph, changed: Iterable[int]) -> bool:
+        """Tell whether a switch that has to change cannot be told."""
+        return any(dpid in graph and dpid in self._ports and not self._ports[dpid].connected for dpid in changed)
 
     def _duties(self, group: bytes, graph: Graph, tree: Mapping[int, set[int]]) -> dict[int, tuple[ChannelDuty, ...]]:
         members: dict[int, dict[Source, set[int]]] = {

@@ -10,6 +10,7 @@ from controller.multicast.flood import LINK_SCOPE_GROUPS_BOUND, FloodPlane
 from controller.rules.installer import Installer
 from controller.rules.pipeline import MULTICAST_TAG
 from controller.wire.addresses import parse_ip
+from topology.events import PortRole, PortRoleChanged
 
 GROUPS = [parse_ip(f"ff02::{number:x}:1") for number in range(1, 6)]
 
@@ -33,17 +34,28 @@ def held(world, expected):
     }
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(8))
 def test_after_any_changes_the_entries_are_those_computed_from_nothing(make_world, seed):
     draw = random.Random(seed)
     world = make_world(draw.choice(("fattree", "leaf-spine")), seed=seed)
     names = sorted(world.hosts)
     for _ in range(25):
-        kind = draw.randrange(5)
+        kind = draw.randrange(8)
         if kind == 0 and not world.down_links:
             world.cut(*draw.choice(sorted(tuple(sorted(pair)) for pair in world.links)))
         elif kind == 1 and world.down_links:
             world.mend(*sorted(next(iter(world.down_links))))
+        elif kind == 5:
+            world.do(draw.choice(("switch-drain", "switch-undrain")), dpid=draw.choice(sorted(world.switches)))
+        elif kind == 6:
+            host = world.hosts[draw.choice(names)]
+            role = draw.choice((PortRole.EDGE, PortRole.UNKNOWN, PortRole.DOWN))
+            world.feed(PortRoleChanged(host.dpid, host.port_no, role))
+        elif kind == 7:
+            dpid = draw.choice(sorted(world.connected))
+            world.disconnect(dpid)
+            world.advance(draw.choice((0.0, 2.0)))
+            world.reconnect(dpid)
         elif kind == 2:
             world.leave(draw.choice(names), draw.choice(GROUPS))
         else:
@@ -51,6 +63,7 @@ def test_after_any_changes_the_entries_are_those_computed_from_nothing(make_worl
         if draw.random() < 0.5:
             world.advance(5.0)
     world.advance(10.0)
+    assert world.core.topology._switch_ports == world.core.topology.switch_ports()
     expected = from_nothing(world)
     assert held(world, expected) == expected
 
