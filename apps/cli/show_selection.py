@@ -63,7 +63,7 @@ def add_selection(parser: argparse.ArgumentParser, default: str | None = None) -
     parser.add_argument("--sort", metavar="FIELD", help="in the order of a field of the documents that --json prints")
     parser.add_argument("--reverse", action="store_true", help="sort downwards")
     parser.add_argument(
-        "--limit", type=int, metavar="N", help="at most so many; of events and allocations the newest"
+        "--limit", type=int, metavar="N", help="at most so many; of events, cleared alarms and allocations the newest"
     )
     add_zone(parser)
     add_source(parser)

@@ -261,6 +261,11 @@ def _alarms(alarm: Fields, called: Called) -> Iterator[Row]:
         yield "", "", "", "", f"- {consequence.get('text')}"
 
 
+def _cleared_alarms(alarm: Fields, called: Called) -> Iterator[Row]:
+    severity, since, *rest = next(_alarms(alarm, called))
+    yield severity, since, called.clock(alarm.get("cleared_s")), *rest
+
+
 def _anomalies(anomaly: Fields, called: Called) -> Iterator[Row]:
     words = (text(anomaly.get(name)) for name in ("peer_group", "metric"))
     score = anomaly.get("score")
@@ -410,6 +415,15 @@ TABLES: dict[str, Table] = {
         _alarms,
         _made("alarms", gravest_first),
         PLACES | {"severity"},
+    ),
+    "cleared-alarms": Table(
+        "alarms that are over, the newest last",
+        ("cleared-alarms",),
+        ("SEVERITY", "SINCE (UTC)", "UNTIL (UTC)", "KEY", "ACKNOWLEDGED BY", "TEXT"),
+        _cleared_alarms,
+        _of("cleared-alarms"),
+        PLACES | {"severity"},
+        newest_last=True,
     ),
     "anomalies": Table(
         "ports that behave unlike their peers",

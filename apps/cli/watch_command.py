@@ -17,15 +17,15 @@ from controller.snapshot.reader import Document, Snapshot
 
 RETRY_S = 1.0
 NEWEST = 10
-"""Events and allocations that the lines begin with, without a limit."""
+"""Events, cleared alarms and allocations that the lines begin with, without a limit."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.epilog = (
         "On a terminal the table is drawn anew at each change. Elsewhere, and with --json, there is a line for each "
-        "document: those that there are (of events and allocations the newest 10, or --limit), then each that "
-        "changes; with --json one that is gone has `removed`. "
+        "document: those that there are (of events, cleared alarms and allocations the newest 10, or --limit), then "
+        "each that changes; with --json one that is gone has `removed`. "
         "A controller that is not to be reached any more is tried again each second. Ctrl-C ends it, with status 0."
     )
     add_selection(parser, default="status")

@@ -46,6 +46,11 @@ def newest_first(section: Section) -> list[Document]:
     return sorted(section.in_order(), key=lambda document: document.fields.get("time_s") or 0, reverse=True)
 
 
+def cleared_last(section: Section) -> list[Document]:
+    """Return cleared alarms, the one that was cleared last first: their ids are numbers in that order."""
+    return section.in_order()[::-1]
+
+
 def gravest_first(section: Section) -> list[Document]:
     """Return alarms by their severity, the gravest first, of equally grave ones the oldest."""
 

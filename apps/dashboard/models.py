@@ -313,8 +313,8 @@ class Consequence(Described):
     port_no: PortNo = None
 
 
-class Alarm(Identified):
-    """Something that is wrong now, with what follows from it."""
+class AlarmFacts(Identified):
+    """What is said of an alarm, be it open or over."""
 
     key: str | None = None
     kind: str | None = None
@@ -330,13 +330,25 @@ class Alarm(Identified):
     dpid_b: Dpid = None
     port_b: PortNo = None
     occurrences: int | None = Field(default=None, description="How often it was raised, one time soon after another.")
+    acknowledged_by: str | None = None
+    acknowledged_s: Time = None
+
+
+class Alarm(AlarmFacts):
+    """Something that is wrong now, with what follows from it."""
+
     over_s: Time = Field(
         default=None, description="Since when its cause is gone; a flapping alarm stays for a while."
     )
-    acknowledged_by: str | None = None
-    acknowledged_s: Time = None
     consequences: list[Consequence] | None = None
     consequence_count: int | None = None
+
+
+class ClearedAlarm(AlarmFacts):
+    """Something that was wrong and is over."""
+
+    cleared_s: Time = None
+    part_of: str | None = Field(default=None, description="Key of the alarm that it became part of.")
 
 
 class Anomaly(Identified):

@@ -87,6 +87,7 @@ LISTS = {
     "rules": List("rules", models.Rule),
     "events": List("events", models.Event, lists.newest_first),
     "alarms": List("alarms", models.Alarm, lists.gravest_first),
+    "cleared-alarms": List("cleared-alarms", models.ClearedAlarm, lists.cleared_last),
     "anomalies": List("anomalies", models.Anomaly),
     "allocations": List("allocations", models.Allocation, lists.newest_first),
 }
@@ -94,7 +95,7 @@ LISTS = {
 
 STREAMED = (
     *("status", "switches", "links", "ports", "hosts", "groups", "routers", "rules", "events", "alarms"),
-    *("anomalies", "allocations", "policy"),
+    *("cleared-alarms", "anomalies", "allocations", "policy"),
 )
 """The sections that can be followed."""
 

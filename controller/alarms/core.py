@@ -24,8 +24,9 @@ from controller.alarms.events import (
     ForgetSwitchAsked,
     TreesRepaired,
 )
+from controller.alarms.history import AlarmHistory
 from controller.alarms.judge import Judge
-from controller.alarms.kept import KeptState, read_alarm, restore_known
+from controller.alarms.kept import CLEARED, KeptState, read_alarm, read_cleared, restore_known
 from controller.alarms.known import Cable, End, KnownFabric, KnownLink, read_cable
 from controller.alarms.register import alarm_key
 from controller.alarms.sections import AlarmSections
@@ -96,6 +97,7 @@ class AlarmCore:
         self.kept = KeptState(self)
         self.parts: dict[Any, int] = {}
         self.sections = AlarmSections(self)
+        self.history = AlarmHistory(self.sections.cleared_document, lambda number: self.kept.touch(CLEARED, number))
         self.reports: dict[str, dict[str, ConditionReported]] = {}
         self._report_count = 0
         self._troubled: dict[int, bool] = {}
@@ -312,6 +314,9 @@ class AlarmCore:
             else:
                 self.register.open[key] = alarm
                 self.judge.touched(key)
+        cleared, unread = read_cleared(event.parts.get(CLEARED, {}), self.offset_s)
+        self.history.restore(cleared)
+        unreadable += unread
         if unreadable:
             self.counters["unreadable-records"] += unreadable
             text = f"{unreadable} records of alarms and of the known fabric cannot be read and are left out."

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from controller.alarms import causes
 from controller.alarms.causes import Subject
 from controller.alarms.effects import AlarmTurned
+from controller.alarms.history import ClearedAlarm
 from controller.alarms.register import Alarm, AlarmRegister, Condition, alarm_key
 from controller.discovery.deadlines import Deadlines
 from controller.snapshot.events import State
@@ -162,8 +163,10 @@ class Judge:
             "state": State.CLEARED.value,
             "cleared_s": now + self._core.offset_s,
         }
-        if cause is not None:
-            document["part_of"] = alarm_key(causes.SWITCH_DOWN, str(cause))
+        part_of = None if cause is None else alarm_key(causes.SWITCH_DOWN, str(cause))
+        if part_of is not None:
+            document["part_of"] = part_of
+        self._core.history.add(ClearedAlarm(alarm, now, part_of))
         self._core.out.append(AlarmTurned(State.CLEARED, document))
         self._core.sections.turned(State.CLEARED, alarm, now)
 

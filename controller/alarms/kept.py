@@ -1,10 +1,12 @@
-"""What outlasts a restart: open alarms with who acknowledged them, and the switches and links that are known."""
+"""What outlasts a restart: alarms with who acknowledged them, open and cleared, and the switches and links known."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from controller.alarms import causes
+from controller.alarms.history import ClearedAlarm
 from controller.alarms.known import KnownFabric, KnownLink, KnownSwitch, read_cable
 from controller.alarms.register import Alarm, Condition
 from controller.snapshot.events import Severity
@@ -12,8 +14,8 @@ from controller.snapshot.events import Severity
 if TYPE_CHECKING:
     from controller.alarms.core import AlarmCore
 
-ALARM, SWITCH, LINK = "alarm", "switch", "link"
-PARTS = (ALARM, SWITCH, LINK)
+ALARM, CLEARED, SWITCH, LINK = "alarm", "cleared", "switch", "link"
+PARTS = (ALARM, CLEARED, SWITCH, LINK)
 
 STATE_VERSION = 1
 
@@ -41,8 +43,9 @@ class KeptState:
 
     def touch_all(self) -> None:
         """Have every record written, for instance to a new database."""
-        known = self._core.known
-        for part, keys in ((ALARM, self._core.register.open), (SWITCH, known.switches), (LINK, known.links)):
+        core = self._core
+        alarms = ((ALARM, core.register.open), (CLEARED, core.history.alarms))
+        for part, keys in (*alarms, (SWITCH, core.known.switches), (LINK, core.known.links)):
             for key in keys:
                 self.touch(part, key)
 
@@ -60,6 +63,9 @@ class KeptState:
         if part == ALARM:
             alarm = core.register.open.get(key)
             return None if alarm is None else _alarm_document(alarm, offset_s)
+        if part == CLEARED:
+            cleared = core.history.alarms.get(key)
+            return None if cleared is None else _cleared_document(cleared, offset_s)
         if part == SWITCH:
             switch = core.known.switches.get(key)
             return None if switch is None else _switch_document(switch, offset_s)
@@ -98,7 +104,7 @@ def restore_known(known: KnownFabric, parts: Mapping[str, Mapping[str, Any]], of
 
 
 def read_alarm(document: Mapping[str, Any], offset_s: float) -> Alarm | None:
-    """Return an alarm that an earlier run left open, None where its record cannot be read."""
+    """Return an alarm that an earlier run kept, None where its record cannot be read."""
     try:
         condition = Condition(
             str(document["kind"]),
@@ -108,6 +114,7 @@ def read_alarm(document: Mapping[str, Any], offset_s: float) -> Alarm | None:
             _whole(document["dpid"]),
             _whole(document["port_no"]),
         )
+        causes.subject_of(condition)
         by = document["acknowledged_by"]
         return Alarm(
             condition,
@@ -120,6 +127,26 @@ def read_alarm(document: Mapping[str, Any], offset_s: float) -> Alarm | None:
         )
     except (KeyError, TypeError, ValueError):
         return None
+
+
+def read_cleared(documents: Mapping[str, Mapping[str, Any]], offset_s: float) -> tuple[dict[int, ClearedAlarm], int]:
+    """Return the alarms that earlier runs cleared, by number, and how many records cannot be read."""
+    found: dict[int, ClearedAlarm] = {}
+    for id_, document in documents.items():
+        alarm = read_alarm(document, offset_s)
+        try:
+            number, cleared_s = int(id_), _moved(document["cleared_s"], -offset_s)
+            part_of = document["part_of"]
+        except (KeyError, TypeError, ValueError):
+            continue
+        if alarm is not None and cleared_s is not None and number > 0:
+            found[number] = ClearedAlarm(alarm, cleared_s, None if part_of is None else str(part_of))
+    return found, len(documents) - len(found)
+
+
+def _cleared_document(cleared: ClearedAlarm, offset_s: float) -> Document:
+    document = _alarm_document(cleared.alarm, offset_s)
+    return {**document, "cleared_s": cleared.cleared_s + offset_s, "part_of": cleared.part_of}
 
 
 def _alarm_document(alarm: Alarm, offset_s: float) -> Document:

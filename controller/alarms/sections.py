@@ -1,4 +1,4 @@
-"""What people see of alarms: the open ones, and the switches and links that are missing, as documents."""
+"""What people see of alarms, as documents: those open, those over, and the switches and links that are missing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from controller.alarms import causes
 from controller.alarms.causes import Subject
+from controller.alarms.history import ClearedAlarm
 from controller.alarms.known import Cable, LinkState
 from controller.alarms.register import GRAVITY, Alarm
 from controller.snapshot.events import EventLog, Severity, State
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from controller.alarms.core import AlarmCore
 
 STATUS = "status"
+CLEARED = "cleared-alarms"
+"""The section of the alarms that are over."""
 
 CONSEQUENCES_BOUND = 100
 """Consequences that a document lists; `consequence_count` counts all."""
@@ -47,7 +50,8 @@ class AlarmSections:
     def by_name(self) -> dict[str, Section[Any]]:
         """Return the sections by the names under which they are offered."""
         names = ("status", "alarms", "switches", "links")
-        return {**{name: getattr(self, name) for name in names}, "events": self.events.section}
+        cleared = self._core.history.section
+        return {**{name: getattr(self, name) for name in names}, CLEARED: cleared, "events": self.events.section}
 
     def refresh(self) -> None:
         """Bring the status up to date; to be called before sections are read."""
@@ -89,6 +93,7 @@ class AlarmSections:
     def renamed(self) -> None:
         """Take note that switches may be called otherwise."""
         self.alarms.log.forget()
+        self._core.history.section.log.forget()
         self._is_status_old = True
 
     def turned(self, state: State, alarm: Alarm, now: float) -> None:
@@ -120,28 +125,42 @@ class AlarmSections:
 
     def document(self, alarm: Alarm) -> Document:
         """Return an alarm as it stands."""
-        core, condition = self._core, alarm.condition
-        offset_s = core.offset_s
-        found = list(causes.consequences(core.known, condition))
-        over_s, acknowledged_s = alarm.over_s, alarm.acknowledged_s
+        found = list(causes.consequences(self._core.known, alarm.condition))
+        over_s = alarm.over_s
+        return {
+            **self._facts(alarm),
+            "state": State.RAISED.value,
+            "over_s": None if over_s is None else over_s + self._core.offset_s,
+            "consequences": [
+                {**each._asdict(), "text": self.names.spoken(each.text)} for each in islice(found, CONSEQUENCES_BOUND)
+            ],
+            "consequence_count": len(found),
+        }
+
+    def cleared_document(self, cleared: ClearedAlarm) -> Document:
+        """Return an alarm that is over."""
+        return {
+            **self._facts(cleared.alarm),
+            "state": State.CLEARED.value,
+            "cleared_s": cleared.cleared_s + self._core.offset_s,
+            "part_of": cleared.part_of,
+        }
+
+    def _facts(self, alarm: Alarm) -> Document:
+        """Return what is said of an alarm, be it open or over."""
+        condition, offset_s, acknowledged_s = alarm.condition, self._core.offset_s, alarm.acknowledged_s
         document: Document = {
             "key": alarm.key,
             "kind": condition.kind,
             "subject": condition.subject,
             "severity": condition.severity.value,
-            "state": State.RAISED.value,
             "since_s": alarm.since_s + offset_s,
             "text": self._text(alarm),
             "dpid": condition.dpid,
             "port_no": condition.port_no,
             "occurrences": alarm.occurrences,
-            "over_s": None if over_s is None else over_s + offset_s,
             "acknowledged_by": alarm.acknowledged_by,
             "acknowledged_s": None if acknowledged_s is None else acknowledged_s + offset_s,
-            "consequences": [
-                {**each._asdict(), "text": self.names.spoken(each.text)} for each in islice(found, CONSEQUENCES_BOUND)
-            ],
-            "consequence_count": len(found),
         }
         if condition.kind in (causes.LINK_FAILED, causes.CABLE_MOVED):
             subject = causes.subject_of(condition)
@@ -157,7 +176,7 @@ class AlarmSections:
     def _text(self, alarm: Alarm) -> str:
         """Return what an alarm says is wrong, or that it is not so any more where it stays open because it flaps."""
         spoken = self.names.spoken(alarm.condition.text)
-        is_held = alarm.over_s is not None and alarm.key in self._core.register.open
+        is_held = alarm.over_s is not None and self._core.register.open.get(alarm.key) is alarm
         return f"{HELD}{spoken}" if is_held else spoken
 
     def _alarm(self, key: str) -> Document | None:

@@ -34,6 +34,7 @@ VIEWS = (
     "hosts",
     "events",
     "alarms",
+    "cleared-alarms",
     "anomalies",
     "allocations",
     "policy",
@@ -359,80 +360,6 @@ def test_a_phone_needs_no_sideways_scrolling(open_page: OpenPage) -> None:
         )
         assert widths[0] == 360, view
         assert not any(widths[1:]), view
-
-
-ALARM = {
-    "key": "link-failed:1:1-5:1",
-    "kind": "link-failed",
-    "subject": "1:1-5:1",
-    "severity": "critical",
-    "since_s": 300.0,
-    "text": "The link of port 1:1 and port 5:1 has failed: 1 switch is cut off.",
-    "dpid": 1,
-    "port_no": 1,
-    "dpid_a": 1,
-    "port_a": 1,
-    "dpid_b": 5,
-    "port_b": 1,
-    "occurrences": 2,
-    "consequences": [{"kind": "port-down", "text": "Port 1:1 is down.", "dpid": 1, "port_no": 1}],
-    "consequence_count": 1,
-}
-
-
-@pytest.fixture
-def failed_link(fabric: DrainedController) -> Iterator[None]:
-    """A link that failed, with its alarm."""
-    link, status = fabric.documents["links"]["1:1-5:1"], fabric.documents["status"]["status"]
-    fabric.put("links", "1:1-5:1", {**link, "state": "failed", "since_s": 300.0})
-    fabric.put("alarms", ALARM["key"], ALARM)
-    yield
-    fabric.put("links", "1:1-5:1", link)
-    fabric.put("alarms", ALARM["key"], None)
-    fabric.put("status", "status", status)
-
-
-def test_a_failed_link_stays_drawn_and_its_alarm_is_acknowledged(
-    open_page: OpenPage, fabric: DrainedController, failed_link: None
-) -> None:
-    page = open_page()
-    expect(page.get_by_role("complementary", name="Overview")).to_contain_text("Open alarms 1")
-    header = page.get_by_role("banner")
-    expect(header).to_contain_text("31 of 32 links")
-    status = fabric.documents["status"]["status"]
-    fabric.put("status", "status", {**status, "degraded": True, "degraded_because": ALARM["text"]})
-    expect(header.get_by_role("status")).to_have_text(f"Degraded: {ALARM['text']}")
-    header.get_by_role("link", name="1 critical").click()
-    row(page, "has failed").click()
-    expect(panel(page)).to_contain_text("Port 1:1 is down.")
-    expect(panel(page)).to_contain_text("2 times")
-    panel(page).get_by_role("button", name="Acknowledge").click()
-    dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Token").fill(TOKEN)
-    dialog.get_by_role("button", name="Acknowledge").click()
-    expect(dialog).to_contain_text("Done.")
-    assert fabric.asked[-1] == ("alarm-acknowledge", {"key": ALARM["key"]})
-    dialog.get_by_role("button", name="Close").click()
-    fabric.put("alarms", str(ALARM["key"]), {**ALARM, "acknowledged_by": "ann", "acknowledged_s": 310.0})
-    expect(panel(page)).to_contain_text("by ann")
-    fabric.load("1:1-5:1", 50.0)
-    panel(page).get_by_role("link", name="s1:1 – s5:1").click()
-    expect(panel(page)).not_to_contain_text("50.0 %")
-    expect(panel(page)).to_contain_text("failed")
-    expect(panel(page).get_by_role("button", name="Forget")).to_be_visible()
-
-
-@pytest.mark.parametrize("view", ["topology", "alarms?select=alarm/link-failed:1:1-5:1", "links?select=link/1:1-5:1"])
-def test_nothing_of_an_alarm_hinders_those_who_cannot_see_well(
-    open_page: OpenPage, failed_link: None, view: str
-) -> None:
-    base = pytest.importorskip("axe_playwright_python.base")
-    page = open_page(f"#/{view}")
-    page.evaluate(base.AXE_FILE_PATH.read_text(encoding="utf-8"))
-    expect(page.get_by_role("link", name="1 critical")).to_be_visible()
-    result = page.evaluate("() => axe.run(document)")
-    grave = [found for found in result["violations"] if found["impact"] in ("serious", "critical")]
-    assert [(found["id"], found["nodes"][0]["html"][:200]) for found in grave] == []
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

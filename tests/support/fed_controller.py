@@ -103,6 +103,26 @@ ALARM = {
     "consequences": [{"kind": "port-down", "text": "Port 1:4 is down.", "dpid": 1, "port_no": 4}],
     "consequence_count": 1,
 }
+CLEARED_ALARM = {
+    "key": "link-failed:1:4-3:3",
+    "kind": "link-failed",
+    "subject": "1:4-3:3",
+    "severity": "warning",
+    "state": "cleared",
+    "since_s": 60.0,
+    "cleared_s": 100.0,
+    "text": "The link 1:4 - 3:3 has failed; other links carry on.",
+    "dpid": 1,
+    "port_no": 4,
+    "dpid_a": 1,
+    "port_a": 4,
+    "dpid_b": 3,
+    "port_b": 3,
+    "occurrences": 2,
+    "acknowledged_by": None,
+    "acknowledged_s": None,
+    "part_of": None,
+}
 MEMBER = {"dpid": 3, "port_no": 2, "mac": "00:00:00:00:00:02", "ip": "10.0.0.2", "mode": "exclude", "sources": []}
 REFUSED = {
     "dpid": 4,
@@ -195,6 +215,10 @@ def multicast_documents() -> dict[str, dict[str, Any]]:
         "hosts": {MEMBER["mac"]: {"mac": MEMBER["mac"], "dpid": 3, "port_no": 2, "ips": ["10.0.0.2", "fe80::2"]}},
         "groups": {"239.1.1.1": served, "239.1.1.2": group("239.1.1.2"), "ff0e::1": group("ff0e::1")},
         "alarms": {ALARM["key"]: ALARM},
+        "cleared-alarms": {
+            "9": {**CLEARED_ALARM, "cleared_s": 100.0},
+            "10": {**CLEARED_ALARM, "severity": "critical", "cleared_s": 200.0, "acknowledged_by": "ann"},
+        },
         "rules": {
             "zebra": {"rule": "zebra", "allow": 5, "deny": 0},
             "default": {"rule": "default", "allow": 0, "deny": 2},

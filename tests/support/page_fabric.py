@@ -119,6 +119,7 @@ def documents() -> dict[str, dict[str, Any]]:
             ),
         },
         "alarms": {},
+        "cleared-alarms": {},
         "anomalies": {"a1": {**anomaly, "verdict": "component", "text": "unlike its peers"}},
         "allocations": {
             "1": {"time_s": 10, "request": {"count": 1}, "ports": ["13:1"], "steps": [step], "error": None}

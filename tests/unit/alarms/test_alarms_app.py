@@ -77,6 +77,11 @@ def alarms(path: Path) -> dict[str, Any]:
     return {alarm["key"]: alarm for alarm in ask(path, show="alarms")["alarms"]}
 
 
+def cleared(path: Path) -> list[dict[str, Any]]:
+    sections = ask(path, changes={"cleared-alarms": 0})["sections"]
+    return list(sections["cleared-alarms"]["alarms"]["put"].values())
+
+
 def test_an_alarm_is_acknowledged_logged_and_outlasts_a_restart(tmp_path: Path) -> None:
     with running() as app:
         connect(app)
@@ -102,8 +107,14 @@ def test_an_alarm_is_acknowledged_logged_and_outlasts_a_restart(tmp_path: Path) 
         connect(app)
         app.ask(lambda: None)
         assert alarms(tmp_path) == {}
+        (over,) = cleared(tmp_path)
+        assert (over["key"], over["acknowledged_by"]) == (KEY, "ann")
+        assert over["since_s"] == pytest.approx(found["since_s"], abs=0.01)
     with running():
         assert alarms(tmp_path) == {}
+        assert [(alarm["key"], alarm["cleared_s"]) for alarm in cleared(tmp_path)] == [
+            (KEY, pytest.approx(over["cleared_s"], abs=0.01))
+        ]
 
 
 def test_the_fabric_of_a_file_is_expected(tmp_path: Path) -> None:

@@ -137,6 +137,10 @@ def test_members_and_refusals_are_lists_of_their_own(documents: Callable[..., An
         (["events", "--limit", "1"], ["multicast-10"]),
         (["events", "--group", "239.1.1.1"], ["multicast-10"]),
         (["events", "--port", "3:2"], ["multicast-9"]),
+        (["cleared-alarms"], ["9", "10"]),
+        (["cleared-alarms", "--limit", "1"], ["10"]),
+        (["cleared-alarms", "--severity", "critical"], ["10"]),
+        (["cleared-alarms", "--switch", "4"], []),
         (["anomalies", "--switch", "3"], ["a1"]),
         (["anomalies", "--switch", "4"], []),
         (["allocations", "--limit", "1"], ["2"]),
@@ -156,6 +160,13 @@ def test_routers_keep_their_shape(show: Show, documents: Callable[..., Any]):
 
 def test_a_rule_keeps_the_place_that_the_policy_gives_it(documents: Callable[..., Any]):
     assert [rule["rule"] for rule in documents("rules")] == ["zebra", "default"]
+
+
+def test_a_cleared_alarm_is_shown_with_its_times_and_who_acknowledged_it(show: Show):
+    times = "1970-01-01 00:01:00", "1970-01-01 00:03:20"
+    line = next(line for line in show("cleared-alarms").splitlines() if "ann" in line)
+    assert all(word in line for word in ("critical", *times, "link-failed:1:4-3:3", "It came 2 times."))
+    assert line.index(times[0]) < line.index(times[1])
 
 
 def test_a_shortage_of_ports_is_told_in_words(show: Show):

@@ -21,10 +21,11 @@ import {Topology} from "./topology/page.js";
 const OLD_S = 60;
 const NAMES = {
   topology: "Topology", groups: "Groups", members: "Members", switches: "Switches", ports: "Ports", links: "Links",
-  hosts: "Hosts", events: "Events", alarms: "Alarms", anomalies: "Anomalies", allocations: "Allocations", policy: "Policy",
+  hosts: "Hosts", events: "Events", alarms: "Alarms", "cleared-alarms": "Cleared alarms", anomalies: "Anomalies",
+  allocations: "Allocations", policy: "Policy",
 };
 const TOTALS = {switches: "switch", links: "link", hosts: "host", groups: "group"};
-const COUNTED = ["groups", "switches", "ports", "links", "hosts", "events", "alarms", "anomalies", "allocations"];
+const COUNTED = ["groups", "switches", "ports", "links", "hosts", "events", "alarms", "cleared-alarms", "anomalies", "allocations"];
 
 export function App() {
   const view = route.value.view;

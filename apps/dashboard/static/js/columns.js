@@ -47,6 +47,15 @@ export const isMember = (party) => party.role === "receiver" && party.state !== 
 const isRefused = (party) => party.state === "refused";
 const ROLES = [["member", isMember], ["sender", (party) => party.role === "sender" && !isRefused(party)], ["refusal", isRefused]];
 
+const alarmColumns = [
+  {key: "severity", label: "Severity", ...fit(84), value: (row) => ["critical", "warning", "info"].indexOf(row.severity),
+    cell: (row) => html`<${State} tone=${severityTone(row.severity)}>${text(row.severity)}<//>`},
+  {key: "since_s", label: "Since", ...fit(74), cell: (row) => html`<${Time} at_s=${row.since_s} />`},
+  {key: "kind", label: "What", ...fit(90), cell: (row) => words(row.kind), ...wide},
+  {key: "text", label: "Text", ...fit(140, 4), cell: (row) => text(row.text), title: (row) => row.text},
+];
+const acknowledgedColumn = {key: "acknowledged_by", label: "Acknowledged by", ...fit(110), cell: (row) => text(row.acknowledged_by), ...wide};
+
 /** By view: the title, the section of the API, the kind of its things, rows, columns and the first order. */
 export const LISTS = {
   groups: {
@@ -139,13 +148,16 @@ export const LISTS = {
   alarms: {
     title: "Open alarms", kind: "alarm", rows: all("alarms"), sort: "severity", empty: "Nothing is wrong.",
     columns: [
-      {key: "severity", label: "Severity", ...fit(84), value: (row) => ["critical", "warning", "info"].indexOf(row.severity),
-        cell: (row) => html`<${State} tone=${severityTone(row.severity)}>${text(row.severity)}<//>`},
-      {key: "since_s", label: "Since", ...fit(74), cell: (row) => html`<${Time} at_s=${row.since_s} />`},
-      {key: "kind", label: "What", ...fit(90), cell: (row) => words(row.kind), ...wide},
-      {key: "text", label: "Text", ...fit(140, 4), cell: (row) => text(row.text), title: (row) => row.text},
+      ...alarmColumns,
       {key: "consequence_count", label: "Follows", ...fit(60), ...end, cell: (row) => count(row.consequence_count), ...wide},
-      {key: "acknowledged_by", label: "Acknowledged by", ...fit(110), cell: (row) => text(row.acknowledged_by), ...wide},
+      acknowledgedColumn,
+    ],
+  },
+  "cleared-alarms": {
+    title: "Cleared alarms", kind: "cleared", rows: all("cleared-alarms"), sort: "-cleared_s", empty: "No alarm was cleared.",
+    columns: [
+      {key: "cleared_s", label: "Until", ...fit(74), cell: (row) => html`<${Time} at_s=${row.cleared_s} />`},
+      ...alarmColumns, acknowledgedColumn,
     ],
   },
   anomalies: {

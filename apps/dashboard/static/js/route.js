@@ -3,8 +3,8 @@
 import {signal} from "../vendor/preact.js";
 
 export const VIEWS = [
-  "topology", "groups", "members", "switches", "ports", "links", "hosts", "events", "alarms", "anomalies", "allocations",
-  "policy",
+  "topology", "groups", "members", "switches", "ports", "links", "hosts", "events", "alarms", "cleared-alarms",
+  "anomalies", "allocations", "policy",
 ];
 const FIELDS = ["select", "tree", "search", "sort", "as", "least"];
 

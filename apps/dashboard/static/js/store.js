@@ -3,8 +3,8 @@
 import {batch, computed, signal} from "../vendor/preact.js";
 
 export const SECTIONS = [
-  "status", "switches", "links", "ports", "hosts", "groups", "rules", "routers", "events", "alarms", "anomalies",
-  "allocations", "policy",
+  "status", "switches", "links", "ports", "hosts", "groups", "rules", "routers", "events", "alarms",
+  "cleared-alarms", "anomalies", "allocations", "policy",
 ];
 
 const documents = new Map(SECTIONS.map((name) => [name, new Map()]));

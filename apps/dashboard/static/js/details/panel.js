@@ -7,7 +7,7 @@ import {called} from "../ids.js";
 import {Facts, Ref, State, Time, severityTone} from "../parts.js";
 import {go, hashOf, route, selected} from "../route.js";
 import {section} from "../store.js";
-import {Alarm} from "./alarm.js";
+import {Alarm, ClearedAlarm} from "./alarm.js";
 import {Gone, Group, Host, Link, PortDetails, Switch} from "./things.js";
 
 const PortRef = ({dpid, port_no}) =>
@@ -78,6 +78,7 @@ const KINDS = {
   host: [(id) => `Host ${id}`, Host],
   event: [() => "Event", Event],
   alarm: [() => "Alarm", Alarm],
+  cleared: [() => "Cleared alarm", ClearedAlarm],
   anomaly: [() => "Anomaly", Anomaly],
   allocation: [() => "Allocation decision", Allocation],
 };
