@@ -32,6 +32,10 @@ from topology.live import LiveFabric
 FLOOD_SETTLE_S = 0.02
 """Topology changes that come close together lead to one change of the link-scope entries."""
 
+FLOOD_SETTLE_PER_SWITCH_S, FLOOD_SETTLE_LONGEST_S = 0.001, 0.5
+"""The more switches the last change concerned, the longer the next one waits: while a fabric comes up, the spanning
+tree changes with every link."""
+
 _LAST_PORT = {OPENFLOW_1_0: 0xFF00, 4: 0xFFFFFF00}
 """Highest physical port number by OpenFlow version (OFPP_MAX)."""
 
@@ -83,7 +87,7 @@ class FabricFollower:
         self.flood_due_s: float | None = None
         self.repaired_count = 0
         self._owner = owner
-        self._flooded_s = float("-inf")
+        self._flood_earliest_s = float("-inf")
         self._ports: dict[int, set[int]] = {}
         self._switch_ports: dict[int, SwitchPorts] = {}
         self._touched: set[int] = set()
@@ -184,18 +188,21 @@ class FabricFollower:
         """Have the link-scope entries brought up to date; the ports of `touched` switches may have changed."""
         self._touched.update(touched)
         if self.flood_due_s is None:
-            self.flood_due_s = max(now, self._flooded_s + FLOOD_SETTLE_S)
+            self.flood_due_s = max(now, self._flood_earliest_s)
 
     def on_deadline(self, now: float) -> list[Effect]:
         """Bring the link-scope entries up to date if that is due."""
         if self.flood_due_s is None or now < self.flood_due_s:
             return []
         self.flood_due_s = None
-        self._flooded_s = now
         touched, self._touched = self._touched, set()
         for dpid in touched & self._versions.keys():
             self._switch_ports[dpid] = self._ports_for_flooding(dpid)
-        return self._owner.flood.refresh(self._owner.plane.forest.graph, self._switch_ports, now, touched)
+        flood = self._owner.flood
+        effects = flood.refresh(self._owner.plane.forest.graph, self._switch_ports, now, touched)
+        settle_s = FLOOD_SETTLE_S + flood.brought_count * FLOOD_SETTLE_PER_SWITCH_S
+        self._flood_earliest_s = now + min(settle_s, FLOOD_SETTLE_LONGEST_S)
+        return effects
 
     def switch_ports(self) -> dict[int, SwitchPorts]:
         """Return what flooding has to know of each switch, computed from nothing."""

@@ -91,6 +91,8 @@ class FloodPlane:
     """
 
     def __init__(self, installer: Installer) -> None:
+        self.brought_count = 0
+        """How many switches the last `refresh` concerned."""
         self._installer = installer
         self._cookie = cookie_of(MULTICAST_TAG, "link-scope") & ~SENDER_COOKIE_BIT
         self._wanted: dict[int, RuleSet] = {}
@@ -280,6 +282,7 @@ class FloodPlane:
         links = self._tree_links
         staged = (bool(self._former) or links != self._links) and holds_cycle(links | self._links | self._former)
         changed = sorted(dpid for dpid in self._pending if self._wanted.get(dpid, {}) != self._rules.get(dpid, {}))
+        self.brought_count = len(changed)
         if staged and self._must_wait(graph, changed):
             return self._bring_ports(changed, now)
         self._former |= self._links - links

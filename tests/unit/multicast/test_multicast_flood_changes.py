@@ -6,6 +6,8 @@ import random
 
 import pytest
 
+from controller.events import DeadlineReached, Port, PortChanged
+from controller.multicast.fabric import FLOOD_SETTLE_PER_SWITCH_S, FLOOD_SETTLE_S
 from controller.multicast.flood import LINK_SCOPE_GROUPS_BOUND, FloodPlane
 from controller.rules.installer import Installer
 from controller.rules.pipeline import MULTICAST_TAG
@@ -100,3 +102,20 @@ def test_groups_beyond_the_bound_change_nothing(make_world):
     assert world.core.topology.flood_due_s is None
     world.settle()
     assert world.applied == 0
+
+
+def test_while_much_of_the_fabric_changes_the_entries_change_more_rarely(make_world):
+    world = make_world("fattree")
+    follower = world.core.topology
+    follower.flood_soon(world.now)
+    assert follower.flood_due_s == world.now
+    world.feed(DeadlineReached())
+    follower.flood_soon(world.now)
+    assert follower.flood_due_s == pytest.approx(world.now + FLOOD_SETTLE_S)
+    world.advance(1.0)
+    for dpid in sorted(world.switches):
+        world.feed(PortChanged(dpid, Port(99, "new", bytes(6), True, 1e9), deleted=False))
+    world.feed(DeadlineReached())
+    follower.flood_soon(world.now)
+    wait_s = FLOOD_SETTLE_S + FLOOD_SETTLE_PER_SWITCH_S * len(world.switches)
+    assert follower.flood_due_s == pytest.approx(world.now + wait_s)
