@@ -215,7 +215,11 @@ class Connection:
                 return
             if size - at < length:
                 break
-            self._received(version, kind, length, xid, data[at : at + length])
+            try:
+                self._received(version, kind, length, xid, data[at : at + length])
+            except Exception:
+                text = "The message of type %d of the switch at %s was not handled to its end."
+                LOGGER.exception(text, kind, self.address)
             if self._is_closed:
                 return
             at += length

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from apps.end_signals import EndSignals
 from apps.openflow.connection import Connection
+from apps.openflow.errors import use_harmless_errors
 from apps.openflow.listening import CannotListen, try_to_listen
 from apps.openflow.reactor import Reactor
 from apps.openflow.southbound import Southbound
@@ -25,7 +26,7 @@ from apps.openflow.statistics import use_light_statistics
 if "ryu.base.app_manager" in sys.modules:
     from ryu import cfg
     from ryu.base import app_manager
-    from ryu.controller import controller, event, handler, ofp_event
+    from ryu.controller import controller, event, handler, ofp_event, ofp_handler
     from ryu.lib import hub
     from ryu.ofproto import ofproto_common, ofproto_parser, ofproto_v1_0_parser, ofproto_v1_3_parser
 
@@ -34,7 +35,7 @@ if "ryu.base.app_manager" in sys.modules:
 else:
     from os_ken import cfg
     from os_ken.base import app_manager
-    from os_ken.controller import controller, event, handler, ofp_event
+    from os_ken.controller import controller, event, handler, ofp_event, ofp_handler
     from os_ken.lib import hub
     from os_ken.ofproto import ofproto_common, ofproto_parser, ofproto_v1_0_parser, ofproto_v1_3_parser
 
@@ -211,6 +212,7 @@ def _use_connections(datapath_class: Any) -> None:
 
 
 _use_connections(controller.Datapath)
+use_harmless_errors(ofp_handler.OFPHandler)
 
 
 def configure(listen_host: str, listen_port: int) -> None:

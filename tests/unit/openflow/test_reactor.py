@@ -17,7 +17,7 @@ from apps.openflow.connection import Connection
 from apps.openflow.reactor import WAITING_BOUND, Reactor
 
 TIMEOUT_S = 10.0
-BARRIER = 20
+BARRIER, UNHANDLED = 20, 99
 
 
 def spawn(work: Callable[[], None]) -> None:
@@ -118,11 +118,15 @@ class Switch:
         reactor.start()
 
     def _take(self, _datapath: Any, _version: int, kind: int, _xid: int, message: bytes) -> bool:
+        if kind == UNHANDLED:
+            return False
         self.messages.append(message)
         return kind != BARRIER
 
     def _give(self, _datapath: Any, _version: int, kind: int, _length: int, _xid: int, _message: bytes) -> None:
         self.given.append(kind)
+        if kind == UNHANDLED:
+            raise LookupError("a fault of the framework's")
 
 
 def openflow(kind: int, body: bytes = b"", xid: int = 1) -> bytes:
@@ -144,6 +148,20 @@ def test_messages_are_told_apart_however_they_arrive(reactor: Reactor) -> None:
         switch.socket.sendall(stream[at : at + 7])
     until(lambda: len(switch.messages) == 300)
     assert switch.messages == sent
+
+
+def test_a_message_that_is_not_handled_to_its_end_takes_no_other_with_it(
+    reactor: Reactor, caplog: pytest.LogCaptureFixture
+) -> None:
+    switch = Switch(reactor)
+    sent = [openflow(10, bytes(5), number) for number in range(4)]
+    stream = b"".join([*sent[:2], openflow(UNHANDLED), *sent[2:]])
+    switch.socket.sendall(stream[:-3])
+    until(lambda: len(switch.messages) == 3)
+    switch.socket.sendall(stream[-3:])
+    until(lambda: len(switch.messages) == 4)
+    assert switch.messages == sent
+    assert f"The message of type {UNHANDLED} of the switch at there was not handled to its end." in caplog.text
 
 
 def test_what_the_apps_leave_goes_to_the_framework(reactor: Reactor) -> None:
