@@ -15,6 +15,11 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from page_fabric import CHROMIUM, TOKEN, DrainedController
 from served_dashboard import served
 
+HANG_MS = 30_000
+"""After which time a page is taken to hang: no bound on its speed, which on a busy machine is that of the machine."""
+
+expect.set_options(timeout=HANG_MS)
+
 
 @pytest.fixture(scope="module")
 def fabric(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DrainedController]:
@@ -63,7 +68,7 @@ def open_page(browser: Browser, site: str, faults: list[str]) -> Iterator[Callab
             viewport={"width": width, "height": height}, color_scheme=theme, reduced_motion=motion
         )
         contexts.append(context)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(HANG_MS)
         if ahead_ms:
             context.add_init_script(f"const now = Date.now; Date.now = () => now() + {ahead_ms};")
         page = context.new_page()

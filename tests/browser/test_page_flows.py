@@ -235,15 +235,15 @@ def test_there_is_one_age_of_counters(open_page: OpenPage, fabric: DrainedContro
     fabric.change("switches", "13", answered_s=now_s - 7)
     fabric.change("ports", "13:1", sampled_s=now_s - 27)
     page = open_page("#/ports?select=port/13:1")
-    age = re.compile(r"(7|8|9|10|11|12) s old")
+    age = re.compile(r"\d+ s old")
     expect(page.locator(".freshness")).to_have_text(re.compile(f"Counters {age.pattern}"))
     expect(panel(page)).to_contain_text(age)
     both = "[...document.body.innerText.matchAll(/(\\d+) s old/g)].map(([, age_s]) => Number(age_s))"
-    (least_s, _) = page.evaluate(both)
-    for grown_s in (1, 2, 3):
-        page.wait_for_function(f"() => {both}.every((age_s) => age_s >= {least_s + grown_s})")
+    page.wait_for_function(f"() => {both}.every((age_s) => age_s >= 7)")
+    for _ in range(3):
         header_s, panel_s = page.evaluate(both)
-        assert header_s == panel_s
+        assert header_s == panel_s <= time.time() - now_s + 7.5
+        page.wait_for_function(f"() => {both}.every((age_s) => age_s > {header_s})")
     fabric.change("switches", "13", answered_s=None)
 
 

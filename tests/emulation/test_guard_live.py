@@ -6,7 +6,6 @@ import json
 import re
 import socket
 import struct
-import time
 from collections.abc import Iterable
 from math import inf
 from random import Random
@@ -22,6 +21,7 @@ from controller.wire.addresses import parse_ip, parse_mac
 from controller.wire.encode import encode
 from controller.wire.packets import GroupRecord, PimHello, Query, RecordType, Report
 from controller.wire.udp import encode_udp
+from patience import Patience
 from topology.graph import Graph
 
 pytestmark = pytest.mark.emulation
@@ -365,9 +365,9 @@ def test_a_flood_is_cut_at_the_switch_and_a_join_elsewhere_is_fast(live: Any, gr
     flood.start()
     try:
         live.controller.wait_log("IGMP messages a second: its switch drops them", timeout_s=20)
-        start_s = time.monotonic()
+        patience = Patience(live.controller.pid, 2.0)
         live.join(group, "h3")
-        assert time.monotonic() - start_s < 2.0
+        patience.check()
     finally:
         flood.join()
     status = live.controller.wait_until("status", lambda status: status["counters"].get("port-guarded", 0) >= 1)
