@@ -330,9 +330,10 @@ class MulticastCore:
             if not self.journal.confirm(event):
                 return
             self.topology.confirmed(event, now)
-        self._follow(event, now)
+        self.follow(event, now)
 
-    def _follow(self, event: TopologyEvent, now: float) -> None:
+    def follow(self, event: TopologyEvent, now: float) -> None:
+        """Follow a topology event."""
         if self.topology.apply(event, now):
             self.sections.topology_changed(event, now)
 
@@ -409,14 +410,15 @@ class MulticastCore:
         self.topology.port_changed(event, now)
         self.sections.port_changed(event)
 
-    def _installer_event(self, event: BarrierReplied | EditFailed | CheckRequested, now: float) -> None:
+    def _installer_event(self, event: Any, now: float) -> None:
         self._effects += self.installer.handle(event, now)
+        self.topology.entries_confirmed(event.dpid, now)
 
     def _flow_stats_received(self, event: FlowStatsReceived, now: float) -> None:
         if self.tagged.owns_poll(event):
             self._effects += self.tagged.flow_stats_received(event, now)
         elif not self.senders.owns_poll(event):
-            self._effects += self.installer.handle(event, now)
+            self._installer_event(event, now)
             if Due.RELEASE in self._due and self.installer.is_read(event.dpid):
                 if not self.installer.installed(event.dpid):
                     self.topology.disinherit(event.dpid, now)
@@ -466,7 +468,7 @@ class MulticastCore:
     def _release(self, now: float) -> None:
         """End the time of grace: what nobody confirmed or accounts for goes."""
         for event in self.journal.unconfirmed():
-            self._follow(event, now)
+            self.follow(event, now)
         for dpid in list(self.topology.inherited):
             self.topology.disinherit(dpid, now)
         self._effects += self.plane.release(now)

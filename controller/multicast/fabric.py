@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from typing import Any, Protocol
 
-from controller.effects import Effect
+from controller.effects import Effect, Notice
 from controller.events import PortChanged, SwitchConnected
 from controller.multicast.drains import avoided_links, merged
 from controller.multicast.flood import FloodPlane, SwitchPorts
 from controller.multicast.group import Place
 from controller.multicast.groups import GroupPlane
 from controller.multicast.places import HostPlaces
+from controller.multicast.returning import ReturningLinks
+from controller.rules.installer import Installer
 from controller.rules.pipeline import OPENFLOW_1_0
 from controller.trees.tree import Change
 from topology.events import (
@@ -43,13 +46,18 @@ _LAST_PORT = {OPENFLOW_1_0: 0xFF00, 4: 0xFFFFFF00}
 class Owner(Protocol):
     """What the follower asks the core around it."""
 
+    counters: Counter[str]
     fabric: LiveFabric
+    installer: Installer
     plane: GroupPlane
     flood: FloodPlane
     places: HostPlaces
 
     def perform(self, effects: Iterable[Effect]) -> None:
         """Take effects that followed from an event."""
+
+    def follow(self, event: TopologyEvent, now: float) -> None:
+        """Follow a topology event that had to wait."""
 
     def topology_changed(self, now: float) -> None:
         """Take note that switches, links or ports changed."""
@@ -96,6 +104,7 @@ class FabricFollower:
         self.edges: set[Place] = set()
         self.drained: set[int] = set()
         self.inherited: dict[int, set[int]] = {}
+        self._returning = ReturningLinks(owner.installer, self.fabric.graph)
         self._handlers: dict[type, Callable[[Any, float], None]] = {
             SwitchUp: self._switch_up,
             SwitchDown: self._switch_down,
@@ -150,18 +159,37 @@ class FabricFollower:
         """Follow one topology event and tell whether it changed anything."""
         if isinstance(event, HostLearnt):
             return self._host_learnt(event, now)
+        if isinstance(event, LinkUp) and self._returning.holds(event):
+            self._hold(event, now)
+            return False
+        lost = self._returning.link_down(*event) if isinstance(event, LinkDown) else ()
         if not self.fabric.apply(event):
             return False
         if isinstance(event, HostGone):
             self._owner.places.note(event.mac, event.dpid, event.port_no)
         else:
             self._handlers[type(event)](event, now)
+            for end in lost:
+                self._close_lost(*end, now)
             self._owner.topology_changed(now)
             if isinstance(event, LinkUp | LinkDown):
                 self.flood_soon(now, event.dpid_a, event.dpid_b)
             else:
                 self.flood_soon(now, event.dpid)
         return True
+
+    def entries_confirmed(self, dpid: int, now: float) -> None:
+        """Take in that a switch may have confirmed what it was told: links wait for that, and ports."""
+        if self._returning.waits_for(dpid):
+            self._look_at_returning(now)
+
+    def _look_at_returning(self, now: float) -> None:
+        """Take links into use that need not be held any more, and open ports that need not be shut."""
+        for event in self._returning.released():
+            self._owner.follow(event, now)
+        for dpid, port_no in self._returning.opened():
+            self._owner.perform(self._owner.flood.open_port(dpid, port_no, now))
+            self.flood_soon(now, dpid)
 
     def assume(self, events: Iterable[TopologyEvent], now: float) -> None:
         """Follow the topology of an earlier run; its edge ports are not served before they are confirmed."""
@@ -214,7 +242,8 @@ class FabricFollower:
         closed = [
             port
             for port in self._ports[dpid]
-            if fabric.role(dpid, port) not in (PortRole.EDGE, PortRole.TRUNK) and port not in inherited
+            if (fabric.role(dpid, port) not in (PortRole.EDGE, PortRole.TRUNK) and port not in inherited)
+            or (dpid, port) in self._returning.shut
         ]
         routers = frozenset(plane.router_families(dpid)) if plane.has_routers else frozenset()
         edges, connected = fabric.edge_ports(dpid), dpid in self.connected
@@ -236,6 +265,7 @@ class FabricFollower:
 
     def _switch_down(self, event: SwitchDown, now: float) -> None:
         dpid = event.dpid
+        self._returning.switch_down(dpid)
         gone = sorted(place for place in self.edges if place[0] == dpid)
         self.edges.difference_update(gone)
         for _, port_no in gone:
@@ -245,9 +275,32 @@ class FabricFollower:
             changes = forest.remove_node(dpid)
             self.repaired_count += len(changes)
             self._sync_links(changes, now)
+        self._look_at_returning(now)
+
+    def _hold(self, event: LinkUp, now: float) -> None:
+        """Keep a link that is back out of use, with nothing let in at either end."""
+        a, a_port, b, b_port, _ = event
+        for dpid, port_no in ((a, a_port), (b, b_port)):
+            self._owner.perform(self._owner.flood.close_port(dpid, port_no, now))
+        self.flood_soon(now, a, b)
+        self._owner.counters["link-held"] += 1
+        text = (
+            f"The link from {a}:{a_port} to {b}:{b_port} is back, and is not used before both switches have confirmed"
+            " what they were told when it was lost: by what they held then they may still send packets over it."
+        )
+        self._owner.perform([Notice("link-held", text, (("dpid", a), ("port_no", a_port)))])
+
+    def _close_lost(self, dpid: int, port_no: int, now: float) -> None:
+        """Let nothing in by a port that is not known any more to lead to a switch, before its cable can be back."""
+        if self.fabric.role(dpid, port_no) not in (PortRole.EDGE, PortRole.TRUNK):
+            self._owner.perform(self._owner.flood.close_port(dpid, port_no, now))
 
     def _link_up(self, event: LinkUp, now: float) -> None:
         owner, forest = self._owner, self._owner.plane.forest
+        for place in ((event.dpid_a, event.port_a), (event.dpid_b, event.port_b)):
+            if place in self._returning.shut:
+                self._returning.shut.discard(place)
+                owner.perform(owner.flood.open_port(*place, now))
         if event.dpid_a not in forest.graph or event.dpid_b not in forest.graph:
             return
         moved = forest.graph.has_link(event.dpid_a, event.dpid_b)
@@ -268,6 +321,7 @@ class FabricFollower:
             changes = forest.remove_link(event.dpid_a, event.dpid_b)
             self.repaired_count += len(changes)
             self._owner.trees_changed(changes, now)
+        self._look_at_returning(now)
 
     def _sync_links(self, changes: Iterable[Change], now: float) -> None:
         """Bring the forest's links in step with the fabric's and with what is drained, after `changes` of trees.
@@ -291,7 +345,11 @@ class FabricFollower:
     def _port_role_changed(self, event: PortRoleChanged, now: float) -> None:
         dpid, port_no, role = event
         self.inherited.get(dpid, set()).discard(port_no)
-        if role is PortRole.TRUNK:
+        if role is not PortRole.TRUNK:
+            self._returning.shut.discard((dpid, port_no))
+            if self._returning.is_lost((dpid, port_no)):
+                self._close_lost(dpid, port_no, now)
+        elif not self._returning.shuts((dpid, port_no)):
             self._owner.perform(self._owner.flood.open_port(dpid, port_no, now))
         if role is PortRole.EDGE:
             self.edges.add((dpid, port_no))

@@ -206,6 +206,16 @@ class FloodPlane:
             del rules[key]
         return self._installer.change([[(dpid, Remove(key)) for key in closing]], now)
 
+    def close_port(self, dpid: int, port_no: int, now: float) -> list[Effect]:
+        """Let nothing in at once by a port: the switch at its other end may go by entries of former trees."""
+        known = self._ports.get(dpid)
+        if known is None:
+            return []
+        own = self._switch_rules(SwitchPorts(known.ofp_version, (), (port_no,)), [])
+        closing = {key: rule for key, rule in own.items() if key.match.in_port == port_no}
+        self._rules.setdefault(dpid, {}).update(closing)
+        return self._installer.change([[(dpid, Put(rule)) for rule in closing.values()]], now)
+
     def refresh(
         self, graph: Graph, switches: Mapping[int, SwitchPorts], now: float, touched: Iterable[int] | None = None
     ) -> list[Effect]:

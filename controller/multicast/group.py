@@ -53,8 +53,9 @@ class Group:
     tree_version
         The version that packets carry inside the fabric (see `versioned_mac`).
     left_links, left_s, unconfirmed
-        Links that left the tree of this version lately, when the last one did, and (dpid, key) of the entries that
-        may still send over them.
+        Links that left the tree of this version lately, with the times at which those failed that left because they
+        did (`inf` for the others), when the last one left, and (dpid, key) of the entries that may still send over
+        them.
     old_versions
         Per other version the entries that may still be on switches.
     unsupported
@@ -90,7 +91,7 @@ class Group:
         self.named_sources: Counter[bytes] | None = None
         self.duties: dict[int, SwitchDuty] = {}
         self.rules: dict[int, RuleSet] = {}
-        self.left_links: set[frozenset[NodeId]] | None = None
+        self.left_links: dict[frozenset[NodeId], float] | None = None
         self.left_s = 0.0
         self.unconfirmed: set[tuple[int, RuleKey]] | None = None
         self.old_versions: dict[int, set[tuple[int, RuleKey]]] | None = None

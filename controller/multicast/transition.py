@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import Enum, auto
+from math import inf
 
 from controller.effects import Edit, Put, Remove
 from controller.multicast.group import Group
@@ -61,22 +62,21 @@ class Transitions:
     def choose(self, group: Group, tree: Tree | None, changes: Sequence[Change | None], now: float) -> Way:
         """Take in how a group's tree or terminals changed, and return the way there; BESIDE gives a new version."""
         self._settle(group, now)
-        earlier = group.left_links
+        earlier = self._in_question(group, now)
         removed = {frozenset(link) for change in changes if change is not None for link in change.removed}
         if removed:
-            group.left_links = removed if earlier is None else earlier | removed
-            group.left_s = now
-            group.unconfirmed = group.unconfirmed or set()
-        if group.left_links is None or tree is None or not changes:
+            self._leave(group, removed, now)
+        left = earlier | removed
+        if not left or tree is None or not changes:
             return Way.IN_PLACE
         links = {frozenset(link) for link in tree.links()}
-        if not holds_cycle(links | group.left_links):
+        if not holds_cycle(links | left):
             return Way.IN_PLACE
         added = {frozenset(link) for change in changes if change is not None for link in change.added}
-        dead = {link for link in group.left_links if not self._cables.has_link(*link)}
-        if (added or removed) and holds_cycle(links | group.left_links - dead):
+        dead = {link for link in left if not self._cables.has_link(*link)}
+        if (added or removed) and holds_cycle(links | left - dead):
             return Way.BESIDE if self._take_version(group) else Way.INTERRUPTED
-        if earlier is None and _crosses_once(tree, links - added | removed - dead):
+        if not earlier and _crosses_once(tree, links - added | removed - dead):
             return Way.IN_PLACE
         if not all(self._installer.answers(dpid, now) for dpid in tree.adjacent):  # type: ignore[arg-type]
             return Way.IN_PLACE
@@ -94,6 +94,24 @@ class Transitions:
         elif group.unconfirmed is not None:
             group.unconfirmed |= gone
             group.unconfirmed |= {(dpid, edit.rule.key) for dpid, edit in puts if type(edit) is Put}
+
+    def _leave(self, group: Group, links: Iterable[frozenset[NodeId]], now: float) -> None:
+        """Remember links that a group's tree has left, and since when those that failed carry nothing."""
+        left = group.left_links = {} if group.left_links is None else group.left_links
+        left.update((link, inf if self._cables.has_link(*link) else now) for link in links)
+        group.left_s = now
+        group.unconfirmed = group.unconfirmed or set()
+
+    def _in_question(self, group: Group, now: float) -> set[frozenset[NodeId]]:
+        """Return the former links over which an entry may lead, or a packet under way may have come.
+
+        One that failed leads nowhere, and is not used again before its ends send nothing over it (`ReturningLinks`).
+        """
+        return {
+            link
+            for link, failed_s in (group.left_links or {}).items()
+            if now < failed_s + UNDER_WAY_S or self._cables.has_link(*link)
+        }
 
     def _settle(self, group: Group, now: float) -> None:
         """Forget former links that no entry leads to any more and no packet is on."""

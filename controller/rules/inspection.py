@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from controller.rules.model import Rule, RuleKey
+from controller.rules.model import Output, Rule, RuleKey
 from controller.rules.plans import PlanQueue
 from controller.rules.switch_state import SwitchState
 from controller.rules.timeouts import Timeouts
@@ -54,6 +54,25 @@ class Inspection:
         """Tell whether a switch can be expected to confirm edits soon: it was read, and owes no answer for long."""
         sent_s = self._barriers.started(dpid)
         return self.is_read(dpid) and (sent_s is None or now - sent_s <= PROMPT_S)
+
+    def may_send(self, dpid: int, port_no: int) -> bool:
+        """Tell whether a switch may still send to a port by an entry that is to do so no more, as far as is known."""
+        state = self._switches.get(dpid)
+        if state is None:
+            return False
+        if state.reading is not None:
+            return True
+        under_way = state.batch.edits if state.batch is not None else {}
+        keys = {*under_way, *state.dirty, *state.full, *state.failures} if state.connected else state.installed
+        output = Output(port_no)
+
+        def sends(rule: Rule | None) -> bool:
+            return rule is not None and output in rule.actions
+
+        return any(
+            (sends(state.installed.get(key)) or sends(under_way.get(key))) and not sends(state.target(key))
+            for key in keys
+        )
 
     def unknown(self, dpid: int) -> dict[RuleKey, Rule]:
         """Return the entries that a switch holds and nobody desires."""

@@ -278,6 +278,35 @@ def test_a_repair_goes_beside_the_old_tree_only_where_packets_may_pass_both_ways
     r.check_all(packets)
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_link_that_has_just_failed_counts_when_another_is_back(make_world, version, at_once):
+    """Nothing else led to those behind it, so it failed without a repair; a packet is behind it."""
+    r = ring_race(make_world, version)
+    world = r.world
+    (spare,) = [sorted(pair) for pair in world.links if sorted(pair) not in r.links()]
+    cut_off(r, spare)
+    r.settle()
+    link = next(link for link in r.links() if 1 not in link)
+    (packet,) = r.send()
+    while not any(copy.way and {copy.dpid, copy.way[-1][0]} == set(link) for copy in packet.copies):
+        r.hop(packet)
+    cut_off(r, link)
+    if not at_once:
+        while packet.copies:
+            r.hop(packet)
+        r.settle()
+    world.mend(*spare)
+    for dpid, queue in world.queues.items():
+        while queue:
+            world.step(dpid)
+    assert world.core.plane.groups[GROUP].tree_version == at_once
+    r.settle()
+    r.check_once()
+    packets = r.send()
+    r.settle()
+    r.check_all(packets)
+
+
 def test_a_switch_without_a_connection_keeps_its_entries_through_a_repair(make_world, version):
     """It could not be told of another tree version, and would drop what it forwards as things are."""
     r = ring_race(make_world, version)

@@ -41,10 +41,11 @@ def carry_out(world: World, stalled: int, until_s: float) -> None:
 
 @pytest.mark.parametrize("graph", ["ring", "leaf-spine", "fattree"])
 def test_nobody_gets_a_packet_twice_while_one_switch_does_nothing(make_world, graph, version):
+    """Members come and go, switches are drained, cables are cut and mended; when the switch goes on, all get all."""
     for seed in range(40):
         dice = random.Random(f"{graph} {version} {seed}")
         world = make_world(ring(4) if graph == "ring" else GRAPHS[graph](), POLICY, version, seed=seed)
-        names = sorted(world.hosts)
+        names, pairs = sorted(world.hosts), sorted(sorted(pair) for pair in world.links)
         sender = dice.choice(names)
         for name in dice.sample(names, 3):
             world.join(name)
@@ -52,7 +53,8 @@ def test_nobody_gets_a_packet_twice_while_one_switch_does_nothing(make_world, gr
         world.settle()
         stalled, drained = dice.choice(sorted(world.switches)), set()
         for _ in range(14):
-            what = dice.choice(["join", "leave", "drain", "undrain"])
+            what = dice.choice(["join", "leave", "drain", "undrain", "cut", "mend"])
+            down = sorted(sorted(pair) for pair in world.down_links)
             if what in ("join", "leave"):
                 getattr(world, what)(dice.choice(names))
             elif what == "drain":
@@ -60,8 +62,21 @@ def test_nobody_gets_a_packet_twice_while_one_switch_does_nothing(make_world, gr
                 world.do("switch-drain", dpid=dpid)
             elif what == "undrain" and drained:
                 world.do("switch-undrain", dpid=drained.pop())
+            elif what == "cut" and len(down) < len(pairs):
+                world.cut(*dice.choice([pair for pair in pairs if pair not in down]))
+            elif what == "mend" and down:
+                world.mend(*dice.choice(down))
             carry_out(world, stalled, STEP_S * dice.randrange(3))
             assert set(world.send(sender).values()) <= {1}, (seed, what)
+        world.settle()
+        for pair in sorted(sorted(pair) for pair in world.down_links):
+            world.mend(*pair)
+        world.settle()
+        assert {frozenset(link[:2]) for link in world.core.fabric.graph.links()} == set(world.links)
+        group = world.core.plane.groups.get(GROUP)
+        ports = {(dpid, port) for dpid, ports in (group.interests if group else {}).items() for port in ports}
+        members = {name for name, host in world.hosts.items() if host.place in ports}
+        assert world.send(sender) == dict.fromkeys(members - {sender}, 1), seed
 
 
 @pytest.mark.parametrize("graph", ["ring", "leaf-spine", "fattree"])
