@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import struct
@@ -377,7 +378,7 @@ def test_a_flood_is_cut_at_the_switch_and_a_join_elsewhere_is_fast(live: Any, gr
     flood.start()
     try:
         live.controller.wait_log(FLOOD_CUT, timeout_s=20, count=cut_count + 1)
-        patience = Patience(live.controller.pid, 2.0)
+        patience = Patience(os.getpid(), 2.0)
         live.join(group, "h3")
         patience.check()
     finally:
