@@ -34,10 +34,9 @@ class Room:
 
     def refuses(self, group: bytes, receives: bool) -> bool:
         """Tell whether a group, with a receiver or with senders alone, must wait; it is remembered then."""
-        plane, promised = self._plane, self._promised
-        if len(plane.groups) + len(promised) < self.bound or group in promised or self.has(group):
+        if group in self._promised or self.has(group):
             return False
-        if receives and self._enough_unheard(group) is not None:
+        if receives and self._enough_unheard() is not None:
             return False
         if len(self._receiving) + len(self._sending) < WAITING_BOUND:
             (self._receiving if receives else self._sending)[group] = None
@@ -49,7 +48,7 @@ class Room:
         """Keep room for a group that a receiver was admitted to, and have another give way where there is none."""
         if group in self._promised or self._has_tree(group):
             return
-        if (unheard := self._enough_unheard(group)) is not None:
+        if (unheard := self._enough_unheard()) is not None:
             self._giving_way.update(dict.fromkeys(unheard))
         if group in self._giving_way:
             del self._giving_way[group]
@@ -66,10 +65,7 @@ class Room:
 
     def settle(self) -> list[bytes]:
         """Count what has a tree from now on; returns the groups that give way, which wait again."""
-        if self._promised:
-            self._promised.clear()
-        if not self._giving_way:
-            return []
+        self._promised.clear()
         giving, self._giving_way = list(self._giving_way), {}
         self._sending.update(dict.fromkeys(giving))
         return giving
@@ -105,13 +101,13 @@ class Room:
     def _used(self) -> int:
         return len(self._plane.forest) + len(self._promised) - len(self._giving_way)
 
-    def _enough_unheard(self, group: bytes) -> list[bytes] | None:
+    def _enough_unheard(self) -> list[bytes] | None:
         """Return the groups that can give way so that there is room for another; None where they are too few.
 
         More than one has to where the bound was lowered.
         """
         missing = self._used() - self.bound + 1
         giving = self._giving_way
-        others = (other for other in self._plane.unheard if other not in giving and other != group)
+        others = (other for other in self._plane.unheard if other not in giving)
         found = list(islice(others, max(missing, 0)))
         return None if len(found) < missing else found

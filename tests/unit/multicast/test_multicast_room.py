@@ -13,6 +13,7 @@ from controller.config.terms import SwitchPort, parse_prefix
 from controller.events import DeadlineReached
 from controller.multicast import core, room
 from controller.multicast.events import PolicyLoaded
+from controller.wire.packets import GroupRecord, RecordType, Report
 from topology.events import PortRole, PortRoleChanged
 
 LIMITS = Limits(reports_per_second_per_port=1e6, unknown_packets_per_second_per_port=1e6, groups_per_port=65536)
@@ -194,3 +195,129 @@ def test_below_a_lowered_bound_as_many_give_way_as_it_takes(make_world, version)
     assert len(world.core.forest) == 1
     assert world.send("h1", group(8)) == {"h3": 1}
     assert world.send("h1", group(9)) == {}
+
+
+def join_at_once(world, name, *groups):
+    """Join several groups by one message."""
+    host = world.hosts[name]
+    records = tuple(GroupRecord(RecordType.CHANGE_TO_EXCLUDE, address, ()) for address in groups)
+    world.report(name, Report(4, 3, host.mac, host.v4, records))
+    world.settle()
+
+
+def trees(world):
+    return {tree.key for tree in world.core.forest}
+
+
+def verdicts(world, address):
+    """Return what was decided about a group, one decision after the other."""
+    return [audit.decision.admit for audit in world.audits if audit.group == address]
+
+
+def test_each_of_several_groups_joined_at_once_takes_another_one_s_room(make_world):
+    world = make_world("leaf-spine", limited(3))
+    for n in range(3):
+        world.send("h1", group(n))
+        world.settle()
+    join_at_once(world, "h3", group(7), group(8))
+    assert trees(world) == {group(2), group(7), group(8)}
+    for n in (7, 8):
+        assert world.send("h1", group(n)) == {"h3": 1}
+
+
+def test_a_group_that_was_to_give_way_does_not_when_it_is_joined_by_the_same_message(make_world):
+    world = make_world("leaf-spine", limited(2))
+    for n in range(2):
+        world.send("h1", group(n))
+        world.settle()
+    join_at_once(world, "h3", group(7), group(0))
+    assert trees(world) == {group(0), group(7)}
+    assert world.send("h1", group(0)) == {"h3": 1}
+    assert world.core.gate.room.waiting_count == 1, "the other one waits"
+
+
+def test_who_joins_what_has_a_tree_takes_nobody_s_room(make_world):
+    world = make_world("leaf-spine", limited(2))
+    world.send("h1", group(0))
+    world.join("h3", group(1))
+    world.settle()
+    world.join("h4", group(1))
+    world.settle()
+    assert trees(world) == {group(0), group(1)}
+    assert verdicts(world, group(0)) == [True], "it never gave way"
+    assert world.send("h1", group(1)) == {"h3": 1, "h4": 1}
+
+
+def test_a_receiver_of_several_sources_takes_room_once(make_world):
+    world = make_world("leaf-spine", limited(2))
+    world.send("h1", group(0))
+    world.settle()
+    sources = [world.hosts[name].v4 for name in ("h1", "h2")]
+    world.record("h3", RecordType.CHANGE_TO_INCLUDE, group(1), *sources)
+    world.settle()
+    assert trees(world) == {group(0), group(1)}
+    assert verdicts(world, group(0)) == [True], "it never gave way"
+    for name in ("h1", "h2"):
+        assert world.send(name, group(1)) == {"h3": 1}
+
+
+def test_a_receiver_of_several_sources_needs_no_more_room_than_there_is(make_world):
+    world = make_world("leaf-spine", limited(1))
+    sources = [world.hosts[name].v4 for name in ("h1", "h2")]
+    world.record("h3", RecordType.CHANGE_TO_INCLUDE, group(1), *sources)
+    world.settle()
+    for name in ("h1", "h2"):
+        assert world.send(name, group(1)) == {"h3": 1}
+    assert world.core.gate.room.waiting_count == 0
+
+
+def test_a_group_that_gave_way_is_served_again_when_there_is_room(make_world):
+    world = make_world("leaf-spine", limited(1))
+    for n in range(2):
+        world.send("h1", group(n))
+        world.settle()
+    world.join("h3", group(1))
+    world.settle()
+    assert trees(world) == {group(1)}
+    assert world.core.gate.room.waiting_count == 1, "its sender waits; that of the other is served"
+    world.leave("h3", group(1))
+    world.settle()
+    world.advance(40.0)
+    assert len(trees(world)) == 1
+    world.feed(PolicyLoaded(limited(2)))
+    world.settle()
+    assert trees(world) == {group(0), group(1)}
+    assert world.core.gate.room.waiting_count == 0
+
+
+def test_of_those_that_wait_no_more_than_the_bound_are_remembered(make_world, monkeypatch):
+    monkeypatch.setattr(room, "WAITING_BOUND", 3)
+    world = make_world("leaf-spine", limited(1))
+    world.join("h3", group(0))
+    world.settle()
+    for n in (1, 2):
+        world.send("h1", group(n))
+    assert world.core.gate.room.waiting_count == 2
+    for n in (3, 4, 5):
+        world.join("h3", group(n))
+    assert world.core.gate.room.waiting_count == 3
+
+
+def test_when_one_that_waited_is_served_others_of_its_group_are_next(make_world, monkeypatch):
+    monkeypatch.setattr(core, "ROOM_BATCH", 1)
+    world = make_world("leaf-spine", limited(4))
+    for n in range(4):
+        world.join("h3", group(n))
+    for n in range(4, 8):
+        world.join("h5", group(n))
+    world.settle()
+    gone = world.hosts["h3"]
+    world.feed(PortRoleChanged(gone.dpid, gone.port_no, PortRole.DOWN))
+    assert trees(world) == {group(4)}
+    world.join("h6", group(7))
+    assert trees(world) == {group(4), group(7)}
+    assert world.core.gate.room.waiting_count == 2
+    assert not [m for m in world.core.membership.members() if m.group == group(7) and not m.admitted]
+    world.settle()
+    assert trees(world) == {group(n) for n in range(4, 8)}
+    assert world.core.gate.room.waiting_count == 0
