@@ -195,7 +195,7 @@ class UnicastCore:
         A part of what all may is kept for ports that relay few, so that those that relay many do not silence them.
         """
         mac = data[6:12]
-        if mac != self._settings.controller_mac and not self._at_home(mac, origin, now):
+        if mac != self._settings.controller_mac and not self._is_at_home(mac, origin):
             self.counted("relay-returned", origin, "receives a broadcast from a host of another port: it is dropped")
             return
         settings = self._settings
@@ -221,20 +221,18 @@ class UnicastCore:
                 "receives a broadcast that is dropped: all ports together are over the limit",
             )
             return
+        if mac != self._settings.controller_mac and self.fabric.host(mac) is None:
+            self._homes[mac] = origin
+            self._deadlines.set(_Timer(_Kind.HOME, mac), now + RELAY_HOME_S)
         self._out += packets
 
-    def _at_home(self, mac: bytes, origin: End, now: float) -> bool:
-        """Tell whether a sender is where it is known to live, or where it was first heard of late."""
+    def _is_at_home(self, mac: bytes, origin: End) -> bool:
+        """Tell whether a sender is where it is known to live, or where its frames were relayed from of late."""
         host = self.fabric.host(mac)
         if host is not None:
             return (host.dpid, host.port_no) == origin
         home = self._homes.get(mac)
-        if home is None and len(self._homes) < MAX_HOMES_COUNT:
-            home = self._homes[mac] = origin
-        if home != origin:
-            return False
-        self._deadlines.set(_Timer(_Kind.HOME, mac), now + RELAY_HOME_S)
-        return True
+        return home == origin or (home is None and len(self._homes) < MAX_HOMES_COUNT)
 
     def unready(self, one: HostLearnt, other: HostLearnt) -> int | None:
         """Return a switch that cannot yet forward between two hosts, None where all can."""

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.discovery.settings import DiscoverySettings
+from controller.unicast.core import MAX_HOMES_COUNT
 from controller.unicast.settings import UnicastSettings
 from controller.wire.addresses import ALL_NODES_V6, BROADCAST_MAC, group_mac, solicited_node
 from controller.wire.arp import encode_arp
@@ -324,6 +325,36 @@ def test_relays_are_bounded_per_port(bench, hosts):
     bench.run(10.0)
     before = len(bench.sent)
     assert len(bench.frame(end(hosts[0]), arp(hosts[0], b"\x0c\0\0\0"))) + before > before
+
+
+def broadcast(mac):
+    return encode_udp(mac, bytes(4), b"\xff" * 4, b"discover", eth_dst=BROADCAST_MAC)
+
+
+def test_a_port_that_makes_up_senders_takes_no_place_of_others_beyond_its_bound(make_bench):
+    """What is not relayed cannot come back from elsewhere, so nothing has to be remembered of it."""
+    bench = make_bench(
+        UnicastSettings(relay_burst_count=2, relay_rate_per_s=1.0, miss_burst_count=2 * MAX_HOMES_COUNT)
+    )
+    bench.build(CABLES, ENDS)
+    first, second, third = ENDS[:3]
+    for n in range(MAX_HOMES_COUNT):
+        bench.frame(first, broadcast(b"\x02\xee" + n.to_bytes(4, "big")))
+    assert bench.core.counters["relay-limit"] == MAX_HOMES_COUNT - 2
+    assert bench.frame(first, broadcast(STRANGER)) == []
+    assert targets(bench.frame(second, broadcast(STRANGER))) == set(ENDS) - {second}
+    assert bench.frame(third, broadcast(STRANGER)) == [], "it came back"
+
+
+def test_a_sender_whose_broadcast_was_over_the_bound_of_all_ports_is_heard_at_its_next_port(make_bench):
+    bench = make_bench(UnicastSettings(relay_total_burst_count=4, relay_total_rate_per_s=4.0))
+    bench.build(CABLES, ENDS)
+    first, second, third = ENDS[:3]
+    assert bench.frame(first, broadcast(b"\x02\xee\0\0\0\1"))
+    assert bench.frame(first, broadcast(STRANGER)) == []
+    bench.run(2.0)
+    assert bench.frame(second, broadcast(STRANGER))
+    assert bench.frame(third, broadcast(STRANGER)) == [], "it came back"
 
 
 def test_ports_that_send_much_to_everybody_leave_relays_to_the_others(make_bench, make_host, make_fattree):
