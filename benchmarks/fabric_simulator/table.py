@@ -76,6 +76,7 @@ class SwitchTable(FlowTables):
             self.delete(key)
 
     def _changed(self, key: Key) -> None:
+        self._paths.clear()
         table = key[0]
         unread = self._unread.get(table)
         if unread is None:

@@ -131,16 +131,25 @@ def overlap(one: Match, other: Match) -> bool:
     return True
 
 
+PATHS_CACHED = 4096
+"""Packets whose way through the tables is remembered; beyond it all are looked up anew."""
+
+
 class FlowTables:
-    """The flow entries of one switch, found by key and by packet."""
+    """The flow entries of one switch, found by key and by packet.
+
+    The way of a packet through the tables is remembered until an entry changes.
+    """
 
     def __init__(self) -> None:
         self.entries: dict[RuleKey, Entry] = {}
+        self._paths: dict[tuple[int, Fields, int], tuple[tuple[Entry, ...], Verdict]] = {}
         self._index: dict[int, dict[int, dict[Shape, dict[tuple[object, ...], Entry]]]] = {}
         self._order: dict[int, list[int]] = {}
 
     def put(self, rule: Rule, now: float = 0.0) -> None:
         """Add an entry, or change the one with the same key; its counters go on counting."""
+        self._paths.clear()
         entry = self.entries.get(rule.key)
         if entry is not None:
             entry.rule = rule
@@ -148,13 +157,16 @@ class FlowTables:
         table, priority, match = rule.key
         entry = self.entries[rule.key] = Entry(rule, now)
         priorities = self._index.setdefault(table, {})
-        priorities.setdefault(priority, {}).setdefault(shape_of(match), {})[_values(match)] = entry
-        self._order[table] = sorted(priorities, reverse=True)
+        if priority not in priorities:
+            priorities[priority] = {}
+            self._order[table] = sorted(priorities, reverse=True)
+        priorities[priority].setdefault(shape_of(match), {})[_values(match)] = entry
 
     def remove(self, key: RuleKey) -> bool:
         """Delete an entry; False where there was none."""
         if self.entries.pop(key, None) is None:
             return False
+        self._paths.clear()
         table, priority, match = key
         shapes = self._index[table][priority]
         shape = shape_of(match)
@@ -166,8 +178,9 @@ class FlowTables:
     def conflict(self, rule: Rule) -> Rule | None:
         """Return an entry of the same table and priority that overlaps and does something else, None for none."""
         table, priority, match = rule.key
+        own_shape = shape_of(match)
         for shape, entries in self._index.get(table, {}).get(priority, {}).items():
-            if shape == shape_of(match):
+            if shape == own_shape:
                 continue
             for entry in entries.values():
                 if entry.rule.actions != rule.actions and overlap(entry.rule.key.match, match):
@@ -190,8 +203,21 @@ class FlowTables:
         A miss drops in OpenFlow 1.3 and goes to the controller in 1.0. Nothing goes back to `in_port`, unless
         it is sent to OFPP_IN_PORT.
         """
+        key = (ofp_version, fields, in_port)
+        path = self._paths.get(key)
+        if path is None:
+            if len(self._paths) >= PATHS_CACHED:
+                self._paths.clear()
+            path = self._paths[key] = self._path(ofp_version, fields, in_port)
+        entries, verdict = path
+        for entry in entries:
+            entry.packet_count += 1
+            entry.byte_count += size_bytes
+        return verdict
+
+    def _path(self, ofp_version: int, fields: Fields, in_port: int) -> tuple[tuple[Entry, ...], Verdict]:
         sent: list[Sent] = []
-        met: list[Rule] = []
+        met: list[Entry] = []
         table: int | None = 0
         while table is not None:
             entry = self.lookup(ofp_version, table, fields, in_port)
@@ -199,9 +225,7 @@ class FlowTables:
                 if ofp_version == OPENFLOW_1_0:
                     sent.append(Sent(OFPP_CONTROLLER, fields.eth_dst))
                 break
-            entry.packet_count += 1
-            entry.byte_count += size_bytes
-            met.append(entry.rule)
+            met.append(entry)
             table = None
             for action in entry.rule.actions:
                 if isinstance(action, Output):
@@ -213,4 +237,4 @@ class FlowTables:
                     fields = fields._replace(eth_dst=action.mac)
                 elif isinstance(action, Goto):
                     table = action.table
-        return Verdict(tuple(sent), tuple(met))
+        return tuple(met), Verdict(tuple(sent), tuple(entry.rule for entry in met))

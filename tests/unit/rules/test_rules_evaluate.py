@@ -53,6 +53,24 @@ def test_a_later_table_sees_the_packet_as_rewritten():
     assert found.met == (first, second)
 
 
+def test_a_packet_goes_by_the_entries_that_are_there_when_it_comes():
+    tables, low, high = FlowTables(), rule(1, Match(), Output(2)), rule(2, Match(eth_type=0x0800), Output(3))
+
+    def ports():
+        return [sent.port_no for sent in tables.process(4, PACKET, 1).sent]
+
+    tables.put(low)
+    assert ports() == [2]
+    tables.put(rule(1, Match(), Output(4)))
+    assert ports() == [4]
+    tables.put(high)
+    assert ports() == [3]
+    tables.remove(high.key)
+    assert ports() == [4]
+    tables.remove(low.key)
+    assert ports() == []
+
+
 def test_packets_are_counted():
     switch = FakeSwitch(1, 4)
     switch.apply(Put(rule(1, Match(), Output(2))), now=10.0)
