@@ -171,7 +171,6 @@ def consequences(known: KnownFabric, condition: Condition) -> Iterator[Consequen
                 yield Consequence(
                     "link-failed", f"The link of port {link.cable.a} and port {link.cable.b} is out of service.", dpid
                 )
-        yield from _repaired(switch.repaired_count)
         if switch.host_count and not switch.present:
             text = f"{_counted(switch.host_count, 'host')} of the switch {_is(switch.host_count)} cut off."
             yield Consequence("hosts-cut-off", text, dpid)

@@ -145,9 +145,6 @@ class AlarmCore:
     def _switch_connected(self, event: SwitchConnected, now: float) -> None:
         self.known.switch_connected(event, now)
         self._switch_touched(event.dpid, now)
-        for end in self.known.expected_ports:
-            if end.dpid == event.dpid:
-                self.judge.look(("port", end), now)
 
     def _switch_disconnected(self, event: SwitchDisconnected, now: float) -> None:
         self._count_hosts(event.dpid, now)
@@ -177,12 +174,15 @@ class AlarmCore:
             if switch is not None:
                 switch.present = isinstance(event, SwitchUp)
             if isinstance(event, SwitchDown):
-                for link in [link for link in known.links_of(event.dpid) if link.is_up]:
-                    known.link_down(*link.cable.pair, now)
+                for cable in [link.cable for link in known.links_of(event.dpid) if link.is_up]:
+                    for link in known.link_down(*cable.pair, now):
+                        self._link_touched(link, now)
             self._switch_touched(event.dpid, now)
         elif isinstance(event, LinkUp):
             for link in known.link_up(event, now):
                 self._link_touched(link, now)
+            for dpid in (event.dpid_a, event.dpid_b):
+                self.kept.touch("switch", dpid)
         elif isinstance(event, LinkDown):
             for link in known.link_down(*event, now):
                 self._link_touched(link, now)
@@ -192,17 +192,12 @@ class AlarmCore:
         switch = self.known.switches.get(dpid)
         if switch is not None and now - switch.counted_s > TOGETHER_S:
             switch.host_count, switch.counted_s = len(self.fabric.hosts_of(dpid)), now
+            self.kept.touch("switch", dpid)
 
     def _trees_repaired(self, event: TreesRepaired, now: float) -> None:
         dpid_a, dpid_b, tree_count = event
-        links = [link for link in self.known.links_of(dpid_a) if self.known.is_missing(link)]
-        if dpid_b is None:
-            switch = self.known.switches.get(dpid_a)
-            if switch is not None:
-                switch.repaired_count += tree_count
-                self.sections.touch_switch(dpid_a)
-        for link in links:
-            if dpid_b is not None and link.cable.beyond(dpid_a) == dpid_b:
+        for link in [link for link in self.known.links_of(dpid_a) if link.cable.beyond(dpid_a) == dpid_b]:
+            if self.known.is_missing(link):
                 link.repaired_count += tree_count
                 self._link_touched(link, now)
 
@@ -234,8 +229,9 @@ class AlarmCore:
     def _switch_touched(self, dpid: int, now: float) -> None:
         self.judge.look(("switch", dpid), now)
         neighbours = {link.cable.beyond(dpid) for link in self.known.links_of(dpid)}
-        for link in list(self.known.links_of(dpid)):
-            self.judge.look(("link", link.cable), now)
+        for end in self.known.expected_ports_of(dpid):
+            self.judge.look(("port", end), now)
+        self._look_at_links(dpid, now)
         for neighbour in neighbours:
             self._trouble_may_differ(neighbour, now)
         self._troubled[dpid] = causes.is_troubled(self.known, dpid)
@@ -257,16 +253,17 @@ class AlarmCore:
             return
         self._troubled[dpid] = troubled
         self.judge.look(("switch", dpid), now)
+        self._look_at_links(dpid, now)
+
+    def _look_at_links(self, dpid: int, now: float) -> None:
+        """Look at the links of a switch that may be troubled, and thus at what follows from the trouble of others."""
         for link in list(self.known.links_of(dpid)):
             self.judge.look(("link", link.cable), now)
+            self.sections.touch_link(link.cable)
 
     def _look_at_all(self, now: float) -> None:
         for dpid in list(self.known.switches):
             self._switch_touched(dpid, now)
-        for cable in list(self.known.links):
-            self.judge.look(("link", cable), now)
-        for end in self.known.expected_ports:
-            self.judge.look(("port", end), now)
 
     # Time
 
@@ -313,7 +310,6 @@ class AlarmCore:
                 unreadable += 1
             else:
                 self.register.open[key] = alarm
-                self.judge.touched(key)
         cleared, unread = read_cleared(event.parts.get(CLEARED, {}), self.offset_s)
         self.history.restore(cleared)
         unreadable += unread
@@ -332,10 +328,16 @@ class AlarmCore:
 
     def _changed(self, event: AlarmsChanged, now: float) -> None:
         self.settings = event.settings
-        before = (self.known.expected_switches, self.known.expected_links, self.known.expected_ports)
-        self.known.expect(event.topology)
-        if before == (self.known.expected_switches, self.known.expected_links, self.known.expected_ports):
+        known = self.known
+        before = (known.expected_switches, known.expected_links, known.expected_ports)
+        switches, links = set(known.switches), set(known.links)
+        known.expect(event.topology)
+        if before == (known.expected_switches, known.expected_links, known.expected_ports):
             return
+        for dpid in switches ^ known.switches.keys():
+            self.kept.touch("switch", dpid)
+        for cable in links ^ known.links.keys():
+            self.kept.touch("link", cable)
         for alarm in list(self.register):
             subject = causes.subject_of(alarm.condition)
             if subject is not None and not causes.is_known(self.known, subject):

@@ -31,10 +31,10 @@ class ConditionOver(NamedTuple):
 
 
 class TreesRepaired(NamedTuple):
-    """Trees were built around a link, or around a switch (`dpid_b` None), that failed."""
+    """Trees were built around the failed links of two switches."""
 
     dpid_a: int
-    dpid_b: int | None
+    dpid_b: int
     tree_count: int
 
 

@@ -136,6 +136,8 @@ class Judge:
             link = known.links[subject[1]]
             if link.lost_s is None:
                 link.lost_s = now
+                self._core.sections.touch_link(link.cable)
+                self._core.kept.touch("link", link.cable)
             since_s = link.lost_s
         elif subject[0] == "port":
             since_s = known.port_down_s(subject[1])

@@ -76,7 +76,6 @@ class KnownSwitch:
     level: int | None = None
     host_count: int = 0
     counted_s: float = float("-inf")
-    repaired_count: int = 0
 
 
 @dataclass(slots=True)
@@ -106,6 +105,7 @@ class KnownFabric:
         self.expected_switches: frozenset[int] = frozenset()
         self.expected_links: frozenset[Cable] = frozenset()
         self.expected_ports: frozenset[End] = frozenset()
+        self._expected_ports_of: dict[int, list[End]] = {}
         self._down_s: dict[int, dict[int, float]] = {}
         self._links_of: dict[int, dict[Cable, KnownLink]] = {}
         self._up_of_pair: dict[tuple[int, int], Cable] = {}
@@ -119,6 +119,9 @@ class KnownFabric:
         self.expected_switches = topology.all_switches()
         self.expected_links = frozenset(cable_of(*link.a, *link.b) for link in topology.links)
         self.expected_ports = frozenset(End(*port) for port in topology.ports)
+        self._expected_ports_of = {}
+        for end in sorted(self.expected_ports):
+            self._expected_ports_of.setdefault(end.dpid, []).append(end)
         for cable in links - self.expected_links:
             link = self.links.get(cable)
             if link is not None and not link.is_seen:
@@ -131,6 +134,10 @@ class KnownFabric:
             self.switch(dpid)
         for cable in sorted(self.expected_links):
             self.link(cable)
+
+    def expected_ports_of(self, dpid: int) -> Iterable[End]:
+        """Return the ports of a switch that shall be up."""
+        return self._expected_ports_of.get(dpid, ())
 
     @property
     def is_declared(self) -> bool:
@@ -207,8 +214,7 @@ class KnownFabric:
         self._up_of_pair[cable.pair] = cable
         for end in cable:
             self._up_at[end] = cable
-        sharing = [*self.links_of(cable.a.dpid), *self.links_of(cable.b.dpid)]
-        return [*changed, *(known for known in sharing if set(known.cable) & set(cable))]
+        return [*changed, *self._concerned(cable)]
 
     def link_down(self, dpid_a: int, dpid_b: int, now: float) -> list[KnownLink]:
         """Take in that no cable joins two switches; return the links of which this changes the state."""
@@ -223,8 +229,13 @@ class KnownFabric:
         if link is None:
             return []
         link.up_s, link.lost_s = None, now
+        return self._concerned(cable)
+
+    def _concerned(self, cable: Cable) -> list[KnownLink]:
+        """Return the links whose state depends on one: those that share a port, and those parallel to it."""
         ends = set(cable)
-        return [known for dpid in pair for known in self.links_of(dpid) if ends & set(known.cable)]
+        known = {link.cable: link for dpid in cable.pair for link in self.links_of(dpid)}
+        return [link for link in known.values() if link.cable.pair == cable.pair or ends & set(link.cable)]
 
     def forget_link(self, cable: Cable) -> None:
         """Expect a link no more."""

@@ -65,8 +65,11 @@ class AlarmSections:
     # What the core tells
 
     def touch_alarm(self, key: str) -> None:
-        """Take note that an alarm is another, or gone."""
+        """Take note that an alarm is another, or gone, and with it what is shown of a switch that is expected."""
         self.alarms.touch(key)
+        kind, _, subject = key.partition(":")
+        if kind == causes.SWITCH_DOWN:
+            self.switches.touch(int(subject))
         self._is_status_old = True
 
     def touch_switch(self, dpid: int) -> None:
@@ -78,7 +81,8 @@ class AlarmSections:
     def touch_link(self, cable: Cable) -> None:
         """Take note that a link is in another state, and with it what follows from its alarm."""
         self.links.touch(cable)
-        self.alarms.touch(f"{causes.LINK_FAILED}:{cable}")
+        for kind in causes.KINDS_OF["link"]:
+            self.alarms.touch(f"{kind}:{cable}")
         for dpid in cable.pair:
             self.alarms.touch(f"{causes.SWITCH_DOWN}:{dpid}")
         self._is_status_old = True
