@@ -53,10 +53,8 @@ def live(graph: Graph, framework: str) -> Iterator[tuple[EmulatedFabric, Control
     with tempfile.TemporaryDirectory(prefix="vsrt-bench-") as directory:
         policy = Path(directory, "policy.yaml")
         policy.write_text(POLICY)
-        with (
-            EmulatedFabric(graph) as fabric,
-            ControllerProcess(CONTROLLER_PORT, framework=framework, policy=policy) as controller,
-        ):
+        controller = ControllerProcess(CONTROLLER_PORT, framework=framework, policy=policy)
+        with EmulatedFabric(graph, controller=controller) as fabric:
             controller.wait_discovered(fabric)
             fabric.announce()
             yield fabric, controller

@@ -38,7 +38,10 @@ def listening(port: int) -> bool:
 
 
 class ControllerProcess:
-    """Context manager around a live controller; `policy` is its policy file, `state` what it keeps over restarts."""
+    """Context manager around a live controller; `policy` is its policy file.
+
+    As the `controller` of an `EmulatedFabric` it starts while the fabric is built, and ends with it.
+    """
 
     def __init__(
         self,
@@ -94,8 +97,13 @@ class ControllerProcess:
         config = [] if self._policy is None else ["--config", str(self._policy)]
         return [str(scripts / "vsrt"), "run", "--port", str(self.port), *config, *self.apps]
 
-    def start(self, timeout_s: float = START_TIMEOUT_S) -> None:
+    def start(self) -> None:
         """Start the controller and wait until it listens for switches."""
+        self.launch()
+        self.wait_listening()
+
+    def launch(self) -> None:
+        """Start the controller, which listens for switches some time later."""
         environment = {
             **os.environ,
             "PYTHONPATH": str(REPOSITORY),
@@ -106,6 +114,9 @@ class ControllerProcess:
         if self._policy is not None:
             environment["VSRT_CONFIG"] = str(self._policy.resolve())
         self._process = processes.start(self.command(), log=self.log_path, env=environment, cwd=self.directory)
+
+    def wait_listening(self, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Wait until the controller listens for switches."""
         deadline = time.monotonic() + timeout_s
         while not listening(self.port):
             self.check_alive()

@@ -212,7 +212,7 @@ def main(arguments: list[str] | None = None) -> int:
     controller = ControllerProcess(CONTROLLER_PORT, framework=given.framework, policy=given.policy, apps=APPS)
     try:
         # The page is served out here, the network and its controller are in a network of their own.
-        with PageProcess(controller.socket) as page, EmulatedFabric(graph) as fabric, controller:
+        with PageProcess(controller.socket) as page, EmulatedFabric(graph, controller=controller) as fabric:
             demo = Demo(fabric, controller)
             demo.run()
             tell(demo, time.monotonic() - started)

@@ -87,18 +87,17 @@ def run_plan(plan: Plan, setting: Setting, progress: Progress = lambda text: Non
     with tempfile.TemporaryDirectory(prefix="vsrt-run-") as directory:
         policy = Path(directory) / "policy.yaml"
         policy.write_text(policy_text(plan, setting), encoding="utf-8")
+        controller = ControllerProcess(CONTROLLER_PORT, framework=setting.framework, policy=policy)
         fabric = EmulatedFabric(
             plan.graph,
+            controller=controller,
             protocols=setting.protocols,
             capacities=plan.capacities,
             # A meter behind a patch link drops the packet for whatever its switch still had to send it to.
             patch_links=not plan.capacities and not any(event.do.startswith("link") for event in plan.events),
         )
         progress("starting the network")
-        with (
-            fabric,
-            ControllerProcess(CONTROLLER_PORT, framework=setting.framework, policy=policy) as controller,
-        ):
+        with fabric:
             return _Run(plan, setting, fabric, controller, progress).measure()
 
 

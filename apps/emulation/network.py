@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from mininet.link import Link as VethLink
 from mininet.link import OVSLink
@@ -35,7 +35,20 @@ SETTLE_INTERVAL_S = 0.1
 SETTLE_LIMIT_S = 5.0
 
 
-class _Controller(RemoteController):  # type: ignore[misc]
+class Controller(Protocol):
+    """A controller that can start while the fabric is built."""
+
+    def launch(self) -> None:
+        """Start, in the network of the thread that calls."""
+
+    def wait_listening(self) -> None:
+        """Wait until switches can connect."""
+
+    def close(self) -> None:
+        """End, also where it did not start."""
+
+
+class _ControllerAddress(RemoteController):  # type: ignore[misc]
     """The address of our controller, without Mininet's probe of it by telnet."""
 
     def checkListening(self) -> None:  # noqa: N802
@@ -45,7 +58,8 @@ class _Controller(RemoteController):  # type: ignore[misc]
 class EmulatedFabric:
     """Context manager that brings `graph` up, with hosts ready for multicast, and takes it down again.
 
-    The controller is expected at `controller_port` of this network's loopback (none where that is None).
+    The controller is expected at `controller_port` of this network's loopback (none where that is None). A
+    `controller` that is given starts with the fabric, listens before switches connect, and ends with the fabric.
     `patch_links` joins switches inside Open vSwitch, which is cheapest and loses nothing; veth pairs elsewhere
     have a carrier and live counters. `old_switches` speak OpenFlow 1.0 only. `capacities` enforces each link's
     ``capacity_bps`` (OpenFlow 1.3 only).
@@ -56,6 +70,7 @@ class EmulatedFabric:
         graph: Graph,
         *,
         controller_port: int | None = CONTROLLER_PORT,
+        controller: Controller | None = None,
         protocols: str = "OpenFlow13",
         old_switches: Iterable[NodeId] = (),
         capacities: bool = False,
@@ -66,6 +81,7 @@ class EmulatedFabric:
             raise ValueError("capacities need meters, which OpenFlow 1.0 has not")
         self.graph = graph
         self.controller_port = controller_port
+        self._controller = controller
         self.protocols = protocols
         self._old_switches = frozenset(old_switches)
         self.sender = Agent("sender")
@@ -85,6 +101,9 @@ class EmulatedFabric:
             stack.enter_context(private_network())
             # Ports of a switch are no IPv6 hosts: without this each sends reports and solicitations of its own.
             Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1")
+            if self._controller is not None:
+                stack.callback(self._controller.close)
+                self._controller.launch()
             self.ovs = stack.enter_context(PrivateOpenVSwitch(self._datapath))
             self._build(stack)
             stack.enter_context(self.sender)
@@ -111,20 +130,27 @@ class EmulatedFabric:
             switch=OVSSwitch,
             link=OVSLink if self._patch_links else VethLink,
         )
-        stack.callback(self._net.stop)
+        stack.callback(self._end_nodes)
         for switch in self.graph.switches():
             name = self._names[switch]
             protocols = self._protocols(switch)
             topo.setNodeInfo(name, {**topo.nodeInfo(name), "datapath": self.ovs.datapath, "protocols": protocols})
         if self.controller_port is not None:
-            self._net.addController(_Controller("c0", ip="127.0.0.1", port=self.controller_port))
+            self._net.addController(_ControllerAddress("c0", ip="127.0.0.1", port=self.controller_port))
         self._net.build()
+        if self._controller is not None:
+            self._controller.wait_listening()
         self._net.start()
         self._faults = Faults(self._net, self._net.controllers)
         for host in self._net.hosts:
             self._prepare_host(host)
         if self._capacities:
             capacity.enforce(self._ports())
+
+    def _end_nodes(self) -> None:
+        """End the nodes' shells: their interfaces and bridges need no dismantling, for they go with their network."""
+        for node in (*self._net.hosts, *self._net.switches, *self._net.controllers):
+            node.terminate()
 
     def _prepare_host(self, host: Any) -> None:
         interface = host.defaultIntf().name

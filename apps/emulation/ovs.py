@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Literal
@@ -16,6 +19,9 @@ from apps.emulation.processes import EmulationError
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 DAEMON_PATH = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"
 DIRECTORY_VARIABLES = ("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR")
+
+START_TIMEOUT_S = 10.0
+POLL_S = 0.005
 
 Datapath = Literal["user", "kernel"]
 
@@ -62,14 +68,15 @@ class PrivateOpenVSwitch:
         self.close()
 
     def _start(self) -> None:
-        database, socket = self.directory / "conf.db", self.directory / "db.sock"
+        database, listener = self.directory / "conf.db", self.directory / "db.sock"
         for tool in ("ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl"):
             if shutil.which(tool) is None:
                 raise EmulationError(f"{tool} is missing: install Open vSwitch (Debian: openvswitch-switch)")
         processes.run("ovsdb-tool", "create", str(database), str(SCHEMA))
-        self._daemon("ovsdb-server", f"--remote=punix:{socket}", str(database))
-        processes.run("ovs-vsctl", "--timeout=10", "--retry", "--no-wait", "init")
-        self._daemon("ovs-vswitchd", f"unix:{socket}")
+        self._daemon("ovsdb-server", f"--remote=punix:{listener}", str(database))
+        self._wait_listening(listener)
+        processes.run("ovs-vsctl", "--timeout=10", "--no-wait", "init")
+        self._daemon("ovs-vswitchd", f"unix:{listener}")
         # Answered only when ovs-vswitchd has taken the configuration.
         processes.run("ovs-vsctl", "--timeout=20", "set", "Open_vSwitch", ".", "external-ids:system-id=vsrt")
 
@@ -77,6 +84,17 @@ class PrivateOpenVSwitch:
         log = self.directory / f"{name}.log"
         command = processes.preferred([name, "--pidfile", "-vconsole:warn", *arguments])
         self._processes.append(processes.start(command, log=log))
+
+    def _wait_listening(self, listener: Path) -> None:
+        """Wait until the database answers; ovs-vsctl itself would try but once a second."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while True:
+            with suppress(OSError), socket.socket(socket.AF_UNIX) as client:
+                client.connect(str(listener))
+                return
+            if self._processes[-1].poll() is not None or time.monotonic() > deadline:
+                raise EmulationError(f"ovsdb-server does not listen on {listener}: {self.log().strip()}")
+            time.sleep(POLL_S)
 
     @property
     def vswitchd_pid(self) -> int:

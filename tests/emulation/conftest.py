@@ -215,10 +215,8 @@ class Shared:
             self._attempts += 1
             assert self._attempts <= 3, "the network and controller were broken too often"
             self._policy.write_text(POLICY)
-            fabric = self._stack.enter_context(EmulatedFabric(self._graph, **self._options))
-            controller = self._stack.enter_context(
-                ControllerProcess(CONTROLLER_PORT, framework=self._framework, policy=self._policy)
-            )
+            controller = ControllerProcess(CONTROLLER_PORT, framework=self._framework, policy=self._policy)
+            fabric = self._stack.enter_context(EmulatedFabric(self._graph, controller=controller, **self._options))
             self._live = Live(fabric, controller, self._policy)
             fabric.wait_addresses()
             self._live.restore()

@@ -79,10 +79,8 @@ def sending(framework: Framework, tmp_path_factory: pytest.TempPathFactory) -> I
     policy.write_text(POLICY)
     apps = ("multicast", "unicast", "monitor", "allocator")
     with ExitStack() as stack:
-        fabric = stack.enter_context(EmulatedFabric(make("fattree", {"k": 4})))
-        controller = stack.enter_context(
-            ControllerProcess(CONTROLLER_PORT, framework=framework, policy=policy, apps=apps)
-        )
+        controller = ControllerProcess(CONTROLLER_PORT, framework=framework, policy=policy, apps=apps)
+        fabric = stack.enter_context(EmulatedFabric(make("fattree", {"k": 4}), controller=controller))
         controller.wait_discovered(fabric)
         fabric.wait_addresses()
         fabric.announce()

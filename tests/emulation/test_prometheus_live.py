@@ -215,11 +215,12 @@ def octets(prometheus: Prometheus, way: str, where: str) -> float:
 
 
 def test_a_live_fabric_is_scraped(start_fabric: Callable[..., EmulatedFabric], tmp_path: Path) -> None:
-    fabric, endpoint, policy = start_fabric(make("fattree", {"k": 2})), free_port(), tmp_path / "policy.yaml"
+    endpoint, policy = free_port(), tmp_path / "policy.yaml"
     policy.write_text(POLICY % endpoint)
     apps = ("multicast", "unicast", "monitor")
+    controller = ControllerProcess(CONTROLLER_PORT, policy=policy, apps=apps)
+    fabric = start_fabric(make("fattree", {"k": 2}), controller=controller)
     with ExitStack() as stack:
-        controller = stack.enter_context(ControllerProcess(CONTROLLER_PORT, policy=policy, apps=apps))
         prometheus = Prometheus(tmp_path, endpoint)
         stack.callback(prometheus.stop)
         controller.wait_discovered(fabric)
@@ -269,13 +270,13 @@ def test_multicast_switches_links_and_loops_are_scraped_without_the_monitor(
     start_fabric: Callable[..., EmulatedFabric], diamond: Graph, framework: Framework, tmp_path: Path
 ) -> None:
     """Numbers are right while all is well, a link is pulled, a switch is away, and after a restart."""
-    fabric, endpoint, policy = start_fabric(diamond), free_port(), tmp_path / "policy.yaml"
+    endpoint, policy = free_port(), tmp_path / "policy.yaml"
     policy.write_text(MULTICAST_POLICY % endpoint)
+    apps = ("multicast", "unicast")
+    controller = ControllerProcess(CONTROLLER_PORT, framework=framework, policy=policy, apps=apps)
+    fabric = start_fabric(diamond, controller=controller)
     switch_count, link_count = float(len(diamond.switches())), float(fabric.switch_link_count())
     with ExitStack() as stack:
-        controller = stack.enter_context(
-            ControllerProcess(CONTROLLER_PORT, framework=framework, policy=policy, apps=("multicast", "unicast"))
-        )
         prometheus = Prometheus(tmp_path, endpoint)
         stack.callback(prometheus.stop)
         controller.wait_discovered(fabric)
