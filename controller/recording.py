@@ -21,7 +21,7 @@ from controller import events
 from controller.alarms import events as alarm_events
 from controller.alarms.core import AlarmCore
 from controller.alarms.known import Cable, End
-from controller.config import alarm_settings, anomaly_settings, check_settings, policy, settings, terms
+from controller.config import alarm_settings, anomaly_settings, check_settings, edit_settings, policy, settings, terms
 from controller.discovery.core import DiscoveryCore
 from controller.discovery.journal import HostsRead
 from controller.discovery.settings import DiscoveryChanged, DiscoverySettings
@@ -62,6 +62,7 @@ _READABLE: dict[str, type] = {
             anomaly_settings,
             alarm_settings,
             check_settings,
+            edit_settings,
             terms,
             events,
             multicast_events,

@@ -12,6 +12,7 @@ from controller.config.alarm_settings import Alarms, ExpectedTopology
 from controller.config.anomaly_settings import Anomaly
 from controller.config.check_settings import Check
 from controller.config.document import MAX_BYTES, Mapping, Node, Scalar, Sequence, decode, parse
+from controller.config.edit_settings import Edits
 from controller.config.expected_topology import ReadCabling, read_expected_topology
 from controller.config.faults import Faults, PolicyInvalid, quoted
 from controller.config.labels import read_labels
@@ -134,6 +135,7 @@ class _PolicyReader(Reader):
         static_members = read("static_members", lambda node, path: read_static_members(self, node, path, enforce_ssm))
         unicast = read("unicast", lambda node, path: self.settings(Unicast, node, path))
         discovery = read("discovery", lambda node, path: self.settings(Discovery, node, path))
+        edits = read("edits", lambda node, path: self.settings(Edits, node, path))
         check = read("check", lambda node, path: self.settings(Check, node, path))
         monitor = read("monitor", lambda node, path: self.settings(Monitor, node, path))
         allocation = read("allocation", self._allocation)
@@ -155,6 +157,7 @@ class _PolicyReader(Reader):
             multicast=multicast or Multicast(),
             unicast=unicast or Unicast(),
             discovery=discovery or Discovery(),
+            edits=edits or Edits(),
             check=check or Check(),
             monitor=monitor or Monitor(),
             allocation=allocation or Allocation(),

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from controller.config.alarm_settings import Alarms, ExpectedTopology
 from controller.config.anomaly_settings import Anomaly
 from controller.config.check_settings import Check
+from controller.config.edit_settings import Edits
 from controller.config.faults import PolicyError
 from controller.config.settings import Allocation, Dashboard, Discovery, Limits, Monitor, Multicast, Unicast
 from controller.config.terms import HostTerm, Labelled, NamedSwitch, Prefix, SwitchPort
@@ -95,6 +96,7 @@ class Policy:
     multicast: Multicast = field(default_factory=Multicast)
     unicast: Unicast = field(default_factory=Unicast)
     discovery: Discovery = field(default_factory=Discovery)
+    edits: Edits = field(default_factory=Edits)
     check: Check = field(default_factory=Check)
     monitor: Monitor = field(default_factory=Monitor)
     allocation: Allocation = field(default_factory=Allocation)

@@ -24,6 +24,7 @@ from controller.config.declarations import (
     other,
     section,
 )
+from controller.config.edit_settings import Edits
 from controller.config.terms import SEVERITIES, SwitchPort
 from controller.wire.addresses import parse_ip
 
@@ -435,6 +436,7 @@ SETTING_SECTIONS: dict[str, type[Any]] = {
     "multicast": Multicast,
     "unicast": Unicast,
     "discovery": Discovery,
+    "edits": Edits,
     "check": Check,
     "monitor": Monitor,
     "allocation": Allocation,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from controller.config.edit_settings import Edits
+
 
 class DiscoverySettings(NamedTuple):
     """Times in seconds; every count bounds a table that a switch or host can grow.
@@ -13,7 +15,7 @@ class DiscoverySettings(NamedTuple):
     `edge_latest_s`. `link_capacity_bps`, where not 0, stands for the speed of all ports. A frame that does
     not arrive is followed by `missed_count` others at a fast pace; where they are missed too, the link is down. A
     switch whose connection ended counts as there for `switch_grace_s`, as long as it forwards and a link leads to it.
-    Every switch's entries are read once in `check_interval_s`.
+    Every switch's entries are read once in `check_interval_s`; `edits` says how many a switch is sent at once.
     """
 
     lldp_interval_s: float = 2.0
@@ -45,6 +47,7 @@ class DiscoverySettings(NamedTuple):
     controller_mac: bytes = b"\x02VSRT\x00"
     probe_ipv4: bytes = bytes(4)
     check_interval_s: float = 60.0
+    edits: Edits = Edits()
 
     def problem(self) -> str | None:
         """Return what is wrong with the values, None where nothing is."""

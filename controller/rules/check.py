@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
+from controller.datapath.lanes import Urgency
 from controller.rules.model import RuleKey
 from controller.rules.notices import Notices
 from controller.rules.switch_state import Reading, SwitchState
@@ -40,7 +41,7 @@ class Checks:
     def __init__(
         self,
         switches: Mapping[int, SwitchState],
-        mark: Callable[[SwitchState, RuleKey], None],
+        mark: Callable[[SwitchState, RuleKey, Urgency], None],
         ask: Callable[[SwitchState], int],
         notices: Notices,
     ) -> None:
@@ -165,7 +166,7 @@ class Checks:
             found = {kind: [key for key in keys if state.target(key) is not None] for kind, keys in found.items()}
         for keys in found.values():
             for key in keys:
-                self._mark(state, key)
+                self._mark(state, key, Urgency.BULK)
         self._tell(state.dpid, found, now)
         return bool(found["missing"]) and not check.requested
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from controller.datapath.sending import Sending
 from controller.rules.model import Output, Rule, RuleKey
 from controller.rules.plans import PlanQueue
 from controller.rules.switch_state import SwitchState
-from controller.rules.timeouts import Timeouts
 
 PROMPT_S = 0.5
 """A switch that has owed a barrier's answer for longer is not one to wait for."""
@@ -18,7 +18,7 @@ class Inspection:
     """Questions about the switches of an `Installer`, which is one."""
 
     _switches: dict[int, SwitchState]
-    _barriers: Timeouts[int]
+    _sending: Sending
     _plans: PlanQueue
 
     def desired(self, dpid: int) -> Mapping[RuleKey, Rule]:
@@ -52,7 +52,7 @@ class Inspection:
 
     def answers(self, dpid: int, now: float) -> bool:
         """Tell whether a switch can be expected to confirm edits soon: it was read, and owes no answer for long."""
-        sent_s = self._barriers.started(dpid)
+        sent_s = self._sending.barriers.started(dpid)
         return self.is_read(dpid) and (sent_s is None or now - sent_s <= PROMPT_S)
 
     def may_send(self, dpid: int, port_no: int) -> bool:
@@ -63,7 +63,7 @@ class Inspection:
         if state.reading is not None:
             return True
         under_way = state.batch.edits if state.batch is not None else {}
-        keys = {*under_way, *state.dirty, *state.full, *state.failures} if state.connected else state.installed
+        keys = {*under_way, *state.lanes.keys(), *state.full, *state.failures} if state.connected else state.installed
         output = Output(port_no)
 
         def sends(rule: Rule | None) -> bool:
@@ -87,7 +87,7 @@ class Inspection:
         if state is None:
             return 0
         under_way = len(state.batch.edits) if state.batch is not None else 0
-        return under_way + len(state.dirty.keys() | state.full.keys() | state.failures.keys() | state.turns.keys())
+        return under_way + len(state.lanes.keys() | state.full.keys() | state.failures.keys() | state.turns.keys())
 
     def entry_counts(self) -> Iterator[tuple[int, int, int]]:
         """Yield per switch its dpid, how many entries it has confirmed, and how many a full table has no room for."""

@@ -10,7 +10,10 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import Any
 
-from controller.effects import ApplyEdits, Edit, Effect, EntriesLost, Put, RequestFlows
+from controller.config.edit_settings import Edits
+from controller.datapath.lanes import Urgency
+from controller.datapath.sending import Sending
+from controller.effects import Edit, Effect, EntriesLost, Put, RequestFlows
 from controller.events import (
     BarrierReplied,
     CheckRequested,
@@ -29,16 +32,12 @@ from controller.rules.model import Rule, RuleKey
 from controller.rules.notices import Notices
 from controller.rules.openflow import FlowCounter
 from controller.rules.plans import PlanQueue
-from controller.rules.switch_state import Batch, Failure, Reading, SwitchState, Waiter, edit_key, to_edit
+from controller.rules.switch_state import Batch, Failure, Reading, SwitchState, edit_key
 from controller.rules.timeouts import Timeouts
-
-BATCH_EDITS = 512
-"""Edits that are under way at a switch at most."""
 
 READ_ENTRIES_BOUND = 262144
 """Entries of ours that a switch may report; beyond it the read-back does not count (`read-faulty`)."""
 
-BARRIER_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 10.0
 
 FULL_RETRY_S = 5.0
@@ -46,7 +45,8 @@ FULL_RETRY_COUNT = 16
 """Entries tried again at a time where a table was full and nothing has been removed since."""
 
 RETRY_FIRST_S, RETRY_LAST_S = 0.5, 60.0
-_XIDS = 1 << 24
+
+_BULK, _PROMPT = Urgency.BULK, Urgency.PROMPT
 
 
 class Installer(Errands):
@@ -68,20 +68,19 @@ class Installer(Errands):
         self.app_tag = app_tag
         self.xid_tag = 0xA0 | app_tag & 0xF if xid_tag is None else xid_tag
         self._hold_unknown = hold_unknown
-        self._next_xid = 1
+        self.clock = ConfirmationClock()
         self._switches: dict[int, SwitchState] = {}
+        self._sending = Sending(self.xid_tag, self.clock)
+        self._mark = self._sending.mark
         self._plans = PlanQueue(self._switches, self._mark, self._notices)
         self._admissible = Admissible(app_tag, self._switches, self._notices)
         self._checks = Checks(self._switches, self._mark, self._request, self._notices)
         self._checks.held = hold_unknown
-        self.clock = ConfirmationClock()
-        self._barriers: Timeouts[int] = Timeouts(BARRIER_TIMEOUT_S)
         self._reads: Timeouts[int] = Timeouts(READ_TIMEOUT_S)
         self._full: Timeouts[int] = Timeouts(FULL_RETRY_S)
-        self._timeouts = (self._barriers, self._reads, self._full)
+        self._timeouts = (self._sending.barriers, self._reads, self._full)
         self._retries: list[tuple[float, int, RuleKey]] = []
         self._effects: list[Effect] = []
-        self._to_send: dict[int, SwitchState] = {}
         self._handlers: dict[type, Callable[[Any, float], list[Effect]]] = {
             SwitchConnected: lambda event, now: self.switch_connected(event.dpid, event.ofp_version, now),
             SwitchDisconnected: lambda event, now: self.switch_disconnected(event.dpid, now),
@@ -98,7 +97,13 @@ class Installer(Errands):
 
     # What is wanted
 
-    def change(self, stages: Sequence[Sequence[tuple[int, Edit]]], now: float, drain_s: float = 0.0) -> list[Effect]:
+    def change(
+        self,
+        stages: Sequence[Sequence[tuple[int, Edit]]],
+        now: float,
+        drain_s: float = 0.0,
+        urgency: Urgency = _PROMPT,
+    ) -> list[Effect]:
         """Change what is desired; all of it counts at once and is sent stage by stage.
 
         Parameters
@@ -111,6 +116,8 @@ class Installer(Errands):
             The current time in seconds.
         drain_s
             Seconds to wait before the last stage.
+        urgency
+            Who waits for it. Bulk that something prompt has to wait for is prompt from then on.
 
         Raises
         ------
@@ -128,12 +135,14 @@ class Installer(Errands):
                 if rule is not None:
                     self.clock.add(state, key)
                 if state.enter(key, rule):
-                    self._mark(state, key)
+                    self._mark(state, key, urgency)
+                elif urgency is _PROMPT:
+                    self._plans.hurry(state, key)
         else:
-            self._plans.add([self._plan_entries(stage, refused) for stage in stages], now, drain_s)
+            self._plans.add([self._plan_entries(stage, refused) for stage in stages], now, drain_s, urgency)
         return self._flush(now)
 
-    def put(self, dpid: int, rule: Rule, now: float) -> list[Effect]:
+    def put(self, dpid: int, rule: Rule, now: float, urgency: Urgency = _PROMPT) -> list[Effect]:
         """Desire one entry: what `change` does with one stage of one edit, for less."""
         state = self._switches.get(dpid)
         if (
@@ -149,29 +158,43 @@ class Installer(Errands):
             or rule[4]
             or state.lowering.expressible(rule) is not None  # type: ignore[union-attr]
         ):
-            return self.change((((dpid, Put(rule)),),), now)
+            return self.change((((dpid, Put(rule)),),), now, 0.0, urgency)
         key = rule[0]
         state.desired[key] = rule
         if state.batch is not None:
             self.clock.add(state, key)
-            state.dirty[key] = None
+            state.lanes.add(key, urgency)
         elif state.installed.get(key) != rule:
-            xid = self._take_xids(2)
-            self.clock.add(state, key)
-            state.batch = Batch(xid, xid + 1, {key: rule}, {}, state.take_timed((key,)))
-            self._barriers.start(dpid, now)
-            return [ApplyEdits(dpid, xid, (Put(rule),))]
+            return [self._sending.send_one(state, rule, now)]
         return []
+
+    def hurry(self, dpid: int, key: RuleKey) -> None:
+        """Make prompt what a switch is still to be sent for a key: somebody waits for it after all."""
+        state = self._switches.get(dpid)
+        if state is not None and state.connected:
+            if state.reading is not None:
+                state.lanes.add(key, _PROMPT)
+            else:
+                state.lanes.hurry(key)
+            self._plans.hurry(state, key)
+
+    def use_edits(self, settings: Edits) -> None:
+        """Send as many edits at once as the operator wants from here on."""
+        self._sending.use(settings, self._switches)
+
+    def use_policy(self, check_interval_s: float, edits: Edits) -> None:
+        """Go by other settings of the operator's from here on."""
+        self.check_every(check_interval_s)
+        self.use_edits(edits)
 
     def release_unknown(self, now: float) -> list[Effect]:
         """Remove from now on what nobody desires."""
         self._hold_unknown = self._checks.held = False
-        for dpid, state in self._switches.items():
+        for state in self._switches.values():
             if state.connected and state.reading is None:
                 for key in state.installed:
                     if state.target(key) is None:
-                        state.mark(key)
-                self._to_send[dpid] = state
+                        self._mark(state, key, _BULK)
         return self._flush(now)
 
     def check_every(self, interval_s: float) -> None:
@@ -195,8 +218,9 @@ class Installer(Errands):
     def switch_connected(self, dpid: int, ofp_version: int, now: float) -> list[Effect]:
         """Read what the switch holds; edits follow when it has told."""
         state = self._switches.get(dpid) or self._new_switch(dpid)
-        self._forget_work(state)
+        self._forget_work(state, now)
         state.connected = True
+        state.window = self._sending.windows.connected(dpid)
         state.lowering = LOWERINGS[ofp_version]
         for key, rule in list(state.desired.items()):
             reason = state.lowering.expressible(rule)
@@ -211,7 +235,7 @@ class Installer(Errands):
         state = self._switches.get(dpid)
         if state is not None:
             state.connected = False
-            self._forget_work(state)
+            self._forget_work(state, now)
             if not state.desired and not state.turns:
                 del self._switches[dpid]
         return self._flush(now)
@@ -219,11 +243,9 @@ class Installer(Errands):
     def barrier_replied(self, dpid: int, xid: int, now: float) -> list[Effect]:
         """Take the edits before the barrier as done, but for those that failed."""
         state = self._switches.get(dpid)
-        batch = state.batch if state is not None else None
-        if state is None or batch is None or batch.barrier_xid != xid:
+        batch = self._sending.answered(state, xid, now) if state is not None else None
+        if state is None or batch is None:
             return []
-        state.batch = None
-        self._barriers.cancel(dpid)
         installed, failed = state.installed, batch.failed
         if batch.timed:
             self.clock.confirmed(state, batch, now)
@@ -237,15 +259,15 @@ class Installer(Errands):
             else:
                 added += key not in installed
                 installed[key] = value
-            if state.failures:
-                state.failures.pop(key, None)
+            if state.failures and key in state.failures:
+                state.window.failed(state.failures.pop(key).batch_edits)
             if batch.waiters and key in batch.waiters:
                 self._plans.confirmed(batch.waiters[key])
         if state.full:
             self._retry_full(state, freed + (0 if failed else 2 * added), now)
-        if state.dirty:
-            self._to_send[dpid] = state
-        elif not (self._to_send or self._plans.ready or self._effects or self._notices.given):
+        if state.lanes.prompt or state.lanes.bulk:
+            self._sending.due[dpid] = state
+        elif not (self._sending.due or self._plans.ready or self._effects or self._notices.given):
             return []
         return self._flush(now)
 
@@ -322,14 +344,12 @@ class Installer(Errands):
 
     def on_deadline(self, now: float) -> list[Effect]:
         """Do what has come due."""
-        for dpid in self._barriers.take_due(now):
+        for dpid in self._sending.barriers.take_due(now):
             state = self._switches[dpid]
             self._notices.give(
                 "barrier-timeout", dpid, f"Switch {dpid} did not answer a barrier: its flow entries are read.", now
             )
-            batch, state.batch = state.batch, None
-            if batch is not None:
-                state.take_back(batch)
+            self._sending.overdue(state)
             self._read(state, now)
         for dpid in self._reads.take_due(now):
             self._notices.give(
@@ -340,7 +360,7 @@ class Installer(Errands):
             _, dpid, key = heappop(self._retries)
             failing = self._switches.get(dpid)
             if failing is not None and key in failing.failures:
-                self._mark(failing, key)
+                self._mark(failing, key, _BULK)
         for dpid in self._full.take_due(now):
             self._retry_full(self._switches[dpid], FULL_RETRY_COUNT, now)
         self._plans.on_deadline(now)
@@ -349,52 +369,13 @@ class Installer(Errands):
 
     # Sending
 
-    def _mark(self, state: SwitchState, key: RuleKey) -> None:
-        if state.connected:
-            state.mark(key)
-            self._to_send[state.dpid] = state
-
     def _flush(self, now: float) -> list[Effect]:
         """Let plans go on, send what can be sent, and return all effects."""
-        while self._to_send or self._plans.ready:
+        while self._sending.due or self._plans.ready:
             self._plans.advance_ready(now)
-            to_send, self._to_send = self._to_send, {}
-            for state in to_send.values():
-                if state.dirty and state.batch is None and state.reading is None and state.connected:
-                    self._send(state, now)
+            self._effects += self._sending.send_due(now, self._plans.confirmed)
         effects, self._effects = self._effects, []
         return [*self._notices.take(), *effects] if self._notices.given else effects
-
-    def _send(self, state: SwitchState, now: float) -> None:
-        installed, desired, released = state.installed, state.desired, state.released
-        edits: dict[RuleKey, Rule | None] = {}
-        waiters: dict[RuleKey, list[Waiter]] = {}
-        while state.dirty and not edits:
-            for key in state.take_dirty(BATCH_EDITS):
-                value = released[key] if key in released else desired.get(key)
-                if value == installed.get(key):
-                    state.failures.pop(key, None)
-                    self.clock.settled(state.timed.pop(key, ()), now)
-                    self._plans.confirmed(state.waiters.pop(key, ()))
-                    continue
-                edits[key] = value
-                if state.waiters and key in state.waiters:
-                    waiters[key] = state.waiters.pop(key)
-        if edits:
-            first_xid = self._take_xids(len(edits) + 1)
-            state.batch = Batch(first_xid, first_xid + len(edits), edits, waiters, state.take_timed(edits))
-            self._barriers.start(state.dpid, now)
-            if state.check is not None:
-                state.check.edited.update(edits)
-            sent = tuple([to_edit(key, value) for key, value in edits.items()])
-            self._effects.append(ApplyEdits(state.dpid, first_xid, sent))
-
-    def _take_xids(self, count: int) -> int:
-        if self._next_xid + count > _XIDS:
-            self._next_xid = 1
-        first = self._next_xid
-        self._next_xid += count
-        return self.xid_tag << 24 | first
 
     # Refusals
 
@@ -428,24 +409,24 @@ class Installer(Errands):
             interrupts = self._plans.make_room(state, waiters)
             text = f"A flow table of switch {dpid} is full: {len(state.full) + 1} entries wait for room."
             self._notices.give("table-full", dpid, text, now, interrupts=interrupts)
-            if key not in state.dirty:
+            if key not in state.lanes:
                 state.full[key] = None
                 if dpid not in self._full:
                     self._full.start(dpid, now)
             return
-        before = state.failures.get(key, Failure(0, now))
+        before = state.failures.get(key, Failure(0, now, len(batch.edits)))
         text = f"Switch {dpid} refused a flow entry with OpenFlow error {error[0]}/{error[1]}: {key}."
         self._notices.give("edit-failed", dpid, text, now, type=error[0], code=error[1])
         due_s = before.due_s
         if due_s <= now:
             due_s = now + min(RETRY_FIRST_S * 2**before.attempts, RETRY_LAST_S)
             heappush(self._retries, (due_s, dpid, key))
-        state.failures[key] = Failure(min(before.attempts + 1, 16), due_s)
+        state.failures[key] = Failure(min(before.attempts + 1, 16), due_s, before.batch_edits)
 
     def _retry_full(self, state: SwitchState, count: int, now: float) -> None:
         """Try some of the entries again that found no room."""
         for key in list(islice(state.full, count)):
-            self._mark(state, key)
+            self._mark(state, key, _BULK)
         if not state.full:
             self._full.cancel(state.dpid)
         elif state.dpid not in self._full:
@@ -460,28 +441,31 @@ class Installer(Errands):
         self._reads.start(state.dpid, now)
 
     def _request(self, state: SwitchState) -> int:
-        xid = self._take_xids(1)
+        xid = self._sending.take_xids(1)
         self._effects.append(RequestFlows(state.dpid, xid, self.app_tag << 48, 0xFFFF << 48))
         return xid
 
     def _compare(self, state: SwitchState) -> None:
         """Have the difference sent between what a switch has told and what it shall hold: puts, then removals."""
-        installed, asked = state.installed, state.dirty
+        installed, asked, lanes = state.installed, state.lanes.keys(), state.lanes
+        for key in state.timed:
+            lanes.add(key, _PROMPT)
         targets = state.targets()
-        dirty = {key: None for key, value in targets.items() if value is not None and installed.get(key) != value}
-        dirty.update(dict.fromkeys([*state.waiters, *state.timed]))
-        for key in installed:
-            if targets.get(key) is None and (not self._hold_unknown or key in asked):
-                dirty[key] = None
-        state.dirty = dirty
+        differing = [key for key, value in targets.items() if value is not None and installed.get(key) != value]
+        differing += state.waiters
+        differing += [
+            key for key in installed if targets.get(key) is None and (not self._hold_unknown or key in asked)
+        ]
+        lanes.set_bulk(differing)
         state.full.clear()
         self._full.cancel(state.dpid)
-        self._to_send[state.dpid] = state
+        self._sending.due[state.dpid] = state
 
-    def _forget_work(self, state: SwitchState) -> None:
+    def _forget_work(self, state: SwitchState, now: float) -> None:
         """Drop what was under way at a switch; plans go on without it."""
-        for timeouts in (self._barriers, self._reads, self._full):
-            timeouts.cancel(state.dpid)
+        self._sending.lost(state, now)
+        self._reads.cancel(state.dpid)
+        self._full.cancel(state.dpid)
         self._checks.forget(state.dpid)
         self.clock.lost(state)
         self._plans.confirmed(state.forget_work())

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 
+from controller.datapath.lanes import Urgency
 from controller.rules.model import Rule, RuleKey
 from controller.rules.notices import Notices
 from controller.rules.switch_state import Plan, SwitchState, Turn, Waiter
@@ -27,7 +28,7 @@ class PlanQueue:
     def __init__(
         self,
         switches: Mapping[int, SwitchState],
-        mark: Callable[[SwitchState, RuleKey], None],
+        mark: Callable[[SwitchState, RuleKey, Urgency], None],
         notices: Notices,
     ) -> None:
         self.ready: list[Plan] = []
@@ -48,22 +49,44 @@ class PlanQueue:
         stages: Sequence[Iterable[tuple[SwitchState, RuleKey, Rule | None]]],
         now: float,
         drain_s: float,
+        urgency: Urgency,
     ) -> None:
         """Take a plan: its values are desired at once, and released in order."""
-        plan = Plan(drain_s)
+        plan = Plan(drain_s, urgency)
         for stage in stages:
             entries: list[tuple[int, RuleKey]] = []
             for state, key, value in stage:
+                if urgency is Urgency.PROMPT:
+                    self.hurry(state, key)
                 if plan.stages or key in state.turns:
                     state.enter_turn(key, Turn(plan, len(plan.stages), value))
                 else:
                     state.enter(key, value)
-                    self._mark(state, key)
+                    self._mark(state, key, urgency)
                 entries.append((state.dpid, key))
             plan.stages.append(entries)
         if self.count >= PLANS_BOUND:
             self._drop_oldest(now)
         self._advance(plan, now)
+
+    def hurry(self, state: SwitchState, key: RuleKey) -> None:
+        """Make prompt what is to happen before a key's next turn, for somebody waits for that."""
+        waited: list[tuple[SwitchState, RuleKey, Plan | None]] = [(state, key, None)]
+        while waited:
+            at, what, waiting = waited.pop()
+            for turn in at.turns.get(what, ()):
+                plan = turn.plan
+                if plan is None or plan.urgency is Urgency.PROMPT:
+                    if plan is waiting is not None:
+                        break
+                    continue
+                plan.urgency = Urgency.PROMPT
+                for stage in plan.stages:
+                    for dpid, own in stage:
+                        other = self._switches.get(dpid)
+                        if other is not None:
+                            other.lanes.hurry(own)
+                            waited.append((other, own, plan))
 
     def advance_ready(self, now: float) -> None:
         """Release stages until there is none that does not have to wait."""
@@ -85,8 +108,8 @@ class PlanQueue:
             for entries in plan.stages[stage + 1 :]:
                 for dpid, key in entries:
                     if dpid == state.dpid and state.take_removal(key, plan):
-                        self._mark(state, key)
-                        self._take_turns(state, key)
+                        self._mark(state, key, plan.urgency)
+                        self._take_turns(state, key, plan.urgency)
                         found = True
         return found
 
@@ -135,16 +158,16 @@ class PlanQueue:
         if state is None:
             self._settled(plan)
             return
-        for turn in self._take_turns(state, key):
+        for turn in self._take_turns(state, key, plan.urgency):
             if turn.plan is not None and turn.plan is not plan and turn.stage == turn.plan.stage:
                 self._await(state, key, turn.plan)
         if not state.is_waiting(key, plan):
             self._await(state, key, plan)
 
-    def _take_turns(self, state: SwitchState, key: RuleKey) -> list[Turn]:
+    def _take_turns(self, state: SwitchState, key: RuleKey, urgency: Urgency) -> list[Turn]:
         taken = state.take_turns(key)
         if taken:
-            self._mark(state, key)
+            self._mark(state, key, urgency)
         return taken
 
     def _await(self, state: SwitchState, key: RuleKey, plan: Plan) -> None:
@@ -153,7 +176,7 @@ class PlanQueue:
         else:
             state.waiters.setdefault(key, []).append(Waiter(plan, plan.stage))
             if key not in state.full and key not in state.failures:
-                self._mark(state, key)
+                self._mark(state, key, plan.urgency)
 
     def _settled(self, plan: Plan) -> None:
         plan.outstanding -= 1

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import NamedTuple
 
+from controller.config.edit_settings import Edits
+from controller.datapath.lanes import Lanes, Urgency
+from controller.datapath.window import Window
 from controller.effects import Edit, Put, Remove
 from controller.rules.lowering import Lowering
 from controller.rules.model import Rule, RuleKey
@@ -18,10 +20,12 @@ from controller.rules.openflow import FlowCounter
 class Plan:
     """Stages of keys; those of a stage are released once all of the stage before are confirmed.
 
-    `stage` is the last one released, `outstanding` counts its keys that are not confirmed yet.
+    `stage` is the last one released, `outstanding` counts its keys that are not confirmed yet. `urgency` is that of
+    its edits.
     """
 
     drain_s: float
+    urgency: Urgency = Urgency.PROMPT
     stages: list[list[tuple[int, RuleKey]]] = field(default_factory=list)
     stage: int = -1
     outstanding: int = 0
@@ -53,10 +57,11 @@ class Waiter(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """How often in a row a switch refused an edit, and when it is tried again."""
+    """How often in a row a switch refused an edit, when it is tried again, and of how many it was one at first."""
 
     attempts: int
     due_s: float
+    batch_edits: int
 
 
 @dataclass(slots=True, eq=False)
@@ -112,9 +117,9 @@ class Reading:
 class SwitchState:
     """One switch: `desired` is what it shall hold in the end, `installed` what it has confirmed to hold.
 
-    `dirty` keys are to be sent, `full` ones were refused for lack of room, `failures` otherwise. A
-    key in `turns` has values that wait; `released` is the one it may have meanwhile. Edits wait for a `reading`;
-    a `check` goes on beside them.
+    Keys in `lanes` are to be sent in batches as large as `window` says, `full` ones were refused for lack of room,
+    `failures` otherwise. A key in `turns` has values that wait; `released` is the one it may have meanwhile. Edits
+    wait for a `reading`; a `check` goes on beside them.
     """
 
     dpid: int
@@ -124,7 +129,8 @@ class SwitchState:
     installed: dict[RuleKey, Rule] = field(default_factory=dict)
     turns: dict[RuleKey, deque[Turn]] = field(default_factory=dict)
     released: dict[RuleKey, Rule | None] = field(default_factory=dict)
-    dirty: dict[RuleKey, None] = field(default_factory=dict)
+    lanes: Lanes = field(default_factory=Lanes)
+    window: Window = field(default_factory=lambda: Window(Edits()))
     waiters: dict[RuleKey, list[Waiter]] = field(default_factory=dict)
     timed: dict[RuleKey, list[Timed]] = field(default_factory=dict)
     full: dict[RuleKey, None] = field(default_factory=dict)
@@ -210,7 +216,7 @@ class SwitchState:
 
     def is_settled(self, key: RuleKey) -> bool:
         """Tell whether nothing is to be done or under way for a key."""
-        if key in self.dirty or self.reading is not None:
+        if key in self.lanes or self.reading is not None:
             return False
         if self.batch is not None and key in self.batch.edits:
             return False
@@ -218,7 +224,7 @@ class SwitchState:
 
     def is_busy(self) -> bool:
         """Tell whether edits or a read-back are to be sent or under way."""
-        return bool(self.dirty) or self.batch is not None or self.reading is not None
+        return bool(self.lanes) or self.batch is not None or self.reading is not None
 
     def under_way(self) -> set[RuleKey]:
         """Return the keys whose edits a switch may be carrying out."""
@@ -231,30 +237,14 @@ class SwitchState:
                 return reading
         return None
 
-    def mark(self, key: RuleKey) -> None:
-        """Have a key sent with the next batch."""
-        self.dirty[key] = None
-        if self.full:
-            self.full.pop(key, None)
-
-    def take_dirty(self, limit: int) -> list[RuleKey]:
-        """Take out the first dirty keys."""
-        dirty = self.dirty
-        taken = list(islice(dirty, limit))
-        if len(taken) == len(dirty):
-            dirty.clear()
-        else:
-            for key in taken:
-                del dirty[key]
-        return taken
-
     def forget_work(self) -> list[Waiter]:
         """Drop all that is to be done or under way; return the plans that waited for it."""
         waiting = [waiter for waiters in self.waiters.values() for waiter in waiters]
         if self.batch is not None:
             waiting += [waiter for waiters in self.batch.waiters.values() for waiter in waiters]
         self.batch = self.reading = self.check = None
-        for work in (self.dirty, self.waiters, self.full, self.failures):
+        self.lanes.clear()
+        for work in (self.waiters, self.full, self.failures):
             work.clear()
         return waiting
 

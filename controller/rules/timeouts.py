@@ -30,6 +30,10 @@ class Timeouts(Generic[Subject]):
         due = self.due.get(subject)
         return None if due is None else due - self.length_s
 
+    def take(self, subject: Subject) -> float:
+        """Forget a subject and return when its time began; KeyError where it is not there."""
+        return self.due.pop(subject) - self.length_s
+
     def cancel(self, subject: Subject) -> None:
         """Forget a subject, if it is there."""
         self.due.pop(subject, None)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from controller.config.edit_settings import Edits
+
 
 class UnicastSettings(NamedTuple):
     """Times in seconds; rates and bursts are the bounds on what one port, or all together, can cause.
 
     `settle_s` is how long changes of the topology are gathered before routes follow. After a restart the entries
     found on switches stay for `restart_grace_s`, until the hosts that they serve are known again. Every
-    switch's entries are read once in `check_interval_s`.
+    switch's entries are read once in `check_interval_s`; `edits` says how many a switch is sent at once.
     """
 
     settle_s: float = 0.002
@@ -31,6 +33,7 @@ class UnicastSettings(NamedTuple):
     guard_s: int = 1
     controller_mac: bytes = b"\x02VSRT\x00"
     check_interval_s: float = 60.0
+    edits: Edits = Edits()
 
 
 class UnicastChanged(NamedTuple):
