@@ -112,4 +112,5 @@ def _settings(policy: Policy) -> DiscoverySettings:
         hosts_per_port=policy.limits.hosts_per_port,
         addresses_per_host=policy.limits.addresses_per_host,
         check_interval_s=policy.check.interval_s,
+        edits=policy.edits,
     )

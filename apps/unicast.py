@@ -63,4 +63,4 @@ class Unicast(FabricApp, TableKeeper):
 
 
 def _settings(policy: Policy) -> UnicastSettings:
-    return UnicastSettings(check_interval_s=policy.check.interval_s)
+    return UnicastSettings(check_interval_s=policy.check.interval_s, edits=policy.edits)

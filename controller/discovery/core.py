@@ -98,7 +98,7 @@ class DiscoveryCore:
         self._remembered_count = 0
         self._deadlines: Deadlines[Timer] = Deadlines()
         self._installer = Installer(DISCOVERY_TAG)
-        self._installer.check_every(settings.check_interval_s)
+        self._installer.use_policy(settings.check_interval_s, settings.edits)
         self._table = PortTable(settings, secret, self._deadlines, self)
         self._switches, self._ports = self._table.switches, self._table.ports
         self._hosts = HostTable(settings, self._deadlines, self.emit, self.counted, self._table.was_heard)
@@ -175,7 +175,7 @@ class DiscoveryCore:
         self._settings = settings
         self._hosts.settings_changed(settings)
         self._table.settings_changed(settings)
-        self._installer.check_every(settings.check_interval_s)
+        self._installer.use_policy(settings.check_interval_s, settings.edits)
         return self._outputs(now)
 
     def switch_connected(self, dpid: int, ofp_version: int, ports: Iterable[Port], now: float) -> tuple[Output, ...]:

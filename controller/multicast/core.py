@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from controller.admission.host import Decision
 from controller.config.policy import Policy, Role
+from controller.datapath.lanes import Urgency
 from controller.effects import ActionRefused, ActionTaken, Effect, Notice, WriteJournal
 from controller.events import (
     BarrierReplied,
@@ -100,7 +101,7 @@ class MulticastCore:
         self.policy = policy
         self.sections = MulticastSections(self, now)
         self.installer = Installer(MULTICAST_TAG, hold_unknown=True)
-        self.installer.check_every(policy.check.interval_s)
+        self.installer.use_policy(policy.check.interval_s, policy.edits)
         self.fabric = LiveFabric()
         self.plane = GroupPlane(self._forest(Graph()), self.installer, self.fabric.graph, self.sections.groups.touch)
         self.flood = FloodPlane(self.installer)
@@ -232,7 +233,7 @@ class MulticastCore:
         before, self.policy = self.policy, event.policy
         limits, multicast = event.policy.limits, event.policy.multicast
         self.gate.replace(event.policy)
-        self.installer.check_every(event.policy.check.interval_s)
+        self.installer.use_policy(event.policy.check.interval_s, event.policy.edits)
         self.flood_guard.set_limits(limits)
         self._apply(
             self.membership.set_settings(membership_settings(event.policy), membership_limits(event.policy), now), now
@@ -249,7 +250,7 @@ class MulticastCore:
 
     def _reconsider(self, now: float) -> None:
         """Judge all members and senders anew."""
-        self._apply(self.membership.reconsider(self.gate.admit, now), now)
+        self._apply(self.membership.reconsider(self.gate.admit, now), now, Urgency.BULK)
         self._effects += self.senders.reconsider(now)
 
     def settle_room(self, now: float) -> None:
@@ -272,11 +273,11 @@ class MulticastCore:
 
     # Membership
 
-    def _apply(self, effects: Iterable[Any], now: float) -> None:
+    def _apply(self, effects: Iterable[Any], now: float, urgency: Urgency = Urgency.PROMPT) -> None:
         for effect in effects:
             kind = type(effect)
             if kind is InterestChanged:
-                self._interest_changed(effect, now)
+                self._interest_changed(effect, now, urgency)
             elif kind is SendQuery:
                 self._effects.append(sent(effect, self.policy.multicast.querier))
             elif kind is RouterPortChanged:
@@ -296,7 +297,7 @@ class MulticastCore:
             self.journal.routers_touched(now)
             self.sections.router_port_changed(host.dpid, host.port_no, 4 if len(host.ip) == 4 else 6)
 
-    def _interest_changed(self, effect: InterestChanged, now: float) -> None:
+    def _interest_changed(self, effect: InterestChanged, now: float, urgency: Urgency) -> None:
         dpid, port_no, group, interest = effect
         if (dpid, port_no, group) in self.operator.static.served:
             interest = ANY_SOURCE
@@ -306,7 +307,7 @@ class MulticastCore:
             if refresh:
                 self.topology.flood_soon(now)
         else:
-            self._effects += self.plane.interest_changed(dpid, port_no, group, interest, now)
+            self._effects += self.plane.interest_changed(dpid, port_no, group, interest, now, urgency)
         self.group_changed(group, now)
 
     def router_port_declared(self, dpid: int, port_no: int, family: int, declared: bool, now: float) -> None:
@@ -341,10 +342,10 @@ class MulticastCore:
         """Take note that switches, links or ports changed."""
         self.journal.topology_touched(now)
 
-    def trees_changed(self, changes: Iterable[Any], now: float) -> None:
+    def trees_changed(self, changes: Iterable[Any], now: float, urgency: Urgency = Urgency.PROMPT) -> None:
         """Follow changes of trees."""
         changes = list(changes)
-        self._effects += self.plane.trees_changed(changes, now)
+        self._effects += self.plane.trees_changed(changes, now, urgency)
         self._groups_changed((change.key for change in changes), now)
 
     def perform(self, effects: Iterable[Output]) -> None:
@@ -363,7 +364,7 @@ class MulticastCore:
     def port_removed(self, dpid: int, port_no: int, now: float) -> None:
         """Forget the members and senders of a port that leads to hosts no more."""
         self.operator.static.port_removed(dpid, port_no, now)
-        self._apply(self.membership.port_removed(dpid, port_no, now), now)
+        self._apply(self.membership.port_removed(dpid, port_no, now), now, Urgency.BULK)
         self._effects += self.senders.port_gone(dpid, port_no, now)
         self.frames.port_removed(dpid, port_no)
         self.flood_guard.port_removed(dpid, port_no)
@@ -456,7 +457,7 @@ class MulticastCore:
 
     def _rebalance(self, now: float) -> None:
         self._last_rebalance_s = now
-        self.trees_changed(self.forest.rebalance(), now)
+        self.trees_changed(self.forest.rebalance(), now, Urgency.BULK)
 
     def _look_for_room(self, now: float) -> None:
         """Ask anew about everybody where not all that wait are remembered; `handle` serves those that are."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from typing import Any, Protocol
 
+from controller.datapath.lanes import Urgency
 from controller.effects import Effect, Notice
 from controller.events import PortChanged, SwitchConnected
 from controller.multicast.drains import avoided_links, merged
@@ -62,7 +63,7 @@ class Owner(Protocol):
     def topology_changed(self, now: float) -> None:
         """Take note that switches, links or ports changed."""
 
-    def trees_changed(self, changes: Iterable[Change], now: float) -> None:
+    def trees_changed(self, changes: Iterable[Change], now: float, urgency: Urgency = Urgency.PROMPT) -> None:
         """Follow changes of trees."""
 
     def port_added(self, dpid: int, port_no: int, now: float) -> None:
@@ -209,7 +210,7 @@ class FabricFollower:
             self.drained.add(dpid)
         else:
             self.drained.discard(dpid)
-        self._sync_links((), now)
+        self._sync_links((), now, Urgency.BULK)
         self.flood_soon(now)
 
     def flood_soon(self, now: float, *touched: int) -> None:
@@ -255,13 +256,13 @@ class FabricFollower:
         owner.perform(owner.plane.switch_version(dpid, event.ofp_version, now))
         if dpid in forest.graph:
             return
-        owner.trees_changed(forest.add_node(dpid, self._kind(dpid)), now)
+        owner.trees_changed(forest.add_node(dpid, self._kind(dpid)), now, Urgency.BULK)
         if self.drained:
             self._sync_links((), now)
             return
         for neighbour in graph.neighbours(dpid):
             link = graph.link(dpid, neighbour)
-            owner.trees_changed(forest.add_link(*link[:5]), now)
+            owner.trees_changed(forest.add_link(*link[:5]), now, Urgency.BULK)
 
     def _switch_down(self, event: SwitchDown, now: float) -> None:
         dpid = event.dpid
@@ -308,7 +309,7 @@ class FabricFollower:
         if self.drained:
             self._sync_links((), now)
         else:
-            owner.trees_changed(forest.add_link(*link[:5]), now)
+            owner.trees_changed(forest.add_link(*link[:5]), now, Urgency.BULK)
         if moved:
             for dpid in (event.dpid_a, event.dpid_b):
                 owner.perform(owner.plane.recompile(dpid, now))
@@ -323,7 +324,7 @@ class FabricFollower:
             self._owner.trees_changed(changes, now)
         self._look_at_returning(now)
 
-    def _sync_links(self, changes: Iterable[Change], now: float) -> None:
+    def _sync_links(self, changes: Iterable[Change], now: float, urgency: Urgency = Urgency.PROMPT) -> None:
         """Bring the forest's links in step with the fabric's and with what is drained, after `changes` of trees.
 
         Trees take on new links before they give up others, and follow all of it at once.
@@ -340,7 +341,7 @@ class FabricFollower:
         for link in list(forest.graph.links()):
             if frozenset(link[:2]) in avoided or not graph.has_link(link.u, link.v):
                 changes += forest.remove_link(link.u, link.v)
-        self._owner.trees_changed(merged(changes), now)
+        self._owner.trees_changed(merged(changes), now, urgency)
 
     def _port_role_changed(self, event: PortRoleChanged, now: float) -> None:
         dpid, port_no, role = event
@@ -355,7 +356,7 @@ class FabricFollower:
             self.edges.add((dpid, port_no))
             forest = self._owner.plane.forest
             if dpid in forest.graph and forest.graph.kind(dpid) is not Kind.TOR:
-                self._owner.trees_changed(forest.add_node(dpid, Kind.TOR), now)
+                self._owner.trees_changed(forest.add_node(dpid, Kind.TOR), now, Urgency.BULK)
             self._owner.port_added(dpid, port_no, now)
         else:
             self.edges.discard((dpid, port_no))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from controller.datapath.lanes import Urgency
 from controller.effects import Edit, Effect, Notice, Put, Remove
 from controller.rules.compile import ChannelDuty, RuleSet, Source, channel_duties, common_outputs
 from controller.rules.cookies import cookie_of
@@ -323,7 +324,9 @@ class FloodPlane:
             else:
                 self._rules.pop(dpid, None)
         stages = [stage for stage in (first, second) if stage]
-        return self._installer.change(stages, now) if stages else []
+        # The hosts of one switch may wait for what its ports let in; nobody waits for what concerns several.
+        urgency = Urgency.BULK if staged or len(changed) > 1 else Urgency.PROMPT
+        return self._installer.change(stages, now, urgency=urgency) if stages else []
 
     def _forget_confirmed(self, graph: Graph) -> None:
         """Have only those entries count as unconfirmed of which it is not known what their switch holds."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from controller.datapath.lanes import Urgency
 from controller.effects import Effect, Notice, Put, Remove
 from controller.membership.events import Interest, RouterPortChanged
 from controller.multicast.duties import group_duties, refusals
@@ -69,20 +70,26 @@ class GroupPlane:
     # Members, senders and routers
 
     def interest_changed(
-        self, dpid: int, port_no: int, address: bytes, interest: Interest | None, now: float
+        self,
+        dpid: int,
+        port_no: int,
+        address: bytes,
+        interest: Interest | None,
+        now: float,
+        urgency: Urgency = Urgency.PROMPT,
     ) -> list[Effect]:
         """Apply what the members at one port want of a group now (None: nothing any more); a join is timed."""
         if interest is None:
-            return self._interest_changed(dpid, port_no, address, None, now)
+            return self._interest_changed(dpid, port_no, address, None, now, urgency)
         clock = self._installer.clock
         clock.begin(now)
         try:
-            return self._interest_changed(dpid, port_no, address, interest, now)
+            return self._interest_changed(dpid, port_no, address, interest, now, urgency)
         finally:
             clock.end()
 
     def _interest_changed(
-        self, dpid: int, port_no: int, address: bytes, interest: Interest | None, now: float
+        self, dpid: int, port_no: int, address: bytes, interest: Interest | None, now: float, urgency: Urgency
     ) -> list[Effect]:
         group = self.groups.get(address) or self._new_group(address)
         named_before = bool(group.named_sources)
@@ -99,14 +106,14 @@ class GroupPlane:
         elif others_before and not (dpid in routers and group.is_wanted):
             change = self._forest.leave(address, dpid, Role.RECEIVER)
         if routers or named_before or group.named_sources or group.unsupported is not None:
-            return self._refresh(group, (change, *self._sync_routers(group)), now)
+            return self._refresh(group, (change, *self._sync_routers(group)), now, urgency)
         if change is None or change.empty:
             if others_before and others_now:
-                return self._refresh_host_ports(group, dpid, now)
+                return self._refresh_host_ports(group, dpid, now, urgency)
             tree = self._forest.tree(address)
             if tree is None or (len(tree.adjacent) == 1 and dpid in tree.adjacent):
-                return self._refresh_host_ports(group, dpid, now)
-        return self._refresh(group, (change,), now)
+                return self._refresh_host_ports(group, dpid, now, urgency)
+        return self._refresh(group, (change,), now, urgency)
 
     def sender_set(self, address: bytes, key: SenderKey, sender: Sender, now: float) -> list[Effect]:
         """Add a sender, or replace what is known of it."""
@@ -154,7 +161,7 @@ class GroupPlane:
             change = None
             if dpid not in self._routers.of_group(group.address) and dpid not in group.interests:
                 change = self._forest.leave(group.address, dpid, Role.RECEIVER)
-            effects += self._refresh(group, (change, *self._sync_routers(group)), now)
+            effects += self._refresh(group, (change, *self._sync_routers(group)), now, Urgency.BULK)
         return effects
 
     def is_router_port(self, dpid: int, port_no: int, family: int) -> bool:
@@ -191,23 +198,23 @@ class GroupPlane:
         if self._ofp_versions.get(dpid) == ofp_version:
             return []
         self._ofp_versions[dpid] = ofp_version
-        return self.recompile(dpid, now)
+        return self.recompile(dpid, now, Urgency.BULK)
 
-    def recompile(self, dpid: int, now: float) -> list[Effect]:
+    def recompile(self, dpid: int, now: float, urgency: Urgency = Urgency.PROMPT) -> list[Effect]:
         """Compile again whatever passes a switch, whose cables moved to other ports or whose version changed."""
         effects: list[Effect] = []
         for group in list(self.groups.values()):
             if dpid in group.duties:
-                effects += self._refresh(group, (), now)
+                effects += self._refresh(group, (), now, urgency)
         return effects
 
-    def trees_changed(self, changes: Iterable[Change], now: float) -> list[Effect]:
+    def trees_changed(self, changes: Iterable[Change], now: float, urgency: Urgency = Urgency.PROMPT) -> list[Effect]:
         """Follow trees that the forest repaired, re-attached or moved."""
         effects: list[Effect] = []
         for change in changes:
             group = self.groups.get(change.key)  # type: ignore[call-overload]
             if group is not None:
-                effects += self._refresh(group, (change,), now)
+                effects += self._refresh(group, (change,), now, urgency)
         return effects
 
     def use_forest(self, forest: Forest, now: float) -> list[Effect]:
@@ -225,7 +232,7 @@ class GroupPlane:
             removed = tuple(link for link in old.links() if frozenset(link) not in has)
             added = tuple(link for link in new.links() if frozenset(link) not in had) if new is not None else ()
             changes.append(Change(old.key, added, removed))
-        return self.trees_changed(changes, now)
+        return self.trees_changed(changes, now, Urgency.BULK)
 
     # Restarts
 
@@ -237,7 +244,7 @@ class GroupPlane:
         self._forest.adopt(address, links)
         group.tree_version = tree_version
         group.left_links = group.unconfirmed = None
-        return self._refresh(group, (), now)
+        return self._refresh(group, (), now, Urgency.BULK)
 
     def entries_found(self, dpid: int, entries: Mapping[RuleKey, Rule]) -> list[tuple[bytes, SenderKey]]:
         """Take note of entries of an earlier run, and return the senders among them.
@@ -261,7 +268,7 @@ class GroupPlane:
         for group in list(self.groups.values()):
             if group.held:
                 group.held = False
-                effects += self._refresh(group, (), now)
+                effects += self._refresh(group, (), now, Urgency.BULK)
         return effects
 
     # From a group to edits
@@ -293,12 +300,12 @@ class GroupPlane:
             return [self._forest.join(group.address, dpid, Role.RECEIVER) for dpid in sorted(routers)]
         return [self._forest.leave(group.address, dpid, Role.RECEIVER) for dpid in sorted(routers)]
 
-    def _refresh_host_ports(self, group: Group, dpid: int, now: float) -> list[Effect]:
+    def _refresh_host_ports(self, group: Group, dpid: int, now: float, urgency: Urgency) -> list[Effect]:
         """Change the host ports of one switch: nothing else depends on them, and every member wants every source."""
         address = group.address
         ofp_version = self._ofp_versions.get(dpid, 0)
         if group.held or ofp_version not in LOWER or supports(ofp_version, address) is not None:
-            return self._refresh(group, (), now)
+            return self._refresh(group, (), now, urgency)
         ports = group.interests.get(dpid)
         host_ports = tuple(sorted(ports)) if ports else ()
         old = group.duties.get(dpid)
@@ -307,7 +314,7 @@ class GroupPlane:
             rule = default_rule(ofp_version, address, version, host_ports, group.cookie)
             group.duties[dpid] = SwitchDuty(version, (ChannelDuty(None, (), host_ports),), ())
             group.rules[dpid] = {rule.key: rule}
-            return self._installer.put(dpid, rule, now)
+            return self._installer.put(dpid, rule, now, urgency)
         old = old or NO_DUTY
         trunk_ports = old.channels[0].trunk_ports if old.channels else ()
         channels = (ChannelDuty(None, trunk_ports, host_ports),) if host_ports or trunk_ports else ()
@@ -324,9 +331,11 @@ class GroupPlane:
             group.rules.pop(dpid, None)
         edits: Stage = [(dpid, Put(rule)) for key, rule in after.items() if before.get(key) != rule]
         edits += [(dpid, Remove(key)) for key in before if key not in after]
-        return self._installer.change((edits,), now)
+        return self._installer.change((edits,), now, 0.0, urgency)
 
-    def _refresh(self, group: Group, changes: Sequence[Change | None], now: float) -> list[Effect]:
+    def _refresh(
+        self, group: Group, changes: Sequence[Change | None], now: float, urgency: Urgency = Urgency.PROMPT
+    ) -> list[Effect]:
         """Compile a group again and send the difference, make before break."""
         if group.held:
             self._end_if_empty(group)
@@ -360,7 +369,7 @@ class GroupPlane:
         stages = [puts, entering, removes] if moved else [puts + removes, entering]
         stages = [stage for stage in stages if stage]
         if stages:
-            effects += self._installer.change(stages, now, drain_s=DRAIN_S if moved and removes else 0.0)
+            effects += self._installer.change(stages, now, DRAIN_S if moved and removes else 0.0, urgency)
         return effects
 
     @staticmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from controller.datapath.lanes import Urgency
 from controller.effects import ActionRefused, ActionTaken
 from controller.membership.tables import GroupKind, group_kind
 from controller.multicast.events import (
@@ -223,7 +224,7 @@ class Operator:
             raise _Refusal("group", f"{name} has no tree")
         before = tree.size
         change = core.forest.rebuild(event.group)
-        core.trees_changed([change], now)
+        core.trees_changed([change], now, Urgency.BULK)
         core.sections.events.add(now, "group-rebuild", f"The tree of {name} was built anew.", group=name)
         return {"group": name, "changed": not change.empty, "links_before": before, "links": tree.size}
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from controller.datapath.lanes import Urgency
 from controller.discovery.deadlines import Deadlines
 from controller.discovery.ports import End
 from controller.discovery.probes import link_local
@@ -95,7 +96,7 @@ class UnicastCore:
         self._unsure: dict[int, set[bytes]] = {}
         self._again: set[bytes] = set()
         self._installer = Installer(UNICAST_TAG, hold_unknown=True)
-        self._installer.check_every(settings.check_interval_s)
+        self._installer.use_policy(settings.check_interval_s, settings.edits)
         self._resolver = Resolver(self.fabric, settings, self)
         self._deadlines: Deadlines[_Timer] = Deadlines()
         self._out: list[Effect] = []
@@ -103,7 +104,7 @@ class UnicastCore:
         self._changed_hosts: dict[bytes, None] = {}
         self._base: dict[int, int] = {}
         self._searches_count = 0
-        self._rewired = self._begun = False
+        self._rewired = self._broken = self._begun = False
         self._guarded: set[End] = set()
         self._relays: dict[End, tuple[TokenBucket, TokenBucket]] = {}
         self._misses: dict[End, TokenBucket] = {}
@@ -236,6 +237,7 @@ class UnicastCore:
 
     def unready(self, one: HostLearnt, other: HostLearnt) -> int | None:
         """Return a switch that cannot yet forward between two hosts, None where all can."""
+        found = None
         for source, target in ((one, other), (other, one)):
             switches = tuple(self._routes.path(source.dpid, target.mac))
             if not switches:
@@ -243,8 +245,10 @@ class UnicastCore:
             for dpid in switches:
                 rule = self._routes.rule_to(dpid, target.mac)
                 if rule is None or self._installer.installed(dpid).get(rule.key) != rule:
-                    return dpid
-        return None
+                    found = dpid if found is None else found
+                    if rule is not None:
+                        self._installer.hurry(dpid, rule.key)
+        return found
 
     def counted(self, kind: str, end: End, does: str) -> None:
         """Count, and give notice of what a port does at most once per kind and port in `NOTICE_INTERVAL_S`."""
@@ -268,19 +272,20 @@ class UnicastCore:
     def _switch_down(self, event: SwitchDown, now: float) -> None:
         dpid = event.dpid
         self._changed_hosts.update(dict.fromkeys(self._routes.hosts_at(dpid)))
-        self._rewired = True
+        self._rewired = self._broken = True
         self._is_back(dpid)
         self._flush(now)
         version = self._base.pop(dpid, None)
         if version is None:
             return
-        self._change([[(dpid, Remove(rule.key)) for rule in base_rules(version)]], now)
+        self._change([[(dpid, Remove(rule.key)) for rule in base_rules(version)]], now, Urgency.BULK)
         for buckets in (self._relays, self._misses, self._questions):
             for end in [end for end in buckets if end[0] == dpid]:
                 del buckets[end]
 
-    def _link_changed(self, _event: LinkUp | LinkDown, now: float) -> None:
+    def _link_changed(self, event: LinkUp | LinkDown, now: float) -> None:
         self._rewired = True
+        self._broken |= isinstance(event, LinkDown)
         self._flush_soon(now)
 
     def _host_learnt(self, host: HostLearnt, now: float) -> None:
@@ -302,13 +307,16 @@ class UnicastCore:
         self._deadlines.cancel(_FLUSH)
         hosts = [(mac, self.fabric.host(mac)) for mac in sorted(self._changed_hosts)]
         rewired, self._rewired = self._rewired, False
+        urgency = Urgency.PROMPT if self._broken or hosts else Urgency.BULK
+        self._broken = False
         self._changed_hosts.clear()
         again, self._again = self._again, set()
-        for plan in self._routes.update(self.fabric.graph, self.fabric.ofp_versions(), hosts, rewired, again):
-            self._change(plan, now)
+        versions = self.fabric.ofp_versions()
+        for plan, plan_urgency in self._routes.update(self.fabric.graph, versions, hosts, rewired, again, urgency):
+            self._change(plan, now, plan_urgency)
 
     def _settings_changed(self, event: UnicastChanged, _now: float) -> None:
-        self._installer.check_every(event.settings.check_interval_s)
+        self._installer.use_policy(event.settings.check_interval_s, event.settings.edits)
 
     # Switches
 
@@ -325,6 +333,7 @@ class UnicastCore:
             self._unsure[dpid] = self._unconfirmed(dpid)
             if self._unsure[dpid]:
                 self._again |= self._unsure[dpid]
+                self._broken = True
                 self._flush(now)
         self._out += self._installer.switch_disconnected(dpid, now)
 
@@ -360,8 +369,8 @@ class UnicastCore:
             del self._unsure[dpid]
             self._again.update(self._routes.detoured())
 
-    def _change(self, plan: Plan, now: float) -> None:
-        self._out += self._installer.change(plan, now)
+    def _change(self, plan: Plan, now: float, urgency: Urgency = Urgency.PROMPT) -> None:
+        self._out += self._installer.change(plan, now, urgency=urgency)
 
     # Packets
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
+from controller.datapath.lanes import Urgency
 from controller.effects import Edit, Put, Remove
 from controller.rules.cookies import cookie_of
 from controller.rules.model import Match, Output, Rule, RuleKey
@@ -95,12 +96,14 @@ class Routes:
         hosts: Iterable[tuple[bytes, HostLearnt | None]],
         rewired: bool,
         again: Iterable[bytes] = (),
-    ) -> list[Plan]:
+        urgency: Urgency = Urgency.PROMPT,
+    ) -> list[tuple[Plan, Urgency]]:
         """Follow a change and return the edits as plans that need not wait for each other.
 
         Entries that change go in from the destination outwards: what a changed switch sends to is changed already,
         so no packet circles. There is a plan for each destination switch, so that a switch that hangs holds up no
-        more than it must. New hosts go in at once, as nothing points at them, and hosts that are gone go out at once.
+        more than it must. New hosts go in at once, as nothing points at them, and hosts that are gone go out at once;
+        of these nothing is prompt but a new host's entry at its own switch.
 
         Parameters
         ----------
@@ -114,6 +117,8 @@ class Routes:
             Whether switches or links may have changed since the last call.
         again : iterable of bytes
             Hosts for which a switch that is away may be astray now, or be so no more.
+        urgency : Urgency
+            That of entries that change: prompt where packets may go astray.
         """
         affected: dict[bytes, set[int] | None] = {mac: set() for mac in again if mac in self._hosts}
         before = self._versions
@@ -141,13 +146,16 @@ class Routes:
                 for mac in self._at[root]:
                     if affected.get(mac, changed) is not None:
                         affected[mac] = changed
-        at_once: Stage = []
+        near: Stage = []
+        far: Stage = []
         outwards: dict[int, dict[int, Stage]] = {}
         for mac in sorted(affected):
-            self._reroute(graph, mac, affected[mac], at_once, outwards)
+            self._reroute(graph, mac, affected[mac], near, far, outwards)
         self._versions = dict(versions)
-        plans = [[at_once]] if at_once else []
-        plans += [[stages[rank] for rank in sorted(stages)] for _root, stages in sorted(outwards.items()) if stages]
+        plans = [([stage], at_once) for stage, at_once in ((near, Urgency.PROMPT), (far, Urgency.BULK)) if stage]
+        for _root, stages in sorted(outwards.items()):
+            if stages:
+                plans.append(([stages[rank] for rank in sorted(stages)], urgency))
         return plans
 
     def _move(self, mac: bytes, host: HostLearnt | None) -> None:
@@ -166,7 +174,8 @@ class Routes:
         graph: Graph,
         mac: bytes,
         switches: set[int] | None,
-        at_once: Stage,
+        near: Stage,
+        far: Stage,
         outwards: dict[int, dict[int, Stage]],
     ) -> None:
         """Bring the entries of a host up to date at some switches, or at all; stages rank by distance.
@@ -206,7 +215,10 @@ class Routes:
             else:
                 ports[dpid] = port_no
             if port_no is not None or not misled or dpid in self.away:
-                stage = at_once if ranked is None else ranked.setdefault(_LAST if rank is None else rank, [])
+                if ranked is not None:
+                    stage = ranked.setdefault(_LAST if rank is None else rank, [])
+                else:
+                    stage = near if rank == 0 else far
                 stage.append((dpid, Remove(rule.key) if port_no is None else Put(rule)))
         if not ports:
             del self._ports[mac]
