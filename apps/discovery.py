@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from apps.alarm_reports import AlarmReports
 from apps.exporters.exposition import Metric
-from apps.exporters.figures import entry_figures
+from apps.exporters.figures import discovery_figures, entry_figures
 from apps.journal_keeper import JournalKeeper
 from apps.notice_events import NoticeEvents
 from apps.openflow.app import TableKeeper
@@ -18,6 +18,7 @@ from apps.policy_file import PolicyFile
 from apps.state_dir import JournalFile, own_state_dir
 from controller.config.policy import Policy
 from controller.discovery.core import SEGMENT_LOOPED, SEGMENT_RELEASED, DiscoveryCore
+from controller.discovery.detection import DETECTION_IN_TIME, DETECTION_LATE
 from controller.discovery.journal import HostsRead
 from controller.discovery.settings import DiscoveryChanged, DiscoverySettings
 from controller.effects import Notice, WriteJournal
@@ -67,15 +68,23 @@ class Discovery(TableKeeper):
         super().stop()
 
     def figures(self) -> list[Metric]:
-        """Return what Prometheus is told: flow entries."""
-        return [*super().figures(), *entry_figures("discovery", self.core.entries)]
+        """Return what Prometheus is told: flow entries, frames, and how soon silent failures are found."""
+        return [
+            *super().figures(),
+            *entry_figures("discovery", self.core.entries),
+            *discovery_figures(self.core.pace),
+        ]
 
     def notice(self, notice: Notice) -> None:
-        """Count and log a notice, make an event of it, and report a loop."""
+        """Count and log a notice, make an event of it, and report a loop, or that failures are found late."""
         super().notice(notice)
         self._events.add(notice)
         if notice.kind in (SEGMENT_LOOPED, SEGMENT_RELEASED):
             self._segment_changed(notice)
+        elif notice.kind == DETECTION_LATE:
+            self._reports.holds(DETECTION_LATE, "fabric", Severity.WARNING, notice.text)
+        elif notice.kind == DETECTION_IN_TIME:
+            self._reports.over(DETECTION_LATE, "fabric")
 
     def _segment_changed(self, notice: Notice) -> None:
         """Report a loop that a port is held for, or its end."""
@@ -106,6 +115,8 @@ def _settings(policy: Policy) -> DiscoverySettings:
     return DiscoverySettings(
         lldp_interval_s=policy.discovery.lldp_interval_s,
         missed_count=policy.discovery.missed_count,
+        frames_per_s=policy.discovery.frames_per_s,
+        idle_frames_per_s=policy.discovery.idle_frames_per_s,
         switch_grace_s=policy.discovery.switch_grace_s,
         link_capacity_bps=policy.discovery.link_capacity_bps,
         host_timeout_s=policy.unicast.host_timeout_s,

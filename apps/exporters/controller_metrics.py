@@ -47,6 +47,15 @@ SWITCH_CONNECTED = gauge(
 )
 SWITCH_IN_SYNC = gauge("vsrt_switch_in_sync", "1 where the switch holds what multicast wants of it, confirmed.")
 
+DISCOVERY_FRAMES = counter(
+    "vsrt_discovery_frames_total",
+    "Frames that discovery sent, by urgency: suspect, tour, new, again, quick (asked every interval) and slow.",
+)
+SILENT_FAILURE = gauge(
+    "vsrt_discovery_silent_failure_seconds",
+    "Within what time a failure that no port status tells of is found, in a fabric of this size.",
+)
+
 LINKS = gauge("vsrt_links", "Known links by state: up, standby, failed or moved.")
 LINK_UP = gauge("vsrt_link_up", "1 where a known link between switches is up, or stands by, else 0.")
 ALARMS = gauge("vsrt_alarms", "Open alarms, by severity.")
@@ -73,6 +82,8 @@ FAMILIES: tuple[Family, ...] = (
     SWITCH_INFO,
     SWITCH_CONNECTED,
     SWITCH_IN_SYNC,
+    DISCOVERY_FRAMES,
+    SILENT_FAILURE,
     LINKS,
     LINK_UP,
     ALARMS,

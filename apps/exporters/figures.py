@@ -11,6 +11,7 @@ from apps.exporters import controller_metrics as metrics
 from apps.exporters.exposition import Labels, Metric, Value, label_set
 from controller.alarms.core import AlarmCore
 from controller.alarms.known import LINKS_BOUND, Cable, LinkState
+from controller.discovery.detection import Pace
 from controller.histogram import Histogram
 from controller.multicast.core import MulticastCore
 from controller.multicast.figures import multicast_figures, switch_figures
@@ -45,6 +46,14 @@ def entry_figures(app: str, installer: Inspection) -> list[Metric]:
         held.append((labels, entry_count))
         waiting.append((labels, waiting_count))
     return [(metrics.FLOW_ENTRIES, held), (metrics.WAITING_ENTRIES, waiting)]
+
+
+def discovery_figures(pace: Pace) -> list[Metric]:
+    """Return what discovery tells: frames by urgency, and how soon a silent failure is found."""
+    return [
+        (metrics.DISCOVERY_FRAMES, [({"urgency": name}, count) for name, count in pace.sent_counts.items()]),
+        (metrics.SILENT_FAILURE, [({}, round(pace.within_s, 3))]),
+    ]
 
 
 def core_figures(core: MulticastCore) -> list[Metric]:

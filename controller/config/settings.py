@@ -175,13 +175,30 @@ class Unicast:
 class Discovery:
     """How links between switches are found."""
 
-    lldp_interval_s: float = number(2, 0.1, 300, "s", "Time between LLDP frames out of one port.")
+    lldp_interval_s: float = number(
+        2, 0.1, 300, "s", "Time between LLDP frames out of one port, where `idle_frames_per_s` allows."
+    )
     missed_count: int = integer(
         3,
         1,
         100,
         "",
         "LLDP frames, sent at a fast pace after one was missed, that must be missed too for a link to be down.",
+    )
+    frames_per_s: float = number(
+        2000,
+        10,
+        1e6,
+        "1/s",
+        "LLDP, echo, segment and tour frames together that leave in a second at most, whatever is new or suspect.",
+    )
+    idle_frames_per_s: float = number(
+        500,
+        1,
+        1e6,
+        "1/s",
+        "Of these, what leaves where nothing is new or suspect. Too few to ask every port each `lldp_interval_s`: "
+        "tours ask the links.",
     )
     switch_grace_s: float = number(
         10,

@@ -2,8 +2,9 @@
 
 LLDP, ARP and neighbour discovery go to the controller from every port, and never from switch to switch: a host can
 be seen at its own port only. Echo frames return by the port where they came, without the controller, and changed so
-that they return once: a neighbour learns that this switch forwards, and nobody else hears of it. OpenFlow 1.0 cannot
-tell neighbour discovery from other IPv6, so it has none of it.
+that they return once: a neighbour learns that this switch forwards, and nobody else hears of it. Tour frames return
+alike, under an address that tells which switch returned them; the switch that sent them out sends them on by the next
+port of its tour (`tour_rule`). OpenFlow 1.0 cannot tell neighbour discovery from other IPv6, so it has none of it.
 
 Frames with a VLAN tag are dropped at every port: in OpenFlow 1.3 by one entry before all others, in 1.0, whose other
 entries are for untagged frames, by the last one. A 1.0 switch that knows no 802.1ad takes its tag for an EtherType.
@@ -43,7 +44,7 @@ from controller.rules.pipeline import (
     UNICAST,
 )
 from controller.wire.ethernet import ETHERTYPE_ARP, ETHERTYPE_LLDP, ETHERTYPE_QINQ
-from controller.wire.lldp import ECHO_MAC, NEAREST_BRIDGE_MAC
+from controller.wire.lldp import ECHO_MAC, NEAREST_BRIDGE_MAC, TOUR_MAC, return_mac
 from controller.wire.nd import ADVERTISEMENT, SOLICITATION
 
 _TO_CONTROLLER: tuple[Action, ...] = (Output(OFPP_CONTROLLER),)
@@ -87,6 +88,23 @@ def base_rules(ofp_version: int) -> list[Rule]:
     ]
 
 
+def first_rules(ofp_version: int, dpid: int) -> list[Rule]:
+    """Return all entries that a switch is to hold before LLDP leaves its ports."""
+    return [*base_rules(ofp_version), turn_rule(ofp_version, dpid)]
+
+
+def turn_rule(ofp_version: int, dpid: int) -> Rule:
+    """Return the entry by which a switch sends tour frames of its neighbours back."""
+    match = Match(eth_dst=TOUR_MAC, eth_type=ETHERTYPE_LLDP)
+    return _tour_rule(ofp_version, match, (SetEthDst(return_mac(dpid)), Output(OFPP_IN_PORT)))
+
+
+def tour_rule(ofp_version: int, port_no: int, neighbour: int, next_port_no: int) -> Rule:
+    """Return the entry that sends a tour frame, which the switch `neighbour` returned, on by the tour's next port."""
+    match = Match(in_port=port_no, eth_dst=return_mac(neighbour), eth_type=ETHERTYPE_LLDP)
+    return _tour_rule(ofp_version, match, (SetEthDst(TOUR_MAC), Output(next_port_no)))
+
+
 def guard_rules(ofp_version: int, port_no: int, seconds: int) -> list[Rule]:
     """Return the entries that keep what `base_rules` sends to the controller away from it, for one port, a while."""
     table = 0 if ofp_version == OPENFLOW_1_0 else ADMIT
@@ -99,6 +117,11 @@ def guard_rules(ofp_version: int, port_no: int, seconds: int) -> list[Rule]:
 def hold_rule(ofp_version: int, port_no: int) -> Rule:
     """Return the entry that drops all that arrives at a port but LLDP."""
     return _rule(0 if ofp_version == OPENFLOW_1_0 else ADMIT, PRIORITY_HELD, Match(in_port=port_no), ())
+
+
+def _tour_rule(ofp_version: int, match: Match, actions: tuple[Action, ...]) -> Rule:
+    table = 0 if ofp_version == OPENFLOW_1_0 else ADMIT
+    return Rule(RuleKey(table, PRIORITY_ECHO, match), actions, cookie_of(DISCOVERY_TAG, ("tour", match.in_port)))
 
 
 def _tagged_drop(table: int, priority: int, match: Match) -> Rule:

@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterable
 from heapq import nlargest
 from typing import Any, TypeAlias
 
-from controller.discovery.base_rules import base_rules, guard_rules, hold_rule
+from controller.discovery.base_rules import first_rules, guard_rules, hold_rule
 from controller.discovery.deadlines import Deadlines
+from controller.discovery.detection import Pace
 from controller.discovery.hosts import HostTable
 from controller.discovery.journal import HostJournal, HostsRead, read_hosts
 from controller.discovery.port_table import PortTable, SwitchState
 from controller.discovery.ports import End, PortState
 from controller.discovery.settings import DiscoveryChanged, DiscoverySettings
 from controller.discovery.timers import Timer, TimerKind
-from controller.effects import Effect, Notice, Put, Remove, SendPacket, WriteJournal
+from controller.effects import Edit, Effect, Notice, Put, Remove, SendPacket, WriteJournal
 from controller.events import (
     BarrierReplied,
     CheckRequested,
@@ -143,6 +144,11 @@ class DiscoveryCore:
         """What switches hold of the flow entries that this core wants."""
         return self._installer
 
+    @property
+    def pace(self) -> Pace:
+        """How discovery fares with its budget of frames."""
+        return self._table.detection.pace
+
     def snapshot(self) -> tuple[TopologyEvent, ...]:
         """Return the events that tell all of the present state to somebody who heard none of it."""
         return self.fabric.snapshot()
@@ -174,7 +180,7 @@ class DiscoveryCore:
         _check(settings)
         self._settings = settings
         self._hosts.settings_changed(settings)
-        self._table.settings_changed(settings)
+        self._table.settings_changed(settings, now)
         self._installer.use_policy(settings.check_interval_s, settings.edits)
         return self._outputs(now)
 
@@ -193,7 +199,7 @@ class DiscoveryCore:
         if not switch.ready:
             self._deadlines.set(Timer(TimerKind.READY, dpid), now + self._settings.base_rules_latest_s)
         self._table.describe(dpid, tuple(ports), now)
-        self._install(dpid, [Put(rule) for rule in base_rules(ofp_version)], now)
+        self.install(dpid, [Put(rule) for rule in first_rules(ofp_version, dpid)], now)
         self._out += self._installer.switch_connected(dpid, ofp_version, now)
         return self._outputs(now)
 
@@ -321,13 +327,28 @@ class DiscoveryCore:
         """Have a switch's flow entries looked at, which may be gone."""
         self._out += self._installer.table_suspected(dpid, now)
 
-    def _install(self, dpid: int, edits: list[Put | Remove], now: float) -> None:
+    def install(self, dpid: int, edits: list[Edit], now: float) -> None:
+        """Have flow entries put and removed."""
         self._out += self._installer.change([[(dpid, edit) for edit in edits]], now)
+
+    def in_sync(self, dpid: int) -> bool:
+        """Tell whether a switch holds the flow entries that it shall."""
+        return self._installer.in_sync(dpid)
+
+    def has_hosts(self, end: End) -> bool:
+        """Tell whether hosts are known at a port."""
+        return self._hosts.has_some(end)
+
+    def tell(self, notice: Notice) -> None:
+        """Count and give a notice that is to be told each time."""
+        self.counters[notice.kind] += 1
+        self._out.append(notice)
 
     def _installer_event(self, event: Any, now: float) -> tuple[Output, ...]:
         self._out += self._installer.handle(event, now)
         if isinstance(event, BarrierReplied):
             self._table.liveness.barrier_replied(event.dpid, event.xid, now)
+            self._table.tours.barrier_replied(event.dpid, event.xid, now)
         switch = self._switches.get(event.dpid)
         if switch is not None and not switch.ready and self._installer.in_sync(event.dpid):
             self._switch_ready(event.dpid, now)
@@ -346,7 +367,7 @@ class DiscoveryCore:
         self._table.remove_switch(dpid, now)
         for kind in (TimerKind.READY, TimerKind.GRACE):
             self._deadlines.cancel(Timer(kind, dpid))
-        self._install(dpid, [Remove(rule.key) for rule in base_rules(switch.ofp_version)], now)
+        self.install(dpid, [Remove(rule.key) for rule in first_rules(switch.ofp_version, dpid)], now)
         self._out += self._installer.switch_disconnected(dpid, now)
         self.emit(SwitchDown(dpid))
 
@@ -373,7 +394,7 @@ class DiscoveryCore:
         """Have what arrives at a held port dropped, and tell the operator."""
         dpid, port_no = port.end
         rule = hold_rule(self._switches[dpid].ofp_version, port_no)
-        self._install(dpid, [Put(rule) if port.held else Remove(rule.key)], now)
+        self.install(dpid, [Put(rule) if port.held else Remove(rule.key)], now)
         if port.held:
             low = min(port.lower)
             self._move_to(low, {port.end, *port.lower})
@@ -384,8 +405,7 @@ class DiscoveryCore:
         else:
             text = f"Port {dpid}:{port_no} is held no longer: no other port leads to its segment."
         kind = SEGMENT_LOOPED if port.held else SEGMENT_RELEASED
-        self.counters[kind] += 1
-        self._out.append(Notice(kind, text, (("dpid", dpid), ("port_no", port_no))))
+        self.tell(Notice(kind, text, (("dpid", dpid), ("port_no", port_no))))
 
     def _move_to(self, low: End, segment: set[End]) -> None:
         """Let a segment's bridges learn where other hosts are now: they may know them behind the held port."""

@@ -177,6 +177,10 @@ class HostTable:
         """Return the hosts of a port with their addresses."""
         return [(mac, tuple(sorted(host.addresses))) for mac, host in sorted(self._at.get(end, {}).items())]
 
+    def has_some(self, end: End) -> bool:
+        """Tell whether hosts are known at a port."""
+        return end in self._at
+
     def host_due(self, mac: bytes, now: float) -> None:
         """Ask a host that was quiet for long about its addresses, and forget those it never answered for."""
         settings = self._settings

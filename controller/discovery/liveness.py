@@ -5,6 +5,8 @@ the switch at the other end answers by itself, by echo frames (`base_rules.echo_
 and the switches in question have answered a barrier since, so that nothing still waits on the way to the controller,
 the port has failed. A switch without a connection hears no LLDP and is asked by echo frames alone. A frame may have
 ended at a switch whose flow entries somebody deleted, so the table at the other end is looked at meanwhile.
+
+A port whose tour was missed is in doubt: one echo frame decides whether both ends of its link are suspect.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from controller.discovery.budget import FrameBudget, Purpose, Urgency
 from controller.discovery.deadlines import Deadlines
+from controller.discovery.frames import FrameKind, Frames
 from controller.discovery.ports import End, PortState
 from controller.discovery.settings import DiscoverySettings
 from controller.discovery.timers import Timer, TimerKind
@@ -36,16 +40,10 @@ class SwitchLike(Protocol):
     connected: bool
 
 
-class Prober(Protocol):
-    """What sends for `Liveness`."""
+class Asker(Protocol):
+    """What asks switches for `Liveness`, and counts."""
 
     counters: Counter[str]
-
-    def send_lldp(self, port: PortState, now: float) -> None:
-        """Send an LLDP frame out of a port."""
-
-    def send_echo(self, port: PortState, now: float) -> None:
-        """Send an echo frame out of a port."""
 
     def request_barrier(self, dpid: int) -> int:
         """Have a switch say that it has done all it was sent; return the transaction id of its reply."""
@@ -91,8 +89,12 @@ class Liveness:
         Kept by the owner.
     deadlines : Deadlines
         Where a check is set; the owner calls `check` for it.
-    prober : Prober
-        Sends frames and barriers.
+    frames : Frames
+        Sends frames.
+    budget : FrameBudget
+        Says when.
+    asker : Asker
+        Asks for barriers.
     failed : Callable
         Told each port whose frames arrive no more.
     """
@@ -103,45 +105,70 @@ class Liveness:
         ports: Mapping[End, PortState],
         switches: Mapping[int, SwitchLike],
         deadlines: Deadlines[Timer],
-        prober: Prober,
+        frames: Frames,
+        budget: FrameBudget,
+        asker: Asker,
         failed: Callable[[PortState, float], None],
     ) -> None:
         self.settings = settings
         self._ports = ports
         self._switches = switches
         self._deadlines = deadlines
-        self._prober = prober
+        self._frames = frames
+        self._budget = budget
+        self._asker = asker
         self._failed = failed
         self._answer_time = AnswerTime()
         self._suspicions: dict[End, _Suspicion] = {}
+        self._doubted: set[End] = set()
         self._barriers: dict[tuple[int, int], End] = {}
         self._barrier_of: dict[End, tuple[int, int]] = {}
+        budget.granted[Purpose.CHECK] = self._ask
+        budget.granted[Purpose.SINGLE] = self._ask_once
+        budget.granted[Purpose.ECHO] = self._echo
 
-    def round_begun(self, port: PortState, now: float) -> None:
-        """Ask a port once an interval, and expect an answer where there was one before."""
+    @property
+    def reaction_s(self) -> float:
+        """How long it takes from a missed frame until the port has failed, as answers come now."""
+        return self._answer_time.wait_s * (self.settings.missed_count + 1)
+
+    def round_begun(self, port: PortState, now: float) -> int:
+        """Ask a port once an interval, and expect an answer where there was one before; return the frames sent."""
         peer = port.heard_by
         hears = peer is None or self._switches[peer[0]].ready
+        count = 0
         if hears:
-            self._prober.send_lldp(port, now)
+            self._frames.send(FrameKind.LLDP, port, now)
+            count += 1
         if peer is None:
-            return
+            return count
         if not hears and port.echoes:
-            self._prober.send_echo(port, now)
+            self._frames.send(FrameKind.ECHO, port, now)
+            count += 1
         elif hears and not port.looped():
-            self.try_echo(port, now)
+            count += self._echo(port.end, now)
         if (hears or port.echoes) and port.end not in self._suspicions:
             self._deadlines.set(Timer(TimerKind.CHECK, port.end), now + self._answer_time.wait_s)
+        return count
 
     def try_echo(self, port: PortState, now: float) -> None:
         """Find out whether the switch at the other end sends echo frames back, unless that is known."""
         if not port.echoes and port.echo_tries < ECHO_TRIES:
-            port.echo_tries += 1
-            self._prober.send_echo(port, now)
+            self._budget.ask(Urgency.AGAIN, Purpose.ECHO, port.end, now)
 
-    def answered(self, port: PortState, took_s: float) -> None:
-        """Take in that a frame of a port arrived, or came back."""
+    def _echo(self, end: End, now: float) -> int:
+        port = self._ports.get(end)
+        if port is None or port.heard_by is None or port.echoes or port.echo_tries >= ECHO_TRIES:
+            return 0
+        port.echo_tries += 1
+        self._frames.send(FrameKind.ECHO, port, now)
+        return 1
+
+    def answered(self, port: PortState, took_s: float, echoed: bool) -> None:
+        """Take in that a frame of a port arrived or, `echoed`, came back: only that shows both directions."""
         self._answer_time.measured(took_s)
-        self.forget(port)
+        if echoed or port.end not in self._doubted:
+            self.forget(port)
 
     def peer_lost(self, port: PortState, now: float) -> None:
         """Ask, from now on and at once, whether the switch at the other end forwards though it has no connection."""
@@ -149,10 +176,24 @@ class Liveness:
         if port.echoes:
             self._deadlines.set(Timer(TimerKind.CHECK, port.end), now)
 
+    def doubt(self, end: End, now: float) -> None:
+        """Find out at once whether the link of a port is what a tour was missed for."""
+        if end not in self._suspicions and self._switches[end[0]].ready:
+            self._doubted.add(end)
+            self._budget.ask(Urgency.SUSPECT, Purpose.SINGLE, end, now)
+
+    def _ask_once(self, end: End, now: float) -> int:
+        if end not in self._doubted:
+            return 0
+        self._frames.send(FrameKind.ECHO, self._ports[end], now)
+        self._deadlines.set(Timer(TimerKind.CHECK, end), now + self._answer_time.wait_s)
+        return 1
+
     def forget(self, port: PortState) -> None:
         """Expect nothing of a port and suspect it no more."""
         end = port.end
         self._deadlines.cancel(Timer(TimerKind.CHECK, end))
+        self._doubted.discard(end)
         if self._suspicions.pop(end, None) is not None:
             barrier = self._barrier_of.pop(end, None)
             if barrier is not None:
@@ -169,8 +210,8 @@ class Liveness:
         suspicion = self._suspicions.get(end)
         if suspicion is None:
             suspicion = self._suspicions[end] = _Suspicion()
-            self._prober.counters["link-suspected"] += 1
-            self._prober.suspect_table(peer[0], now)
+            self._asker.counters["link-suspected"] += 1
+            self._asker.suspect_table(peer[0], now)
         if not switch.ready and not port.echoes:
             self.forget(port)
             return
@@ -178,16 +219,36 @@ class Liveness:
             self.forget(port)
             self._failed(port, now)
             return
+        self._budget.ask(Urgency.SUSPECT, Purpose.CHECK, end, now)
+        if end in self._doubted:
+            self._doubted.discard(end)
+            if peer not in self._suspicions and self._switches[peer[0]].ready:
+                self.check(peer, now)
+
+    def _ask(self, end: End, now: float) -> int:
+        suspicion = self._suspicions.get(end)
+        if suspicion is None:
+            return 0
+        port = self._ports[end]
+        peer = port.heard_by
+        if peer is None:
+            self.forget(port)
+            return 0
+        switch = self._switches[peer[0]]
+        count = 0
         if switch.ready:
-            self._prober.send_lldp(port, now)
+            self._frames.send(FrameKind.LLDP, port, now)
+            count += 1
         if port.echoes:
-            self._prober.send_echo(port, now)
+            self._frames.send(FrameKind.ECHO, port, now)
+            count += 1
         suspicion.asked_count += 1
         wait_s = self._answer_time.wait_s
         if suspicion.asked_count >= (self.settings.missed_count if switch.connected else LOST_ECHOES):
             self._request_barrier(end[0], end)
         else:
             self._deadlines.set(Timer(TimerKind.CHECK, end), now + (wait_s if switch.connected else LOST_PACE_S))
+        return count
 
     def connected(self, dpid: int) -> None:
         """Take in that a switch answers no barrier that it was sent before."""
@@ -209,5 +270,5 @@ class Liveness:
         self._deadlines.set(Timer(TimerKind.CHECK, end), now + self._answer_time.wait_s)
 
     def _request_barrier(self, dpid: int, end: End) -> None:
-        barrier = self._barrier_of[end] = (dpid, self._prober.request_barrier(dpid))
+        barrier = self._barrier_of[end] = (dpid, self._asker.request_barrier(dpid))
         self._barriers[barrier] = end

@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
+from controller.discovery.budget import FrameBudget, Purpose, Urgency
 from controller.discovery.deadlines import Deadlines
+from controller.discovery.detection import Detection
+from controller.discovery.frames import MICROSECONDS, FrameKind, Frames
 from controller.discovery.links import Links
 from controller.discovery.liveness import Liveness
 from controller.discovery.ports import MAX_PORT_NO, End, PortState
+from controller.discovery.probing import Probing
 from controller.discovery.segments import Segments
 from controller.discovery.settings import DiscoverySettings
 from controller.discovery.timers import Timer, TimerKind
-from controller.discovery.tokens import FrameTokens, TokenBucket, fraction
-from controller.effects import SendPacket
+from controller.discovery.tokens import TokenBucket
+from controller.discovery.tours import Tours
+from controller.effects import Edit, Notice, SendPacket
 from controller.events import Port
-from controller.wire.lldp import ECHO_MAC, SEGMENT_MAC, encode_lldp
 from controller.wire.packets import Lldp
 from topology.events import LinkDown, LinkUp, PortRole, PortRoleChanged
 
 LLDP_LIFETIME_S = 2.0
 """How long after it was sent an LLDP frame shows a cable that was not known."""
-
-_MICROSECONDS = 1e6
-_SEGMENT_ROUNDS = 2
-"""Of how many rounds one, where nothing is heard, is that of a segment frame."""
 
 _PORT_TIMERS = (TimerKind.CARRIER, TimerKind.CABLE, TimerKind.PROBE, TimerKind.EDGE)
 
@@ -48,6 +48,18 @@ class PortOwner(Protocol):
     def suspect_table(self, dpid: int, now: float) -> None:
         """Have a switch's flow entries looked at, which may be gone."""
 
+    def install(self, dpid: int, edits: list[Edit], now: float) -> None:
+        """Have flow entries put and removed."""
+
+    def in_sync(self, dpid: int) -> bool:
+        """Tell whether a switch holds the flow entries that it shall."""
+
+    def has_hosts(self, end: End) -> bool:
+        """Tell whether hosts are known at a port."""
+
+    def tell(self, notice: Notice) -> None:
+        """Give a notice that is to be told each time."""
+
     def role_left(self, port: PortState, former: PortRole, now: float) -> None:
         """Act on the end of a role, before the new one is announced."""
 
@@ -63,12 +75,14 @@ class SwitchState:
     """A switch; it is `ready`, and LLDP frames are sent, once its first entries are in place.
 
     One that is not `connected` was lost a moment ago and may come back; `linked` tells whether a link ever led to it.
+    `trunk_count` of its ports are trunks.
     """
 
     ofp_version: int
     ready: bool = False
     connected: bool = True
     linked: bool = False
+    trunk_count: int = 0
     ports: dict[int, PortState] = field(default_factory=dict)
 
 
@@ -91,42 +105,63 @@ class PortTable:
         self, settings: DiscoverySettings, secret: bytes, deadlines: Deadlines[Timer], owner: PortOwner
     ) -> None:
         self._settings = settings
-        self._tokens = FrameTokens(secret, b"vsrt-lldp")
-        self._echo_tokens = FrameTokens(secret, b"vsrt-echo")
-        self._segment_tokens = FrameTokens(secret, b"vsrt-segment")
         self._deadlines = deadlines
         self._owner = owner
         self.switches: dict[int, SwitchState] = {}
         self.ports: dict[End, PortState] = {}
         self._lost: set[int] = set()
+        self._severed: set[int] = set()
         self._leaving: int | None = None
-        self._last_ready = float("-inf")
         self.behind_s = 0.0
         """How long what arrives waits for the controller, as the last deadline showed."""
-        self._links = Links(self.ports, owner.emit, self._touched, self._hold_cable)
-        self.liveness = Liveness(settings, self.ports, self.switches, deadlines, self, self._failed)
-        self.segments = Segments(self.ports, deadlines, self, self._segment_lifetime_s)
         self.counters, self.request_barrier = owner.counters, owner.request_barrier
         self.suspect_table = owner.suspect_table
-        self.due: dict[TimerKind, Callable[[End, float], None]] = {
+        self.install, self.in_sync, self.has_hosts = owner.install, owner.in_sync, owner.has_hosts
+        self.frames = Frames(secret, owner.emit)
+        self.budget = FrameBudget(settings.frames_per_s, settings.idle_frames_per_s, deadlines)
+        self._links = Links(self.ports, owner.emit, self._touched, self._hold_cable)
+        around = (self.ports, self.switches, deadlines, self.frames, self.budget)
+        self.liveness = Liveness(settings, *around, self, self._failed)
+        self.doubt = self.liveness.doubt
+        self.tours = Tours(*around, self, lambda: self._settings.lldp_interval_s)
+        self.segments = Segments(self.ports, deadlines, self, lambda: self._probing.segment_lifetime_s)
+        self._probing = Probing(settings, *around, self.liveness, self.segments, self.tours, self)
+        self.detection = Detection(settings, deadlines, self.budget, self.liveness, self.tours, owner.tell)
+        self.budget.granted[Purpose.REPLY] = lambda end, now: self._send_now(FrameKind.LLDP, end, now)
+        self.budget.granted[Purpose.SEGMENT] = lambda end, now: self._send_now(FrameKind.SEGMENT, end, now)
+        self.due: dict[TimerKind, Callable[[Any, float], None]] = {
             TimerKind.CARRIER: lambda end, now: self._raise(self.ports[end], now),
             TimerKind.CABLE: self._links.retry,
-            TimerKind.PROBE: lambda end, now: self._probe(self.ports[end], now),
-            TimerKind.EDGE: lambda end, now: self._decide_edge(self.ports[end], now),
+            TimerKind.PROBE: self._probing.due,
+            TimerKind.EDGE: self._probing.decide_edge,
             TimerKind.CHECK: self.liveness.check,
             TimerKind.SEGMENT: self.segments.review,
+            TimerKind.FRAMES: self.budget.on_deadline,
+            TimerKind.DETECTION: self.detection.tell_due,
+            **self.tours.due,
+        }
+        self._received: dict[FrameKind, Callable[[PortState, Lldp, int, float], str | None]] = {
+            FrameKind.LLDP: self._lldp_received,
+            FrameKind.ECHO: self._echo_received,
+            FrameKind.SEGMENT: self._segment_frame_received,
+            FrameKind.TOUR: lambda sink, packet, sent_us, now: self.tours.received(
+                sink, packet.dpid, packet.port_no, sent_us, now
+            ),
         }
 
-    def settings_changed(self, settings: DiscoverySettings) -> None:
+    def settings_changed(self, settings: DiscoverySettings, now: float) -> None:
         """Go by these settings from now on."""
-        self._settings = self.liveness.settings = settings
+        self._settings = self.liveness.settings = self._probing.settings = self.detection.settings = settings
+        self.budget.change(settings.frames_per_s, settings.idle_frames_per_s)
         for port in self.ports.values():
             self._set_speed(port)
+        self.detection.review(now)
 
     def describe(self, dpid: int, ports: tuple[Port, ...], now: float) -> None:
         """Take in the list of all ports of a connected switch."""
         switch = self.switches[dpid]
         self.liveness.connected(dpid)
+        self.tours.connected(dpid, now)
         described = {port.port_no: port for port in ports}
         for port_no in sorted(switch.ports.keys() - described.keys()):
             self.delete(dpid, port_no, now)
@@ -143,7 +178,7 @@ class PortTable:
             port = self._new_port((dpid, described.port_no), now)
             switch.ports[described.port_no] = self.ports[port.end] = port
             if not described.up:
-                self._set_role(port, now)
+                self.set_role(port, now)
         port.described_bps = described.speed_bps
         self._set_speed(port)
         if described.up and not port.carrier:
@@ -164,16 +199,18 @@ class PortTable:
         """Begin to probe the ports of a switch: it will hand over what arrives."""
         switch = self.switches[dpid]
         switch.ready = True
-        self._last_ready = now
+        self._probing.last_ready_s = now
         for port in switch.ports.values():
             if port.up:
-                self._start_probing(port, now)
+                self._probing.start(port, now)
+        self.tours.ready(dpid, now)
 
     def lost(self, dpid: int, now: float) -> None:
         """Take in that a switch has no connection: its neighbours ask it whether it forwards."""
         switch = self.switches[dpid]
         switch.connected = switch.ready = False
         self._lost.add(dpid)
+        self._severed.add(dpid)
         for port in switch.ports.values():
             self._deadlines.cancel(Timer(TimerKind.PROBE, port.end))
             self._deadlines.cancel(Timer(TimerKind.EDGE, port.end))
@@ -182,6 +219,7 @@ class PortTable:
             source = None if port.heard is None else self.ports[port.heard]
             if source is not None and self.switches[source.end[0]].connected:
                 self.liveness.peer_lost(source, now)
+        self.tours.lost(dpid, now)
 
     def found_again(self, dpid: int) -> None:
         """Take in that a lost switch has a connection again; `describe` and `ready` follow."""
@@ -190,10 +228,13 @@ class PortTable:
 
     def cut_off(self) -> int | None:
         """Return a lost switch whose last link is gone, None where there is none."""
-        for dpid in sorted(self._lost):
-            switch = self.switches[dpid]
-            cabled = any(port.heard is not None and port.heard == port.heard_by for port in switch.ports.values())
-            if switch.linked and not cabled:
+        while self._severed:
+            dpid = min(self._severed)
+            self._severed.discard(dpid)
+            switch = self.switches.get(dpid)
+            if switch is None or dpid not in self._lost or not switch.linked:
+                continue
+            if not any(port.heard is not None and port.heard == port.heard_by for port in switch.ports.values()):
                 return dpid
         return None
 
@@ -211,6 +252,7 @@ class PortTable:
         """Take out a switch with its ports and links. The ports at the other ends keep their role meanwhile."""
         switch = self.switches[dpid]
         self._leaving = dpid
+        self.tours.removed(dpid, now)
         self._links.isolate(switch.ports.values(), now, switch_gone=True)
         for port in switch.ports.values():
             self._discard(port, now)
@@ -223,25 +265,30 @@ class PortTable:
 
         A frame counts once. One that waited for long shows no cable that was not known: it may have been recorded.
         """
-        sent_us = self._tokens.sent_us(packet.dpid, packet.port_no, packet.token)
-        if sent_us is None:
-            return self._echo_received(sink, packet, now)
+        read = self.frames.read(packet)
+        if read is None:
+            return "lldp-forged"
+        kind, sent_us = read
+        return self._received[kind](sink, packet, sent_us, now)
+
+    def _lldp_received(self, sink: PortState, packet: Lldp, sent_us: int, now: float) -> str | None:
         source = self.ports.get((packet.dpid, packet.port_no))
         if source is None or not source.up:
             return None
-        waited_s = now - sent_us / _MICROSECONDS
+        waited_s = now - sent_us / MICROSECONDS
         if sent_us <= source.arrived_us or (
             source.heard_by != sink.end and waited_s > LLDP_LIFETIME_S + self.behind_s
         ):
             return "lldp-replayed"
         source.arrived_us = sent_us
         source.unanswered_count = 0
-        self.liveness.answered(source, waited_s)
+        self.liveness.answered(source, waited_s, echoed=False)
         if self._links.sighted(source, sink, now):
             for end in (source.end, sink.end):
                 self.switches[end[0]].linked |= not source.looped()
             for port in (source, sink):
                 port.echoes, port.echo_tries = False, 0
+                self.tours.link_touched(port, now)
             if sink.heard_by is None:
                 self.send_lldp(sink, now)
             elif sink.heard_by == source.end and not source.looped():
@@ -249,37 +296,29 @@ class PortTable:
                     self.liveness.try_echo(port, now)
         return None
 
-    def _echo_received(self, sink: PortState, packet: Lldp, now: float) -> str | None:
+    def _echo_received(self, sink: PortState, packet: Lldp, sent_us: int, now: float) -> str | None:
         """Take in an echo frame: it came back, or its switch has no entry that would have sent it back."""
-        sent_us = self._echo_tokens.sent_us(packet.dpid, packet.port_no, packet.token)
-        if sent_us is None:
-            return self._segment_frame_received(sink, packet, now)
         if sink.end != (packet.dpid, packet.port_no) or sink.heard_by is None:
             return None
         if sent_us <= sink.echoed_us:
             return "lldp-replayed"
-        sink.echoes = True
         sink.echoed_us = sent_us
-        self.liveness.answered(sink, now - sent_us / _MICROSECONDS)
+        self.liveness.answered(sink, now - sent_us / MICROSECONDS, echoed=True)
+        if not sink.echoes:
+            sink.echoes = True
+            self.tours.link_touched(sink, now)
         return None
 
-    def _segment_frame_received(self, sink: PortState, packet: Lldp, now: float) -> str | None:
+    def _segment_frame_received(self, sink: PortState, packet: Lldp, sent_us: int, now: float) -> str | None:
         """Take in a segment frame, which may arrive at every port of its segment, at each once."""
-        sent_us = self._segment_tokens.sent_us(packet.dpid, packet.port_no, packet.token)
-        if sent_us is None:
-            return "lldp-forged"
         source = self.ports.get((packet.dpid, packet.port_no))
         seen = ((packet.dpid, packet.port_no), sent_us)
-        if seen == sink.segment_seen or now - sent_us / _MICROSECONDS > LLDP_LIFETIME_S + self.behind_s:
+        if seen == sink.segment_seen or now - sent_us / MICROSECONDS > LLDP_LIFETIME_S + self.behind_s:
             return "lldp-replayed"
         sink.segment_seen = seen
         if source is not None and source.up:
             self.segments.crossed(source, sink, now)
         return None
-
-    def _segment_lifetime_s(self) -> float:
-        """Return the time in which three segment frames leave a port."""
-        return 3 * _SEGMENT_ROUNDS * self._settings.lldp_interval_s
 
     def _set_speed(self, port: PortState) -> None:
         speed_bps = self._settings.link_capacity_bps or port.described_bps
@@ -291,13 +330,15 @@ class PortTable:
         settings = self._settings
         flaps = TokenBucket(settings.flap_burst_count, settings.flap_refill_per_s, now)
         guard = TokenBucket(settings.guard_burst_count, settings.guard_refill_per_s, now)
-        return PortState(end, flaps, guard, arrived_us=int(now * _MICROSECONDS))
+        return PortState(end, flaps, guard, arrived_us=int(now * MICROSECONDS))
 
     def _discard(self, port: PortState, now: float) -> None:
         self.liveness.forget(port)
         self.segments.forget(port, now)
         for kind in _PORT_TIMERS:
             self._deadlines.cancel(Timer(kind, port.end))
+        self.detection.up_count -= port.up
+        self._count_trunk(port, port.role, PortRole.DOWN)
         del self.ports[port.end]
 
     def _raise(self, port: PortState, now: float) -> None:
@@ -309,9 +350,9 @@ class PortTable:
             return
         port.up = True
         port.silent = False
-        self._set_role(port, now)
-        if self.switches[port.end[0]].ready:
-            self._start_probing(port, now)
+        self.detection.up_count += 1
+        self.set_role(port, now)
+        self._probing.start(port, now)
 
     def _lower(self, port: PortState, now: float) -> None:
         """Take a port down at once."""
@@ -320,6 +361,7 @@ class PortTable:
         port.was_trunk = None
         if port.up:
             port.up = False
+            self.detection.up_count -= 1
             self.segments.forget(port, now)
             self._links.isolate((port,), now)
 
@@ -331,11 +373,19 @@ class PortTable:
             self.segments.forget(port, now)
         if port.end[0] == self._leaving:
             return
+        if port.end[0] in self._lost:
+            self._severed.add(port.end[0])
+        self.tours.link_touched(port, now)
         if port.up and not port.silent and not port.peers() and port.was_trunk is None:
-            self._start_probing(port, now)
-        self._set_role(port, now)
+            self._probing.start(port, now)
+        self.set_role(port, now)
 
-    def _set_role(self, port: PortState, now: float) -> None:
+    def settled(self, port: PortState, now: float) -> None:
+        """Act on a port that led to a switch which is back elsewhere."""
+        self._touched(port, now)
+
+    def set_role(self, port: PortState, now: float) -> None:
+        """Announce the role of a port, if it has changed."""
         role, former = port.current_role(), port.role
         if port.peers():
             port.silent = False
@@ -345,56 +395,27 @@ class PortTable:
                 self._owner.counted("port-looped", port.end, text, now)
         if role is not former:
             port.role = role
+            self._count_trunk(port, former, role)
             self._owner.role_left(port, former, now)
             self._owner.emit(PortRoleChanged(*port.end, role))
             self._owner.role_taken(port, now)
+            self.detection.review(now)
 
-    def _start_probing(self, port: PortState, now: float) -> None:
-        if not self.switches[port.end[0]].ready:
-            return
-        port.probing_since = now
-        port.probe_count = port.unanswered_count = 0
-        self._deadlines.set(Timer(TimerKind.EDGE, port.end), now + self._settings.edge_after_s)
-        if self._settings.probe_offsets_s[0] > 0:
-            self._deadlines.set(Timer(TimerKind.PROBE, port.end), now + self._settings.probe_offsets_s[0])
-        else:
-            self._probe(port, now)
+    def _count_trunk(self, port: PortState, former: PortRole, role: PortRole) -> None:
+        change = (role is PortRole.TRUNK) - (former is PortRole.TRUNK)
+        self.switches[port.end[0]].trunk_count += change
+        self.detection.trunk_count += change
 
-    def _probe(self, port: PortState, now: float) -> None:
-        """Send the LLDP frame that is due: some in quick succession, then one an interval."""
-        settings = self._settings
-        timer = Timer(TimerKind.PROBE, port.end)
-        offsets_s = settings.probe_offsets_s
-        if port.probe_count < len(offsets_s):
-            if port.heard is not None and port.heard_by is not None:
-                port.probe_count = len(offsets_s)
-            else:
-                port.probe_count += 1
-                self.send_lldp(port, now)
-            if port.probe_count < len(offsets_s):
-                self._deadlines.set(timer, port.probing_since + offsets_s[port.probe_count])
-            else:
-                if not port.peers():
-                    self.send_segment_frame(port, now)
-                self._deadlines.set(timer, now + settings.lldp_interval_s * (0.5 + 0.5 * fraction(*port.end)))
-            return
-        if port.unanswered_count >= settings.missed_count and self._settled(port, now):
-            return
-        self._deadlines.set(timer, now + settings.lldp_interval_s)
-        port.unanswered_count += 1
-        port.probe_count += 1
-        if port.probe_count % _SEGMENT_ROUNDS == 0 and not port.peers() and port.was_trunk is None:
-            self.send_segment_frame(port, now)
-            return
-        self.liveness.round_begun(port, now)
+    def coverage_changed(self, ends: list[End], is_covered: bool, now: float) -> None:
+        """Act on ports of hubs whose links are proven by a tour, or are not any more."""
+        if not is_covered:
+            self._probing.coverage_lost(ends, now)
+        self.detection.review(now)
 
-    def _settled(self, port: PortState, now: float) -> bool:
-        """Tell whether a trunk to a switch that is back elsewhere was put to the first probes again."""
-        if port.was_trunk is None or port.was_trunk not in self.switches or not self.switches[port.was_trunk].ready:
-            return False
-        port.was_trunk = None
-        self._touched(port, now)
-        return Timer(TimerKind.PROBE, port.end) in self._deadlines
+    def strayed(self, end: End, now: float) -> None:
+        """Find out what a port leads to where a tour frame came back otherwise than it should, and why."""
+        self.suspect_table(end[0], now)
+        self.send_lldp(self.ports[end], now)
 
     def _failed(self, port: PortState, now: float) -> None:
         """Take in that what leaves a port arrives no more."""
@@ -416,19 +437,18 @@ class PortTable:
 
     def send_lldp(self, port: PortState, now: float) -> None:
         """Send an LLDP frame out of a port."""
-        token = self._tokens.token(*port.end, _stamp(port, now))
-        self._owner.emit(SendPacket(port.end[0], (port.end[1],), encode_lldp(*port.end, token)))
-
-    def send_echo(self, port: PortState, now: float) -> None:
-        """Send a frame out of a port that the switch at the other end sends back."""
-        token = self._echo_tokens.token(*port.end, _stamp(port, now))
-        self._owner.emit(SendPacket(port.end[0], (port.end[1],), encode_lldp(*port.end, token, eth_dst=ECHO_MAC)))
+        self.budget.ask(Urgency.NEW, Purpose.REPLY, port.end, now)
 
     def send_segment_frame(self, port: PortState, now: float) -> None:
         """Send a frame out of a port that reaches all other ports of its segment, through whatever bridges."""
-        token = self._segment_tokens.token(*port.end, _stamp(port, now))
-        frame = encode_lldp(*port.end, token, eth_dst=SEGMENT_MAC)
-        self._owner.emit(SendPacket(port.end[0], (port.end[1],), frame))
+        self.budget.ask(Urgency.NEW, Purpose.SEGMENT, port.end, now)
+
+    def _send_now(self, kind: FrameKind, end: End, now: float) -> int:
+        port = self.ports.get(end)
+        if port is None or not port.up:
+            return 0
+        self.frames.send(kind, port, now)
+        return 1
 
     def hold_changed(self, port: PortState, now: float) -> None:
         """Take a port that is held out of use; probe one that is not any more as if it had just come up."""
@@ -437,24 +457,8 @@ class PortTable:
         if port.end[0] == self._leaving or not port.up:
             return
         if not port.held and not port.peers():
-            self._start_probing(port, now)
-        self._set_role(port, now)
-
-    def _decide_edge(self, port: PortState, now: float) -> None:
-        """Let a port that heard nothing lead to hosts, once switches that have just connected had their chance."""
-        quiet_at = self._last_ready + self._settings.edge_after_s
-        decide_at = min(quiet_at, port.probing_since + self._settings.edge_latest_s)
-        if now < decide_at:
-            self._deadlines.set(Timer(TimerKind.EDGE, port.end), decide_at)
-        elif port.was_trunk is None:
-            port.silent = True
-            self._set_role(port, now)
+            self._probing.start(port, now)
+        self.set_role(port, now)
 
     def _hold_cable(self, end: End, until: float) -> None:
         self._deadlines.set(Timer(TimerKind.CABLE, end), until)
-
-
-def _stamp(port: PortState, now: float) -> int:
-    """Return the time of a frame that leaves a port, later than that of any other."""
-    port.sent_us = max(int(now * _MICROSECONDS), port.sent_us + 1, port.arrived_us + 1)
-    return port.sent_us

@@ -70,6 +70,10 @@ class Segments:
         self._lifetime_s = lifetime_s
         self._above: dict[End, set[End]] = {}
 
+    def is_lower(self, end: End) -> bool:
+        """Tell whether a port holds others."""
+        return end in self._above
+
     def crossed(self, source: PortState, sink: PortState, now: float) -> None:
         """Take in that a frame of one port arrived at another through a segment."""
         if source.peers() or sink.peers() or source.end == sink.end:

@@ -15,11 +15,15 @@ class DiscoverySettings(NamedTuple):
     `edge_latest_s`. `link_capacity_bps`, where not 0, stands for the speed of all ports. A frame that does
     not arrive is followed by `missed_count` others at a fast pace; where they are missed too, the link is down. A
     switch whose connection ended counts as there for `switch_grace_s`, as long as it forwards and a link leads to it.
-    Every switch's entries are read once in `check_interval_s`; `edits` says how many a switch is sent at once.
+    Every switch's entries are read once in `check_interval_s`; `edits` says how many a switch is sent at once. LLDP,
+    echo, segment and tour frames together leave at `frames_per_s` at most, in the long run, and at
+    `idle_frames_per_s` too where no port is new or suspect.
     """
 
     lldp_interval_s: float = 2.0
     missed_count: int = 3
+    frames_per_s: float = 2000.0
+    idle_frames_per_s: float = 500.0
     link_capacity_bps: float = 0.0
     probe_offsets_s: tuple[float, ...] = (0.0, 0.05, 0.15, 0.3)
     edge_after_s: float = 0.4
@@ -51,7 +55,10 @@ class DiscoverySettings(NamedTuple):
 
     def problem(self) -> str | None:
         """Return what is wrong with the values, None where nothing is."""
-        for name in ("lldp_interval_s", "flap_refill_per_s", "guard_refill_per_s", "host_probe_interval_s"):
+        for name in (
+            *("lldp_interval_s", "frames_per_s", "idle_frames_per_s"),
+            *("flap_refill_per_s", "guard_refill_per_s", "host_probe_interval_s"),
+        ):
             if not getattr(self, name) > 0:
                 return f"{name} is not positive"
         for name in ("missed_count", "flap_burst_count", "hosts_per_port", "addresses_per_host"):

@@ -20,6 +20,11 @@ class TimerKind(IntEnum):
     GRACE = 9  # dpid: the switch was not connected for too long
     CHECK = 10  # end: its frame should have been heard by now
     SEGMENT = 11  # end: see whether its segment is still reached by a lower port
+    FRAMES = 12  # None: there are frames again for what waits
+    TOUR = 13  # number of the tour: ask its links
+    TOUR_CHECK = 14  # number of the tour: its frame should have returned by now
+    HUB = 15  # dpid: see which links its tours should ask
+    DETECTION = 16  # None: tell how long silent failures go unnoticed
 
 
 class Timer(NamedTuple):

@@ -15,6 +15,9 @@ TTL_S = 120
 SEGMENT_MAC = b"\x03VSRT\x02"
 """Where segment frames go: a group address that bridges flood, as they do not those of IEEE 802.1D, table 7-10."""
 
+TOUR_MAC = b"\x02VSRT\x03"
+"""Where tour frames go that leave the switch of the tour: the next switch sends them back to its `return_mac`."""
+
 _END, _CHASSIS_ID, _PORT_ID, _TTL, _ORGANISATION = 0, 1, 2, 3, 127
 _LOCALLY_ASSIGNED = 7
 _TOKEN_PREFIX = b"\x02VS\x01"
@@ -75,7 +78,7 @@ def encode_lldp(
     eth_src : bytes, optional
         The port's own address; otherwise a locally administered one made of the datapath's number.
     eth_dst : bytes, optional
-        Who is to take it: the nearest bridge, or `ECHO_MAC` or `SEGMENT_MAC`.
+        Who is to take it: the nearest bridge, or `ECHO_MAC`, `SEGMENT_MAC` or `TOUR_MAC`.
 
     Raises
     ------
@@ -96,6 +99,11 @@ def encode_lldp(
     if eth_src is None:
         eth_src = b"\x02" + dpid.to_bytes(8, "big")[3:]
     return encode_ethernet(eth_dst, eth_src, ETHERTYPE_LLDP, unit)
+
+
+def return_mac(dpid: int) -> bytes:
+    """Return the address under which a switch sends tour frames back: locally administered, made of its number."""
+    return b"\x06" + dpid.to_bytes(8, "big")[3:]
 
 
 def _tlv(kind: int, value: bytes) -> bytes:

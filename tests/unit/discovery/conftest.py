@@ -34,7 +34,7 @@ from controller.rules.openflow import FlowCounter
 from controller.wire.arp import encode_arp
 from controller.wire.ethernet import ETHERTYPE_LLDP
 from controller.wire.frame import decode
-from controller.wire.lldp import ECHO_MAC, NEAREST_BRIDGE_MAC
+from controller.wire.lldp import ECHO_MAC, NEAREST_BRIDGE_MAC, TOUR_MAC
 from controller.wire.nd import encode_neighbour
 from controller.wire.packets import Arp, Lldp, Neighbour
 from topology.events import (
@@ -78,6 +78,7 @@ class World:
         self.dead: set[int] = set()
         self.segments: list[set[End]] = []
         self.without_echo = self.deaf = self.mute = False
+        self.tour_hops = 0
         self.hosts: dict[bytes, End] = {}
         self.addresses: dict[bytes, tuple[bytes, ...]] = {}
         self.ports: dict[int, dict[int, Port]] = {}
@@ -215,6 +216,9 @@ class World:
         up = self.ports[end[0]][end[1]].up and self.ports.get(other[0], {}).get(other[1])
         if not up or not up.up or other[0] in self.dead:
             return
+        if data[:6] == TOUR_MAC and not self.without_echo:
+            self.turn(end, other, data)
+            return
         echo = next((rule for rule in self.rules[other[0]].values() if rule.key.match.eth_dst == ECHO_MAC), None)
         if echo is not None and not self.without_echo and data[:6] == ECHO_MAC:
             assert echo.actions == (SetEthDst(NEAREST_BRIDGE_MAC), Output(OFPP_IN_PORT))
@@ -222,6 +226,26 @@ class World:
                 self.take(PacketReceived(*end, NEAREST_BRIDGE_MAC + data[6:]))
         elif other[0] in self.connected and not self.deaf and any(map(_punts_lldp, self.rules[other[0]])):
             self.take(PacketReceived(*other, data))
+
+    def turn(self, end: End, other: End, data: bytes) -> None:
+        """Let the switch beyond a cable return a tour frame, and the one before send it on as its entries have it."""
+        match = Match(eth_dst=TOUR_MAC, eth_type=0x88CC)
+        turns = [rule for rule in self.rules[other[0]].values() if rule.key.match == match]
+        if not turns or other in self.cut or end[0] in self.dead:
+            return
+        ((back, port),) = (rule.actions for rule in turns)
+        assert port == Output(OFPP_IN_PORT)
+        match = Match(in_port=end[1], eth_dst=back.mac, eth_type=0x88CC)
+        onward = [rule for rule in self.rules[end[0]].values() if rule.key.match == match]
+        if not onward:
+            if end[0] in self.connected:
+                self.take(PacketReceived(*end, back.mac + data[6:]))
+            return
+        ((_to, port),) = (rule.actions for rule in onward)
+        self.tour_hops += 1
+        beyond = self.cables.get((end[0], port.port_no))
+        if beyond is not None and (end[0], port.port_no) not in self.cut:
+            self.arrive((end[0], port.port_no), beyond, TOUR_MAC + data[6:])
 
     def take(self, event: object) -> None:
         """Hand what a switch says to the core."""

@@ -1,0 +1,182 @@
+"""How many frames discovery sends in a second, and whose turn it is where more would be due."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from enum import IntEnum
+from math import ceil
+from typing import Any, TypeAlias
+
+from controller.discovery.deadlines import Deadlines
+from controller.discovery.timers import Timer, TimerKind
+
+SLOTS_PER_S = 16
+"""Regular frames leave in slots, so that the controller wakes so many times a second and not once for each."""
+
+_BURST_S = 0.5
+_LEAST_BURST = 32.0
+_IDLE_BURST_S = 0.25
+_LEAST_IDLE_BURST = 4.0
+_QUICK_TURNS = 4
+QUICK_SHARE = (_QUICK_TURNS - 1) / _QUICK_TURNS
+"""Part of what tours leave of the frames at rest that goes to ports which are asked every interval."""
+_ROUNDING = 1e-9
+
+
+class Urgency(IntEnum):
+    """Whose turn comes first. From `QUICK` on, and for `TOUR`, the budget of a fabric at rest holds as well."""
+
+    SUSPECT = 0  # what was missed
+    TOUR = 1  # frames that ask many links at once
+    NEW = 2  # the first frame of a port that came up, and the answer to a frame from a new neighbour
+    AGAIN = 3  # further frames of what is new
+    QUICK = 4  # ports that are asked every interval
+    SLOW = 5  # ports that need it rarely: hosts are there, or a tour asks their link
+
+
+class Purpose(IntEnum):
+    """What a frame is for; an ask is known by its purpose and subject, and waits once."""
+
+    CHECK = 1  # end: it is suspect
+    SINGLE = 2  # end: its tour was missed
+    TOUR = 3  # number of the tour
+    REPLY = 4  # end: say who is here
+    ECHO = 5  # end: does the other end send echo frames back?
+    PROBE = 6  # end: its regular frame
+    SEGMENT = 7  # end: does it lead to the segment of another port?
+
+
+Ask: TypeAlias = tuple[Purpose, Any]
+_IDLE = (Urgency.TOUR, Urgency.QUICK, Urgency.SLOW)
+
+
+class Allowance:
+    """Frames that may be sent: `rate_per_s` on average, `burst` at once. Debts are made up for before the next."""
+
+    def __init__(self) -> None:
+        self.rate_per_s = self.burst = self._level = 0.0
+        self._updated = float("-inf")
+
+    def change(self, rate_per_s: float, burst: float) -> None:
+        """Go by another rate and burst from now on."""
+        self.rate_per_s, self.burst = rate_per_s, burst
+
+    def level(self, now: float) -> float:
+        """Return how many frames there are."""
+        if now > self._updated:
+            self._level = min(self.burst, self._level + (now - self._updated) * self.rate_per_s)
+            self._updated = now
+        return self._level
+
+    def charge(self, count: int) -> None:
+        """Take frames that have been sent."""
+        self._level -= count
+
+    def wait_s(self, now: float) -> float:
+        """Return the time until there is a frame, 0 where there is one."""
+        return max(0.0, (1.0 - self.level(now)) / self.rate_per_s)
+
+
+class FrameBudget:
+    """Lets frames go at once while there are any, else in the order of their urgency, then of their coming.
+
+    Parameters
+    ----------
+    frames_per_s, idle_frames_per_s : float
+        Frames in a second on average: of all urgencies, and of those that a fabric at rest has, which are never more.
+    deadlines : Deadlines
+        Where the next turn is set; the owner calls `on_deadline` for it.
+
+    `granted` is to hold, by purpose, who sends: it is told the subject and the time, and returns how many frames it
+    sent, 0 where there is no need for them any more.
+    """
+
+    def __init__(self, frames_per_s: float, idle_frames_per_s: float, deadlines: Deadlines[Timer]) -> None:
+        self._all, self._idle = Allowance(), Allowance()
+        self.change(frames_per_s, idle_frames_per_s)
+        self._deadlines = deadlines
+        self._waiting: tuple[OrderedDict[Ask, float], ...] = tuple(OrderedDict() for _ in Urgency)
+        self._turn = 0
+        self.granted: dict[Purpose, Callable[[Any, float], int]] = {}
+        self.sent_counts = [0] * len(Urgency)
+        self.waited_s = [0.0] * len(Urgency)
+        """By urgency, how long what was sent last had waited."""
+
+    @property
+    def idle_frames_per_s(self) -> float:
+        """Return how many frames a fabric at rest may have in a second."""
+        return self._idle.rate_per_s
+
+    @property
+    def waiting_count(self) -> int:
+        """Return how many asks wait."""
+        return sum(map(len, self._waiting))
+
+    def change(self, frames_per_s: float, idle_frames_per_s: float) -> None:
+        """Go by other rates from now on."""
+        idle_frames_per_s = min(frames_per_s, idle_frames_per_s)
+        self._all.change(frames_per_s, max(_LEAST_BURST, frames_per_s * _BURST_S))
+        self._idle.change(idle_frames_per_s, max(_LEAST_IDLE_BURST, idle_frames_per_s * _IDLE_BURST_S))
+
+    def ask(self, urgency: Urgency, purpose: Purpose, subject: Any, now: float) -> None:
+        """Let the sender of a purpose have its turn: now, or as soon as there are frames. One that waits goes on."""
+        ask = (purpose, subject)
+        if ask in self._waiting[urgency]:
+            return
+        self._waiting[urgency][ask] = now
+        if self._next(now) is urgency and len(self._waiting[urgency]) == 1:
+            self._grant(urgency, now)
+        else:
+            self._set_timer(now)
+
+    def on_deadline(self, _subject: Any, now: float) -> None:
+        """Give all their turns whose time has come."""
+        while (urgency := self._next(now)) is not None:
+            self._grant(urgency, now)
+        self._set_timer(now)
+
+    def _next(self, now: float) -> Urgency | None:
+        """Return the urgency of who is next, None where nobody may send now."""
+        if self._all.level(now) < 1 - _ROUNDING:
+            return None
+        may_idle = self._idle.level(now) >= 1 - _ROUNDING
+        for urgency in (Urgency.SUSPECT, Urgency.TOUR, Urgency.NEW, Urgency.AGAIN):
+            if self._waiting[urgency] and (may_idle or urgency is not Urgency.TOUR):
+                return urgency
+        if not may_idle:
+            return None
+        slow_first = self._turn % _QUICK_TURNS == _QUICK_TURNS - 1
+        for urgency in (Urgency.SLOW, Urgency.QUICK) if slow_first else (Urgency.QUICK, Urgency.SLOW):
+            if self._waiting[urgency]:
+                return urgency
+        return None
+
+    def _grant(self, urgency: Urgency, now: float) -> None:
+        (purpose, subject), since_s = self._waiting[urgency].popitem(last=False)
+        self.waited_s[urgency] = now - since_s
+        self._turn += urgency >= Urgency.QUICK
+        count = self.granted[purpose](subject, now)
+        self.sent_counts[urgency] += count
+        self._all.charge(count)
+        if urgency in _IDLE:
+            self._idle.charge(count)
+
+    def _set_timer(self, now: float) -> None:
+        waits_s = []
+        if any(self._waiting[urgency] for urgency in Urgency if urgency not in _IDLE):
+            waits_s.append(self._all.wait_s(now))
+        if any(self._waiting[urgency] for urgency in _IDLE):
+            waits_s.append(max(self._all.wait_s(now), self._idle.wait_s(now)))
+        if waits_s:
+            self._deadlines.set(Timer(TimerKind.FRAMES, None), slot_after(now + min(waits_s)))
+
+
+def slot_after(at: float) -> float:
+    """Return the beginning of the first slot that begins at `at` or later."""
+    return ceil(at * SLOTS_PER_S) / SLOTS_PER_S
+
+
+def slots_later(now: float, after_s: float) -> float:
+    """Return the beginning of a slot, about `after_s` after that of `now`: who goes by it each time is regular."""
+    return (int(now * SLOTS_PER_S) + max(1, round(after_s * SLOTS_PER_S))) / SLOTS_PER_S
