@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TypeVar
 
 from controllers import OPEN_POLICY
@@ -12,12 +12,13 @@ from measure import Measurement
 from controller.rules.pipeline import FORWARD, PRIORITY_UNICAST, SENDER_COOKIE_BIT, UNICAST
 from fabric_simulator import messages
 from fabric_simulator.fabric import End
-from fabric_simulator.parts import Amounts, JoinTimes, Part, join, join_measurements, one, phase
+from fabric_simulator.hosts import Host
+from fabric_simulator.parts import Amounts, Join, JoinTimes, Part, join, join_measurements, one, phase
 from fabric_simulator.run import LiveRun, TookTooLong, group_address
 from fabric_simulator.switch import Service
 from fabric_simulator.table import Entry, Key, SwitchTable
 
-PROGRAMMED_GROUPS, FRESH_GROUPS = 100_000, 200_000
+PROGRAMMED_GROUPS, MEANWHILE_GROUPS, FRESH_GROUPS = 100_000, 200_000, 300_000
 """Numbers of groups that no other part uses."""
 
 JOIN_EVERY_S = 0.1
@@ -127,28 +128,32 @@ def programming(run: LiveRun, amounts: Amounts) -> list[Measurement]:
         if number % 16 == 15:
             fabric.turn(0.001)
     run.wait_quiet()
-    before, readings, drops = len(switch.table.held), run.watch.readings, switch.drops
+    before, readings, drops = len(switch.table.held), switch.readings, switch.drops
     fabric.set_service(Service(amounts.edits_per_s, amounts.barrier_s, amounts.held_edits), [dpid])
     found: list[Measurement] = []
-    times: list[JoinTimes] = []
+    joining: list[Join] = []
     with phase(run, "programming", found):
         fabric.blink(dpid, empty=True)
         if not fabric.run_until(lambda: switch.table.held, run.timeout_s):
             raise TookTooLong(f"switch {dpid} was not programmed")
         began_s = time.monotonic()
-        while len(switch.table.held) < before + len(times):
+        while len(switch.table.held) < before + len(joining):
             if time.monotonic() - began_s > run.timeout_s:
                 raise TookTooLong(f"switch {dpid} holds {len(switch.table.held)} of {before} entries")
+            if len(switch.table.held) < before:
+                number = len(joining)
+                host = at_switch[number % len(at_switch)]
+                joining.append(Join(run, host, group_address(MEANWHILE_GROUPS + number), again=True))
             fabric.run_for(JOIN_EVERY_S)
-            host = at_switch[len(times) % len(at_switch)]
-            times.append(join(run, host, group_address(FRESH_GROUPS + len(times))))
         took_s = time.monotonic() - began_s
+        times = [each.wait(each.is_over) for each in joining]
         run.wait_quiet()
     fabric.set_service(Service(), [dpid])
     return [
         one("programming: entries of the switch", "", before),
-        one("programming: until it held them all", "s", took_s),
-        one("programming: readings of any switch", "", run.watch.readings - readings),
+        one("programming: until it held them all and the joins'", "s", took_s),
+        one("programming: joins meanwhile", "", len(times)),
+        one("programming: readings of the switch", "", switch.readings - readings),
         one("programming: connections that the switch dropped", "", switch.drops - drops),
         *join_measurements("join at a switch that is programmed", times),
         *found,
@@ -168,8 +173,8 @@ def stalled(run: LiveRun, amounts: Amounts) -> list[Measurement]:
         run.fabric.set_reading(dpid, False)
         began_s = time.monotonic()
         while time.monotonic() - began_s < amounts.stall_s:
-            for host, group in _next_joins(run, amounts, 1):
-                times.append(join(run, host, group, to_the_end=False))
+            joining = Join(run, *_next_join(run, amounts))
+            times.append(joining.wait(joining.served))
             run.fabric.run_for(JOIN_EVERY_S)
             if run.fabric.lost_connections > lost and not cut_s:
                 cut_s.append(time.monotonic() - began_s)
@@ -183,12 +188,16 @@ def stalled(run: LiveRun, amounts: Amounts) -> list[Measurement]:
     ]
 
 
-def _next_joins(run: LiveRun, amounts: Amounts, count: int) -> Iterator[tuple]:
-    for _ in range(count):
-        group = group_address(run.random.randrange(amounts.groups))
-        host = run.new_member(group)
-        if host is not None:
-            yield host, group
+def _next_join(run: LiveRun, amounts: Amounts) -> tuple[Host, bytes]:
+    """Return a host, and a group that it has not joined: one that has a sender, if there is any."""
+    group = group_address(run.random.randrange(amounts.groups))
+    host = run.new_member(group)
+    if host is not None:
+        return host, group
+    group = group_address(FRESH_GROUPS + len(run.members))
+    host = run.new_member(group)
+    assert host is not None
+    return host, group
 
 
 def reload(run: LiveRun, amounts: Amounts) -> list[Measurement]:
@@ -205,8 +214,7 @@ def reload(run: LiveRun, amounts: Amounts) -> list[Measurement]:
             while not asked.done() or len(times) < 10:
                 if time.monotonic() - began_s > run.timeout_s:
                     raise TookTooLong("the policy was not read")
-                for host, group in _next_joins(run, amounts, 1):
-                    times.append(join(run, host, group))
+                times.append(join(run, *_next_join(run, amounts)))
             took_s = time.monotonic() - began_s
             run.wait_quiet()
         found.append(one(f"reload {name}: answered, with {len(times)} joins beside", "s", took_s))

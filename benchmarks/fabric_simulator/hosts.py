@@ -14,6 +14,9 @@ from controller.wire.udp import encode_udp
 from fabric_simulator.fabric import End, SimulatedFabric
 from fabric_simulator.frames import LLDP
 
+REPORT_AGAIN_S = 0.5
+"""Within the unsolicited report interval of 1 s."""
+
 _LINK_LOCAL = b"\xfe\x80" + bytes(8)
 
 
@@ -52,10 +55,19 @@ class Hosts:
         """Announce the host's address by gratuitous ARP."""
         self._send(host, encode(Arp(host.mac, BROADCAST_MAC, REQUEST, host.mac, host.ip, bytes(6), host.ip)))
 
-    def join(self, host: Host, group: bytes) -> None:
-        """Join a group, 4 or 16 bytes, for every source, by IGMPv3 or MLDv2."""
+    def join(self, host: Host, group: bytes, *, again: bool = False) -> None:
+        """Join a group, 4 or 16 bytes, for every source, by IGMPv3 or MLDv2.
+
+        Hosts say so twice (RFC 9776, 6.1), in case the first report is lost; here only with `again`.
+        """
         host.groups[group] = None
         self._report(host, [group], RecordType.CHANGE_TO_EXCLUDE)
+        if again:
+            self.fabric.at(self.fabric.now() + REPORT_AGAIN_S, lambda _now: self._report_again(host, group))
+
+    def _report_again(self, host: Host, group: bytes) -> None:
+        if group in host.groups:
+            self._report(host, [group], RecordType.CHANGE_TO_EXCLUDE)
 
     def leave(self, host: Host, group: bytes) -> None:
         """Leave a group; nothing where the host is no member."""

@@ -166,18 +166,42 @@ def joins(run: LiveRun, amounts: Amounts) -> list[Measurement]:
     return [*join_measurements("join", times), *found, *_burst(run, amounts)]
 
 
-def join(run: LiveRun, host: Host, group: bytes, *, to_the_end: bool = True) -> JoinTimes:
-    """Have a host join a group, and wait until all that follows is confirmed, or for the first flow-mod alone."""
-    edits = run.watch.follow(group)
-    began_s = time.monotonic()
-    run.hosts.join(host, group)
-    if not run.fabric.run_until(lambda: edits.count, run.timeout_s):
-        raise TookTooLong(f"a join of group {format_group(group)} led to no edit")
-    while to_the_end and not (edits.settled and time.monotonic() - edits.last_s > JOIN_QUIET_S):
-        if time.monotonic() - edits.last_s > run.timeout_s:
-            raise TookTooLong(f"the edits of group {format_group(group)} are not confirmed")
-        run.fabric.turn(JOIN_QUIET_S / 4)
-    return JoinTimes(1000 * (edits.first_s - began_s), 1000 * (edits.confirmed_s - began_s))
+class Join:
+    """A host that joins a group, beginning now; `again` as in `Hosts.join`."""
+
+    def __init__(self, run: LiveRun, host: Host, group: bytes, *, again: bool = False) -> None:
+        self.group = group
+        self._run = run
+        self._edits = run.watch.follow(group)
+        self._began_s = time.monotonic()
+        run.hosts.join(host, group, again=again)
+
+    def served(self) -> bool:
+        """Tell whether a first flow-mod has come."""
+        return self._edits.count > 0
+
+    def is_over(self) -> bool:
+        """Tell whether all edits are confirmed, and no other has come for a while."""
+        edits = self._edits
+        return self.served() and edits.settled and time.monotonic() - edits.last_s > JOIN_QUIET_S
+
+    def wait(self, reached: Callable[[], bool]) -> JoinTimes:
+        """Go on until one of the above; TookTooLong where it takes too long."""
+        end_s = time.monotonic() + self._run.timeout_s
+        while not reached():
+            if time.monotonic() > end_s:
+                state = "its edits are not confirmed" if self.served() else "it led to no edit"
+                raise TookTooLong(f"a join of group {format_group(self.group)}: {state}")
+            self._run.fabric.turn(JOIN_QUIET_S / 4)
+        self._run.watch.unfollow(self.group)
+        edits = self._edits
+        return JoinTimes(1000 * (edits.first_s - self._began_s), 1000 * (edits.confirmed_s - self._began_s))
+
+
+def join(run: LiveRun, host: Host, group: bytes) -> JoinTimes:
+    """Have a host join a group, and wait until all that follows is confirmed."""
+    joining = Join(run, host, group)
+    return joining.wait(joining.is_over)
 
 
 def join_measurements(name: str, times: list[JoinTimes], *, confirmed: bool = True) -> list[Measurement]:

@@ -144,7 +144,8 @@ class LiveRun:
         return (
             f"of {len(fabric.switches)} switches, {fabric.link_count} links and {len(fabric.host_ports)} host ports: "
             f"{told}; {fabric.connected_count} connections, {fabric.lost_connections} lost; so far "
-            f"{self.watch.edit_count()} flow-mods, {self.watch.lldp_frames} LLDP frames, {self.watch.readings} readings"
+            f"{self.watch.edit_count()} flow-mods, {self.watch.lldp_frames} LLDP frames and "
+            f"{self.watch.readings} readings"
         )
 
     def wait_quiet(self, timeout_s: float | None = None) -> None:

@@ -61,7 +61,7 @@ class SimulatedSwitch:
         self.socket: socket.socket | None = None
         self.out = bytearray()
         self.watching_writes = False
-        self.drops = 0
+        self.drops = self.readings = 0
         self._in = b""
         self._held: deque[tuple[float, int, int, bytes]] = deque()
         self._held_edits = 0
@@ -187,6 +187,7 @@ class SimulatedSwitch:
         (kind,) = _u16(message, 8)
         if kind == messages.FLOW:
             self.fabric.watch.readings += 1
+            self.readings += 1
             cookie, mask = int.from_bytes(message[32:40], "big"), int.from_bytes(message[40:48], "big")
             pieces = self.table.statistics(list(self.table.chosen(message[16], message[48:], cookie, mask)), now)
         elif kind == messages.PORT_DESC:

@@ -14,11 +14,14 @@ XID_TAGS = {app: Installer(tag).xid_tag for app, tag in APPS.items()}
 """The upper 8 bits of the transaction ids of their messages."""
 
 
+_IPV4_DST, _IPV6_DST = b"\x80\x00\x18\x04", b"\x80\x00\x36\x10"
+"""OXM headers of ipv4_dst and ipv6_dst without a mask."""
+
+
 class Edits:
     """The edits of one app, or of one multicast group alone, since a moment; times are of the monotonic clock."""
 
-    def __init__(self, group: bytes | None = None) -> None:
-        self.group = group
+    def __init__(self) -> None:
         self.count = 0
         self.switches: Counter[int] = Counter()
         self.unconfirmed: set[int] = set()
@@ -51,31 +54,37 @@ class Watch:
     def __init__(self) -> None:
         self.received: Counter[int] = Counter()
         self.edits: defaultdict[int, Edits] = defaultdict(Edits)
-        self.group: Edits | None = None
+        self.followed: dict[bytes, Edits] = {}
         self.readings = self.port_readings = 0
         self.packet_ins = self.lldp_frames = self.circles = 0
 
     def edited(self, tag: int, dpid: int, match: bytes, now: float) -> None:
         """Count an edit."""
         self.edits[tag].edited(dpid, now)
-        group = self.group
-        if group is not None and group.group in match:  # type: ignore[operator]
-            group.edited(dpid, now)
+        if self.followed:
+            edits = self.followed.get(_destination(match))
+            if edits is not None:
+                edits.edited(dpid, now)
 
     def confirmed(self, tag: int, dpid: int, now: float) -> None:
         """Take in that a barrier has been answered."""
         self.edits[tag].confirmed(dpid, now)
-        if self.group is not None and tag == XID_TAGS["multicast"]:
-            self.group.confirmed(dpid, now)
+        if tag == XID_TAGS["multicast"]:
+            for edits in self.followed.values():
+                edits.confirmed(dpid, now)
 
     def follow(self, group: bytes) -> Edits:
-        """Count the edits of a group apart from now on, of no other any more: those whose match names its address."""
-        self.group = Edits(group)
-        return self.group
+        """Count the edits whose match names a group apart, from now on and until `unfollow`."""
+        edits = self.followed[group] = Edits()
+        return edits
+
+    def unfollow(self, group: bytes) -> None:
+        """Count the edits of a group apart no more."""
+        self.followed.pop(group, None)
 
     def forget(self, dpid: int) -> None:
         """Wait no longer for the barriers of a switch: its connection has ended."""
-        for edits in (*self.edits.values(), *(() if self.group is None else (self.group,))):
+        for edits in (*self.edits.values(), *self.followed.values()):
             edits.unconfirmed.discard(dpid)
 
     def of(self, app: str) -> Edits:
@@ -100,3 +109,12 @@ class Watch:
         for tag, edits in list(self.edits.items()):
             self.edits[tag] = Edits()
             self.edits[tag].unconfirmed |= edits.unconfirmed
+
+
+def _destination(match: bytes) -> bytes:
+    """Return the IP address that a match asks its packets to go to, nothing where it asks for none."""
+    at = match.find(_IPV4_DST)
+    if at >= 0:
+        return match[at + 4 : at + 8]
+    at = match.find(_IPV6_DST)
+    return match[at + 4 : at + 20] if at >= 0 else b""

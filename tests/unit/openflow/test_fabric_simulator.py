@@ -97,6 +97,7 @@ def test_who_leaves_is_served_no_more(run: LiveRun, senders: dict[bytes, Host]) 
     edits = run.watch.follow(group)
     run.hosts.leave(leaver, group)
     assert run.fabric.run_until(lambda: edits.count and edits.settled, TIMEOUT_S)
+    run.watch.unfollow(group)
     run.wait_quiet()
     packets_reach_members_alone(run, senders)
 
