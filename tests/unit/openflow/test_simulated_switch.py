@@ -206,6 +206,21 @@ def test_an_lldp_frame_crosses_its_cable_to_a_switch_that_hands_it_over(peers: P
     assert (returned.in_port, returned.data) == (port_no, NEAREST_BRIDGE_MAC + echo)
 
 
+def test_a_packet_goes_by_the_entries_as_they_are(peers: Peers) -> None:
+    switch = peers.fabric.switches[2]
+    reached: list[int] = []
+    peers.fabric.reached_host = lambda dpid, port_no, _frame: reached.append(port_no)
+    frame = unicast(1).key.match.eth_dst + bytes(6) + b"\x08\x00" + bytes(46)
+    to_hosts = [port_no for port_no in switch.ports if port_no not in switch.far]
+    for number in (*to_hosts, None, to_hosts[0]):
+        told = encode_remove(unicast(1).key, 1) if number is None else encode_put(unicast(1, number), 1)
+        peers.send(2, put_all(base_rules(OPENFLOW_1_3)), told, encode_barrier(2))
+        peers.wait(2, messages.BARRIER_REPLY)
+        reached.clear()
+        switch.arrive(next(iter(switch.far)), frame)
+        assert reached == ([] if number is None else [number])
+
+
 @pytest.mark.parametrize("silent", [False, True], ids=["told", "silent"])
 def test_a_cable_that_is_down_carries_nothing_and_is_told_of_or_not(peers: Peers, silent: bool) -> None:
     fabric = peers.fabric
