@@ -82,7 +82,6 @@ class SwitchTable(FlowTables):
         if unread is None:
             unread = self._unread[table] = set()
         unread.add(key)
-        self._paths.clear()
         if table in self._lldp_tables:
             self._lldp.clear()
             self._lldp_tables.clear()
