@@ -20,6 +20,7 @@ from os_ken.base import app_manager
 from apps.anomaly import Anomaly
 from apps.emulation import status
 from apps.openflow.bus import CountersMeasured, TopologyChanged
+from controller.events import DeadlineReached
 
 POLICY = """\
 version: 1
@@ -61,7 +62,7 @@ def measure(app: Anomaly, fabric: SampledFabric, duration_s: float) -> None:
     for sample in fabric.samples(duration_s):
         app.ask(lambda sample=sample: app._counters_measured(CountersMeasured(sample)))
         while app.core.next_deadline() is not None:
-            app.ask(lambda: app._woken(None))
+            app.ask(lambda: app.feed(DeadlineReached()))
 
 
 def ask(path: Path, **question: Any) -> Any:
