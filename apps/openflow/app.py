@@ -154,8 +154,9 @@ class App(BaseApp):  # type: ignore[misc]
             self._endpoint.sources.pop(self._source.app, None)
             close_endpoint(self._endpoint)
             self._endpoint = None
-        self.reactor.call(self._leave)
-        self._left.wait()
+        if self.reactor.has_begun:  # else the app has nothing to leave: another one refused to start
+            self.reactor.call(self._leave)
+            self._left.wait()
         hub.joinall(self.threads)
 
     def pause(self, duration_s: float) -> None:

@@ -68,7 +68,9 @@ class Reactor:
         self._spawn = spawn
         self._current = current
         self._thread: Any = None
-        self._began = self._is_asleep = self._has_ended = False
+        self.has_begun = False
+        """Whether it runs, or did."""
+        self._is_asleep = self._has_ended = False
         self._waiting: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self._watchers: dict[int, Callable[[int], None]] = {}
         self._members: list[Member] = []
@@ -77,8 +79,8 @@ class Reactor:
 
     def start(self) -> None:
         """Begin to run, unless it runs already."""
-        if not self._began:
-            self._began = True
+        if not self.has_begun:
+            self.has_begun = True
             self._spawn(self._run)
 
     def end(self) -> None:
