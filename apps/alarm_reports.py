@@ -10,6 +10,10 @@ from controller.effects import Notice
 from controller.snapshot.events import Severity
 
 TABLE_FULL = "table-full"
+STATE_LOST = "state-lost"
+"""What a restart must know cannot be written."""
+OUTPUT_FAILED = "output-failed"
+"""A log, a history, a recording or another output cannot be written."""
 
 
 class AlarmReports:
@@ -39,6 +43,13 @@ class AlarmReports:
         """Report that something is right again, where it was reported."""
         if self._held.pop((kind, subject), None) is not None:
             self._tell(ConditionOver(self._source, kind, subject))
+
+    def look_at(self, kind: str, subject: str, fault: str | None) -> None:
+        """Report what is wrong with a file or another output of the app, in a sentence, or that nothing is."""
+        if fault:
+            self.holds(kind, subject, Severity.WARNING, fault)
+        else:
+            self.over(kind, subject)
 
     def noticed(self, notice: Notice) -> None:
         """Report a notice that says that a table of a switch is full."""

@@ -5,62 +5,54 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
+from apps.alarm_reports import STATE_LOST
 from apps.allocation_state import AllocationState
 from apps.openflow.app import FabricApp
-from apps.openflow.bus import PortsMeasured
+from apps.openflow.bus import AlarmReported, PortsMeasured
+from apps.openflow.declared import DeclaredApp
 from apps.openflow.framework import set_ev_cls
-from apps.policy_file import PolicyFile
-from apps.state_dir import own_state_dir, socket_path
-from apps.status_server import Refused, StatusServer
+from apps.registry import APPS
+from apps.saved_state import SavedState
+from apps.state_dir import own_state_dir
+from apps.status_server import Refused
 from controller.allocation.book import StateError
-from controller.allocation.events import AllocationChanged
 from controller.allocation.fields import RequestError
-from controller.allocation.live import AllocatorCore
+from controller.allocation.live import AllocatorCore, Changes
 from controller.allocation.live_sections import AllocatorSections
 from controller.allocation.live_view import ACTIONS, ALLOCATE, AllocatorConsole
 
-_REQUIRED_APP = ["apps.discovery"]
+_REQUIRED_APP = APPS["allocator"].required_modules()
 
 SAVED_AT_ONCE = 2000
 """Ports written in one tick, so that the loop is soon free again."""
 
 EXPIRY_INTERVAL_S = 600.0
-RETRY_S = 10.0
 
 
-class Allocator(FabricApp):
+class Allocator(DeclaredApp, FabricApp):
     """Feeds the allocator's core with what the monitor measures, keeps its state and answers on the socket.
 
     It proposes ports and changes nothing.
     """
 
+    _EVENTS: ClassVar[list[type]] = [AlarmReported]
+
+    core: AllocatorCore
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.policy_file = PolicyFile(self.logger)
-        self.core: AllocatorCore = AllocatorCore(self.policy_file.load().allocation)
-        directory = own_state_dir()
-        self.state = AllocationState(directory / "allocation.sqlite", self.logger)
+        self.state = AllocationState(own_state_dir() / "allocation.sqlite", self.logger)
+        self.saved = SavedState(self.state, self._changes, self.core.all_changed, self._tell_of_state, SAVED_AT_ONCE)
         self._expired_s = time.monotonic()
-        self._save_from_s = 0.0
         self.console = AllocatorConsole(self.core, _now_ms, lambda: {"state": self.state.document()})
         self.sections = AllocatorSections(self.core)
-        self.server = StatusServer(
-            socket_path(),
-            {},
-            self.ask,
-            self.logger,
-            {name: partial(self._answer, name, action) for name, action in ACTIONS.items()},
-            app="allocator",
+        self.offer(
+            actions={name: partial(self._answer, name, action) for name, action in ACTIONS.items()},
             sections=self.sections.by_name(),
             refresh=lambda: self.sections.refresh(_now_ms()),
         )
-
-    def start(self) -> Any:
-        """Serve the status socket, then run."""
-        self.server.start()
-        return super().start()
 
     def begin(self) -> None:
         """Take what an earlier run measured."""
@@ -74,43 +66,24 @@ class Allocator(FabricApp):
             except StateError as error:
                 self.state.reject(str(error))
 
-    def end(self) -> None:
-        """Leave everything on disk."""
-        while self._save():
-            pass
-        self.state.close()
-
-    def stop(self) -> None:
-        """Answer no more, then end."""
-        self.server.stop()
-        super().stop()
-
-    def _packet_received(self, _event: Any) -> None:
-        """Packets are of no concern here: without its handler the framework does not bring them."""
-
     @set_ev_cls(PortsMeasured)
     def _ports_measured(self, event: Any) -> None:
         self.feed(event.rated)
 
     def ticked(self) -> None:
-        """Follow the policy file, and keep the state."""
-        policy = self.policy_file.poll()
-        if policy is not None:
-            self.feed(AllocationChanged(policy.allocation))
+        """Look after files, and end reservations that are over."""
+        super().ticked()
         if time.monotonic() - self._expired_s > EXPIRY_INTERVAL_S:
             self._expired_s = time.monotonic()
             self.core.expire(_now_ms())
-        if time.monotonic() >= self._save_from_s:
-            self._save()
 
-    def _save(self) -> bool:
-        """Keep some of what changed; return whether more is left that can be kept."""
-        changes = self.core.changes(SAVED_AT_ONCE)
-        if not self.state.write(changes):
-            self.core.all_changed()
-            self._save_from_s = time.monotonic() + RETRY_S
-            return False
-        return len(changes.state["ports"]) == SAVED_AT_ONCE
+    def _changes(self, port_count: int) -> tuple[Changes, bool]:
+        changes = self.core.changes(port_count)
+        return changes, len(changes.state["ports"]) == port_count
+
+    def _tell_of_state(self, trouble: str | None) -> None:
+        text = trouble and f"{trouble}: a restart will not know what was measured since."
+        self._reports.look_at(STATE_LOST, "allocation", text)
 
     def _answer(
         self, name: str, action: Callable[[AllocatorConsole, Mapping[str, Any]], Any], asked: Mapping[str, Any]

@@ -1,8 +1,7 @@
-"""The topology file that a policy file names: read once for all apps of the process, until it changes."""
+"""The topology file that a policy file names: read once, until it changes."""
 
 from __future__ import annotations
 
-import threading
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
@@ -11,8 +10,6 @@ from controller.config.expected_topology import Cabling, cabling_in
 from topology.files.faults import MAX_BYTES
 
 Stamp: TypeAlias = tuple[int, int, int, int]
-
-_one_at_a_time = threading.Lock()
 
 
 def stamp_of(path: Path) -> Stamp | None:
@@ -36,9 +33,8 @@ class FabricFile:
     def read(self, name: str) -> Cabling:
         """Return the switches and links of a file; OSError or TopologyFileError where it cannot be read."""
         self._path = self._directory / name
-        with _one_at_a_time:
-            self._stamp = stamp_of(self._path)
-            return _cabling(self._path, self._stamp, name)
+        self._stamp = stamp_of(self._path)
+        return _cabling(self._path, self._stamp, name)
 
     def has_changed(self) -> bool:
         """Tell whether the file is another than it was when it was read."""
@@ -47,6 +43,6 @@ class FabricFile:
 
 @lru_cache(maxsize=1)
 def _cabling(path: Path, _stamp: Stamp | None, name: str) -> Cabling:
-    """Read a file as it is at a stamp; a large fabric takes seconds, and every app reads the policy."""
+    """Read a file as it is at a stamp; a large fabric takes seconds, and policies are read more often."""
     with path.open("rb") as file:
         return cabling_in(file.read(MAX_BYTES + 1), name)

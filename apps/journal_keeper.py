@@ -32,13 +32,19 @@ class JournalKeeper:
         """Begin to sync."""
         self._app.threads.append(hub.spawn(self._sync))
 
+    @property
+    def trouble(self) -> str | None:
+        """What is wrong with the journal, in a sentence; None where nothing is."""
+        fault = self._journal.fault
+        return None if fault is None else f"{fault}: a restart will not know what changed."
+
     def watch(self) -> None:
         """Tell that the journal cannot be written, or is again, and have it begun anew until it is complete."""
         self._journal.check()
         fault, now = self._journal.fault, time.monotonic()
         if (fault is None) != (self._told is None):
             state, path = State.RAISED if fault else State.CLEARED, self._journal.path
-            text = f"{fault}; a restart will not know what changes." if fault else f"{path} is written again."
+            text = self.trouble or f"{path} is written again."
             self._events().add(now, "journal-unwritable", text, severity=Severity.CRITICAL, state=state)
         self._told = fault
         if self._journal.lost and not self._journal.renewing and now >= self._begin_anew_s:

@@ -7,6 +7,8 @@ import fcntl
 import os
 from pathlib import Path
 
+from apps.line_files import FILE_MODE
+
 
 class Held(Exception):  # noqa: N818
     """Another process holds the lock; the text says which."""
@@ -18,7 +20,7 @@ def lock(path: Path) -> int:
     Held where another process has it, OSError where it cannot be made or locked. The file is never removed: a lock on
     a file that has gone would keep nobody off.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

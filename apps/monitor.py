@@ -7,18 +7,18 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
-from apps.alarm_reports import AlarmReports
+from apps.alarm_reports import OUTPUT_FAILED
 from apps.exporters.registry import build_sinks
 from apps.exporters.sink import Batch, Overview, SwitchState
 from apps.monitor_settings import output_settings
 from apps.openflow.app import FabricApp
 from apps.openflow.bus import AlarmReported, CountersMeasured, LinksMeasured, PortsMeasured
+from apps.openflow.declared import DeclaredApp
 from apps.openflow.framework import MAIN_DISPATCHER, hub, ofp_event, set_ev_cls, watch_connections
 from apps.openflow.role import RoleRequests
 from apps.ovsdb import Ovsdb, OvsdbFault, SwitchUse
-from apps.policy_file import PolicyFile
-from apps.state_dir import own_state_dir, socket_path
-from apps.status_server import Refused, StatusServer
+from apps.state_dir import own_state_dir
+from apps.status_server import Refused
 from controller.allocation.events import ports_rated
 from controller.anomaly.live_events import ports_sampled
 from controller.effects import Notice
@@ -31,7 +31,6 @@ from controller.performance.poller import RequestStats, StatsReceived, SwitchTur
 from controller.performance.poller_core import MonitorChanged, MonitorCore
 from controller.performance.poller_sections import EVENT_SEVERITIES, MonitorSections
 from controller.performance.poller_view import ACTIONS, VIEWS, Console, QuestionInvalid
-from controller.snapshot.names import Names
 
 ECHO_INTERVAL_S, UNANSWERED_ECHOES = 60.0, 3
 """Polls tell soon enough that a switch is silent; echoes only clear away dead connections."""
@@ -43,27 +42,22 @@ SCRAPE_BEGIN_S = 0.5
 """A scrape goes on without what the loop has not begun to tell by then."""
 
 
-class Monitor(FabricApp):
+class Monitor(DeclaredApp, FabricApp):
     """Feeds the monitor's core, and hands what comes out to files, Prometheus, logs, console and trees.
 
     It never changes a flow entry. `core.poller` decides which switches are polled.
     """
 
     _EVENTS: ClassVar[list[type]] = [LinksMeasured, PortsMeasured, CountersMeasured, AlarmReported]
+    core: MonitorCore
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         watch_connections(ECHO_INTERVAL_S, UNANSWERED_ECHOES)
-        self.policy_file = PolicyFile(self.logger)
-        policy = self.policy_file.load()
-        settings = policy.monitor
-        now, at_s = time.monotonic(), time.time()
-        self.core: MonitorCore = MonitorCore(settings, now, at_s)
-        self.record(now, monitor=settings, at_s=at_s)
+        settings = self.policy_file.reading.policy.monitor
         self._roles = RoleRequests(settings.role, self.core.xid_tag)
         self._use: dict[int, SwitchUse] = {}
-        self._reports = AlarmReports("monitor", self.report)
-        self.sections = MonitorSections(self.core, self._cpu_and_memory, now, Names(policy.switches))
+        self.sections = MonitorSections(self.core, self._cpu_and_memory, time.monotonic(), self.names)
         directory = own_state_dir()
         try:
             self._ovsdb = Ovsdb(settings.ovsdb) if settings.ovsdb else None
@@ -91,20 +85,15 @@ class Monitor(FabricApp):
             }
         )
         self.console = Console(self.core, self._change, time.monotonic, self._state)
-        self.server = StatusServer(
-            socket_path(),
+        self.offer(
             {name: partial(view, self.console) for name, view in VIEWS.items()},
-            self.ask,
-            self.logger,
             {name: partial(self._answer, action) for name, action in ACTIONS.items()},
-            app="monitor",
-            sections=self.sections.by_name(),
-            refresh=lambda: self.sections.refresh(time.monotonic()),
+            self.sections.by_name(),
+            lambda: self.sections.refresh(time.monotonic()),
         )
 
     def start(self) -> Any:
-        """Serve the console, then run."""
-        self.server.start()
+        """Run, and ask Open vSwitch how busy it is where the policy says so."""
         thread = super().start()
         if self._ovsdb is not None:
             self.threads.append(hub.spawn(self._watch_use, self._ovsdb))
@@ -112,12 +101,8 @@ class Monitor(FabricApp):
 
     def end(self) -> None:
         """Leave everything on disk."""
+        super().end()
         self.sinks.close()
-
-    def stop(self) -> None:
-        """Answer no more, then end."""
-        self.server.stop()
-        super().stop()
 
     def feed(self, event: Any) -> None:
         """Give the core one event, and have readers told what it changes."""
@@ -128,10 +113,6 @@ class Monitor(FabricApp):
         """Count and log a notice, and make an event of it."""
         super().notice(notice)
         self.sections.noticed(notice, time.time())
-
-    def described(self, dpid: int, description: str) -> None:
-        """Call the switch what it calls itself, where the policy has no name for it."""
-        self.sections.names.described(dpid, description)
 
     # Effects.
 
@@ -201,17 +182,14 @@ class Monitor(FabricApp):
     def _role_told(self, event: Any) -> None:
         self._roles.replied(event.msg)
 
-    def _packet_received(self, _event: Any) -> None:
-        """Packets are of no concern here: without its handler the framework does not bring them."""
-
     # Time.
 
     def ticked(self) -> None:
-        """Follow the policy file."""
-        policy = self.policy_file.poll()
-        if policy is not None:
-            self.sections.names.configure(policy.switches)
-            self._change(policy.monitor)
+        """Look after files, and how the outputs fare."""
+        super().ticked()
+        for name, state in self.sinks.states().items():
+            text = f"An output cannot be written: {'; '.join(state.faults)}." if state.faults else None
+            self._reports.look_at(OUTPUT_FAILED, name, text)
 
     def _change(self, settings: Any) -> None:
         self.feed(MonitorChanged(settings))

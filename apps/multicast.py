@@ -3,112 +3,113 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 from apps.actions import answer_of, logged
-from apps.alarm_reports import AlarmReports
+from apps.alarm_reports import OUTPUT_FAILED, STATE_LOST
 from apps.environment import environment_path
 from apps.exporters.exposition import Metric
 from apps.exporters.figures import core_figures
-from apps.journal_keeper import JournalKeeper
+from apps.findings_search import FindingsSearch
+from apps.former_journal import FORMER_NAME, FormerJournal
+from apps.log_database import LOG_NAME, LogDatabase, read_values
+from apps.log_keeper import LogKeeper
 from apps.openflow.app import FabricApp, TableKeeper
 from apps.openflow.bus import AlarmReported, LinksMeasured, SwitchForgotten, TableSuspected, TopologyChanged
+from apps.openflow.declared import DeclaredApp
 from apps.openflow.framework import NAME, running_apps, set_ev_cls
-from apps.policy_file import PolicyFile
-from apps.state_dir import ActionLog, AuditLog, JournalFile, own_state_dir, socket_path
-from apps.status_server import Refused, StatusServer
+from apps.openflow.questions import Deferred
+from apps.policy_file import PolicyReading
+from apps.registry import APPS
+from apps.state_dir import ActionLog, AuditLog, own_state_dir
+from apps.state_faults import unreadable_files
+from apps.status_server import Refused
 from controller.alarms.actions import FORGET_SWITCH
 from controller.alarms.events import TreesRepaired
-from controller.config.policy import Policy
-from controller.effects import ActionRefused, ActionTaken, Notice, WriteJournal
+from controller.effects import ActionRefused, ActionTaken, Notice
 from controller.events import DeadlineReached
+from controller.log import LogPart, WriteLog
 from controller.multicast.actions import ACTIONS, ActionInvalid, read_action
 from controller.multicast.core import MulticastCore
 from controller.multicast.effects import Audit
-from controller.multicast.events import JournalRead, PolicyLoaded
+from controller.multicast.events import JournalRead, LogRead
+from controller.multicast.findings import findings
+from controller.multicast.journal_check import JournalCheck
 from controller.multicast.view import VIEWS
 from controller.snapshot.events import Severity
 from controller.snapshot.log import Document, Section
+from controller.snapshot.names import Names
 from topology.events import LinkDown
 
-_REQUIRED_APP = ["apps.discovery", "apps.alarms"]
+_REQUIRED_APP = APPS["multicast"].required_modules()
 
 POLICY_RELOAD = "policy-reload"
 
 
-class Multicast(FabricApp, TableKeeper):
+class Multicast(DeclaredApp, FabricApp, TableKeeper):
     """Feeds the multicast core and performs its effects; keeps its journal, logs and status socket."""
 
     _EVENTS: ClassVar[list[type]] = [TableSuspected, AlarmReported]
+    core: MulticastCore
+    actions: ActionLog
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.policy_file = PolicyFile(self.logger)
-        now, policy = time.monotonic(), self.policy_file.load()
-        self.core: MulticastCore = MulticastCore(policy, now)
-        self.record(now, policy=policy)
-        self.policy_file.watch_signal()
         directory = own_state_dir()
-        self.journal = JournalFile(directory / "journal.jsonl", self.logger)
-        self._keeper = JournalKeeper(self, self.journal, lambda: self.core.sections.events)
+        database = LogDatabase(directory / LOG_NAME, self.logger)
+        self.log = LogKeeper(self, database, lambda: self.core.sections.events)
+        self._former_journal = FormerJournal(directory / FORMER_NAME, self.logger)
         self.audit = AuditLog(Path(environment_path("VSRT_AUDIT_LOG") or directory / "audit.jsonl"), self.logger)
-        self.actions = ActionLog(directory / "actions.jsonl", self.logger)
+        self.log_actions()
         self._perform[Audit] = self.audit.add
-        self._perform[WriteJournal] = self._write_journal
+        self._perform[WriteLog] = self._write_log
         views = {name: partial(view, self.core) for name, view in VIEWS.items()}
         sections = self.core.sections
-        sections.events.offset_s = time.time() - now
+        sections.events.offset_s = time.time() - time.monotonic()
         self._started_s = time.time()
         self._policy: Section[str] = Section(lambda: ("policy",), lambda _key: self._policy_document())
-        self._policy_read_count = 0
+        self._policy_shown = -1
         self._outcomes: list[ActionTaken | ActionRefused] = []
-        self._reports = AlarmReports("multicast", self.report)
-        self.server = StatusServer(
-            socket_path(),
+        self.offer(
             views,
-            self.ask,
-            self.logger,
-            {name: partial(self._act, name) for name in (*ACTIONS, POLICY_RELOAD) if name != FORGET_SWITCH},
-            app="multicast",
-            sections={**sections.by_name(), "policy": self._policy},
-            refresh=self._refresh,
+            {name: partial(self._act, name) for name in (*ACTIONS, POLICY_RELOAD) if name != FORGET_SWITCH}
+            | self.table_checks.actions()
+            | FindingsSearch(self, self._begin_search).actions(),
+            {**sections.by_name(), "policy": self._policy},
+            self._refresh,
         )
         self._perform[ActionTaken] = self._perform[ActionRefused] = self._outcomes.append
 
+    def names_of_core(self) -> Names:
+        """Return the names that the core's documents have."""
+        return self.core.sections.names
+
     def start(self) -> Any:
-        """Serve the status socket, then run."""
-        self.server.start()
+        """Run, and keep the journal."""
         thread = super().start()
-        self._keeper.start()
+        self.log.start()
         return thread
 
     def begin(self) -> None:
-        """Read the journal before the first switch connects."""
-        self.feed(JournalRead(self.journal.read()))
+        """Read the log before the first switch connects, or what a version before has left instead."""
+        entries, former = self.log.read(), self._former_journal.take()
+        self.feed(LogRead(entries) if former is None else JournalRead(former))
 
     def end(self) -> None:
         """Leave everything on disk."""
+        self.log.close()
+        super().end()
         self.audit.close()
-        self.journal.sync()
-
-    def stop(self) -> None:
-        """Answer no more, then end."""
-        self.server.stop()
-        super().stop()
 
     def ticked(self) -> None:
-        """Follow the policy file, and keep the audit log."""
+        """Look after files."""
+        super().ticked()
         self.audit.flush()
-        self.actions.flush()
-        self._keeper.watch()
+        self.log.watch()
         self._look_at_troubles()
-        before = self.policy_file.read_count
-        policy = self.policy_file.poll()
-        if self.policy_file.read_count > before:
-            self._policy_read(policy)
 
     @set_ev_cls(LinksMeasured)
     def _links_measured(self, event: Any) -> None:
@@ -139,10 +140,10 @@ class Multicast(FabricApp, TableKeeper):
 
     # Operators
 
-    def _act(self, name: str, asked: Mapping[str, Any]) -> Document:
+    def _act(self, name: str, asked: Mapping[str, Any]) -> Document | Deferred:
         return logged(self.actions, name, asked, lambda fields, _by: self._do(name, fields))
 
-    def _do(self, name: str, fields: Mapping[str, Any]) -> Document:
+    def _do(self, name: str, fields: Mapping[str, Any]) -> Document | Deferred:
         if name == POLICY_RELOAD:
             return self._reload()
         try:
@@ -150,27 +151,40 @@ class Multicast(FabricApp, TableKeeper):
         except ActionInvalid as error:
             raise Refused(str(error), error.field) from None
         document = answer_of(self._outcomes.pop())
-        self.feed(DeadlineReached())  # the journal of what operators set is due at once
-        self.journal.sync()
-        return document if self.journal.fault is None else {**document, "kept": False}
+        self.feed(DeadlineReached())  # what operators set is due at once
+        answer = Deferred()
+        self.log.acknowledge(lambda kept: answer.settle(document if kept else {**document, "kept": False}))
+        return answer
+
+    def _begin_search(self) -> tuple[Callable[[], Any], Callable[[Any], Iterator[Document | None]]]:
+        check, directory = JournalCheck(self.core, self.log.keys_waiting()), own_state_dir()
+
+        def search(read: tuple[list[tuple[str, str]], dict[str, Document]]) -> Iterator[Document | None]:
+            faults, values = read
+            yield from ({"kind": "file-unreadable", "text": f"{name} cannot be read: {why}."} for name, why in faults)
+            yield from check.search(values, time.monotonic())
+            yield from findings(self.core)
+
+        return lambda: (list(unreadable_files(directory)), read_values(directory / LOG_NAME)), search
 
     def _reload(self) -> Document:
-        policy = self.policy_file.reload()
-        self._policy_read(policy)
-        if policy is None:
-            raise Refused("; ".join(self.policy_file.errors), "policy")
-        return {"path": str(self.policy_file.path), "rules": len(policy.rules), "loaded_s": self.policy_file.loaded_s}
+        reading = self.policy_file.reload()
+        self.policy_file.take(self.policy_was_read)
+        if reading.errors:
+            raise Refused("; ".join(reading.errors), "policy")
+        path, rules = str(self.policy_file.path), len(reading.policy.rules)
+        return {"path": path, "rules": rules, "loaded_s": reading.loaded_s}
 
-    def _policy_read(self, policy: Policy | None) -> None:
-        events, now, file = self.core.sections.events, time.monotonic(), self.policy_file
-        if policy is None:
-            text = f"The policy file is faulty, and the policy of before stays in force: {file.errors[0]}"
-            events.add(now, "policy-faulty", text, severity=Severity.CRITICAL)
-        else:
-            events.add(
-                now, "policy-loaded", f"The policy file {file.path} was read: {len(policy.rules)} rules are in force."
-            )
-            self.feed(PolicyLoaded(policy))
+    def policy_was_read(self, reading: PolicyReading) -> None:
+        """Go by another policy, and make an event of it, or of its faults."""
+        kind, severity = "policy-loaded", Severity.INFO
+        rules = len(reading.policy.rules)
+        text = f"The policy file {self.policy_file.path} was read: {rules} rules are in force."
+        if reading.errors:
+            kind, severity = "policy-faulty", Severity.CRITICAL
+            text = f"The policy file is faulty, and the policy of before stays in force: {reading.errors[0]}"
+        self.core.sections.events.add(time.monotonic(), kind, text, severity=severity)
+        super().policy_was_read(reading)
 
     def notice(self, notice: Notice) -> None:
         """Count and log a notice, and make an event of it."""
@@ -183,27 +197,30 @@ class Multicast(FabricApp, TableKeeper):
         self._reports.look_at_tables(
             lambda dpid: core.installer.in_sync(dpid) or core.fabric.ofp_version(dpid) is None
         )
-        fault = self.journal.fault
-        if fault is None:
-            self._reports.over("state-lost", "journal")
-        else:
-            text = (
-                f"The journal {self.journal.path} cannot be written ({fault}): a restart will not know what changed."
-            )
-            self._reports.holds("state-lost", "journal", Severity.WARNING, text)
+        self._reports.look_at(STATE_LOST, "journal", self.log.trouble)
+        self._reports.look_at(OUTPUT_FAILED, "audit", self.audit.fault)
 
     def _refresh(self) -> None:
         sections = self.core.sections
         sections.environment = {"framework": NAME, "started_s": self._started_s, "apps": running_apps()}
         sections.refresh(time.monotonic())
-        if self._policy_read_count != self.policy_file.read_count:
-            self._policy_read_count = self.policy_file.read_count
+        if self._policy_shown != self.policy_file.reading.number:
+            self._policy_shown = self.policy_file.reading.number
             self._policy.touch("policy")
 
     def _policy_document(self) -> Document:
-        file = self.policy_file
-        path = str(file.path) if file.path is not None else None
-        return {"path": path, "text": file.text, "loaded_s": file.loaded_s, "errors": list(file.errors)}
+        reading, path = self.policy_file.reading, self.policy_file.path
+        where = str(path) if path is not None else None
+        return {"path": where, "text": reading.text, "loaded_s": reading.loaded_s, "errors": list(reading.errors)}
 
-    def _write_journal(self, effect: WriteJournal) -> None:
-        self.journal.write(effect.records, effect.part)
+    def _write_log(self, effect: WriteLog) -> None:
+        self.log.write(effect)
+        if effect.part is LogPart.END:
+            self.log.acknowledge(self._all_is_kept)
+
+    def _all_is_kept(self, kept: bool) -> None:
+        """Put the journal of a version before aside, where there was one, since the log has all of it."""
+        aside = self._former_journal.put_aside() if kept else None
+        if aside is not None:
+            text = f"The journal of a version before is taken over into {LOG_NAME}, and is now {aside}."
+            self.notice(Notice("journal-taken-over", text))

@@ -9,6 +9,8 @@ import sqlite3
 import time
 from pathlib import Path
 
+from apps.line_files import make_file
+
 BUSY_TIMEOUT_S = 0.1
 _UNAVAILABLE = frozenset(
     {
@@ -72,10 +74,15 @@ class StateDatabase:
                 with contextlib.suppress(FileNotFoundError):
                     self.path.with_name(self.path.name + suffix).replace(aside.with_name(aside.name + suffix))
         except OSError as error:
-            self._say(f"is damaged ({reason}) and cannot be set aside ({error.strerror}): nothing is kept")
+            self._say(f"is damaged ({reason}) and cannot be set aside ({error.strerror})")
             return
         self.set_aside = f"{self.path} was damaged ({reason}) and is now {aside}: {self._lost}"
         self._logger.error("%s", self.set_aside)
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing is kept at present, with the database's path; None where all is well."""
+        return f"{self.path} {self.fault}" if self.fault else None
 
     def document(self) -> dict[str, str]:
         """Return for people where the state is, and what is wrong with it."""
@@ -90,6 +97,8 @@ class StateDatabase:
 
     def _open(self) -> sqlite3.Connection:
         if self._database is None:
+            with contextlib.suppress(OSError):  # what is wrong SQLite says itself
+                make_file(self.path)
             database = sqlite3.connect(self.path, timeout=BUSY_TIMEOUT_S, check_same_thread=False)
             try:
                 (version,) = database.execute("PRAGMA user_version").fetchone()
@@ -117,7 +126,7 @@ class StateDatabase:
     def _failed(self, error: sqlite3.Error) -> None:
         code = getattr(error, "sqlite_errorcode", None)
         if code is not None and code & 0xFF in _UNAVAILABLE:
-            self._say(f"cannot be used ({error}): what is measured is not kept")
+            self._say(f"cannot be used ({error})")
         else:
             self.reject(str(error))
 

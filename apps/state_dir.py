@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from apps.environment import environment_path, state_path
-from apps.line_files import append_lines, cut_torn_line, sync_directory, sync_file
+from apps.line_files import append_lines, cut_torn_line, make_directory, sync_directory, sync_file
 from apps.locks import Held, lock
 from controller.admission.audit import AuditLines, repeated_record
 from controller.admission.repeats import Refusal, Repeats
@@ -34,7 +34,7 @@ def state_dir() -> Path:
     """
     path = state_path()
     try:
-        path.mkdir(mode=0o750, parents=True, exist_ok=True)
+        make_directory(path)
     except OSError as error:
         raise SystemExit(f"vsrt: the directory of the controller's files, {path}: {error.strerror}") from error
     return path
@@ -202,14 +202,15 @@ _json_line = json.JSONEncoder(separators=(",", ":")).encode
 class LineFile:
     """Lines appended to a file, which is turned over when it has grown: two files of bounded size.
 
-    Lines that cannot be written wait, the newest of them; those that are lost are counted and told.
+    Lines that cannot be written wait, the newest of them; those that are lost are counted and told. `fault` says why
+    nothing can be written at present, None where all is well.
     """
 
     def __init__(self, path: Path, logger: logging.Logger) -> None:
         self._path = path
         self._logger = logger
+        self.fault: str | None = None
         self._waiting: list[str] = []
-        self._failed = False
         self._lost_count = 0
 
     def write(self, lines: Iterable[str] = (), *, synced: bool = False) -> None:
@@ -230,13 +231,14 @@ class LineFile:
             beyond = max(0, len(self._waiting) - AUDIT_BUFFERED_LINES)
             self._lost_count += beyond
             del self._waiting[:beyond]
-            if not self._failed:
-                self._logger.error("%s cannot be written (%s).", self._path, error)
-            self._failed = True
+            fault = f"{self._path} cannot be written ({error.strerror or error})."
+            if self.fault is None:
+                self._logger.error("%s", fault)
+            self.fault = fault
             return
-        if self._failed:
+        if self.fault is not None:
             self._logger.warning("%s is written again; %d lines are lost.", self._path, self._lost_count)
-            self._failed, self._lost_count = False, 0
+            self.fault, self._lost_count = None, 0
 
 
 class AuditLog:
@@ -263,6 +265,11 @@ class AuditLog:
         now_s = time.time()
         self._lines += [_json_line(repeated_record(repeated, now_s)) for repeated in self._repeats.due(now_s)]
         self._write()
+
+    @property
+    def fault(self) -> str | None:
+        """Why nothing can be written at present, None where all is well."""
+        return self._file.fault
 
     def close(self) -> None:
         """Write everything, the interval that has not ended included."""
@@ -294,6 +301,11 @@ class ActionLog:
             "reason": refused,
         }
         self._file.write([_json_line(line)], synced=True)
+
+    @property
+    def fault(self) -> str | None:
+        """Why nothing can be written at present, None where all is well."""
+        return self._file.fault
 
     def flush(self) -> None:
         """Write what could not be written before."""

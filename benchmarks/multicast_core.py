@@ -3,7 +3,7 @@
     python benchmarks/multicast_core.py [--rounds 40] [--per-round 250] [--json]
 
 A round is a number of new reports timed together; the minimum over the rounds tells most on a busy machine. The
-journal's and the audit log's share is told apart, since the controller does that work at other moments.
+log's and the audit log's share is told apart, since the controller does that work at other moments.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from measure import Measurement, report
 from controller.admission.audit import AuditLines
 from controller.config.policy import Policy
 from controller.config.settings import Limits, Multicast, Querier
-from controller.effects import ApplyEdits, RequestFlows, WriteJournal
+from controller.datapath.core import DatapathCore
+from controller.effects import ApplyEdits, RequestFlows
 from controller.events import (
     BarrierReplied,
     DeadlineReached,
@@ -28,12 +29,15 @@ from controller.events import (
     Port,
     SwitchConnected,
 )
+from controller.log import WriteLog
 from controller.multicast.core import MulticastCore
 from controller.multicast.effects import Audit
 from controller.multicast.figures import multicast_figures, switch_figures
 from controller.rules.confirmation import ConfirmationClock
+from controller.rules.installer import Installer
 from controller.rules.lowering import LOWERINGS
 from controller.rules.model import Match, RuleKey
+from controller.rules.pipeline import MULTICAST_TAG
 from controller.rules.switch_state import Batch, SwitchState
 from controller.wire.encode import encode
 from controller.wire.packets import GroupRecord, RecordType, Report
@@ -115,7 +119,8 @@ def timed(act: Callable[[], object], count: int) -> float:
 
 def time_joins(count: int) -> None:
     """Do for so many joins what measuring their latency adds: one entry each, confirmed by a batch of its own."""
-    clock, state = ConfirmationClock(), SwitchState(1, connected=True)
+    clock, installer = ConfirmationClock(), Installer(MULTICAST_TAG)
+    state = SwitchState(1, DatapathCore(0).datapath(1), installer, connected=True)
     key = RuleKey(0, 1, Match(in_port=1))
     for number in range(count):
         clock.begin(float(number))
@@ -148,11 +153,11 @@ def rounds(bench: Bench, count: int, per_round: int) -> list[Measurement]:
         take("join: another switch", 2, 1, frames(first, per_round, 3, joins))
         take("leave: last of a switch", 2, 1, frames(first, per_round, 3, leaves))
         bench.now += 0.2
-        effects = [e for e in bench.core.handle(DeadlineReached(), bench.now) if type(e) is WriteJournal]
-        records = [record for effect in effects for record in effect.records]
-        if records:
-            writing = timed(lambda: [json.dumps(record) for record in records], len(records))  # noqa: B023
-            samples.setdefault("journal: a record as text", []).append(writing)
+        effects = [e for e in bench.core.handle(DeadlineReached(), bench.now) if type(e) is WriteLog]
+        values = [entry.value for effect in effects for entry in effect.entries]
+        if values:
+            writing = timed(lambda: [json.dumps(value) for value in values], len(values))  # noqa: B023
+            samples.setdefault("log: an entry as text", []).append(writing)
         lines = AuditLines()
         audits, bench.audits = bench.audits, []
         writing = timed(lambda: [lines.line(*audit[:4], 1.7e9, audit[4]) for audit in audits], len(audits))  # noqa: B023

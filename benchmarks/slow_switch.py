@@ -11,8 +11,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from controller.config.edit_settings import Edits
+from controller.datapath.core import BARRIER_TIMEOUT_S
 from controller.datapath.lanes import Urgency
-from controller.datapath.sending import BARRIER_TIMEOUT_S
 from controller.datapath.window import WINDOWS
 from controller.effects import ApplyEdits, Put, RequestFlows
 from controller.events import DeadlineReached, EditFailed, FlowStatsReceived, SwitchConnected, SwitchDisconnected
@@ -176,7 +176,7 @@ class Programmed:
         self._joins += 1
         self._waiting[rule.key] = self.now
         urgency = Urgency.PROMPT if self.lanes else Urgency.BULK
-        self._perform(self._installer.put(DPID, rule, self.now, urgency))
+        self._perform(self._installer.put(((DPID, rule),), self.now, urgency))
         self._at(self.now + self.join_interval_s, self._join)
 
     def _feed(self, event: Any) -> None:

@@ -54,6 +54,14 @@ class EntriesLost(NamedTuple):
     dpid: int
 
 
+class TableSurveyed(NamedTuple):
+    """What a report about the app's entries at a switch says, or why there is none; `document` is JSON-able."""
+
+    dpid: int
+    number: int
+    document: dict[str, Any]
+
+
 class Notice(NamedTuple):
     """Something an operator may want to know; `kind` is a stable counter key, `fields` its particulars."""
 
@@ -95,4 +103,4 @@ class ActionRefused(NamedTuple):
     text: str
 
 
-Effect: TypeAlias = SendPacket | ApplyEdits | RequestFlows | EntriesLost | Notice
+Effect: TypeAlias = SendPacket | ApplyEdits | RequestFlows | EntriesLost | TableSurveyed | Notice

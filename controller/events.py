@@ -71,10 +71,34 @@ class FlowStatsReceived(NamedTuple):
     message: bytes
 
 
-class CheckRequested(NamedTuple):
-    """Another app found entries of its own missing at a switch: this core's are to be checked now."""
+class SurveyOrder(NamedTuple):
+    """What a report about a switch's table is to do, under the `number` by which it is told.
+
+    `repair` what differs, if that is little or `force` is said; `foreign` entries of nobody's here are listed too.
+    """
+
+    number: int
+    repair: bool = False
+    force: bool = False
+    foreign: bool = False
+
+
+class TableChanged(NamedTuple):
+    """A switch confirmed, refused or told something of this core's flow entries; `was_read`: it told them all."""
 
     dpid: int
+    was_read: bool
+
+
+class CheckRequested(NamedTuple):
+    """This core's entries at a switch are to be checked now.
+
+    Without an order another app found entries of its own missing there, and what differs is repaired; with one a
+    report is wanted.
+    """
+
+    dpid: int
+    order: SurveyOrder | None = None
 
 
 class DeadlineReached(NamedTuple):

@@ -9,82 +9,37 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from types import MappingProxyType, ModuleType
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from controller import events
-from controller.alarms import events as alarm_events
-from controller.alarms.core import AlarmCore
-from controller.alarms.known import Cable, End
 from controller.config import alarm_settings, anomaly_settings, check_settings, edit_settings, policy, settings, terms
-from controller.discovery.core import DiscoveryCore
-from controller.discovery.journal import HostsRead
-from controller.discovery.settings import DiscoveryChanged, DiscoverySettings
-from controller.multicast import events as multicast_events
-from controller.multicast.core import MulticastCore
-from controller.performance.poller import StatsReceived
-from controller.performance.poller_core import MonitorChanged, MonitorCore
-from controller.snapshot.events import Severity
-from controller.unicast.core import UnicastCore
-from controller.unicast.settings import UnicastChanged, UnicastSettings
 from topology.events import TOPOLOGY_EVENTS, PortRole
 
-APPS: Mapping[str, Callable[[Mapping[str, Any], float], Any]] = MappingProxyType(
-    {
-        "multicast": lambda start, now: MulticastCore(start["policy"], now),
-        "discovery": lambda start, _now: DiscoveryCore(start["settings"], start["secret"]),
-        "unicast": lambda start, _now: UnicastCore(start["settings"]),
-        "alarms": lambda start, now: AlarmCore(start["settings"], start["topology"], now, start["at_s"]),
-        "monitor": lambda start, now: MonitorCore(start["monitor"], now, start["at_s"]),
-    }
-)
-"""How the core of an app is made of what its recording starts with."""
 
-
-def _records_of(*modules: ModuleType) -> Iterator[type]:
-    for module in modules:
-        for kind in vars(module).values():
-            if isinstance(kind, type) and kind.__module__ == module.__name__:
+def _kinds_of(records: Iterable[ModuleType | type]) -> Iterator[type]:
+    for record in records:
+        if isinstance(record, type):
+            yield record
+            continue
+        for kind in vars(record).values():
+            if isinstance(kind, type) and kind.__module__ == record.__name__:
                 yield kind
 
 
-_READABLE: dict[str, type] = {
-    kind.__name__: kind
-    for kind in (
-        *_records_of(
-            policy,
-            settings,
-            anomaly_settings,
-            alarm_settings,
-            check_settings,
-            edit_settings,
-            terms,
-            events,
-            multicast_events,
-            alarm_events,
-        ),
-        *TOPOLOGY_EVENTS,
-        *(
-            PortRole,
-            Severity,
-            Cable,
-            End,
-            DiscoverySettings,
-            DiscoveryChanged,
-            HostsRead,
-            UnicastChanged,
-            UnicastSettings,
-            StatsReceived,
-            MonitorChanged,
-        ),
-    )
-    if is_dataclass(kind) or issubclass(kind, tuple | Enum)
-}
+def readable(records: Iterable[ModuleType | type]) -> Mapping[str, type]:
+    """Return the types of records by name: those given, those defined in modules given, and those all apps know."""
+    shared = (policy, settings, anomaly_settings, alarm_settings, check_settings, edit_settings, terms, events)
+    return {
+        kind.__name__: kind
+        for kind in _kinds_of((*shared, *TOPOLOGY_EVENTS, PortRole, *records))
+        if is_dataclass(kind) or issubclass(kind, tuple | Enum)
+    }
 
 
 class RecordingInvalid(ValueError):  # noqa: N818
@@ -105,10 +60,11 @@ def write_line(app: str, at_s: float, kind: str, content: Any) -> str:
     return json.dumps({"app": app, "t": at_s, kind: plain(content)}, separators=(",", ":"))
 
 
-def read_lines(lines: Iterable[str]) -> Iterator[Line]:
+def read_lines(lines: Iterable[str], kinds: Mapping[str, type]) -> Iterator[Line]:
     """Yield the starts and events of a recording; effects, empty lines and a torn last line are passed over.
 
-    Raises RecordingInvalid at a line that cannot be read.
+    `kinds` are the records that may stand in it, by name (`readable`). Raises RecordingInvalid at a line that cannot
+    be read.
     """
     for number, text in enumerate(lines, 1):
         if not text.strip():
@@ -117,35 +73,13 @@ def read_lines(lines: Iterable[str]) -> Iterator[Line]:
             line = json.loads(text)
             kind = next((kind for kind in ("start", "event") if kind in line), None)
             if kind is not None:
-                yield Line(str(line["app"]), float(line["t"]), kind, _read(line[kind]))
+                yield Line(str(line["app"]), float(line["t"]), kind, _read(line[kind], kinds))
             elif "effect" not in line:
                 raise ValueError("neither start, event nor effect")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             if isinstance(error, json.JSONDecodeError) and not text.endswith("\n"):
                 return
             raise RecordingInvalid(f"line {number}: {error}") from None
-
-
-def replay(lines: Iterable[Line], app: str) -> Iterator[tuple[float, Any]]:
-    """Give a new core what an app's core was given, and yield the effects with their times.
-
-    A recording may hold several runs, each with its own start. Raises RecordingInvalid for an event before any start
-    or an app that is not known.
-    """
-    core: Any = None
-    make = APPS.get(app)
-    if make is None:
-        raise RecordingInvalid(f"no app is called {app!r}; known: {', '.join(APPS)}")
-    for line in lines:
-        if line.app != app:
-            continue
-        if line.kind == "start":
-            core = make(line.content, line.at_s)
-        elif core is None:
-            raise RecordingInvalid(f"an event of {app} comes before its start")
-        else:
-            for effect in core.handle(line.content, line.at_s):
-                yield line.at_s, effect
 
 
 def plain(value: Any) -> Any:
@@ -175,21 +109,21 @@ def plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no place in a recording")
 
 
-def _read(value: Any) -> Any:
+def _read(value: Any, kinds: Mapping[str, type]) -> Any:
     if isinstance(value, list):
-        return tuple(map(_read, value))
+        return tuple(_read(item, kinds) for item in value)
     if not isinstance(value, dict):
         return value
     name = value.get("$")
     if name is None:
-        return {key: _read(item) for key, item in value.items()}
+        return {key: _read(item, kinds) for key, item in value.items()}
     if name == "bytes":
         return bytes.fromhex(value["hex"])
     if name == "set":
-        return frozenset(map(_read, value["items"]))
-    kind = _READABLE.get(name)
+        return frozenset(_read(item, kinds) for item in value["items"])
+    kind = kinds.get(name)
     if kind is None:
         raise ValueError(f"no record is called {name!r}")
     if issubclass(kind, Enum):
         return kind(value["value"])
-    return kind(**{key: _read(item) for key, item in value.items() if key != "$"})
+    return kind(**{key: _read(item, kinds) for key, item in value.items() if key != "$"})

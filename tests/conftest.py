@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -27,6 +28,28 @@ def _is_live(item: pytest.Item) -> bool:
     return item.get_closest_marker("emulation") is not None
 
 
+def _counts_packets(item: pytest.Item) -> bool:
+    return _is_live(item) and item.get_closest_marker("unhurried") is None
+
+
+def _in_turn(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return tests in the order they run in: those that hold packets against the clock after all others.
+
+    Modules that mostly wait are spread evenly over those that compute, so that these have the processors meanwhile.
+    """
+    modules: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        modules.setdefault(item.path, []).append(item)
+    live = [module for module in modules.values() if any(map(_counts_packets, module))]
+    others = [module for module in modules.values() if not any(map(_counts_packets, module))]
+    waiting = [module for module in others if any(map(_is_live, module))]
+    computing = [module for module in others if not any(map(_is_live, module))]
+    places = [(at / len(waiting), 0, module) for at, module in enumerate(waiting)]
+    places += [(at / len(computing), 1, module) for at, module in enumerate(computing)]
+    places.sort(key=lambda place: place[:2])
+    return [item for module in [*(module for _, _, module in places), *live] for item in module]
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let every emulation test run under each framework."""
     text = "run emulation tests under Ryu and os-ken also where the framework has no part in what they test"
@@ -40,8 +63,8 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run emulation tests after all others, and skip them where they cannot run and nobody insists."""
-    items.sort(key=_is_live)
+    """Run most emulation tests after all others, and skip them where they cannot run and nobody insists."""
+    items[:] = _in_turn(items)
     hindrance = _emulation_hindrance()
     if hindrance is None or os.environ.get("VSRT_REQUIRE_EMULATION"):
         return

@@ -84,6 +84,12 @@ class Graph:
         self._neighbours: dict[NodeId, tuple[NodeId, ...]] = {}
         self._levels: dict[NodeId, int] = {}
         self._levels_version = -1
+        self._weighted_count = 0
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether some link's weight is not 1."""
+        return self._weighted_count > 0
 
     def __contains__(self, node: NodeId) -> bool:
         return node in self._kind
@@ -131,6 +137,9 @@ class Graph:
             raise ValueError(f"link {u!r} - {v!r}: weight {weight} is negative")
         link = Link(u, v, u_port, v_port, capacity_bps, weight)
         links_u, links_v = self._links[u], self._links[v]
+        if v in links_u:
+            self._weighted_count -= links_u[v].weight != 1
+        self._weighted_count += weight != 1
         links_u[v] = link
         links_v[u] = link.reversed()
         self._neighbours.pop(u, None)
@@ -142,6 +151,7 @@ class Graph:
         """Remove and return the link between `u` and `v` (KeyError where there is none)."""
         link = self._links[u].pop(v)
         del self._links[v][u]
+        self._weighted_count -= link.weight != 1
         self._neighbours.pop(u, None)
         self._neighbours.pop(v, None)
         self.version += 1

@@ -66,6 +66,14 @@ class LiveFabric:
         """Return what is behind a port, `UNKNOWN` for one never heard of."""
         return self._roles.get(dpid, {}).get(port_no, PortRole.UNKNOWN)
 
+    def ports(self, dpid: int, role: PortRole) -> tuple[int, ...]:
+        """Return the ports of a switch that have a role, in ascending order."""
+        return tuple(sorted(port_no for port_no, has in self._roles.get(dpid, {}).items() if has is role))
+
+    def link(self, dpid_a: int, dpid_b: int) -> LinkUp | None:
+        """Return the link that joins two switches, the lower datapath id first."""
+        return self._links.get((min(dpid_a, dpid_b), max(dpid_a, dpid_b)))
+
     def edge_ports(self, dpid: int) -> tuple[int, ...]:
         """Return the ports of a switch that lead to hosts, in ascending order."""
         return self._edge_ports.get(dpid, ())
@@ -107,11 +115,14 @@ class LiveFabric:
 
     def snapshot(self) -> tuple[TopologyEvent, ...]:
         """Return events that lead a new `LiveFabric` to this state."""
+        return (*self.structure(), *self.hosts())
+
+    def structure(self) -> tuple[TopologyEvent, ...]:
+        """Return events that lead a new `LiveFabric` to the same switches, ports and links."""
         events: list[TopologyEvent] = [SwitchUp(dpid, self._versions[dpid]) for dpid in sorted(self._versions)]
         for dpid in sorted(self._roles):
             events += [PortRoleChanged(dpid, port_no, role) for port_no, role in sorted(self._roles[dpid].items())]
         events += [self._links[pair] for pair in sorted(self._links)]
-        events += self.hosts()
         return tuple(events)
 
     def _switch_up(self, event: SwitchUp) -> bool:

@@ -10,8 +10,9 @@ from urllib.parse import quote
 
 from apps.cli.called import SECTIONS, Called, is_spelled_out
 from apps.cli.common import emit_json, printable
+from apps.cli.reach import add_source, open_source
 from apps.cli.show_selection import read_group
-from apps.cli.snapshot_source import Action, add_source, open_source
+from apps.cli.snapshot_source import Action
 from controller.snapshot.reader import Snapshot
 
 FAMILIES = (4, 6)

@@ -75,12 +75,12 @@ def run(args: argparse.Namespace) -> int:
 def _plan(args: argparse.Namespace) -> Any:
     from apps.emulation.plan import avalanche_plan
     from apps.emulation.scenario import ScenarioInvalid, load_scenario
-    from controller.config.settings import TREE_ALGORITHMS
+    from controller.trees.algorithms import ALGORITHMS
     from topology.files import parse
     from topology.generators import make
 
-    if args.algorithm not in TREE_ALGORITHMS:
-        raise InputError(f"--algorithm: {args.algorithm!r} is none of {', '.join(TREE_ALGORITHMS)}")
+    if args.algorithm not in ALGORITHMS:
+        raise InputError(f"--algorithm: {args.algorithm!r} is none of {', '.join(ALGORITHMS)}")
     for name in SHORTEST_S:
         value = getattr(args, name)
         if value is not None and not SHORTEST_S[name] <= value <= LONGEST_S:

@@ -49,6 +49,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("vsrt watch ports --switch 3", "the ports of one switch"),
         ("vsrt watch events --json", "each event as a line of JSON"),
     ),
+    "vsrt check": (
+        ("vsrt check", "what switches hold against what they shall; nothing is changed"),
+        ("vsrt check --repair --switch leaf1", "have what differs at one switch put right"),
+    ),
     "vsrt do": (("vsrt do drain 3", "take the trees away from a switch"),),
     "vsrt do acknowledge": (("vsrt do acknowledge switch-down:3", "somebody sees to it"),),
     "vsrt do drain": (("vsrt do drain 3", "before switch 3 is serviced"),),

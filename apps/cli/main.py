@@ -22,6 +22,7 @@ COMMANDS = {
     "show": "show what a running controller knows",
     "watch": "follow what a running controller knows, as it changes",
     "do": "have a running controller change a setting or do something once",
+    "check": "compare what switches hold with what they shall, and repair it if asked",
     "dashboard": "serve the operator's page and API of a running controller",
     "replay": "replay a recorded run and print the effects as JSON lines",
     "perf": "rates, histograms and events of ports",

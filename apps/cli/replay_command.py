@@ -6,13 +6,14 @@ import argparse
 from pathlib import Path
 
 from apps.cli.common import InputError, emit_json
-from controller.recording import APPS, RecordingInvalid, plain, read_lines, replay, write_line
+from apps.replays import MAKERS, read_lines, replay
+from controller.recording import RecordingInvalid, plain, write_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("file", type=Path, metavar="FILE", help="recording (made where VSRT_RECORD names a file)")
-    parser.add_argument("--app", choices=tuple(APPS), default="multicast", help="whose core (default: multicast)")
+    parser.add_argument("--app", choices=tuple(MAKERS), default="multicast", help="whose core (default: multicast)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -11,14 +11,13 @@ from pathlib import Path
 from apps.cli.common import InputError, OperationFailed
 from apps.end_signals import EndSignals
 from apps.fabric_file import FabricFile
+from apps.line_files import make_directory
 from apps.openflow.listening import CannotListen, try_to_listen
+from apps.registry import APPS
 from controller.config.faults import PolicyInvalid, describe
 from controller.config.load import load_policy
 
 MAX_TCP_PORT = 65535
-APPS = ("multicast", "unicast", "discovery", "monitor", "allocator", "anomaly", "alarms", "dashboard")
-MODULES = {"dashboard": "apps.dashboard.app"}
-"""Modules of apps that are not `apps.<name>`."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "SIGINT or SIGTERM, once or as often as you like, ends it within a few seconds: status 0, or 1 where an app "
         "did not end as it should. A state directory or socket that another controller uses is left alone: status 1."
     )
-    parser.add_argument("apps", nargs="+", choices=APPS, metavar="APP", help=f"one or more of: {', '.join(APPS)}")
+    known = ", ".join(f"{spec.name} ({spec.says})" for spec in APPS.values())
+    parser.add_argument("apps", nargs="+", choices=APPS, metavar="APP", help=f"one or more of: {known}")
     parser.add_argument("--config", type=Path, metavar="FILE", help="policy file (as VSRT_CONFIG under ryu-manager)")
     parser.add_argument("--port", type=int, default=6653, metavar="N", help="TCP port for OpenFlow (default: 6653)")
     parser.add_argument("--listen", default="", metavar="ADDRESS", help="address to listen on (default: all)")
@@ -50,7 +50,7 @@ def _serve(args: argparse.Namespace, signals: EndSignals) -> int:
         os.environ["VSRT_CONFIG"] = str(config)
     if args.state_dir is not None:
         try:
-            args.state_dir.mkdir(mode=0o750, parents=True, exist_ok=True)
+            make_directory(args.state_dir)
         except OSError as error:
             raise InputError(f"--state-dir: {args.state_dir}: {error.strerror}") from error
         os.environ["VSRT_STATE_DIR"] = str(args.state_dir)
@@ -69,7 +69,7 @@ def _serve(args: argparse.Namespace, signals: EndSignals) -> int:
     from apps.openflow import framework
 
     framework.configure(args.listen, args.port)
-    return framework.run_apps([MODULES.get(name, f"apps.{name}") for name in args.apps], signals)
+    return framework.run_apps([APPS[name].module_name for name in args.apps], signals)
 
 
 def _check_policy(path: Path) -> None:

@@ -7,8 +7,8 @@ import sys
 
 from apps.cli.called import SECTIONS, Called
 from apps.cli.common import OperationFailed, emit_json, emit_table
+from apps.cli.reach import open_source
 from apps.cli.show_selection import Selection, add_selection
-from apps.cli.snapshot_source import open_source
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 from apps.cli.called import Called, is_spelled_out
 from apps.cli.common import InputError
+from apps.cli.reach import add_source
 from apps.cli.show_tables import TABLES, Table
-from apps.cli.snapshot_source import add_source
 from apps.cli.times import add_zone, clock_of
 from apps.dashboard.lists import GRAVITIES, gravity, matching, ordered
 from controller.snapshot.reader import Document, Snapshot

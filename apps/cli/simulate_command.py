@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from apps.cli import simulate_events
 from apps.cli.common import InputError, OperationFailed, emit_json, emit_table, read_topology
-from controller.config.settings import TREE_ALGORITHMS
+from controller.trees.algorithms import ALGORITHMS
 
 if TYPE_CHECKING:
     from apps.cli.progress import ProgressBar
@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_algorithms,
         default=DEFAULT_ALGORITHMS,
         metavar="A,B,...",
-        help=f"any of {', '.join(TREE_ALGORITHMS)} (default: %(default)s)",
+        help=f"any of {', '.join(ALGORITHMS)} (default: %(default)s)",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of groups and ties (default: %(default)s)")
     parser.add_argument(
@@ -199,8 +199,8 @@ def _told(lines: Iterable[str], size: int, bar: ProgressBar) -> Iterator[str]:
 def _algorithms(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     for name in names:
-        if name not in TREE_ALGORITHMS:
-            raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(TREE_ALGORITHMS)}")
+        if name not in ALGORITHMS:
+            raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(ALGORITHMS)}")
     return list(dict.fromkeys(names))
 
 

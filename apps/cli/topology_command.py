@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from apps.cli.common import InputError, OperationFailed, emit_json, emit_table
-from apps.cli.snapshot_source import add_source, open_source
+from apps.cli.reach import add_source, open_source
 from controller.wire.dpids import format_dpid
 from topology.files import FORMATS, format_of_name
 from topology.files.node_link import document

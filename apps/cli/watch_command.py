@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 
 from apps.cli.called import SECTIONS, Called
 from apps.cli.common import emit_json, printable, table_lines
+from apps.cli.reach import open_source
 from apps.cli.refresh import CLEAR
 from apps.cli.show_selection import Selection, add_selection
-from apps.cli.snapshot_source import ConnectionLost, SnapshotSource, open_source
+from apps.cli.snapshot_source import ConnectionLost, SnapshotSource
 from controller.snapshot.reader import Document, Snapshot
 
 RETRY_S = 1.0

@@ -1,4 +1,7 @@
-"""The server as a child of the controller: settings come as a line of JSON, and the end of input is its own end."""
+"""The server as a child of the controller: settings come as a line of JSON, and the end of input is its own end.
+
+Its address goes to standard output once it answers.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +26,16 @@ def main() -> int:
     os.nice(NICENESS)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
-        serve(settings, lambda url: logging.getLogger("vsrt.dashboard").info("serving %s", url))
+        serve(settings, _ready)
     except SettingsInvalid as error:
         logging.getLogger("vsrt.dashboard").error("%s", error)
         return 2
     return 0
+
+
+def _ready(url: str) -> None:
+    logging.getLogger("vsrt.dashboard").info("serving %s", url)
+    print(url, flush=True)
 
 
 def _end_with_parent() -> None:

@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+from apps.alarm_reports import AlarmReports
 from apps.dashboard.child import Child
 from apps.dashboard.settings import ServerSettings, SettingsInvalid, listen, tls_context
 from apps.dashboard.tokens import read_tokens
+from apps.dashboard.watchdog import Watchdog
 from apps.openflow import start_line
 from apps.openflow.app import TICK_S
+from apps.openflow.bus import AlarmReported
 from apps.openflow.framework import BaseApp, hub
-from apps.policy_file import PolicyFile
+from apps.policy_file import PolicyReading, follow_policy
 from apps.state_dir import socket_path
 from controller.config.settings import Dashboard as DashboardSettings
 from controller.wire.addresses import format_ip
+
+DASHBOARD_FAILED = "dashboard-failed"
 
 
 class Dashboard(BaseApp):  # type: ignore[misc]
     """Keeps the server's process running, by the policy's section `dashboard`; it sees no OpenFlow message itself."""
 
+    _EVENTS: ClassVar[list[type]] = [AlarmReported]
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.policy_file = PolicyFile(self.logger)
-        self.settings = server_settings(self.policy_file.load().dashboard)
+        self.policy_file = follow_policy("dashboard")
+        self.settings = server_settings(self.policy_file.reading.policy.dashboard)
         self._refused: ServerSettings | None = None
         self.child = Child(self.logger)
+        self._watchdog = Watchdog(self.child)
+        self._reports = AlarmReports("dashboard", lambda report: self.send_event_to_observers(AlarmReported(report)))
         try:
             check(self.settings)
         except SettingsInvalid as error:
@@ -37,6 +46,7 @@ class Dashboard(BaseApp):  # type: ignore[misc]
         start_line.announce()
         thread = super().start()
         self.child.start(self.settings)
+        self.policy_file.start()
         self.threads.append(hub.spawn(self._watch))
         return thread
 
@@ -45,15 +55,20 @@ class Dashboard(BaseApp):  # type: ignore[misc]
         self.is_active = False
         self.child.stop()
         super().stop()
+        self.policy_file.leave()
 
     def _watch(self) -> None:
         while self.is_active:
             hub.sleep(TICK_S)
-            policy = self.policy_file.poll()
-            if policy is not None:
-                self._change(server_settings(policy.dashboard))
+            self.policy_file.take(self._policy_was_read)
             if self.is_active:
                 self.child.watch()
+                self._watchdog.look()
+                self._reports.look_at(DASHBOARD_FAILED, "dashboard", self._watchdog.fault)
+
+    def _policy_was_read(self, reading: PolicyReading) -> None:
+        if not reading.errors:
+            self._change(server_settings(reading.policy.dashboard))
 
     def _change(self, settings: ServerSettings) -> None:
         """Go on with other settings; such as cannot be used are left aside."""

@@ -401,6 +401,23 @@ class History(Described):
     points: list[Point] | None = None
 
 
+class Findings(Described):
+    """What does not fit together, apart from flow entries."""
+
+    done: bool
+    count: int
+    findings: list[Any]
+
+
+class CheckReport(Described):
+    """What a check of flow tables has found so far."""
+
+    number: int
+    switches: int
+    done: bool
+    reports: list[Any]
+
+
 class Done(Described):
     """What the controller answers to a change."""
 

@@ -16,6 +16,7 @@ from apps.dashboard.board import Board
 from apps.dashboard.feed import Unanswered
 from apps.dashboard.places import port_number, switch_dpid
 from apps.dashboard.streams import Streams
+from apps.registry import TABLE_APPS
 from controller.config.terms import LABEL_KEY, PORT_NAME, SWITCH_NAME
 from controller.snapshot.reader import Document, Section
 from controller.snapshot.selectors import MAX_LENGTH, SelectorInvalid, parse_selector, selected
@@ -34,6 +35,14 @@ SwitchPath = Annotated[
         max_length=64,
         description="A switch: its name, or its datapath id as 16 hexadecimal digits, as 0x..., or decimal.",
         json_schema_extra={"pattern": f"^({SWITCH_NAME}|[0-9a-fA-F]{{2}}(:[0-9a-fA-F]{{2}}){{7}})$"},
+    ),
+]
+TablesPath = Annotated[
+    str,
+    Path(
+        description="The app whose flow entries are meant.",
+        pattern=f"^({'|'.join(TABLE_APPS)})$",
+        json_schema_extra={"enum": [*TABLE_APPS]},
     ),
 ]
 PortPath = Annotated[
@@ -227,6 +236,21 @@ def reads(board: Board, streams: Streams, ask: Ask, need_token: bool) -> APIRout
             raise Problem(422, f"sections: {unknown[0]!r} is none of {', '.join(STREAMED)}")
         return _Stream(streams, names)
 
+    async def check_findings() -> Response:
+        """Look for what does not fit together, apart from flow entries; ask again until it is done."""
+        return Response(encode(await answered(ask, {"do": "check-findings"})), media_type=JSON)
+
+    async def check_report(
+        app: TablesPath,
+        number: Annotated[int, Path(ge=1, le=1 << 31, description="The check's number.")],
+        after: Annotated[int, Query(ge=0, le=1 << 31, description="Leave out so many reports.")] = 0,
+    ) -> Response:
+        """Return what a check has found so far, some switches at a time."""
+        question = {"do": f"check-{app}-report", "number": number, "after": after}
+        return Response(encode(await answered(ask, question)), media_type=JSON)
+
+    _add(router, "/checks/findings", check_findings, models.Findings)
+    _add(router, "/checks/{app}/{number}", check_report, models.CheckReport)
     _add(router, "/status", status, models.Status)
     _add(router, "/policy", policy, models.PolicyFile)
     _add(router, "/switches/{dpid}", switch, models.Switch)

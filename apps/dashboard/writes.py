@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Body, Depends, Path, Request, Security
+from fastapi import APIRouter, Body, Depends, Path, Query, Request, Security
 from fastapi.security import HTTPBearer
 from starlette.responses import Response
 
@@ -12,7 +12,16 @@ from apps.dashboard.answers import JSON, Problem, encode
 from apps.dashboard.board import Board
 from apps.dashboard.models import Done
 from apps.dashboard.places import port_number, switch_dpid
-from apps.dashboard.reads import PROBLEMS, AddressPath, Ask, PortPath, SwitchPath, answered, group_address
+from apps.dashboard.reads import (
+    PROBLEMS,
+    AddressPath,
+    Ask,
+    PortPath,
+    SwitchPath,
+    TablesPath,
+    answered,
+    group_address,
+)
 from controller.alarms.actions import KEY_LENGTH
 
 FamilyPath = Annotated[Literal["4", "6"], Path(description="IP version.")]
@@ -124,6 +133,18 @@ def writes(board: Board, ask: Ask) -> APIRouter:
     async def rebuild_group(address: AddressPath, by: By) -> Response:
         """Build a group's tree anew beside the old one, then move to it."""
         return await do("group-rebuild", by=by, group=group_address(address))
+
+    @route("POST", "/checks/{app}")
+    async def begin_check(
+        app: TablesPath,
+        by: By,
+        dpid: Annotated[str | None, Query(max_length=64, description="One switch; all without.")] = None,
+        repair: Annotated[bool, Query(description="Have entries that differ put right.")] = False,
+        force: Annotated[bool, Query(description="Repair more than 5 % of a switch's entries too.")] = False,
+    ) -> Response:
+        """Begin to compare what switches hold with what they shall."""
+        place = {} if dpid is None else {"dpid": switch_dpid(board, dpid)}
+        return await do(f"check-{app}", by=by, **place, repair=repair, force=force)
 
     @route("POST", "/counters/reset")
     async def reset_counters(by: By) -> Response:

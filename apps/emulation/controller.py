@@ -16,6 +16,7 @@ from apps.emulation import processes, status
 from apps.emulation.agents import REPOSITORY
 from apps.emulation.network import EmulatedFabric
 from apps.emulation.processes import EmulationError
+from apps.registry import APPS
 
 Framework = Literal["ryu", "os-ken"]
 FRAMEWORKS: tuple[Framework, ...] = ("ryu", "os-ken")
@@ -92,7 +93,7 @@ class ControllerProcess:
         """Return the command line that starts the controller."""
         scripts = Path(sys.executable).parent
         if self.framework == "ryu":
-            files = [name if "." in name else str(REPOSITORY / "apps" / f"{name}.py") for name in self.apps]
+            files = [str(REPOSITORY / APPS[name].file) if name in APPS else name for name in self.apps]
             return [str(scripts / "ryu-manager"), "--ofp-tcp-listen-port", str(self.port), *files]
         config = [] if self._policy is None else ["--config", str(self._policy)]
         return [str(scripts / "vsrt"), "run", "--port", str(self.port), *config, *self.apps]

@@ -14,11 +14,14 @@ from apps.emulation.controller import FRAMEWORKS, ControllerProcess
 from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
 from apps.emulation.page import PageProcess
 from apps.emulation.processes import EmulationError
+from apps.registry import USUAL_APPS
 from apps.status_client import query
 from topology.generators import make
 from topology.graph import NodeId
 
-APPS = ("multicast", "unicast", "monitor", "allocator", "anomaly")
+APPS = tuple(app for app in USUAL_APPS if app != "dashboard")
+"""What runs; the page is served by a process of its own here."""
+
 GROUP = "239.1.1.1"
 SOURCE_ADDRESS = "10.0.0.1"
 RATE_BPS = 2e6

@@ -20,6 +20,9 @@ SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 DAEMON_PATH = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"
 DIRECTORY_VARIABLES = ("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR")
 
+SETTINGS = ("external-ids:system-id=vsrt", "other_config:max-revalidator=100")
+"""Caches are gone through ten times a second, not twice: `faults.wait_flows` waits for the end of one such round."""
+
 START_TIMEOUT_S = 10.0
 POLL_S = 0.005
 
@@ -78,7 +81,7 @@ class PrivateOpenVSwitch:
         processes.run("ovs-vsctl", "--timeout=10", "--no-wait", "init")
         self._daemon("ovs-vswitchd", f"unix:{listener}")
         # Answered only when ovs-vswitchd has taken the configuration.
-        processes.run("ovs-vsctl", "--timeout=20", "set", "Open_vSwitch", ".", "external-ids:system-id=vsrt")
+        processes.run("ovs-vsctl", "--timeout=20", "set", "Open_vSwitch", ".", *SETTINGS)
 
     def _daemon(self, name: str, *arguments: str) -> None:
         log = self.directory / f"{name}.log"

@@ -15,7 +15,7 @@ POLICY_OK = gauge(
     "vsrt_policy_last_load_successful", "1 where the policy file could be used when the app last read it, else 0."
 )
 POLICY_LOADED = gauge(
-    "vsrt_policy_last_load_success_timestamp_seconds", "When an app last read a policy file that could be used."
+    "vsrt_policy_last_load_success_timestamp_seconds", "When the policy file was read that an app goes by."
 )
 FLOW_ENTRIES = gauge(
     "vsrt_switch_flow_entries",
@@ -49,7 +49,7 @@ SWITCH_IN_SYNC = gauge("vsrt_switch_in_sync", "1 where the switch holds what mul
 
 DISCOVERY_FRAMES = counter(
     "vsrt_discovery_frames_total",
-    "Frames that discovery sent, by urgency: suspect, tour, new, again, quick (asked every interval) and slow.",
+    "Frames that discovery sent, by urgency: suspect, tour, new, again, echo, quick (asked every interval) and slow.",
 )
 SILENT_FAILURE = gauge(
     "vsrt_discovery_silent_failure_seconds",

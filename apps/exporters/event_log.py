@@ -12,7 +12,7 @@ from typing import Any
 from apps.exporters.backlog import Backlog
 from apps.exporters.fault import Fault
 from apps.exporters.settings import EventLogSettings
-from apps.line_files import append_lines
+from apps.line_files import append_lines, make_directory
 
 FLUSH_S = 1.0
 RETRY_S = 1.0
@@ -68,7 +68,7 @@ class EventLog:
 
     def _append(self, text: bytes) -> None:
         """Append whole lines, or nothing; a line that an earlier process left torn is ended first."""
-        self._path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        make_directory(self._path.parent)
         with suppress(FileNotFoundError):
             if self._path.stat().st_size + len(text) > self._settings.max_bytes:
                 self._rotate()

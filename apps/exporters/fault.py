@@ -17,7 +17,8 @@ class Fault:
     def failed(self, error: Exception) -> None:
         """Count a failure; the controller goes on."""
         self.failures += 1
-        text = f"{self._what}: {error}"
+        told = error.strerror if isinstance(error, OSError) and error.strerror else error
+        text = f"{self._what}: {told}"
         if self.text is None:
             self._logger.error("An output cannot be written: %s", text)
         self.text = text

@@ -21,19 +21,19 @@ from controller.snapshot.events import Severity
 OFP_VERSIONS = {1: "1.0", 4: "1.3"}
 
 if TYPE_CHECKING:
-    from apps.policy_file import PolicyFile
+    from apps.policy_file import PolicyReading
 
 
-def app_figures(app: str, turns: Histogram, notices: Mapping[str, int], policy_file: PolicyFile) -> list[Metric]:
+def app_figures(app: str, turns: Histogram, notices: Mapping[str, int], policy: PolicyReading) -> list[Metric]:
     """Return what every app tells: how its loop fares, its notices, and whether it could read the policy."""
     labels: Labels = {"app": app}
     found: list[Metric] = [
         (metrics.TURNS, [(labels, turns.reading())]),
         (metrics.NOTICES, [({"app": app, "kind": kind}, count) for kind, count in sorted(notices.items())]),
     ]
-    if policy_file.loaded_s is not None:
-        found.append((metrics.POLICY_OK, [(labels, int(not policy_file.errors))]))
-        found.append((metrics.POLICY_LOADED, [(labels, round(policy_file.loaded_s, 3))]))
+    if policy.loaded_s is not None:
+        found.append((metrics.POLICY_OK, [(labels, int(not policy.errors))]))
+        found.append((metrics.POLICY_LOADED, [(labels, round(policy.loaded_s, 3))]))
     return found
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from apps.line_files import FILE_MODE
+
 SUFFIX = ".arrows"
 
 
@@ -24,7 +26,7 @@ class Journal:
     @classmethod
     def create(cls, path: Path, schema: pa.Schema) -> Journal:
         """Begin a journal; FileExistsError where there is such a file already."""
-        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
         journal = cls(path, fd)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

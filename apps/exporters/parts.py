@@ -16,6 +16,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from apps.exporters.journal import SUFFIX, read_journal
+from apps.line_files import make_file
 from controller.performance.counters import UNSUPPORTED
 
 HOUR_S = 3600
@@ -145,6 +146,7 @@ def finish(journal: Path, formats: Sequence[str]) -> Iterator[None]:
 def _encode(journal: Path, target: Path, name: str) -> Iterator[None]:
     new = target.with_suffix(target.suffix + ".new")
     try:
+        make_file(new)
         with new.open("wb") as file:
             writer = None
             try:

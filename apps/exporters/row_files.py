@@ -23,6 +23,7 @@ from apps.exporters.rows import Rows, record_batch, split_by_period
 from apps.exporters.schema import PERIOD_HOURS, SCHEMAS, Kind
 from apps.exporters.settings import HistorySettings
 from apps.exporters.sink import SinkState
+from apps.line_files import make_directory
 
 FLUSH_S = 1.0
 RETRY_S = 0.5
@@ -180,7 +181,7 @@ class RowFiles:
     def _journal(self, key: tuple[Kind, Period]) -> Journal:
         if key not in self._open:
             kind, period = key
-            self._directories[kind].mkdir(mode=0o750, parents=True, exist_ok=True)
+            make_directory(self._directories[kind])
             journal = Journal.create(next_path(self._directories[kind], period), SCHEMAS[kind])
             self._open[key] = _Open(journal, time.monotonic())
         return self._open[key].journal

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from apps.alarm_reports import OUTPUT_FAILED, AlarmReports
 from apps.environment import environment_path
 from apps.exporters.endpoint import Endpoint, Source, close_endpoint, open_endpoint
 from apps.exporters.exposition import Metric
@@ -23,6 +24,7 @@ from apps.openflow import decode, questions, start_line
 from apps.openflow.bus import AlarmReported, TableSuspected, TopologyChanged
 from apps.openflow.descriptions import ask_description, read_description
 from apps.openflow.framework import (
+    DATAPATHS,
     DEAD_DISPATCHER,
     MAIN_DISPATCHER,
     SOUTHBOUND,
@@ -39,7 +41,11 @@ from apps.openflow.framework import (
 from apps.openflow.questions import Asked
 from apps.openflow.reactor import Reactor
 from apps.openflow.recorder import Recorder
-from controller.effects import ApplyEdits, EntriesLost, Notice, RequestFlows, SendPacket
+from apps.registry import APPS
+from apps.switch_names import remembered_names
+from apps.table_checks import TableChecks
+from controller.datapath.core import OwnerTold
+from controller.effects import ApplyEdits, EntriesLost, Notice, RequestFlows, SendPacket, TableSurveyed
 from controller.events import (
     BarrierReplied,
     CheckRequested,
@@ -48,12 +54,15 @@ from controller.events import (
     FlowStatsReceived,
     PacketReceived,
     SwitchDisconnected,
+    TableChanged,
 )
 from controller.histogram import Histogram
 from controller.rules.lowering import LOWERINGS
+from controller.snapshot.names import Names
 
 if TYPE_CHECKING:
-    from apps.policy_file import PolicyFile
+    from apps.policy_file import InForce
+    from controller.config.policy import Policy
 
 DROPPED_PER_LINE = 1000
 """Events that are not taken in have a line of the log for each so many."""
@@ -67,7 +76,7 @@ EVENT_DROPPED = "event-dropped"
 TICK_S = 0.5
 """How often files are looked after, the policy file first."""
 
-TELLERS = ("multicast", "monitor")
+TELLERS = tuple(spec.name for spec in APPS.values() if spec.is_shown)
 """The apps whose notices operators see, the one that rather tells of connections first."""
 
 COLLECTOR_THRESHOLDS = (50_000, 5, 100)
@@ -95,7 +104,7 @@ class App(BaseApp):  # type: ignore[misc]
     OFP_VERSIONS: ClassVar[list[int]] = [1, 4]
     core: Core
     """Made by the subclass before `start`; its transaction ids carry `core.xid_tag` in their upper 8 bits."""
-    policy_file: PolicyFile
+    policy_file: InForce
     """Made by the subclass; it says where the process serves Prometheus."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -103,15 +112,17 @@ class App(BaseApp):  # type: ignore[misc]
         self.notices: Counter[str] = Counter()
         self.turns = Histogram()
         self.reactor = self.loop()
-        self.deadline_s: float | None = None
         self._source = Source(self.name.lower(), self.figures, self._want_figures, lambda: self.reactor.backlog)
         self._endpoint: Endpoint | None = None
+        self.names = Names()
         self._datapaths: dict[int, Any] = {}
         self._recorder: Recorder | None = None
         self.is_started = False
         self._ended, self._left = Event(), Event()
         self._tick_s = math.inf
         self._core_due_s: float | None = None
+        self._is_due_known = False
+        self._reports = AlarmReports(self.name.lower(), self.report)
         self._perform: dict[type, Callable[[Any], None]] = {
             ApplyEdits: self._apply_edits,
             SendPacket: self._send_packet,
@@ -174,7 +185,7 @@ class App(BaseApp):  # type: ignore[misc]
 
     def figures(self) -> list[Metric]:
         """Return what Prometheus is told of this app; called on its own loop when there is a scrape."""
-        return app_figures(self._source.app, self.turns, self.notices, self.policy_file)
+        return app_figures(self._source.app, self.turns, self.notices, self.policy_file.reading)
 
     def record(self, now: float, **start: Any) -> None:
         """Record from here on, where that is asked for, the core made at `now` of these arguments."""
@@ -183,12 +194,19 @@ class App(BaseApp):  # type: ignore[misc]
             self._recorder = Recorder(path, type(self).__name__.lower(), self.logger)
             self._recorder.write(now, "start", start)
 
+    def _look_after_files(self) -> None:
+        self.ticked()
+        if self._recorder is not None:
+            self._reports.look_at(OUTPUT_FAILED, "recording", self._recorder.fault)
+
     def feed(self, event: Any) -> None:
-        """Give the core one event, perform what it asks for, and keep its next deadline."""
+        """Give the core one event, and perform what it asks for."""
         now = time.monotonic()
         if self._recorder is not None:
             self._recorder.write(now, "event", event)
-        self.perform(self.core.handle(event, now))
+        effects = self.core.handle(event, now)
+        if effects:
+            self.perform(effects)
 
     def perform(self, effects: Iterable[Any]) -> None:
         """Carry out effects in order."""
@@ -213,7 +231,25 @@ class App(BaseApp):  # type: ignore[misc]
     def notice(self, notice: Notice) -> None:
         """Count and log a notice."""
         self.notices[notice.kind] += 1
-        self.logger.info("%s: %s", notice.kind, notice.text)
+        self.logger.info("%s: %s", notice.kind, self.names.spoken(notice.text))
+
+    def use_names(self, policy: Policy, names: Names | None = None) -> None:
+        """Call switches as the policy does, and until they say more as they last called themselves.
+
+        `names` are those of a core that has them.
+        """
+        self.names = self.names if names is None else names
+        self.names.configure(policy.switches, policy.labels)
+        for dpid, description in remembered_names(self.logger).items():
+            self.names.described(dpid, description)
+
+    def described(self, dpid: int, description: str) -> None:
+        """Take what a switch says of itself, once per connection; an app that shows switches says what to do."""
+        self.names.described(dpid, description)
+
+    def has_connection(self, dpid: int) -> bool:
+        """Tell whether the app knows of a switch's connection."""
+        return dpid in self._datapaths
 
     def _apply_edits(self, effect: ApplyEdits) -> None:
         datapath = self._datapaths.get(effect.dpid)
@@ -234,6 +270,19 @@ class App(BaseApp):  # type: ignore[misc]
 
     # The loop
 
+    @property
+    def deadline_s(self) -> float | None:
+        """When `due` is to be called; the core is asked once for all that it took since it was asked last."""
+        if not self._is_due_known:
+            self._is_due_known = True
+            try:
+                self._core_due_s = self.core.next_deadline()
+            except Exception:
+                self._core_due_s = None
+                self._failed("its next deadline")
+        deadline = self._core_due_s
+        return self._tick_s if deadline is None or self._tick_s < deadline else deadline
+
     def due(self) -> None:
         """Do what is due, the core's deadline or a look at files."""
         now = time.monotonic()
@@ -241,7 +290,7 @@ class App(BaseApp):  # type: ignore[misc]
             self._turn(self.feed, DeadlineReached())
         if now >= self._tick_s:
             self._tick_s = now + TICK_S
-            self._turn(self.ticked)
+            self._turn(self._look_after_files)
 
     def _join(self) -> None:
         if type(self).ticked is not App.ticked:
@@ -257,18 +306,20 @@ class App(BaseApp):  # type: ignore[misc]
         self._left.set()
 
     def _turn(self, work: Callable[..., None], *arguments: Any) -> None:
-        """Do one thing on the loop: measured, outlived where it fails; the core's next deadline is kept after it."""
+        """Do one thing on the loop: measured, and outlived where it fails. The next deadline may be another then."""
         began_s = time.perf_counter()
         try:
             work(*arguments)
         except Exception:
-            self.notices[HANDLER_FAILED] += 1
-            what = type(arguments[0]).__name__ if arguments else work.__name__
-            self.logger.exception("%s: The handling of %s failed.", self.name, what)
+            self._failed(type(arguments[0]).__name__ if arguments else work.__name__)
         finally:
             self.turns.observe(time.perf_counter() - began_s)
-            deadline = self._core_due_s = self.core.next_deadline()
-            self.deadline_s = self._tick_s if deadline is None or self._tick_s < deadline else deadline
+            self._is_due_known = False
+
+    def _failed(self, what: str) -> None:
+        """Count and log what was not done to its end."""
+        self.notices[HANDLER_FAILED] += 1
+        self.logger.exception("%s: The handling of %s failed.", self.name, what)
 
     def _send_event(self, ev: Any, state: str | None) -> None:
         """Take an event of the framework's bus, whose senders call this; without waiting."""
@@ -281,12 +332,14 @@ class App(BaseApp):  # type: ignore[misc]
                 )
 
     def _take(self, event: Any, state: str | None) -> None:
+        if self._left.is_set():
+            return
         for handler in self.get_handlers(event, state):
             self._turn(handler, event)
 
     def _offer_figures(self) -> None:
         """Add this app's figures to the page that the process serves Prometheus, where there is to be one."""
-        settings = prometheus_settings(self.policy_file.policy.monitor)
+        settings = prometheus_settings(self.policy_file.reading.policy.monitor)
         if settings is not None:
             self._endpoint = open_endpoint(settings.host, settings.port, self.logger)
             self._endpoint.sources[self._source.app] = self._source
@@ -313,6 +366,14 @@ class App(BaseApp):  # type: ignore[misc]
                 self.notice(Notice("switch-cut-off", text, (("dpid", dpid),)))
             self.feed(SwitchDisconnected(dpid))
 
+    @set_ev_cls(ofp_event.EventOFPStateChange, MAIN_DISPATCHER)
+    def _description_wanted(self, event: Any) -> None:
+        ask_description(event.datapath, self.core.xid_tag << 24)
+
+    @set_ev_cls(ofp_event.EventOFPDescStatsReply, MAIN_DISPATCHER)
+    def _described(self, event: Any) -> None:
+        self.described(event.msg.datapath.id, read_description(event.msg))
+
     def _tells_of_connections(self) -> bool:
         """Tell whether this is the one app of the process that tells what befell a connection."""
         running = running_apps()
@@ -330,13 +391,25 @@ class TableKeeper(App):
     Where one finds entries of its own missing, the others look at the same switch at once.
     """
 
+    takes_lldp = False
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.table_checks = TableChecks(self)
         self._perform[EntriesLost] = self._entries_lost
+        self._perform[TableSurveyed] = self.table_checks.surveyed
 
     def loop(self) -> Reactor:
         """Return the loop of the switches' connections."""
         return SWITCHES
+
+    def connected_switches(self) -> list[int]:
+        """Return the switches that are connected; on the loop."""
+        return sorted(self._datapaths)
+
+    def later(self, work: Callable[[], None]) -> bool:
+        """Have work done on the loop when what goes on there has ended; False where the loop takes no more work."""
+        return self.reactor.call(self._turn, work)
 
     def packet_received(self, event: PacketReceived) -> None:
         """Take a packet-in."""
@@ -346,13 +419,32 @@ class TableKeeper(App):
         """Take the answer to a message of the app's."""
         self._turn(self.feed, event)
 
+    def measured(self, work: Callable[[Any], None], event: Any) -> None:
+        """Do work of what the apps share as a turn of this one."""
+        self._turn(work, event)
+
+    def told(self, told: OwnerTold) -> None:
+        """Take what concerns the app of what a switch confirmed, or told."""
+        self._turn(self._told, told)
+
+    def _told(self, told: OwnerTold) -> None:
+        if told.effects:
+            self.perform(told.effects)
+        self.feed(TableChanged(told.dpid, told.was_read))
+
     def _join(self) -> None:
         super()._join()
         SOUTHBOUND.add(self, self.core.xid_tag)
+        DATAPATHS.add(self, self.core.xid_tag)
 
     def _leave(self) -> None:
+        DATAPATHS.remove(self)
         SOUTHBOUND.remove(self)
         super()._leave()
+
+    def _look_after_files(self) -> None:
+        super()._look_after_files()
+        self._reports.look_at(OUTPUT_FAILED, "recording-datapath", DATAPATHS.recording_fault(self))
 
     def _entries_lost(self, effect: EntriesLost) -> None:
         """Have the others look at the same switch."""
@@ -371,17 +463,6 @@ class FabricApp(App):
     def _topology_changed(self, event: Any) -> None:
         for change in event.changes:
             self.feed(change)
-
-    def described(self, dpid: int, description: str) -> None:
-        """Take what a switch says of itself, once per connection; an app that shows switches says what to do."""
-
-    @set_ev_cls(ofp_event.EventOFPStateChange, MAIN_DISPATCHER)
-    def _description_wanted(self, event: Any) -> None:
-        ask_description(event.datapath, self.core.xid_tag << 24)
-
-    @set_ev_cls(ofp_event.EventOFPDescStatsReply, MAIN_DISPATCHER)
-    def _described(self, event: Any) -> None:
-        self.described(event.msg.datapath.id, read_description(event.msg))
 
 
 __all__ = ["TICK_S", "App", "Core", "FabricApp", "TableKeeper"]

@@ -100,6 +100,7 @@ class Connection:
         self._is_closed = self._is_last_put = self._flush_asked = False
         self._blocked_s: float | None = None
         self._asked_s = self.heard_s
+        self._asked_count = 0
         self._rest = b""
 
     def begin(self) -> None:
@@ -201,7 +202,7 @@ class Connection:
         if not data:
             self.end()
             return
-        self.heard_s = self._reactor.now_s
+        self.heard_s, self._asked_count = self._reactor.now_s, 0
         if self._rest:
             data = self._rest + data
         at, size, unpack = 0, len(data), HEADER.unpack_from
@@ -246,15 +247,24 @@ class Connection:
     def look_after(self, now: float, echo_interval_s: float, unanswered: int) -> None:
         """Ask a switch that is silent whether it is there, and end what leads nowhere; on the loop.
 
-        A switch that has said nothing for `unanswered` intervals and one more is given up; never where it is 0.
+        A switch that was asked `unanswered` times and said nothing for as many intervals and one more is given up;
+        never where it is 0. A loop that is late may not have come to what a switch says, or to what it takes: that is
+        looked at first.
         """
         if self._blocked_s is not None and now - self._blocked_s >= self._timeout_s:
-            self.cut(f"it took nothing for {self._timeout_s:g} s")
-        elif unanswered and now - self.heard_s > (unanswered + 1) * echo_interval_s:
-            self.end()
-        elif unanswered and self.is_up and now - max(self.heard_s, self._asked_s) >= echo_interval_s:
-            self._asked_s = now
-            self.send(HEADER.pack(self.datapath.ofproto.OFP_VERSION, ECHO_REQUEST, HEADER.size, 0))
+            self.flush()
+            if self._blocked_s is not None and now - self._blocked_s >= self._timeout_s:
+                self.cut(f"it took nothing for {self._timeout_s:g} s")
+        elif unanswered:
+            if self._asked_count >= unanswered and now - self.heard_s > (unanswered + 1) * echo_interval_s:
+                self._read()
+                if self._asked_count:
+                    self.end()
+            elif now - max(self.heard_s, self._asked_s) >= echo_interval_s:
+                self._asked_s = now
+                self._asked_count += 1
+                if self.is_up:
+                    self.send(HEADER.pack(self.datapath.ofproto.OFP_VERSION, ECHO_REQUEST, HEADER.size, 0))
 
     def cut(self, reason: str) -> None:
         """End the connection both ways; what the switch has not taken until then is thrown away. On the loop."""

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from apps.end_signals import EndSignals
 from apps.openflow.connection import Connection
+from apps.openflow.datapaths import Datapaths
 from apps.openflow.errors import use_harmless_errors
 from apps.openflow.listening import CannotListen, try_to_listen
 from apps.openflow.reactor import Reactor
@@ -43,6 +44,7 @@ else:
     BaseApp = app_manager.OSKenApp
 
 __all__ = [
+    "DATAPATHS",
     "DEAD_DISPATCHER",
     "MAIN_DISPATCHER",
     "NAME",
@@ -152,6 +154,9 @@ SWITCHES = new_reactor("switches")
 """The loop on which all connections of switches are, and the apps that program them."""
 
 SOUTHBOUND = Southbound(SWITCHES, _observed)
+
+DATAPATHS = Datapaths(SWITCHES, SOUTHBOUND)
+"""What the apps that program switches share of each."""
 
 
 def _give(datapath: Any, version: int, kind: int, length: int, xid: int, data: bytes) -> None:

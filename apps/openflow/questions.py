@@ -27,8 +27,32 @@ class Unanswered(Exception):  # noqa: N818
         )
 
 
+class Deferred:
+    """An answer that is not there yet; `settle` gives it, on the loop that was asked."""
+
+    def __init__(self) -> None:
+        self._answer: Any = None
+        self._then: Callable[[Any], None] | None = None
+        self._is_settled = False
+
+    def settle(self, answer: Any) -> None:
+        """Give the answer."""
+        self._answer, self._is_settled = answer, True
+        if self._then is not None:
+            self._then(answer)
+
+    def when_settled(self, then: Callable[[Any], None]) -> None:
+        """Have `then` called with the answer when it is there."""
+        self._then = then
+        if self._is_settled:
+            then(self._answer)
+
+
 class Asked(EventBase):  # type: ignore[misc]
-    """A question: `answer` runs on the app's own loop unless it was taken back, and what becomes of it is a reply."""
+    """A question: `answer` runs on the app's own loop unless it was taken back, and what becomes of it is a reply.
+
+    Where it returns a `Deferred`, the reply is what that is settled with.
+    """
 
     def __init__(self, answer: Callable[[], Any], begin_s: float = BEGIN_S) -> None:
         super().__init__()
@@ -43,7 +67,11 @@ class Asked(EventBase):  # type: ignore[misc]
         if not self._settle():
             return
         try:
-            self._replies.put((self._answer(), None))
+            answer = self._answer()
+            if isinstance(answer, Deferred):
+                answer.when_settled(lambda settled: self._replies.put((settled, None)))
+            else:
+                self._replies.put((answer, None))
         except Exception as error:  # it is the asker's, on whose thread it is raised
             self._replies.put((None, error))
 

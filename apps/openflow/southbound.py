@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from apps.openflow.connection import HEADER, UPKEEP_S, Connection
 from apps.openflow.reactor import Reactor
 from controller.events import BarrierReplied, EditFailed, FlowStatsReceived, PacketReceived
+from controller.wire.ethernet import ETHERTYPE_LLDP
 
 OPENFLOW_1_0, OPENFLOW_1_3 = 1, 4
 
@@ -31,17 +32,26 @@ _IN_PORT_FIELD = 0x80000004
 _MATCH_OFFSET = HEADER.size + 16
 _TWO = Struct("!HH")
 
+_LLDP = ETHERTYPE_LLDP.to_bytes(2, "big")
+
 _new = tuple.__new__
 
 
-class Taker(Protocol):
+class Asker(Protocol):
+    """Somebody who sends switches messages that they answer."""
+
+    def answered(self, event: BarrierReplied | EditFailed | FlowStatsReceived) -> None:
+        """Take the answer to a message."""
+
+
+class Taker(Asker, Protocol):
     """An app on the loop of the connections."""
+
+    takes_lldp: bool
+    """Whether it is handed LLDP frames too."""
 
     def packet_received(self, event: PacketReceived) -> None:
         """Take a packet-in."""
-
-    def answered(self, event: BarrierReplied | EditFailed | FlowStatsReceived) -> None:
-        """Take the answer to a message of the app's."""
 
 
 class Southbound:
@@ -54,7 +64,8 @@ class Southbound:
         self.reactor = reactor
         self._observed = observed
         self._takers: tuple[Taker, ...] = ()
-        self._by_tag: dict[int, Taker] = {}
+        self._lldp_takers: tuple[Taker, ...] = ()
+        self._by_tag: dict[int, Asker] = {}
         self._connections: set[Connection] = set()
         self._echo_interval_s, self._unanswered = 1.0, 0
         self.deadline_s: float | None = None
@@ -62,13 +73,25 @@ class Southbound:
 
     def add(self, taker: Taker, xid_tag: int) -> None:
         """Have an app take packet-ins, and the answers to its messages."""
-        self._takers = (*self._takers, taker)
-        self._by_tag[xid_tag] = taker
+        self._use((*self._takers, taker))
+        self.add_asker(taker, xid_tag)
 
     def remove(self, taker: Taker) -> None:
         """Have an app take nothing more; on the loop."""
-        self._takers = tuple(other for other in self._takers if other is not taker)
-        self._by_tag = {tag: other for tag, other in self._by_tag.items() if other is not taker}
+        self._use(tuple(other for other in self._takers if other is not taker))
+        self.remove_asker(taker)
+
+    def add_asker(self, asker: Asker, xid_tag: int) -> None:
+        """Hand the answers to messages with this tag to who sends them."""
+        self._by_tag[xid_tag] = asker
+
+    def remove_asker(self, asker: Asker) -> None:
+        """Hand somebody no more answers; on the loop."""
+        self._by_tag = {tag: other for tag, other in self._by_tag.items() if other is not asker}
+
+    def _use(self, takers: tuple[Taker, ...]) -> None:
+        self._takers = takers
+        self._lldp_takers = tuple(taker for taker in takers if taker.takes_lldp)
 
     def take(self, datapath: Any, version: int, kind: int, xid: int, message: bytes) -> bool:
         """Take a message; False where the framework is to have it."""
@@ -76,14 +99,14 @@ class Southbound:
             event = packet_in(datapath.id, version, message)
             if event is None:
                 return False
-            for taker in self._takers:
+            for taker in self._lldp_takers if event.data[12:14] == _LLDP else self._takers:
                 taker.packet_received(event)
             return not self._observed("EventOFPPacketIn")
         asker = self._by_tag.get(xid >> 24)
         if asker is None:
             return False
         if kind == _BARRIER_REPLIES.get(version):
-            asker.answered(BarrierReplied(datapath.id, xid))
+            asker.answered(_new(BarrierReplied, (datapath.id, xid)))
             return not self._observed("EventOFPBarrierReply")
         if len(message) < HEADER.size + _TWO.size:
             return False

@@ -101,7 +101,7 @@ class SimulatedSwitch:
             elif kind == _FLOW_MOD:
                 self._flow_mod(xid, buffer, offset, stop, now)
             elif kind == _BARRIER:
-                watch.confirmed(xid >> 24, self.dpid, now)
+                watch.confirmed(self.dpid, now)
                 self.out += messages.HEADER.pack(4, messages.BARRIER_REPLY, 8, xid)
             elif kind == _MULTIPART:
                 self._multipart(xid, buffer[offset:stop], now)
@@ -146,7 +146,7 @@ class SimulatedSwitch:
                 self._held_edits -= 1
                 self._flow_mod(xid, message, 0, len(message), now)
             elif kind == _BARRIER:
-                self.fabric.watch.confirmed(xid >> 24, self.dpid, now)
+                self.fabric.watch.confirmed(self.dpid, now)
                 self.out += messages.HEADER.pack(4, messages.BARRIER_REPLY, 8, xid)
             else:
                 self._multipart(xid, message, now)
@@ -159,7 +159,8 @@ class SimulatedSwitch:
         kept, interned = self.table, self.fabric.interned
         key: Key = (table, priority, match)
         key = interned.setdefault(key, key)
-        self.fabric.watch.edited(xid >> 24, self.dpid, match, now)
+        former = kept.held.get(key)
+        self.fabric.watch.edited(cookie or (former.cookie if former is not None else 0), self.dpid, match, now)
         if command == messages.ADD:
             instructions = interned.setdefault(instructions, instructions)
             times = (idle_s, hard_s) if idle_s or hard_s else _NO_TIMES

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from controller.rules.installer import Installer
 from controller.rules.pipeline import DISCOVERY_TAG, MULTICAST_TAG, UNICAST_TAG
 
 APPS = {"discovery": DISCOVERY_TAG, "multicast": MULTICAST_TAG, "unicast": UNICAST_TAG}
 """The apps that keep flow entries, with the tag of their cookies."""
-
-XID_TAGS = {app: Installer(tag).xid_tag for app, tag in APPS.items()}
-"""The upper 8 bits of the transaction ids of their messages."""
 
 
 _IPV4_DST, _IPV6_DST = b"\x80\x00\x18\x04", b"\x80\x00\x36\x10"
@@ -58,20 +54,18 @@ class Watch:
         self.readings = self.port_readings = 0
         self.packet_ins = self.lldp_frames = self.circles = 0
 
-    def edited(self, tag: int, dpid: int, match: bytes, now: float) -> None:
-        """Count an edit."""
-        self.edits[tag].edited(dpid, now)
+    def edited(self, cookie: int, dpid: int, match: bytes, now: float) -> None:
+        """Count an edit of an entry with this cookie."""
+        self.edits[cookie >> 48].edited(dpid, now)
         if self.followed:
             edits = self.followed.get(_destination(match))
             if edits is not None:
                 edits.edited(dpid, now)
 
-    def confirmed(self, tag: int, dpid: int, now: float) -> None:
-        """Take in that a barrier has been answered."""
-        self.edits[tag].confirmed(dpid, now)
-        if tag == XID_TAGS["multicast"]:
-            for edits in self.followed.values():
-                edits.confirmed(dpid, now)
+    def confirmed(self, dpid: int, now: float) -> None:
+        """Take in that a barrier has been answered: all edits before it are done, whosever they are."""
+        for edits in (*self.edits.values(), *self.followed.values()):
+            edits.confirmed(dpid, now)
 
     def follow(self, group: bytes) -> Edits:
         """Count the edits whose match names a group apart, from now on and until `unfollow`."""
@@ -89,7 +83,7 @@ class Watch:
 
     def of(self, app: str) -> Edits:
         """Return the edits of an app; KeyError for one that makes none."""
-        return self.edits[XID_TAGS[app]]
+        return self.edits[APPS[app]]
 
     def edit_count(self) -> int:
         """Return the edits of all apps."""

@@ -25,6 +25,7 @@ class Admission:
 
     def __init__(self, policy: Policy) -> None:
         self._cells: dict[str, dict[bool, _Cell]] = {}
+        self._policy = policy
         self._exempt: _Cell = [0]
         self._compile(policy)
 
@@ -33,9 +34,16 @@ class Admission:
         """The policy in force."""
         return self._policy
 
-    def replace(self, policy: Policy) -> None:
-        """Decide by another policy from now on; the counts of rules whose name stays go on."""
+    def replace(self, policy: Policy) -> bool:
+        """Decide by another policy from now on; the counts of rules whose name stays go on.
+
+        False where it says nothing else of hosts and groups, down to the lines that reasons name.
+        """
+        if _worded(policy) == _worded(self._policy):
+            self._policy = policy
+            return False
         self._compile(policy)
+        return True
 
     def decide(self, host: HostLike, group: bytes, role: Role, source: bytes | None = None) -> Decision:
         """Tell whether a host may receive from, or send to, a group.
@@ -162,6 +170,11 @@ def explain_router(policy: Policy, host: HostLike, group: bytes | None) -> Decis
         reason = "queries and PIM hellos make the port a router port, whoever sends them"
         return Decision(True, "multicast.router_ports.learn", reason)
     return decision
+
+
+def _worded(policy: Policy) -> tuple[object, ...]:
+    """Return all of a policy that decisions and their reasons are made of."""
+    return policy.default_allow, policy.tenants, policy.rules, [rule.line for rule in policy.rules]
 
 
 def _bits(mask: int) -> Iterator[int]:

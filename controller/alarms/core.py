@@ -6,7 +6,6 @@ the alarm of a switch that is lost or cut off where it leads to one, else an ala
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, auto
 from typing import Any, TypeAlias
@@ -24,10 +23,11 @@ from controller.alarms.events import (
     ForgetSwitchAsked,
     TreesRepaired,
 )
+from controller.alarms.facts import AlarmFacts
 from controller.alarms.history import AlarmHistory
 from controller.alarms.judge import Judge
 from controller.alarms.kept import CLEARED, KeptState, read_alarm, read_cleared, restore_known
-from controller.alarms.known import Cable, End, KnownFabric, KnownLink, read_cable
+from controller.alarms.known import Cable, End, KnownLink, read_cable
 from controller.alarms.register import alarm_key
 from controller.alarms.sections import AlarmSections
 from controller.config.alarm_settings import Alarms, ExpectedTopology
@@ -45,7 +45,6 @@ from topology.events import (
     SwitchUp,
 )
 from topology.graph import Kind
-from topology.live import LiveFabric
 
 XID_TAG = 0xAD
 """No message of this core goes to a switch; the tag keeps others' answers away from it."""
@@ -86,24 +85,18 @@ class AlarmCore:
     """
 
     def __init__(self, settings: Alarms, topology: ExpectedTopology, now: float, at_s: float) -> None:
-        self.settings = settings
-        self.offset_s = at_s - now
-        self.started_s = now
-        self.counters: Counter[str] = Counter()
-        self.known = KnownFabric(topology)
-        self.fabric = LiveFabric()
-        self.judge = Judge(self)
-        self.register = self.judge.register
-        self.kept = KeptState(self)
-        self.parts: dict[Any, int] = {}
-        self.sections = AlarmSections(self)
-        self.history = AlarmHistory(self.sections.cleared_document, lambda number: self.kept.touch(CLEARED, number))
-        self.reports: dict[str, dict[str, ConditionReported]] = {}
+        facts = self._facts = AlarmFacts(settings, topology, now, at_s)
+        self.counters, self.register = facts.counters, facts.register
+        self.known, self.fabric = facts.known, facts.fabric
+        self.kept = KeptState(facts)
+        self.sections = AlarmSections(facts)
+        self._out: list[Output] = []
+        self._history = AlarmHistory(facts.cleared, self._cleared_touched)
+        self._judge = Judge(facts, self._history, self.sections, self.kept, self._tell)
         self._report_count = 0
         self._troubled: dict[int, bool] = {}
         self._due: Deadlines[Due] = Deadlines()
         self._surveyed_version = -1
-        self.out: list[Output] = []
         self._handle: dict[type, Callable[[Any, float], None]] = {
             SwitchConnected: self._switch_connected,
             SwitchDisconnected: self._switch_disconnected,
@@ -132,12 +125,19 @@ class AlarmCore:
         if handler is None:
             raise KeyError(type(event))
         handler(event, now)
-        out, self.out = tuple(self.out), []
+        out, self._out = tuple(self._out), []
         return out
+
+    def _tell(self, turned: AlarmTurned) -> None:
+        self._out.append(turned)
+
+    def _cleared_touched(self, number: int) -> None:
+        self.sections.cleared.touch(number)
+        self.kept.touch(CLEARED, number)
 
     def next_deadline(self) -> float | None:
         """Return when `DeadlineReached` is due, None for never."""
-        times = [at_s for at_s in (self._due.next(), self.judge.next_deadline()) if at_s is not None]
+        times = [at_s for at_s in (self._due.next(), self._judge.next_deadline()) if at_s is not None]
         return min(times, default=None)
 
     # Facts
@@ -147,7 +147,6 @@ class AlarmCore:
         self._switch_touched(event.dpid, now)
 
     def _switch_disconnected(self, event: SwitchDisconnected, now: float) -> None:
-        self._count_hosts(event.dpid, now)
         self.known.switch_disconnected(event.dpid, now)
         self._switch_touched(event.dpid, now)
 
@@ -156,7 +155,7 @@ class AlarmCore:
             return
         end = End(event.dpid, event.port.port_no)
         if end in self.known.expected_ports:
-            self.judge.look(("port", end), now)
+            self._judge.look(("port", end), now)
         for link in list(self.known.links_of(event.dpid)):
             if end in link.cable:
                 self._link_touched(link, now)
@@ -168,7 +167,7 @@ class AlarmCore:
         if not self.fabric.apply(event) or isinstance(event, HostGone | HostLearnt | PortRoleChanged):
             return
         if Due.SURVEY not in self._due:
-            self._due.set(Due.SURVEY, now + self.settings.settle_s)
+            self._due.set(Due.SURVEY, now + self._facts.settings.settle_s)
         if isinstance(event, SwitchUp | SwitchDown):
             switch = known.switch(event.dpid)
             if switch is not None:
@@ -205,32 +204,32 @@ class AlarmCore:
 
     def _reported(self, event: ConditionReported, now: float) -> None:
         key = alarm_key(event.kind, event.subject)
-        reports = self.reports.get(key)
+        reports = self._facts.reports.get(key)
         if reports is None or event.source not in reports:
             if self._report_count >= REPORTED_BOUND:
                 self.counters["reports-over-limit"] += 1
                 return
             self._report_count += 1
-            reports = self.reports.setdefault(key, {})
+            reports = self._facts.reports.setdefault(key, {})
         reports[event.source] = event
-        self.judge.judge(("reported", key), now)
+        self._judge.judge(("reported", key), now)
 
     def _report_over(self, event: ConditionOver, now: float) -> None:
         key = alarm_key(event.kind, event.subject)
-        reports = self.reports.get(key, {})
+        reports = self._facts.reports.get(key, {})
         if reports.pop(event.source, None) is not None:
             self._report_count -= 1
         if not reports:
-            self.reports.pop(key, None)
-        self.judge.judge(("reported", key), now)
+            self._facts.reports.pop(key, None)
+        self._judge.judge(("reported", key), now)
 
     # Looking
 
     def _switch_touched(self, dpid: int, now: float) -> None:
-        self.judge.look(("switch", dpid), now)
+        self._judge.look(("switch", dpid), now)
         neighbours = {link.cable.beyond(dpid) for link in self.known.links_of(dpid)}
         for end in self.known.expected_ports_of(dpid):
-            self.judge.look(("port", end), now)
+            self._judge.look(("port", end), now)
         self._look_at_links(dpid, now)
         for neighbour in neighbours:
             self._trouble_may_differ(neighbour, now)
@@ -239,11 +238,11 @@ class AlarmCore:
         self.kept.touch("switch", dpid)
 
     def _link_touched(self, link: KnownLink, now: float) -> None:
-        self.judge.look(("link", link.cable), now)
+        self._judge.look(("link", link.cable), now)
         for dpid in link.cable.pair:
             self._trouble_may_differ(dpid, now)
             if alarm_key(causes.SWITCH_DOWN, str(dpid)) in self.register.open:
-                self.judge.look(("switch", dpid), now)
+                self._judge.look(("switch", dpid), now)
         self.sections.touch_link(link.cable)
         self.kept.touch("link", link.cable)
 
@@ -252,13 +251,13 @@ class AlarmCore:
         if troubled == self._troubled.get(dpid, False):
             return
         self._troubled[dpid] = troubled
-        self.judge.look(("switch", dpid), now)
+        self._judge.look(("switch", dpid), now)
         self._look_at_links(dpid, now)
 
     def _look_at_links(self, dpid: int, now: float) -> None:
         """Look at the links of a switch that may be troubled, and thus at what follows from the trouble of others."""
         for link in list(self.known.links_of(dpid)):
-            self.judge.look(("link", link.cable), now)
+            self._judge.look(("link", link.cable), now)
             self.sections.touch_link(link.cable)
 
     def _look_at_all(self, now: float) -> None:
@@ -273,7 +272,7 @@ class AlarmCore:
                 self._survey(now)
             else:
                 self._confirm(now)
-        self.judge.on_deadline(now)
+        self._judge.on_deadline(now)
 
     def _survey(self, now: float) -> None:
         """Find the parts into which the fabric fell, and the tiers of its switches, once it is calm."""
@@ -281,7 +280,7 @@ class AlarmCore:
         if graph.version == self._surveyed_version:
             return
         self._surveyed_version = graph.version
-        self.parts = causes.parts_of(graph)
+        self._facts.parts = causes.parts_of(graph)
         has_tors = bool(graph.nodes(Kind.TOR))
         for dpid, switch in self.known.switches.items():
             if dpid in graph and switch.connected:
@@ -292,42 +291,42 @@ class AlarmCore:
                     self.kept.touch("switch", dpid)
         for alarm in list(self.register):
             if alarm.condition.kind == causes.LINK_FAILED and alarm.over_s is None:
-                self.judge.look(("link", read_cable(alarm.condition.subject)), now)
+                self._judge.look(("link", read_cable(alarm.condition.subject)), now)
 
     def _confirm(self, now: float) -> None:
         for alarm in list(self.register):
             subject = causes.subject_of(alarm.condition)
             if not alarm.is_confirmed and (subject is None or not causes.is_known(self.known, subject)):
-                self.judge.over(alarm.key, now)
+                self._judge.over(alarm.key, now)
 
     # Restart, policy, operators
 
     def _read(self, event: AlarmsRead, now: float) -> None:
-        unreadable = restore_known(self.known, event.parts, self.offset_s)
+        unreadable = restore_known(self.known, event.parts, self._facts.offset_s)
         for key, document in event.parts.get("alarm", {}).items():
-            alarm = read_alarm(document, self.offset_s)
+            alarm = read_alarm(document, self._facts.offset_s)
             if alarm is None or alarm.key != key:
                 unreadable += 1
             else:
                 self.register.open[key] = alarm
-        cleared, unread = read_cleared(event.parts.get(CLEARED, {}), self.offset_s)
-        self.history.restore(cleared)
+        cleared, unread = read_cleared(event.parts.get(CLEARED, {}), self._facts.offset_s)
+        self._history.restore(cleared)
         unreadable += unread
         if unreadable:
             self.counters["unreadable-records"] += unreadable
             text = f"{unreadable} records of alarms and of the known fabric cannot be read and are left out."
-            self.out.append(Notice("alarms-unreadable", text))
+            self._out.append(Notice("alarms-unreadable", text))
         self._due.set(Due.CONFIRM, now + CONFIRM_S)
-        ready_s = now + max(self.settings.settle_s, self.settings.start_grace_s)
+        ready_s = now + max(self._facts.settings.settle_s, self._facts.settings.start_grace_s)
         subjects = [("switch", dpid) for dpid in self.known.switches] + [
             ("link", cable) for cable in self.known.links
         ]
         for subject in subjects:
-            self.judge.look_at(subject, ready_s)
+            self._judge.look_at(subject, ready_s)
         self.sections.known_changed()
 
     def _changed(self, event: AlarmsChanged, now: float) -> None:
-        self.settings = event.settings
+        self._facts.settings = event.settings
         known = self.known
         before = (known.expected_switches, known.expected_links, known.expected_ports)
         switches, links = set(known.switches), set(known.links)
@@ -341,30 +340,30 @@ class AlarmCore:
         for alarm in list(self.register):
             subject = causes.subject_of(alarm.condition)
             if subject is not None and not causes.is_known(self.known, subject):
-                self.judge.over(alarm.key, now)
+                self._judge.over(alarm.key, now)
         self._look_at_all(now)
         self.sections.known_changed()
 
     def _acknowledge(self, event: AcknowledgeAsked, now: float) -> None:
         alarm = self.register.open.get(event.key)
         if alarm is None:
-            self.out.append(ActionRefused("key", f"key: no alarm {event.key!r} is open"))
+            self._out.append(ActionRefused("key", f"key: no alarm {event.key!r} is open"))
             return
         alarm.acknowledged_by, alarm.acknowledged_s = event.by or "an operator", now
-        self.judge.touched(event.key)
+        self._judge.touched(event.key)
         self.sections.acknowledged(alarm, now)
-        self.out.append(ActionTaken(self.sections.document(alarm)))
+        self._out.append(ActionTaken(self.sections.document(alarm)))
 
     def _forget(self, event: ForgetSwitchAsked | ForgetLinkAsked, now: float) -> None:
         kind, field = ("switch", "dpid") if isinstance(event, ForgetSwitchAsked) else ("link", "link")
         subject = (kind, event[0])
         refusal = causes.why_kept(self.known, subject)
         if refusal is not None:
-            self.out.append(ActionRefused(field, f"{field}: {refusal}"))
+            self._out.append(ActionRefused(field, f"{field}: {refusal}"))
             return
         self._forget_known(subject, now)
         self.sections.forgotten(subject, now)
-        self.out.append(ActionTaken({field: event[0] if kind == "switch" else str(event[0]), "forgotten": True}))
+        self._out.append(ActionTaken({field: event[0] if kind == "switch" else str(event[0]), "forgotten": True}))
 
     def _forget_known(self, subject: Subject, now: float) -> None:
         kind, what = subject
@@ -380,7 +379,7 @@ class AlarmCore:
 
     def _no_more(self, subject: Subject, now: float) -> None:
         kind, what = subject
-        self.judge.forget(subject, now)
+        self._judge.forget(subject, now)
         self.kept.touch(kind, what)
         if kind == "switch":
             self.sections.touch_switch(what)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from controller.alarms.register import Alarm
-from controller.snapshot.log import Document, Section
 
 HISTORY_BOUND = 1000
 """Cleared alarms that are kept; beyond it the oldest goes."""
@@ -21,20 +20,18 @@ class ClearedAlarm(NamedTuple):
 
 
 class AlarmHistory:
-    """Cleared alarms, numbered in the order in which they were cleared; `section` has their documents.
+    """Keeps cleared alarms, numbered in the order in which they were cleared.
 
     Parameters
     ----------
-    render
-        Returns the document of one.
+    alarms
+        Where they are kept, by number.
     touched
         Told the number of each that comes or goes.
     """
 
-    def __init__(self, render: Callable[[ClearedAlarm], Document], touched: Callable[[int], None]) -> None:
-        self.section: Section[int] = Section(lambda: list(self.alarms), self._document)
-        self.alarms: dict[int, ClearedAlarm] = {}
-        self._render = render
+    def __init__(self, alarms: dict[int, ClearedAlarm], touched: Callable[[int], None]) -> None:
+        self.alarms = alarms
         self._touched = touched
         self._last = 0
 
@@ -53,14 +50,6 @@ class AlarmHistory:
         if len(self.alarms) >= HISTORY_BOUND:
             oldest = next(iter(self.alarms))
             del self.alarms[oldest]
-            self._noted(oldest)
+            self._touched(oldest)
         self.alarms[number] = cleared
-        self._noted(number)
-
-    def _noted(self, number: int) -> None:
-        self.section.touch(number)
         self._touched(number)
-
-    def _document(self, number: int) -> Document | None:
-        cleared = self.alarms.get(number)
-        return None if cleared is None else self._render(cleared)

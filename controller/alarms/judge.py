@@ -2,29 +2,52 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from controller.alarms import causes
 from controller.alarms.causes import Subject
 from controller.alarms.effects import AlarmTurned
-from controller.alarms.history import ClearedAlarm
-from controller.alarms.register import Alarm, AlarmRegister, Condition, alarm_key
+from controller.alarms.facts import AlarmFacts
+from controller.alarms.history import AlarmHistory, ClearedAlarm
+from controller.alarms.kept import KeptState
+from controller.alarms.register import Alarm, Condition, alarm_key
+from controller.alarms.sections import AlarmSections
 from controller.discovery.deadlines import Deadlines
 from controller.snapshot.events import State
-
-if TYPE_CHECKING:
-    from controller.alarms.core import AlarmCore
 
 LINK_GRACE_S = 5.0
 """Time that the links of a switch have to be found again after it connected."""
 
 
 class Judge:
-    """Brings the open alarms in step with the facts, subject by subject."""
+    """Brings the open alarms in step with the facts, subject by subject.
 
-    def __init__(self, core: AlarmCore) -> None:
-        self.register = AlarmRegister()
-        self._core = core
+    Parameters
+    ----------
+    facts
+        What is known; the register there has the open alarms.
+    history
+        Takes those that are closed.
+    sections, kept
+        Are told what changes.
+    tell
+        Takes what comes of it.
+    """
+
+    def __init__(
+        self,
+        facts: AlarmFacts,
+        history: AlarmHistory,
+        sections: AlarmSections,
+        kept: KeptState,
+        tell: Callable[[AlarmTurned], None],
+    ) -> None:
+        self._facts = facts
+        self._register = facts.register
+        self._history = history
+        self._sections = sections
+        self._kept = kept
+        self._out = tell
         self._looks: Deadlines[Subject] = Deadlines()
         self._closing: Deadlines[str] = Deadlines()
 
@@ -42,7 +65,7 @@ class Judge:
             else:
                 self.judge(subject, now)
         for key in list(self._closing.due(now)):
-            if key in self.register.open:
+            if key in self._register.open:
                 self.close(key, now)
 
     def look_at(self, subject: Subject, at_s: float) -> None:
@@ -54,12 +77,12 @@ class Judge:
         self._looks.cancel(subject)
         for kind in causes.KINDS_OF[subject[0]]:
             key = alarm_key(kind, causes.name_of(subject))
-            if key in self.register.open:
+            if key in self._register.open:
                 self.close(key, now)
 
     def look(self, subject: Subject, now: float) -> None:
         """Judge a subject now where it is well or its alarm is open, else once it had time to settle."""
-        ready_s, is_open = self._ready_s(subject), causes.key_of(subject) in self.register.open
+        ready_s, is_open = self._ready_s(subject), causes.key_of(subject) in self._register.open
         if self._condition(subject) is None:
             if is_open and now < ready_s and self._is_absorbed(subject):
                 self._looks.set(subject, ready_s)
@@ -71,41 +94,41 @@ class Judge:
         elif is_open:
             self.judge(subject, now)
         elif subject not in self._looks:
-            self._looks.set(subject, max(now + self._core.settings.settle_s, ready_s))
+            self._looks.set(subject, max(now + self._facts.settings.settle_s, ready_s))
 
     def _ready_s(self, subject: Subject) -> float:
         """Return until when a subject that this run has not seen well is given time to come."""
         kind, what = subject
-        known, grace_s = self._core.known, self._core.started_s + self._core.settings.start_grace_s
+        known, grace_s = self._facts.known, self._facts.started_s + self._facts.settings.start_grace_s
         if kind == "switch":
             switch = known.switches.get(what)
             if switch is None:
-                return self._core.started_s
+                return self._facts.started_s
             if switch.connected:
                 return max((self._ready_s(("link", link.cable)) for link in known.links_of(what)), default=grace_s)
-            return grace_s if switch.connected_s is None else self._core.started_s
+            return grace_s if switch.connected_s is None else self._facts.started_s
         if kind != "link" or what not in known.links:
-            return self._core.started_s
-        ends = [known.switches[dpid].connected_s or self._core.started_s for dpid in what.pair]
+            return self._facts.started_s
+        ends = [known.switches[dpid].connected_s or self._facts.started_s for dpid in what.pair]
         lost_s = known.links[what].lost_s
         if lost_s is not None and lost_s > max(ends):
-            return self._core.started_s
+            return self._facts.started_s
         return max(grace_s, *(at_s + LINK_GRACE_S for at_s in ends))
 
     def _is_absorbed(self, subject: Subject) -> bool:
         """Tell whether a link is missing because of a switch's trouble."""
-        link = self._core.known.links.get(subject[1]) if subject[0] == "link" else None
-        return link is not None and self._core.known.is_missing(link)
+        link = self._facts.known.links.get(subject[1]) if subject[0] == "link" else None
+        return link is not None and self._facts.known.is_missing(link)
 
     def _condition(self, subject: Subject) -> Condition | None:
         kind, what = subject
         if kind == "reported":
-            return causes.of_reports(self._core.reports.get(what, {}).values())
+            return causes.of_reports(self._facts.reports.get(what, {}).values())
         if kind == "switch":
-            return causes.of_switch(self._core.known, what)
+            return causes.of_switch(self._facts.known, what)
         if kind == "link":
-            return causes.of_link(self._core.known, what, self._core.parts, self._core.fabric)
-        return causes.of_port(self._core.known, what)
+            return causes.of_link(self._facts.known, what, self._facts.parts, self._facts.fabric)
+        return causes.of_port(self._facts.known, what)
 
     def judge(self, subject: Subject, now: float) -> None:
         """Raise, bring up to date or end the alarm of a subject by the facts."""
@@ -116,28 +139,28 @@ class Judge:
         )
         is_absorbed = condition is None and self._is_absorbed(subject)
         for key in keys:
-            if is_absorbed and key in self.register.open:
-                self.close(key, now, causes.cause_of(self._core.known, subject[1]))
+            if is_absorbed and key in self._register.open:
+                self.close(key, now, causes.cause_of(self._facts.known, subject[1]))
             elif condition is None or key != condition.key:
                 self.over(key, now)
         if condition is None:
             return
-        news = self.register.raise_(condition, self._since_s(subject, now), now)
+        news = self._register.raise_(condition, self._since_s(subject, now), now)
         self._closing.cancel(condition.key)
         self.touched(condition.key)
         if news:
-            self._tell(self.register.open[condition.key], now)
+            self._tell(self._register.open[condition.key], now)
 
     def _since_s(self, subject: Subject, now: float) -> float:
-        known = self._core.known
+        known = self._facts.known
         if subject[0] == "switch" and subject[1] in known.switches:
             since_s = known.switches[subject[1]].lost_s
         elif subject[0] == "link":
             link = known.links[subject[1]]
             if link.lost_s is None:
                 link.lost_s = now
-                self._core.sections.touch_link(link.cable)
-                self._core.kept.touch("link", link.cable)
+                self._sections.touch_link(link.cable)
+                self._kept.touch("link", link.cable)
             since_s = link.lost_s
         elif subject[0] == "port":
             since_s = known.port_down_s(subject[1])
@@ -147,7 +170,7 @@ class Judge:
 
     def over(self, key: str, now: float) -> None:
         """Take in that the cause of an alarm is gone; a flapping one stays open for a while."""
-        due_s = self.register.over(key, now)
+        due_s = self._register.over(key, now)
         if due_s is None:
             return
         if due_s <= now:
@@ -159,24 +182,24 @@ class Judge:
     def close(self, key: str, now: float, cause: int | None = None) -> None:
         """Close an alarm; `cause` is the switch whose trouble explains it from now on."""
         self._closing.cancel(key)
-        alarm = self.register.close(key, now)
+        alarm = self._register.close(key, now)
         self.touched(key)
-        document = self._core.sections.document(alarm) | {
+        document = self._sections.document(alarm) | {
             "state": State.CLEARED.value,
-            "cleared_s": now + self._core.offset_s,
+            "cleared_s": now + self._facts.offset_s,
         }
         part_of = None if cause is None else alarm_key(causes.SWITCH_DOWN, str(cause))
         if part_of is not None:
             document["part_of"] = part_of
-        self._core.history.add(ClearedAlarm(alarm, now, part_of))
-        self._core.out.append(AlarmTurned(State.CLEARED, document))
-        self._core.sections.turned(State.CLEARED, alarm, now)
+        self._history.add(ClearedAlarm(alarm, now, part_of))
+        self._out(AlarmTurned(State.CLEARED, document))
+        self._sections.turned(State.CLEARED, alarm, now)
 
     def _tell(self, alarm: Alarm, now: float) -> None:
-        self._core.out.append(AlarmTurned(State.RAISED, self._core.sections.document(alarm)))
-        self._core.sections.turned(State.RAISED, alarm, now)
+        self._out(AlarmTurned(State.RAISED, self._sections.document(alarm)))
+        self._sections.turned(State.RAISED, alarm, now)
 
     def touched(self, key: str) -> None:
         """Take note that an alarm is another, or gone."""
-        self._core.sections.touch_alarm(key)
-        self._core.kept.touch("alarm", key)
+        self._sections.touch_alarm(key)
+        self._kept.touch("alarm", key)

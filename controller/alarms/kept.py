@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from controller.alarms import causes
+from controller.alarms.facts import AlarmFacts
 from controller.alarms.history import ClearedAlarm
 from controller.alarms.known import KnownFabric, KnownLink, KnownSwitch, read_cable
 from controller.alarms.register import Alarm, Condition
 from controller.snapshot.events import Severity
-
-if TYPE_CHECKING:
-    from controller.alarms.core import AlarmCore
 
 ALARM, CLEARED, SWITCH, LINK = "alarm", "cleared", "switch", "link"
 PARTS = (ALARM, CLEARED, SWITCH, LINK)
@@ -33,8 +31,8 @@ class KeptRecord(NamedTuple):
 class KeptState:
     """Which records changed since they were last taken. Times in them are in seconds since 1970-01-01 UTC."""
 
-    def __init__(self, core: AlarmCore) -> None:
-        self._core = core
+    def __init__(self, facts: AlarmFacts) -> None:
+        self._facts = facts
         self._dirty: dict[tuple[str, Any], None] = {}
 
     def touch(self, part: str, key: Any) -> None:
@@ -43,9 +41,9 @@ class KeptState:
 
     def touch_all(self) -> None:
         """Have every record written, for instance to a new database."""
-        core = self._core
-        alarms = ((ALARM, core.register.open), (CLEARED, core.history.alarms))
-        for part, keys in (*alarms, (SWITCH, core.known.switches), (LINK, core.known.links)):
+        facts = self._facts
+        alarms = ((ALARM, facts.register.open), (CLEARED, facts.cleared))
+        for part, keys in (*alarms, (SWITCH, facts.known.switches), (LINK, facts.known.links)):
             for key in keys:
                 self.touch(part, key)
 
@@ -59,17 +57,17 @@ class KeptState:
         return taken
 
     def _document(self, part: str, key: Any) -> Document | None:
-        core, offset_s = self._core, self._core.offset_s
+        facts, offset_s = self._facts, self._facts.offset_s
         if part == ALARM:
-            alarm = core.register.open.get(key)
+            alarm = facts.register.open.get(key)
             return None if alarm is None else _alarm_document(alarm, offset_s)
         if part == CLEARED:
-            cleared = core.history.alarms.get(key)
+            cleared = facts.cleared.get(key)
             return None if cleared is None else _cleared_document(cleared, offset_s)
         if part == SWITCH:
-            switch = core.known.switches.get(key)
+            switch = facts.known.switches.get(key)
             return None if switch is None else _switch_document(switch, offset_s)
-        link = core.known.links.get(key)
+        link = facts.known.links.get(key)
         return None if link is None else _link_document(link, offset_s)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -18,6 +18,9 @@ SWITCHES_BOUND = 4096
 
 LINKS_BOUND = 65536
 """Links that are known; for a new one beyond it the one that failed longest ago is forgotten."""
+
+DOWN_PORTS_BOUND = 4096
+"""Ports of a switch that are known to be down; of further ones nobody is told (`down-ports-over-limit`)."""
 
 _LAST_PHYSICAL_PORT = {1: 0xFF00, 4: 0xFFFFFF00}
 """OFPP_MAX by OpenFlow version."""
@@ -65,7 +68,10 @@ class LinkState(StrEnum):
 
 @dataclass(slots=True)
 class KnownSwitch:
-    """A switch that is expected. `present`: it is part of the fabric, also for a while after its connection ended."""
+    """A switch that is expected. `present`: it is part of the fabric, also for a while after its connection ended.
+
+    `down_s` is since when each port is down that is known to be.
+    """
 
     dpid: int
     connected: bool = False
@@ -76,6 +82,7 @@ class KnownSwitch:
     level: int | None = None
     host_count: int = 0
     counted_s: float = float("-inf")
+    down_s: dict[int, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -106,7 +113,6 @@ class KnownFabric:
         self.expected_links: frozenset[Cable] = frozenset()
         self.expected_ports: frozenset[End] = frozenset()
         self._expected_ports_of: dict[int, list[End]] = {}
-        self._down_s: dict[int, dict[int, float]] = {}
         self._links_of: dict[int, dict[Cable, KnownLink]] = {}
         self._up_of_pair: dict[tuple[int, int], Cable] = {}
         self._up_at: dict[End, Cable] = {}
@@ -181,12 +187,12 @@ class KnownFabric:
     def switch_connected(self, event: SwitchConnected, now: float) -> None:
         """Take in a switch's connection and the state of its ports."""
         switch = self.switch(event.dpid)
-        if switch is not None:
-            switch.connected, switch.connected_s, switch.lost_s = True, now, None
         self._versions[event.dpid] = event.ofp_version
-        down_s, there = self._down_s.get(event.dpid, {}), {port.port_no for port in event.ports}
-        for port_no in down_s.keys() - there:
-            del down_s[port_no]
+        if switch is None:
+            return
+        switch.connected, switch.connected_s, switch.lost_s = True, now, None
+        for port_no in switch.down_s.keys() - {port.port_no for port in event.ports}:
+            del switch.down_s[port_no]
         for port in event.ports:
             self._port(event.dpid, port, not port.up, now)
 
@@ -226,9 +232,8 @@ class KnownFabric:
             if self._up_at.get(end) == cable:
                 del self._up_at[end]
         link = self.links.get(cable)
-        if link is None:
-            return []
-        link.up_s, link.lost_s = None, now
+        if link is not None:
+            link.up_s, link.lost_s = None, now
         return self._concerned(cable)
 
     def _concerned(self, cable: Cable) -> list[KnownLink]:
@@ -267,7 +272,8 @@ class KnownFabric:
 
     def port_down_s(self, end: End) -> float | None:
         """Return since when a port is down, None where it is not known to be."""
-        return self._down_s.get(end.dpid, {}).get(end.port_no)
+        switch = self.switches.get(end.dpid)
+        return None if switch is None else switch.down_s.get(end.port_no)
 
     def is_missing(self, link: KnownLink) -> bool:
         """Tell whether a link is not there as it shall be."""
@@ -308,13 +314,16 @@ class KnownFabric:
     def _port(self, dpid: int, port: Port, is_down: bool, now: float) -> bool:
         if port.port_no > _LAST_PHYSICAL_PORT.get(self._versions.get(dpid, 4), 0xFFFFFF00):
             return False
-        down_s = self._down_s.setdefault(dpid, {})
-        if is_down == (port.port_no in down_s):
+        switch = self.switches.get(dpid)
+        if switch is None or is_down == (port.port_no in switch.down_s):
             return False
-        if is_down:
-            down_s[port.port_no] = now
+        if not is_down:
+            del switch.down_s[port.port_no]
+        elif len(switch.down_s) < DOWN_PORTS_BOUND:
+            switch.down_s[port.port_no] = now
         else:
-            del down_s[port.port_no]
+            self.counters["down-ports-over-limit"] += 1
+            return False
         return True
 
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from controller.alarms import causes
 from controller.alarms.causes import Subject
-from controller.alarms.history import ClearedAlarm
+from controller.alarms.facts import AlarmFacts
 from controller.alarms.known import Cable, LinkState
 from controller.alarms.register import GRAVITY, Alarm
 from controller.snapshot.events import EventLog, Severity, State
 from controller.snapshot.log import Document, Section
 from controller.snapshot.names import Names
-
-if TYPE_CHECKING:
-    from controller.alarms.core import AlarmCore
 
 STATUS = "status"
 CLEARED = "cleared-alarms"
@@ -35,23 +32,23 @@ TOLD_BY_OTHERS = frozenset({causes.SWITCH_DOWN, causes.LINK_FAILED, "policy-faul
 class AlarmSections:
     """The sections of the alarms' core; texts call switches by their `names`."""
 
-    def __init__(self, core: AlarmCore) -> None:
-        self._core = core
+    def __init__(self, facts: AlarmFacts) -> None:
+        self._facts = facts
         self.names = Names()
         self.events = EventLog("alarms")
-        self.events.offset_s = core.offset_s
+        self.events.offset_s = facts.offset_s
         self.status: Section[str] = Section(lambda: (STATUS,), lambda _key: self._status)
-        self.alarms: Section[str] = Section(lambda: list(core.register.open), self._alarm)
-        self.switches: Section[int] = Section(lambda: list(core.known.switches), self._switch)
-        self.links: Section[Cable] = Section(lambda: list(core.known.links), self._link)
+        self.alarms: Section[str] = Section(lambda: list(facts.register.open), self._alarm)
+        self.switches: Section[int] = Section(lambda: list(facts.known.switches), self._switch)
+        self.links: Section[Cable] = Section(lambda: list(facts.known.links), self._link)
+        self.cleared: Section[int] = Section(lambda: list(facts.cleared), self._cleared)
         self._status: Document = {}
         self._is_status_old = True
 
     def by_name(self) -> dict[str, Section[Any]]:
         """Return the sections by the names under which they are offered."""
         names = ("status", "alarms", "switches", "links")
-        cleared = self._core.history.section
-        return {**{name: getattr(self, name) for name in names}, CLEARED: cleared, "events": self.events.section}
+        return {**{name: getattr(self, name) for name in names}, CLEARED: self.cleared, "events": self.events.section}
 
     def refresh(self) -> None:
         """Bring the status up to date; to be called before sections are read."""
@@ -97,7 +94,7 @@ class AlarmSections:
     def renamed(self) -> None:
         """Take note that switches may be called otherwise."""
         self.alarms.log.forget()
-        self._core.history.section.log.forget()
+        self.cleared.log.forget()
         self._is_status_old = True
 
     def turned(self, state: State, alarm: Alarm, now: float) -> None:
@@ -129,30 +126,32 @@ class AlarmSections:
 
     def document(self, alarm: Alarm) -> Document:
         """Return an alarm as it stands."""
-        found = list(causes.consequences(self._core.known, alarm.condition))
+        found = list(causes.consequences(self._facts.known, alarm.condition))
         over_s = alarm.over_s
         return {
-            **self._facts(alarm),
+            **self._said(alarm),
             "state": State.RAISED.value,
-            "over_s": None if over_s is None else over_s + self._core.offset_s,
+            "over_s": None if over_s is None else over_s + self._facts.offset_s,
             "consequences": [
                 {**each._asdict(), "text": self.names.spoken(each.text)} for each in islice(found, CONSEQUENCES_BOUND)
             ],
             "consequence_count": len(found),
         }
 
-    def cleared_document(self, cleared: ClearedAlarm) -> Document:
-        """Return an alarm that is over."""
+    def _cleared(self, number: int) -> Document | None:
+        cleared = self._facts.cleared.get(number)
+        if cleared is None:
+            return None
         return {
-            **self._facts(cleared.alarm),
+            **self._said(cleared.alarm),
             "state": State.CLEARED.value,
-            "cleared_s": cleared.cleared_s + self._core.offset_s,
+            "cleared_s": cleared.cleared_s + self._facts.offset_s,
             "part_of": cleared.part_of,
         }
 
-    def _facts(self, alarm: Alarm) -> Document:
+    def _said(self, alarm: Alarm) -> Document:
         """Return what is said of an alarm, be it open or over."""
-        condition, offset_s, acknowledged_s = alarm.condition, self._core.offset_s, alarm.acknowledged_s
+        condition, offset_s, acknowledged_s = alarm.condition, self._facts.offset_s, alarm.acknowledged_s
         document: Document = {
             "key": alarm.key,
             "kind": condition.kind,
@@ -174,31 +173,31 @@ class AlarmSections:
 
     def whole(self) -> Document:
         """Return the open alarms, the gravest first, and what the status says of them."""
-        alarms = sorted(self._core.register, key=_gravest_first)
+        alarms = sorted(self._facts.register, key=_gravest_first)
         return {"alarms": [self.document(alarm) for alarm in alarms], "status": self._status}
 
     def _text(self, alarm: Alarm) -> str:
         """Return what an alarm says is wrong, or that it is not so any more where it stays open because it flaps."""
         spoken = self.names.spoken(alarm.condition.text)
-        is_held = alarm.over_s is not None and self._core.register.open.get(alarm.key) is alarm
+        is_held = alarm.over_s is not None and self._facts.register.open.get(alarm.key) is alarm
         return f"{HELD}{spoken}" if is_held else spoken
 
     def _alarm(self, key: str) -> Document | None:
-        alarm = self._core.register.open.get(key)
+        alarm = self._facts.register.open.get(key)
         return None if alarm is None else self.document(alarm)
 
     def _switch(self, dpid: int) -> Document | None:
-        switch = self._core.known.switches.get(dpid)
+        switch = self._facts.known.switches.get(dpid)
         if switch is None or switch.connected:
             return None
-        if switch.lost_s is None and f"{causes.SWITCH_DOWN}:{dpid}" not in self._core.register.open:
+        if switch.lost_s is None and f"{causes.SWITCH_DOWN}:{dpid}" not in self._facts.register.open:
             return None
-        since_s = None if switch.lost_s is None else switch.lost_s + self._core.offset_s
+        since_s = None if switch.lost_s is None else switch.lost_s + self._facts.offset_s
         last = {"tier": switch.tier, "level": switch.level}
         return {"dpid": dpid, "connected": False, "disconnected_s": since_s, "in_sync": None, **last}
 
     def _link(self, cable: Cable) -> Document | None:
-        known = self._core.known
+        known = self._facts.known
         link = known.links.get(cable)
         if link is None:
             return None
@@ -210,15 +209,15 @@ class AlarmSections:
             **_ends(cable),
             "capacity_bps": link.capacity_bps,
             "state": state.value,
-            "since_s": at_s + self._core.offset_s,
+            "since_s": at_s + self._facts.offset_s,
         }
 
     def _made_status(self) -> Document:
-        core = self._core
-        counts = Counter(alarm.condition.severity for alarm in core.register)
-        switches, expected_switches, links, expected_links = core.known.counts()
+        facts = self._facts
+        counts = Counter(alarm.condition.severity for alarm in facts.register)
+        switches, expected_switches, links, expected_links = facts.known.counts()
         missing = expected_switches - switches + expected_links - links
-        gravest = min(core.register, key=_gravest_first, default=None)
+        gravest = min(facts.register, key=_gravest_first, default=None)
         is_critical = gravest is not None and gravest.condition.severity is Severity.CRITICAL
         reason = None
         fabric = f"{switches} of {expected_switches} switches, {links} of {expected_links} links"
@@ -239,9 +238,9 @@ class AlarmSections:
             "expected_links": expected_links,
             "alarms": {
                 **{severity.value: counts[severity] for severity in reversed(Severity)},
-                "acknowledged": sum(1 for alarm in core.register if alarm.acknowledged_by is not None),
+                "acknowledged": sum(1 for alarm in facts.register if alarm.acknowledged_by is not None),
             },
-            "alarm_counters": dict(sorted((core.counters + core.known.counters).items())),
+            "alarm_counters": dict(sorted((facts.counters + facts.known.counters).items())),
         }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,12 @@ _SEVERITIES = {"component fault": Severity.WARNING}
 
 
 class AnomalySections:
-    """The sections of the comparison, and the document of `{"show": "anomalies"}`."""
+    """The sections of the comparison, and the document of `{"show": "anomalies"}`; `spoken` puts names into texts."""
 
-    def __init__(self, core: AnomalyCore) -> None:
+    def __init__(self, core: AnomalyCore, spoken: Callable[[str], str] = str) -> None:
         self._core = core
-        self.events = EventLog("anomaly")
+        self._spoken = spoken
+        self.events = EventLog("anomaly", spoken)
         self.anomalies: Section[MemberKey] = Section(lambda: sorted(core.open), self._anomaly, member_name)
         self.ports: Section[MemberKey] = Section(self._port_keys, self._port, member_name)
         self._told: dict[MemberKey, tuple[float | None, str, str | None]] = {}
@@ -107,7 +108,7 @@ class AnomalySections:
             "since_s": found.since_s,
             "score": found.score,
             "verdict": found.verdict,
-            "text": found.text,
+            "text": self._spoken(found.text),
         }
 
     def _port_keys(self) -> list[MemberKey]:

@@ -6,7 +6,7 @@ The reader, the defaults and the table in docs/policy.md all come from these dec
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from controller.config.alarm_settings import Alarms, ExpectedTopology
@@ -26,17 +26,8 @@ from controller.config.declarations import (
 )
 from controller.config.edit_settings import Edits
 from controller.config.terms import SEVERITIES, SwitchPort
+from controller.trees.algorithms import ALGORITHMS
 from controller.wire.addresses import parse_ip
-
-TREE_ALGORITHMS = (
-    "vsrt",
-    "vsrt-literal",
-    "pim-sm-fixed-core",
-    "pim-sm-random-core",
-    "pim-sm-static-uplink",
-    "source-tree",
-    "steiner",
-)
 
 SWITCH_CLASSES = ("tor", "aggregation", "core", "switch")
 """What a switch may be; ``switch`` is one of which it is not known."""
@@ -145,7 +136,7 @@ class RouterPorts:
 class Multicast:
     """How groups are carried."""
 
-    tree: str = other(SettingType.CHOICE, "vsrt", "The algorithm that builds trees.", TREE_ALGORITHMS)
+    tree: str = other(SettingType.CHOICE, "vsrt", "The algorithm that builds trees.", tuple(ALGORITHMS))
     seed: int = integer(1, 0, (1 << 63) - 1, "", "Decides every random choice; the same seed gives the same trees.")
     querier: Querier = section(Querier)  # noqa: RUF009 - it makes a field
     fast_leave: bool | frozenset[SwitchPort] = other(
@@ -352,6 +343,11 @@ class Monitor:
     prometheus: PrometheusEndpoint = section(PrometheusEndpoint)  # noqa: RUF009 - it makes a field
     syslog: SyslogOutput = section(SyslogOutput)  # noqa: RUF009 - it makes a field
     event_log: EventLog = section(EventLog)  # noqa: RUF009 - it makes a field
+
+    def longest_interval_s(self) -> float:
+        """Return the longest time between two polls of a switch."""
+        of_class = (getattr(self.intervals, entry.name) for entry in fields(self.intervals))
+        return float(max(self.interval_s, *(interval_s or 0 for interval_s in of_class)))
 
 
 MINUTES_ABOVE = 10_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from itertools import islice
 
@@ -35,12 +35,11 @@ class Lanes:
     when it is asked for again.
     """
 
-    __slots__ = ("_owed", "bulk", "prompt")
+    __slots__ = ("bulk", "prompt")
 
     def __init__(self) -> None:
         self.prompt: dict[RuleKey, None] = {}
         self.bulk: dict[RuleKey, None] = {}
-        self._owed = 0.0
 
     def __bool__(self) -> bool:
         return bool(self.prompt or self.bulk)
@@ -75,19 +74,52 @@ class Lanes:
         self.prompt.clear()
         self.bulk.clear()
 
-    def take(self, limit: int) -> list[RuleKey]:
-        """Take out up to `limit` keys, the prompt ones first; what one lane leaves of its share the other has.
 
-        Where both have more than their share, bulk has `BULK_SHARE` of all, in the long run where the limit is 1.
+class Shares:
+    """Divides the batches for one switch among the apps that have something to send to it."""
+
+    __slots__ = ("_owed", "_turn")
+
+    def __init__(self) -> None:
+        self._owed = 0.0
+        self._turn = 0
+
+    def take(self, apps: Sequence[Lanes], limit: int) -> list[list[RuleKey]]:
+        """Take up to `limit` keys out of the lanes of some apps, the prompt ones first; return those of each app.
+
+        Where there is more of both than fits, bulk has `BULK_SHARE` of all, in the long run where the limit is 1.
+        Apps have equal shares; what one lane or app leaves of its share the others have.
         """
-        prompt, bulk = self.prompt, self.bulk
-        if not bulk or not prompt:
-            return _first(prompt or bulk, limit)
-        self._owed = min(self._owed + limit * BULK_SHARE, float(limit))
-        taken = _first(prompt, limit - min(int(self._owed), len(bulk)))
-        others = _first(bulk, limit - len(taken))
-        self._owed = max(self._owed - len(others), 0.0)
-        return taken + others
+        if len(apps) == 1 and not (apps[0].prompt and apps[0].bulk):
+            return [_first(apps[0].prompt or apps[0].bulk, limit)]
+        prompt = [len(lanes.prompt) for lanes in apps]
+        bulk = [len(lanes.bulk) for lanes in apps]
+        room, first = limit, self._turn
+        self._turn += 1
+        if any(prompt) and any(bulk):
+            self._owed = min(self._owed + limit * BULK_SHARE, float(limit))
+            room -= min(int(self._owed), sum(bulk))
+        taken = [
+            _first(lanes.prompt, count) for lanes, count in zip(apps, _divided(prompt, room, first), strict=True)
+        ]
+        room = limit - sum(map(len, taken))
+        others = [_first(lanes.bulk, count) for lanes, count in zip(apps, _divided(bulk, room, first), strict=True)]
+        if any(prompt):
+            self._owed = max(self._owed - sum(map(len, others)), 0.0)
+        return [one + other for one, other in zip(taken, others, strict=True)]
+
+
+def _divided(counts: Sequence[int], room: int, first: int) -> list[int]:
+    """Return how many of each go in: equal shares, and what is left over from the `first` on."""
+    given = [0] * len(counts)
+    order = [(first + place) % len(counts) for place in range(len(counts))]
+    while room and (left := [index for index in order if given[index] < counts[index]]):
+        share = max(room // len(left), 1)
+        for index in left[:room]:
+            more = min(share, counts[index] - given[index])
+            given[index] += more
+            room -= more
+    return given
 
 
 def _first(lane: dict[RuleKey, None], limit: int) -> list[RuleKey]:

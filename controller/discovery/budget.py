@@ -18,6 +18,15 @@ _BURST_S = 0.5
 _LEAST_BURST = 32.0
 _IDLE_BURST_S = 0.25
 _LEAST_IDLE_BURST = 4.0
+PROMPT_ANSWER_S = 0.25
+"""Where answers take longer they wait for the controller, and as many fewer frames leave as they take longer."""
+
+LEAST_SHARE = 1 / 16
+"""Part of the frames that leave however long answers take."""
+
+_SILENCE_S = 2 * PROMPT_ANSWER_S
+"""Where none came for so long, none is on its way, however long the last ones took: twice as many frames leave."""
+
 _QUICK_TURNS = 4
 QUICK_SHARE = (_QUICK_TURNS - 1) / _QUICK_TURNS
 """Part of what tours leave of the frames at rest that goes to ports which are asked every interval."""
@@ -31,8 +40,9 @@ class Urgency(IntEnum):
     TOUR = 1  # frames that ask many links at once
     NEW = 2  # the first frame of a port that came up, and the answer to a frame from a new neighbour
     AGAIN = 3  # further frames of what is new
-    QUICK = 4  # ports that are asked every interval
-    SLOW = 5  # ports that need it rarely: hosts are there, or a tour asks their link
+    ECHO = 4  # whether the other end of a new link sends echo frames back
+    QUICK = 5  # ports that are asked every interval
+    SLOW = 6  # ports that need it rarely: hosts are there, or a tour asks their link
 
 
 class Purpose(IntEnum):
@@ -49,6 +59,9 @@ class Purpose(IntEnum):
 
 Ask: TypeAlias = tuple[Purpose, Any]
 _IDLE = (Urgency.TOUR, Urgency.QUICK, Urgency.SLOW)
+_FIRM = tuple(urgency for urgency in Urgency if urgency not in _IDLE)
+_TURN = Timer(TimerKind.FRAMES, None)
+_FIRST = (Urgency.SUSPECT, Urgency.TOUR, Urgency.NEW, Urgency.AGAIN, Urgency.ECHO)
 
 
 class Allowance:
@@ -94,6 +107,9 @@ class FrameBudget:
 
     def __init__(self, frames_per_s: float, idle_frames_per_s: float, deadlines: Deadlines[Timer]) -> None:
         self._all, self._idle = Allowance(), Allowance()
+        self.share = 1.0
+        """Part of the frames that may leave as answers come now."""
+        self._answered_s = 0.0
         self.change(frames_per_s, idle_frames_per_s)
         self._deadlines = deadlines
         self._waiting: tuple[OrderedDict[Ask, float], ...] = tuple(OrderedDict() for _ in Urgency)
@@ -105,8 +121,8 @@ class FrameBudget:
 
     @property
     def idle_frames_per_s(self) -> float:
-        """Return how many frames a fabric at rest may have in a second."""
-        return self._idle.rate_per_s
+        """Return how many frames a fabric at rest may have in a second where answers come promptly."""
+        return self._idle_frames_per_s
 
     @property
     def waiting_count(self) -> int:
@@ -115,9 +131,34 @@ class FrameBudget:
 
     def change(self, frames_per_s: float, idle_frames_per_s: float) -> None:
         """Go by other rates from now on."""
-        idle_frames_per_s = min(frames_per_s, idle_frames_per_s)
-        self._all.change(frames_per_s, max(_LEAST_BURST, frames_per_s * _BURST_S))
-        self._idle.change(idle_frames_per_s, max(_LEAST_IDLE_BURST, idle_frames_per_s * _IDLE_BURST_S))
+        self._frames_per_s, self._idle_frames_per_s = frames_per_s, min(frames_per_s, idle_frames_per_s)
+        self._use_share(self.share)
+
+    def answers_take(self, answer_s: float, now: float) -> None:
+        """Take in how long answers take of late: a controller that is behind with them asks less."""
+        share = 1.0
+        if answer_s > PROMPT_ANSWER_S:
+            share = max(1, round(PROMPT_ANSWER_S / answer_s / LEAST_SHARE)) * LEAST_SHARE
+        self._answered_s = now
+        if share != self.share:
+            self._use_share(share)
+            self._set_timer(now)
+
+    def _heed_silence(self, now: float) -> None:
+        """Let more frames go where those that leave, as to ports that lead to hosts, are never answered."""
+        if self.share < 1.0 and now - self._answered_s >= _SILENCE_S:
+            self._answered_s = now
+            self._use_share(min(1.0, 2 * self.share))
+
+    def _use_share(self, share: float) -> None:
+        self.share = share
+        per_s, idle_per_s = share * self._frames_per_s, share * self._idle_frames_per_s
+        self._all.change(per_s, max(_LEAST_BURST, per_s * _BURST_S))
+        self._idle.change(idle_per_s, max(_LEAST_IDLE_BURST, idle_per_s * _IDLE_BURST_S))
+
+    def waits(self, urgency: Urgency, purpose: Purpose, subject: Any) -> bool:
+        """Tell whether an ask waits for its turn."""
+        return (purpose, subject) in self._waiting[urgency]
 
     def ask(self, urgency: Urgency, purpose: Purpose, subject: Any, now: float) -> None:
         """Let the sender of a purpose have its turn: now, or as soon as there are frames. One that waits goes on."""
@@ -132,6 +173,7 @@ class FrameBudget:
 
     def on_deadline(self, _subject: Any, now: float) -> None:
         """Give all their turns whose time has come."""
+        self._heed_silence(now)
         while (urgency := self._next(now)) is not None:
             self._grant(urgency, now)
         self._set_timer(now)
@@ -141,7 +183,7 @@ class FrameBudget:
         if self._all.level(now) < 1 - _ROUNDING:
             return None
         may_idle = self._idle.level(now) >= 1 - _ROUNDING
-        for urgency in (Urgency.SUSPECT, Urgency.TOUR, Urgency.NEW, Urgency.AGAIN):
+        for urgency in _FIRST:
             if self._waiting[urgency] and (may_idle or urgency is not Urgency.TOUR):
                 return urgency
         if not may_idle:
@@ -163,13 +205,14 @@ class FrameBudget:
             self._idle.charge(count)
 
     def _set_timer(self, now: float) -> None:
-        waits_s = []
-        if any(self._waiting[urgency] for urgency in Urgency if urgency not in _IDLE):
-            waits_s.append(self._all.wait_s(now))
-        if any(self._waiting[urgency] for urgency in _IDLE):
-            waits_s.append(max(self._all.wait_s(now), self._idle.wait_s(now)))
-        if waits_s:
-            self._deadlines.set(Timer(TimerKind.FRAMES, None), slot_after(now + min(waits_s)))
+        waiting = self._waiting
+        if any(waiting[urgency] for urgency in _FIRM):
+            wait_s = self._all.wait_s(now)
+        elif any(waiting[urgency] for urgency in _IDLE):
+            wait_s = max(self._all.wait_s(now), self._idle.wait_s(now))
+        else:
+            return
+        self._deadlines.set_sooner(_TURN, slot_after(now + wait_s))
 
 
 def slot_after(at: float) -> float:

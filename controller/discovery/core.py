@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from heapq import nlargest
 from typing import Any, TypeAlias
 
+from controller.datapath.core import DatapathCore
 from controller.discovery.base_rules import first_rules, guard_rules, hold_rule
 from controller.discovery.deadlines import Deadlines
 from controller.discovery.detection import Pace
 from controller.discovery.hosts import HostTable
 from controller.discovery.journal import HostJournal, HostsRead, read_hosts
+from controller.discovery.moved import AGAIN_S, moved_frames
 from controller.discovery.port_table import PortTable, SwitchState
 from controller.discovery.ports import End, PortState
 from controller.discovery.settings import DiscoveryChanged, DiscoverySettings
@@ -29,14 +30,13 @@ from controller.events import (
     PortChanged,
     SwitchConnected,
     SwitchDisconnected,
+    TableChanged,
 )
 from controller.rules.inspection import Inspection
 from controller.rules.installer import Installer
 from controller.rules.pipeline import DISCOVERY_TAG
 from controller.wire.arp import REPLY
-from controller.wire.ethernet import ETHERTYPE_EXPERIMENTAL, encode_ethernet
-from controller.wire.frame import decode
-from controller.wire.lldp import SEGMENT_MAC
+from controller.wire.frame import decode_once
 from controller.wire.packets import (
     Arp,
     Data,
@@ -59,10 +59,6 @@ MIN_SECRET_BYTES = 16
 SEGMENT_LOOPED, SEGMENT_RELEASED = "segment-looped", "segment-released"
 """A port is held, or is not any more, for a segment behind somebody else's switch; each is told every time."""
 
-MOVED_HOSTS = 1024
-"""Of how many hosts a segment is told, when a port is held, that they are behind another; others wait for their next
-frame to everybody, or for the bridges' ageing."""
-
 NOTICE_INTERVAL_S = 10.0
 MAX_NOTICED_COUNT = 65536
 
@@ -83,9 +79,11 @@ class DiscoveryCore:
         Timers and bounds; ValueError where they contradict each other.
     secret : bytes
         16 to 64 bytes that hosts cannot know; proves our LLDP frames to be ours. ValueError for another length.
+    datapath : DatapathCore, optional
+        What it shares with other cores of each switch; see `Installer`.
     """
 
-    def __init__(self, settings: DiscoverySettings, secret: bytes) -> None:
+    def __init__(self, settings: DiscoverySettings, secret: bytes, datapath: DatapathCore | None = None) -> None:
         _check(settings)
         if not MIN_SECRET_BYTES <= len(secret) <= 64:
             raise ValueError(f"the secret has {len(secret)} bytes, not {MIN_SECRET_BYTES} to 64")
@@ -98,7 +96,7 @@ class DiscoveryCore:
         self._remembered: dict[End, list[tuple[bytes, tuple[bytes, ...]]]] = {}
         self._remembered_count = 0
         self._deadlines: Deadlines[Timer] = Deadlines()
-        self._installer = Installer(DISCOVERY_TAG)
+        self._installer = Installer(DISCOVERY_TAG, datapath=datapath)
         self._installer.use_policy(settings.check_interval_s, settings.edits)
         self._table = PortTable(settings, secret, self._deadlines, self)
         self._switches, self._ports = self._table.switches, self._table.ports
@@ -112,6 +110,7 @@ class DiscoveryCore:
             TimerKind.REMEMBERED: self._remembered_due,
             TimerKind.HOST: self._hosts.host_due,
             TimerKind.CHALLENGE: self._hosts.challenge_due,
+            TimerKind.MOVED: self._tell_moved,
         }
         self._handle: dict[type, Callable[[Any, float], tuple[Output, ...]]] = {
             PacketReceived: self._frame_received,
@@ -124,6 +123,7 @@ class DiscoveryCore:
             EditFailed: self._installer_event,
             FlowStatsReceived: self._installer_event,
             CheckRequested: self._installer_event,
+            TableChanged: self._table_changed,
             DeadlineReached: lambda _event, now: self.on_deadline(now),
             HostsRead: self._hosts_read,
             JournalLost: self._journal_lost,
@@ -229,7 +229,7 @@ class DiscoveryCore:
         return self._outputs(now)
 
     def _frame_received(self, event: PacketReceived, now: float) -> tuple[Output, ...]:
-        packet = decode(event.data)
+        packet = decode_once(event.data)
         if not event.unmatched:
             return self.packet_received(event.dpid, event.in_port, packet, now)
         self.suspect_table(event.dpid, now)
@@ -349,6 +349,9 @@ class DiscoveryCore:
         if isinstance(event, BarrierReplied):
             self._table.liveness.barrier_replied(event.dpid, event.xid, now)
             self._table.tours.barrier_replied(event.dpid, event.xid, now)
+        return self._table_changed(event, now)
+
+    def _table_changed(self, event: Any, now: float) -> tuple[Output, ...]:
         switch = self._switches.get(event.dpid)
         if switch is not None and not switch.ready and self._installer.in_sync(event.dpid):
             self._switch_ready(event.dpid, now)
@@ -397,7 +400,8 @@ class DiscoveryCore:
         self.install(dpid, [Put(rule) if port.held else Remove(rule.key)], now)
         if port.held:
             low = min(port.lower)
-            self._move_to(low, {port.end, *port.lower})
+            self._tell_moved(port.end, now)
+            self._deadlines.set(Timer(TimerKind.MOVED, port.end), now + AGAIN_S)
             text = (
                 f"Port {low[0]}:{low[1]} and port {dpid}:{port_no} lead to one segment behind a foreign switch: "
                 f"port {dpid}:{port_no} is held discarding, so that there is no loop, while the other one is up."
@@ -407,12 +411,10 @@ class DiscoveryCore:
         kind = SEGMENT_LOOPED if port.held else SEGMENT_RELEASED
         self.tell(Notice(kind, text, (("dpid", dpid), ("port_no", port_no))))
 
-    def _move_to(self, low: End, segment: set[End]) -> None:
-        """Let a segment's bridges learn where other hosts are now: they may know them behind the held port."""
-        others = (host for host in self._host_states.values() if host.end not in segment)
-        for host in nlargest(MOVED_HOSTS, others, key=lambda host: (host.seen_s, host.mac)):
-            frame = encode_ethernet(SEGMENT_MAC, host.mac, ETHERTYPE_EXPERIMENTAL, b"")
-            self._out.append(SendPacket(low[0], (low[1],), frame))
+    def _tell_moved(self, end: End, _now: float) -> None:
+        port = self._ports.get(end)
+        if port is not None and port.held:
+            self._out += moved_frames(min(port.lower), {end, *port.lower}, self._host_states.values())
 
     def _resolution_received(self, port: PortState, packet: Arp | Neighbour, now: float) -> None:
         mac = packet.eth_src

@@ -35,6 +35,12 @@ class Deadlines(Generic[Key]):
         else:
             heappush(self._heap, (at, self._count, key))
 
+    def set_sooner(self, key: Key, at: float) -> None:
+        """Let `key` come due at `at`, unless it comes due before that."""
+        current = self._current.get(key)
+        if current is None or at < current[0]:
+            self.set(key, at)
+
     def cancel(self, key: Key) -> None:
         """Forget the deadline of `key`, if it has one."""
         self._current.pop(key, None)

@@ -57,17 +57,19 @@ class AnswerTime:
 
     def __init__(self) -> None:
         self.wait_s = SHORTEST_WAIT_S
-        self._smoothed_s: float | None = None
+        self.smoothed_s = 0.0
+        self._is_known = False
         self._variation_s = 0.0
 
     def measured(self, took_s: float) -> None:
         """Take in how long an answer took."""
-        if self._smoothed_s is None:
-            self._smoothed_s, self._variation_s = took_s, took_s / 2
+        if not self._is_known:
+            self._is_known = True
+            self.smoothed_s, self._variation_s = took_s, took_s / 2
         else:
-            self._variation_s += (abs(self._smoothed_s - took_s) - self._variation_s) / 4
-            self._smoothed_s += (took_s - self._smoothed_s) / 8
-        self.wait_s = min(LONGEST_WAIT_S, max(SHORTEST_WAIT_S, self._smoothed_s + 4 * self._variation_s))
+            self._variation_s += (abs(self.smoothed_s - took_s) - self._variation_s) / 4
+            self.smoothed_s += (took_s - self.smoothed_s) / 8
+        self.wait_s = min(LONGEST_WAIT_S, max(SHORTEST_WAIT_S, self.smoothed_s + 4 * self._variation_s))
 
 
 @dataclass(slots=True)
@@ -132,6 +134,11 @@ class Liveness:
         """How long it takes from a missed frame until the port has failed, as answers come now."""
         return self._answer_time.wait_s * (self.settings.missed_count + 1)
 
+    @property
+    def answer_s(self) -> float:
+        """How long answers take of late; 0 where there was none yet."""
+        return self._answer_time.smoothed_s
+
     def round_begun(self, port: PortState, now: float) -> int:
         """Ask a port once an interval, and expect an answer where there was one before; return the frames sent."""
         peer = port.heard_by
@@ -154,7 +161,7 @@ class Liveness:
     def try_echo(self, port: PortState, now: float) -> None:
         """Find out whether the switch at the other end sends echo frames back, unless that is known."""
         if not port.echoes and port.echo_tries < ECHO_TRIES:
-            self._budget.ask(Urgency.AGAIN, Purpose.ECHO, port.end, now)
+            self._budget.ask(Urgency.ECHO, Purpose.ECHO, port.end, now)
 
     def _echo(self, end: End, now: float) -> int:
         port = self._ports.get(end)
@@ -164,9 +171,10 @@ class Liveness:
         self._frames.send(FrameKind.ECHO, port, now)
         return 1
 
-    def answered(self, port: PortState, took_s: float, echoed: bool) -> None:
+    def answered(self, port: PortState, took_s: float, now: float, echoed: bool) -> None:
         """Take in that a frame of a port arrived or, `echoed`, came back: only that shows both directions."""
         self._answer_time.measured(took_s)
+        self._budget.answers_take(self._answer_time.smoothed_s, now)
         if echoed or port.end not in self._doubted:
             self.forget(port)
 

@@ -26,7 +26,7 @@ from controller.wire.packets import Lldp
 from topology.events import LinkDown, LinkUp, PortRole, PortRoleChanged
 
 LLDP_LIFETIME_S = 2.0
-"""How long after it was sent an LLDP frame shows a cable that was not known."""
+"""How long after it was sent an LLDP frame shows a cable that was not known, beside what answers take as it is."""
 
 _PORT_TIMERS = (TimerKind.CARRIER, TimerKind.CABLE, TimerKind.PROBE, TimerKind.EDGE)
 
@@ -113,7 +113,7 @@ class PortTable:
         self._severed: set[int] = set()
         self._leaving: int | None = None
         self.behind_s = 0.0
-        """How long what arrives waits for the controller, as the last deadline showed."""
+        """How late the controller came to what was due, as the last deadline showed."""
         self.counters, self.request_barrier = owner.counters, owner.request_barrier
         self.suspect_table = owner.suspect_table
         self.install, self.in_sync, self.has_hosts = owner.install, owner.in_sync, owner.has_hosts
@@ -263,26 +263,34 @@ class PortTable:
     def lldp_received(self, sink: PortState, packet: Lldp, now: float) -> str | None:
         """Take in one of our frames, or one made to look so; return the kind of its fault, None for a genuine one.
 
-        A frame counts once. One that waited for long shows no cable that was not known: it may have been recorded.
+        A frame counts once. One that waited for long, and may have been recorded, shows no cable that was not known;
+        its port is asked again.
         """
         read = self.frames.read(packet)
         if read is None:
             return "lldp-forged"
         kind, sent_us = read
+        self.tours.heard_us = max(self.tours.heard_us, sent_us)
         return self._received[kind](sink, packet, sent_us, now)
+
+    @property
+    def _lldp_lifetime_s(self) -> float:
+        return LLDP_LIFETIME_S + max(self.behind_s, self.liveness.answer_s)
 
     def _lldp_received(self, sink: PortState, packet: Lldp, sent_us: int, now: float) -> str | None:
         source = self.ports.get((packet.dpid, packet.port_no))
         if source is None or not source.up:
             return None
         waited_s = now - sent_us / MICROSECONDS
-        if sent_us <= source.arrived_us or (
-            source.heard_by != sink.end and waited_s > LLDP_LIFETIME_S + self.behind_s
-        ):
+        if sent_us <= source.arrived_us:
             return "lldp-replayed"
         source.arrived_us = sent_us
+        if source.heard_by != sink.end and waited_s > self._lldp_lifetime_s:
+            if source.heard_by is None:
+                self.budget.ask(Urgency.AGAIN, Purpose.REPLY, source.end, now)
+            return "lldp-replayed"
         source.unanswered_count = 0
-        self.liveness.answered(source, waited_s, echoed=False)
+        self.liveness.answered(source, waited_s, now, echoed=False)
         if self._links.sighted(source, sink, now):
             for end in (source.end, sink.end):
                 self.switches[end[0]].linked |= not source.looped()
@@ -290,7 +298,8 @@ class PortTable:
                 port.echoes, port.echo_tries = False, 0
                 self.tours.link_touched(port, now)
             if sink.heard_by is None:
-                self.send_lldp(sink, now)
+                if not self._probing.is_asking(sink, source, now):
+                    self.send_lldp(sink, now)
             elif sink.heard_by == source.end and not source.looped():
                 for port in (source, sink):
                     self.liveness.try_echo(port, now)
@@ -303,7 +312,7 @@ class PortTable:
         if sent_us <= sink.echoed_us:
             return "lldp-replayed"
         sink.echoed_us = sent_us
-        self.liveness.answered(sink, now - sent_us / MICROSECONDS, echoed=True)
+        self.liveness.answered(sink, now - sent_us / MICROSECONDS, now, echoed=True)
         if not sink.echoes:
             sink.echoes = True
             self.tours.link_touched(sink, now)
@@ -313,7 +322,7 @@ class PortTable:
         """Take in a segment frame, which may arrive at every port of its segment, at each once."""
         source = self.ports.get((packet.dpid, packet.port_no))
         seen = ((packet.dpid, packet.port_no), sent_us)
-        if seen == sink.segment_seen or now - sent_us / MICROSECONDS > LLDP_LIFETIME_S + self.behind_s:
+        if seen == sink.segment_seen or now - sent_us / MICROSECONDS > self._lldp_lifetime_s:
             return "lldp-replayed"
         sink.segment_seen = seen
         if source is not None and source.up:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from controller.discovery.budget import FrameBudget, Purpose, Urgency, slots_later
 from controller.discovery.deadlines import Deadlines
-from controller.discovery.frames import FrameKind, Frames
+from controller.discovery.frames import MICROSECONDS, FrameKind, Frames
 from controller.discovery.liveness import Liveness
 from controller.discovery.ports import End, PortState
 from controller.discovery.segments import Segments
@@ -22,6 +22,12 @@ EDGE_INTERVAL_S = 10.0
 
 SLOW_INTERVAL_S = 30.0
 """Likewise, how often one is asked where hosts are, or whose link a tour asks."""
+
+UNDER_WAY_S = 0.05
+"""How long a port's frame may be under way to the other end, and back to the controller."""
+
+READY_S = 0.001
+"""A frame that left so long after the switch at the other end was ready finds it so."""
 
 _SEGMENT_ROUNDS = 2
 """Of how many rounds one, where nothing is heard, is that of a segment frame."""
@@ -105,6 +111,14 @@ class Probing:
         else:
             urgency = Urgency.QUICK if self._interval_s(port) <= self.settings.lldp_interval_s else Urgency.SLOW
         self._budget.ask(urgency, Purpose.PROBE, end, now)
+
+    def is_asking(self, port: PortState, other: PortState, now: float) -> bool:
+        """Tell whether a port's own frame waits or is under way to another, which is there: it needs no other one."""
+        if self._budget.waits(Urgency.NEW, Purpose.PROBE, port.end):
+            return True
+        sent_s = port.sent_us / MICROSECONDS
+        is_followed = 0 < port.probe_count < len(self.settings.probe_offsets_s)
+        return is_followed and now - UNDER_WAY_S < sent_s and sent_s - other.probing_since > READY_S
 
     def coverage_lost(self, ends: Iterable[End], now: float) -> None:
         """Ask both ends of links singly again that a tour asked."""

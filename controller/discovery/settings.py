@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from controller.config.edit_settings import Edits
+from controller.config.policy import Policy
 
 
 class DiscoverySettings(NamedTuple):
@@ -79,3 +80,20 @@ class DiscoveryChanged(NamedTuple):
     """The operator wants other settings from here on."""
 
     settings: DiscoverySettings
+
+
+def of_policy(policy: Policy) -> DiscoverySettings:
+    """Return the settings that a policy wants."""
+    return DiscoverySettings(
+        lldp_interval_s=policy.discovery.lldp_interval_s,
+        missed_count=policy.discovery.missed_count,
+        frames_per_s=policy.discovery.frames_per_s,
+        idle_frames_per_s=policy.discovery.idle_frames_per_s,
+        switch_grace_s=policy.discovery.switch_grace_s,
+        link_capacity_bps=policy.discovery.link_capacity_bps,
+        host_timeout_s=policy.unicast.host_timeout_s,
+        hosts_per_port=policy.limits.hosts_per_port,
+        addresses_per_host=policy.limits.addresses_per_host,
+        check_interval_s=policy.check.interval_s,
+        edits=policy.edits,
+    )

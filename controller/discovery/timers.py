@@ -25,6 +25,7 @@ class TimerKind(IntEnum):
     TOUR_CHECK = 14  # number of the tour: its frame should have returned by now
     HUB = 15  # dpid: see which links its tours should ask
     DETECTION = 16  # None: tell how long silent failures go unnoticed
+    MOVED = 17  # end: tell its segment's bridges again where hosts are, now that it is held
 
 
 class Timer(NamedTuple):

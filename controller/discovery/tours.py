@@ -12,6 +12,7 @@ hub's end, or from the other ends where the hub answers nothing.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -46,6 +47,12 @@ LATEST_S = 1.0
 
 PATIENCE_S = 0.2
 """How much longer than a frame a hub's barrier may take before its links are asked from their other ends."""
+
+BEHIND_S = 2.0
+"""Likewise while nothing is heard of what others were asked after it: then the controller is behind, not the hub."""
+
+ASKED_BOUND = 256
+"""Frames of tours of which it is remembered when they left, the latest ones."""
 
 INTERVAL_SHARE = 0.7
 """Part of the interval of LLDP in which a tour is asked once: taking it apart needs the rest."""
@@ -154,6 +161,9 @@ class Tours:
         self._barriers: dict[tuple[int, int], Tour] = {}
         self._revising: set[int] = set()
         self._last_number = 0
+        self._asked: deque[tuple[int, int]] = deque(maxlen=ASKED_BOUND)
+        self.heard_us = 0
+        """When the latest frame was sent that was heard, of whatever port and purpose; in microseconds."""
         self.wanted = False
         self.covered_count = 0
         """Links that a tour proves."""
@@ -415,6 +425,7 @@ class Tours:
         if tour is None or tour.asked_count >= ASKS or not self._switches[tour.hub].ready:
             return 0
         tour.sent_us = self._frames.send(FrameKind.TOUR, self._ports[tour.hub, tour.ports[0]], now)
+        self._asked.append((tour.sent_us, number))
         tour.asked_count += 1
         if tour.asked_count >= ASKS:
             tour.barrier = (tour.hub, self._owner.request_barrier(tour.hub))
@@ -427,11 +438,20 @@ class Tours:
         tour = self._tours[number]
         if tour.asked_count < ASKS:
             self._budget.ask(Urgency.SUSPECT, Purpose.TOUR, number, now)
-        elif tour.barrier is None or tour.is_waiting:
+        elif tour.barrier is None or (tour.is_waiting and self._must_have_answered(tour, now)):
             self._take_apart(tour, now)
         else:
             tour.is_waiting = True
             self._deadlines.set(Timer(TimerKind.TOUR_CHECK, number), now + PATIENCE_S)
+
+    def _must_have_answered(self, tour: Tour, now: float) -> bool:
+        """Tell whether a hub's answer would have been read: not while most of what others were asked is not heard."""
+        if now > tour.sent_us / MICROSECONDS + BEHIND_S:
+            return True
+        late_us = (now - self._answer_time.wait_s) * MICROSECONDS
+        since_us = tour.sent_us - PATIENCE_S * MICROSECONDS
+        others = [at for at, number in self._asked if number != tour.number and since_us < at < late_us]
+        return 2 * sum(at > self.heard_us for at in others) <= len(others)
 
     def _take_apart(self, tour: Tour, now: float) -> None:
         """Ask the links of a tour singly; one that never returned says nothing of them."""

@@ -6,8 +6,7 @@ from collections.abc import Hashable, Iterable
 from typing import Protocol
 
 from controller.membership.events import HostRef
-from controller.membership.host_state import HostState
-from controller.membership.tables import Host
+from controller.membership.tables import Host, HostState
 
 
 class Bindings(Protocol):
@@ -120,10 +119,9 @@ class Identities:
         unlike = self._identify(host, ref if known is None else ref._replace(known=known), false_ref)
         return list(dict.fromkeys([*turned, *unlike]))
 
-    def admission_changed(self, hosts: Iterable[Host]) -> None:
-        """Ask anew what admission makes of hosts."""
-        for host in hosts:
-            host.standing = self._bindings.standing(host.ref)
+    def admission_changed(self, host: Host) -> None:
+        """Ask anew what admission makes of a host."""
+        host.standing = self._bindings.standing(host.ref)
 
     def _identify(self, host: Host, ref: HostRef, false_ref: HostRef | None) -> list[HostState]:
         """Have a host go by other references; returns its own memberships where admission sees a difference."""

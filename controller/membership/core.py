@@ -19,15 +19,15 @@ from controller.membership.events import (
     RouterJudged,
     RouterVerdict,
 )
-from controller.membership.host_state import HostState
 from controller.membership.limits import Tally
 from controller.membership.members import Members
 from controller.membership.querier import Election, GeneralQueries, OtherQuerier, Queriers
+from controller.membership.reconsideration import judge_otherwise, know_hosts_anew, tell_refused_anew
 from controller.membership.router_admission import RouterAdmission
 from controller.membership.router_ports import HELLO_BELIEVED_S, Heard, RouterPort, RouterPorts, Speaker
 from controller.membership.settings import MembershipLimits, MembershipSettings, timing
 from controller.membership.specific_queries import SpecificQueries
-from controller.membership.tables import Port
+from controller.membership.tables import HostState, Port
 from controller.membership.timers import TimerQueue
 from controller.wire.addresses import is_ssm_group
 from controller.wire.packets import PimHello, Query, Report
@@ -72,6 +72,7 @@ class MembershipCore:
             settings, limits, admit, self.timers, self.tally, self.queriers, changed, bindings or NoBindings()
         )
         self.declared_router_ports: set[tuple[int, int, int]] = set()
+        self._changed = changed
         self._settings = settings
         self._limits = limits
 
@@ -203,12 +204,20 @@ class MembershipCore:
         self.members_table.addresses_moved(addresses, effects)
         return effects
 
-    def reconsider(self, admit: Admit, now: float) -> list[MembershipEffect]:
-        """Judge every membership by another policy; refused ones stop counting, admitted ones start to."""
-        effects: list[MembershipEffect] = []
-        self._advance(now, effects)
-        self.members_table.reconsider(admit, self.ports.values(), effects)
-        return effects
+    def reconsider(
+        self, would_admit: Admit, is_concerned: Callable[[bytes], bool] = lambda _group: True
+    ) -> Iterator[list[MembershipEffect]]:
+        """Judge memberships by another policy, by which admission goes already, step by step.
+
+        Refused ones stop counting, admitted ones start to. Yields the effects of each step, at most one membership's;
+        between steps anything may happen. What `would_admit` says as before, without admission being asked, stays.
+        """
+        yield from judge_otherwise(self.members_table, would_admit, is_concerned)
+        yield from know_hosts_anew(self.members_table, list(self.ports.values()))
+
+    def tell_refused_anew(self) -> Iterator[list[MembershipEffect]]:
+        """Tell of every group with a refused member, step by step: the policy words its reasons otherwise."""
+        return tell_refused_anew(list(self.ports.values()), self._changed)
 
     def reconsider_refused(self, group: bytes, now: float) -> list[MembershipEffect]:
         """Ask admission anew about the members of a group that it refused."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from controller.membership.events import FilterMode, HostRef, MembershipEffect
-from controller.membership.members import SavedState
-from controller.membership.querier import FAMILIES, OtherQuerier
-from controller.membership.router_ports import HELLO_BELIEVED_S, Heard, Speaker
+from controller.membership.limits import Tally
+from controller.membership.members import Members, SavedState
+from controller.membership.querier import FAMILIES, OtherQuerier, Queriers
+from controller.membership.router_admission import RouterAdmission
+from controller.membership.router_ports import HELLO_BELIEVED_S, Heard, RouterPorts, Speaker
 from controller.membership.tables import Port, PortGroup
 from controller.wire.addresses import (
     format_ip,
@@ -19,13 +21,27 @@ from controller.wire.addresses import (
     parse_mac,
 )
 
-if TYPE_CHECKING:
-    from controller.membership.core import MembershipCore
-
 Record: TypeAlias = dict[str, Any]
 
 
-def snapshot(core: MembershipCore, now: float) -> list[Record]:
+class Kept(Protocol):
+    """What is kept: the parts of a membership core that have state which outlasts it."""
+
+    ports: dict[tuple[int, int], Port]
+    tally: Tally
+    queriers: Queriers
+    router_ports: RouterPorts
+    router_admission: RouterAdmission
+    members_table: Members
+
+    def on_deadline(self, now: float) -> list[MembershipEffect]:
+        """Let everything happen that is due."""
+
+    def forget_unused(self, port: Port) -> None:
+        """Forget a port that was never added and holds nothing."""
+
+
+def snapshot(core: Kept, now: float) -> list[Record]:
     """Return the state of a core as JSON-able records with remaining times in seconds.
 
     Queriers, router ports (static ones come from the settings), compatibility timers and memberships are kept;
@@ -38,7 +54,7 @@ def snapshot(core: MembershipCore, now: float) -> list[Record]:
     return records
 
 
-def routers_snapshot(core: MembershipCore, now: float) -> list[Record]:
+def routers_snapshot(core: Kept, now: float) -> list[Record]:
     """Return the records of queriers and router ports alone."""
     records: list[Record] = []
     for family in FAMILIES:
@@ -82,7 +98,7 @@ def routers_snapshot(core: MembershipCore, now: float) -> list[Record]:
     return records
 
 
-def group_snapshot(core: MembershipCore, group: bytes, ports: Iterable[tuple[int, int]], now: float) -> list[Record]:
+def group_snapshot(core: Kept, group: bytes, ports: Iterable[tuple[int, int]], now: float) -> list[Record]:
     """Return the records of one group at the given ports."""
     records: list[Record] = []
     for key in ports:
@@ -93,7 +109,7 @@ def group_snapshot(core: MembershipCore, group: bytes, ports: Iterable[tuple[int
     return records
 
 
-def restore(core: MembershipCore, records: Iterable[Record], now: float, elapsed_s: float) -> list[MembershipEffect]:
+def restore(core: Kept, records: Iterable[Record], now: float, elapsed_s: float) -> list[MembershipEffect]:
     """Enter the records of a snapshot taken `elapsed_s` seconds ago and return the effects.
 
     Ports need not have been added yet; what is restored there ages all the same. Admission is asked anew. A record
@@ -134,9 +150,7 @@ def _group_records(port: Port, membership: PortGroup, now: float) -> Iterator[Re
         }
 
 
-def _restore_member(
-    core: MembershipCore, record: Record, start: float, now: float, effects: list[MembershipEffect]
-) -> None:
+def _restore_member(core: Kept, record: Record, start: float, now: float, effects: list[MembershipEffect]) -> None:
     group, ip = parse_ip(record["group"]), parse_ip(record["ip"])
     mode = FilterMode[record["mode"].upper()]
     family = 4 if len(group) == 4 else 6
@@ -162,9 +176,7 @@ def _restore_member(
     core.forget_unused(port)
 
 
-def _restore_group(
-    core: MembershipCore, record: Record, start: float, now: float, effects: list[MembershipEffect]
-) -> None:
+def _restore_group(core: Kept, record: Record, start: float, now: float, effects: list[MembershipEffect]) -> None:
     port = core.ports.get((record["dpid"], record["port_no"]))
     membership = None if port is None else port.groups.get(parse_ip(record["group"]))
     if membership is not None:
@@ -173,9 +185,7 @@ def _restore_group(
         membership.old_until = max(membership.old_until, start + _bounded(record["older_s"], longest))
 
 
-def _restore_querier(
-    core: MembershipCore, record: Record, start: float, now: float, effects: list[MembershipEffect]
-) -> None:
+def _restore_querier(core: Kept, record: Record, start: float, now: float, effects: list[MembershipEffect]) -> None:
     other = OtherQuerier(
         parse_ip(record["address"]),
         parse_mac(record["mac"]),
@@ -195,9 +205,7 @@ def _restore_querier(
         core.queriers.elect(family, other, until - now, now)
 
 
-def _restore_router(
-    core: MembershipCore, record: Record, start: float, now: float, effects: list[MembershipEffect]
-) -> None:
+def _restore_router(core: Kept, record: Record, start: float, now: float, effects: list[MembershipEffect]) -> None:
     dpid, port_no, family = int(record["dpid"]), int(record["port_no"]), int(record["family"])
     longest_s = max(HELLO_BELIEVED_S, core.queriers.timing(family).other_querier_s)
     routers = []

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from controller.effects import Notice
+from controller.membership.events import MembershipEffect
 
-if TYPE_CHECKING:
-    from controller.membership.events import MembershipEffect
-    from controller.membership.tables import Port
+
+class Noticed(Protocol):
+    """A port; `noticed_at` has the time of its last notice of each kind."""
+
+    dpid: int
+    port_no: int
+    noticed_at: dict[str, float]
 
 
 class TokenBucket:
@@ -54,7 +59,7 @@ class Tally:
         """Count an occurrence."""
         self.counters[reason] = self.counters.get(reason, 0) + 1
 
-    def warn(self, port: Port, reason: str, does: str, now: float, effects: list[MembershipEffect]) -> bool:
+    def warn(self, port: Noticed, reason: str, does: str, now: float, effects: list[MembershipEffect]) -> bool:
         """Count an occurrence and emit a notice of what the port does, unless one of the kind went out just now.
 
         Tell whether it was emitted.

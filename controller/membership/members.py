@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from math import inf
 from typing import NamedTuple
 
@@ -15,12 +15,11 @@ from controller.membership.events import (
     MembershipEffect,
     MembershipRefused,
 )
-from controller.membership.host_state import Ask, HostState
 from controller.membership.limits import Tally, TokenBucket
 from controller.membership.querier import Queriers
 from controller.membership.settings import LATEST_VERSION, MembershipLimits, MembershipSettings, Timing, applies
 from controller.membership.specific_queries import SpecificQueries
-from controller.membership.tables import GroupKind, Host, Port, PortGroup, group_kind
+from controller.membership.tables import Ask, GroupKind, Host, HostState, Port, PortGroup, group_kind
 from controller.membership.timers import TimerQueue
 from controller.wire.addresses import format_ip, format_mac
 from controller.wire.packets import GroupRecord, RecordType, Report
@@ -32,6 +31,8 @@ _TO_EX = RecordType.CHANGE_TO_EXCLUDE
 _BLOCK = RecordType.BLOCK_OLD_SOURCES
 _JOINS_ANY = (int(_IS_EX), int(_TO_EX))
 _VERDICTS: dict[bool, dict[bytes | None, bool]] = {False: {None: False}, True: {None: True}}
+
+_new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
 
 
 class SavedState(NamedTuple):
@@ -66,7 +67,7 @@ class Members:
         self._tally = tally
         self._queriers = queriers
         self._changed = changed
-        self._identities = Identities(bindings)
+        self.identities = Identities(bindings)
         self._ports: dict[bytes, dict[Port, None]] = {}
 
     def ports_of(self, group: bytes) -> Iterable[Port]:
@@ -149,11 +150,11 @@ class Members:
     ) -> bool:
         """Tell whether a report comes with a false address, and take in one that is new and the host's own."""
         if host is None:
-            spoofed = self._identities.is_spoofed(HostRef(report.eth_src, report.source, port.dpid, port.port_no))
+            spoofed = self.identities.is_spoofed(HostRef(report.eth_src, report.source, port.dpid, port.port_no))
         elif host.ref.ip == report.source:
             return False
         else:
-            spoofed, states = self._identities.readdress(host, report.source)
+            spoofed, states = self.identities.readdress(host, report.source)
             self._rejudge(states, effects)
         if spoofed:
             sender = f"{format_mac(report.eth_src)} as {format_ip(report.source)}"
@@ -166,7 +167,7 @@ class Members:
         state.expire(now)
         self._conclude(state, effects)
 
-    def fire(self, queries: SpecificQueries, now: float, effects: list[MembershipEffect]) -> None:
+    def fire(self, queries: SpecificQueries[PortGroup], now: float, effects: list[MembershipEffect]) -> None:
         """Send the specific queries that are due, unless another router has become the querier."""
         membership = queries.membership
         family = membership.family
@@ -193,19 +194,17 @@ class Members:
 
     def addresses_moved(self, addresses: Iterable[bytes], effects: list[MembershipEffect]) -> None:
         """Look again at the hosts that report with these MAC and IP addresses."""
-        for host in self._identities.using(addresses):
-            self._rejudge(self._identities.look_again(host), effects)
+        for host in self.identities.using(addresses):
+            self._rejudge(self.identities.look_again(host), effects)
 
-    def reconsider(self, admit: Admit, ports: Iterable[Port], effects: list[MembershipEffect]) -> None:
-        """Judge every membership anew by another policy."""
-        self._admit = admit
-        for port in ports:
-            self._identities.admission_changed(host for hosts in port.hosts.values() for host in hosts.values())
-            for membership in port.groups.values():
-                for state in membership.hosts.values():
-                    self._judge(state, effects, afresh=True)
-                    self._offer(state)
-                self._publish(membership, effects)
+    def judge_otherwise(self, state: HostState, would_admit: Admit, effects: list[MembershipEffect]) -> None:
+        """Ask admission anew about those sources of a membership that it is known to decide otherwise."""
+        ref, group = state.ref, state.membership.group
+        others = [source for source, verdict in state.verdicts.items() if would_admit(ref, group, source) != verdict]
+        if others:
+            self._judge(state, effects, others)
+            self._offer(state)
+            self._publish(state.membership, effects)
 
     def reconsider_refused(self, group: bytes, effects: list[MembershipEffect]) -> None:
         """Judge anew the memberships of a group that are refused."""
@@ -228,9 +227,9 @@ class Members:
         membership = port.groups.get(group) or PortGroup(port, group)
         if ref.mac in membership.hosts:
             return
-        host = port.hosts[membership.family].get(ref.mac) or self._identities.new_host(ref)
+        host = port.hosts[membership.family].get(ref.mac) or self.identities.new_host(ref)
         if ref.spoofed and host.false_ref is None:
-            self._identities.accuse(host, ref)
+            self.identities.accuse(host, ref)
         state = HostState(membership, host)
         state.is_false = ref.spoofed
         state.mode, state.group_expiry, state.timers, state.excluded, state.leaving = saved
@@ -277,7 +276,7 @@ class Members:
                 membership = membership or PortGroup(port, group)
                 host = port.hosts[report.family].get(report.eth_src)
                 if host is None:
-                    host = self._identities.new_host(
+                    host = self.identities.new_host(
                         HostRef(report.eth_src, report.source, port.dpid, port.port_no, (), spoofed)
                     )
                 state = HostState(membership, host)
@@ -322,7 +321,7 @@ class Members:
         port.link(state)
         self.state_count += 1
         if len(state.host.states) == 1:
-            self._identities.enter(state.host)
+            self.identities.enter(state.host)
         if len(membership.hosts) == 1:
             self._ports.setdefault(membership.group, {})[port] = None
         self._changed(membership.group)
@@ -398,19 +397,21 @@ class Members:
 
     def _rejudge(self, states: Iterable[HostState], effects: list[MembershipEffect]) -> None:
         for state in states:
-            self._judge(state, effects, afresh=True)
+            self._judge(state, effects, state.verdicts.keys())
             self._offer(state)
             self._publish(state.membership, effects)
 
-    def _judge(self, state: HostState, effects: list[MembershipEffect], afresh: bool = False) -> None:
-        """Fill in the verdicts that the state's mode and sources call for."""
+    def _judge(
+        self, state: HostState, effects: list[MembershipEffect], afresh: Collection[bytes | None] = ()
+    ) -> None:
+        """Fill in the verdicts that the state's mode and sources call for, those of `afresh` anew."""
         known = state.verdicts
         group = state.membership.group
         if state.mode is _EXCLUDE:
             if not afresh and known is _VERDICTS[True]:
                 return
             old = known.get(None)
-            verdict = old if old is not None and not afresh else bool(self._admit(state.ref, group, None))
+            verdict = bool(self._admit(state.ref, group, None)) if old is None or None in afresh else old
             if not verdict and old is not False:
                 effects.append(MembershipRefused(state.ref, group, None))
             state.verdicts = _VERDICTS[verdict]
@@ -420,7 +421,7 @@ class Members:
         verdicts: dict[bytes | None, bool] = {}
         for source in sorted(state.timers):
             old = known.get(source)
-            verdict = old if old is not None and not afresh else bool(self._admit(state.ref, group, source))
+            verdict = bool(self._admit(state.ref, group, source)) if old is None or source in afresh else old
             if not verdict and old is not False:
                 effects.append(MembershipRefused(state.ref, group, source))
             verdicts[source] = verdict
@@ -461,7 +462,7 @@ class Members:
         port.unlink(state)
         self.state_count -= 1
         if not state.host.states:
-            self._identities.leave(state.host)
+            self.identities.leave(state.host)
         if not membership.hosts:
             ports = self._ports[group]
             del ports[port]
@@ -474,4 +475,4 @@ class Members:
         if merged != membership.interest:
             membership.interest = merged
             port = membership.port
-            effects.append(InterestChanged(port.dpid, port.port_no, membership.group, merged))
+            effects.append(_new(InterestChanged, (port.dpid, port.port_no, membership.group, merged)))

@@ -5,25 +5,52 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 from math import inf
-from typing import TYPE_CHECKING
+from typing import Generic, Protocol, TypeVar
 
 from controller.membership.events import SendQuery
 from controller.membership.settings import Timing
 from controller.membership.timers import Timed
 
-if TYPE_CHECKING:
-    from controller.membership.tables import PortGroup
-
 SOURCES_PER_QUERY = {4: 366, 6: 89}
 """Sources that fit into one query on Ethernet (RFC 9776, 4.1.8; RFC 9777, 5.1.10)."""
 
 
-class SpecificQueries(Timed):
+class Place(Protocol):
+    """A port."""
+
+    dpid: int
+    port_no: int
+
+
+class Membership(Protocol):
+    """A group at a port, which has timers for its members."""
+
+    group: bytes
+
+    @property
+    def port(self) -> Place:
+        """The port."""
+
+    @property
+    def family(self) -> int:
+        """4 or 6."""
+
+    def group_due(self) -> float:
+        """Return the end of the group timer."""
+
+    def source_due(self, source: bytes) -> float:
+        """Return the end of a source's timer."""
+
+
+MembershipT = TypeVar("MembershipT", bound=Membership)
+
+
+class SpecificQueries(Timed, Generic[MembershipT]):
     """The retransmission state of one group at one port."""
 
     __slots__ = ("_group_at", "_group_left", "_sources", "_sources_at", "membership")
 
-    def __init__(self, membership: PortGroup) -> None:
+    def __init__(self, membership: MembershipT) -> None:
         super().__init__()
         self.membership = membership
         self._group_left = 0

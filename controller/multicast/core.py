@@ -12,8 +12,9 @@ from typing import Any, TypeAlias
 
 from controller.admission.host import Decision
 from controller.config.policy import Policy, Role
+from controller.datapath.core import DatapathCore
 from controller.datapath.lanes import Urgency
-from controller.effects import ActionRefused, ActionTaken, Effect, Notice, WriteJournal
+from controller.effects import ActionRefused, ActionTaken, Effect, Notice
 from controller.events import (
     BarrierReplied,
     CheckRequested,
@@ -25,7 +26,9 @@ from controller.events import (
     PortChanged,
     SwitchConnected,
     SwitchDisconnected,
+    TableChanged,
 )
+from controller.log import WriteLog
 from controller.membership.core import MembershipCore
 from controller.membership.events import (
     ANY_SOURCE,
@@ -36,7 +39,7 @@ from controller.membership.events import (
     SendQuery,
 )
 from controller.multicast.effects import Audit
-from controller.multicast.events import JournalRead, LoadsMeasured, PolicyLoaded
+from controller.multicast.events import LoadsMeasured, PolicyLoaded
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.flood import FloodPlane
 from controller.multicast.flood_guard import FloodGuard
@@ -44,10 +47,12 @@ from controller.multicast.frames import FrameIntake
 from controller.multicast.gate import Gate
 from controller.multicast.group import Sender
 from controller.multicast.groups import GroupPlane
-from controller.multicast.journal import Journal, read_records
+from controller.multicast.journal import Journal
 from controller.multicast.operator import Operator
 from controller.multicast.places import HostPlaces
+from controller.multicast.policy_change import PolicyFollower
 from controller.multicast.queries import sent
+from controller.multicast.restart import Restart
 from controller.multicast.router_gate import RouterGate
 from controller.multicast.sections import MulticastSections
 from controller.multicast.senders import SenderTable
@@ -61,7 +66,7 @@ from topology.events import TOPOLOGY_EVENTS, TopologyEvent
 from topology.graph import Graph
 from topology.live import LiveFabric
 
-Output: TypeAlias = Effect | Audit | WriteJournal | ActionTaken | ActionRefused
+Output: TypeAlias = Effect | Audit | WriteLog | ActionTaken | ActionRefused
 
 RESTART_GRACE_S, RESTART_GRACE_LONGEST_S = 12.0, 60.0
 """After a start, entries that no member accounts for stay this long, or until hosts had time to answer."""
@@ -83,24 +88,21 @@ class Due(Enum):
     PURGE = auto()
     REBALANCE = auto()
     ROOM = auto()
+    JUDGE = auto()
 
 
 class MulticastCore:
     """Membership, admission, trees and flow entries of one controller, without clock or socket.
 
-    Parameters
-    ----------
-    policy
-        The operator's policy.
-    now
-        The current time in seconds; every later time is on the same clock.
+    `policy` is the operator's, `now` the current time in seconds; every later time is on the same clock. `datapath`
+    is what the core shares with others of each switch (see `Installer`).
     """
 
-    def __init__(self, policy: Policy, now: float) -> None:
+    def __init__(self, policy: Policy, now: float, datapath: DatapathCore | None = None) -> None:
         self.counters: Counter[str] = Counter()
         self.policy = policy
         self.sections = MulticastSections(self, now)
-        self.installer = Installer(MULTICAST_TAG, hold_unknown=True)
+        self.installer = Installer(MULTICAST_TAG, hold_unknown=True, datapath=datapath)
         self.installer.use_policy(policy.check.interval_s, policy.edits)
         self.fabric = LiveFabric()
         self.plane = GroupPlane(self._forest(Graph()), self.installer, self.fabric.graph, self.sections.groups.touch)
@@ -129,9 +131,13 @@ class MulticastCore:
         )
         self.tagged = TaggedFrames(self.installer, self.counters)
         self.places = HostPlaces()
-        self.journal = Journal(self.fabric, self.plane, self.flood, self.membership, self.operator.record)
+        operator = self.operator
+        self.journal: Journal = Journal(
+            self.fabric, self.plane, self.flood, self.membership, operator.settings, operator.is_set
+        )
         self.flood_guard = FloodGuard(self.installer, self.counters, limits)
-        self.frames = FrameIntake(self, self._apply)
+        self.following = PolicyFollower(self)
+        self.frames = FrameIntake(self, self.apply)
         self._now = now
         self._effects: list[Output] = []
         self._due: dict[Due, float] = {Due.RELEASE: now + RESTART_GRACE_S}
@@ -144,11 +150,12 @@ class MulticastCore:
             DeadlineReached: self._deadline_reached,
             **dict.fromkeys((BarrierReplied, EditFailed, CheckRequested), self._installer_event),
             FlowStatsReceived: self._flow_stats_received,
+            TableChanged: self._table_changed,
             SwitchConnected: self._switch_connected,
             SwitchDisconnected: self._switch_disconnected,
             PortChanged: self._port_changed,
-            PolicyLoaded: self._policy_loaded,
-            JournalRead: self._journal_read,
+            PolicyLoaded: self.following.policy_loaded,
+            **Restart(self).handlers,
             JournalLost: lambda _event, now: self.journal.begin_anew(now),
             LoadsMeasured: self._loads_measured,
             **dict.fromkeys(TOPOLOGY_EVENTS, self._topology_changed),
@@ -159,6 +166,7 @@ class MulticastCore:
             Due.PURGE: self._purge,
             Due.REBALANCE: self._rebalance,
             Due.ROOM: self._look_for_room,
+            Due.JUDGE: self.following.advance,
         }
 
     def handle(self, event: Any, now: float) -> list[Output]:
@@ -166,7 +174,8 @@ class MulticastCore:
         self._now = now
         self._effects = []
         self._handlers[type(event)](event, now)
-        self._serve_waiting(now)
+        if not self.gate.room.is_quiet:
+            self._serve_waiting(now)
         return self._effects
 
     @property
@@ -219,39 +228,23 @@ class MulticastCore:
             text = f"{bound} groups have a tree, the limit: members and senders of other groups are refused."
             self._effects.append(Notice("groups-bound", text, (("bound", bound),)))
 
-    def group_changed(self, group: bytes, now: float) -> None:
-        """Take note that a group changed."""
-        self.journal.touch(group, now)
+    def group_changed(self, group: bytes, now: float, dpid: int | None = None) -> None:
+        """Take note that a group changed, and who is known of it at a switch."""
+        self.journal.touch(group, now, dpid)
         self.sections.groups.touch(group)
 
     def _groups_changed(self, groups: Iterable[bytes], now: float) -> None:
         for group in groups:
             self.group_changed(group, now)
 
-    def _policy_loaded(self, event: PolicyLoaded, now: float) -> None:
-        self.sections.policy_loaded(event.policy)
-        before, self.policy = self.policy, event.policy
-        limits, multicast = event.policy.limits, event.policy.multicast
-        self.gate.replace(event.policy)
-        self.installer.use_policy(event.policy.check.interval_s, event.policy.edits)
-        self.flood_guard.set_limits(limits)
-        self._apply(
-            self.membership.set_settings(membership_settings(event.policy), membership_limits(event.policy), now), now
-        )
-        self.senders.set_limits(
-            limits.senders_per_port, limits.unknown_packets_per_second_per_port, multicast.sender_timeout_s
-        )
-        built = ("tree", "seed", "default_rate_bps")
-        if any(getattr(multicast, name) != getattr(before.multicast, name) for name in built):
-            self._effects += self.plane.use_forest(self._forest(self.forest.graph), now)
-            self._groups_changed(self.plane.groups, now)
-        self.operator.static.policy_loaded(event.policy.static_members, now)
-        self._reconsider(now)
+    def trees_wanted(self, now: float) -> None:
+        """Build all trees anew as the policy wants them now."""
+        self._effects += self.plane.use_forest(self._forest(self.forest.graph), now)
+        self._groups_changed(self.plane.groups, now)
 
-    def _reconsider(self, now: float) -> None:
-        """Judge all members and senders anew."""
-        self._apply(self.membership.reconsider(self.gate.admit, now), now, Urgency.BULK)
-        self._effects += self.senders.reconsider(now)
+    def judge_on(self, now: float) -> None:
+        """Have the policy's next slice of members and senders judged when what else waits has had its turn."""
+        self._set_due(Due.JUDGE, now)
 
     def settle_room(self, now: float) -> None:
         """Count what has a tree from now on, and take the trees of groups that gave way."""
@@ -263,7 +256,7 @@ class MulticastCore:
         room = self.gate.room
         self.settle_room(now)
         for group in room.next_waiting(ROOM_BATCH):
-            self._apply(self.membership.reconsider_refused(group, now), now)
+            self.apply(self.membership.reconsider_refused(group, now), now)
             self.operator.static.room_made(group, now)
             self._effects += self.senders.room_made(group, now)
         if room.waits():
@@ -273,7 +266,8 @@ class MulticastCore:
 
     # Membership
 
-    def _apply(self, effects: Iterable[Any], now: float, urgency: Urgency = Urgency.PROMPT) -> None:
+    def apply(self, effects: Iterable[Any], now: float, urgency: Urgency = Urgency.PROMPT) -> None:
+        """Take what followed in membership, and have it done."""
         for effect in effects:
             kind = type(effect)
             if kind is InterestChanged:
@@ -308,11 +302,11 @@ class MulticastCore:
                 self.topology.flood_soon(now)
         else:
             self._effects += self.plane.interest_changed(dpid, port_no, group, interest, now, urgency)
-        self.group_changed(group, now)
+        self.group_changed(group, now, dpid)
 
     def router_port_declared(self, dpid: int, port_no: int, family: int, declared: bool, now: float) -> None:
         """Follow the operator's word about a router port."""
-        self._apply(self.membership.declare_router_port(dpid, port_no, family, declared, now), now)
+        self.apply(self.membership.declare_router_port(dpid, port_no, family, declared, now), now)
         self.sections.router_port_changed(dpid, port_no, family)
 
     def _router_port_changed(self, effect: RouterPortChanged, now: float) -> None:
@@ -338,9 +332,9 @@ class MulticastCore:
         if self.topology.apply(event, now):
             self.sections.topology_changed(event, now)
 
-    def topology_changed(self, now: float) -> None:
-        """Take note that switches, links or ports changed."""
-        self.journal.topology_touched(now)
+    def topology_changed(self, event: TopologyEvent, now: float) -> None:
+        """Take note of what became of a switch, link or port."""
+        self.journal.topology_changed(event, now)
 
     def trees_changed(self, changes: Iterable[Any], now: float, urgency: Urgency = Urgency.PROMPT) -> None:
         """Follow changes of trees."""
@@ -354,7 +348,7 @@ class MulticastCore:
 
     def port_added(self, dpid: int, port_no: int, now: float) -> None:
         """Serve an edge port; what is unknown on the switches waits until its hosts had time to answer."""
-        self._apply(self.membership.port_added(dpid, port_no, now), now)
+        self.apply(self.membership.port_added(dpid, port_no, now), now)
         self.operator.static.port_added(dpid, port_no, now)
         due_s = self._due.get(Due.RELEASE)
         if due_s is not None:
@@ -364,7 +358,7 @@ class MulticastCore:
     def port_removed(self, dpid: int, port_no: int, now: float) -> None:
         """Forget the members and senders of a port that leads to hosts no more."""
         self.operator.static.port_removed(dpid, port_no, now)
-        self._apply(self.membership.port_removed(dpid, port_no, now), now, Urgency.BULK)
+        self.apply(self.membership.port_removed(dpid, port_no, now), now, Urgency.BULK)
         self._effects += self.senders.port_gone(dpid, port_no, now)
         self.frames.port_removed(dpid, port_no)
         self.flood_guard.port_removed(dpid, port_no)
@@ -374,11 +368,11 @@ class MulticastCore:
 
     def port_suspended(self, dpid: int, port_no: int, now: float) -> None:
         """Keep the members and senders of a port whose switch is gone; they age until it is back."""
-        self._apply(self.membership.port_suspended(dpid, port_no, now), now)
+        self.apply(self.membership.port_suspended(dpid, port_no, now), now)
 
     def host_left(self, mac: bytes, dpid: int, port_no: int, now: float) -> None:
         """Forget the memberships and senders of a host at a place where it is no more."""
-        self._apply(self.membership.host_removed(mac, dpid, port_no, now), now)
+        self.apply(self.membership.host_removed(mac, dpid, port_no, now), now)
         self._effects += self.senders.port_gone(dpid, port_no, now, mac)
 
     def host_placed(self, mac: bytes, dpid: int, port_no: int, addresses: Iterable[bytes], now: float) -> None:
@@ -386,9 +380,9 @@ class MulticastCore:
         for frame in self.places.early_reports(mac, dpid, port_no, now):
             self.frames.packet_received(PacketReceived(dpid, port_no, frame), now)
         addresses = tuple(addresses)
-        self._apply(self.membership.addresses_moved(addresses, now), now)
+        self.apply(self.membership.addresses_moved(addresses, now), now)
         if self.membership.router_ports.speak_for((mac, *addresses)):
-            self._apply(self.membership.reconsider_routers(now), now)
+            self.apply(self.membership.reconsider_routers(now), now)
         self._effects += self.senders.addresses_moved(addresses, now)
 
     # Switches
@@ -415,17 +409,25 @@ class MulticastCore:
         self._effects += self.installer.handle(event, now)
         self.topology.entries_confirmed(event.dpid, now)
 
+    def _table_changed(self, event: TableChanged, now: float) -> None:
+        self.topology.entries_confirmed(event.dpid, now)
+        if event.was_read:
+            self._switch_read(event.dpid, now)
+
+    def _switch_read(self, dpid: int, now: float) -> None:
+        """Take over what a switch holds after a start of the controller."""
+        if Due.RELEASE in self._due and self.installer.is_read(dpid):
+            if not self.installer.installed(dpid):
+                self.topology.disinherit(dpid, now)
+            for group, key in self.plane.entries_found(dpid, self.installer.unknown(dpid)):
+                self._effects += self.senders.restore(group, key, Sender(False, "", now), now)
+
     def _flow_stats_received(self, event: FlowStatsReceived, now: float) -> None:
         if self.tagged.owns_poll(event):
             self._effects += self.tagged.flow_stats_received(event, now)
         elif not self.senders.owns_poll(event):
             self._installer_event(event, now)
-            if Due.RELEASE in self._due and self.installer.is_read(event.dpid):
-                if not self.installer.installed(event.dpid):
-                    self.topology.disinherit(event.dpid, now)
-                unknown = self.installer.unknown(event.dpid)
-                for group, key in self.plane.entries_found(event.dpid, unknown):
-                    self._effects += self.senders.restore(group, key, Sender(False, "", now), now)
+            self._switch_read(event.dpid, now)
         elif self.senders.flow_stats_received(event, now):
             self._rebalance_soon(now)
 
@@ -436,13 +438,13 @@ class MulticastCore:
     # Time
 
     def _deadline_reached(self, _event: DeadlineReached, now: float) -> None:
-        self._apply(self.membership.on_deadline(now), now)
+        self.apply(self.membership.on_deadline(now), now)
         self._effects += self.installer.on_deadline(now)
         self._effects += self.senders.on_deadline(now)
         self._effects += self.tagged.on_deadline(now)
         for (dpid, port_no), family, notice in self.flood_guard.released(now):
             self._effects.append(notice)
-            self._apply(self.membership.ask(dpid, port_no, family, now), now)
+            self.apply(self.membership.ask(dpid, port_no, family, now), now)
         self._effects += self.topology.on_deadline(now)
         if self._own_due_s is not None and now >= self._own_due_s:
             for what in [what for what, due_s in self._due.items() if due_s <= now]:
@@ -464,7 +466,7 @@ class MulticastCore:
         room = self.gate.room
         if room.overflowed and not room.waiting_count:
             room.overflowed = False
-            self._reconsider(now)
+            self.following.judge_all(now)
 
     def _release(self, now: float) -> None:
         """End the time of grace: what nobody confirmed or accounts for goes."""
@@ -477,23 +479,6 @@ class MulticastCore:
 
     def _purge(self, now: float) -> None:
         self._effects += self.installer.release_unknown(now)
-
-    # Journal
-
-    def _journal_read(self, event: JournalRead, now: float) -> None:
-        restored = read_records(event.records, self.operator.static.groups())
-        self.operator.restore(restored.operator, now)
-        self.topology.assume(restored.topology, now)
-        self.journal.assume(restored.topology)
-        self._apply(self.membership.restore(restored.routers, now), now)
-        for group in restored.groups:
-            self._apply(self.membership.restore(group.members, now), now)
-            for key, sender in group.senders:
-                self._effects += self.senders.restore(group.address, key, sender, now)
-            self._effects += self.plane.adopt(group.address, group.links, group.tree_version, now)
-        if restored.faults:
-            text = f"{restored.faults} records of the journal cannot be read: their hosts must report again."
-            self._effects.append(Notice("journal-faulty", text, (("records", restored.faults),)))
 
     def _forest(self, graph: Graph) -> Forest:
         multicast = self.policy.multicast

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from controller.config.policy import Policy
+from controller.log import Entry
 
 
 class PolicyLoaded(NamedTuple):
@@ -13,8 +14,14 @@ class PolicyLoaded(NamedTuple):
     policy: Policy
 
 
+class LogRead(NamedTuple):
+    """The log of an earlier run: the last entry of each key, in the order in which they were written."""
+
+    entries: tuple[Entry, ...]
+
+
 class JournalRead(NamedTuple):
-    """The journal of an earlier run: its records in the order in which they were written."""
+    """The journal of a version before: its records in the order in which they were written."""
 
     records: tuple[dict[str, Any], ...]
 

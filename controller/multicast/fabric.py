@@ -36,9 +36,9 @@ from topology.live import LiveFabric
 FLOOD_SETTLE_S = 0.02
 """Topology changes that come close together lead to one change of the link-scope entries."""
 
-FLOOD_SETTLE_PER_SWITCH_S, FLOOD_SETTLE_LONGEST_S = 0.001, 0.5
+FLOOD_SETTLE_PER_SWITCH_S, FLOOD_SETTLE_LONGEST_S = 0.005, 2.0
 """The more switches the last change concerned, the longer the next one waits: while a fabric comes up, the spanning
-tree changes with every link."""
+tree changes with every link. A switch takes up to 1 ms, so that flooding has a fifth of a processor at most."""
 
 _LAST_PORT = {OPENFLOW_1_0: 0xFF00, 4: 0xFFFFFF00}
 """Highest physical port number by OpenFlow version (OFPP_MAX)."""
@@ -60,8 +60,8 @@ class Owner(Protocol):
     def follow(self, event: TopologyEvent, now: float) -> None:
         """Follow a topology event that had to wait."""
 
-    def topology_changed(self, now: float) -> None:
-        """Take note that switches, links or ports changed."""
+    def topology_changed(self, event: TopologyEvent, now: float) -> None:
+        """Take note of what became of a switch, link or port."""
 
     def trees_changed(self, changes: Iterable[Change], now: float, urgency: Urgency = Urgency.PROMPT) -> None:
         """Follow changes of trees."""
@@ -172,7 +172,7 @@ class FabricFollower:
             self._handlers[type(event)](event, now)
             for end in lost:
                 self._close_lost(*end, now)
-            self._owner.topology_changed(now)
+            self._owner.topology_changed(event, now)
             if isinstance(event, LinkUp | LinkDown):
                 self.flood_soon(now, event.dpid_a, event.dpid_b)
             else:
@@ -354,13 +354,19 @@ class FabricFollower:
             self._owner.perform(self._owner.flood.open_port(dpid, port_no, now))
         if role is PortRole.EDGE:
             self.edges.add((dpid, port_no))
-            forest = self._owner.plane.forest
-            if dpid in forest.graph and forest.graph.kind(dpid) is not Kind.TOR:
-                self._owner.trees_changed(forest.add_node(dpid, Kind.TOR), now, Urgency.BULK)
+            self._follow_kind(dpid, now)
             self._owner.port_added(dpid, port_no, now)
         else:
             self.edges.discard((dpid, port_no))
             self._owner.port_removed(dpid, port_no, now)
+            if role is PortRole.TRUNK:
+                self._follow_kind(dpid, now)
+
+    def _follow_kind(self, dpid: int, now: float) -> None:
+        """Have trees know whether a switch has hosts; one whose ports to hosts are down goes on as one that has."""
+        forest = self._owner.plane.forest
+        if dpid in forest.graph and forest.graph.kind(dpid) is not self._kind(dpid):
+            self._owner.trees_changed(forest.add_node(dpid, self._kind(dpid)), now, Urgency.BULK)
 
     def _kind(self, dpid: int) -> Kind:
         return Kind.TOR if self.fabric.edge_ports(dpid) else Kind.SWITCH

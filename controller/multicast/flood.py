@@ -93,7 +93,7 @@ class FloodPlane:
 
     def __init__(self, installer: Installer) -> None:
         self.brought_count = 0
-        """How many switches the last `refresh` concerned."""
+        """How many switches the last `refresh` had to look at, those with edits under way too."""
         self._installer = installer
         self._cookie = cookie_of(MULTICAST_TAG, "link-scope") & ~SENDER_COOKIE_BIT
         self._wanted: dict[int, RuleSet] = {}
@@ -302,6 +302,7 @@ class FloodPlane:
         self._pending.clear()
         if staged:
             changed = sorted({*changed, *self._unconfirmed})
+            self.brought_count = len(changed)
         first: list[tuple[int, Edit]] = []
         second: list[tuple[int, Edit]] = []
         for dpid in changed:
@@ -315,10 +316,11 @@ class FloodPlane:
                 first.append((dpid, Put(kept)))
                 if kept != rule:
                     second.append((dpid, Put(rule)))
-                unconfirmed.add(key)
+                if _forwards(rule) or (old is not None and _forwards(old)):
+                    unconfirmed.add(key)
             gone = [key for key in before if key not in after]
             first += [(dpid, Remove(key)) for key in gone]
-            unconfirmed.update(gone)
+            unconfirmed.update(key for key in gone if _forwards(before[key]))
             if dpid in self._wanted:
                 self._rules[dpid] = dict(after)
             else:
@@ -407,6 +409,11 @@ class FloodPlane:
     def _group_rule(self, group: bytes, duties: tuple[ChannelDuty, ...]) -> Rule:
         ports = [port_no for duty in duties for port_no in (*duty.trunk_ports, *duty.host_ports)]
         return Rule(_group_key(group), tuple(Output(port_no) for port_no in ports), self._cookie)
+
+
+def _forwards(rule: Rule) -> bool:
+    """Tell whether an entry sends packets on to anybody but the controller."""
+    return any(isinstance(action, Output) and action.port_no != OFPP_CONTROLLER for action in rule.actions)
 
 
 def _group_key(group: bytes) -> RuleKey:

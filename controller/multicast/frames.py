@@ -21,7 +21,7 @@ from controller.multicast.senders import SenderTable
 from controller.multicast.tagged import VLAN_TAGGED
 from controller.wire.addresses import ALL_PIM_ROUTERS_V4, ALL_PIM_ROUTERS_V6, is_link_scope_group
 from controller.wire.ethernet import ETHERTYPE_IPV4, ETHERTYPE_IPV6
-from controller.wire.frame import decode, walk_extensions
+from controller.wire.frame import decode_once, walk_extensions
 from controller.wire.ipv4 import PROTOCOL_IGMP, PROTOCOL_PIM
 from controller.wire.ipv6 import EXTENSION_HEADERS, ICMPV6
 from controller.wire.mld import MLD_TYPES
@@ -81,10 +81,11 @@ class FrameIntake:
         family = _control_family(frame)
         if family:
             is_read, effects = self._owner.flood_guard.take(dpid, port_no, family, now)
-            self._owner.perform(effects)
+            if effects:
+                self._owner.perform(effects)
             if not is_read:
                 return
-        packet = decode(frame)
+        packet = decode_once(frame)
         if not family and type(packet) is not Data and (dpid, port_no) in self._owner.topology.edges:
             self._owner.perform(self._owner.senders.unreadable(dpid, port_no, _data_family(frame), now))
         handler = self._handlers.get(type(packet))

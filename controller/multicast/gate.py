@@ -22,9 +22,17 @@ SPOOFED = "(spoofed)"
 NO_ROOM = Decision(False, "limits.groups", "as many groups as the policy allows have a tree")
 """Refuses the receivers and senders of a group that must wait."""
 
+NOT_JUDGED = Decision(False, "(waiting)", "the policy that was loaded just now admits it: it is served in a moment")
+"""Says why a receiver is refused still that the policy in force admits."""
+
+_new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
+
 
 class Gate:
-    """Admits receivers and senders, as far as there is `room`, and has every decision audited."""
+    """Admits receivers and senders, as far as there is `room`, and has every decision audited.
+
+    `is_judging` while members may wait to be judged by the policy in force.
+    """
 
     def __init__(
         self,
@@ -40,11 +48,14 @@ class Gate:
         self._fabric = fabric
         self._audit = audit
         self._group_refused = group_refused
+        self._generation = 0
+        self.is_judging = False
 
-    def replace(self, policy: Policy) -> None:
-        """Decide by another policy from now on."""
-        self.admission.replace(policy)
+    def replace(self, policy: Policy, decides_otherwise: bool = True) -> bool:
+        """Decide by another policy from now on; False where it says nothing else, not even in its reasons."""
         self.room.bound = policy.limits.groups
+        self._generation += decides_otherwise
+        return self.admission.replace(policy)
 
     def admit(self, host: HostRef, group: bytes, source: bytes | None) -> bool:
         """Decide whether a host may receive from a group."""
@@ -56,15 +67,21 @@ class Gate:
             return False
         else:
             decision = self.admission.decide(host, group, Role.RECEIVER, source)
-        self._audit(Audit(decision, host, group, Role.RECEIVER, source))
+        self._audit(_new(Audit, (decision, host, group, Role.RECEIVER, source)))
         if decision.admit:
             self.room.promise(group)
         return decision.admit
 
+    def would_admit(self, host: HostRef, group: bytes, source: bytes | None) -> bool:
+        """Tell what `admit` would say where there is room; this counts as no decision."""
+        return not host.spoofed and self.admission.explain(host, group, Role.RECEIVER, source).admit
+
     def refusal(self, host: HostRef, group: bytes, source: bytes | None) -> Decision:
         """Return why a receiver is refused; this counts as no decision."""
         decision = self.spoofed(host) if host.spoofed else self.admission.explain(host, group, Role.RECEIVER, source)
-        return NO_ROOM if decision.admit else decision
+        if decision.admit:
+            return NOT_JUDGED if self.is_judging else NO_ROOM
+        return decision
 
     def decide_sender(self, key: SenderKey, group: bytes) -> Decision:
         """Decide whether a sender may feed a group."""
@@ -77,6 +94,12 @@ class Gate:
                 self.room.served(group)
         self._audit(Audit(decision, host, group, Role.SENDER, None))
         return decision
+
+    def sender_decision(self, key: SenderKey, group: bytes) -> Decision:
+        """Return what `decide_sender` would; this counts as no decision."""
+        if self._is_over_bound(group, receives=False):
+            return NO_ROOM
+        return self.admission.explain(Host(key.mac, key.address, key.dpid, key.port_no), group, Role.SENDER, None)
 
     def gave_way(self, key: SenderKey, group: bytes) -> None:
         """Have it audited that a sender is refused from now on, for its group gave way to another."""
@@ -122,6 +145,6 @@ class Gate:
         host = self._fabric.host(mac)
         return host.addresses if host is not None and (host.dpid, host.port_no) == (dpid, port_no) else None
 
-    def standing(self, ref: HostRef) -> int:
-        """Return the rules that are about a host, one bit each."""
-        return self.admission.rules_about(ref)
+    def standing(self, ref: HostRef) -> tuple[int, int]:
+        """Return the number of the policy that decides, and its rules about a host, one bit each."""
+        return self._generation, self.admission.rules_about(ref)

@@ -111,6 +111,17 @@ class Group:
         """Tell whether an admitted sender is at a switch."""
         return any(key.dpid == dpid and sender.admitted for key, sender in self.senders.items())
 
+    def set_duty(self, dpid: int, duty: SwitchDuty | None, rules: RuleSet) -> None:
+        """Note what a switch is to do, None being nothing, and the entries that say so."""
+        if duty is None:
+            self.duties.pop(dpid, None)
+        else:
+            self.duties[dpid] = duty
+        if rules:
+            self.rules[dpid] = rules
+        else:
+            self.rules.pop(dpid, None)
+
     def set_interest(self, dpid: int, port_no: int, interest: Interest | None) -> Interest | None:
         """Replace what a port wants, None being nothing, and return what it wanted before."""
         ports = self.interests.get(dpid)

@@ -1,133 +1,56 @@
-"""The journal: what a restarted controller must know so that the switches' entries stay right as they are.
+"""What the core writes to the log: what a restarted controller must know so that the switches' entries stay right.
 
-A record is a whole topology or a whole group; the last one of a group counts. Topology from the journal is assumed
-until discovery confirms it; what is not confirmed in time is taken down again.
+| key | what | kind |
+|---|---|---|
+| `static-member/DPID/PORT/GROUP`, `router-port/DPID/PORT/FAMILY`, `drain/DPID` | what operators set | decision |
+| `tree/GROUP` | the tree and its version: a choice that looked at the loads of its time | decision |
+| `heard/GROUP/DPID` | members and senders at a switch | observation |
+| `switch/DPID`, `link/DPID-DPID` | what discovery found | observation |
+| `routers` | queriers and learnt router ports | observation |
+
+Topology from the log is assumed until discovery confirms it; what is not confirmed in time is taken down again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import islice
-from math import inf
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
-from controller.effects import JournalPart, WriteJournal
+from controller.log import Entry, Kind, LogPart, WriteLog
 from controller.membership.core import MembershipCore
 from controller.multicast.flood import FloodPlane
-from controller.multicast.group import Sender, SenderKey
 from controller.multicast.groups import GroupPlane
-from controller.multicast.operator import OperatorSettings, read_settings
-from controller.rules.compile import TREE_VERSIONS
-from controller.rules.lowering import LOWERINGS
-from controller.wire.addresses import format_ip, format_mac, is_multicast_ip, parse_ip, parse_mac
+from controller.multicast.operator import Setting, setting_entry
+from controller.multicast.restored import RestoredGroup
+from controller.wire.addresses import format_ip, format_mac, parse_ip
 from topology.events import LinkDown, LinkUp, PortRole, PortRoleChanged, SwitchDown, SwitchUp, TopologyEvent
 from topology.live import LiveFabric
 
 JOURNAL_INTERVAL_S = 0.1
-GROUPS_PER_WRITE = 200
-"""Groups written at one time, so that a storm of joins does not stall the core; the rest follows in turn."""
+GROUPS_PER_WRITE, REST_INTERVAL_S = 50, 0.025
+"""Trees, and groups at a switch, that are written at one time, so that a storm of joins does not stall the core; the
+rest follows this soon."""
 
-COMPACT_FACTOR = 4
-COMPACT_ABOVE = 2000
+CHANGES_PER_WRITE = 1000
+"""Switches and links written at one time, while a fabric comes up; the rest follows in turn."""
 
-Record = dict[str, Any]
+CHANGES_BOUND = 65536
+"""Switches and links that wait to be written; beyond them the log is written anew."""
 
-
-class RestoredGroup(NamedTuple):
-    """A group of the journal."""
-
-    address: bytes
-    tree_version: int
-    links: tuple[tuple[int, int], ...]
-    members: tuple[Record, ...]
-    senders: tuple[tuple[SenderKey, Sender], ...]
-
-
-class Restored(NamedTuple):
-    """What a journal says: events that lead to its topology, routers, groups, and how many records are unreadable."""
-
-    operator: OperatorSettings
-    topology: tuple[TopologyEvent, ...]
-    routers: tuple[Record, ...]
-    groups: tuple[RestoredGroup, ...]
-    faults: int
-
-
-def read_records(records: Iterable[Record], static_groups: Iterable[bytes] = ()) -> Restored:
-    """Interpret the records of a journal; what cannot be read is counted and left out.
-
-    Groups without members and senders are left out too, but for those with static members: `static_groups`, and those
-    that operators have set.
-    """
-    operator = OperatorSettings()
-    topology: tuple[TopologyEvent, ...] = ()
-    routers: tuple[Record, ...] = ()
-    groups: dict[bytes, RestoredGroup] = {}
-    faults = 0
-    for record in records:
-        try:
-            if record["kind"] == "topology":
-                topology = tuple(_topology_events(record))
-            elif record["kind"] == "routers":
-                routers = tuple(record["records"])
-            elif record["kind"] == "operator":
-                operator = read_settings(record)
-            else:
-                group = _restored_group(record)
-                groups.pop(group.address, None)
-                groups[group.address] = group
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-            faults += 1
-    static = {*static_groups, *(group for _, _, group in operator.static_members)}
-    wanted = tuple(group for group in groups.values() if group.members or group.senders or group.address in static)
-    return Restored(operator, topology, routers, wanted, faults)
-
-
-def _topology_events(record: Record) -> Iterator[TopologyEvent]:
-    for dpid, ofp_version in record["switches"]:
-        if ofp_version not in LOWERINGS:
-            raise ValueError("no OpenFlow version of ours")
-        yield SwitchUp(int(dpid), int(ofp_version))
-    for name, role in (("edge_ports", PortRole.EDGE), ("trunk_ports", PortRole.TRUNK)):
-        for dpid, port_no in record[name]:
-            yield PortRoleChanged(int(dpid), int(port_no), role)
-    for dpid_a, port_a, dpid_b, port_b, capacity_bps in record["links"]:
-        if dpid_a == dpid_b or not capacity_bps > 0:
-            raise ValueError("no link")
-        yield LinkUp(int(dpid_a), int(port_a), int(dpid_b), int(port_b), float(capacity_bps))
-
-
-def _restored_group(record: Record) -> RestoredGroup:
-    address = parse_ip(record["group"])
-    senders = []
-    for entry in record["senders"]:
-        key = SenderKey(
-            int(entry["dpid"]), int(entry["port_no"]), parse_mac(entry["mac"]), parse_ip(entry["address"])
-        )
-        if len(key.address) != len(address):
-            raise ValueError("addresses of two families")
-        rate_bps = float(entry["rate_bps"])
-        if not 0 <= rate_bps < inf:
-            raise ValueError("no rate")
-        senders.append((key, Sender(bool(entry["admitted"]), str(entry["rule"]), 0.0, rate_bps)))
-    if not is_multicast_ip(address):
-        raise ValueError("no group")
-    return RestoredGroup(
-        address,
-        int(record["tree_version"]) % TREE_VERSIONS,
-        tuple((int(u), int(v)) for u, v in record["links"]),
-        tuple(record["members"]),
-        tuple(senders),
-    )
+Record: TypeAlias = dict[str, Any]
+Pair: TypeAlias = tuple[int, int]
+Place: TypeAlias = int | Pair
+"""A switch, or the two that a link joins."""
 
 
 class Journal:
-    """Notes what changed and turns it into records at leisure; holds no copy of their state.
+    """Notes what changed and turns it into entries at leisure; holds no copy of their values.
 
     Attributes
     ----------
     due_s
-        When records are due to be written, None for never.
+        When entries are due to be written, None for never.
     """
 
     def __init__(
@@ -136,34 +59,72 @@ class Journal:
         plane: GroupPlane,
         flood: FloodPlane,
         membership: MembershipCore,
-        operator: Callable[[], Record],
+        settings: Callable[[], Iterable[Setting]],
+        is_set: Callable[[Setting], bool],
     ) -> None:
         self.due_s: float | None = None
         self._fabric = fabric
         self._plane = plane
         self._flood = flood
         self._membership = membership
-        self._operator = operator
-        self._touched: dict[bytes, None] = {}
-        self._topology_touched = False
+        self._settings = settings
+        self._is_set = is_set
+        self._settings_touched: dict[Setting, None] = {}
+        self._places: dict[Place, None] = {}
+        self._trees: dict[bytes, None] = {}
+        self._heard: dict[tuple[bytes, int], None] = {}
         self._routers_touched = False
-        self._operator_touched = False
-        self._written_count = 0
-        self._lost = False
-        self._rewriting: list[bytes] | None = None
+        self._links_at: dict[int, set[Pair]] = {}
+        self._trees_written: dict[bytes, int] = {}
+        self._watched: set[bytes] | None = None
+        self._is_lost = False
+        self._anew_left: list[int] | None = None
         self._assumed: dict[TopologyEvent, None] = {}
 
-    def touch(self, address: bytes, now: float) -> None:
-        """Note that a group changed."""
-        self._touched[address] = None
+    def watch(self) -> set[bytes]:
+        """Return the groups that wait to be written, to which those are added that change until `unwatch`."""
+        self._watched = {*self._trees, *(address for address, _ in self._heard)}
+        return self._watched
+
+    def unwatch(self) -> None:
+        """Add no more groups."""
+        self._watched = None
+
+    def touch(self, address: bytes, now: float, dpid: int | None = None) -> None:
+        """Note that the tree of a group may have changed, and what is known of the group at a switch."""
+        self._trees[address] = None
+        if dpid is not None:
+            self._heard[address, dpid] = None
+        if self._watched is not None:
+            self._watched.add(address)
         if self.due_s is None:
             self.due_s = now + JOURNAL_INTERVAL_S
 
-    def topology_touched(self, now: float) -> None:
-        """Note that switches, links or ports changed."""
-        self._topology_touched = True
+    def topology_changed(self, event: TopologyEvent, now: float) -> None:
+        """Note what became of a switch, link or port."""
+        if len(self._places) >= CHANGES_BOUND:
+            self._places.clear()
+            self._is_lost = True
+        if isinstance(event, LinkUp | LinkDown):
+            dpids = (event.dpid_a, event.dpid_b)
+            self._link_touched((min(dpids), max(dpids)), isinstance(event, LinkUp))
+        else:
+            self._places[event.dpid] = None
+            if isinstance(event, SwitchDown):
+                for pair in sorted(self._links_at.get(event.dpid, ())):
+                    self._link_touched(pair, False)
         if self.due_s is None:
             self.due_s = now + JOURNAL_INTERVAL_S
+
+    def _link_touched(self, pair: Pair, is_up: bool) -> None:
+        self._places[pair] = None
+        for dpid in pair:
+            if is_up:
+                self._links_at.setdefault(dpid, set()).add(pair)
+            elif dpid in self._links_at:
+                self._links_at[dpid].discard(pair)
+                if not self._links_at[dpid]:
+                    del self._links_at[dpid]
 
     def routers_touched(self, now: float) -> None:
         """Note that router ports or queriers changed."""
@@ -171,63 +132,112 @@ class Journal:
         if self.due_s is None:
             self.due_s = now + JOURNAL_INTERVAL_S
 
-    def operator_touched(self, now: float) -> None:
-        """Note that operators set something: it is written at once, since they are told that it is done."""
-        self._operator_touched = True
+    def setting_touched(self, setting: Setting, now: float) -> None:
+        """Note that an operator set something: it is written at once, for the operator waits until it is kept."""
+        self._settings_touched[setting] = None
         self.due_s = now
 
     def begin_anew(self, now: float) -> None:
-        """Replace the journal from here on, since records of it are lost."""
-        self._rewriting = None
-        self._lost = True
-        self.due_s = now
+        """Write everything anew, since writes are lost."""
+        self._is_lost = True
+        if self.due_s is None:
+            self.due_s = now + JOURNAL_INTERVAL_S
 
-    def on_deadline(self, now: float) -> list[WriteJournal]:
-        """Return the records to write, none before the deadline; a grown journal is replaced in small steps."""
+    def was_read(self, entries: Iterable[Entry], groups: Iterable[RestoredGroup], now: float) -> None:
+        """Take note of what the log says of groups, so that what is otherwise, or is no more, is written."""
+        for group in groups:
+            self._trees_written[group.address] = hash((group.tree_version, group.links))
+        for entry in entries:
+            address = group_of(entry.key)
+            if address is None:
+                continue
+            _, _, dpid = entry.key.rpartition("/")
+            self.touch(address, now, int(dpid) if entry.subject == "heard" and dpid.isdecimal() else None)
+            self._trees_written.setdefault(address, 0)
+
+    def on_deadline(self, now: float) -> list[WriteLog]:
+        """Return what to write, nothing before the deadline."""
         if self.due_s is None or now < self.due_s:
             return []
         self.due_s = None
-        effects: list[WriteJournal] = []
-        records = self._changed_records(now)
-        if records:
-            effects.append(WriteJournal(tuple(records), JournalPart.APPEND))
-        if self._rewriting is not None:
-            effects.append(self._rewrite(self._rewriting, now))
-        elif self._lost or self._written_count > COMPACT_ABOVE + COMPACT_FACTOR * len(self._plane.groups):
-            self._lost = False
-            self._rewriting = [*self._plane.groups, *self._flood.groups()]
-            first = (self._operator(), self._topology_record(), self._routers_record(now))
-            effects.append(WriteJournal(first, JournalPart.BEGIN))
-        if self._touched or self._rewriting is not None:
-            self.due_s = now + JOURNAL_INTERVAL_S
-        return effects
+        part = LogPart.CHANGE
+        entries: list[Entry] = []
+        if self._is_lost:
+            part = LogPart.BEGIN
+            entries += self._anew()
+        entries += self._changed(now)
+        if self._anew_left is not None and not any(self._anew_left):
+            self._anew_left = None
+            writes = [WriteLog(tuple(entries), part), WriteLog((), LogPart.END)]
+        else:
+            writes = [WriteLog(tuple(entries), part)] if entries else []
+        if self._places or self._trees or self._heard or self._anew_left is not None:
+            self.due_s = now + REST_INTERVAL_S
+        return writes
 
-    def _changed_records(self, now: float) -> list[Record]:
-        records: list[Record] = []
-        if self._operator_touched:
-            self._operator_touched = False
-            records.append(self._operator())
-        if self._topology_touched:
-            self._topology_touched = False
-            records.append(self._topology_record())
+    def _anew(self) -> list[Entry]:
+        """Have all that there is written anew, what waits already first."""
+        self._is_lost = False
+        self._routers_touched = True
+        self._trees_written.clear()
+        events = self._fabric.structure()
+        for event in events:
+            if isinstance(event, SwitchUp | PortRoleChanged):
+                self._places[event.dpid] = None
+            elif isinstance(event, LinkUp):
+                self._places[event.dpid_a, event.dpid_b] = None
+        for address in [*self._plane.groups, *self._flood.groups()]:
+            self._trees[address] = None
+            for dpid in self._dpids(address):
+                self._heard[address, dpid] = None
+        self._anew_left = [len(self._places), len(self._trees), len(self._heard)]
+        return [setting_entry(setting, True) for setting in self._settings()]
+
+    def _changed(self, now: float) -> list[Entry]:
+        entries = [setting_entry(setting, self._is_set(setting)) for setting in self._settings_touched]
+        self._settings_touched.clear()
+        places = _take(self._places, CHANGES_PER_WRITE)
+        entries += [self._place_entry(place) for place in places]
         if self._routers_touched:
             self._routers_touched = False
-            records.append(self._routers_record(now))
-        for address in list(islice(self._touched, GROUPS_PER_WRITE)):
-            del self._touched[address]
-            records.append(self._group_record(address, now))
-        self._written_count += len(records)
-        return records
+            records = self._membership.routers_snapshot(now)
+            entries.append(Entry(Kind.OBSERVATION, "routers", {"records": records}))
+        trees = _take(self._trees, GROUPS_PER_WRITE)
+        for address in trees:
+            entries += self._tree_entries(address)
+        heard = _take(self._heard, GROUPS_PER_WRITE)
+        for address, dpid in heard:
+            value = self.heard_at(address, dpid, now)
+            known = value if value["members"] or value["senders"] else None
+            entries.append(Entry(Kind.OBSERVATION, f"heard/{format_ip(address)}/{dpid}", known))
+        if self._anew_left is not None:
+            taken = (len(places), len(trees), len(heard))
+            self._anew_left = [max(0, left - count) for left, count in zip(self._anew_left, taken, strict=True)]
+        return entries
 
-    def _rewrite(self, left: list[bytes], now: float) -> WriteJournal:
-        """Write some more groups to the new journal; the last ones put it in the place of the old one."""
-        part, left[:] = left[:GROUPS_PER_WRITE], left[GROUPS_PER_WRITE:]
-        records = tuple(self._group_record(address, now) for address in part)
-        if left:
-            return WriteJournal(records, JournalPart.CONTINUE)
-        self._rewriting = None
-        self._written_count = 0
-        return WriteJournal(records, JournalPart.FINISH)
+    def _place_entry(self, place: Place) -> Entry:
+        if isinstance(place, tuple):
+            link = self._fabric.link(*place)
+            value = None if link is None else {"ends": list(link[:4]), "capacity_bps": link.capacity_bps}
+            return Entry(Kind.OBSERVATION, f"link/{place[0]}-{place[1]}", value)
+        edges, trunks = (self._fabric.ports(place, role) for role in (PortRole.EDGE, PortRole.TRUNK))
+        version = self._fabric.ofp_version(place)
+        there = {"dpid": place, "ofp_version": version, "edge_ports": list(edges), "trunk_ports": list(trunks)}
+        is_known = version is not None or edges or trunks
+        return Entry(Kind.OBSERVATION, f"switch/{place}", there if is_known else None)
+
+    def _tree_entries(self, address: bytes) -> list[Entry]:
+        """Return the entry of a group's tree where it is another one than was written last."""
+        value = self.tree_of(address)
+        key = f"tree/{format_ip(address)}"
+        if value is None:
+            had = self._trees_written.pop(address, None) is not None
+            return [Entry(Kind.DECISION, key, None)] if had else []
+        written = hash((value["tree_version"], value["links"]))
+        if self._trees_written.get(address) == written:
+            return []
+        self._trees_written[address] = written
+        return [Entry(Kind.DECISION, key, value)]
 
     def assume(self, events: Iterable[TopologyEvent]) -> None:
         """Note what topology is only known from the journal: each with the event that would take it down again."""
@@ -271,44 +281,69 @@ class Journal:
         self._assumed = {}
         return events
 
-    def _topology_record(self) -> Record:
-        events = self._fabric.snapshot()
-        ports = [event for event in events if isinstance(event, PortRoleChanged)]
-        return {
-            "kind": "topology",
-            "switches": [list(event) for event in events if isinstance(event, SwitchUp)],
-            "edge_ports": [[dpid, port_no] for dpid, port_no, role in ports if role is PortRole.EDGE],
-            "trunk_ports": [[dpid, port_no] for dpid, port_no, role in ports if role is PortRole.TRUNK],
-            "links": [list(event) for event in events if isinstance(event, LinkUp)],
-        }
-
-    def _routers_record(self, now: float) -> Record:
-        return {"kind": "routers", "records": self._membership.routers_snapshot(now)}
-
-    def _group_record(self, address: bytes, now: float) -> Record:
-        record: Record = {
-            "kind": "group", "group": format_ip(address), "tree_version": 0, "links": [], "members": [], "senders": []
-        }  # fmt: skip
+    def tree_of(self, address: bytes) -> Record | None:
+        """Return the value of a group's tree as it is, None where the group has none."""
         group = self._plane.groups.get(address)
         if group is None:
-            record["members"] = self._membership.group_snapshot(address, self._flood.members(address), now)
-            return record
+            return None
         tree = self._plane.forest.tree(address)
-        record["tree_version"] = group.tree_version
-        if tree is not None:
-            record["links"] = list(tree.links())
-        ports = [(dpid, port_no) for dpid, at in group.interests.items() for port_no in at]
-        record["members"] = self._membership.group_snapshot(address, ports, now)
-        record["senders"] = [
-            {
-                "dpid": key.dpid,
-                "port_no": key.port_no,
-                "mac": format_mac(key.mac),
-                "address": format_ip(key.address),
-                "admitted": sender.admitted,
-                "rule": sender.rule,
-                "rate_bps": sender.rate_bps,
-            }
-            for key, sender in group.senders.items()
-        ]
-        return record
+        links = () if tree is None else tuple(tree.links())
+        return {"group": format_ip(address), "tree_version": group.tree_version, "links": links}
+
+    def heard_at(self, address: bytes, dpid: int, now: float) -> Record:
+        """Return the value of what is known of a group at a switch as it is."""
+        group = self._plane.groups.get(address)
+        if group is None:
+            ports = [place for place in self._flood.members(address) if place[0] == dpid]
+        else:
+            ports = [(dpid, port_no) for port_no in group.interests.get(dpid, ())]
+        senders = () if group is None else group.senders.items()
+        return {
+            "group": format_ip(address),
+            "members": self._membership.group_snapshot(address, ports, now),
+            "senders": [
+                {
+                    "dpid": key.dpid,
+                    "port_no": key.port_no,
+                    "mac": format_mac(key.mac),
+                    "address": format_ip(key.address),
+                    "admitted": sender.admitted,
+                    "rule": sender.rule,
+                    "rate_bps": sender.rate_bps,
+                }
+                for key, sender in senders
+                if key.dpid == dpid
+            ],
+        }
+
+    def _dpids(self, address: bytes) -> list[int]:
+        """Return the switches at which something is known of a group."""
+        group = self._plane.groups.get(address)
+        if group is None:
+            return sorted({dpid for dpid, _ in self._flood.members(address)})
+        return sorted({*group.interests, *(key.dpid for key in group.senders)})
+
+    def group_values(self, address: bytes, now: float) -> list[Record]:
+        """Return all values of a group as they are, that of its tree first."""
+        tree = self.tree_of(address)
+        heard = [self.heard_at(address, dpid, now) for dpid in self._dpids(address)]
+        return heard if tree is None else [tree, *heard]
+
+
+def group_of(key: str) -> bytes | None:
+    """Return the group that a key of the log is of, None where it is of none."""
+    subject, _, rest = key.partition("/")
+    if subject not in ("tree", "heard"):
+        return None
+    try:
+        return parse_ip(rest.partition("/")[0])
+    except ValueError:
+        return None
+
+
+def _take(waiting: dict[Any, None], count: int) -> list[Any]:
+    """Take the first few of what waits."""
+    taken = list(islice(waiting, count))
+    for key in taken:
+        del waiting[key]
+    return taken

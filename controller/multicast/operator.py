@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, Protocol
 
+from controller.admission.admission import Admission
 from controller.datapath.lanes import Urgency
 from controller.effects import ActionRefused, ActionTaken
+from controller.log import Entry, Kind
 from controller.membership.tables import GroupKind, group_kind
 from controller.multicast.events import (
     CountersResetAsked,
@@ -16,13 +19,15 @@ from controller.multicast.events import (
     SwitchDrainSet,
     SwitchForgetAsked,
 )
+from controller.multicast.sections import MulticastSections
+from controller.multicast.senders import SenderTable
+from controller.multicast.static_members import Owner as StaticOwner
 from controller.multicast.static_members import StaticMembers
+from controller.rules.installer import Installer
 from controller.snapshot.events import State
+from controller.trees.forest import Forest
 from controller.wire.addresses import format_ip, is_multicast_ip, parse_ip
 from topology.events import PortRole
-
-if TYPE_CHECKING:
-    from controller.multicast.core import MulticastCore
 
 SETTINGS_BOUND = 16384
 """Static members of operators, and likewise router ports and drained switches, that are kept; others are refused."""
@@ -34,17 +39,58 @@ Record = dict[str, Any]
 
 
 class OperatorSettings(NamedTuple):
-    """What a journal says that operators have set."""
+    """What a log says that operators have set."""
 
     static_members: tuple[tuple[int, int, bytes], ...] = ()
     router_ports: tuple[tuple[int, int, int], ...] = ()
     drained: tuple[int, ...] = ()
 
 
+class Setting(NamedTuple):
+    """What an operator set, `subject` saying what kind: a static member (`what` is the group), a router port (the
+    family), or a drained switch."""
+
+    subject: str
+    dpid: int
+    port_no: int = 0
+    what: bytes | int = 0
+
+
 class _Refusal(Exception):  # noqa: N818
     def __init__(self, field: str, text: str) -> None:
         super().__init__(f"{field}: {text}")
         self.field = field
+
+
+class Kept(Protocol):
+    """Where what operators set is kept."""
+
+    def setting_touched(self, setting: Setting, now: float) -> None:
+        """Take note that something is set otherwise."""
+
+
+class Owner(StaticOwner, Protocol):
+    """What operators' actions ask the core around them."""
+
+    counters: Counter[str]
+    admission: Admission
+    sections: MulticastSections
+    senders: SenderTable
+    installer: Installer
+
+    @property
+    def forest(self) -> Forest:
+        """The trees."""
+
+    @property
+    def journal(self) -> Kept:
+        """Where what they set is kept."""
+
+    def trees_changed(self, changes: Iterable[Any], now: float, urgency: Urgency = Urgency.PROMPT) -> None:
+        """Follow changes of trees."""
+
+    def router_port_declared(self, dpid: int, port_no: int, family: int, declared: bool, now: float) -> None:
+        """Follow the word about a router port."""
 
 
 class Operator:
@@ -54,7 +100,7 @@ class Operator:
     way to nothing that hosts or the policy say.
     """
 
-    def __init__(self, core: MulticastCore) -> None:
+    def __init__(self, core: Owner) -> None:
         self.static = StaticMembers(core)
         self._core = core
         self._actions: dict[type, Callable[[Any, float], Record]] = {
@@ -67,18 +113,26 @@ class Operator:
         }
         self.handlers = dict.fromkeys(self._actions, self._handle)
 
-    # The journal
+    # The log
 
-    def record(self) -> Record:
-        """Return what is set as a record of the journal."""
-        return {
-            "kind": "operator",
-            "static_members": [
-                [dpid, port_no, format_ip(group)] for dpid, port_no, group in self.static.by_operator()
-            ],
-            "router_ports": sorted(map(list, self._core.membership.declared_router_ports)),
-            "drained": sorted(self._core.topology.drained),
-        }
+    def settings(self) -> Iterator[Setting]:
+        """Yield what is set, for the log."""
+        core = self._core
+        for member in self.static.by_operator():
+            yield Setting("static-member", *member)
+        for router_port in sorted(core.membership.declared_router_ports):
+            yield Setting("router-port", *router_port)
+        for dpid in sorted(core.topology.drained):
+            yield Setting("drain", dpid)
+
+    def is_set(self, setting: Setting) -> bool:
+        """Tell whether something is set."""
+        subject, dpid, port_no, what = setting
+        if subject == "drain":
+            return dpid in self._core.topology.drained
+        if isinstance(what, bytes):
+            return self.static.is_by_operator((dpid, port_no, what))
+        return (dpid, port_no, what) in self._core.membership.declared_router_ports
 
     def restore(self, settings: OperatorSettings, now: float) -> None:
         """Take over what an earlier run was told, before its topology."""
@@ -98,8 +152,8 @@ class Operator:
         else:
             self._core.perform([ActionTaken(document)])
 
-    def _tell(self, now: float, kind: str, text: str, state: State, **place: Any) -> None:
-        self._core.journal.operator_touched(now)
+    def _tell(self, now: float, setting: Setting, kind: str, text: str, state: State, **place: Any) -> None:
+        self._core.journal.setting_touched(setting, now)
         self._core.sections.events.add(now, kind, text, state=state, **place)
 
     def _set_static_member(self, event: StaticMemberSet, now: float) -> Record:
@@ -128,7 +182,8 @@ class Operator:
         if present and not answer["served"]:
             text += f", once it can: {answer['waiting_for']}"
         state = State.RAISED if present else State.CLEARED
-        self._tell(now, "static-member", f"{text}.", state, dpid=dpid, port_no=port_no, group=name)
+        setting = Setting("static-member", *key)
+        self._tell(now, setting, setting.subject, f"{text}.", state, dpid=dpid, port_no=port_no, group=name)
         return answer
 
     def _check_static(self, dpid: int, port_no: int, group: bytes) -> None:
@@ -173,7 +228,7 @@ class Operator:
         known = self._core.membership.router_ports.get(dpid, port_no, family) is not None
         text = f"Port {dpid}:{port_no} is declared a router port of IPv{family}{'' if present else ' no longer'}."
         state = State.RAISED if present else State.CLEARED
-        self._tell(now, "router-port", text, state, dpid=dpid, port_no=port_no)
+        self._tell(now, Setting("router-port", *event[:3]), "router-port", text, state, dpid=dpid, port_no=port_no)
         place = {"dpid": dpid, "port_no": port_no, "family": family}
         return {**place, "present": present, "router": known}
 
@@ -195,7 +250,8 @@ class Operator:
             answer |= {"transit_count": len(transit), "transit": transit[:LISTED], "local_count": local}
             pass_it = f"{len(transit)} groups still pass it, for nothing else connects them"
             text = f"Switch {dpid} is drained: {pass_it}, and {local} have hosts there."
-        self._tell(now, "switch-drain", text, State.RAISED if drained else State.CLEARED, dpid=dpid)
+        state = State.RAISED if drained else State.CLEARED
+        self._tell(now, Setting("drain", dpid), "switch-drain", text, state, dpid=dpid)
         return answer
 
     def passing(self, dpid: int) -> tuple[list[str], int]:
@@ -237,24 +293,30 @@ class Operator:
         return {"reset": True}
 
 
-def read_settings(record: Mapping[str, Any]) -> OperatorSettings:
-    """Return what a record of the journal says; KeyError, TypeError or ValueError where it cannot be read."""
-    return OperatorSettings(
-        tuple(_static_members(record["static_members"])),
-        tuple((int(dpid), int(port_no), _family(family)) for dpid, port_no, family in record["router_ports"]),
-        tuple(map(int, record["drained"])),
-    )
+def setting_entry(setting: Setting, is_set: bool) -> Entry:
+    """Return what the log is told of a setting."""
+    subject, dpid, port_no, what = setting
+    value: Record = {"dpid": dpid}
+    key = f"{subject}/{dpid}"
+    if isinstance(what, bytes):
+        value |= {"port_no": port_no, "group": format_ip(what)}
+        key += f"/{port_no}/{value['group']}"
+    elif subject == "router-port":
+        value |= {"port_no": port_no, "family": what}
+        key += f"/{port_no}/{what}"
+    return Entry(Kind.DECISION, key, value if is_set else None)
 
 
-def _static_members(records: Iterable[Any]) -> Iterator[tuple[int, int, bytes]]:
-    for dpid, port_no, text in records:
-        group = parse_ip(text)
-        if not is_multicast_ip(group):
-            raise ValueError("no group")
-        yield int(dpid), int(port_no), group
+def read_static_member(dpid: Any, port_no: Any, text: Any) -> tuple[int, int, bytes]:
+    """Return what the log says of a static member; TypeError or ValueError where it cannot be read."""
+    group = parse_ip(text)
+    if not is_multicast_ip(group):
+        raise ValueError("no group")
+    return int(dpid), int(port_no), group
 
 
-def _family(value: Any) -> int:
-    if value not in (4, 6):
+def read_router_port(dpid: Any, port_no: Any, family: Any) -> tuple[int, int, int]:
+    """Return what the log says of a router port; TypeError or ValueError where it cannot be read."""
+    if family not in (4, 6):
         raise ValueError("no family")
-    return int(value)
+    return int(dpid), int(port_no), int(family)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from controller.config.settings import Querier
 from controller.effects import SendPacket
 from controller.membership.events import SendQuery
@@ -49,4 +51,10 @@ def sent(effect: SendQuery, querier: Querier) -> SendPacket:
         effect.robustness,
         effect.query_interval_s,
     )
-    return SendPacket(effect.dpid, (effect.port_no,), encode(query))
+    return SendPacket(effect.dpid, (effect.port_no,), _frame(query))
+
+
+@lru_cache(maxsize=64)
+def _frame(query: Query) -> bytes:
+    """Return a query as a frame; general ones are the same at every port."""
+    return encode(query)

@@ -63,9 +63,18 @@ class Room:
             self._receiving.pop(group, None)
             self._ready[group] = None
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nobody waits, gives way or was promised room."""
+        return not (
+            self._promised or self._giving_way or self._ready or self._receiving or self._sending or self.overflowed
+        )
+
     def settle(self) -> list[bytes]:
         """Count what has a tree from now on; returns the groups that give way, which wait again."""
         self._promised.clear()
+        if not self._giving_way:
+            return []
         giving, self._giving_way = list(self._giving_way), {}
         self._sending.update(dict.fromkeys(giving))
         return giving
@@ -107,7 +116,9 @@ class Room:
         More than one has to where the bound was lowered.
         """
         missing = self._used() - self.bound + 1
+        if missing <= 0:
+            return []
         giving = self._giving_way
         others = (other for other in self._plane.unheard if other not in giving)
-        found = list(islice(others, max(missing, 0)))
+        found = list(islice(others, missing))
         return None if len(found) < missing else found

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from controller.config.policy import Policy
 from controller.durations import format_duration
 from controller.effects import Notice
 from controller.events import PortChanged, SwitchConnected
@@ -26,10 +27,6 @@ from topology.events import (
     TopologyEvent,
 )
 from topology.graph import Kind, NodeId
-
-if TYPE_CHECKING:
-    from controller.config.policy import Policy
-    from controller.multicast.core import MulticastCore
 
 COMPARE_INTERVAL_S = 1.0
 """How often what changes all the time is compared with what readers know: status, counters, whether in sync."""
@@ -56,6 +53,12 @@ ENDS_BOUND = 65_536
 """Links whose ports are remembered, to name them when they are lost."""
 
 
+class Owner(view.Shown, Protocol):
+    """The core whose documents these are."""
+
+    policy: Policy
+
+
 class MulticastSections:
     """The sections of the multicast core; `environment` adds to the status what only the shell knows.
 
@@ -63,7 +66,7 @@ class MulticastSections:
     switches that left the fabric, as last shown: they stay until they are back or the operator forgets them.
     """
 
-    def __init__(self, core: MulticastCore, now: float) -> None:
+    def __init__(self, core: Owner, now: float) -> None:
         self.environment: Document = {}
         self.names = Names(core.policy.switches, core.policy.labels)
         self.events = EventLog("multicast", self.names.spoken)

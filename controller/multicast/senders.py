@@ -44,7 +44,7 @@ Entry = tuple[bytes, SenderKey]
 class SenderTable:
     """Senders of all groups, in the `GroupPlane`; this table admits, limits, measures and forgets them.
 
-    `changed` is told of every group whose senders changed.
+    `changed` is told of every group whose senders changed, and at which switch.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class SenderTable:
         plane: GroupPlane,
         installer: Installer,
         gate: Gate,
-        changed: Callable[[bytes, float], None],
+        changed: Callable[[bytes, float, int], None],
         *,
         senders_per_port: int,
         unknown_packets_per_s: float,
@@ -167,9 +167,32 @@ class SenderTable:
 
     # What else changes senders
 
-    def reconsider(self, now: float) -> list[Effect]:
-        """Decide anew about every sender, after the policy changed."""
-        return self._reconsider(sorted(self._entries()), now, only_spoofed=False)
+    def reconsider(self, is_concerned: Callable[[bytes], bool], now: Callable[[], float]) -> Iterator[list[Effect]]:
+        """Decide anew about the senders of groups that are concerned, after the policy changed, one at a step.
+
+        Yields the effects of each step, which is done at the time that `now` tells; anything may happen in between.
+        """
+        for place in list(self._by_port):
+            for entry in list(self._by_port.get(place, ())):
+                if is_concerned(entry[0]) and entry in self._by_port.get(place, ()):
+                    yield self._judge_otherwise(*entry, now())
+                else:
+                    yield []
+
+    def _judge_otherwise(self, group: bytes, key: SenderKey, now: float) -> list[Effect]:
+        """Decide anew about a sender whose verdict is another one now; where only its rule is, take note of that."""
+        sender = self._plane.groups[group].senders[key]
+        is_false = sender.rule == SPOOFED
+        if not self._is_false(key, sender):
+            decision = self._gate.sender_decision(key, group)
+            if not is_false and decision.admit == sender.admitted:
+                if decision.rule != sender.rule:
+                    sender.rule = decision.rule
+                    self._changed(group, now, key.dpid)
+                return []
+        elif is_false:
+            return []
+        return self._reconsider(((group, key),), now, only_spoofed=False)
 
     def give_way(self, group: bytes, now: float) -> list[Effect]:
         """Refuse the senders of a group that nobody receives, for the room that its tree takes."""
@@ -179,7 +202,7 @@ class SenderTable:
                 self._gate.gave_way(key, group)
                 refused = replace(sender, admitted=False, rule=NO_ROOM.rule)
                 effects += self._plane.sender_set(group, key, refused, now)
-        self._changed(group, now)
+                self._changed(group, now, key.dpid)
         return effects
 
     def room_made(self, group: bytes, now: float) -> list[Effect]:
@@ -222,9 +245,7 @@ class SenderTable:
         effects: list[Effect] = []
         for group, key in entries:
             sender = self._plane.groups[group].senders[key]
-            spoofed = self._gate.is_sender_spoofed(key) or (
-                sender.rule == SPOOFED and not self._gate.is_sender_bound(key)
-            )
+            spoofed = self._is_false(key, sender)
             if only_spoofed and spoofed == (sender.rule == SPOOFED):
                 continue
             if spoofed:
@@ -235,15 +256,19 @@ class SenderTable:
                 sender.rule = rule
                 continue
             effects += self._plane.sender_set(group, key, replace(sender, admitted=admit, rule=rule), now)
-            self._changed(group, now)
+            self._changed(group, now, key.dpid)
         return effects
+
+    def _is_false(self, key: SenderKey, sender: Sender) -> bool:
+        """Tell whether a sender's address is another's, or was and is not known to be its own."""
+        return self._gate.is_sender_spoofed(key) or (sender.rule == SPOOFED and not self._gate.is_sender_bound(key))
 
     def _add(self, group: bytes, key: SenderKey, sender: Sender, now: float) -> list[Effect]:
         entry = (group, key)
         self._by_port.setdefault((key.dpid, key.port_no), {})[entry] = None
         for address in (key.mac, key.address):
             self._by_address.setdefault(address, {})[entry] = None
-        self._changed(group, now)
+        self._changed(group, now, key.dpid)
         return self._plane.sender_set(group, key, sender, now)
 
     def _remove(self, group: bytes, key: SenderKey, now: float) -> list[Effect]:
@@ -256,7 +281,7 @@ class SenderTable:
             del self._by_address[address][entry]
             if not self._by_address[address]:
                 del self._by_address[address]
-        self._changed(group, now)
+        self._changed(group, now, key.dpid)
         return self._plane.sender_removed(group, key, now)
 
     def _entries(self) -> Iterator[Entry]:

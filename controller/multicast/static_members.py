@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+from controller.config.policy import Policy, StaticMember
+from controller.membership.core import MembershipCore
 from controller.membership.events import ANY_SOURCE
+from controller.multicast.fabric import FabricFollower
+from controller.multicast.gate import Gate
 from controller.multicast.group import Place
+from controller.multicast.groups import GroupPlane
+from controller.snapshot.log import Document, Section
+from controller.snapshot.names import Names
 from controller.wire.addresses import format_ip
 from topology.events import PortRole
-
-if TYPE_CHECKING:
-    from controller.config.policy import StaticMember
-    from controller.multicast.core import MulticastCore
+from topology.live import LiveFabric
 
 Key = tuple[int, int, bytes]
 """A static member: dpid, port number and group."""
@@ -33,6 +37,38 @@ class _Given(NamedTuple):
     policy_line: int | None = None
 
 
+class Shown(Protocol):
+    """What operators are shown, as far as static members are concerned."""
+
+    names: Names
+    gone: dict[int, Document]
+    ports: Section[Place]
+
+
+class Owner(Protocol):
+    """What static members ask the core around them."""
+
+    policy: Policy
+    fabric: LiveFabric
+    topology: FabricFollower
+    membership: MembershipCore
+    plane: GroupPlane
+    gate: Gate
+
+    @property
+    def sections(self) -> Shown:
+        """What operators are shown."""
+
+    def perform(self, effects: Iterable[Any]) -> None:
+        """Take effects that followed."""
+
+    def group_changed(self, group: bytes, now: float) -> None:
+        """Take note that a group changed."""
+
+    def settle_room(self, now: float) -> None:
+        """Count what has a tree from now on."""
+
+
 class StaticMembers:
     """The static members of both kinds, and which of them are served.
 
@@ -41,7 +77,7 @@ class StaticMembers:
     lowered. `served` also holds those of ports whose switch is gone for now, for their entries may be in use there.
     """
 
-    def __init__(self, core: MulticastCore) -> None:
+    def __init__(self, core: Owner) -> None:
         self.served: set[Key] = set()
         self._core = core
         self._given: dict[int, dict[int, dict[bytes, _Given]]] = {}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable
-from heapq import heappop, heappush
 
 from controller.effects import Effect, Notice
 from controller.events import FlowStatsReceived
@@ -14,7 +13,10 @@ from controller.rules.lowering import LOWERINGS
 from controller.rules.model import RuleKey
 
 COUNT_INTERVAL_S = 10.0
-"""Between two readings of a switch."""
+"""Between two readings of a switch, at least."""
+
+READINGS_PER_S = 20.0
+"""Of all switches together; where there are more than 200, each is read less often."""
 
 NOTICE_INTERVAL_S = 600.0
 
@@ -34,7 +36,8 @@ class TaggedFrames:
         self._installer = installer
         self._counters = counters
         self._watched: set[int] = set()
-        self._due: list[tuple[float, int]] = []
+        self._due: deque[tuple[float, int]] = deque()
+        self._last_due_s = float("-inf")
         self._polls: dict[int, int] = {}
         self._counts: dict[int, dict[RuleKey, int]] = {}
         self._noticed_s: dict[int, float] = {}
@@ -43,7 +46,7 @@ class TaggedFrames:
         """Read a switch from now on."""
         if dpid not in self._watched:
             self._watched.add(dpid)
-            heappush(self._due, (now + COUNT_INTERVAL_S, dpid))
+            self._read_later(dpid, now)
 
     def switch_disconnected(self, dpid: int) -> None:
         """Ask a switch nothing until it is back; what it counted before is not counted again."""
@@ -56,12 +59,12 @@ class TaggedFrames:
     def on_deadline(self, now: float) -> Iterable[Effect]:
         """Ask the switches that are due."""
         while self._due and self._due[0][0] <= now:
-            _, dpid = heappop(self._due)
+            _, dpid = self._due.popleft()
             request = self._installer.read_flows(dpid, VLAN_TAGGED_COOKIE, _WHOLE_COOKIE)
             if request is None:
                 self._watched.discard(dpid)
                 continue
-            heappush(self._due, (now + COUNT_INTERVAL_S, dpid))
+            self._read_later(dpid, now)
             self._polls[dpid] = request.xid
             yield request
 
@@ -87,3 +90,7 @@ class TaggedFrames:
             self._noticed_s[dpid] = now
             text = f"Switch {dpid} dropped {dropped} frames with a VLAN tag: VLANs are not supported."
             yield Notice(VLAN_TAGGED, text, (("dpid", dpid),))
+
+    def _read_later(self, dpid: int, now: float) -> None:
+        self._last_due_s = max(now + COUNT_INTERVAL_S, self._last_due_s + 1 / READINGS_PER_S)
+        self._due.append((self._last_due_s, dpid))

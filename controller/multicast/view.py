@@ -4,22 +4,68 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Protocol
 
+from controller.admission.admission import Admission
+from controller.membership.core import MembershipCore
 from controller.membership.events import FilterMode, Member
 from controller.membership.querier import FAMILIES
+from controller.multicast.fabric import FabricFollower
+from controller.multicast.gate import Gate
+from controller.multicast.groups import GroupPlane
+from controller.multicast.senders import SenderTable
+from controller.multicast.static_members import StaticMembers
+from controller.rules.installer import Installer
+from controller.snapshot.log import Document
+from controller.snapshot.names import Names
+from controller.trees.forest import Forest
 from controller.wire.addresses import format_ip, format_mac, is_link_scope_group
-
-if TYPE_CHECKING:
-    from controller.multicast.core import MulticastCore
-
-Document = dict[str, Any]
+from topology.live import LiveFabric
 
 NAMED = 5
 """Switches that the reason for not being ready names."""
 
 
-def status(core: MulticastCore) -> Document:
+class WithStatic(Protocol):
+    """Who has the static members."""
+
+    static: StaticMembers
+
+
+class Called(Protocol):
+    """What switches are called, and which are gone."""
+
+    names: Names
+    gone: dict[int, Document]
+
+
+class Shown(Protocol):
+    """The core that is shown."""
+
+    counters: Counter[str]
+    fabric: LiveFabric
+    topology: FabricFollower
+    plane: GroupPlane
+    installer: Installer
+    membership: MembershipCore
+    senders: SenderTable
+    gate: Gate
+    admission: Admission
+
+    @property
+    def forest(self) -> Forest:
+        """The trees."""
+
+    @property
+    def operator(self) -> WithStatic:
+        """What operators have set."""
+
+    @property
+    def sections(self) -> Called:
+        """What is known of switches besides."""
+
+
+def status(core: Shown) -> Document:
     """Return counts, and whether every switch that was ever there is connected and holds what it should.
 
     `in_sync` is about the switches of the present fabric alone.
@@ -41,7 +87,7 @@ def status(core: MulticastCore) -> Document:
     }
 
 
-def _not_ready(core: MulticastCore, switches: Sequence[int]) -> str | None:
+def _not_ready(core: Shown, switches: Sequence[int]) -> str | None:
     """Say which switches keep the fabric from being ready, None where none does."""
     connected, gone = core.topology.connected, core.sections.gone
     away = sorted({*(dpid for dpid in switches if dpid not in connected), *gone} - connected)
@@ -56,7 +102,7 @@ def _not_ready(core: MulticastCore, switches: Sequence[int]) -> str | None:
     return "; ".join(parts) or None
 
 
-def _switches(core: MulticastCore, some: Sequence[int], count: int) -> str:
+def _switches(core: Shown, some: Sequence[int], count: int) -> str:
     """Say which of `count` switches are meant, the first `NAMED` by what they are called."""
     called = [core.sections.names.label(dpid) for dpid in some[:NAMED]]
     if len(some) == 1:
@@ -65,7 +111,7 @@ def _switches(core: MulticastCore, some: Sequence[int], count: int) -> str:
     return f"{len(some)} of {count} switches ({', '.join(called)}{more}) are"
 
 
-def _counters(core: MulticastCore) -> Counter[str]:
+def _counters(core: Shown) -> Counter[str]:
     total: Counter[str] = Counter()
     for counters in (core.counters, core.membership.counters, core.senders.counters, core.installer.counters):
         for name, count in counters.items():
@@ -73,14 +119,14 @@ def _counters(core: MulticastCore) -> Counter[str]:
     return total
 
 
-def groups(core: MulticastCore) -> list[Document]:
+def groups(core: Shown) -> list[Document]:
     """Return each group with its tree, members, senders and refusals."""
     wanted = (address for address in core.membership.members_table.groups() if not is_link_scope_group(address))
     addresses = {*core.plane.groups, *wanted, *core.operator.static.groups()}
     return [group(core, address) for address in sorted(addresses)]
 
 
-def group(core: MulticastCore, address: bytes) -> Document:
+def group(core: Shown, address: bytes) -> Document:
     """Return one group: its tree, members, senders and refusals."""
     group = core.plane.groups.get(address)
     tree = core.forest.tree(address)
@@ -126,24 +172,24 @@ def _member(member: Member) -> Document:
     }
 
 
-def _refused(core: MulticastCore, member: Member) -> Document:
+def _refused(core: Shown, member: Member) -> Document:
     source = min(member.sources, default=None) if member.mode is FilterMode.INCLUDE else None
     decision = core.gate.refusal(member.host, member.group, source)
     return {**_member(member), "rule": decision.rule, "reason": decision.reason}
 
 
-def rules(core: MulticastCore) -> list[Document]:
+def rules(core: Shown) -> list[Document]:
     """Return how often each rule of the policy allowed and denied."""
     return [{"rule": name, **counts} for name, counts in core.admission.counters().items()]
 
 
-def routers(core: MulticastCore) -> Document:
+def routers(core: Shown) -> Document:
     """Return who is the querier of each family, and the ports with multicast routers."""
     ports = [router_port(core, *key) for key in sorted(core.membership.router_port_keys())]
     return {**queriers(core), "router_ports": ports}
 
 
-def router_port(core: MulticastCore, dpid: int, port_no: int, family: int) -> Document | None:
+def router_port(core: Shown, dpid: int, port_no: int, family: int) -> Document | None:
     """Return a port with a multicast router, None where there is none."""
     entry = core.membership.router_ports.get(dpid, port_no, family)
     if entry is None:
@@ -154,7 +200,7 @@ def router_port(core: MulticastCore, dpid: int, port_no: int, family: int) -> Do
     return {**place, "static": entry.static, "routers": routers, "groups": groups}
 
 
-def queriers(core: MulticastCore) -> Document:
+def queriers(core: Shown) -> Document:
     """Return who is the querier of each family."""
     return {
         "queriers": [

@@ -167,19 +167,21 @@ class Checks:
         for keys in found.values():
             for key in keys:
                 self._mark(state, key, Urgency.BULK)
-        self._tell(state.dpid, found, now)
+        tell_repaired(self._notices, state.dpid, found, now)
         return bool(found["missing"]) and not check.requested
 
-    def _tell(self, dpid: int, found: Mapping[str, Sequence[RuleKey]], now: float) -> None:
-        counts = {kind: len(keys) for kind, keys in found.items()}
-        if not any(counts.values()):
-            return
-        for kind, count in counts.items():
-            self._notices.counters[f"entries-{kind}"] += count
-        parts = [f"{count} {_WORDS[kind]}" for kind, count in counts.items() if count]
-        differ = f"differ from what it confirmed ({', '.join(parts)})"
-        text = f"The flow entries of switch {dpid} {differ}: they are repaired."
-        self._notices.give("entries-repaired", dpid, text, now, **counts)
+
+def tell_repaired(notices: Notices, dpid: int, found: Mapping[str, Sequence[RuleKey]], now: float) -> None:
+    """Count and tell what was found at a switch, by kind, and is repaired."""
+    counts = {kind: len(keys) for kind, keys in found.items()}
+    if not any(counts.values()):
+        return
+    for kind, count in counts.items():
+        notices.counters[f"entries-{kind}"] += count
+    parts = [f"{count} {_WORDS[kind]}" for kind, count in counts.items() if count]
+    differ = f"differ from what it confirmed ({', '.join(parts)})"
+    text = f"The flow entries of switch {dpid} {differ}: they are repaired."
+    notices.give("entries-repaired", dpid, text, now, **counts)
 
 
 _WORDS = {"missing": "missing", "altered": "altered", "extra": "unexpected"}

@@ -32,6 +32,8 @@ Source: TypeAlias = bytes | None
 
 RuleSet: TypeAlias = dict[RuleKey, Rule]
 
+_new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
+
 
 class SenderEntry(NamedTuple):
     """A sender at a port of its own switch; one that is not `admitted` is dropped there."""
@@ -155,6 +157,8 @@ def _preorder(neighbours: Mapping[int, AbstractSet[int]], root: int) -> tuple[li
 
 def _actions(group: bytes, duty: ChannelDuty, carried_version: int, tree_version: int) -> tuple[Action, ...]:
     """Build the output list for packets that arrive as `carried_version` and travel on as `tree_version`."""
+    if not carried_version and not tree_version:
+        return _outputs(duty.trunk_ports + duty.host_ports)
     actions: list[Action] = []
     carried = carried_version
     if duty.trunk_ports:
@@ -170,17 +174,17 @@ def _actions(group: bytes, duty: ChannelDuty, carried_version: int, tree_version
 
 
 def _group_match(group: bytes, tree_version: int, source: Source) -> Match:
-    # By position: keywords cost more than the rest of a join's lowering together.
     bits = 8 * len(group)
     eth_type = ETH_TYPE_IPV4 if bits == 32 else ETH_TYPE_IPV6
     source_bits = None if source is None else bits
-    return Match(None, versioned_mac(group, tree_version), None, eth_type, None, source, source_bits, group, bits)
+    mac = versioned_mac(group, tree_version)
+    return _new(Match, (None, mac, None, eth_type, None, source, source_bits, group, bits, None, None, False))
 
 
 @lru_cache(maxsize=16384)
 def _channel_key(table: int, group: bytes, tree_version: int, source: Source) -> RuleKey:
     priority = PRIORITY_GROUP if source is None else PRIORITY_CHANNEL
-    return RuleKey(table, priority, _group_match(group, tree_version, source))
+    return _new(RuleKey, (table, priority, _group_match(group, tree_version, source)))
 
 
 def _sender_match(group: bytes, sender: SenderEntry) -> Match:
@@ -196,7 +200,7 @@ def default_rule(ofp_version: int, group: bytes, tree_version: int, host_ports: 
             _actions(group, ChannelDuty(None, (), host_ports), tree_version, tree_version),
             cookie,
         )
-    return Rule(_channel_key(table, group, 0, None), _outputs(host_ports), cookie)
+    return _new(Rule, (_channel_key(table, group, 0, None), _outputs(host_ports), cookie, 0, 0))
 
 
 @lru_cache(maxsize=4096)
@@ -216,7 +220,7 @@ def lower_to_1_3(group: bytes, duty: SwitchDuty, cookie: int) -> RuleSet:
         rules[key] = Rule(key, enter if sender.admitted else (), cookie | SENDER_COOKIE_BIT)
     for channel in duty.channels:
         key = _channel_key(FORWARD, group, version, channel.source)
-        rules[key] = Rule(key, _actions(group, channel, version, version), cookie)
+        rules[key] = _new(Rule, (key, _actions(group, channel, version, version), cookie, 0, 0))
     return rules
 
 

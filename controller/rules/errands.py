@@ -27,18 +27,18 @@ class Errands(Inspection):
         if state is None or not state.connected or state.lowering is None or state.lowering.expressible(rule):
             self.counters["transient-unsent"] += 1
             return []
-        return [ApplyEdits(dpid, self._sending.take_xids(2), (Put(rule),))]
+        return [ApplyEdits(dpid, self._xids.take(2), (Put(rule),))]
 
     def barrier(self, dpid: int) -> ApplyEdits:
         """Have a switch reply, for the caller's own use, when it has done all it was sent; see `first_xid`."""
-        return ApplyEdits(dpid, self._sending.take_xids(1), ())
+        return ApplyEdits(dpid, self._xids.take(1), ())
 
     def read_flows(self, dpid: int, cookie: int, cookie_mask: int) -> RequestFlows | None:
         """Ask a switch for entries and counters, for the caller's own use; None where it is not there."""
         state = self._switches.get(dpid)
         if state is None or not state.connected:
             return None
-        return RequestFlows(dpid, self._sending.take_xids(1), cookie, cookie_mask)
+        return RequestFlows(dpid, self._xids.take(1), cookie, cookie_mask)
 
     def owns_xid(self, xid: int) -> bool:
         """Tell whether a transaction id is one of this app's."""

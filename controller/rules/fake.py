@@ -57,7 +57,7 @@ class FakeSwitch:
         ports: Collection[int] | None = None,
         *,
         capacity: int = 1_000_000,
-        table_count: int = 4,
+        table_count: int = 5,
         meters: Collection[int] = (),
     ) -> None:
         self.dpid = dpid

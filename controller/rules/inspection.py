@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from controller.datapath.sending import Sending
+from controller.datapath.core import DatapathCore
+from controller.datapath.xids import Xids
 from controller.rules.model import Output, Rule, RuleKey
 from controller.rules.plans import PlanQueue
 from controller.rules.switch_state import SwitchState
@@ -18,7 +19,8 @@ class Inspection:
     """Questions about the switches of an `Installer`, which is one."""
 
     _switches: dict[int, SwitchState]
-    _sending: Sending
+    _datapath: DatapathCore
+    _xids: Xids
     _plans: PlanQueue
 
     def desired(self, dpid: int) -> Mapping[RuleKey, Rule]:
@@ -52,7 +54,7 @@ class Inspection:
 
     def answers(self, dpid: int, now: float) -> bool:
         """Tell whether a switch can be expected to confirm edits soon: it was read, and owes no answer for long."""
-        sent_s = self._sending.barriers.started(dpid)
+        sent_s = self._datapath.barriers.started(dpid)
         return self.is_read(dpid) and (sent_s is None or now - sent_s <= PROMPT_S)
 
     def may_send(self, dpid: int, port_no: int) -> bool:

@@ -5,14 +5,15 @@ See docs/rules.md for the ordering, for what happens when a table is full, and f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from itertools import islice
 from typing import Any
 
 from controller.config.edit_settings import Edits
+from controller.datapath.core import DatapathCore
 from controller.datapath.lanes import Urgency
-from controller.datapath.sending import Sending
+from controller.datapath.xids import Xids
 from controller.effects import Edit, Effect, EntriesLost, Put, RequestFlows
 from controller.events import (
     BarrierReplied,
@@ -20,6 +21,7 @@ from controller.events import (
     DeadlineReached,
     EditFailed,
     FlowStatsReceived,
+    SurveyOrder,
     SwitchConnected,
     SwitchDisconnected,
 )
@@ -30,15 +32,13 @@ from controller.rules.errands import Errands
 from controller.rules.lowering import LOWERINGS
 from controller.rules.model import Rule, RuleKey
 from controller.rules.notices import Notices
-from controller.rules.openflow import FlowCounter
+from controller.rules.openflow import FlowStats
+from controller.rules.pipeline import DATAPATH_XID_TAG
 from controller.rules.plans import PlanQueue
+from controller.rules.reading import take_stats
+from controller.rules.survey import Surveys
 from controller.rules.switch_state import Batch, Failure, Reading, SwitchState, edit_key
 from controller.rules.timeouts import Timeouts
-
-READ_ENTRIES_BOUND = 262144
-"""Entries of ours that a switch may report; beyond it the read-back does not count (`read-faulty`)."""
-
-READ_TIMEOUT_S = 10.0
 
 FULL_RETRY_S = 5.0
 FULL_RETRY_COUNT = 16
@@ -60,34 +60,47 @@ class Installer(Errands):
         Upper 8 bits of the transaction ids of the app; by default made of `app_tag`.
     hold_unknown
         Leave entries that nobody desires on the switches until `release_unknown`: after a restart.
+    datapath
+        What the app shares with others, and whose holder gives it the answers to its messages; by default the
+        installer has one of its own, and is given all answers itself.
     """
 
-    def __init__(self, app_tag: int, xid_tag: int | None = None, *, hold_unknown: bool = False) -> None:
+    def __init__(
+        self,
+        app_tag: int,
+        xid_tag: int | None = None,
+        *,
+        hold_unknown: bool = False,
+        datapath: DatapathCore | None = None,
+    ) -> None:
         self._notices = Notices()
         self.counters = self._notices.counters
         self.app_tag = app_tag
-        self.xid_tag = 0xA0 | app_tag & 0xF if xid_tag is None else xid_tag
+        self.xid_tag = DATAPATH_XID_TAG | app_tag & 0xF if xid_tag is None else xid_tag
         self._hold_unknown = hold_unknown
         self.clock = ConfirmationClock()
         self._switches: dict[int, SwitchState] = {}
-        self._sending = Sending(self.xid_tag, self.clock)
-        self._mark = self._sending.mark
+        self._is_alone = datapath is None
+        self._datapath = DatapathCore(self.xid_tag) if datapath is None else datapath
+        self._xids = self._datapath.xids if self._is_alone else Xids(self.xid_tag)
+        self._datapath.add(self)
+        self._mark = self._datapath.mark
         self._plans = PlanQueue(self._switches, self._mark, self._notices)
         self._admissible = Admissible(app_tag, self._switches, self._notices)
         self._checks = Checks(self._switches, self._mark, self._request, self._notices)
         self._checks.held = hold_unknown
-        self._reads: Timeouts[int] = Timeouts(READ_TIMEOUT_S)
         self._full: Timeouts[int] = Timeouts(FULL_RETRY_S)
-        self._timeouts = (self._sending.barriers, self._reads, self._full)
-        self._retries: list[tuple[float, int, RuleKey]] = []
         self._effects: list[Effect] = []
+        self._surveys = Surveys(app_tag, self._mark, self._request, self._notices, self._tell)
+        self._timeouts = (self._full, self._surveys.timeouts)
+        self._retries: list[tuple[float, int, RuleKey]] = []
         self._handlers: dict[type, Callable[[Any, float], list[Effect]]] = {
             SwitchConnected: lambda event, now: self.switch_connected(event.dpid, event.ofp_version, now),
             SwitchDisconnected: lambda event, now: self.switch_disconnected(event.dpid, now),
             BarrierReplied: lambda event, now: self.barrier_replied(event.dpid, event.xid, now),
             EditFailed: lambda event, now: self.edit_failed(event.dpid, event.xid, event.type, event.code, now),
             FlowStatsReceived: self.flow_stats_received,
-            CheckRequested: lambda event, now: self.check_requested(event.dpid, now),
+            CheckRequested: lambda event, now: self.check_requested(event.dpid, now, event.order),
             DeadlineReached: lambda _event, now: self.on_deadline(now),
         }
 
@@ -142,31 +155,36 @@ class Installer(Errands):
             self._plans.add([self._plan_entries(stage, refused) for stage in stages], now, drain_s, urgency)
         return self._flush(now)
 
-    def put(self, dpid: int, rule: Rule, now: float, urgency: Urgency = _PROMPT) -> list[Effect]:
-        """Desire one entry: what `change` does with one stage of one edit, for less."""
-        state = self._switches.get(dpid)
-        if (
-            state is None
-            or not state.connected
-            or state.reading is not None
-            or state.check is not None
-            or state.turns
-            or state.full
-            or self._plans.ready
-            or rule[2] >> 48 != self.app_tag
-            or rule[3]
-            or rule[4]
-            or state.lowering.expressible(rule) is not None  # type: ignore[union-attr]
-        ):
-            return self.change((((dpid, Put(rule)),),), now, 0.0, urgency)
-        key = rule[0]
-        state.desired[key] = rule
-        if state.batch is not None:
-            self.clock.add(state, key)
-            state.lanes.add(key, urgency)
-        elif state.installed.get(key) != rule:
-            return [self._sending.send_one(state, rule, now)]
-        return []
+    def put(self, entries: Sequence[tuple[int, Rule]], now: float, urgency: Urgency = _PROMPT) -> list[Effect]:
+        """Desire an entry at each of some switches: what `change` does with one stage of puts, for less."""
+        states: list[SwitchState] = []
+        for dpid, rule in entries:
+            state = self._switches.get(dpid)
+            if (
+                state is None
+                or not state.connected
+                or state.reading is not None
+                or state.turns
+                or state.full
+                or self._plans.ready
+                or rule[2] >> 48 != self.app_tag
+                or rule[3]
+                or rule[4]
+                or state.lowering.expressible(rule) is not None  # type: ignore[union-attr]
+            ):
+                return self.change(([(at, Put(one)) for at, one in entries],), now, 0.0, urgency)
+            states.append(state)
+        effects: list[Effect] = []
+        for state, (_, rule) in zip(states, entries, strict=True):
+            key = rule[0]
+            state.desired[key] = rule
+            if state.datapath.barrier_xid is not None:
+                self.clock.add(state, key)
+                state.lanes.add(key, urgency)
+            elif state.installed.get(key) != rule:
+                self.clock.add(state, key)
+                effects.append(self._datapath.send_one(state, rule, now))
+        return effects
 
     def hurry(self, dpid: int, key: RuleKey) -> None:
         """Make prompt what a switch is still to be sent for a key: somebody waits for it after all."""
@@ -180,7 +198,7 @@ class Installer(Errands):
 
     def use_edits(self, settings: Edits) -> None:
         """Send as many edits at once as the operator wants from here on."""
-        self._sending.use(settings, self._switches)
+        self._datapath.use(settings)
 
     def use_policy(self, check_interval_s: float, edits: Edits) -> None:
         """Go by other settings of the operator's from here on."""
@@ -201,10 +219,13 @@ class Installer(Errands):
         """Read every connected switch once in so many seconds, and repair what is not as confirmed; 0: never."""
         self._checks.interval_s = interval_s
 
-    def check_requested(self, dpid: int, now: float) -> list[Effect]:
-        """Check a switch at once, of which another app found that it lost entries."""
-        self._checks.request(dpid, now)
-        self._checks.on_deadline(now)
+    def check_requested(self, dpid: int, now: float, order: SurveyOrder | None = None) -> list[Effect]:
+        """Check a switch at once, of which another app found that it lost entries, or report on it as ordered."""
+        if order is not None:
+            self._surveys.begin(dpid, self._switches.get(dpid), order, now)
+        else:
+            self._checks.request(dpid, now)
+            self._checks.on_deadline(now)
         return self._flush(now)
 
     def table_suspected(self, dpid: int, now: float) -> list[Effect]:
@@ -218,16 +239,15 @@ class Installer(Errands):
     def switch_connected(self, dpid: int, ofp_version: int, now: float) -> list[Effect]:
         """Read what the switch holds; edits follow when it has told."""
         state = self._switches.get(dpid) or self._new_switch(dpid)
-        self._forget_work(state, now)
+        self._forget_work(state)
         state.connected = True
-        state.window = self._sending.windows.connected(dpid)
         state.lowering = LOWERINGS[ofp_version]
         for key, rule in list(state.desired.items()):
             reason = state.lowering.expressible(rule)
             if reason is not None:
                 state.enter(key, None)
                 self._admissible.refuse(dpid, rule, reason, now)
-        self._read(state, now)
+        self._datapath.connected(state, now)
         return self._flush(now)
 
     def switch_disconnected(self, dpid: int, now: float) -> list[Effect]:
@@ -235,17 +255,56 @@ class Installer(Errands):
         state = self._switches.get(dpid)
         if state is not None:
             state.connected = False
-            self._forget_work(state, now)
+            self._forget_work(state)
+            self._datapath.disconnected(state, now)
             if not state.desired and not state.turns:
                 del self._switches[dpid]
+                self._datapath.drop(state)
         return self._flush(now)
 
     def barrier_replied(self, dpid: int, xid: int, now: float) -> list[Effect]:
-        """Take the edits before the barrier as done, but for those that failed."""
-        state = self._switches.get(dpid)
-        batch = self._sending.answered(state, xid, now) if state is not None else None
-        if state is None or batch is None:
-            return []
+        """Take the edits before a barrier as done, but for those that failed."""
+        self._datapath.barrier_replied(dpid, xid, now)
+        return self._flush(now)
+
+    def edit_failed(self, dpid: int, xid: int, kind: int, code: int, now: float) -> list[Effect]:
+        """Take an OpenFlow error; what it means for the edit is seen at the barrier."""
+        self._datapath.edit_failed(EditFailed(dpid, xid, kind, code), now)
+        return self._flush(now)
+
+    def flow_stats_received(self, event: FlowStatsReceived, now: float) -> list[Effect]:
+        """Take a flow statistics reply as it came in."""
+        state = self._switches.get(event.dpid)
+        if state is not None and self._surveys.told(state, event, self._hold_unknown, now):
+            return self._flush(now)
+        if state is None or state.check is None or state.check.xid != event.xid:
+            self._datapath.flow_stats_received(event, now)
+        else:
+            stats = LOWERINGS[event.ofp_version].decode_flow_stats(event.message, self.app_tag << 48, 0xFFFF << 48)
+            take_stats(state.check, stats, state, self._notices, now)
+            if not stats.more and self._checks.complete(state, state.check, now):
+                self._effects.append(EntriesLost(event.dpid))
+        return self._flush(now)
+
+    # What the datapath core tells
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether plans can go on."""
+        return bool(self._plans.ready)
+
+    def advance(self, now: float) -> None:
+        """Let plans go on."""
+        self._plans.advance_ready(now)
+
+    def settled(self, state: SwitchState, key: RuleKey, now: float) -> None:
+        """Take it that a key needs no edit after all."""
+        state.failures.pop(key, None)
+        self.clock.settled(state.timed.pop(key, ()), now)
+        self._plans.confirmed(state.waiters.pop(key, ()))
+
+    def batch_done(self, state: SwitchState, batch: Batch, now: float) -> None:
+        """Take the edits of a batch as done, but for those that failed."""
         installed, failed = state.installed, batch.failed
         if batch.timed:
             self.clock.confirmed(state, batch, now)
@@ -260,70 +319,41 @@ class Installer(Errands):
                 added += key not in installed
                 installed[key] = value
             if state.failures and key in state.failures:
-                state.window.failed(state.failures.pop(key).batch_edits)
+                state.datapath.window.failed(state.failures.pop(key).batch_edits)
             if batch.waiters and key in batch.waiters:
                 self._plans.confirmed(batch.waiters[key])
         if state.full:
             self._retry_full(state, freed + (0 if failed else 2 * added), now)
-        if state.lanes.prompt or state.lanes.bulk:
-            self._sending.due[dpid] = state
-        elif not (self._sending.due or self._plans.ready or self._effects or self._notices.given):
-            return []
-        return self._flush(now)
 
-    def edit_failed(self, dpid: int, xid: int, kind: int, code: int, now: float) -> list[Effect]:
-        """Take an OpenFlow error; what it means for the edit is seen at the barrier."""
-        state = self._switches.get(dpid)
-        batch = state.batch if state is not None else None
-        if batch is not None and batch.first_xid <= xid < batch.barrier_xid:
-            batch.failed[xid - batch.first_xid] = (kind, code)
-        else:
-            text = f"Switch {dpid} refused message {xid:#x} with OpenFlow error {kind}/{code}."
-            self._notices.give("error-unmatched", dpid, text, now, type=kind, code=code)
-        return self._flush(now)
+    def reading_begun(self, state: SwitchState, xid: int) -> None:
+        """Take it that a switch is read as a whole; no check goes on beside that."""
+        self._checks.forget(state.dpid)
+        state.check = None
+        self._surveys.end(state, "being-read")
+        state.reading = Reading(xid)
 
-    def flow_stats_received(self, event: FlowStatsReceived, now: float) -> list[Effect]:
-        """Take a flow statistics reply as it came in."""
-        state = self._switches.get(event.dpid)
-        reading = state.read_by(event.xid) if state is not None else None
-        if reading is None:
-            return []
-        stats = LOWERINGS[event.ofp_version].decode_flow_stats(event.message, self.app_tag << 48, 0xFFFF << 48)
-        if stats.fault is not None:
-            reading.faulty = True
-            text = f"Flow statistics of switch {event.dpid} are malformed and not used: {stats.fault}."
-            self._notices.give("read-faulty", event.dpid, text, now)
-        return self.flows_read(event.dpid, event.xid, stats.entries, not stats.more, now)
+    def told(self, state: SwitchState, stats: FlowStats, now: float) -> bool:
+        """Take a reply to a reading; False where the whole does not count."""
+        if state.reading is None:
+            return False
+        take_stats(state.reading, stats, state, self._notices, now)
+        return not state.reading.faulty
 
-    def flows_read(
-        self, dpid: int, xid: int, entries: Iterable[FlowCounter], complete: bool, now: float
-    ) -> list[Effect]:
-        """Take entries that a switch reported; once `complete`, send the difference to what is desired.
-
-        Entries that end by themselves and those of other apps do not count.
-        """
-        state = self._switches.get(dpid)
-        reading = state.read_by(xid) if state is not None else None
-        if state is None or reading is None:
-            return []
-        foreign = reading.take(entries, self.app_tag, READ_ENTRIES_BOUND)
-        if foreign:
-            text = f"Switch {dpid} holds {foreign} flow entries with the cookie of this app that it cannot have made."
-            self._notices.give("foreign-entry", dpid, text, now)
-        if len(reading.entries) > READ_ENTRIES_BOUND and not reading.faulty:
-            reading.faulty = True
-            text = f"Switch {dpid} reports more than {READ_ENTRIES_BOUND} flow entries: they are not compared."
-            self._notices.give("read-faulty", dpid, text, now)
-        if complete and reading is state.check:
-            if self._checks.complete(state, reading, now):
-                self._effects.append(EntriesLost(dpid))
-        elif complete and not reading.faulty:
-            self._checks.was_read(dpid, now)
-            self._reads.cancel(dpid)
-            state.reading = None
-            state.installed = reading.entries
+    def read(self, state: SwitchState, now: float) -> None:
+        """Compare what a switch has told with what it shall hold."""
+        if state.reading is not None:
+            self._checks.was_read(state.dpid, now)
+            state.installed, state.reading = state.reading.entries, None
             self._compare(state)
-        return self._flush(now)
+
+    def notice(self, kind: str, dpid: int, text: str, now: float, **particulars: object) -> None:
+        """Give notice of what befell a switch."""
+        self._notices.give(kind, dpid, text, now, **particulars)
+
+    def take_effects(self) -> list[Effect]:
+        """Return the notices and the like that came up since the last call."""
+        effects, self._effects = self._effects, []
+        return [*self._notices.take(), *effects] if self._notices.given else effects
 
     # Time
 
@@ -340,22 +370,16 @@ class Installer(Errands):
                 due = timeouts.next()
                 if soonest is None or due < soonest:  # type: ignore[operator]
                     soonest = due
+        if self._is_alone:
+            due = self._datapath.next_deadline()
+            if due is not None and (soonest is None or due < soonest):
+                soonest = due
         return soonest
 
     def on_deadline(self, now: float) -> list[Effect]:
         """Do what has come due."""
-        for dpid in self._sending.barriers.take_due(now):
-            state = self._switches[dpid]
-            self._notices.give(
-                "barrier-timeout", dpid, f"Switch {dpid} did not answer a barrier: its flow entries are read.", now
-            )
-            self._sending.overdue(state)
-            self._read(state, now)
-        for dpid in self._reads.take_due(now):
-            self._notices.give(
-                "read-timeout", dpid, f"Switch {dpid} did not tell its flow entries in time: it is asked again.", now
-            )
-            self._read(self._switches[dpid], now)
+        if self._is_alone:
+            self._datapath.on_deadline(now)
         while self._retries and self._retries[0][0] <= now:
             _, dpid, key = heappop(self._retries)
             failing = self._switches.get(dpid)
@@ -363,6 +387,8 @@ class Installer(Errands):
                 self._mark(failing, key, _BULK)
         for dpid in self._full.take_due(now):
             self._retry_full(self._switches[dpid], FULL_RETRY_COUNT, now)
+        for dpid in self._surveys.timeouts.take_due(now):
+            self._surveys.end(self._switches[dpid], "unanswered")
         self._plans.on_deadline(now)
         self._checks.on_deadline(now)
         return self._flush(now)
@@ -371,11 +397,8 @@ class Installer(Errands):
 
     def _flush(self, now: float) -> list[Effect]:
         """Let plans go on, send what can be sent, and return all effects."""
-        while self._sending.due or self._plans.ready:
-            self._plans.advance_ready(now)
-            self._effects += self._sending.send_due(now, self._plans.confirmed)
-        effects, self._effects = self._effects, []
-        return [*self._notices.take(), *effects] if self._notices.given else effects
+        self._datapath.flush(now)
+        return [*self.take_effects(), *self._datapath.take_effects()]
 
     # Refusals
 
@@ -434,15 +457,9 @@ class Installer(Errands):
 
     # Reading back
 
-    def _read(self, state: SwitchState, now: float) -> None:
-        self._checks.forget(state.dpid)
-        state.check = None
-        state.reading = Reading(self._request(state))
-        self._reads.start(state.dpid, now)
-
-    def _request(self, state: SwitchState) -> int:
-        xid = self._sending.take_xids(1)
-        self._effects.append(RequestFlows(state.dpid, xid, self.app_tag << 48, 0xFFFF << 48))
+    def _request(self, state: SwitchState, cookie_mask: int = 0xFFFF << 48) -> int:
+        xid = self._xids.take()
+        self._effects.append(RequestFlows(state.dpid, xid, self.app_tag << 48 & cookie_mask, cookie_mask))
         return xid
 
     def _compare(self, state: SwitchState) -> None:
@@ -459,17 +476,19 @@ class Installer(Errands):
         lanes.set_bulk(differing)
         state.full.clear()
         self._full.cancel(state.dpid)
-        self._sending.due[state.dpid] = state
 
-    def _forget_work(self, state: SwitchState, now: float) -> None:
+    def _forget_work(self, state: SwitchState) -> None:
         """Drop what was under way at a switch; plans go on without it."""
-        self._sending.lost(state, now)
-        self._reads.cancel(state.dpid)
         self._full.cancel(state.dpid)
         self._checks.forget(state.dpid)
+        self._surveys.end(state, "disconnected")
         self.clock.lost(state)
         self._plans.confirmed(state.forget_work())
 
+    def _tell(self, effect: Effect) -> None:
+        self._effects.append(effect)
+
     def _new_switch(self, dpid: int) -> SwitchState:
-        state = self._switches[dpid] = SwitchState(dpid)
+        datapath = self._datapath.datapath(dpid)
+        state = self._switches[dpid] = datapath.parts[self.app_tag] = SwitchState(dpid, datapath, self)
         return state

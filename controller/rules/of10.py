@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from struct import error as struct_error
 
 from controller.rules.model import OFPP_CONTROLLER, Action, Match, Opaque, Output, Rule, RuleKey, SetEthDst
 from controller.rules.openflow import (
@@ -14,12 +13,14 @@ from controller.rules.openflow import (
     OFPT_FLOW_MOD,
     OFPT_PACKET_IN,
     OFPT_PACKET_OUT,
+    REPLY_MORE,
     FlowCounter,
     FlowStats,
     NotExpressible,
     PacketIn,
     counter,
     match_problem,
+    read_flow_stats,
 )
 from controller.rules.pipeline import ETH_TYPE_IPV4, PRIORITY_MISS
 
@@ -29,7 +30,6 @@ OFPFC_MODIFY_STRICT, OFPFC_DELETE_STRICT = 2, 4
 _OFPT_STATS_REQUEST, _OFPT_STATS_REPLY = 16, 17
 _OFPT_BARRIER_REQUEST, _OFPT_BARRIER_REPLY = 18, 19
 _OFPST_FLOW = 1
-_OFPSF_REPLY_MORE = 1
 _OFPTT_ALL = 0xFF
 _OFPP_MAX, _OFPP_CONTROLLER, _OFPP_NONE = 0xFF00, 0xFFFD, 0xFFFF
 _RESERVED_PORTS = 0xFFFF0000
@@ -193,27 +193,7 @@ def decode_flow_stats(message: bytes, cookie: int = 0, cookie_mask: int = 0) -> 
 
     Entries whose cookie differs from `cookie` under `cookie_mask` are left out.
     """
-    xid = int.from_bytes(message[4:8], "big")
-    if len(message) < 12 or message[1] != _OFPT_STATS_REPLY or message[8:10] != b"\x00\x01":
-        return FlowStats(xid, False, (), "not a flow statistics reply")
-    length = int.from_bytes(message[2:4], "big")
-    more = bool(message[11] & _OFPSF_REPLY_MORE)
-    entries: list[FlowCounter] = []
-    if length > len(message):
-        return FlowStats(xid, more, (), "the message is cut short")
-    offset = 12
-    try:
-        while offset < length:
-            size = int.from_bytes(message[offset : offset + 2], "big")
-            if size < _FLOW_STATS.size or offset + size > length:
-                raise ValueError("an entry does not fit")
-            entry = _decode_entry(message, offset, offset + size)
-            if (entry.rule.cookie ^ cookie) & cookie_mask == 0:
-                entries.append(entry)
-            offset += size
-    except (struct_error, ValueError) as fault:
-        return FlowStats(xid, more, tuple(entries), str(fault))
-    return FlowStats(xid, more, tuple(entries))
+    return read_flow_stats(message, _OFPT_STATS_REPLY, 12, _FLOW_STATS.size, _decode_entry, (cookie, cookie_mask))
 
 
 def encode_flow_stats_entry(entry: FlowCounter) -> bytes:
@@ -239,7 +219,7 @@ def encode_flow_stats_entry(entry: FlowCounter) -> bytes:
 def encode_flow_stats_reply(xid: int, more: bool, entries: bytes) -> bytes:
     """Build a flow statistics reply around entries that are encoded already, as a switch does."""
     head = HEADER.pack(VERSION, _OFPT_STATS_REPLY, 12 + len(entries), xid)
-    return head + _HH.pack(_OFPST_FLOW, _OFPSF_REPLY_MORE if more else 0) + entries
+    return head + _HH.pack(_OFPST_FLOW, REPLY_MORE if more else 0) + entries
 
 
 def _match(match: Match) -> bytes | str:

@@ -23,12 +23,14 @@ from controller.rules.openflow import (
     OFPT_FLOW_MOD,
     OFPT_PACKET_IN,
     OFPT_PACKET_OUT,
+    REPLY_MORE,
     FlowCounter,
     FlowStats,
     MeterBand,
     NotExpressible,
     PacketIn,
     counter,
+    read_flow_stats,
 )
 from controller.rules.oxm import IN_PORT, MATCHES, OFPMT_OXM, decode_match, match_bytes
 
@@ -40,7 +42,6 @@ _OFPT_MULTIPART_REQUEST, _OFPT_MULTIPART_REPLY = 18, 19
 _OFPT_BARRIER_REQUEST, _OFPT_BARRIER_REPLY = 20, 21
 _OFPT_METER_MOD = 29
 _OFPMP_FLOW = 1
-_OFPMPF_MORE = 1
 _OFPTT_ALL = 0xFF
 _OFPP_ANY = _OFPG_ANY = 0xFFFFFFFF
 _OFPCML_NO_BUFFER = 0xFFFF
@@ -207,27 +208,7 @@ def decode_flow_stats(message: bytes, cookie: int = 0, cookie_mask: int = 0) -> 
 
     Entries whose cookie differs from `cookie` under `cookie_mask` are left out.
     """
-    xid = int.from_bytes(message[4:8], "big")
-    if len(message) < 16 or message[1] != _OFPT_MULTIPART_REPLY or message[8:10] != b"\x00\x01":
-        return FlowStats(xid, False, (), "not a flow statistics reply")
-    length = int.from_bytes(message[2:4], "big")
-    more = bool(message[11] & _OFPMPF_MORE)
-    entries: list[FlowCounter] = []
-    if length > len(message):
-        return FlowStats(xid, more, (), "the message is cut short")
-    offset = 16
-    try:
-        while offset < length:
-            size = int.from_bytes(message[offset : offset + 2], "big")
-            if size < 56 or offset + size > length:
-                raise ValueError("an entry does not fit")
-            entry = _decode_entry(message, offset, offset + size)
-            if (entry.rule.cookie ^ cookie) & cookie_mask == 0:
-                entries.append(entry)
-            offset += size
-    except (struct_error, ValueError) as fault:
-        return FlowStats(xid, more, tuple(entries), str(fault))
-    return FlowStats(xid, more, tuple(entries))
+    return read_flow_stats(message, _OFPT_MULTIPART_REPLY, 16, 56, _decode_entry, (cookie, cookie_mask))
 
 
 def encode_flow_stats_entry(entry: FlowCounter) -> bytes:
@@ -256,7 +237,7 @@ def encode_flow_stats_entry(entry: FlowCounter) -> bytes:
 def encode_flow_stats_reply(xid: int, more: bool, entries: bytes) -> bytes:
     """Build a flow statistics reply around entries that are encoded already, as a switch does."""
     head = HEADER.pack(VERSION, _OFPT_MULTIPART_REPLY, 16 + len(entries), xid)
-    return head + _HHI.pack(_OFPMP_FLOW, _OFPMPF_MORE if more else 0, 0) + entries
+    return head + _HHI.pack(_OFPMP_FLOW, REPLY_MORE if more else 0, 0) + entries
 
 
 def _output(port_no: int) -> bytes:

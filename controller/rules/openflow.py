@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from struct import Struct
+from struct import error as struct_error
 from typing import NamedTuple
 
 from controller.rules.model import Match, Rule
@@ -21,6 +23,13 @@ OFPT_FLOW_MOD = 14
 
 HEADER = Struct("!BBHI")
 ERROR = Struct("!BBHIHH")
+
+
+REPLY_MORE = 1
+"""The flag of a reply that others follow (OFPSF_REPLY_MORE, OFPMPF_REPLY_MORE)."""
+
+_FLOW = b"\x00\x01"
+"""OFPST_FLOW, OFPMP_FLOW."""
 
 
 class NotExpressible(ValueError):  # noqa: N818
@@ -84,6 +93,43 @@ class MeterBand(NamedTuple):
 def encode_set_config(ofp_version: int, miss_send_len_bytes: int, xid: int) -> bytes:
     """Ask for packet-ins of table misses with up to `miss_send_len_bytes` of the packet (0xffff: whole)."""
     return HEADER.pack(ofp_version, OFPT_SET_CONFIG, 12, xid) + miss_send_len_bytes.to_bytes(4, "big")
+
+
+def read_flow_stats(
+    message: bytes,
+    kind: int,
+    start: int,
+    entry_bytes: int,
+    decode_entry: Callable[[bytes, int, int], FlowCounter],
+    wanted: tuple[int, int],
+) -> FlowStats:
+    """Read a flow statistics reply of a type of messages; never raises, see `FlowStats.fault`.
+
+    Entries begin at `start` with their size, which is `entry_bytes` at least; `decode_entry` takes the message and
+    where one begins and ends. Those whose cookie is not as `wanted`, a cookie and its mask, are left out.
+    """
+    cookie, mask = wanted
+    xid = int.from_bytes(message[4:8], "big")
+    if len(message) < start or message[1] != kind or message[8:10] != _FLOW:
+        return FlowStats(xid, False, (), "not a flow statistics reply")
+    length = int.from_bytes(message[2:4], "big")
+    more = bool(message[11] & REPLY_MORE)
+    entries: list[FlowCounter] = []
+    if length > len(message):
+        return FlowStats(xid, more, (), "the message is cut short")
+    offset = start
+    try:
+        while offset < length:
+            size = int.from_bytes(message[offset : offset + 2], "big")
+            if size < entry_bytes or offset + size > length:
+                raise ValueError("an entry does not fit")
+            entry = decode_entry(message, offset, offset + size)
+            if (entry.rule.cookie ^ cookie) & mask == 0:
+                entries.append(entry)
+            offset += size
+    except (struct_error, ValueError) as fault:
+        return FlowStats(xid, more, tuple(entries), str(fault))
+    return FlowStats(xid, more, tuple(entries))
 
 
 def decode_error(message: bytes) -> ErrorReply | None:

@@ -4,12 +4,13 @@
 1 ADMIT     tagged frames: drop; punts to the controller, link-scope flooding, senders of groups at their own ports;
             miss: FORWARD
 2 FORWARD   groups over their trees; other IP multicast: drop; miss: UNICAST
-3 UNICAST   by destination MAC address; miss: punt or drop
+3 UNICAST   what hosts send, by destination MAC address; frames from other switches: LOCATION; miss: punt or drop
+4 LOCATION  by location address (`controller/unicast/locations.py`); miss: punt or drop
 """
 
 from __future__ import annotations
 
-INGRESS, ADMIT, FORWARD, UNICAST = range(4)
+INGRESS, ADMIT, FORWARD, UNICAST, LOCATION = range(5)
 
 OPENFLOW_1_0 = 1
 OPENFLOW_1_3 = 4
@@ -18,6 +19,11 @@ DISCOVERY_TAG = 0x5601
 MULTICAST_TAG = 0x5602
 UNICAST_TAG = 0x5603
 MONITOR_TAG = 0x5604
+APP_TAGS = frozenset({DISCOVERY_TAG, MULTICAST_TAG, UNICAST_TAG, MONITOR_TAG})
+"""The upper 16 bits of all cookies that are this controller's."""
+DATAPATH_XID_TAG = 0xA0
+"""Upper 8 bits of the transaction ids of what apps share: those of an app are 0xA0 and the last digit of its tag."""
+
 SENDER_COOKIE_BIT = 1 << 47
 """Set in the cookies of sender entries, so that their counters can be read alone."""
 
@@ -37,6 +43,9 @@ PRIORITY_UNKNOWN_SENDER = 30000
 PRIORITY_CHANNEL = 20000
 PRIORITY_GROUP = 10000
 PRIORITY_OTHER_MULTICAST = 100
+PRIORITY_TRUNK = 60
+PRIORITY_LOCATION = 55
+PRIORITY_LABEL = 50
 PRIORITY_UNICAST = 50
 PRIORITY_UNTAGGED_MISS = 1
 PRIORITY_MISS = 0

@@ -1,19 +1,62 @@
-"""What the installer knows of one switch, and the plans whose edits wait for each other."""
+"""What owners of flow entries share of a switch, what each has there, and plans whose edits wait for each other."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from controller.config.edit_settings import Edits
-from controller.datapath.lanes import Lanes, Urgency
+from controller.datapath.lanes import Lanes, Shares, Urgency
 from controller.datapath.window import Window
-from controller.effects import Edit, Put, Remove
+from controller.effects import Edit, Effect, Put, Remove
+from controller.events import SurveyOrder
 from controller.rules.lowering import Lowering
 from controller.rules.model import Rule, RuleKey
-from controller.rules.openflow import FlowCounter
+from controller.rules.openflow import FlowCounter, FlowStats
+from controller.rules.pipeline import APP_TAGS
+from controller.rules.rule_texts import rule_document
+
+READ_ENTRIES_BOUND = 262144
+"""Entries of ours that a switch may report; beyond it the reading does not count."""
+
+LISTED = 100
+"""Entries of each kind that a report lists; it counts all."""
+
+
+class Owner(Protocol):
+    """An app with flow entries on switches, which knows its own by their cookies."""
+
+    app_tag: int
+    xid_tag: int
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether something that waited can go on by `advance`."""
+
+    def advance(self, now: float) -> None:
+        """Go on with what waited."""
+
+    def settled(self, state: SwitchState, key: RuleKey, now: float) -> None:
+        """Take it that a key needs no edit after all."""
+
+    def batch_done(self, state: SwitchState, batch: Batch, now: float) -> None:
+        """Take the edits of a batch as done, but for those that failed."""
+
+    def reading_begun(self, state: SwitchState, xid: int) -> None:
+        """Take it that a switch is read as a whole, by a request with this transaction id."""
+
+    def told(self, state: SwitchState, stats: FlowStats, now: float) -> bool:
+        """Take a reply to that request; False where the whole does not count."""
+
+    def read(self, state: SwitchState, now: float) -> None:
+        """Take it that the switch has told all."""
+
+    def notice(self, kind: str, dpid: int, text: str, now: float, **particulars: object) -> None:
+        """Give notice of what befell a switch."""
+
+    def take_effects(self) -> list[Effect]:
+        """Return the notices and the like that came up since the last call."""
 
 
 @dataclass(slots=True, eq=False)
@@ -75,7 +118,7 @@ class Timed:
 
 @dataclass(slots=True)
 class Batch:
-    """Edits under way: edit i has the transaction id `first_xid` + i, the barrier `barrier_xid`."""
+    """Edits of one owner under way: edit i has the transaction id `first_xid` + i, the barrier `barrier_xid`."""
 
     first_xid: int
     barrier_xid: int
@@ -113,16 +156,70 @@ class Reading:
         return foreign
 
 
-@dataclass(slots=True)
-class SwitchState:
-    """One switch: `desired` is what it shall hold in the end, `installed` what it has confirmed to hold.
+class Survey:
+    """One reading for a report. `edited` are the keys that the switch may have had before or after an edit."""
 
-    Keys in `lanes` are to be sent in batches as large as `window` says, `full` ones were refused for lack of room,
-    `failures` otherwise. A key in `turns` has values that wait; `released` is the one it may have meanwhile. Edits
-    wait for a `reading`; a `check` goes on beside them.
+    def __init__(self, xid: int, order: SurveyOrder, edited: set[RuleKey]) -> None:
+        self.xid = xid
+        self.order = order
+        self.edited = edited
+        self.held: dict[RuleKey, Rule] = {}
+        self.foreign: list[dict[str, Any]] = []
+        self.foreign_count = 0
+        self.fault: str | None = None
+
+    def take(self, entries: Iterable[FlowCounter], app_tag: int) -> None:
+        """Take entries as the switch told them; ours that end by themselves do not count."""
+        for entry in entries:
+            rule = entry.rule
+            tag = rule.cookie >> 48
+            if tag == app_tag and not entry.foreign:
+                if not rule.idle_timeout_s and not rule.hard_timeout_s:
+                    self.held[rule.key] = rule
+            elif tag == app_tag or (self.order.foreign and tag not in APP_TAGS):
+                self.foreign_count += 1
+                if len(self.foreign) < LISTED:
+                    self.foreign.append(rule_document(rule, is_whole=not entry.foreign))
+        if len(self.held) > READ_ENTRIES_BOUND:
+            self.fault = f"it tells more than {READ_ENTRIES_BOUND} entries"
+
+
+@dataclass(slots=True, eq=False)
+class Datapath:
+    """A switch as its owners share it: `parts` is what each has there, `attached` who knows of the connection.
+
+    `barrier_xid` is that of the batch under way, with `edit_count` edits of those `under_way`; `reading_xid` that of
+    the reading. None stands for nothing under way.
     """
 
     dpid: int
+    window: Window
+    connected: bool = False
+    parts: dict[int, SwitchState] = field(default_factory=dict)
+    attached: set[int] = field(default_factory=set)
+    shares: Shares = field(default_factory=Shares)
+    under_way: tuple[SwitchState, ...] = ()
+    barrier_xid: int | None = None
+    edit_count: int = 0
+    reading_xid: int | None = None
+
+    def attached_parts(self) -> list[SwitchState]:
+        """Return what each owner that knows of the connection has here."""
+        return [part for tag, part in self.parts.items() if tag in self.attached]
+
+
+@dataclass(slots=True)
+class SwitchState:
+    """What `owner` has at a switch: `desired` is what that shall hold in the end, `installed` what it has confirmed.
+
+    Keys in `lanes` are to be sent, `batch` is what is under way of them, `full` ones were refused for lack of room,
+    `failures` otherwise. A key in `turns` has values that wait; `released` is the one it may have meanwhile. Edits
+    wait for a `reading`; a `check` and a `survey` go on beside them.
+    """
+
+    dpid: int
+    datapath: Datapath
+    owner: Owner
     lowering: Lowering | None = None
     connected: bool = False
     desired: dict[RuleKey, Rule] = field(default_factory=dict)
@@ -130,7 +227,6 @@ class SwitchState:
     turns: dict[RuleKey, deque[Turn]] = field(default_factory=dict)
     released: dict[RuleKey, Rule | None] = field(default_factory=dict)
     lanes: Lanes = field(default_factory=Lanes)
-    window: Window = field(default_factory=lambda: Window(Edits()))
     waiters: dict[RuleKey, list[Waiter]] = field(default_factory=dict)
     timed: dict[RuleKey, list[Timed]] = field(default_factory=dict)
     full: dict[RuleKey, None] = field(default_factory=dict)
@@ -138,10 +234,18 @@ class SwitchState:
     batch: Batch | None = None
     reading: Reading | None = None
     check: Reading | None = None
+    survey: Survey | None = None
 
     def target(self, key: RuleKey) -> Rule | None:
         """Return what the switch may hold under `key` now."""
         return self.released[key] if key in self.released else self.desired.get(key)
+
+    def begin(self, batch: Batch) -> None:
+        """Have a batch under way; what the switch tells that is being asked may be of before or after its edits."""
+        self.batch = batch
+        for reading in (self.check, self.survey):
+            if reading is not None:
+                reading.edited.update(batch.edits)
 
     def take_timed(self, keys: Iterable[RuleKey]) -> dict[RuleKey, list[Timed]]:
         """Return, and keep no longer, the changes that wait for any of these keys."""
@@ -229,13 +333,6 @@ class SwitchState:
     def under_way(self) -> set[RuleKey]:
         """Return the keys whose edits a switch may be carrying out."""
         return set(self.batch.edits) if self.batch is not None else set()
-
-    def read_by(self, xid: int) -> Reading | None:
-        """Return the reading or check that asked with this transaction id."""
-        for reading in (self.reading, self.check):
-            if reading is not None and reading.xid == xid:
-                return reading
-        return None
 
     def forget_work(self) -> list[Waiter]:
         """Drop all that is to be done or under way; return the plans that waited for it."""

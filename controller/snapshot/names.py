@@ -61,6 +61,10 @@ class Names:
             self._claims.setdefault(name, set()).add(dpid)
         return sorted(touched)
 
+    def description(self, dpid: int) -> str:
+        """Return what a switch called itself last, '' where that is no name."""
+        return self._described.get(dpid, "")
+
     def ports_described(self, dpid: int, ports: Iterable[Port]) -> None:
         """Take the descriptions of all ports of a switch."""
         self._ports[dpid] = {port.port_no: port.name for port in ports}

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import combinations
+from math import comb
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from controller.trees.fabric import Fabric
@@ -20,7 +21,11 @@ from controller.trees.tree import Adjacency, rooted
 from topology.graph import NodeId
 
 MAX_STEPS = 100_000
-"""Choices within pods and sets of cores that are looked at, at most; beyond, the search gives up."""
+"""Choices within pods and sets of cores that are looked at, at most; beyond, the search gives up.
+
+Trees that follow one change of the fabric have them together (`Network.searching`): one that finds none left stays as
+large as the searches without choices make it.
+"""
 
 Cost: TypeAlias = tuple[int, int, float]
 """Nodes beside the terminals, those of them that are not on the old tree, and the utilisation of their links."""
@@ -69,10 +74,14 @@ def smallest(
     """
     if size <= fabric.optimum(terminals) + 1:
         return None
+    search = _Search(network, fabric, terminals, salt, old)
     try:
-        chosen = _Search(network, fabric, terminals, salt, old).run(size - len(terminals))
+        chosen = search.run(size - len(terminals))
     except _GaveUp:
         return None
+    finally:
+        if network.steps_left is not None:
+            network.steps_left -= search.steps
     return None if chosen is None else _spanning(network, terminals, {*terminals, *chosen}, old)
 
 
@@ -81,7 +90,8 @@ class _Search:
         self, network: Network, fabric: Fabric, terminals: Sequence[NodeId], salt: int, old: Adjacency
     ) -> None:
         self._network, self._fabric, self._salt, self._old = network, fabric, salt, old
-        self._steps = 0
+        self._most_steps = MAX_STEPS if network.steps_left is None else network.steps_left
+        self.steps = 0
         self._members: dict[int, list[NodeId]] = {}
         for node in terminals:
             self._members.setdefault(fabric.pod[node], []).append(node)
@@ -134,8 +144,15 @@ class _Search:
         return None if found is None else found[1]
 
     def _step(self, count: int = 1) -> None:
-        self._steps += count
-        if self._steps > MAX_STEPS:
+        self.steps += count
+        if self.steps > self._most_steps:
+            self.steps = self._most_steps
+            raise _GaveUp
+
+    def _may_choose(self, pod: int, most: int) -> None:
+        """Give up at once where the choices of up to `most` aggregations of a pod are more than will be looked at."""
+        count = len(self._aggregations.get(pod, ()))
+        if sum(comb(count, picked) for picked in range(1, min(count, most) + 1)) > self._most_steps - self.steps:
             raise _GaveUp
 
     def _distinct_cores(self) -> list[NodeId]:
@@ -157,7 +174,15 @@ class _Search:
     def _least(self, pod: int, most: int) -> int:
         """Return how many aggregations all members of a pod need; `most` + 1 where that is more."""
         aggregations, members = self._aggregations.get(pod, []), self._members[pod]
-        for count in range(1, most + 1):
+        # Members without an aggregation in common need one each.
+        met: set[NodeId] = set()
+        first = 0
+        for above in (self._fabric.up[node] for node in members):
+            if met.isdisjoint(above):
+                met.update(above)
+                first += 1
+        self._may_choose(pod, min(first, most))
+        for count in range(first, most + 1):
             for picked in combinations(aggregations, count):
                 self._step()
                 if all(not set(picked).isdisjoint(self._fabric.up[node]) for node in members):
@@ -167,6 +192,7 @@ class _Search:
     def _options(self, pod: int, most: int) -> Iterator[_Option]:
         """Yield the choices of at most `most` nodes in a pod that leave no member out, each part next to a core."""
         up, members = self._fabric.up, self._members.get(pod, [])
+        self._may_choose(pod, most)
         for count in range(1, most + 1):
             for picked in combinations(self._aggregations.get(pod, []), count):
                 self._step()

@@ -69,12 +69,11 @@ class LiteralVsrt(Algorithm):
         while True:
             here = path[-1]
             adjacent = graph.neighbours(here)
-            hits = [(n,) for n in adjacent if n in on_tree]
+            hits = [[n] for n in adjacent if n in on_tree]
             if not hits:
-                two = [(n, beyond) for n in adjacent for beyond in graph.neighbours(n) if beyond in on_tree]
-                hits = two  # type: ignore[assignment]
+                hits = [[n, beyond] for n in adjacent for beyond in graph.neighbours(n) if beyond in on_tree]
             if hits:
-                return path + list(hits[draw(len(hits))]), False
+                return path + hits[draw(len(hits))], False
             level = graph.level(here)
             above = [n for n in adjacent if graph.level(n) == level + 1]
             if not above:

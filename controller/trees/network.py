@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from heapq import heappop, heappush
 from typing import TypeAlias
 
@@ -35,6 +37,8 @@ class Network:
         self.loads = loads
         self.seed = seed
         self.version = -1
+        self.steps_left: int | None = None
+        """What searches for smallest trees may still look at, while one change has them all follow."""
         self._shape: Fabric | Hierarchy | None = None
         self._weighted = False
         self._components: dict[NodeId, int] | None = None
@@ -47,11 +51,20 @@ class Network:
         if self.version == self.graph.version:
             return
         self.version = self.graph.version
-        self._weighted = any(link.weight != 1 for link in self.graph.links())
+        self._weighted = self.graph.is_weighted
         self._shape = None if self._weighted else recognise(self.graph)
         self._components = None
         self._distances.clear()
         self._roots.clear()
+
+    @contextmanager
+    def searching(self, steps: int) -> Iterator[None]:
+        """Let all searches until the end look at so many choices together."""
+        self.steps_left = steps
+        try:
+            yield
+        finally:
+            self.steps_left = None
 
     @property
     def shape(self) -> Fabric | Hierarchy | None:

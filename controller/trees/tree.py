@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from enum import IntFlag
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from controller.trees.hashing import stable_hash
 from topology.graph import NodeId
@@ -63,10 +63,10 @@ def _without(links: Links, others: Container[frozenset[NodeId]]) -> Links:
 class Form:
     """How a tree of the default algorithm came about, which decides how it may grow."""
 
-    NEW = ""
-    DESIGNATED = "designated"
-    UNIQUE = "unique"
-    GENERAL = "general"
+    NEW: Final = ""
+    DESIGNATED: Final = "designated"
+    UNIQUE: Final = "unique"
+    GENERAL: Final = "general"
 
 
 class Plan(NamedTuple):

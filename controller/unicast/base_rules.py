@@ -1,7 +1,8 @@
 """The entries of the unicast core that name no host: what goes to the controller, and what is kept from it.
 
-A packet to an unknown host and an IPv4 broadcast go to the controller. An entry per port drops both for a while when
-a port sends too many of them; entries for known hosts come before it.
+What is for an unknown host and an IPv4 broadcast go to the controller. OpenFlow 1.3 leaves out group addresses; 1.0
+cannot, so there it is IPv4 packets alone. An entry per port and table drops both for a while when a port sends too
+many of them; entries for known hosts come before it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from controller.rules.cookies import cookie_of
 from controller.rules.model import OFPP_CONTROLLER, Action, Match, Output, Rule, RuleKey
 from controller.rules.pipeline import (
     ETH_TYPE_IPV4,
-    ETH_TYPE_IPV6,
+    LOCATION,
     OPENFLOW_1_0,
     PRIORITY_UNTAGGED_MISS,
     UNICAST,
@@ -19,29 +20,36 @@ from controller.rules.pipeline import (
 from controller.wire.addresses import BROADCAST_MAC
 
 _PRIORITY_UNKNOWN = PRIORITY_UNTAGGED_MISS + 1
-_PRIORITY_BROADCAST = PRIORITY_UNTAGGED_MISS + 2
-_PRIORITY_GUARD = PRIORITY_UNTAGGED_MISS + 3
+_PRIORITY_GROUP = PRIORITY_UNTAGGED_MISS + 2
+_PRIORITY_BROADCAST = PRIORITY_UNTAGGED_MISS + 3
+_PRIORITY_GUARD = PRIORITY_UNTAGGED_MISS + 4
 
 _TO_CONTROLLER: tuple[Action, ...] = (Output(OFPP_CONTROLLER),)
+_BROADCAST = Match(eth_dst=BROADCAST_MAC, eth_type=ETH_TYPE_IPV4)
+_GROUP_BIT = b"\x01" + bytes(5)
 
 
 def base_rules(ofp_version: int) -> list[Rule]:
-    """Return the entries for a switch that speaks OpenFlow 1.0 (1) or 1.3 (4); IPv6 is for 1.3 only."""
-    unknown = [Match(eth_type=ETH_TYPE_IPV4)]
-    if ofp_version != OPENFLOW_1_0:
-        unknown.append(Match(eth_type=ETH_TYPE_IPV6))
-    broadcast = Match(eth_dst=BROADCAST_MAC, eth_type=ETH_TYPE_IPV4)
+    """Return the entries for a switch that speaks OpenFlow 1.0 (1) or 1.3 (4)."""
+    if ofp_version == OPENFLOW_1_0:
+        return [
+            _rule(0, _PRIORITY_UNKNOWN, Match(eth_type=ETH_TYPE_IPV4), _TO_CONTROLLER),
+            _rule(0, _PRIORITY_BROADCAST, _BROADCAST, _TO_CONTROLLER),
+        ]
     return [
-        *(_rule(ofp_version, _PRIORITY_UNKNOWN, match, _TO_CONTROLLER) for match in unknown),
-        _rule(ofp_version, _PRIORITY_BROADCAST, broadcast, _TO_CONTROLLER),
+        _rule(UNICAST, _PRIORITY_UNKNOWN, Match(), _TO_CONTROLLER),
+        _rule(UNICAST, _PRIORITY_GROUP, Match(eth_dst=_GROUP_BIT, eth_dst_mask=_GROUP_BIT), ()),
+        _rule(UNICAST, _PRIORITY_BROADCAST, _BROADCAST, _TO_CONTROLLER),
+        _rule(LOCATION, _PRIORITY_UNKNOWN, Match(), _TO_CONTROLLER),
     ]
 
 
-def guard_rule(ofp_version: int, port_no: int, seconds: int) -> Rule:
-    """Return the entry that keeps what `base_rules` sends to the controller away from it, for one port, a while."""
-    return _rule(ofp_version, _PRIORITY_GUARD, Match(in_port=port_no), ())._replace(hard_timeout_s=seconds)
+def guard_rules(ofp_version: int, port_no: int, seconds: int) -> list[Rule]:
+    """Return the entries that keep what `base_rules` sends to the controller away from it, for one port, a while."""
+    tables = (0,) if ofp_version == OPENFLOW_1_0 else (UNICAST, LOCATION)
+    guarded = Match(in_port=port_no)
+    return [_rule(table, _PRIORITY_GUARD, guarded, ())._replace(hard_timeout_s=seconds) for table in tables]
 
 
-def _rule(ofp_version: int, priority: int, match: Match, actions: tuple[Action, ...]) -> Rule:
-    table = 0 if ofp_version == OPENFLOW_1_0 else UNICAST
-    return Rule(RuleKey(table, priority, match), actions, cookie_of(UNICAST_TAG, ("base", priority)))
+def _rule(table: int, priority: int, match: Match, actions: tuple[Action, ...]) -> Rule:
+    return Rule(RuleKey(table, priority, match), actions, cookie_of(UNICAST_TAG, ("base", table, priority)))

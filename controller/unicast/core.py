@@ -1,18 +1,19 @@
-"""The unicast core: topology events and packets in; flow entries per host, answers and relayed frames out."""
+"""The unicast core: topology events and packets in; flow entries, answers and relayed frames out."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
 from enum import IntEnum
+from functools import partial
 from typing import Any, NamedTuple
 
+from controller.datapath.core import DatapathCore
 from controller.datapath.lanes import Urgency
 from controller.discovery.deadlines import Deadlines
 from controller.discovery.ports import End
 from controller.discovery.probes import link_local
-from controller.discovery.tokens import TokenBucket
-from controller.effects import Effect, Notice, Put, Remove, SendPacket
+from controller.effects import Edit, Effect, Notice, Put, Remove, SendPacket
 from controller.events import (
     BarrierReplied,
     CheckRequested,
@@ -23,19 +24,24 @@ from controller.events import (
     PortChanged,
     SwitchConnected,
     SwitchDisconnected,
+    TableChanged,
 )
 from controller.rules.inspection import Inspection
 from controller.rules.installer import Installer
-from controller.rules.model import Output
-from controller.rules.pipeline import UNICAST_TAG
-from controller.unicast.base_rules import base_rules, guard_rule
+from controller.rules.model import Rule, RuleKey
+from controller.rules.pipeline import OPENFLOW_1_0, UNICAST_TAG
+from controller.unicast.base_rules import base_rules
+from controller.unicast.entries import host_key, trunk_rule
+from controller.unicast.guards import Guards
+from controller.unicast.holdings import is_asked_for, port_held, unconfirmed
+from controller.unicast.relays import Relays
 from controller.unicast.resolution import Resolver
-from controller.unicast.routes import Plan, Routes, host_rule
+from controller.unicast.routes import Plan, Routes
 from controller.unicast.settings import UnicastChanged, UnicastSettings
 from controller.wire.addresses import BROADCAST_MAC, UNSPECIFIED_V4
 from controller.wire.arp import arp_request, encode_arp
-from controller.wire.ethernet import ETHERTYPE_IPV4
-from controller.wire.frame import decode
+from controller.wire.ethernet import ETHERTYPE_IPV4, ETHERTYPE_QINQ, ETHERTYPE_VLAN
+from controller.wire.frame import decode_once
 from controller.wire.nd import encode_neighbour, neighbour_solicitation
 from controller.wire.packets import Arp, Ignored, Malformed, Neighbour, Packet, Unicast
 from topology.events import (
@@ -52,24 +58,24 @@ from topology.live import LiveFabric
 
 NOTICE_INTERVAL_S = 10.0
 MAX_NOTICED_COUNT = 65536
-RELAY_HOME_S = 10.0
-MAX_HOMES_COUNT = 16384
-RELAY_FEW_SHARE, RELAY_KEPT_SHARE = 0.1, 0.5
-"""A share of what one port may relay counts as few; for those that relay so few a share of what all may is kept."""
+ASKED_KEPT_S = 300.0
+MAX_GONE_COUNT = 16384
+"""Hosts that are gone of which it is remembered, for so long, which switches have entries for them."""
 
 _IPV4 = ETHERTYPE_IPV4.to_bytes(2, "big")
+_TAGS = (ETHERTYPE_VLAN.to_bytes(2, "big"), ETHERTYPE_QINQ.to_bytes(2, "big"))
 _IPV4_GROUP = b"\x01\x00\x5e"
 _LLDP_GROUP = b"\x01\x80\xc2"
 _IPV6_GROUP = b"\x33\x33"
 _ICMPV6 = b"\x3a"
+_HEADER_BYTES = 14
 
 
 class _Kind(IntEnum):
     FLUSH = 1
-    GUARD = 2  # end
-    SEARCH = 3  # IP address
-    HOME = 4  # MAC address
-    RELEASE = 5
+    SEARCH = 2  # IP address
+    GONE = 3  # MAC address
+    RELEASE = 4
 
 
 class _Timer(NamedTuple):
@@ -88,15 +94,14 @@ class UnicastCore:
     back from one of them does not count as its sender lives elsewhere.
     """
 
-    def __init__(self, settings: UnicastSettings) -> None:
+    def __init__(self, settings: UnicastSettings, datapath: DatapathCore | None = None) -> None:
         self._settings = settings
         self.counters: Counter[str] = Counter()
         self.fabric = LiveFabric()
-        self._routes = Routes(self._held)
-        self._unsure: dict[int, set[bytes]] = {}
-        self._again: set[bytes] = set()
-        self._installer = Installer(UNICAST_TAG, hold_unknown=True)
+        self._again: set[int] = set()
+        self._installer = Installer(UNICAST_TAG, hold_unknown=True, datapath=datapath)
         self._installer.use_policy(settings.check_interval_s, settings.edits)
+        self._routes = Routes(partial(port_held, self._installer))
         self._resolver = Resolver(self.fabric, settings, self)
         self._deadlines: Deadlines[_Timer] = Deadlines()
         self._out: list[Effect] = []
@@ -104,13 +109,13 @@ class UnicastCore:
         self._changed_hosts: dict[bytes, None] = {}
         self._base: dict[int, int] = {}
         self._searches_count = 0
-        self._rewired = self._broken = self._begun = False
-        self._guarded: set[End] = set()
-        self._relays: dict[End, tuple[TokenBucket, TokenBucket]] = {}
-        self._misses: dict[End, TokenBucket] = {}
-        self._questions: dict[End, TokenBucket] = {}
-        self._total_relays = TokenBucket(settings.relay_total_burst_count, settings.relay_total_rate_per_s, 0.0)
-        self._homes: dict[bytes, End] = {}
+        self._urgent = self._begun = self._released = False
+        self._touched: set[int] = set()
+        self._first: dict[End, None] = {}
+        self._trunks: dict[int, set[int]] = {}
+        self._gone_count = 0
+        self._relays = Relays(self.fabric, settings, self.counted)
+        self._guards = Guards(self.fabric, settings, self.counted, self._put_transient)
         self._noticed: dict[tuple[str, End], float] = {}
         self._handle: dict[type, Callable[[Any, float], None]] = {
             PacketReceived: lambda event, now: self._frame_received((event.dpid, event.in_port), event.data, now),
@@ -121,13 +126,14 @@ class UnicastCore:
             EditFailed: self._installer_event,
             FlowStatsReceived: self._installer_event,
             CheckRequested: self._installer_event,
+            TableChanged: self._table_changed,
             DeadlineReached: self._deadline_reached,
             UnicastChanged: self._settings_changed,
             SwitchUp: self._switch_up,
             SwitchDown: self._switch_down,
             LinkUp: self._link_changed,
             LinkDown: self._link_changed,
-            PortRoleChanged: lambda _event, _now: None,
+            PortRoleChanged: self._role_changed,
             HostLearnt: self._host_learnt,
             HostGone: self._host_gone,
         }
@@ -162,12 +168,18 @@ class UnicastCore:
 
     def next_deadline(self) -> float | None:
         """Return when `DeadlineReached` is due, None for never."""
-        deadlines = (self._deadlines.next(), self._resolver.next_deadline(), self._installer.next_deadline())
+        parts = (self._relays, self._guards, self._resolver, self._installer)
+        deadlines = [self._deadlines.next(), *(part.next_deadline() for part in parts)]
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def port_to(self, dpid: int, mac: bytes) -> int | None:
         """Return the port that leads from a switch towards a host, None where there is none."""
         return self._routes.port_to(dpid, mac)
+
+    def location_address(self, mac: bytes) -> bytes | None:
+        """Return the address that frames for a host have between switches, None for a host that is not known."""
+        place = self._routes.place(mac)
+        return None if place is None else place.address
 
     # What the resolver needs of the core
 
@@ -180,75 +192,37 @@ class UnicastCore:
 
         Else those who ask could make it answer so often that its own ARP and ND are dropped.
         """
-        bucket = self._questions.get(end)
-        if bucket is None:
-            settings = self._settings
-            bucket = TokenBucket(settings.question_burst_count, settings.question_rate_per_s, now)
-            self._questions[end] = bucket
-        if bucket.take(now):
+        if self._guards.allow_question(end, now):
             self.send(end, data)
-        else:
-            self.counted("question-limit", end, "too many ARP or ND questions to the hosts at this port")
 
     def relay(self, origin: End, data: bytes, now: float) -> None:
-        """Send a frame out of all edge ports but `origin`, as far as the bounds on its port and on all allow.
-
-        A part of what all may is kept for ports that relay few, so that those that relay many do not silence them.
-        """
-        mac = data[6:12]
-        if mac != self._settings.controller_mac and not self._is_at_home(mac, origin):
-            self.counted("relay-returned", origin, "receives a broadcast from a host of another port: it is dropped")
-            return
-        settings = self._settings
-        buckets = self._relays.get(origin)
-        if buckets is None:
-            burst, rate_per_s = settings.relay_burst_count, settings.relay_rate_per_s
-            few = TokenBucket(RELAY_FEW_SHARE * burst, RELAY_FEW_SHARE * rate_per_s, now)
-            buckets = self._relays[origin] = (TokenBucket(burst, rate_per_s, now), few)
-        any_number, few = buckets
-        if not any_number.take(now):
-            self.counted("relay-limit", origin, "receives too many broadcasts: those beyond the limit are dropped")
-            return
-        packets = []
-        for dpid in self.fabric.switches():
-            ports = tuple(port_no for port_no in self.fabric.edge_ports(dpid) if (dpid, port_no) != origin)
-            if ports:
-                packets.append(SendPacket(dpid, ports, data))
-        kept = 0.0 if few.take(now) else RELAY_KEPT_SHARE * settings.relay_total_burst_count
-        if not self._total_relays.take(now, len(packets), kept):
-            self.counted(
-                "relay-limit",
-                origin,
-                "receives a broadcast that is dropped: all ports together are over the limit",
-            )
-            return
-        if mac != self._settings.controller_mac and self.fabric.host(mac) is None:
-            self._homes[mac] = origin
-            self._deadlines.set(_Timer(_Kind.HOME, mac), now + RELAY_HOME_S)
-        self._out += packets
-
-    def _is_at_home(self, mac: bytes, origin: End) -> bool:
-        """Tell whether a sender is where it is known to live, or where its frames were relayed from of late."""
-        host = self.fabric.host(mac)
-        if host is not None:
-            return (host.dpid, host.port_no) == origin
-        home = self._homes.get(mac)
-        return home == origin or (home is None and len(self._homes) < MAX_HOMES_COUNT)
+        """Send a frame out of all edge ports but `origin`, as far as the bounds on its port and on all allow."""
+        self._out += self._relays.relay(origin, data, now)
 
     def unready(self, one: HostLearnt, other: HostLearnt) -> int | None:
         """Return a switch that cannot yet forward between two hosts, None where all can."""
         found = None
+        self._ask(one.dpid, other.mac, self._now)
+        self._ask(other.dpid, one.mac, self._now)
         for source, target in ((one, other), (other, one)):
-            switches = tuple(self._routes.path(source.dpid, target.mac))
-            if not switches:
+            way = self._routes.way(source.dpid, target.mac)
+            if not way:
                 return source.dpid
-            for dpid in switches:
-                rule = self._routes.rule_to(dpid, target.mac)
-                if rule is None or self._installer.installed(dpid).get(rule.key) != rule:
+            for dpid, rule in way:
+                if self._installer.installed(dpid).get(rule.key) != rule:
                     found = dpid if found is None else found
-                    if rule is not None:
-                        self._installer.hurry(dpid, rule.key)
+                    self._installer.hurry(dpid, rule.key)
         return found
+
+    def count(self, kind: str) -> None:
+        """Count something of which nobody need be told."""
+        self.counters[kind] += 1
+
+    def _ask(self, dpid: int, mac: bytes, now: float) -> None:
+        """Have a switch hold an entry for a host of which one of its own wants something."""
+        edits = self._routes.ask(dpid, mac)
+        if edits:
+            self._change([edits], now)
 
     def counted(self, kind: str, end: End, does: str) -> None:
         """Count, and give notice of what a port does at most once per kind and port in `NOTICE_INTERVAL_S`."""
@@ -264,32 +238,59 @@ class UnicastCore:
     # Topology
 
     def _switch_up(self, event: SwitchUp, now: float) -> None:
-        self._base[event.dpid] = event.ofp_version
-        self._change([[(event.dpid, Put(rule)) for rule in base_rules(event.ofp_version)]], now)
-        self._rewired = True
+        dpid, version = event
+        self._base[dpid] = version
+        rules = base_rules(version)
+        if version != OPENFLOW_1_0:
+            rules += [trunk_rule(port_no) for port_no in sorted(self._trunks.get(dpid, ()))]
+        self._change([[(dpid, Put(rule)) for rule in rules]], now)
+        self._touched.add(dpid)
         self._flush_soon(now)
 
     def _switch_down(self, event: SwitchDown, now: float) -> None:
         dpid = event.dpid
         self._changed_hosts.update(dict.fromkeys(self._routes.hosts_at(dpid)))
-        self._rewired = self._broken = True
+        self._touched.add(dpid)
+        self._urgent = True
         self._is_back(dpid)
         self._flush(now)
+        trunks = self._trunks.pop(dpid, ())
         version = self._base.pop(dpid, None)
         if version is None:
             return
-        self._change([[(dpid, Remove(rule.key)) for rule in base_rules(version)]], now, Urgency.BULK)
-        for buckets in (self._relays, self._misses, self._questions):
-            for end in [end for end in buckets if end[0] == dpid]:
-                del buckets[end]
+        rules = [*base_rules(version), *(trunk_rule(port_no) for port_no in trunks if version != OPENFLOW_1_0)]
+        self._change([[(dpid, Remove(rule.key)) for rule in rules]], now, Urgency.BULK)
+        self._relays.switch_down(dpid)
+        self._guards.switch_down(dpid)
+
+    def _role_changed(self, event: PortRoleChanged, now: float) -> None:
+        """Let frames by location address in where another switch is, and nowhere else."""
+        dpid, port_no, role = event
+        trunks = self._trunks.setdefault(dpid, set())
+        if (role is PortRole.TRUNK) == (port_no in trunks):
+            return
+        trunks.symmetric_difference_update((port_no,))
+        if self._base.get(dpid, OPENFLOW_1_0) != OPENFLOW_1_0:
+            rule = trunk_rule(port_no)
+            edit: Edit = Put(rule) if port_no in trunks else Remove(rule.key)
+            self._change([[(dpid, edit)]], now)
 
     def _link_changed(self, event: LinkUp | LinkDown, now: float) -> None:
-        self._rewired = True
-        self._broken |= isinstance(event, LinkDown)
+        if isinstance(event, LinkUp):
+            self._touched |= {event.dpid_a, event.dpid_b}
+            self._first[event.dpid_a, event.port_a] = self._first[event.dpid_b, event.port_b] = None
+        else:
+            self._touched.update(event)
+            self._urgent = True
         self._flush_soon(now)
 
     def _host_learnt(self, host: HostLearnt, now: float) -> None:
-        if self._routes.location(host.mac) != (host.dpid, host.port_no):
+        timer = _Timer(_Kind.GONE, host.mac)
+        if timer in self._deadlines:
+            self._deadlines.cancel(timer)
+            self._gone_count -= 1
+        place = self._routes.place(host.mac)
+        if place is None or (place.dpid, place.port_no) != (host.dpid, host.port_no):
             self._changed_hosts[host.mac] = None
             self._flush_soon(now)
         self._resolver.host_learnt(host, now)
@@ -303,17 +304,51 @@ class UnicastCore:
             self._deadlines.set(_FLUSH, now + self._settings.settle_s)
 
     def _flush(self, now: float) -> None:
-        """Let the entries follow what has changed since the last time."""
+        """Let the entries follow what has changed since the last time; what is left goes on at once."""
         self._deadlines.cancel(_FLUSH)
         hosts = [(mac, self.fabric.host(mac)) for mac in sorted(self._changed_hosts)]
-        rewired, self._rewired = self._rewired, False
-        urgency = Urgency.PROMPT if self._broken or hosts else Urgency.BULK
-        self._broken = False
         self._changed_hosts.clear()
+        self._urgent |= bool(hosts)
+        touched, self._touched = self._touched, set()
         again, self._again = self._again, set()
+        urgency = Urgency.PROMPT if self._urgent else Urgency.BULK
         versions = self.fabric.ofp_versions()
-        for plan, plan_urgency in self._routes.update(self.fabric.graph, versions, hosts, rewired, again, urgency):
+        first = [
+            (dpid, Put(trunk_rule(port_no)))
+            for dpid, port_no in self._first
+            if port_no in self._trunks.get(dpid, ()) and versions.get(dpid, OPENFLOW_1_0) != OPENFLOW_1_0
+        ]
+        plans = self._routes.update(self.fabric.graph, versions, hosts, touched, again, urgency, first)
+        for plan, plan_urgency in plans:
             self._change(plan, now, plan_urgency)
+        for mac, host in hosts:
+            self._follow_asked(mac, host, now)
+            if host is not None:
+                self._resolver.host_learnt(host, now)
+        if self._routes.is_behind:
+            self._deadlines.set(_FLUSH, now)
+        else:
+            self._urgent = False
+            self._first.clear()
+
+    def _follow_asked(self, mac: bytes, host: HostLearnt | None, now: float) -> None:
+        """Remember for a while who asked for a host that is gone; of one that is found switches may tell it."""
+        timer = _Timer(_Kind.GONE, mac)
+        if host is not None:
+            if not self._released:
+                for dpid, version in self.fabric.ofp_versions().items():
+                    self._adopt(dpid, host_key(version, mac), now)
+        elif self._gone_count >= MAX_GONE_COUNT:
+            self._routes.forget(mac)
+        elif timer not in self._deadlines:
+            self._gone_count += 1
+            self._deadlines.set(timer, now + ASKED_KEPT_S)
+
+    def _adopt(self, dpid: int, key: RuleKey, now: float) -> None:
+        """Keep an entry for another switch's host that a switch holds from before a restart."""
+        mac = key.match.eth_dst
+        if mac is not None and is_asked_for(self._installer, dpid, key) and self.fabric.host(mac) is not None:
+            self._ask(dpid, mac, now)
 
     def _settings_changed(self, event: UnicastChanged, _now: float) -> None:
         self._installer.use_policy(event.settings.check_interval_s, event.settings.edits)
@@ -330,10 +365,11 @@ class UnicastCore:
         dpid = event.dpid
         if dpid in self._base and dpid not in self._routes.away:
             self._routes.away.add(dpid)
-            self._unsure[dpid] = self._unconfirmed(dpid)
-            if self._unsure[dpid]:
-                self._again |= self._unsure[dpid]
-                self._broken = True
+            found = (self._routes.destination_of(address) for address in unconfirmed(self._installer, dpid))
+            unsure = self._routes.unsure[dpid] = {destination for destination in found if destination is not None}
+            if unsure:
+                self._again |= unsure
+                self._urgent = True
                 self._flush(now)
         self._out += self._installer.switch_disconnected(dpid, now)
 
@@ -341,33 +377,25 @@ class UnicastCore:
         self, event: BarrierReplied | EditFailed | FlowStatsReceived | CheckRequested, now: float
     ) -> None:
         self._out += self._installer.handle(event, now)
+        self._table_changed(event, now)
+
+    def _table_changed(self, event: Any, now: float) -> None:
         if event.dpid in self._routes.away and self._installer.is_read(event.dpid):
-            self._unsure[event.dpid].clear()
+            self._routes.unsure[event.dpid].clear()
             if self._installer.in_sync(event.dpid):
                 self._is_back(event.dpid)
                 self._flush(now)
         self._resolver.installed(event.dpid, now)
 
-    def _unconfirmed(self, dpid: int) -> set[bytes]:
-        """Return the hosts for which a switch may hold one entry or another, or none: edits were under way."""
-        desired, installed = self._installer.desired(dpid), self._installer.installed(dpid)
-        keys = (key for key in desired.keys() | installed.keys() if desired.get(key) != installed.get(key))
-        return {key.match.eth_dst for key in keys if key.match.eth_dst is not None}
-
-    def _held(self, dpid: int, mac: bytes) -> int | None:
-        """Return the port by which a switch that is away sends to a host, None where that is none or not certain."""
-        version = self.fabric.ofp_version(dpid)
-        if version is None or mac in self._unsure[dpid]:
-            return None
-        rule = self._installer.installed(dpid).get(host_rule(version, mac, 0).key)
-        return rule.actions[0].port_no if rule is not None and isinstance(rule.actions[0], Output) else None
-
     def _is_back(self, dpid: int) -> None:
         """Take in that a switch holds what it should again, or is no part of the fabric any more."""
         if dpid in self._routes.away:
             self._routes.away.discard(dpid)
-            del self._unsure[dpid]
+            del self._routes.unsure[dpid]
             self._again.update(self._routes.detoured())
+
+    def _put_transient(self, dpid: int, rule: Rule) -> None:
+        self._out += self._installer.transient(dpid, rule)
 
     def _change(self, plan: Plan, now: float, urgency: Urgency = Urgency.PROMPT) -> None:
         self._out += self._installer.change(plan, now, urgency=urgency)
@@ -379,39 +407,44 @@ class UnicastCore:
         first = data[:3]
         if first in (_IPV4_GROUP, _LLDP_GROUP) or (first[:2] == _IPV6_GROUP and data[20:21] != _ICMPV6):
             return
-        self._packet_received(end, decode(data), data, now)
+        self._packet_received(end, decode_once(data), data, now)
 
     def _packet_received(self, end: End, packet: Packet, data: bytes, now: float) -> None:
         if data[6:12] == self._settings.controller_mac:
             self.counters["own-frame"] += 1
-            self._count_towards_guard(end, now)
-        elif isinstance(packet, Unicast):
-            self._missed(end, packet, data, now)
+            self._guards.allow_packet(end, now)
         elif isinstance(packet, Arp | Neighbour):
             self._resolver.received(end, packet, data, now)
         elif data[:6] == BROADCAST_MAC and data[12:14] == _IPV4:
             self._broadcast(end, data, now)
-        elif isinstance(packet, Malformed | Ignored):
-            self._count_towards_guard(end, now)
+        elif isinstance(packet, Unicast | Malformed | Ignored):
+            self._missed(end, packet, data, now)
 
-    def _missed(self, end: End, packet: Unicast, data: bytes, now: float) -> None:
-        """Deliver a packet for which its switch had no entry yet, or look for the host that it is meant for."""
+    def _missed(self, end: End, packet: Packet, data: bytes, now: float) -> None:
+        """Deliver what its switch had no entry for yet, or look for the host that it is meant for."""
         role = self.fabric.role(*end)
-        if not self._count_towards_guard(end, now) or role not in (PortRole.EDGE, PortRole.TRUNK):
+        if not self._guards.allow_packet(end, now) or role not in (PortRole.EDGE, PortRole.TRUNK):
+            return
+        if len(data) < _HEADER_BYTES or (data[0] | data[6]) & 1 or data[12:14] in _TAGS:
             return
         at_edge = role is PortRole.EDGE
-        if at_edge and self.fabric.binding_conflict(packet.eth_src, packet.source, *end):
+        source = packet.source if isinstance(packet, Unicast) else b""
+        if at_edge and self.fabric.binding_conflict(data[6:12], source, *end):
             self.counted("unicast-spoofed", end, "receives packets with another host's addresses: they are dropped")
             return
-        host = self.fabric.host(packet.eth_dst)
+        mac = data[:6] if at_edge else self._routes.host_of(data[:6]) or data[:6]
+        host = self.fabric.host(mac)
         if host is not None:
             self.counters["unicast-delivered"] += 1
             if (host.dpid, host.port_no) != end:
-                self.send((host.dpid, host.port_no), data)
-            return
-        self.counters["unicast-unknown"] += 1
-        if at_edge and self.fabric.host_by_ip(packet.destination) is None:
-            self._search(end, packet.destination, now)
+                self.send((host.dpid, host.port_no), mac + data[6:])
+            sender = None if at_edge else self.fabric.host(data[6:12])
+            if at_edge or sender is not None:
+                self._ask(end[0] if sender is None else sender.dpid, mac, now)
+        elif isinstance(packet, Unicast):
+            self.counters["unicast-unknown"] += 1
+            if at_edge and self.fabric.host_by_ip(packet.destination) is None:
+                self._search(end, packet.destination, now)
 
     def _search(self, end: End, address: bytes, now: float) -> None:
         """Ask everywhere for the holder of an address, now and then."""
@@ -433,27 +466,8 @@ class UnicastCore:
         self.relay(end, frame, now)
 
     def _broadcast(self, end: End, data: bytes, now: float) -> None:
-        if self.fabric.role(*end) is PortRole.EDGE and self._count_towards_guard(end, now):
+        if self.fabric.role(*end) is PortRole.EDGE and self._guards.allow_packet(end, now):
             self.relay(end, data, now)
-
-    def _count_towards_guard(self, end: End, now: float) -> bool:
-        """Tell whether a port may have this packet looked at; keep its packets away for a while once it may not."""
-        version = self.fabric.ofp_version(end[0])
-        if version is None:
-            return False
-        settings = self._settings
-        bucket = self._misses.get(end)
-        if bucket is None:
-            bucket = self._misses[end] = TokenBucket(settings.miss_burst_count, settings.miss_rate_per_s, now)
-        if bucket.take(now):
-            return True
-        if end not in self._guarded:
-            self._guarded.add(end)
-            text = f"receives too many packets to unknown hosts: its switch drops them for {settings.guard_s:g} s"
-            self.counted("port-guarded", end, text)
-            self._out += self._installer.transient(end[0], guard_rule(version, end[1], settings.guard_s))
-            self._deadlines.set(_Timer(_Kind.GUARD, end), now + settings.guard_s)
-        return False
 
     # Deadlines
 
@@ -461,20 +475,26 @@ class UnicastCore:
         for timer in self._deadlines.due(now):
             if timer.kind is _Kind.FLUSH:
                 self._flush(now)
-            elif timer.kind is _Kind.GUARD:
-                self._guarded.discard(timer.subject)
             elif timer.kind is _Kind.RELEASE:
-                self._out += self._installer.release_unknown(now)
+                self._release(now)
             elif timer.kind is _Kind.SEARCH:
                 self._searches_count -= 1
             else:
-                self._homes.pop(timer.subject, None)
+                self._gone_count -= 1
+                self._routes.forget(timer.subject)
+        self._relays.on_deadline(now)
+        self._guards.on_deadline(now)
         self._resolver.on_deadline(now)
         self._out += self._installer.on_deadline(now)
 
+    def _release(self, now: float) -> None:
+        """Remove what was found on switches and nobody wants; hosts asked for before the start still are."""
+        self._released = True
+        for dpid in self.fabric.switches():
+            for key in self._installer.unknown(dpid):
+                self._adopt(dpid, key, now)
+        self._out += self._installer.release_unknown(now)
+
     def _outputs(self) -> tuple[Effect, ...]:
-        if not self._out:
-            return ()
-        out = tuple(self._out)
-        self._out.clear()
-        return out
+        out, self._out = self._out, []
+        return tuple(out)

@@ -1,14 +1,19 @@
-"""Next hops towards a switch, and which of several equal ones a destination takes."""
+"""Next hops towards a switch, kept up to date link by link, and which of several equal ones a label takes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
-
-from topology.graph import Graph
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple, TypeAlias
 
 _MASK = (1 << 64) - 1
+
+Near: TypeAlias = Mapping[int, Mapping[int, int]]
+"""For each switch its neighbours, each with the port of the switch that leads there."""
+
+Pair: TypeAlias = tuple[int, int]
+"""Two switches with a link between them, or without one any more."""
 
 
 class NextHop(NamedTuple):
@@ -18,46 +23,114 @@ class NextHop(NamedTuple):
     port_no: int
 
 
-class PathsTo(NamedTuple):
+class Paths:
     """All shortest paths to one switch: the distance of each switch that reaches it, and its next hops."""
 
-    distance: Mapping[int, int]
-    next_hops: Mapping[int, tuple[NextHop, ...]]
+    def __init__(self, near: Near, root: int) -> None:
+        self.root = root
+        self.distance: dict[int, int] = {}
+        self.next_hops: dict[int, tuple[NextHop, ...]] = {}
+        self.begin(near)
 
+    def begin(self, near: Near) -> set[int]:
+        """Find all paths anew; return the switches whose next hops or reachability are not as before."""
+        former_distance, former_hops = self.distance, self.next_hops
+        distance = {self.root: 0} if self.root in near else {}
+        ring = list(distance)
+        hops_count = 0
+        while ring:
+            hops_count += 1
+            outer = []
+            for nearer in ring:
+                for dpid in near[nearer]:
+                    if dpid not in distance:
+                        distance[dpid] = hops_count
+                        outer.append(dpid)
+            ring = outer
+        self.distance = distance
+        self.next_hops = {dpid: self._hops(near, dpid) for dpid in distance if dpid != self.root}
+        known = former_distance.keys() | distance.keys()
+        return {
+            dpid
+            for dpid in known
+            if former_hops.get(dpid) != self.next_hops.get(dpid) or (dpid in former_distance) != (dpid in distance)
+        }
 
-Approaches: TypeAlias = Mapping[Any, Sequence[NextHop]]
+    def update(self, near: Near, pairs: Collection[Pair]) -> set[int]:
+        """Follow changes of the links between `pairs`; return the switches whose next hops or reachability changed.
 
-NO_PATHS = PathsTo({}, {})
+        Only switches whose distance changes, and their neighbours, are looked at: those that lose their last next hop
+        are found from the destination outwards, then distances are settled by Dijkstra's algorithm among them and
+        those that a new link brings nearer (Ramalingam and Reps, doi:10.1006/jagm.1996.0046).
 
+        Parameters
+        ----------
+        near : mapping
+            The links as they are now.
+        pairs : collection of (int, int)
+            Every pair whose link, or port, may be another than at the last call.
+        """
+        distance, next_hops = self.distance, self.next_hops
+        if self.root not in distance or self.root not in near:
+            return self.begin(near)
+        stale = {dpid for pair in pairs for dpid in pair}
+        orphans = self._orphans(near, stale)
+        candidates = [(self._offered(near, dpid, orphans), dpid) for dpid in orphans | stale]
+        settled: set[int] = set()
+        for dpid in orphans:
+            del distance[dpid]
+        queue = [(hops, dpid) for hops, dpid in candidates if hops is not None]
+        heapify(queue)
+        while queue:
+            hops, dpid = heappop(queue)
+            if distance.get(dpid, hops + 1) <= hops:
+                continue
+            distance[dpid] = hops
+            settled.add(dpid)
+            for further in near[dpid]:
+                if distance.get(further, hops + 2) > hops + 1:
+                    heappush(queue, (hops + 1, further))
+        moved = orphans | settled
+        changed: set[int] = set()
+        for dpid in stale.union(moved, *(near.get(dpid, ()) for dpid in moved)):
+            former = next_hops.get(dpid)
+            if dpid in distance and dpid != self.root:
+                hops_now = self._hops(near, dpid)
+                if hops_now != former:
+                    next_hops[dpid] = hops_now
+                    changed.add(dpid)
+            elif former is not None:
+                del next_hops[dpid]
+                changed.add(dpid)
+        return changed
 
-def approaches(graph: Graph) -> Approaches:
-    """Return for each switch its neighbours, each with the port of it that leads to the switch."""
-    return {
-        dpid: [NextHop(near, graph.port(near, dpid)) for near in graph.neighbours(dpid) if isinstance(near, int)]
-        for dpid in graph.nodes()
-    }
+    def _orphans(self, near: Near, stale: Iterable[int]) -> set[int]:
+        """Return the switches without a next hop at their distance, now that some links may have gone."""
+        distance = self.distance
+        orphans: set[int] = set()
+        queue = [(distance[dpid], dpid) for dpid in stale if dpid in distance and dpid != self.root]
+        heapify(queue)
+        while queue:
+            hops, dpid = heappop(queue)
+            links = near.get(dpid, {})
+            if dpid in orphans or any(distance.get(to) == hops - 1 and to not in orphans for to in links):
+                continue
+            orphans.add(dpid)
+            for further in links:
+                if distance.get(further) == hops + 1:
+                    heappush(queue, (hops + 1, further))
+        return orphans
 
+    def _offered(self, near: Near, dpid: int, orphans: set[int]) -> int | None:
+        """Return the distance that a switch has by neighbours that are no orphans, None where there is none."""
+        distance = self.distance
+        offers = [distance[to] + 1 for to in near.get(dpid, ()) if to in distance and to not in orphans]
+        return min(offers, default=None)
 
-def paths_to(towards: Approaches, root: int) -> PathsTo:
-    """Return the shortest paths to `root` from all that reach it; `NO_PATHS` where it is not in the graph."""
-    if root not in towards:
-        return NO_PATHS
-    distance: dict[int, int] = {root: 0}
-    next_hops: dict[int, tuple[NextHop, ...]] = {}
-    ring = [root]
-    hops_count = 0
-    while ring:
-        hops_count += 1
-        outer: dict[int, list[NextHop]] = {}
-        for nearer in ring:
-            for dpid, port_no in towards[nearer]:
-                if dpid not in distance:
-                    outer.setdefault(dpid, []).append(NextHop(nearer, port_no))
-        for dpid, hops in outer.items():
-            distance[dpid] = hops_count
-            next_hops[dpid] = tuple(hops)
-        ring = sorted(outer)
-    return PathsTo(distance, next_hops)
+    def _hops(self, near: Near, dpid: int) -> tuple[NextHop, ...]:
+        nearer = self.distance[dpid] - 1
+        links, distance = near[dpid], self.distance
+        return tuple([NextHop(to, links[to]) for to in sorted(links) if distance.get(to) == nearer])
 
 
 def mix(value: int) -> int:
@@ -68,25 +141,29 @@ def mix(value: int) -> int:
     return value ^ value >> 31
 
 
-def choose(seed: int, dpid: int, next_hops: Sequence[NextHop]) -> NextHop:
-    """Return the next hop that a destination takes at a switch: the one with the highest random weight.
+def choose(seed: int, dpid: int, next_hops: Sequence[NextHop], count: int) -> list[NextHop]:
+    """Return the next hops that the labels of a destination take at a switch: those with the highest random weights.
 
-    Where the set of next hops changes, only destinations move whose next hop went, or for which a new one wins
+    Labels take different next hops where there are as many, else the last ones take the last next hop. Where the set
+    of next hops changes, labels move whose next hop went, or before whose one a new one or another label's comes
     (rendezvous hashing, doi:10.1109/90.663936).
 
     Parameters
     ----------
     seed : int
-        `mix` of the destination's MAC address.
+        `mix` of what stands for the destination.
     dpid : int
         The switch that forwards.
     next_hops : sequence of NextHop
-        At least one (ValueError otherwise).
+        At least one (IndexError otherwise).
+    count : int
+        How many labels the destination has.
     """
     if len(next_hops) == 1:
-        return next_hops[0]
+        return [next_hops[0]] * count
     here = seed ^ _salt(dpid)
-    return max(next_hops, key=lambda hop: (mix(here ^ _salt(~hop.dpid & _MASK)), hop))
+    ranked = sorted(next_hops, key=lambda hop: (mix(here ^ _salt(~hop.dpid & _MASK)), hop), reverse=True)
+    return [ranked[min(index, len(ranked) - 1)] for index in range(count)]
 
 
 @lru_cache(maxsize=1 << 16)

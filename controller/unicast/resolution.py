@@ -79,8 +79,11 @@ class Surroundings(Protocol):
     def unready(self, one: HostLearnt, other: HostLearnt) -> int | None:
         """Return a switch that cannot yet forward between two hosts, None where all can."""
 
+    def count(self, kind: str) -> None:
+        """Count something of which nobody need be told."""
+
     def counted(self, kind: str, end: End, text: str) -> None:
-        """Count something that was refused."""
+        """Count something that was refused, and tell of it."""
 
 
 class _Said(NamedTuple):
@@ -115,7 +118,11 @@ class Resolver:
 
     def received(self, end: End, packet: Arp | Neighbour, data: bytes, now: float) -> None:
         """Take in an ARP or neighbour discovery packet."""
-        if self._fabric.role(*end) is not PortRole.EDGE:
+        role = self._fabric.role(*end)
+        if role is PortRole.UNKNOWN:  # a host that speaks while its port is being looked at asks again
+            self._around.count("resolution-early")
+            return
+        if role is not PortRole.EDGE:
             self._around.counted(
                 "resolution-off-edge", end, "receives ARP or ND, though it does not lead to hosts: it is ignored"
             )

@@ -1,16 +1,19 @@
-"""One flow entry per destination host and switch, and the edits that lead from one topology to the next."""
+"""Flow entries for hosts where hosts are, by label between switches, and the edits from one topology to the next."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import TypeAlias
 
 from controller.datapath.lanes import Urgency
 from controller.effects import Edit, Put, Remove
-from controller.rules.cookies import cookie_of
-from controller.rules.model import Match, Output, Rule, RuleKey
-from controller.rules.pipeline import OPENFLOW_1_0, PRIORITY_UNICAST, UNICAST, UNICAST_TAG
-from controller.unicast.paths import NO_PATHS, PathsTo, approaches, choose, mix, paths_to
+from controller.rules.model import Output, Rule, RuleKey
+from controller.rules.pipeline import OPENFLOW_1_0
+from controller.unicast.destinations import Destination, Place
+from controller.unicast.entries import far_rule, host_key, location_key, trunk_rule
+from controller.unicast.locations import number_of, switch_number
+from controller.unicast.paths import Pair
 from topology.events import HostLearnt
 from topology.graph import Graph
 
@@ -18,92 +21,153 @@ Stage: TypeAlias = list[tuple[int, Edit]]
 Plan: TypeAlias = list[Stage]
 """Stages of edits, each to be in place before the next is sent."""
 
+Plans: TypeAlias = list[tuple[Plan, Urgency]]
+
+Held: TypeAlias = Callable[[int, RuleKey], int | None]
+"""The port by which a switch without a connection goes on sending what an entry is for; None for no entry."""
+
+WORK_COUNT, DESTINATION_WORK_COUNT = 40, 8
+"""Switches that follow in one `update`, for all destinations together, what is left being for the next; a destination
+costs as much as so many of them."""
+
 _FIRST, _LAST = -1, 1 << 32
 
 
-def host_rule(ofp_version: int, mac: bytes, port_no: int) -> Rule:
-    """Return the entry that sends what is meant for a host out of a port."""
-    table = 0 if ofp_version == OPENFLOW_1_0 else UNICAST
-    key = RuleKey(table, PRIORITY_UNICAST, Match(eth_dst=mac))
-    return Rule(key, (Output(port_no),), cookie_of(UNICAST_TAG, ("host", mac)))
-
-
-Held: TypeAlias = Callable[[int, bytes], int | None]
-"""The port by which a switch without a connection goes on sending to a host; None for no entry, or an unsure one."""
-
-
 class Routes:
-    """The output port of every known host at every switch that reaches it.
+    """What every switch holds for hosts and labels.
 
-    All packets to a host take one path from each switch; the hosts spread over equal paths. The outcome depends on
-    graph and hosts alone, whatever came before, but for switches that are `away`: those that have lost their
-    connection and go on with the entries that they hold. Nothing is sent to one whose entry does not lead nearer to
-    the host (it is astray): another path of equal length is taken, or none. So every hop leads nearer to the host,
-    and nothing circles.
+    All packets to the hosts of one label take one path from each switch; the labels of a switch take different paths
+    where there are some. The outcome depends on links, on hosts and on where which host was asked for, whatever came
+    before, but for switches that are `away`: those that have lost their connection and go on with the entries that
+    they hold. Nothing is sent to one whose entries for a destination do not lead nearer to it (it is astray), or may
+    be one of two (it is `unsure` of the destination): another path of equal length is taken, or none. So every hop
+    leads nearer to the destination, and nothing circles.
     """
 
     def __init__(self, held: Held) -> None:
         self.away: set[int] = set()
+        self.unsure: dict[int, set[int]] = {}
         self._held = held
-        self._detoured: dict[bytes, set[int]] = {}
-        self._hosts: dict[bytes, HostLearnt] = {}
-        self._at: dict[int, dict[bytes, int]] = {}
-        self._paths: dict[int, PathsTo] = {}
-        self._ports: dict[bytes, dict[int, int]] = {}
+        self._near: dict[int, dict[int, int]] = {}
+        self._pairs: list[Pair] = []
         self._versions: dict[int, int] = {}
+        self._places: dict[bytes, Place] = {}
+        self._destinations: dict[int, Destination] = {}
+        self._numbers: dict[int, int] = {}
+        self._behind: dict[int, None] = {}
+        self._asked_by: dict[bytes, set[int]] = {}
+        self._asked_at: dict[int, set[bytes]] = {}
 
-    def port_to(self, dpid: int, mac: bytes) -> int | None:
-        """Return the port that leads from a switch towards a host, None where there is none."""
-        return self._ports.get(mac, {}).get(dpid)
+    # Questions
 
-    def location(self, mac: bytes) -> tuple[int, int] | None:
-        """Return the datapath id and port that a host's entries lead to, None for a host that has none."""
-        host = self._hosts.get(mac)
-        return None if host is None else (host.dpid, host.port_no)
+    @property
+    def is_behind(self) -> bool:
+        """Whether some destinations are left for the next `update`."""
+        return bool(self._behind)
+
+    def place(self, mac: bytes) -> Place | None:
+        """Return where a host is that has entries, None for any other."""
+        return self._places.get(mac)
 
     def hosts_at(self, dpid: int) -> list[bytes]:
         """Return the hosts whose entries lead to a switch, by MAC address."""
-        return sorted(self._at.get(dpid, ()))
+        destination = self._destinations.get(dpid)
+        return [] if destination is None else sorted(destination.places)
 
-    def rule_to(self, dpid: int, mac: bytes) -> Rule | None:
-        """Return the entry for a host at a switch, None where there is none."""
-        port_no = self.port_to(dpid, mac)
-        return None if port_no is None else host_rule(self._versions[dpid], mac, port_no)
+    def host_of(self, address: bytes) -> bytes | None:
+        """Return the MAC address of the host with a location address, None where there is none."""
+        destination = self.destination_of(address)
+        return None if destination is None else self._destinations[destination].host_of(address)
 
-    def detoured(self) -> list[bytes]:
-        """Return the hosts that have another entry somewhere, or none, because of switches that are away."""
-        return sorted(self._detoured)
+    def destination_of(self, address: bytes) -> int | None:
+        """Return the switch that a label or location address is of, None where there is none."""
+        return self._numbers.get(number_of(address))
 
-    def path(self, dpid: int, mac: bytes) -> list[int]:
-        """Return the switches on the way from a switch to a host, both ends included; none where there is no way."""
-        ports = self._ports.get(mac, {})
-        if mac not in self._hosts or dpid not in ports:
+    def detoured(self) -> list[int]:
+        """Return the destinations to which some switch sends otherwise, or not, because of switches that are away."""
+        return sorted(dpid for dpid, destination in self._destinations.items() if destination.detoured)
+
+    def port_to(self, dpid: int, mac: bytes) -> int | None:
+        """Return the port that leads from a switch towards a host, None where there is none."""
+        place = self._places.get(mac)
+        if place is None:
+            return None
+        if place.dpid == dpid:
+            return place.port_no
+        ports = self._destinations[place.dpid].ports.get(dpid)
+        return None if ports is None else ports[place.label]
+
+    def way(self, dpid: int, mac: bytes) -> list[tuple[int, Rule]]:
+        """Return the entries that bring a packet from its sender's switch to a host; none where there is no way."""
+        place = self._places.get(mac)
+        if place is None or dpid not in self._versions or place.dpid not in self._versions:
             return []
-        next_hops = self._paths[self._hosts[mac].dpid].next_hops
-        way = [dpid]
-        while dpid in next_hops:
-            found = [hop.dpid for hop in next_hops[dpid] if hop.port_no == ports.get(dpid)]
-            if not found:
+        from_others, from_own = place.own_rules(self._versions[place.dpid])
+        if dpid == place.dpid:
+            return [(dpid, from_own)]
+        destination = self._destinations[place.dpid]
+        first = self._far_rule(dpid, place)
+        found = [] if first is None else [(dpid, first)]
+        here = dpid
+        while here != place.dpid:
+            ports, version = destination.ports.get(here), self._versions.get(here)
+            if ports is None or version is None or len(found) > 3 * len(self._versions):
                 return []
-            dpid = found[0]
-            way.append(dpid)
-        return way
+            if here != dpid or version != OPENFLOW_1_0:
+                found.append((here, destination.passing_rule(version, place, ports)))
+            onward = [far for far, port_no in self._near[here].items() if port_no == ports[place.label]]
+            if not onward:
+                return []
+            if self._versions.get(onward[0]) != OPENFLOW_1_0:
+                found.append((onward[0], trunk_rule(self._near[onward[0]][here])))
+            here = onward[0]
+        return [*found, (here, from_others)]
+
+    # Who asks for whom
+
+    def ask(self, dpid: int, mac: bytes) -> Stage:
+        """Have a switch hold an entry for a host from now on, wherever the host is; return the edits."""
+        if mac in self._asked_at.get(dpid, ()):
+            return []
+        self._asked_at.setdefault(dpid, set()).add(mac)
+        self._asked_by.setdefault(mac, set()).add(dpid)
+        place = self._places.get(mac)
+        return [] if place is None else self._far_edits(place, (dpid,))
+
+    def forget(self, mac: bytes) -> None:
+        """Forget where a host was asked for that is gone."""
+        if mac not in self._places:
+            for dpid in self._asked_by.pop(mac, ()):
+                self._asked_at[dpid].discard(mac)
+
+    def _far_rule(self, dpid: int, place: Place) -> Rule | None:
+        version = self._versions.get(dpid)
+        return None if version is None else far_rule(version, place.mac, place.address, self.port_to(dpid, place.mac))
+
+    def _far_edits(self, place: Place, dpids: Iterable[int]) -> Stage:
+        """Return the edits that have other switches give a host's location address to what is for it."""
+        rules = [(dpid, self._far_rule(dpid, place)) for dpid in dpids if dpid != place.dpid]
+        return [(dpid, Put(rule)) for dpid, rule in rules if rule is not None]
+
+    # Changes
 
     def update(
         self,
         graph: Graph,
         versions: Mapping[int, int],
-        hosts: Iterable[tuple[bytes, HostLearnt | None]],
-        rewired: bool,
-        again: Iterable[bytes] = (),
+        hosts: Iterable[tuple[bytes, HostLearnt | None]] = (),
+        touched: Iterable[int] = (),
+        again: Iterable[int] = (),
         urgency: Urgency = Urgency.PROMPT,
-    ) -> list[tuple[Plan, Urgency]]:
+        first: Iterable[tuple[int, Edit]] = (),
+    ) -> Plans:
         """Follow a change and return the edits as plans that need not wait for each other.
 
-        Entries that change go in from the destination outwards: what a changed switch sends to is changed already,
-        so no packet circles. There is a plan for each destination switch, so that a switch that hangs holds up no
-        more than it must. New hosts go in at once, as nothing points at them, and hosts that are gone go out at once;
-        of these nothing is prompt but a new host's entry at its own switch.
+        Entries by label that change go in from the destination outwards: what a changed switch sends to is changed
+        already, so no packet circles. There is a plan for each destination, so that a switch that hangs holds up no
+        more than it must. What nothing points at goes in at once; of that nothing is prompt but a host's entries at
+        its own switch. A host that has moved has its new entries before anybody uses its new location address, and
+        its former ones until nobody uses the former.
 
         Parameters
         ----------
@@ -113,131 +177,226 @@ class Routes:
             The OpenFlow version of each switch of the graph.
         hosts : iterable of (bytes, HostLearnt or None)
             The hosts that changed, None for one that is gone.
-        rewired : bool
-            Whether switches or links may have changed since the last call.
-        again : iterable of bytes
-            Hosts for which a switch that is away may be astray now, or be so no more.
+        touched : iterable of int
+            Switches that came or went, or whose links may have changed, since the last call.
+        again : iterable of int
+            Destinations for which a switch that is away may be astray now, or be so no more.
         urgency : Urgency
             That of entries that change: prompt where packets may go astray.
+        first : iterable of (int, Edit)
+            What is to be in place before entries that change.
         """
-        affected: dict[bytes, set[int] | None] = {mac: set() for mac in again if mac in self._hosts}
-        before = self._versions
-        self._versions = {**before, **versions}
-        for mac, host in hosts:
-            self._move(mac, host)
-            affected[mac] = None
-        roots = set(self._at)
-        for root in set(self._paths) - roots:
-            del self._paths[root]
-        towards = approaches(graph) if rewired or roots - self._paths.keys() else {}
-        for root in sorted(roots):
-            known = self._paths.get(root)
-            if known is not None and not rewired:
-                continue
-            paths = self._paths[root] = paths_to(towards, root)
-            former = NO_PATHS if known is None else known
-            changed = {
-                dpid
-                for dpid in former.distance.keys() | paths.distance.keys()
-                if former.next_hops.get(dpid) != paths.next_hops.get(dpid)
-                or (dpid in former.distance) != (dpid in paths.distance)
-            }
-            if changed:
-                for mac in self._at[root]:
-                    if affected.get(mac, changed) is not None:
-                        affected[mac] = changed
+        self._follow_links(graph, touched)
         near: Stage = []
         far: Stage = []
-        outwards: dict[int, dict[int, Stage]] = {}
-        for mac in sorted(affected):
-            self._reroute(graph, mac, affected[mac], near, far, outwards)
-        self._versions = dict(versions)
-        plans = [([stage], at_once) for stage, at_once in ((near, Urgency.PROMPT), (far, Urgency.BULK)) if stage]
-        for _root, stages in sorted(outwards.items()):
-            if stages:
-                plans.append(([stages[rank] for rank in sorted(stages)], urgency))
-        return plans
+        self._follow_switches(versions, near, far)
+        move: Plan = [[], [], []]
+        for mac, host in hosts:
+            self._follow_host(mac, host, near, far, move)
+        self._drop_empty(move[2] if any(move) else far)
+        self._behind.update(dict.fromkeys(dpid for dpid in sorted(again) if dpid in self._destinations))
+        plans: Plans = [(move, urgency)] if any(move) else []
+        before = list(first)
+        work = 0
+        while self._behind and work < WORK_COUNT:
+            destination = self._destinations[next(iter(self._behind))]
+            switches, is_ordered = self._follow_paths(destination, WORK_COUNT - work)
+            if not destination.fresh:
+                del self._behind[destination.dpid]
+            work += DESTINATION_WORK_COUNT + len(switches)
+            stages = self._reroute(destination, switches)
+            plan = [stages[rank] for rank in sorted(stages)]
+            if not is_ordered:
+                far += chain.from_iterable(plan)
+            elif plan:
+                plans.append(([before, *plan] if before else plan, urgency))
+        if not self._behind and self._pairs:
+            self._pairs.clear()
+            for destination in self._destinations.values():
+                destination.seen = 0
+        put = {(dpid, edit.rule.key) for dpid, edit in (*near, *far, *move[0], *move[1]) if isinstance(edit, Put)}
+        for stage in (far, move[2]):
+            stage[:] = [each for each in stage if isinstance(each[1], Put) or (each[0], each[1].key) not in put]
+        at_once = [([stage], lane) for stage, lane in ((near, Urgency.PROMPT), (far, Urgency.BULK)) if stage]
+        return [*at_once, *plans]
 
-    def _move(self, mac: bytes, host: HostLearnt | None) -> None:
-        former = self._hosts.pop(mac, None)
-        if former is not None:
-            at = self._at[former.dpid]
-            del at[mac]
-            if not at:
-                del self._at[former.dpid]
-        if host is not None:
-            self._hosts[mac] = host
-            self._at.setdefault(host.dpid, {})[mac] = host.port_no
+    def _follow_links(self, graph: Graph, touched: Iterable[int]) -> None:
+        """Note between which switches links or their ports are not as they were: all destinations have to follow."""
+        near, noted = self._near, len(self._pairs)
+        for dpid in touched:
+            former = near.pop(dpid, None)
+            links: dict[int, int] = {}
+            if dpid in graph:
+                links = {far: graph.port(dpid, far) for far in graph.neighbours(dpid) if isinstance(far, int)}
+                near[dpid] = links
+            for far in (former or {}).keys() - links.keys():
+                near.get(far, {}).pop(dpid, None)
+                self._pairs.append((dpid, far))
+            for far, port_no in links.items():
+                back = near.setdefault(far, {})
+                if back.get(dpid) != graph.port(far, dpid) or (former or {}).get(far) != port_no:
+                    back[dpid] = graph.port(far, dpid)
+                    self._pairs.append((dpid, far))
+            if (former is None) != (dpid not in near):
+                self._pairs.append((dpid, dpid))
+        if len(self._pairs) > noted:
+            self._behind.update(dict.fromkeys(sorted(self._destinations)))
 
-    def _reroute(
-        self,
-        graph: Graph,
-        mac: bytes,
-        switches: set[int] | None,
-        near: Stage,
-        far: Stage,
-        outwards: dict[int, dict[int, Stage]],
-    ) -> None:
-        """Bring the entries of a host up to date at some switches, or at all; stages rank by distance.
+    def _follow_switches(self, versions: Mapping[int, int], near: Stage, far: Stage) -> None:
+        """Bring entries for hosts to switches that came, and forget those of switches that went."""
+        former, self._versions = self._versions, dict(versions)
+        for dpid in sorted(former.keys() ^ versions.keys()):
+            asked = [self._places[mac] for mac in sorted(self._asked_at.get(dpid, ())) if mac in self._places]
+            own = self._destinations.get(dpid)
+            places = [] if own is None else list(own.places.values())
+            if dpid in versions:
+                near += [(dpid, Put(rule)) for place in places for rule in place.own_rules(versions[dpid])]
+                far += [edit for place in asked for edit in self._far_edits(place, (dpid,))]
+                continue
+            keys = [host_key(former[dpid], place.mac) for place in asked]
+            keys += [rule.key for place in places for rule in place.own_rules(former[dpid])]
+            for destination in self._destinations.values():
+                if destination.ports.pop(dpid, None) is not None:
+                    keys += destination.passing_keys(former[dpid])
+            far += [(dpid, Remove(key)) for key in keys]
+
+    def _follow_host(self, mac: bytes, host: HostLearnt | None, near: Stage, far: Stage, move: Plan) -> None:
+        """Take in that a host came, went or moved."""
+        former = self._places.get(mac)
+        if former is not None and (host is None or host.dpid != former.dpid):
+            leaving = self._leave(former)
+            if host is None:
+                keys = [(dpid, host_key(version, mac)) for dpid, version in self._known(self._asked_by.get(mac, ()))]
+                far += [*leaving, *((dpid, Remove(key)) for dpid, key in keys)]
+            else:
+                move[2] += leaving
+        if host is None:
+            return
+        place = self._enter(host)
+        arrival = [(dpid, Put(rule)) for dpid, v in self._known((place.dpid,)) for rule in place.own_rules(v)]
+        if former is not None and former.dpid == place.dpid:
+            near += arrival
+            return
+        passing = [
+            (dpid, Put(self._destinations[place.dpid].passing_rule(OPENFLOW_1_0, place, ports)))
+            for dpid, ports in self._destinations[place.dpid].ports.items()
+            if self._versions[dpid] == OPENFLOW_1_0
+        ]
+        asked = self._known(self._asked_by.get(mac, ()))
+        asking = self._far_edits(place, [dpid for dpid, _version in asked])
+        if former is None:
+            near += arrival
+            far += [*passing, *asking]
+        else:
+            move[0] += [*arrival, *passing]
+            move[1] += asking
+            move[2] += [(dpid, Remove(host_key(version, mac))) for dpid, version in asked if dpid != place.dpid]
+
+    def _known(self, dpids: Iterable[int]) -> list[tuple[int, int]]:
+        """Return the switches that are there, each with its OpenFlow version."""
+        return [(dpid, self._versions[dpid]) for dpid in sorted(dpids) if dpid in self._versions]
+
+    def _enter(self, host: HostLearnt) -> Place:
+        """Give a host a place."""
+        destination = self._destinations.get(host.dpid)
+        if destination is None:
+            number = switch_number(host.dpid, self._numbers)
+            self._numbers[number] = host.dpid
+            destination = Destination(host.dpid, number, self._near, len(self._pairs))
+            self._destinations[host.dpid] = destination
+            self._behind[host.dpid] = None
+        place = self._places[host.mac] = destination.enter(host)
+        return place
+
+    def _leave(self, place: Place) -> Stage:
+        """Take a host from its place; return the edits that remove its entries there and in OpenFlow 1.0."""
+        destination = self._destinations[place.dpid]
+        destination.leave(place)
+        del self._places[place.mac]
+        keys = [(dpid, rule.key) for dpid, v in self._known((place.dpid,)) for rule in place.own_rules(v)]
+        for dpid in destination.ports:
+            if self._versions[dpid] == OPENFLOW_1_0:
+                keys.append((dpid, location_key(OPENFLOW_1_0, place.address)))
+        return [(dpid, Remove(key)) for dpid, key in keys]
+
+    def _drop_empty(self, stage: Stage) -> None:
+        """Forget destinations without hosts."""
+        for destination in [found for found in self._destinations.values() if not found.places]:
+            for dpid in destination.ports:
+                stage += [(dpid, Remove(key)) for key in destination.passing_keys(self._versions[dpid])]
+            del self._destinations[destination.dpid], self._numbers[destination.number]
+            self._behind.pop(destination.dpid, None)
+
+    # Entries towards a destination
+
+    def _follow_paths(self, destination: Destination, limit: int) -> tuple[set[int], bool]:
+        """Let a destination's paths follow the links; return the switches that have to follow, and whether in order.
+
+        To a new destination nothing is sent that a switch without its entry would let go round: so many switches
+        follow, and the others later.
+        """
+        pairs = set(self._pairs[destination.seen :])
+        destination.seen = len(self._pairs)
+        fresh = destination.fresh
+        if pairs:
+            is_ordered = bool(destination.ports)
+            destination.fresh = []
+            return destination.paths.update(self._near, pairs).union(fresh), is_ordered
+        destination.fresh = fresh[limit:]
+        return set(fresh[:limit]), not fresh
+
+    def _reroute(self, destination: Destination, switches: set[int]) -> dict[int, Stage]:
+        """Bring the entries towards a destination up to date at some switches; stages rank by distance.
 
         What is sent to a switch that is astray is stopped before anything else changes.
         """
-        host = self._hosts.get(mac)
-        paths = NO_PATHS if host is None else self._paths[host.dpid]
-        ports = self._ports.setdefault(mac, {})
-        ranked = outwards.setdefault(host.dpid, {}) if host is not None and ports else None
-        astray = self._astray(mac, host, paths) if self.away and host is not None else set()
-        around = {near for dpid in astray for near in graph.neighbours(dpid) if isinstance(near, int)}
-        detoured = self._detoured.pop(mac, set())
-        seed = _seed(mac)
-        concerned = ports.keys() | paths.distance.keys() if switches is None else switches | around | detoured
-        for dpid in sorted(concerned):
-            former = ports.get(dpid)
-            rank = paths.distance.get(dpid)
-            port_no = None
-            if host is not None and rank is not None:
-                hops = paths.next_hops.get(dpid, ())
-                right = tuple(hop for hop in hops if hop.dpid not in astray) if astray else hops
-                if len(right) < len(hops):
-                    self._detoured.setdefault(mac, set()).add(dpid)
-                if rank == 0:
-                    port_no = host.port_no
-                elif right:
-                    port_no = choose(seed, dpid, right).port_no
-            if port_no == former:
+        distance, next_hops = destination.paths.distance, destination.paths.next_hops
+        stages: dict[int, Stage] = {}
+        astray = self._astray(destination) if self.away else set()
+        around = {near for dpid in astray for near in self._near.get(dpid, ())}
+        concerned = (switches | around | destination.detoured) - {destination.dpid}
+        destination.detoured = set()
+        for dpid in sorted(concerned & self._versions.keys()):
+            former, version = destination.ports.get(dpid), self._versions[dpid]
+            hops = next_hops.get(dpid, ())
+            right = tuple(hop for hop in hops if hop.dpid not in astray) if astray else hops
+            if len(right) < len(hops):
+                destination.detoured.add(dpid)
+            ports = destination.choose(dpid, right)
+            if ports == former:
                 continue
-            rule = host_rule(self._versions[dpid], mac, former if port_no is None else port_no)  # type: ignore[arg-type]
-            misled = former is not None and dpid in around and _leads_to(graph, dpid, former, astray)
-            if misled and ranked is not None and dpid not in self.away:
-                ranked.setdefault(_FIRST, []).append((dpid, Remove(rule.key)))
-            if port_no is None:
-                del ports[dpid]
+            asked = self._asked_at.get(dpid, ())
+            held = destination.passing_rules(dpid, version, former, asked)
+            wanted = destination.passing_rules(dpid, version, ports, asked)
+            if ports is None:
+                del destination.ports[dpid]
             else:
-                ports[dpid] = port_no
-            if port_no is not None or not misled or dpid in self.away:
-                if ranked is not None:
-                    stage = ranked.setdefault(_LAST if rank is None else rank, [])
-                else:
-                    stage = near if rank == 0 else far
-                stage.append((dpid, Remove(rule.key) if port_no is None else Put(rule)))
-        if not ports:
-            del self._ports[mac]
+                destination.ports[dpid] = ports
+            stopped: list[RuleKey] = []
+            if dpid in around and dpid not in self.away:
+                misleading = {Output(port_no) for far, port_no in self._near[dpid].items() if far in astray}
+                stopped = [key for key, rule in held.items() if rule.actions[-1] in misleading]
+            if stopped:
+                stages.setdefault(_FIRST, []).extend([(dpid, Remove(key)) for key in stopped])
+            edits: Stage = [(dpid, Put(rule)) for key, rule in wanted.items() if held.get(key) != rule]
+            edits += [(dpid, Remove(key)) for key in held if key not in wanted and key not in stopped]
+            if edits:
+                stages.setdefault(distance.get(dpid, _LAST), []).extend(edits)
+        return stages
 
-    def _astray(self, mac: bytes, host: HostLearnt, paths: PathsTo) -> set[int]:
-        """Return the switches that are away and hold an entry for a host that does not lead nearer to it."""
+    def _astray(self, destination: Destination) -> set[int]:
+        """Return the switches that are away and hold entries towards a destination that do not lead nearer to it."""
+        distance, next_hops = destination.paths.distance, destination.paths.next_hops
         astray: set[int] = set()
-        away = [dpid for dpid in self.away if dpid in paths.distance]
-        for dpid in sorted(away, key=lambda dpid: (paths.distance[dpid], dpid)):
-            held = self._held(dpid, mac)
-            nearer = {hop.port_no for hop in paths.next_hops.get(dpid, ()) if hop.dpid not in astray}
-            if held is None or held not in (nearer if paths.distance[dpid] else {host.port_no}):
+        away = [dpid for dpid in self.away if dpid in distance and dpid in self._versions]
+        for dpid in sorted(away, key=lambda dpid: (distance[dpid], dpid)):
+            keys = destination.passing_keys(self._versions[dpid])
+            ports = {port_no for key in keys if (port_no := self._held(dpid, key)) is not None}
+            if dpid == destination.dpid:
+                if ports & set(self._near[dpid].values()):
+                    astray.add(dpid)
+                continue
+            nearer = {hop.port_no for hop in next_hops[dpid] if hop.dpid not in astray}
+            if destination.dpid in self.unsure.get(dpid, ()) or not ports or not ports <= nearer:
                 astray.add(dpid)
         return astray
-
-
-def _leads_to(graph: Graph, dpid: int, port_no: int, switches: Iterable[int]) -> bool:
-    return any(graph.has_link(dpid, other) and graph.port(dpid, other) == port_no for other in switches)
-
-
-def _seed(mac: bytes) -> int:
-    return mix(int.from_bytes(mac, "big"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from controller.config.edit_settings import Edits
+from controller.config.policy import Policy
 
 
 class UnicastSettings(NamedTuple):
@@ -40,3 +41,8 @@ class UnicastChanged(NamedTuple):
     """The operator wants other settings from here on."""
 
     settings: UnicastSettings
+
+
+def of_policy(policy: Policy) -> UnicastSettings:
+    """Return the settings that a policy wants."""
+    return UnicastSettings(check_interval_s=policy.check.interval_s, edits=policy.edits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from struct import Struct
 
 from controller.wire.addresses import BROADCAST_V4, LOOPBACK_V6
@@ -114,6 +115,10 @@ def decode(frame: bytes | bytearray | memoryview) -> Packet:
     if destination == BROADCAST_V4 or frame[0] & 1:
         return _BROADCAST
     return _new(Unicast, (4, eth_src, frame[:6], source, destination))
+
+
+decode_once = lru_cache(maxsize=2)(decode)
+"""`decode`, for a frame at which several cores look one after the other."""
 
 
 def _decode_short(frame: bytes, size: int) -> Packet:

@@ -10,11 +10,11 @@ from controller.wire.addresses import (
     IGMPV3_ROUTERS,
     UNSPECIFIED_V4,
     group_mac,
-    is_multicast_ip,
 )
 from controller.wire.checksum import internet_checksum
 from controller.wire.codes import decode_code8, encode_code8
 from controller.wire.ipv4 import PROTOCOL_IGMP, ROUTER_ALERT, encode_ipv4, has_router_alert
+from controller.wire.membership_parts import QUERY_TAIL, check_query, encode_query_tail, encode_records
 from controller.wire.packets import GroupRecord, Ignored, Malformed, Query, RecordType, Report
 from controller.wire.reasons import ignored, malformed
 
@@ -57,7 +57,6 @@ _read_record = _MESSAGE.unpack_from
 _PLAIN_RECORD = Struct("!I4s")
 _read_plain = _PLAIN_RECORD.unpack_from
 _each_plain = _PLAIN_RECORD.iter_unpack
-_V3_QUERY_TAIL = Struct("!BBH")
 _V3_REPORT_HEAD = Struct("!BBHHH")
 _new = tuple.__new__
 _number = int.from_bytes
@@ -173,7 +172,7 @@ def _decode_query(
         return Query(4, 2, eth_src, source, asked, (), code / 10, False, None, None)
     if end - start < 12:
         return _LENGTH
-    flags, interval, count = _V3_QUERY_TAIL.unpack_from(frame, start + 8)
+    flags, interval, count = QUERY_TAIL.unpack_from(frame, start + 8)
     first = start + 12
     sources_end = first + (count << 2)
     if sources_end > end:
@@ -217,12 +216,8 @@ def encode_igmp_report(report: Report) -> bytes:
         Where the records cannot be said in that version.
     """
     if report.version == 3:
-        body = b"".join(
-            _MESSAGE.pack(record.type, 0, len(record.sources), record.group) + b"".join(record.sources)
-            for record in report.records
-        )
         head = _V3_REPORT_HEAD.pack(V3_REPORT, 0, 0, 0, len(report.records))
-        return _encode(report.eth_src, report.source, IGMPV3_ROUTERS, head + body)
+        return _encode(report.eth_src, report.source, IGMPV3_ROUTERS, head + encode_records(report))
     if len(report.records) != 1 or report.records[0].sources:
         raise ValueError("a report of version 1 or 2 has one record without sources")
     record = report.records[0]
@@ -246,10 +241,7 @@ def encode_igmp_query(query: Query) -> bytes:
     """
     group = query.group or UNSPECIFIED_V4
     destination = query.group or ALL_SYSTEMS_V4
-    if query.group is not None and not is_multicast_ip(query.group):
-        raise ValueError("the group of a query is a multicast address")
-    if query.sources and (query.version != 3 or query.group is None):
-        raise ValueError("only a group-specific query of version 3 lists sources")
+    check_query(query, "IGMP", 3)
     tenths = round(query.max_response_s * 10)
     if query.version == 1:
         return _encode(query.eth_src, query.source, destination, _MESSAGE.pack(QUERY, 0, 0, group), b"")
@@ -257,15 +249,8 @@ def encode_igmp_query(query: Query) -> bytes:
         if not 1 <= tenths <= 255:
             raise ValueError("an IGMPv2 query asks for answers within 0.1 to 25.5 s")
         return _encode(query.eth_src, query.source, destination, _MESSAGE.pack(QUERY, tenths, 0, group))
-    if query.version != 3:
-        raise ValueError(f"there is no IGMP version {query.version}")
-    robustness = query.robustness or 0
-    if not 0 <= robustness <= 7:
-        raise ValueError("the robustness variable of a query is 0 to 7")
-    message = _MESSAGE.pack(QUERY, encode_code8(tenths), 0, group) + _V3_QUERY_TAIL.pack(
-        0x08 * query.suppress | robustness, encode_code8(int(query.query_interval_s or 0)), len(query.sources)
-    )
-    return _encode(query.eth_src, query.source, destination, message + b"".join(query.sources))
+    message = _MESSAGE.pack(QUERY, encode_code8(tenths), 0, group)
+    return _encode(query.eth_src, query.source, destination, message + encode_query_tail(query))
 
 
 def _encode(

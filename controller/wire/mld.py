@@ -11,12 +11,12 @@ from controller.wire.addresses import (
     MLDV2_ROUTERS,
     UNSPECIFIED_V6,
     group_mac,
-    is_multicast_ip,
 )
 from controller.wire.checksum import upper_layer_intact
-from controller.wire.codes import decode_code8, decode_code16, encode_code8, encode_code16
+from controller.wire.codes import decode_code8, decode_code16, encode_code16
 from controller.wire.igmp import PLAIN_HEADS, RECORD_TYPES
 from controller.wire.ipv6 import ICMPV6, MLD_ROUTER_ALERT, encode_icmpv6, has_mld_router_alert, is_link_local
+from controller.wire.membership_parts import QUERY_TAIL, check_query, encode_query_tail, encode_records
 from controller.wire.packets import GroupRecord, Malformed, Query, RecordType, Report
 from controller.wire.reasons import malformed
 
@@ -44,7 +44,6 @@ _TO_INCLUDE = RecordType.CHANGE_TO_INCLUDE
 _read_record = Struct("!I16s").unpack_from
 _RECORD = Struct("!BBH16s")
 _V1_MESSAGE = Struct("!BBHHH16s")
-_V2_QUERY_TAIL = Struct("!BBH")
 _V2_REPORT_HEAD = Struct("!BBHHH")
 _new = tuple.__new__
 
@@ -143,7 +142,7 @@ def _decode_query(
         return Query(6, 1, eth_src, source, asked, (), code / 1000, False, None, None)
     if end - start < 28:
         return _LENGTH
-    flags, interval, count = _V2_QUERY_TAIL.unpack_from(frame, start + 24)
+    flags, interval, count = QUERY_TAIL.unpack_from(frame, start + 24)
     first = start + 28
     if first + count * 16 > end:
         return _TRUNCATED
@@ -185,12 +184,8 @@ def encode_mld_report(report: Report) -> bytes:
         Where the records cannot be said in that version.
     """
     if report.version == 2:
-        body = b"".join(
-            _RECORD.pack(record.type, 0, len(record.sources), record.group) + b"".join(record.sources)
-            for record in report.records
-        )
         head = _V2_REPORT_HEAD.pack(V2_REPORT, 0, 0, 0, len(report.records))
-        return _encode(report.eth_src, report.source, MLDV2_ROUTERS, head + body)
+        return _encode(report.eth_src, report.source, MLDV2_ROUTERS, head + encode_records(report))
     if report.version != 1 or len(report.records) != 1 or report.records[0].sources:
         raise ValueError("a report of version 1 has one record without sources")
     record = report.records[0]
@@ -213,10 +208,7 @@ def encode_mld_query(query: Query) -> bytes:
     """
     group = query.group or UNSPECIFIED_V6
     destination = query.group or ALL_NODES_V6
-    if query.group is not None and not is_multicast_ip(query.group):
-        raise ValueError("the group of a query is a multicast address")
-    if query.sources and (query.version != 2 or query.group is None):
-        raise ValueError("only a group-specific query of version 2 lists sources")
+    check_query(query, "MLD", 2)
     milliseconds = round(query.max_response_s * 1000)
     if query.version == 1:
         if not 0 <= milliseconds <= 0xFFFF:
@@ -224,15 +216,8 @@ def encode_mld_query(query: Query) -> bytes:
         return _encode(
             query.eth_src, query.source, destination, _V1_MESSAGE.pack(QUERY, 0, 0, milliseconds, 0, group)
         )
-    if query.version != 2:
-        raise ValueError(f"there is no MLD version {query.version}")
-    robustness = query.robustness or 0
-    if not 0 <= robustness <= 7:
-        raise ValueError("the robustness variable of a query is 0 to 7")
-    message = _V1_MESSAGE.pack(QUERY, 0, 0, encode_code16(milliseconds), 0, group) + _V2_QUERY_TAIL.pack(
-        0x08 * query.suppress | robustness, encode_code8(int(query.query_interval_s or 0)), len(query.sources)
-    )
-    return _encode(query.eth_src, query.source, destination, message + b"".join(query.sources))
+    message = _V1_MESSAGE.pack(QUERY, 0, 0, encode_code16(milliseconds), 0, group)
+    return _encode(query.eth_src, query.source, destination, message + encode_query_tail(query))
 
 
 def _encode(eth_src: bytes, source: bytes, destination: bytes, message: bytes) -> bytes:

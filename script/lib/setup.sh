@@ -34,7 +34,7 @@ install_packages() {
         ovs-vswitchd:openvswitch-switch mnexec:mininet iperf:iperf ethtool:ethtool tcpdump:tcpdump
         ip:iproute2 tc:iproute2 ping:iputils-ping sysctl:procps ifconfig:net-tools setpriv:util-linux
         promtool:prometheus chromium:chromium openssl:openssl sadf:sysstat zsh:zsh fish:fish mandoc:mandoc
-        systemd-analyze:systemd
+        systemd-analyze:systemd gcc:gcc python3-config:python3-dev
     )
     "$HAS_ROOT" || pairs=()
     for tool in "${pairs[@]}"; do
@@ -123,16 +123,20 @@ set_up() {
     VSRT_RUN="$$-$(date +%s%N)"
     TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/vsrt.XXXXXX")
     export VSRT_RUN TMPDIR
-    CHILD=
+    CHILD='' BESIDE=''
     trap finish EXIT
-    trap 'INTERRUPTED=130' INT
-    trap 'INTERRUPTED=143; [ -z "$CHILD" ] || "${AS_ROOT[@]}" kill -INT "$CHILD"' TERM
+    trap 'INTERRUPTED=130; give_up_beside' INT
+    trap 'INTERRUPTED=143; [ -z "$CHILD" ] || "${AS_ROOT[@]}" kill -INT "$CHILD"; give_up_beside' TERM
 }
 
 finish() {
     local status=$?
+    # A subshell that ends before it has its own traps ends nothing of the run.
+    [ "$BASHPID" = "$$" ] || exit "$status"
     trap - EXIT
     trap '' INT TERM
+    give_up_beside
+    end_beside >/dev/null || true
     tear_down || status=$((status == 0 ? 1 : status))
     exit "${INTERRUPTED:-$status}"
 }
@@ -148,6 +152,58 @@ attend() {
     done
     CHILD=
     return "$status"
+}
+
+# Begins a function beside what follows, with the processors' spare time; end_beside waits for it and prints what it said.
+begin_beside() {
+    (
+        trap - EXIT INT
+        trap '[ -z "$CHILD" ] || { kill -INT "$CHILD"; wait "$CHILD"; }; exit 143' TERM
+        renice -n 19 -p "$BASHPID" >/dev/null
+        set -e
+        "$@"
+    ) >"$TMPDIR/beside.log" 2>&1 </dev/null &
+    BESIDE=$!
+}
+
+give_up_beside() {
+    [ -z "$BESIDE" ] || kill -TERM "$BESIDE" 2>/dev/null || true
+}
+
+# Returns the status of what begin_beside began, 0 where it began nothing; what it printed is shown where it failed, so
+# that pytest's summary of the whole suite is the last line of a run that passes.
+end_beside() {
+    local status=0
+    [ -n "$BESIDE" ] || return 0
+    while [ -d "/proc/$BESIDE" ]; do
+        status=0
+        wait "$BESIDE" || status=$?
+    done
+    BESIDE=
+    [ "$status" = 0 ] || cat "$TMPDIR/beside.log"
+    return "$status"
+}
+
+# Builds the compiled cores without optimisation, and runs tests of those that all others need over them.
+test_compiled() {
+    local source="$TMPDIR/source" built="$TMPDIR/compiled" packages=(
+        admission membership rules snapshot unicast datapath packaging/test_compiled_modules.py
+    )
+    if ! command -v gcc >/dev/null; then
+        say "no C compiler: leaving out the compiled cores"
+        return 0
+    fi
+    mkdir "$source"
+    # The sources are copied, for a build writes beside them.
+    (cd "$ROOT" && cp -r apps controller topology policies dashboards scenarios packaging pyproject.toml setup.py \
+        README.md LICENSE MANIFEST.in CHANGELOG.md "$source")
+    export VSRT_COMPILE=1
+    VSRT_COMPILE_LEVEL=0 PIP_DISABLE_PIP_VERSION_CHECK=1 attend "$VENV/bin/python" -m pip install -q \
+        --no-build-isolation --no-deps --no-compile --target "$built" "$source"
+    PYTHONPATH="$built" PYTHONSAFEPATH=1 attend "$VENV/bin/python" -m pytest -q -p no:cacheprovider -n "$(nproc)" \
+        --dist loadfile "${packages[@]/#/tests/unit/}"
+    unset VSRT_COMPILE
+    rm -rf "$source" "$built"
 }
 
 # Ends and removes what set_up and the run made; fails, and says why, where a run left something behind.

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.recording import APPS, read_lines, write_line
+from apps.replays import MAKERS, read_lines
+from controller.recording import write_line
 
 HERE = Path(__file__).parent
 CASES = sorted(path.parent for path in HERE.glob("*/*/01-input.jsonl"))
@@ -27,7 +28,7 @@ def test_case(case: Path) -> None:
         effects = []
         for line in read_lines(step.read_text(encoding="utf-8").splitlines()):
             if line.kind == "start":
-                core = APPS[line.app](line.content, line.at_s)
+                core = MAKERS[line.app](line.content, line.at_s, None)
                 continue
             assert core is not None
             effects += [

@@ -26,6 +26,8 @@ multicast: {querier: {response_interval_s: 1, last_member_interval_s: 0.2}}
 """
 """Everybody may do everything, but for 239.9.0.0/16; hosts answer queries soon."""
 
+POLICY_IN_FORCE = "policy.yaml is in force in every app"
+
 Bench: TypeAlias = tuple[Graph, dict[str, Any]]
 """What the tests of a module run on: a graph, and the options of its `EmulatedFabric`."""
 
@@ -54,11 +56,15 @@ class Live:
         self._overruns_before = self.fabric.overruns()
 
     def set_policy(self, text: str) -> None:
-        """Write the policy file, and wait until the controller has read it."""
+        """Write the policy file, and wait until every app of the controller goes by it."""
         if text != self.policy.read_text():
-            before = self.controller.log().count("policy.yaml was read:")
-            self.policy.write_text(text)
-            self.controller.wait_log("policy.yaml was read:", count=before + 1)
+            self.change_policy(lambda: self.policy.write_text(text))
+
+    def change_policy(self, change: Callable[[], Any]) -> None:
+        """Have the policy file read anew by what `change` does, and wait until every app goes by it."""
+        before = self.controller.log().count(POLICY_IN_FORCE)
+        change()
+        self.controller.wait_log(POLICY_IN_FORCE, count=before + 1)
 
     def mac(self, host: NodeId) -> str:
         return str(self.fabric.node(host).MAC())
@@ -119,9 +125,14 @@ class Live:
 
     def counts(self, phase: int, name: str, stream: int = 1) -> tuple[int, int, int]:
         """Packets sent in a phase; received, and received twice, by a socket."""
+        ((sent, received, duplicates),) = self._counts(phase, [name], stream)
+        return sent, received, duplicates
+
+    def _counts(self, phase: int, names: Iterable[str], stream: int) -> list[tuple[int, int, int]]:
         sent = self.fabric.sent()[str(stream)]["phases"][str(phase)]["sent"]
-        tally = self.fabric.settled()[name]["streams"].get(f"{stream}:{phase}", {})
-        return sent, tally.get("received", 0), tally.get("duplicates", 0)
+        seen = self.fabric.settled()
+        tallies = [seen[name]["streams"].get(f"{stream}:{phase}", {}) for name in names]
+        return [(sent, tally.get("received", 0), tally.get("duplicates", 0)) for tally in tallies]
 
     def send_both_to(self, group: str, receiver: str) -> None:
         """h1 (stream 1) and h2 (stream 2) send a phase 1, which is tapped at a receiver."""
@@ -159,8 +170,7 @@ class Live:
 
     def assert_all_received(self, phase: int, *names: str, stream: int = 1) -> None:
         """Each socket received every packet of a phase that the machine handed to the switches, once."""
-        for name in names:
-            sent, received, duplicates = self.counts(phase, name, stream)
+        for name, (sent, received, duplicates) in zip(names, self._counts(phase, names, stream), strict=True):
             assert sent > 0
             assert duplicates == 0, name
             assert 0 <= sent - received <= self.overruns(), name

@@ -4,86 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from apps.emulation import processes
-from apps.emulation.namespace import private_network
 from apps.emulation.network import EmulatedFabric
-from apps.emulation.ovs import PrivateOpenVSwitch
-from how_to import ROOT, SYSTEM_PATH, Reader, blocks, files, own_machine
+from how_to import ROOT, SYSTEM_PATH, Reader, blocks, files, wait
 from topology.generators import make
 
-pytestmark = pytest.mark.emulation
+pytestmark = [pytest.mark.emulation, pytest.mark.unhurried]
 
-CONTROLLER = "192.0.2.1"
-WAIT_S = 60.0
 NEEDS_SYSTEMD = "systemctl"
 """Tests have no service manager; the unit file has tests of its own."""
-
-
-def wait(reached: Callable[[], Any], timeout_s: float = WAIT_S) -> Any:
-    deadline = time.monotonic() + timeout_s
-    while not (found := reached()):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    return found
-
-
-def two_switches(datapath: str) -> None:
-    """Two bridges with the datapath ids that Open vSwitch gives them, joined by a cable, with a host port each."""
-    kind = "netdev" if datapath == "user" else "system"
-    for name, other in (("br0", "br1"), ("br1", "br0")):
-        processes.run("ovs-vsctl", "add-br", name, "--", "set", "bridge", name, f"datapath_type={kind}")
-        processes.run("ip", "link", "add", f"{name}-host", "type", "veth", "peer", "name", f"{name}-far")
-        for end in (f"{name}-host", f"{name}-far"):
-            processes.run("ip", "link", "set", end, "up")
-        processes.run("ovs-vsctl", "add-port", name, f"{name}-host")
-        processes.run(
-            *("ovs-vsctl", "add-port", name, f"to-{other}", "--", "set", "interface", f"to-{other}"),
-            *("type=patch", f"options:peer=to-{name}"),
-        )
-
-
-def test_switches_of_one_s_own_from_nothing_and_the_upgrade(tmp_path: Path) -> None:
-    checkout = tmp_path / "checkout"
-    shutil.copytree(ROOT, checkout, ignore=shutil.ignore_patterns(".*", "build", "*.egg-info", "vsrt-state"))
-    install, write, start, point, see = blocks("own-switches.md")
-    before, new, _, after = blocks("upgrade.md")
-    plain = {"PATH": SYSTEM_PATH, "HOME": os.environ.get("HOME", "/root"), "DEBIAN_FRONTEND": "noninteractive"}
-    with own_machine(tmp_path, checkout) as around:
-        installing = Reader(checkout, {**os.environ, **plain}, around)
-        assert "vsrt 0." in installing.run(install + write + new)
-        with private_network(), PrivateOpenVSwitch() as ovs:
-            processes.run("ip", "address", "add", f"{CONTROLLER}/32", "dev", "lo")
-            two_switches(ovs.datapath)
-            with Reader(checkout, {**os.environ, **plain}, around) as reader:
-
-                def status() -> dict[str, Any]:
-                    found: dict[str, Any] = json.loads(reader.run("vsrt show status --json"))
-                    return found
-
-                def is_whole() -> bool:
-                    wanted = {"ready": True, "switches": 2, "links": 1, "edge_ports": 2}
-                    return wanted.items() <= status().items()
-
-                reader.run(start)
-                reader.run(point + point.replace("br0", "br1"))
-                wait(is_whole)
-                reader.run(see + before)
-                reader.end_served()
-                reader.run("ln --symbolic --force --no-dereference /opt/vsrt-0.2.0 /opt/vsrt")
-                reader.run(start)
-                wait(is_whole)
-                reader.run(after)
-                assert json.loads((checkout / "after.json").read_text()) == []
-                assert not (checkout / "vsrt-state").exists()
 
 
 @pytest.fixture(scope="module")
@@ -161,10 +95,12 @@ def test_a_fabric_is_planned(reader: Reader) -> None:
     assert list((reader.directory / "plots").glob("*.png"))
 
 
-def test_what_is_not_run_needs_a_service_manager_or_containers() -> None:
-    run_here = {"own-switches.md", "prometheus-and-grafana.md", "write-a-policy.md", "allocate-ports.md"}
-    run_here |= {"diagnose-a-port.md", "plan-a-fabric.md", "upgrade.md"}
+def test_what_is_not_run_needs_a_service_manager_containers_or_a_long_build() -> None:
+    with_an_installation = {"own-switches.md", "upgrade.md"}
+    run_here = {"prometheus-and-grafana.md", "write-a-policy.md", "allocate-ports.md"}
+    run_here |= {"diagnose-a-port.md", "plan-a-fabric.md"}
     pages = {path.name for path in (ROOT / "docs" / "how-to").glob("*.md")} - {"index.md"}
-    assert pages - run_here == {"run-as-a-service.md"}
+    built_in_a_wheel = {"compile-the-cores.md"}
+    assert pages - run_here - with_an_installation == {"run-as-a-service.md"} | built_in_a_wheel
     (left_out,) = (block for block in blocks("upgrade.md") if NEEDS_SYSTEMD in block)
     assert left_out == blocks("upgrade.md")[2]

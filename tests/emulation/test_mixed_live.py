@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -22,6 +23,17 @@ def test_ipv4_groups_cross_the_old_switches(live: Any, group: str) -> None:
     live.stream(1, "h1", group)
     live.send(1, 0.5)
     live.assert_all_received(1, f"h2 {group}", f"h3 {group}")
+
+
+def test_hosts_reach_each_other_across_the_old_switches(live: Any, unanswered: Any) -> None:
+    pairs = list(permutations(live.fabric.graph.hosts(), 2))
+    assert unanswered(live, pairs) == []
+    live.fabric.link_down("s1", "s3")
+    live.wait_ready(links=3)
+    assert unanswered(live, pairs) == []
+    live.fabric.link_up("s1", "s3")
+    live.wait_ready(links=4)
+    assert unanswered(live, pairs) == []
 
 
 def test_an_ipv6_group_that_would_have_to_cross_them_is_refused_whole(live: Any) -> None:

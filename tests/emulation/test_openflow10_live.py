@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from controller.wire.dpids import format_dpid
 from topology.graph import Graph
 
 pytestmark = pytest.mark.emulation
@@ -48,10 +49,16 @@ def test_stream_survives_a_pulled_cable(live: Any, group: str) -> None:
     assert link not in live.tree(group)
 
 
+def names(dpid: int) -> tuple[str, str]:
+    """A switch's name, and what it is called until it has said that."""
+    return f"s{dpid}", format_dpid(dpid)
+
+
 def test_ipv6_groups_are_refused_with_a_word(live: Any) -> None:
     group = "ff1e::10"
     for number in (1, 2, 3, 4):
-        live.controller.wait_log(f"ipv6-unsupported: Switch {number} speaks OpenFlow 1.0: MLD joins")
+        told = [f"ipv6-unsupported: Switch {name} speaks OpenFlow 1.0: MLD joins" for name in names(number)]
+        live.controller.wait_until("status", lambda _, told=told: any(text in live.controller.log() for text in told))
     live.fabric.join("h3", group)
     live.fabric.tap("h3")
     live.fabric.open_stream(1, "h1", group, 2e6)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from apps.cli.main import main
+from apps.replays import SHARERS, Replay, read_lines
 from controller.multicast.view import VIEWS
-from controller.recording import APPS, read_lines
 from topology.graph import Graph
 
 pytestmark = pytest.mark.emulation
@@ -48,21 +48,21 @@ def test_a_live_run_is_replayed(live: Any, group: str, recording: Path, capsys: 
     shown = live.controller.show("groups")
     rules = live.controller.show("rules")
 
-    core: Any = None
+    again = Replay()
     with recording.open() as file:
         for line in read_lines(file):
-            if line.app == "multicast" and line.kind == "start":
-                core = APPS["multicast"](line.content, line.at_s)
-            elif line.app == "multicast":
-                core.handle(line.content, line.at_s)
+            if line.app in SHARERS:
+                again.take(line)
+    core = again.cores["multicast"]
     assert without_rates(VIEWS["groups"](core)) == without_rates(shown)
     assert VIEWS["rules"](core) == rules
 
     decisions = (live.controller.directory / "state" / "audit.jsonl").read_text().count("\n")
-    for app in ("multicast", "unicast", "discovery"):
+    made = {"multicast": "ApplyEdits", "unicast": "ApplyEdits", "datapath": "ApplyEdits", "discovery": "SwitchUp"}
+    for app, kind in made.items():
         assert main(["replay", str(recording), "--app", app]) == 0
         effects = [json.loads(line)["effect"]["$"] for line in capsys.readouterr().out.splitlines()]
-        assert "ApplyEdits" in effects
+        assert kind in effects
         if app == "multicast":
             assert effects.count("Audit") >= decisions > 0
 

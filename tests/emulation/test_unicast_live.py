@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
+import re
+import socket
 from itertools import permutations
 from typing import Any
 
 import pytest
 
+from apps.emulation.namespace import network_of
 from apps.status_client import query
+from controller.rules.pipeline import LOCATION, UNICAST
+from controller.unicast.locations import LABEL_COUNT
+from controller.wire.udp import encode_udp
 from topology.graph import Graph
 
 pytestmark = pytest.mark.emulation
@@ -25,6 +32,53 @@ def test_everybody_reaches_everybody(live: Any, unanswered: Any) -> None:
 
 def test_ipv6_pings_are_answered(live: Any, unanswered: Any) -> None:
     assert unanswered(live, list(permutations(live.fabric.graph.hosts(), 2)), ipv6=True) == []
+
+
+UNICAST_COOKIE = "cookie=0x5603000000000000/0xffff000000000000"
+
+
+def entries(live: Any, switch: str, table: int) -> list[str]:
+    """What a switch holds of unicast in a table."""
+    flows = live.fabric.ofctl("dump-flows", switch, f"table={table},{UNICAST_COOKIE}", "--no-stats")
+    return [line.strip() for line in flows.splitlines() if f"table={table}" in line]
+
+
+def test_only_switches_with_hosts_hold_entries_for_hosts(live: Any, unanswered: Any) -> None:
+    hosts = live.fabric.graph.hosts()
+    assert unanswered(live, list(permutations(hosts, 2))) == []
+    macs = {live.mac(host) for host in hosts}
+    for switch in ("s3", "s4"):
+        told = entries(live, switch, UNICAST) + entries(live, switch, LOCATION)
+        assert not [entry for entry in told if any(mac in entry for mac in macs)]
+        assert len([entry for entry in told if "/ff:ff:ff:00:00:00" in entry]) == LABEL_COUNT * 2
+    for switch in ("s1", "s2"):
+        told = entries(live, switch, UNICAST)
+        assert all(any(f"dl_dst={mac}" in entry for entry in told) for mac in macs)
+        back = [entry for entry in entries(live, switch, LOCATION) if "set_field" in entry]
+        assert len(back) == 2, "its own hosts get their own addresses back"
+
+
+def test_a_host_cannot_send_by_location_address(live: Any, unanswered: Any) -> None:
+    assert unanswered(live, [("h1", "h3"), ("h3", "h1")]) == []
+    mac = live.mac("h3")
+    (entry,) = (entry for entry in entries(live, "s2", LOCATION) if f"set_field:{mac}" in entry)
+    location = re.search(r"dl_dst=([0-9a-f:]+)", entry)
+    assert location is not None
+    with network_of(live.fabric.pid("h3")):
+        listener = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
+        listener.bind((live.fabric.interface("h3"), 0))
+    with network_of(live.fabric.pid("h1")):
+        speaker = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+        speaker.bind((live.fabric.interface("h1"), 0))
+    addresses = [ipaddress.ip_address(live.fabric.address(host)).packed for host in ("h1", "h3")]
+    with listener, speaker:
+        listener.settimeout(10.0)
+        for number, eth_dst in enumerate((location[1], mac)):
+            macs = [bytes.fromhex(text.replace(":", "")) for text in (live.mac("h1"), eth_dst)]
+            speaker.send(encode_udp(macs[0], *addresses, b"frame %d" % number, eth_dst=macs[1]))
+        while b"frame" not in (heard := listener.recv(2048)):
+            pass
+    assert b"frame 1" in heard
 
 
 def test_pings_find_a_way_around_a_pulled_cable(live: Any, unanswered: Any) -> None:

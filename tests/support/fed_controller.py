@@ -24,6 +24,8 @@ ACTIONS = (
     "alarm-acknowledge",
     "group-rebuild",
     "counters-reset",
+    "check-findings",
+    *(f"check-{app}{what}" for app in ("discovery", "multicast", "unicast") for what in ("", "-report")),
 )
 
 

@@ -8,16 +8,19 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 GUIDES = ROOT / "docs" / "how-to"
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LONGEST_S = 240.0
-POLL_S = 0.05
+WAIT_S = 60.0
+POLL_S = 0.5
+"""Between two commands that ask: each is a process that takes as much of the machine as what is waited for."""
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"^`([\w.-]+)`:", re.MULTILINE)
@@ -54,6 +57,15 @@ def _commands(block: str) -> Iterator[str]:
                     break
         if command.strip():
             yield command
+
+
+def wait(reached: Callable[[], Any], timeout_s: float = WAIT_S) -> Any:
+    """Return what `reached` finds as soon as it finds something; AssertionError after the timeout."""
+    deadline = time.monotonic() + timeout_s
+    while not (found := reached()):
+        assert time.monotonic() < deadline
+        time.sleep(POLL_S)
+    return found
 
 
 class Reader:

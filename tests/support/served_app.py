@@ -20,9 +20,10 @@ from os_ken.controller import controller
 from os_ken.controller.ofp_handler import OFPHandler
 
 from apps.openflow.app import App, TableKeeper
-from apps.policy_file import PolicyFile
+from apps.policy_file import PolicyFile, PolicyReading
 from controller.config.policy import Policy
 from controller.config.settings import Monitor, PrometheusEndpoint
+from controller.events import DeadlineReached
 
 TIMEOUT_S = 10.0
 HELLO, ERROR, FEATURES_REQUEST, FEATURES_REPLY = 0, 1, 5, 6
@@ -31,23 +32,31 @@ STATS_REQUEST = {1: 16, 4: 18}
 STATS_REPLY = {1: 17, 4: 19}
 BARRIER_REQUEST = {1: 18, 4: 20}
 BARRIER_REPLY = {1: 19, 4: 21}
-FLOW, PORT_DESC = 1, 13
+DESC, FLOW, PORT_DESC = 0, 1, 13
 XID_TAG = 0xB7
 
 
 class NotingCore:
-    """Puts every event into `told` and returns the `effects` for its type; `deadline_s` is what it wants next."""
+    """Puts every event into `told` and returns the `effects` for its type, or raises what stands in their place.
+
+    `deadline_s` is when it wants to be woken, once.
+    """
 
     xid_tag = XID_TAG
 
     def __init__(self) -> None:
         self.told: queue.Queue[Any] = queue.Queue()
-        self.effects: dict[type, list[Any]] = {}
+        self.effects: dict[type, list[Any] | Exception] = {}
         self.deadline_s: float | None = None
 
     def handle(self, event: Any, _now: float) -> list[Any]:
         self.told.put(event)
-        return self.effects.get(type(event), [])
+        if isinstance(event, DeadlineReached):
+            self.deadline_s = None
+        effects = self.effects.get(type(event), [])
+        if isinstance(effects, Exception):
+            raise effects
+        return effects
 
     def next_deadline(self) -> float | None:
         return self.deadline_s
@@ -60,7 +69,9 @@ class NotingApp(TableKeeper):
         super().__init__()
         self.core = NotingCore()
         self.policy_file = PolicyFile(self.logger)
-        self.policy_file.policy = Policy(monitor=Monitor(prometheus=PrometheusEndpoint(enabled=False)))
+        self.policy_file.reading = PolicyReading(
+            Policy(monitor=Monitor(prometheus=PrometheusEndpoint(enabled=False)))
+        )
         self.texts: list[str] = []
 
     def notice(self, notice: Any) -> None:
@@ -81,7 +92,8 @@ def serving(*kinds: Callable[[], App]) -> Iterator[tuple[Any, ...]]:
         yield tuple(apps)
     finally:
         for app in apps:
-            app.stop()
+            if app.is_active:
+                app.stop()
         for app in (handler, *apps):
             del manager.applications[app.name]
             app_manager.unregister_app(app)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,48 @@ def test_the_cores_are_pure() -> None:
     cores = [path for path in modules("topology", "controller") if path != ROOT / "topology" / "mn.py"]
     found = {str(path.relative_to(ROOT)): IMPURE & set(imported(path)) for path in cores}
     assert {name: impure for name, impure in found.items() if impure} == {}
+
+
+def imports_by_module(sources: Mapping[str, str]) -> dict[str, set[str]]:
+    """Which of these modules each imports: anywhere in it, and for types alone too."""
+    found: dict[str, set[str]] = {}
+    for name, source in sources.items():
+        imported = found.setdefault(name, set())
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Import):
+                imported.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module is not None:
+                members = {f"{node.module}.{alias.name}" for alias in node.names}
+                imported.update(members & sources.keys() or {node.module})
+        imported &= sources.keys() - {name}
+    return found
+
+
+def import_circle(sources: Mapping[str, str]) -> list[str]:
+    """Modules each of which imports the one before it, from one back to itself; nothing where there are none."""
+    try:
+        TopologicalSorter(imports_by_module(sources)).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_modules_import_each_other_not_even_for_types() -> None:
+    paths = [path for path in tracked_files() if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in PACKAGES]
+    names = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in paths}
+    assert import_circle({names[path]: path.read_text(encoding="utf-8") for path in paths}) == []
+
+
+def test_a_circle_of_imports_is_found() -> None:
+    for again in (
+        "import a.one",
+        "from a import one",
+        "from a.one import x",
+        "if TYPE_CHECKING:\n    from a.one import X",
+    ):
+        sources = {"a": "", "a.one": "from a.two import y", "a.two": "def f():\n    import a.three", "a.three": again}
+        assert set(import_circle(sources)) == {"a.one", "a.two", "a.three"}
+        assert import_circle({**sources, "a.two": ""}) == []
 
 
 def test_no_file_names_a_path_of_some_machine() -> None:

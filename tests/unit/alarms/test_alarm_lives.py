@@ -13,12 +13,12 @@ from controller.alarms.events import (
     ForgetLinkAsked,
     ForgetSwitchAsked,
 )
-from controller.alarms.known import read_cable
+from controller.alarms.known import End, read_cable
 from controller.config import PolicyInvalid, load_policy
 from controller.config.alarm_settings import ExpectedTopology
 from controller.config.terms import NamedSwitch
 from controller.effects import ActionRefused
-from controller.events import SwitchDisconnected
+from controller.events import Port, PortChanged, SwitchDisconnected
 from controller.snapshot.events import Severity
 from topology.events import LinkDown, LinkUp, SwitchDown
 
@@ -244,6 +244,24 @@ def test_known_links_have_a_bound_and_the_oldest_failure_gives_way(monkeypatch: 
     assert set(bench.section("links")) == {"1:2-3:1", "2:2-3:2"}
     assert bench.core.known.counters["known-links-over-limit"] == 1
     assert bench.open == {}
+
+
+def test_ports_that_are_down_have_a_bound_and_go_with_their_switch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("controller.alarms.known.DOWN_PORTS_BOUND", 2)
+    monkeypatch.setattr("controller.alarms.known.SWITCHES_BOUND", 1)
+    bench = Bench()
+    bench.links = TRIANGLE
+    bench.connect(1, down=(1, 2))
+    known = bench.core.known
+    down = Port(3, "p3", bytes(6), False, 1e9)
+    bench.give(PortChanged(1, down, False), PortChanged(2, down, False))
+    assert known.counters["down-ports-over-limit"] == 1
+    assert [known.port_down_s(End(1, port_no)) is None for port_no in (1, 2, 3)] == [False, False, True]
+    assert known.port_down_s(End(2, 3)) is None, "nothing is kept of a switch that there is no room for"
+    bench.give(PortChanged(1, down._replace(port_no=1, up=True), False), PortChanged(1, down, False))
+    assert known.port_down_s(End(1, 3)) is not None
+    known.forget_switch(1)
+    assert known.port_down_s(End(1, 3)) is None
 
 
 def test_switches_have_their_names_in_texts() -> None:

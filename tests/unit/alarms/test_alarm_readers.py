@@ -22,7 +22,7 @@ from controller.alarms.known import read_cable
 from controller.config import load_policy
 from controller.events import SwitchDisconnected
 from controller.snapshot.events import Severity
-from topology.events import LinkDown, LinkUp, SwitchDown
+from topology.events import HostGone, LinkDown, LinkUp, SwitchDown
 
 SECTIONS = ("alarms", "switches", "links", "status")
 REPORT = ConditionReported("multicast", "table-full", "1", Severity.CRITICAL, "A table of switch 1 is full.", 1)
@@ -89,6 +89,7 @@ STEPS: list[Callable[[Bench], None]] = [
     lambda bench: pull(bench, (1, 2, 3, 1)),
     lambda bench: bench.give(TreesRepaired(1, 2, 3)),
     lambda bench: bench.give(host(7, 3), host(8, 2)),
+    lambda bench: bench.give(HostGone(host(8, 2).mac, 2, 9)),
     lambda bench: bench.give(SwitchDisconnected(3)),
     lambda bench: bench.give(LinkDown(1, 3), LinkDown(2, 3)),
     lambda bench: bench.give(SwitchDown(3)),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -157,13 +156,14 @@ def test_a_faulty_policy_file_is_an_alarm_until_it_is_mended(tmp_path: Path) -> 
     with running() as app:
         policy = tmp_path / "policy.yaml"
         policy.write_text("version: 1\nnonsense: 1\n")
+        app.policy_file.reload()
         app.ask(app.ticked)
         found = alarms(tmp_path)["policy-faulty:policy"]
         assert found["severity"] == "critical"
         assert "policy.yaml:2" in found["text"]
         assert ask(tmp_path, show="alarms")["status"]["degraded_because"] == found["text"]
         policy.write_text(POLICY + "limits: {}\n")
-        os.utime(policy, (1, 1))
+        app.policy_file.reload()
         app.ask(app.ticked)
         assert alarms(tmp_path) == {}
 

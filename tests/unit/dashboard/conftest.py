@@ -53,6 +53,8 @@ class Controller:
         actions = {
             "switch-drain": self._drain,
             "port-history": self._history,
+            "check-findings": lambda _fields: {"done": True, "count": 0, "findings": []},
+            **{f"check-{app}-report": self._check_report for app in TABLE_APPS},
             **{name: self._note(name) for name in NOTED},
         }
         for app, sections in self._sections.items():
@@ -91,6 +93,9 @@ class Controller:
         own = {name: fields[name] for name in ("dpid", "port_no", "metric")}
         return {**own, "step_s": 10.0, "points": [{"time_s": 10.0, "value": 1.5}, {"time_s": 20.0, "value": None}]}
 
+    def _check_report(self, fields: Mapping[str, Any]) -> Any:
+        return {"number": fields["number"], "switches": 0, "done": True, "reports": []}
+
     def _drain(self, fields: Mapping[str, Any]) -> Any:
         id_ = str(fields["dpid"])
         if id_ not in self.documents["multicast", "switches"]:
@@ -99,7 +104,9 @@ class Controller:
         return {"drained": True}
 
 
+TABLE_APPS = ("discovery", "multicast", "unicast")
 NOTED = (
+    *(f"check-{app}" for app in TABLE_APPS),
     *("policy-reload", "static-member-add", "static-member-remove", "router-port-add", "router-port-remove"),
     *(
         "switch-undrain",

@@ -178,7 +178,7 @@ def test_a_running_controller_keeps_its_server_where_a_new_policy_would_send_tok
         wait_until(lambda: answers(page))
         for readings in (1, 2):
             policy.write_text(f"version: 1\ndashboard: {{{section}, host: 0.0.0.0}}\n" + "#\n" * readings)
-            wait_until(lambda readings=readings: log.read_text().count("read: 0 rules") == readings)
+            wait_until(lambda readings=readings: log.read_text().count("is in force in every app") == readings)
         policy.write_text(f"version: 1\ndashboard: {{{section}, names: a.example}}\n")
         wait_until(lambda: answers_as(page, "a.example"))
         told = [line for line in log.read_text().splitlines() if "The running dashboard server stays" in line]

@@ -207,3 +207,17 @@ def test_edge_ports_are_edge_however_long_their_frames_waited(make_world, count,
     roles = [event for event in world.events if getattr(event, "role", None) == "edge"]
     assert (1, 1) not in {(event.dpid, event.port_no) for event in roles}
     assert len(roles) == 12 * (count + 1) - 2
+
+
+def test_who_asks_meanwhile_does_not_keep_the_others_waiting():
+    """A controller that is a little late with a slot has taken in further asks by then."""
+    sender = Sender(320, 160)
+    for subject in range(1000):
+        sender.budget.ask(Urgency.NEW, Purpose.PROBE, subject, 0.0)
+    at_once = len(sender.sent)
+    for slot in range(1, SLOTS_PER_S + 1):
+        now = slot / SLOTS_PER_S + 0.001
+        sender.budget.ask(Urgency.QUICK, Purpose.CHECK, slot, now)
+        for timer in sender.deadlines.due(now):
+            sender.budget.on_deadline(timer.subject, now)
+    assert len(sender.sent) - at_once == pytest.approx(320, rel=0.05)

@@ -99,6 +99,15 @@ def test_bridges_are_told_that_other_hosts_are_no_more_behind_the_held_port(make
     moved = [packet for packet in world.sent if packet.data[12:14] == b"\x88\xb5"]
     assert {packet.data[6:12] for packet in moved} == set(others)
     assert {(packet.dpid, packet.ports) for packet in moved} == {(LOW[0], (LOW[1],))}
+    del world.sent[:]
+    world.run(1.2)
+    again = [packet for packet in world.sent if packet.data[12:14] == b"\x88\xb5"]
+    assert {packet.data[6:12] for packet in again} == set(others), (
+        "frames came by the held port until it dropped them"
+    )
+    del world.sent[:]
+    world.run(10.0)
+    assert not any(packet.data[12:14] == b"\x88\xb5" for packet in world.sent)
 
 
 def test_a_host_that_speaks_at_two_ports_has_few_frames_sent(make_world):

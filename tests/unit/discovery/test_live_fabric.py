@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controller.events import DeadlineReached
 from topology.events import (
     HostGone,
     HostLearnt,
@@ -109,7 +110,7 @@ def test_a_link_waits_for_both_its_switches():
 
 def test_only_topology_events_are_taken():
     with pytest.raises(KeyError):
-        LiveFabric().apply("link up")
+        LiveFabric().apply(DeadlineReached())
 
 
 @settings(max_examples=100)

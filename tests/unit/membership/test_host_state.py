@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.membership.events import FilterMode, HostRef, Interest
-from controller.membership.host_state import HostState
-from controller.membership.tables import Host, Port, PortGroup
+from controller.membership.tables import Host, HostState, Port, PortGroup
 from controller.wire.packets import RecordType
 
 NOW = 1000.0

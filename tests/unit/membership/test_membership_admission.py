@@ -19,6 +19,26 @@ def only_from(*sources):
     return lambda host, group, source: source in allowed
 
 
+class Changing:
+    """An admission that can be replaced, and notes what it is asked for good."""
+
+    def __init__(self, admit):
+        self.admit = admit
+        self.asked = []
+
+    def __call__(self, host, group, source):
+        self.asked.append((host.mac[-1], source))
+        return self.admit(host, group, source)
+
+    def explain(self, host, group, source):
+        return self.admit(host, group, source)
+
+
+def reconsidered(book, policy, is_concerned=lambda _group: True):
+    steps = book.core.reconsider(policy.explain, is_concerned)
+    return [line for effects in steps for line in book.keep(effects, 2.0)]
+
+
 def test_a_refused_host_is_told_once_and_counts_for_nothing(playbook):
     book = playbook(admit=only(2))
     assert book.report(1, 1, "to_ex", G) == [f"refused 1 {G} any"]
@@ -80,12 +100,54 @@ def test_another_ip_address_is_judged_anew(playbook):
 
 
 def test_a_new_policy_takes_members_off_and_lets_others_in(playbook):
-    book = playbook(ports=[(1, 1), (1, 2)], admit=only(1))
+    policy = Changing(only(1))
+    book = playbook(ports=[(1, 1), (1, 2)], admit=policy)
     book.report(1, 1, "to_ex", G)
     book.report(1, 2, "to_ex", G, port=(1, 2))
-    effects = book.keep(book.core.reconsider(only(2), 2.0), 2.0)
-    assert effects == [f"refused 1 {G} any", f"1:1 {G} nothing", f"1:2 {G} all but {{}}"]
-    assert book.keep(book.core.reconsider(only(2), 3.0), 3.0) == []
+    policy.admit = only(2)
+    assert reconsidered(book, policy) == [f"refused 1 {G} any", f"1:1 {G} nothing", f"1:2 {G} all but {{}}"]
+    assert reconsidered(book, policy) == []
+    assert book.interest(G, (1, 2)) == "all but {}"
+
+
+def test_only_what_another_policy_decides_otherwise_is_asked_anew(playbook):
+    policy = Changing(only_from(S1, S2))
+    book = playbook(admit=policy)
+    book.report(1, 1, "allow", G, f"{S1} {S2}")
+    book.report(1, 2, "allow", G, S1)
+    policy.asked.clear()
+    policy.admit = only_from(S1)
+    assert reconsidered(book, policy) == [f"refused 1 {G} {S2}", f"1:1 {G} only {{{S1}}}"]
+    assert policy.asked == [(1, parse_ip(S2))]
+
+
+def test_groups_that_are_not_concerned_are_not_looked_at(playbook):
+    policy = Changing(only(1))
+    book = playbook(admit=policy)
+    book.report(1, 1, "to_ex", G)
+    book.report(1, 1, "to_ex", "239.1.1.2")
+    policy.admit = only()
+    assert reconsidered(book, policy, parse_ip(G).__eq__) == [f"refused 1 {G} any", f"1:1 {G} nothing"]
+    assert book.interest("239.1.1.2") == "all but {}"
+
+
+def test_members_that_come_and_go_between_the_steps_of_a_new_policy_end_up_as_it_says(playbook):
+    policy = Changing(only(1, 2, 3, 4))
+    book = playbook(ports=[(1, 1), (1, 2)], admit=policy, fast_leave=True)
+    for host, port in ((1, (1, 1)), (2, (1, 1)), (3, (1, 2))):
+        book.report(1, host, "to_ex", G, port=port)
+    policy.admit = only(4)
+    steps = book.core.reconsider(policy.explain)
+    book.keep(next(steps), 2.0)
+    book.report(2, 2, "to_in", G)
+    book.report(2, 4, "to_ex", G, port=(1, 2))
+    book.keep(next(steps), 2.0)
+    assert not book.core.ports[1, 1].refused.keys() - book.core.ports[1, 1].states()
+    book.keep(book.core.port_removed(1, 1, 2.0), 2.0)
+    for effects in steps:
+        book.keep(effects, 2.0)
+    assert book.core.members_table.admitted_count == 1
+    assert {m.host.mac[-1]: m.admitted for m in book.core.members()} == {3: False, 4: True}
     assert book.interest(G, (1, 2)) == "all but {}"
 
 

@@ -168,7 +168,7 @@ def long_report(book, now, host=1, first=0, count=LONG, sources=()):
 def test_long_reports_cause_a_bounded_number_of_decisions(playbook):
     """A hundred reports a second, the limit, of 180 refused groups each."""
     decided = []
-    book = playbook(admit=lambda _host, group, _source: decided.append(group), limits=MembershipLimits())
+    book = playbook(admit=lambda _host, group, _source: bool(decided.append(group)), limits=MembershipLimits())
     for number in range(1000):
         long_report(book, number / 100, first=number % 300 * LONG)
     assert len(decided) <= 1000 + LONG + 500 * 10
@@ -181,7 +181,7 @@ def test_long_reports_cause_a_bounded_number_of_decisions(playbook):
 
 def test_sources_count_as_records(playbook):
     decided = []
-    book = playbook(admit=lambda _host, group, source: decided.append(source), limits=MembershipLimits())
+    book = playbook(admit=lambda _host, group, source: bool(decided.append(source)), limits=MembershipLimits())
     sources = tuple(bytes((10, 9, 0, n)) for n in range(60))
     for number in range(100):
         long_report(book, 0.5, first=number * 3, count=3, sources=sources)

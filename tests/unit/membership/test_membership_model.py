@@ -166,8 +166,7 @@ class AgainstTheModel(RuleBasedStateMachine):
             self.core.port_added(*key, 0.0)
 
     def policy(self):
-        banned = frozenset(self.banned)
-        return lambda host, group, source: (host.mac, source) not in banned
+        return lambda host, group, source: (host.mac, source) not in self.banned
 
     def take(self, effects):
         for effect in effects:
@@ -215,8 +214,10 @@ class AgainstTheModel(RuleBasedStateMachine):
 
     @rule(mac=st.sampled_from(HOSTS), source=st.none() | st.sampled_from(SOURCES))
     def change_policy(self, mac, source):
+        self.take(self.core.on_deadline(self.now))
         self.banned ^= {(mac, source)}
-        self.take(self.core.reconsider(self.policy(), self.now))
+        for effects in self.core.reconsider(self.policy()):
+            self.take(effects)
 
     @rule(steps=st.one_of(st.integers(1, 6), st.sampled_from([100, 500, 600])))
     def pass_time(self, steps):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 
+from apps.replays import read_lines
 from controller.config.policy import Policy
 from controller.config.settings import Multicast
 from controller.multicast.events import LoadsMeasured
-from controller.recording import plain, read_lines, write_line
+from controller.recording import plain, write_line
 from controller.wire.addresses import parse_ip
 
 GROUP, OTHER = parse_ip("239.1.2.3"), parse_ip("239.1.2.4")

@@ -8,11 +8,13 @@ import pytest
 
 from controller.events import DeadlineReached, Port, PortChanged
 from controller.multicast.fabric import FLOOD_SETTLE_PER_SWITCH_S, FLOOD_SETTLE_S
-from controller.multicast.flood import LINK_SCOPE_GROUPS_BOUND, FloodPlane
+from controller.multicast.flood import LINK_SCOPE_GROUPS_BOUND, FloodPlane, SwitchPorts
+from controller.rules.fake import FakeSwitch
 from controller.rules.installer import Installer
-from controller.rules.pipeline import MULTICAST_TAG
+from controller.rules.pipeline import MULTICAST_TAG, OPENFLOW_1_3
 from controller.wire.addresses import parse_ip
 from topology.events import PortRole, PortRoleChanged
+from topology.graph import Graph
 
 GROUPS = [parse_ip(f"ff02::{number:x}:1") for number in range(1, 6)]
 
@@ -106,6 +108,7 @@ def test_groups_beyond_the_bound_change_nothing(make_world):
 
 def test_while_much_of_the_fabric_changes_the_entries_change_more_rarely(make_world):
     world = make_world("fattree")
+    world.advance(1.0)
     follower = world.core.topology
     follower.flood_soon(world.now)
     assert follower.flood_due_s == world.now
@@ -119,3 +122,40 @@ def test_while_much_of_the_fabric_changes_the_entries_change_more_rarely(make_wo
     follower.flood_soon(world.now)
     wait_s = FLOOD_SETTLE_S + FLOOD_SETTLE_PER_SWITCH_S * len(world.switches)
     assert follower.flood_due_s == pytest.approx(world.now + wait_s)
+
+
+class Recorded(Installer):
+    """An installer that keeps how many edits each change had."""
+
+    def __init__(self) -> None:
+        super().__init__(MULTICAST_TAG)
+        self.sizes: list[int] = []
+
+    def change(self, stages, *args, **named):
+        self.sizes.append(sum(map(len, stages)))
+        return super().change(stages, *args, **named)
+
+
+def test_what_is_not_confirmed_yet_is_gone_over_again_as_far_as_it_could_close_a_loop():
+    """While a fabric comes up every switch has edits under way: punts and what ports let in are told once."""
+    count, ports = 40, 16
+    graph, installer = Graph(), Recorded()
+    switches = {
+        dpid: SwitchPorts(OPENFLOW_1_3, tuple(range(10, 10 + ports)), tuple(range(40, 40 + ports)))
+        for dpid in range(1, count + 1)
+    }
+    flood = FloodPlane(installer)
+    for dpid in switches:
+        graph.add_node(dpid)
+        (request,) = installer.switch_connected(dpid, OPENFLOW_1_3, 0.0)
+        (told,) = FakeSwitch(dpid, OPENFLOW_1_3).respond(request)
+        installer.handle(told, 0.0)
+    flood.refresh(graph, switches, 0.0)
+    for dpid in range(1, count):
+        graph.add_link(dpid, dpid + 1, 1, 2)
+    flood.refresh(graph, switches, 1.0, ())
+    graph.add_link(1, count, 3, 3)
+    del installer.sizes[:]
+    flood.refresh(graph, switches, 2.0, (1, count))
+    assert flood.brought_count == count
+    assert 0 < sum(installer.sizes) <= 2 * 3 * count

@@ -6,6 +6,7 @@ import pytest
 
 from controller.config.policy import Policy
 from controller.effects import Put
+from controller.events import DeadlineReached
 from controller.multicast.events import PolicyLoaded
 from controller.wire.addresses import parse_ip
 
@@ -71,6 +72,8 @@ def test_a_join_at_a_switch_that_came_back_goes_out_in_the_next_batch(busy):
 def test_a_join_does_not_wait_for_what_a_changed_policy_admits(busy):
     world, one, _ = busy(CLOSED)
     world.feed(PolicyLoaded(OPEN))
+    while not edits(world, one.dpid):
+        world.feed(DeadlineReached())
     world.join(one.name, NEW)
     assert joins_first(world, one.dpid)
     world.settle(30.0)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
+from controller.effects import RequestFlows
 from controller.events import PacketReceived
+from controller.multicast.tagged import TaggedFrames
 from controller.wire.addresses import parse_ip
 from controller.wire.encode import encode
 from controller.wire.packets import GroupRecord, RecordType, Report
@@ -95,3 +99,20 @@ def test_counts_go_on_over_a_connection_and_begin_anew_with_the_entry(make_world
         world.inject(place, tagged)
     world.advance(11.0)
     assert world.core.counters["vlan-tagged"] == 5
+
+
+def test_switches_are_read_within_a_budget_and_each_in_its_turn():
+    class Readable:
+        def read_flows(self, dpid, cookie, mask):
+            return RequestFlows(dpid, dpid, cookie, mask)
+
+    tagged = TaggedFrames(Readable(), Counter())
+    for dpid in range(1280):
+        tagged.switch_connected(dpid, dpid / 1000)
+    read: list[int] = []
+    for second in range(1, 201):
+        asked = [request.dpid for request in tagged.on_deadline(float(second))]
+        assert len(asked) <= 21
+        read += asked
+    assert len(read) > 20 * 180
+    assert read == [number % 1280 for number in range(len(read))]

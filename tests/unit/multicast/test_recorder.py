@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from apps.openflow import recorder
-from controller.recording import read_lines
+from apps.replays import read_lines
 from topology.events import SwitchUp
 
 LOGGER = logging.getLogger("recorder")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from apps.cli.main import main
+from apps.replays import MAKERS, read_lines, replay
 from controller.alarms.core import AlarmCore
 from controller.alarms.events import ConditionReported, ForgetLinkAsked
 from controller.alarms.known import read_cable
@@ -25,7 +26,7 @@ from controller.events import PacketReceived, Port, PortChanged, SwitchConnected
 from controller.multicast.events import PolicyLoaded
 from controller.performance.poller import StatsReceived
 from controller.performance.poller_core import MonitorChanged, MonitorCore
-from controller.recording import APPS, RecordingInvalid, plain, read_lines, replay, write_line
+from controller.recording import RecordingInvalid, plain, write_line
 from controller.snapshot.events import Severity
 from controller.unicast.core import UnicastCore
 from controller.unicast.settings import UnicastSettings
@@ -48,15 +49,15 @@ POLICY = Policy(
 def recorded(world):
     """Have what the core is given and asks for written down."""
     lines = [write_line("multicast", world.now, "start", {"policy": world.policy})]
-    handle = world.core.handle
+    handle = world.handle
 
-    def written(event, now):
-        lines.append(write_line("multicast", now, "event", event))
-        effects = handle(event, now)
-        lines.extend(write_line("multicast", now, "effect", effect) for effect in effects)
+    def written(event):
+        lines.append(write_line("multicast", world.now, "event", event))
+        effects = handle(event)
+        lines.extend(write_line("multicast", world.now, "effect", effect) for effect in effects)
         return effects
 
-    world.core.handle = written
+    world.handle = written
     return lines
 
 
@@ -160,7 +161,7 @@ def test_every_app_can_be_replayed():
     ):
         lines.append(write_line(app, 2.0, "event", event))
         expected[app] += core.handle(event, 2.0)
-    assert {*expected, "multicast"} == set(APPS)
+    assert {*expected, "multicast", "datapath"} == set(MAKERS)
     for app, effects in expected.items():
         assert effects
         assert [effect for _, effect in replay(read_lines(lines), app)] == effects

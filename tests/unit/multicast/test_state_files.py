@@ -216,8 +216,10 @@ def test_lines_wait_for_room(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         for _ in range(state_dir.AUDIT_BUFFERED_LINES + 5):
             log.add("switch-drain", {"dpid": 1}, None, None)
+        assert log.fault == f"{tmp_path / 'absent' / 'actions.jsonl'} cannot be written (No such file or directory)."
         (tmp_path / "absent").mkdir()
         log.flush()
+    assert log.fault is None
     assert len((tmp_path / "absent" / "actions.jsonl").read_text().splitlines()) == state_dir.AUDIT_BUFFERED_LINES
     assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
     assert "5 lines are lost" in caplog.text

@@ -3,8 +3,8 @@
     python guarded_controller.py PORT APP...
 
 Cores and the parts they are made of are watched from the moment their app is made: a line ``TOUCHED`` goes to
-standard error for each place from which one is reached elsewhere than on the loop of its app. Threads take turns as
-often as they can.
+standard error for each place from which one is reached elsewhere than on the loop of its app, or before that begins
+on the thread that makes the apps. Threads take turns as often as they can.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import threading
 import traceback
 from typing import Any
 
-from apps.cli.run_command import MODULES
 from apps.end_signals import EndSignals
 from apps.openflow import framework
 from apps.openflow.app import App
+from apps.registry import APPS
 
 LOOPS: dict[int, Any] = {}
 """By the id of a core or a part of one: its app."""
@@ -42,7 +42,7 @@ def tell(part: Any, name: str) -> None:
 def watched(kind: type[Any]) -> type[Any]:
     def reach(self: Any, name: str) -> Any:
         app = LOOPS.get(id(self))
-        if app is not None and app.loop_thread != threading.get_ident() and name != "__class__":
+        if app is not None and app.keeper != threading.get_ident() and name != "__class__":
             tell(self, name)
         return kind.__getattribute__(self, name)
 
@@ -69,12 +69,12 @@ def watch(part: Any, app: Any) -> None:
 
 
 def guard(app: Any) -> None:
-    app.loop_thread = None
+    app.keeper = threading.main_thread().ident  # apps made later share parts with it
     watch(app.core, app)
     join = app._join
 
     def join_loop() -> None:
-        app.loop_thread = threading.get_ident()
+        app.keeper = threading.get_ident()
         join()
 
     app._join = join_loop
@@ -86,7 +86,7 @@ def main() -> None:
     guard_apps()
     framework.configure("127.0.0.1", int(port))
     with EndSignals() as signals:
-        framework.run_apps([MODULES.get(name, f"apps.{name}") for name in names], signals)
+        framework.run_apps([APPS[name].module_name for name in names], signals)
 
 
 def guard_apps() -> None:

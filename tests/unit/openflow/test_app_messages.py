@@ -25,6 +25,7 @@ from controller.rules.model import Match, Output, Rule, RuleKey
 from served_app import (
     BARRIER_REPLY,
     BARRIER_REQUEST,
+    DESC,
     ERROR,
     FLOW,
     FLOW_MOD,
@@ -144,6 +145,7 @@ def test_effects_are_messages_in_their_order(app: NotingApp, version: int) -> No
     lowering = LOWERINGS[version]
     with Switch(9, version) as switch:
         told_until(app.core, SwitchConnected)
+        switch.receive_stats_request(DESC)
         switch.send(PACKET_IN, 0, packet_in(version, 7, bytes(60)))
         received = [switch.receive() for _ in range(5)]
         assert [kind for kind, _, _ in received] == [

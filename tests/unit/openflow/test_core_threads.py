@@ -27,7 +27,7 @@ from fabric_simulator.messages import FLOW_MOD, MULTIPART_REQUEST
 from os_ken.base import app_manager
 
 from apps.openflow.app import App
-from apps.policy_file import PolicyFile
+from apps.policy_file import PolicyFile, PolicyReading
 from apps.status_client import query
 from controller.config.policy import Policy
 from controller.config.settings import Monitor, PrometheusEndpoint
@@ -181,7 +181,7 @@ def test_no_timer_is_lost_to_another_thread() -> None:
     app, interval, thresholds = App(), sys.getswitchinterval(), gc.get_threshold()
     app.core = AlarmClock()
     app.policy_file = PolicyFile(app.logger)
-    app.policy_file.policy = Policy(monitor=Monitor(prometheus=PrometheusEndpoint(enabled=False)))
+    app.policy_file.reading = PolicyReading(Policy(monitor=Monitor(prometheus=PrometheusEndpoint(enabled=False))))
     app_manager.register_app(app)
     sys.setswitchinterval(1e-6)
     try:

@@ -23,7 +23,7 @@ from apps.openflow import reactor
 from apps.openflow.app import App
 from apps.openflow.bus import SwitchForgotten
 from apps.openflow.framework import EventBase, set_ev_cls
-from apps.policy_file import PolicyFile
+from apps.policy_file import PolicyFile, PolicyReading
 from apps.status_client import query
 from controller.alarms.events import ConditionReported
 from controller.config.policy import Policy
@@ -133,7 +133,9 @@ class Teller(App):
         super().__init__()
         self.core = Idle()
         self.policy_file = PolicyFile(self.logger)
-        self.policy_file.policy = Policy(monitor=Monitor(prometheus=PrometheusEndpoint(enabled=False)))
+        self.policy_file.reading = PolicyReading(
+            Policy(monitor=Monitor(prometheus=PrometheusEndpoint(enabled=False)))
+        )
 
 
 class Listener(Teller):

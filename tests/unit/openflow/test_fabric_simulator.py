@@ -46,6 +46,13 @@ def senders(run: LiveRun) -> dict[bytes, Host]:
     return chosen
 
 
+def pairs(run: LiveRun) -> list[tuple[Host, Host]]:
+    """Each host with another one."""
+    hosts = run.hosts.all
+    made = [(host, hosts[(number * 7 + 3) % len(hosts)]) for number, host in enumerate(hosts)]
+    return [(host, other) for host, other in made if host is not other]
+
+
 def packets_reach_members_alone(run: LiveRun, senders: dict[bytes, Host]) -> None:
     """Each member gets each packet once, and nobody else does; hosts reach each other."""
     run.hosts.delivered.clear()
@@ -54,12 +61,9 @@ def packets_reach_members_alone(run: LiveRun, senders: dict[bytes, Host]) -> Non
     wanted = Counter(
         (member.end, group) for group in GROUPS for member in run.members[group] if member is not senders[group]
     )
-    hosts = run.hosts.all
-    for number, host in enumerate(hosts):
-        other = hosts[(number * 7 + 3) % len(hosts)]
-        if other is not host:
-            run.hosts.send_to(host, other)
-            wanted[other.end, other.ip] += 1
+    for host, other in pairs(run):
+        run.hosts.send_to(host, other)
+        wanted[other.end, other.ip] += 1
     assert run.hosts.delivered == wanted
     assert run.watch.circles == 0
 
@@ -88,9 +92,15 @@ def test_every_switch_link_and_port_is_found_and_every_check_finds_the_tables_ri
 
 
 def test_members_are_served_at_their_ports_by_what_the_tables_say(run: LiveRun, senders: dict[bytes, Host]) -> None:
+    run.hosts.delivered.clear()
+    for host, other in pairs(run):
+        run.hosts.send_to(host, other)
+    told = [(other.end, other.ip) for _, other in pairs(run)]
+    assert run.fabric.run_until(lambda: all(run.hosts.delivered[each] for each in told), TIMEOUT_S)
+    run.wait_quiet()
     punts = run.watch.packet_ins
     packets_reach_members_alone(run, senders)
-    assert run.watch.packet_ins == punts
+    assert run.watch.packet_ins == punts, "what the controller delivered first has entries"
 
 
 def test_who_leaves_is_served_no_more(run: LiveRun, senders: dict[bytes, Host]) -> None:

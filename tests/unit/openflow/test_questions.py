@@ -23,7 +23,7 @@ from apps.openflow import questions
 from apps.openflow.app import App
 from apps.openflow.framework import EventBase, set_ev_cls
 from apps.openflow.questions import Unanswered
-from apps.policy_file import PolicyFile
+from apps.policy_file import PolicyFile, PolicyReading
 from apps.status_server import StatusServer
 from controller.config.policy import Policy
 from controller.config.settings import Monitor, PrometheusEndpoint
@@ -61,7 +61,7 @@ def app(monkeypatch: pytest.MonkeyPatch) -> Iterator[App]:
     app = Watchful()
     app.core = Idle()
     app.policy_file = PolicyFile(app.logger)
-    app.policy_file.policy = Policy(monitor=Monitor(prometheus=PrometheusEndpoint(port=0)))
+    app.policy_file.reading = PolicyReading(Policy(monitor=Monitor(prometheus=PrometheusEndpoint(port=0))))
     app_manager.register_app(app)
     try:
         app.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import select
 import socket
 import struct
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from apps.openflow.connection import Connection
-from apps.openflow.reactor import WAITING_BOUND, Reactor
+from apps.openflow.reactor import GRAIN_S, WAITING_BOUND, Reactor
 
 TIMEOUT_S = 10.0
 BARRIER, UNHANDLED = 20, 99
@@ -101,6 +102,31 @@ def test_a_loop_that_rests_wakes_for_what_is_due_and_for_work(reactor: Reactor) 
     await_work(reactor)
 
 
+class Busy:
+    """Is due every tenth of a millisecond; `turns` says when it was called."""
+
+    def __init__(self) -> None:
+        self.turns: list[float] = []
+        self.deadline_s = time.monotonic()
+        self.has_finished = threading.Event()
+
+    def due(self) -> None:
+        now = time.monotonic()
+        self.turns.append(now)
+        self.deadline_s = now + 0.0001
+        if len(self.turns) == 21:
+            self.deadline_s = math.inf
+            self.has_finished.set()
+
+
+def test_a_loop_that_rests_wakes_for_what_is_due_at_about_one_time_but_once(reactor: Reactor) -> None:
+    busy = Busy()
+    reactor.add(busy)
+    reactor.start()
+    assert busy.has_finished.wait(TIMEOUT_S)
+    assert busy.turns[-1] - busy.turns[0] >= 10 * GRAIN_S
+
+
 class Switch:
     """The far end of a connection; `messages` are what has been taken of what it sends."""
 
@@ -138,6 +164,27 @@ def until(condition: Callable[[], Any]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.002)
+
+
+def test_what_others_brought_has_as_much_time_as_what_is_due(reactor: Reactor) -> None:
+    class Busy:
+        deadline_s: float | None = 0.0
+        count = 0
+
+        def due(self) -> None:
+            self.count += 1
+            time.sleep(0.05)
+
+    busy, done = Busy(), list[int]()
+    reactor.add(busy)
+    reactor.start()
+    until(lambda: busy.count > 1)
+    before = busy.count
+    for _ in range(100):
+        reactor.call(lambda: (time.sleep(0.002), done.append(busy.count)))
+    until(lambda: len(done) == 100)
+    reactor.call(reactor.remove, busy)
+    assert done[-1] - before <= 12
 
 
 def test_messages_are_told_apart_however_they_arrive(reactor: Reactor) -> None:
@@ -221,6 +268,48 @@ def test_a_switch_that_takes_nothing_is_cut_off_and_not_before(reactor: Reactor)
     reactor.call(switch.connection.look_after, began_s + 0.7, 1.0, 0)
     assert switch.ended.wait(TIMEOUT_S)
     assert switch.connection.cut_because == "it took nothing for 0.5 s"
+
+
+def test_a_switch_is_not_cut_off_for_what_a_late_loop_did_not_give_it(reactor: Reactor) -> None:
+    switch = Switch(reactor, timeout_s=0.5)
+    switch.connection.send(openflow(13, bytes(60_000)) * 10)
+    until(lambda: switch.connection.waiting_bytes == 0)
+
+    def late() -> None:
+        switch.socket.recv(1 << 16)
+        reactor.now_s += 0.7
+        switch.connection.look_after(reactor.now_s, 1.0, 0)
+
+    reactor.call(late)
+    await_work(reactor)
+    assert not switch.ended.is_set()
+
+
+def test_a_switch_is_not_given_up_for_what_a_late_loop_did_not_hear(reactor: Reactor) -> None:
+    switch = Switch(reactor)
+    await_work(reactor)
+
+    def late() -> None:
+        now = reactor.now_s
+        for _ in range(2):
+            now += 1.0
+            switch.connection.look_after(now, 1.0, 2)
+        switch.socket.sendall(openflow(3))
+        reactor.now_s = now + 1.0
+        switch.connection.look_after(reactor.now_s, 1.0, 2)
+
+    reactor.call(late)
+    await_work(reactor)
+    assert not switch.ended.is_set()
+
+
+def test_a_switch_that_nobody_asked_is_not_given_up(reactor: Reactor) -> None:
+    switch = Switch(reactor)
+    await_work(reactor)
+    reactor.call(switch.connection.look_after, time.monotonic() + 1000.0, 1.0, 2)
+    await_work(reactor)
+    assert not switch.ended.is_set()
+    assert switch.socket.recv(100) == openflow(2, xid=0)
 
 
 def test_a_silent_switch_is_asked_and_given_up_in_the_end(reactor: Reactor) -> None:

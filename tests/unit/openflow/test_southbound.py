@@ -33,7 +33,8 @@ class Unhurried:
 
 
 class App:
-    def __init__(self) -> None:
+    def __init__(self, takes_lldp: bool = True) -> None:
+        self.takes_lldp = takes_lldp
         self.packets: list[PacketReceived] = []
         self.answers: list[Any] = []
 
@@ -130,3 +131,24 @@ def test_what_somebody_else_observes_goes_to_the_framework_too() -> None:
     southbound.remove(app)
     assert not southbound.take(Datapath(), 4, 10, 11, data)
     assert len(app.packets) == 1
+
+
+@pytest.mark.parametrize("version", [1, 4])
+def test_lldp_frames_go_to_those_alone_that_want_them(version: int) -> None:
+    southbound = Southbound(Unhurried(), lambda _name: False)  # type: ignore[arg-type]
+    discovery, other = App(), App(takes_lldp=False)
+    for tag, app in ((0xA2, discovery), (0xA3, other)):
+        southbound.add(app, tag)
+    ends = bytes(range(12))
+    lldp, arp = ends + b"\x88\xcc\x02", ends + b"\x08\x06"
+    tagged, short = ends + b"\x81\x00\x00\x07\x88\xcc", ends
+    for frame in (lldp, arp, tagged, short):
+        old = message(10, struct.pack("!IHHBx", 0xFFFFFFFF, len(frame), 7, 1) + frame, version=1)
+        data = packet_in_1_3(IN_PORT, frame) if version == 4 else old
+        assert southbound.take(Datapath(), version, 10, 11, data)
+    assert [event.data for event in discovery.packets] == [lldp, arp, tagged, short]
+    assert [event.data for event in other.packets] == [arp, tagged, short]
+    southbound.remove(discovery)
+    southbound.take(Datapath(), version, 10, 11, data)
+    assert len(discovery.packets) == 4
+    assert len(other.packets) == 4

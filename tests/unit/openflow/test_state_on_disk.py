@@ -62,6 +62,22 @@ def test_what_an_operator_was_told_is_done_outlasts_a_crash(running: ControllerP
     assert (group["group"], members) == ("239.9.9.9", [(1, 3)])
 
 
+def test_the_journal_of_a_version_before_is_taken_over_once(running: ControllerProcess) -> None:
+    running.kill()
+    state = running.directory / "state"
+    settings = {"static_members": [[1, 3, "239.9.9.9"]], "router_ports": [], "drained": []}
+    (state / "journal.jsonl").write_text(json.dumps({"kind": "operator", **settings}) + "\n")
+    running.start()
+    switch = LoneSwitch(1, PORTS, ("127.0.0.1", running.port))
+    serve_until(switch, lambda: (state / "journal.jsonl.taken-over").exists())
+    switch.close()
+    assert not (state / "journal.jsonl").exists()
+    running.kill()
+    running.start()
+    (group,) = ask(running, show="groups")
+    assert (group["group"], len(group["static_members"])) == ("239.9.9.9", 1)
+
+
 def test_a_full_disk_is_told_once_and_what_was_missed_is_written_later(
     running: ControllerProcess,
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from apps.cli.main import build_parser
-from apps.cli.run_command import APPS
+from apps.registry import USUAL_APPS
 from controller.config import load_policy
 
 PACKAGING = Path(__file__).parents[3] / "packaging"
@@ -37,7 +37,7 @@ def test_systemd_accepts_the_unit(tmp_path: Path):
 
 def test_the_unit_s_commands_are_those_of_vsrt():
     apps = next(re.findall(r'"VSRT_APPS=(.*)"', line) for line in unit_lines("Environment"))[0].split()
-    assert set(apps) <= set(APPS)
+    assert tuple(apps) == USUAL_APPS
     for line in unit_lines("ExecStartPre") + unit_lines("ExecStart"):
         words = shlex.split(line)
         assert words[0] == "/opt/vsrt/bin/vsrt"
@@ -58,6 +58,7 @@ def test_the_container_s_command_is_one_of_vsrt():
     assert json.loads(entry) == ["vsrt"]
     args = build_parser().parse_args(json.loads(command))
     assert (args.command, str(args.config)) == ("run", "/etc/vsrt/policy.yaml")
+    assert tuple(args.apps) == USUAL_APPS
 
 
 def test_files_that_containers_take_are_there():

@@ -18,11 +18,11 @@ import pytest
 
 from apps.exporters.history import read_history
 from apps.exporters.schema import Kind
+from apps.replays import read_lines, replay
 from apps.status_client import query
 from controller.performance import of13_stats
 from controller.performance.effects import SamplesRated
 from controller.performance.schedule import StatKind
-from controller.recording import read_lines, replay
 
 REPOSITORY = Path(__file__).parents[3]
 COMMANDS = {

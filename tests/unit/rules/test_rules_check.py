@@ -256,6 +256,24 @@ def test_edits_that_are_confirmed_during_a_reading_do_not_confuse_it(world):
     world.assert_in_sync()
 
 
+def test_an_entry_that_is_put_alone_during_a_reading_does_not_confuse_it(world):
+    """The switch tells its entries before it has the new one, and the telling arrives when that is confirmed."""
+    world.pass_time(INTERVAL_S / 3)
+    (dpid,) = [dpid for dpid, queue in world.to_switch.items() if queue]
+    world.step_switch(dpid)
+    telling = list(world.to_controller[dpid])
+    world.to_controller[dpid].clear()
+    (effect,) = world.installer.put(((dpid, rule(50)),), world.now)
+    world.perform([effect])
+    world.deliver()
+    world.to_controller[dpid].extend(telling)
+    world.sent.clear()
+    world.deliver()
+    assert not [effect for effect in world.sent if isinstance(effect, ApplyEdits)]
+    assert told(world) == []
+    world.assert_in_sync()
+
+
 def test_a_busy_switch_is_read_later_but_not_never(world):
     world.switches[1].tables.remove(rule(3).key)
     for second in range(int(3 * INTERVAL_S)):
@@ -304,3 +322,33 @@ def test_a_thousand_corruptions_are_all_found_and_none_invented(make_world):
         world.assert_in_sync()
     counters = world.installer.counters
     assert sum(counters[f"entries-{kind}"] for kind in ("missing", "altered", "extra")) == made >= 1000
+
+
+def test_an_edit_under_way_when_a_switch_is_asked_does_not_count_either(world):
+    world.installer.check_every(1.0)
+    world.change([(2, Put(rule(50)))], [(2, Put(rule(51)))])
+    for _ in range(15):
+        world.pass_time(0.3)
+        world.deliver(1, 3)
+    assert [type(effect) for effect in world.to_switch[2]] == [ApplyEdits, RequestFlows]
+    while world.to_switch[2]:
+        world.step_switch(2)
+    world.to_controller[2].rotate(1)  # the table is told before the edit is confirmed
+    world.deliver()
+    assert told(world) == []
+    assert sum(world.installer.counters[f"entries-{kind}"] for kind in ("missing", "altered", "extra")) == 0
+
+
+def test_a_repair_goes_out_behind_what_hosts_wait_for(world):
+    for number in (3, 4):
+        world.switches[2].tables.remove(rule(number).key)
+    world.change([(2, Put(rule(60)))])
+    batch = world.to_switch[2].popleft()
+    world.perform(world.installer.check_requested(2, world.now))
+    for event in world.switches[2].respond(world.to_switch[2].popleft(), world.now):
+        world.perform(world.installer.handle(event, world.now))
+    world.change([(2, Put(rule(61)))])
+    world.to_switch[2].append(batch)
+    world.deliver()
+    edits = [effect.edits for effect in world.sent if isinstance(effect, ApplyEdits) and effect.dpid == 2]
+    assert edits == [(Put(rule(60)),), (Put(rule(61)), Put(rule(3)), Put(rule(4)))]

@@ -36,7 +36,7 @@ def test_a_change_lasts_until_the_last_switch_has_confirmed(make_world, one_by_o
     def act():
         if one_by_one:
             for dpid in (2, 3):
-                world.perform(world.installer.put(dpid, rule(1, 5), world.now))
+                world.perform(world.installer.put(((dpid, rule(1, 5)),), world.now))
         else:
             world.change([(2, Put(rule(1, 5))), (3, Put(rule(1, 5)))])
 
@@ -53,7 +53,7 @@ def test_a_change_of_what_is_under_way_waits_for_its_own_barrier(make_world):
     world = make_world()
     timed(world, lambda: world.change([(2, Put(rule(1, 5)))]))
     world.now += 0.01
-    timed(world, lambda: world.perform(world.installer.put(2, rule(1, 5, 6), world.now)))
+    timed(world, lambda: world.perform(world.installer.put(((2, rule(1, 5, 6)),), world.now)))
     world.now += 0.01
     world.step_switch(2)
     world.step_controller(2)

@@ -170,8 +170,8 @@ def test_matches_that_share_a_packet_overlap(version, one, other, packet, in_por
 @pytest.mark.parametrize(
     ("refused", "error"),
     [
-        (rule(1, Match(), table=4), (5, 2)),
-        (rule(1, Match(), Goto(4)), (3, 2)),
+        (rule(1, Match(), table=5), (5, 2)),
+        (rule(1, Match(), Goto(5)), (3, 2)),
         (rule(1, Match(), Goto(0)), (4, 6)),
         (rule(1, Match(), Meter(2)), (12, 3)),
         (rule(1, Match(), Output(9)), (2, 4)),

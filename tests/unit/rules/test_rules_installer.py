@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 
-from controller.datapath import sending as sending_module
+from controller.datapath.core import BARRIER_TIMEOUT_S, READ_TIMEOUT_S
 from controller.effects import ApplyEdits, Put, Remove, RequestFlows
 from controller.events import BarrierReplied, EditFailed, FlowStatsReceived
 from controller.rules import installer as installer_module
@@ -172,7 +174,7 @@ def test_a_plan_waits_for_keys_that_wait_for_an_earlier_plan(make_world):
 
 
 def test_what_waits_for_its_turn_does_not_grow_with_each_change():
-    state = SwitchState(1)
+    state = SwitchState(1, Installer(TAG)._datapath.datapath(1), None)
     key = rule(1).key
     state.enter_turn(key, Turn(Plan(0.0), 0, rule(1, 5)))
     for port_no in range(1, 100):
@@ -346,12 +348,12 @@ def test_a_barrier_that_stays_away_leads_to_a_reading(make_world):
     world.change(*plan)
     world.to_switch[2].clear()
     world.sent.clear()
-    world.pass_time(sending_module.BARRIER_TIMEOUT_S)
+    world.pass_time(BARRIER_TIMEOUT_S)
     assert [type(sent) for sent in world.sent] == [RequestFlows]
     assert kinds(world) == ["barrier-timeout"]
     assert edits(world, 1) == []
     world.to_switch[2].clear()
-    world.pass_time(installer_module.READ_TIMEOUT_S)
+    world.pass_time(READ_TIMEOUT_S)
     assert kinds(world) == ["barrier-timeout", "read-timeout"]
     world.deliver()
     world.assert_in_sync()
@@ -362,7 +364,7 @@ def test_a_plan_goes_on_when_a_reading_shows_what_a_lost_barrier_would_have(make
     world.change([(2, Put(rule(2, 5)))], [(1, Put(rule(9, 5)))])
     world.step_switch(2)
     world.to_controller[2].clear()
-    world.pass_time(sending_module.BARRIER_TIMEOUT_S)
+    world.pass_time(BARRIER_TIMEOUT_S)
     assert edits(world, 1) == []
     world.deliver()
     assert edits(world, 2) == [Put(rule(2, 5))]
@@ -399,14 +401,14 @@ def test_flow_statistics_that_make_no_sense_are_asked_for_again(make_world):
     world.perform(world.installer.handle(good._replace(message=good.message[:-3]), world.now))
     assert kinds(world) == ["read-faulty"]
     assert not world.installer.in_sync(2)
-    world.pass_time(installer_module.READ_TIMEOUT_S)
+    world.pass_time(READ_TIMEOUT_S)
     world.deliver()
     assert world.installer.in_sync(2)
     assert world.switches[2].rules == {}
 
 
 def test_a_switch_cannot_report_more_entries_than_the_bound(make_world, monkeypatch):
-    monkeypatch.setattr(installer_module, "READ_ENTRIES_BOUND", 10)
+    monkeypatch.setattr("controller.rules.reading.READ_ENTRIES_BOUND", 10)
     world = make_world(connect=False)
     for number in range(1, 12):
         world.switches[2].apply(Put(rule(number, 5)))
@@ -473,8 +475,9 @@ def test_flows_can_be_read_for_others(make_world):
 def test_transaction_ids_stay_in_their_space_and_batches_never_wrap():
     installer = Installer(TAG, 0xA2)
     installer.switch_connected(1, 4, 0.0)
-    installer._sending._next_xid = (1 << 24) - 2
-    installer.flows_read(1, 0xA2000001, (), True, 0.0)
+    installer._xids.next = (1 << 24) - 2
+    told = struct.pack("!BBHIHH4x", 4, 19, 16, 0xA2000001, 1, 0)
+    installer.handle(FlowStatsReceived(1, 4, 0xA2000001, told), 0.0)
     (batch,) = installer.change([[(1, Put(rule(n, 5))) for n in (1, 2)]], 0.0)
     assert batch.first_xid == 0xA2000001
     assert not installer.owns_xid(0xA3000001)

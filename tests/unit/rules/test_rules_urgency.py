@@ -6,7 +6,7 @@ import pytest
 from slow_switch import Kind, Programmed
 
 from controller.config.edit_settings import Edits
-from controller.datapath import sending as sending_module
+from controller.datapath.core import BARRIER_TIMEOUT_S
 from controller.datapath.lanes import Urgency
 from controller.datapath.window import GROWTH, START_EDITS
 from controller.effects import ApplyEdits, Put, Remove, RequestFlows
@@ -41,7 +41,7 @@ def test_a_join_goes_out_first_in_the_next_batch_while_its_switch_is_programmed(
     world = make_world(capacity=5000)
     bulk(world, range(1, 2001))
     assert len(batches(world)[0]) == START_EDITS
-    world.perform(world.installer.put(2, rule(5001), world.now))
+    world.perform(world.installer.put(((2, rule(5001)),), world.now))
     world.change([(2, Put(rule(5002)))])
     assert len(batches(world)) == 1
     assert next_batch(world)[:2] == (Put(rule(5001)), Put(rule(5002)))
@@ -83,7 +83,7 @@ def test_a_join_at_a_switch_that_is_being_read_is_in_the_first_batch(make_world)
     world = make_world(connect=False, capacity=5000)
     bulk(world, range(1, 2001))
     world.connect(2)
-    world.perform(world.installer.put(2, rule(5001), world.now))
+    world.perform(world.installer.put(((2, rule(5001)),), world.now))
     bulk(world, [5002])
     world.step_switch(2)
     world.step_controller(2)
@@ -98,11 +98,11 @@ def test_a_timed_join_whose_barrier_stays_away_is_in_the_first_batch_after_the_r
     bulk(world, range(1, 2001))
     clock = world.installer.clock
     clock.begin(world.now)
-    world.perform(world.installer.put(2, rule(5001), world.now))
+    world.perform(world.installer.put(((2, rule(5001)),), world.now))
     clock.end()
     next_batch(world)
     world.to_switch[2].clear()
-    world.pass_time(sending_module.BARRIER_TIMEOUT_S)
+    world.pass_time(BARRIER_TIMEOUT_S)
     assert isinstance(world.sent[-1], RequestFlows)
     assert next_batch(world)[0] == Put(rule(5001))
 
@@ -223,7 +223,7 @@ def test_a_barrier_that_stays_away_makes_batches_smaller(make_world):
         next_batch(world)
     size = len(batches(world)[-1])
     world.to_switch[2].clear()
-    world.pass_time(sending_module.BARRIER_TIMEOUT_S)
+    world.pass_time(BARRIER_TIMEOUT_S)
     assert len(next_batch(world)) == size // 2
 
 

@@ -17,11 +17,14 @@ from controller.events import (
     SwitchDisconnected,
 )
 from controller.rules.lowering import LOWERINGS
-from controller.rules.model import Output, Rule, RuleKey
+from controller.rules.model import Goto, Match, Output, Rule, RuleKey, SetEthDst
 from controller.rules.openflow import FlowCounter
-from controller.rules.pipeline import UNICAST
+from controller.rules.pipeline import LOCATION, PRIORITY_LABEL
 from controller.unicast.core import UnicastCore
+from controller.unicast.entries import host_key, location_key, trunk_rule
+from controller.unicast.locations import LABEL_MASK
 from controller.unicast.settings import UnicastSettings
+from controller.wire.udp import encode_udp
 from topology.events import HostLearnt, LinkDown, LinkUp, PortRole, PortRoleChanged, SwitchDown, SwitchUp
 
 End = tuple[int, int]
@@ -59,12 +62,23 @@ def tell_flows(request: RequestFlows, version: int, rules: Iterable[Rule]) -> li
     return replies
 
 
+ELSEWHERE = 9999
+"""A port of no switch, for packets that come from another switch, whichever."""
+
+CALLING, CALLER = 99, b"\2\0\0\0\xff\xff"
+"""An edge port, where it is one, and who sends there."""
+
+
 class Bench:
-    """Drives one core; switches confirm edits at once unless `hold` collects their confirmations."""
+    """Drives one core; switches confirm edits at once unless `hold` collects their confirmations.
+
+    Switches speak `version`; with 0 those of odd datapath ids speak OpenFlow 1.0, the others 1.3.
+    """
 
     def __init__(self, settings: UnicastSettings | None = None, version: int = 4) -> None:
         self.core = UnicastCore(settings or UnicastSettings())
         self.version = version
+        self.versions: dict[int, int] = {}
         self.now = 100.0
         self.rules: dict[int, dict[RuleKey, Rule]] = {}
         self.other_end: dict[End, End] = {}
@@ -76,10 +90,15 @@ class Bench:
         self.hold: list[BarrierReplied] | None = None
         self.on_edits: Callable[[], None] = lambda: None
 
+    def version_of(self, dpid: int) -> int:
+        return self.versions.get(dpid) or self.version or (1 if dpid % 2 else 4)
+
     def switch(self, dpid: int) -> None:
         self.rules.setdefault(dpid, {})
-        self.feed(SwitchConnected(dpid, self.version, ()))
-        self.feed(SwitchUp(dpid, self.version))
+        self.versions.pop(dpid, None)
+        self.versions[dpid] = self.version_of(dpid)
+        self.feed(SwitchConnected(dpid, self.version_of(dpid), ()))
+        self.feed(SwitchUp(dpid, self.version_of(dpid)))
 
     def build(self, cables: Iterable[Cable], ends: Iterable[End] = ()) -> None:
         cables, ends = list(cables), list(ends)
@@ -102,6 +121,8 @@ class Bench:
             self.other_end.pop(a, None)
             self.other_end.pop(b, None)
             self.feed(LinkDown(a[0], b[0]))
+            for end in (a, b):
+                self.feed(PortRoleChanged(*end, PortRole.DOWN))
 
     def down(self, dpid: int) -> None:
         for a, b in list(self.other_end.items()):
@@ -120,7 +141,30 @@ class Bench:
     def regain(self, dpid: int) -> None:
         """Let a switch connect again, before it was given up."""
         self.away.discard(dpid)
-        self.feed(SwitchConnected(dpid, self.version, ()))
+        self.feed(SwitchConnected(dpid, self.version_of(dpid), ()))
+
+    def call(self, dpids: Iterable[int], hosts: Iterable[HostLearnt]) -> None:
+        """Have a packet to each host enter each switch, at an edge port of its own."""
+        hosts = list(hosts)
+        for dpid in dpids:
+            self.feed(PortRoleChanged(dpid, CALLING, PortRole.EDGE))
+            for other in hosts:
+                data = encode_udp(CALLER, bytes((10, 9, 9, 9)), other.addresses[0], b"x", eth_dst=other.mac)
+                self.feed(PacketReceived(dpid, CALLING, data))
+                self.now += 0.1
+        self.run(0.1)
+
+    def meet(self, hosts: Iterable[HostLearnt]) -> None:
+        """Have every host send a packet to every other, so that all have been asked for everywhere."""
+        hosts = list(hosts)
+        for host in hosts:
+            self.feed(PortRoleChanged(host.dpid, host.port_no, PortRole.EDGE))
+        for one, other in product(hosts, hosts):
+            if one is not other:
+                data = encode_udp(one.mac, one.addresses[0], other.addresses[0], b"x", eth_dst=other.mac)
+                self.feed(PacketReceived(one.dpid, one.port_no, data))
+                self.now += 0.1
+        self.run(0.1)
 
     def feed(self, event: object) -> None:
         self.perform(self.core.handle(event, self.now))
@@ -143,7 +187,8 @@ class Bench:
                 self.notices.append(effect)
             else:
                 assert isinstance(effect, RequestFlows), effect
-                for reply in tell_flows(effect, self.version, self.rules.get(effect.dpid, {}).values()):
+                told = self.rules.get(effect.dpid, {}).values()
+                for reply in tell_flows(effect, self.version_of(effect.dpid), told):
                     self.feed(reply)
 
     def apply(self, effect: ApplyEdits) -> None:
@@ -185,25 +230,61 @@ class Bench:
 
         A switch drops what would leave at the port where it came in; `strict` fails on that too.
         """
-        out: list[End] = []
-        here, hops = start, 0
+        return self._trace(start, mac, mac, strict)
+
+    def trace_onward(self, dpid: int, mac: bytes, strict: bool = False) -> list[End]:
+        """Do what `trace` does for a packet that another switch sent to a switch, at a port of its own."""
+        address = self.core.location_address(mac)
+        return [] if address is None else self._trace((dpid, ELSEWHERE), address, mac, strict)
+
+    def _trace(self, here: End, address: bytes, mac: bytes, strict: bool) -> list[End]:
+        way: list[End] = []
         while True:
             dpid, in_port = here
-            hops += 1
-            assert hops <= len(self.rules) + 1, f"a packet to {mac.hex()} circles"
-            table = 0 if self.version == 1 else UNICAST
-            matching = [r for key, r in self.rules[dpid].items() if key.table == table and key.match.eth_dst == mac]
-            if not matching:
-                return out
-            (action,) = matching[0].actions
+            way.append(here)
+            assert len(way) <= len(self.rules) + 1, f"a packet to {mac.hex()} circles: {way}"
+            rule = self._rule_for(dpid, in_port, address)
+            if rule is not None and isinstance(rule.actions[-1], Goto):
+                address = rule.actions[0][0]
+                rule = self._located(dpid, address)
+            if rule is None:
+                return []
+            *rewritten, action = rule.actions
+            for rewriting in rewritten:
+                assert isinstance(rewriting, SetEthDst)
+                address = rewriting.mac
             assert isinstance(action, Output)
             if action.port_no == in_port:
                 assert not strict, f"a packet to {mac.hex()} is sent back at {dpid}"
-                return out
+                return []
             there = self.other_end.get((dpid, action.port_no))
             if there is None:
-                return [*out, (dpid, action.port_no)]
+                if self.core.fabric.host(mac) is not None and (dpid, action.port_no) == self.home(mac):
+                    assert address == mac, "hosts get their own address"
+                return [(dpid, action.port_no)]
             here = there
+
+    def home(self, mac: bytes) -> End | None:
+        found = self.core.fabric.host(mac)
+        return None if found is None else (found.dpid, found.port_no)
+
+    def _rule_for(self, dpid: int, in_port: int, address: bytes) -> Rule | None:
+        rules = self.rules[dpid]
+        if self.version_of(dpid) == 1:
+            return rules.get(location_key(1, address)) or rules.get(host_key(1, address))
+        if in_port == ELSEWHERE or trunk_rule(in_port).key in rules:
+            return self._located(dpid, address)
+        return rules.get(host_key(4, address))
+
+    def _located(self, dpid: int, address: bytes) -> Rule | None:
+        """Return the entry of a switch that a location address meets, whatever its label."""
+        rules = self.rules[dpid]
+        if self.version_of(dpid) == 1:
+            return rules.get(location_key(1, address))
+        if location_key(4, address) in rules:
+            return rules[location_key(4, address)]
+        label = Match(eth_dst=address[:3] + bytes(3), eth_dst_mask=LABEL_MASK)
+        return rules.get(RuleKey(LOCATION, PRIORITY_LABEL, label))
 
     def host_rules(self) -> set[tuple[int, Rule]]:
         return {(dpid, rule) for dpid, table in self.rules.items() for rule in table.values()}

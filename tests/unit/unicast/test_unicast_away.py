@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -12,9 +13,13 @@ from controller.discovery.base_rules import base_rules as discovery_rules
 from controller.effects import Put
 from controller.rules.evaluate import Fields
 from controller.rules.fake import FakeFabric, FakeSwitch
+from controller.unicast import routes
+from controller.unicast.routes import WORK_COUNT
 from topology.events import SwitchDown
 
-HOME, A, B, X, Y, P, Q = 1, 2, 3, 4, 5, 6, 7
+HOME, A, B, X, Y, P, Q = range(101, 108)
+"""Numbers by which A, X, B and Y send in a circle, once the cables of A and B are gone, unless that is seen to."""
+
 CABLES = [
     *((HOME, 10, A, 10), (HOME, 11, B, 10)),  # the short ways from home
     *((A, 20, X, 20), (A, 21, Y, 20), (B, 20, X, 21), (B, 21, Y, 21)),
@@ -26,8 +31,8 @@ def fabric_of(bench):
     """The entries of a bench in switches of their own, behind the first entries that discovery makes."""
     switches = {}
     for dpid, rules in bench.rules.items():
-        switch = switches[dpid] = FakeSwitch(dpid, bench.version)
-        for rule in [*discovery_rules(bench.version), *rules.values()]:
+        switch = switches[dpid] = FakeSwitch(dpid, bench.version_of(dpid))
+        for rule in [*discovery_rules(bench.version_of(dpid)), *rules.values()]:
             assert switch.apply(Put(rule)) is None
     links = {tuple(sorted(pair)) for pair in bench.other_end.items()}
     return FakeFabric(links, switches)
@@ -47,7 +52,7 @@ def watch(bench, hosts):
     def check():
         for host in hosts:
             for dpid in bench.rules:
-                bench.trace((dpid, 999), host.mac)
+                bench.trace_onward(dpid, host.mac)
 
     bench.on_edits = check
 
@@ -58,29 +63,40 @@ def populated(bench, make_host, count=12):
     for host in hosts:
         bench.feed(host)
     bench.run(0.1)
+    bench.call(bench.rules, hosts)
     return hosts
 
 
-@pytest.mark.parametrize("version", [1, 4])
-def test_two_switches_without_a_connection_make_no_loop(make_bench, make_host, version):
-    """Their entries lead towards A and B, which have to go the other way once their own cables are gone."""
+@pytest.mark.parametrize("version", [1, 4, 0])
+@pytest.mark.parametrize("shift", (0, 30, 50, -100))
+def test_two_switches_without_a_connection_make_no_loop(make_bench, make_host, version, shift):
+    """Their entries lead towards A and B, which have to go the other way once their own cables are gone.
+
+    Which way each goes of two is a matter of the switches' numbers.
+    """
     bench = make_bench(version=version)
-    hosts = populated(bench, make_host)
-    bench.lose(X)
-    bench.lose(Y)
+    cables = [(a + shift, a_port, b + shift, b_port) for a, a_port, b, b_port in CABLES]
+    bench.build(cables)
+    hosts = [make_host(n, HOME + shift, 100 + n) for n in range(12)]
+    for host in hosts:
+        bench.feed(host)
+    bench.run(0.1)
+    bench.call(bench.rules, hosts)
+    bench.lose(X + shift)
+    bench.lose(Y + shift)
     watch(bench, hosts)
-    bench.link(CABLES[0], up=False)
-    bench.link(CABLES[1], up=False)
+    bench.link(cables[0], up=False)
+    bench.link(cables[1], up=False)
     bench.run(0.1)
     for host in hosts:
         found = deliveries(bench, host.mac)
-        assert found[P] == found[Q] == [(HOME, host.port_no)]
-    bench.regain(X)
+        assert found[P + shift] == found[Q + shift] == [(HOME + shift, host.port_no)]
+    bench.regain(X + shift)
     bench.run(0.1)
-    bench.regain(Y)
+    bench.regain(Y + shift)
     bench.run(0.1)
     for host in hosts:
-        assert deliveries(bench, host.mac) == {dpid: [(HOME, host.port_no)] for dpid in bench.rules}
+        assert deliveries(bench, host.mac) == {dpid: [(HOME + shift, host.port_no)] for dpid in bench.rules}
 
 
 def test_where_another_way_is_as_short_it_is_taken(make_bench, make_host):
@@ -142,10 +158,16 @@ def stories(draw):
 
 
 @settings(max_examples=100, deadline=None)
-@given(stories())
-def test_no_packet_circles_whatever_happens_while_switches_are_away(make_bench, make_host, story):
+@given(stories(), st.sampled_from([1, 4, 0]), st.sampled_from([1, WORK_COUNT]))
+def test_no_packet_circles_whatever_happens_while_switches_are_away(make_bench, make_host, story, version, work):
+    """However much is done in a turn."""
+    with patch.object(routes, "WORK_COUNT", work):
+        live_through(make_bench, make_host, story, version)
+
+
+def live_through(make_bench, make_host, story, version):
     count, cables, homes, steps = story
-    bench = make_bench()
+    bench = make_bench(version=version)
     for dpid in range(1, count + 1):
         bench.switch(dpid)
     bench.build(cables)
@@ -153,6 +175,7 @@ def test_no_packet_circles_whatever_happens_while_switches_are_away(make_bench, 
     for host in hosts:
         bench.feed(host)
     bench.run(31.0)  # the time of grace after a start is over
+    bench.call(bench.rules, hosts)
     watch(bench, hosts)
     away, down = set(), set()
     for kind, number in steps:
@@ -182,13 +205,14 @@ def test_no_packet_circles_whatever_happens_while_switches_are_away(make_bench, 
     for dpid in sorted(away):
         bench.regain(dpid)
     bench.run(0.1)
-    straight = make_bench()
+    straight = make_bench(version=version)
     for dpid in range(1, count + 1):
         straight.switch(dpid)
     straight.build([cable for cable in cables if cable not in down])
     for host in hosts:
         straight.feed(host)
     straight.run(0.1)
+    straight.call(straight.rules, hosts)
     assert bench.host_rules() == straight.host_rules()
 
 

@@ -1,56 +1,96 @@
-"""Next hops and the choice among equal ones."""
+"""Next hops, found anew and kept up to date, and the choice among equal ones."""
 
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.unicast.paths import NO_PATHS, NextHop, approaches, choose, mix, paths_to
-from topology.graph import Graph
+from controller.unicast.paths import NextHop, Paths, choose, mix
+
+
+def links_of(pairs, nodes=()):
+    """The neighbours of each node with ports, as `Paths` has them; a link's port is the number of the other end."""
+    near = {node: {} for node in nodes}
+    for one, other in pairs:
+        near.setdefault(one, {})[other] = 100 + other
+        near.setdefault(other, {})[one] = 100 + one
+    return near
 
 
 def ring(count):
-    graph = Graph()
-    for dpid in range(count):
-        graph.add_node(dpid)
-    for dpid in range(count):
-        graph.add_link(dpid, (dpid + 1) % count, 1, 2)
-    return graph
+    return links_of([(dpid, (dpid + 1) % count) for dpid in range(count)])
 
 
 def test_paths_on_a_ring_go_the_shorter_way_and_both_where_equal():
-    paths = paths_to(approaches(ring(4)), 0)
+    paths = Paths(ring(4), 0)
     assert paths.distance == {0: 0, 1: 1, 2: 2, 3: 1}
-    assert paths.next_hops == {1: (NextHop(0, 2),), 3: (NextHop(0, 1),), 2: (NextHop(1, 2), NextHop(3, 1))}
+    assert paths.next_hops == {1: (NextHop(0, 100),), 3: (NextHop(0, 100),), 2: (NextHop(1, 101), NextHop(3, 103))}
 
 
 def test_switches_that_are_cut_off_have_no_path():
-    graph = ring(4)
-    graph.add_node(9)
-    assert 9 not in paths_to(approaches(graph), 0).distance
-    assert paths_to(approaches(graph), 9) == ({9: 0}, {})
-    assert paths_to(approaches(graph), 77) == NO_PATHS
+    near = {**ring(4), 9: {}}
+    assert 9 not in Paths(near, 0).distance
+    assert (Paths(near, 9).distance, Paths(near, 9).next_hops) == ({9: 0}, {})
+    assert Paths(near, 77).distance == {}
 
 
-@given(st.integers(0, 2**48 - 1), st.integers(0, 2**64 - 1), st.integers(2, 8))
-def test_only_destinations_of_a_lost_next_hop_move(mac, dpid, count):
+@st.composite
+def changing_links(draw):
+    nodes = range(draw(st.integers(3, 9)))
+    pairs = [(one, other) for one in nodes for other in nodes if one < other]
+    some = st.lists(st.sampled_from(pairs), unique=True, max_size=16)
+    return nodes, [draw(some), *draw(st.lists(some, min_size=1, max_size=4))]
+
+
+@settings(max_examples=500, deadline=None)
+@given(changing_links(), st.booleans())
+def test_paths_that_follow_changes_are_those_found_anew(change, root_stays):
+    nodes, steps = change
+    near = links_of(steps[0], nodes)
+    paths = Paths(near, 0)
+    for former, now in pairwise(steps):
+        before = dict(paths.next_hops)
+        kept = nodes if root_stays or len(now) % 3 else [node for node in nodes if node]
+        near = links_of([pair for pair in now if set(pair) <= set(kept)], kept)
+        pairs = set(former) ^ set(now) | {(0, other) for other in nodes}
+        changed = paths.update(near, pairs)
+        anew = Paths(near, 0)
+        assert (paths.distance, paths.next_hops) == (anew.distance, anew.next_hops)
+        differing = {node for node in nodes if before.get(node) != anew.next_hops.get(node)}
+        assert differing <= changed <= differing | {0}
+
+
+def test_a_port_that_is_another_is_followed():
+    near = ring(4)
+    paths = Paths(near, 0)
+    near[1][0] = 7
+    assert paths.update(near, {(1, 0)}) == {1}
+    assert paths.next_hops[1] == (NextHop(0, 7),)
+
+
+@given(st.integers(0, 2**48 - 1), st.integers(0, 2**64 - 1), st.integers(2, 8), st.integers(1, 3))
+def test_labels_take_different_next_hops_and_move_only_where_they_must(seed, dpid, count, label_count):
     hops = [NextHop(n, n) for n in range(count)]
-    chosen = choose(mix(mac), dpid, hops)
-    assert choose(mix(mac), dpid, hops[::-1]) == chosen
+    chosen = choose(mix(seed), dpid, hops, label_count)
+    assert len(set(chosen)) == min(label_count, count)
+    assert choose(mix(seed), dpid, hops[::-1], label_count) == chosen
     for lost in hops:
-        if lost != chosen:
-            assert choose(mix(mac), dpid, [hop for hop in hops if hop != lost]) == chosen
+        if lost not in chosen:
+            assert choose(mix(seed), dpid, [hop for hop in hops if hop != lost], label_count) == chosen
 
 
-def test_consecutive_addresses_spread_evenly():
+def test_consecutive_destinations_spread_evenly():
     hops = [NextHop(n, n) for n in range(4)]
-    counts = Counter(choose(mix(mac), 7, hops) for mac in range(0x020000000000, 0x020000000000 + 4000))
+    counts = Counter(hop for dpid in range(2000) for hop in choose(mix(dpid), 7, hops, 2))
     assert all(850 < count < 1150 for count in counts.values())
 
 
 def test_the_choices_of_two_switches_are_independent():
     hops = [NextHop(n, n) for n in range(2)]
-    both = Counter((choose(mix(mac), 1, hops).dpid, choose(mix(mac), 2, hops).dpid) for mac in range(4000))
+    both = Counter(
+        (choose(mix(seed), 1, hops, 1)[0].dpid, choose(mix(seed), 2, hops, 1)[0].dpid) for seed in range(4000)
+    )
     assert all(850 < count < 1150 for count in both.values())

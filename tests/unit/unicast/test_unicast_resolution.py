@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.discovery.settings import DiscoverySettings
-from controller.unicast.core import MAX_HOMES_COUNT
+from controller.rules.pipeline import LOCATION, UNICAST
+from controller.unicast.relays import MAX_HOMES_COUNT
 from controller.unicast.settings import UnicastSettings
 from controller.wire.addresses import ALL_NODES_V6, BROADCAST_MAC, group_mac, solicited_node
 from controller.wire.arp import encode_arp
@@ -130,6 +131,23 @@ def test_an_asker_that_is_not_learnt_yet_is_answered_once_it_is(bench, make_host
     bench.feed(asker)
     bench.run(0.1)
     assert [decode(packet.data).target_mac for packet in bench.sent] == [asker.mac]
+
+
+def test_an_asker_that_is_learnt_after_a_restart_is_answered_though_no_entry_is_missing(bench, make_bench, hosts):
+    asker, responder = hosts[0], hosts[5]
+    bench.meet([asker, responder])
+    new = make_bench()
+    new.rules, new.other_end = bench.rules, bench.other_end
+    new.build(CABLES, ENDS)
+    for host in hosts[1:]:
+        new.feed(host)
+    new.run(0.1)
+    new.edits = 0
+    assert new.frame(end(asker), arp(asker, responder.addresses[0])) == []
+    new.feed(asker)
+    new.run(0.1)
+    assert [decode(packet.data).sender_mac for packet in new.sent] == [responder.mac]
+    assert new.edits == 0
 
 
 def test_arp_for_an_unknown_host_goes_to_all_other_edge_ports_and_its_answer_back(bench, hosts):
@@ -294,14 +312,17 @@ def test_a_port_that_floods_unknown_hosts_is_guarded_for_a_while(bench, hosts):
             mac=STRANGER[:4] + n.to_bytes(2, "big"), addresses=(b"\x0b\0" + n.to_bytes(2, "big"),)
         )
         bench.frame(end(hosts[0]), udp(hosts[0], target))
-    ((dpid, guard),) = bench.host_rules() - base
-    assert (dpid, guard.key.match.in_port, guard.actions) == (*end(hosts[0]), ())
-    host_priority = next(rule.key.priority for _dpid, rule in base if rule.key.match.eth_dst == hosts[0].mac)
-    assert guard.key.priority < host_priority, "known hosts are served all the while"
+    guards = {(dpid, rule) for dpid, rule in bench.host_rules() - base if rule.hard_timeout_s}
+    assert {rule.key.table for _dpid, rule in guards} == {UNICAST, LOCATION}
+    for dpid, guard in guards:
+        assert (dpid, guard.key.match.in_port, guard.actions) == (*end(hosts[0]), ())
+        others = [rule.key for _dpid, rule in base if rule.key.table == guard.key.table]
+        hosts_or_labels = [key.priority for key in others if key.match.eth_dst and key.match.eth_dst[0] & 1 == 0]
+        assert guard.key.priority < min(hosts_or_labels), "known hosts are served all the while"
     limits = UnicastSettings()
     assert len(bench.sent) <= 3 * limits.relay_burst_count
     bench.run(1.5)
-    assert bench.host_rules() == base
+    assert bench.host_rules() & guards == set()
     assert bench.frame(end(hosts[1]), udp(hosts[1], hosts[3])) != []
 
 
@@ -438,5 +459,17 @@ def test_a_flood_of_packets_to_unknown_hosts_is_cut_whatever_they_look_like(benc
     base = bench.host_rules()
     for _ in range(1000):
         bench.frame(end(hosts[0]), frame)
-    ((_, guard),) = bench.host_rules() - base
-    assert (guard.key.match.in_port, guard.actions) == (hosts[0].port_no, ())
+    guards = bench.host_rules() - base
+    assert {(guard.key.match.in_port, guard.actions) for _, guard in guards} == {(hosts[0].port_no, ())}
+
+
+def test_who_asks_before_its_port_is_known_to_lead_to_hosts_is_not_told_of(bench, hosts):
+    bench.feed(PortRoleChanged(1, 5, PortRole.UNKNOWN))
+    assert bench.frame((1, 5), arp(hosts[0], hosts[5].addresses[0])) == []
+    assert (bench.notices, bench.core.counters["resolution-early"]) == ([], 1)
+    assert bench.frame((1, 1), arp(hosts[0], hosts[5].addresses[0])) == []
+    assert [notice.kind for notice in bench.notices] == ["resolution-off-edge"], "a trunk is another thing"
+    bench.feed(PortRoleChanged(1, 5, PortRole.EDGE))
+    bench.feed(hosts[0])
+    bench.run(0.1)
+    assert bench.frame((1, 5), arp(hosts[0], hosts[5].addresses[0])) != []

@@ -1,0 +1,181 @@
+"""What keeps an app's log on the disk while its loop goes on, and complete again after a time without a disk."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TypeAlias
+
+from apps.log_database import LogDatabase
+from apps.openflow.app import TableKeeper
+from apps.openflow.framework import Event, hub, run_aside
+from controller.events import JournalLost
+from controller.log import Batch, Entry, Waiting, WriteLog
+from controller.snapshot.events import EventLog, Severity, State
+
+RETRY_S = 1.0
+"""How soon that is tried again which could not be committed; an operator's action has it tried at once."""
+
+BEGIN_ANEW_S = 5.0
+"""How often a log that lost writes is begun anew, until that succeeds."""
+
+PAUSE_S = 0.5
+"""How often the thread that commits looks whether the app ends before it has begun."""
+
+LOOP_FULL_S = 0.1
+"""How soon a loop that takes no more work is told again that something was committed."""
+
+UNKNOWN = "a restart will not know what changed."
+
+Then: TypeAlias = Callable[[bool], None]
+
+
+class LogKeeper:
+    """The log in `database`, as the port `controller.log.Log` has it, for one app and on its loop.
+
+    What is written in one turn of the loop, and what comes while a commit is under way, is one transaction, done by a
+    thread. `watch` tells of faults by `events` and mends them.
+    """
+
+    def __init__(self, app: TableKeeper, database: LogDatabase, events: Callable[[], EventLog]) -> None:
+        self._app = app
+        self._database = database
+        self._events = events
+        self._waiting = Waiting()
+        self._thens: list[Then] = []
+        self._under_way: tuple[Batch, list[Then]] | None = None
+        self._is_asked = False
+        self._orders: deque[Batch | None] = deque()
+        self._ordered = Event()
+        self._trouble: str | None = None
+        self._told: str | None = None
+        self._retry_s = self._begin_anew_s = 0.0
+
+    def start(self) -> None:
+        """Begin to commit."""
+        self._app.threads.append(hub.spawn(self._run))
+
+    @property
+    def trouble(self) -> str | None:
+        """What is wrong with the log, in a sentence; None where nothing is."""
+        return self._trouble
+
+    def read(self) -> tuple[Entry, ...]:
+        """Return what an earlier run wrote; once, before the first write."""
+        revision, entries = self._database.read()
+        self._waiting = Waiting(revision)
+        return entries
+
+    def keys_waiting(self) -> set[str]:
+        """Return the keys whose last entries may not be on the disk yet."""
+        under_way = () if self._under_way is None else self._under_way[0].rows
+        return {*self._waiting.keys(), *under_way}
+
+    def write(self, write: WriteLog) -> None:
+        """Take in entries; they are committed in this turn of the loop, or after the commit that is under way."""
+        self._waiting.take(write)
+        if self._trouble is None:
+            self._hand_over_soon()
+
+    def acknowledge(self, then: Then) -> None:
+        """Call `then` when all that was written so far is on the disk, or could not be put there."""
+        self._thens.append(then)
+        self._hand_over_soon()
+
+    def watch(self) -> None:
+        """Try again what failed, tell that the log cannot be written, or is again, and have it begun anew."""
+        now = time.monotonic()
+        if self._thens or (self._waiting and now >= self._retry_s):
+            self._hand_over()
+        if self._waiting.is_lost and self._trouble is None:
+            self._trouble = f"{self._database.path} takes nothing in time: {UNKNOWN}"
+        if (self._trouble is None) != (self._told is None):
+            state = State.CLEARED if self._trouble is None else State.RAISED
+            text = self._trouble or f"{self._database.path} is written again."
+            self._events().add(now, "journal-unwritable", text, severity=Severity.CRITICAL, state=state)
+        self._told = self._trouble
+        if self._waiting.is_lost and not self._waiting.is_renewed and now >= self._begin_anew_s:
+            self._begin_anew_s = now + BEGIN_ANEW_S
+            self._app.feed(JournalLost())
+
+    def close(self) -> None:
+        """Commit what waits and end; the app's end waits for that."""
+        if self._waiting:
+            self._orders.append(self._waiting.batch())
+        self._orders.append(None)
+        self._ordered.set()
+
+    def _hand_over_soon(self) -> None:
+        """Have what waits committed when the turn of the loop has ended."""
+        if not self._is_asked and self._under_way is None:
+            self._is_asked = self._app.later(self._hand_over)
+
+    def _hand_over(self) -> None:
+        self._is_asked = False
+        if self._under_way is not None:
+            return
+        thens, self._thens = self._thens, []
+        if not self._waiting:
+            _call(thens, self._trouble is None and not self._waiting.is_lost)
+            return
+        batch = self._waiting.batch()
+        self._under_way = (batch, thens)
+        self._orders.append(batch)
+        self._ordered.set()
+
+    def _done(self, batch: Batch, fault: str | None, has_lost: bool) -> None:
+        """Take what became of a batch; on the loop."""
+        _, thens = self._under_way or (batch, [])
+        self._under_way = None
+        if fault is None:
+            self._waiting.committed(batch)
+        else:
+            self._waiting.failed(batch)
+            self._retry_s = time.monotonic() + RETRY_S
+        if has_lost:
+            self._waiting.lose()
+        if fault is not None:
+            self._trouble = f"{fault}: {UNKNOWN}"
+        elif not self._waiting.is_lost:
+            self._trouble = None
+        _call(thens, fault is None and not self._waiting.is_lost)
+        if self._thens or (self._waiting and fault is None):
+            self._hand_over()
+
+    # On the thread that commits
+
+    def _run(self) -> None:
+        while True:
+            while not self._ordered.wait(PAUSE_S):
+                if not self._app.is_active and not self._app.reactor.has_begun:
+                    return  # nobody will call `close`
+            self._ordered.clear()
+            while self._orders:
+                batch = self._orders.popleft()
+                if batch is None:
+                    run_aside(self._database.close)
+                    return
+                self._commit(batch)
+
+    def _commit(self, batch: Batch) -> None:
+        outcome: list[str | None] = []
+        run_aside(lambda: outcome.append(self._try(batch)))
+        has_lost, self._database.has_lost = self._database.has_lost, False
+        while not self._app.later(lambda: self._done(batch, outcome[0], has_lost)):
+            self._app.pause(LOOP_FULL_S)
+
+    def _try(self, batch: Batch) -> str | None:
+        """Commit a batch and return why that failed, None where it did not."""
+        try:
+            if self._database.commit(batch):
+                return None
+        except Exception as error:
+            self._app.logger.exception("%s cannot be written.", self._database.path)
+            return f"{self._database.path} cannot be written ({error})"
+        return self._database.trouble or self._database.set_aside
+
+
+def _call(thens: list[Then], is_committed: bool) -> None:
+    for then in thens:
+        then(is_committed)

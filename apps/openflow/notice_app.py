@@ -1,0 +1,36 @@
+"""Apps without documents of their own: operators see their notices, as events."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from apps.openflow.app import TableKeeper
+from apps.openflow.declared import DeclaredApp
+from controller.effects import Notice
+from controller.multicast.sections import CRITICAL
+from controller.snapshot.events import EventLog, Severity
+
+
+class NoticeApp(DeclaredApp, TableKeeper):
+    """Keeps its newest notices as `events`, and offers them beside the checks of its tables."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.events = EventLog(self.name.lower(), lambda text: self.names.spoken(text))
+        self.events.offset_s = time.time() - time.monotonic()
+        self.offer(actions=self.table_checks.actions(), sections={"events": self.events.section})
+
+    def notice(self, notice: Notice) -> None:
+        """Count and log a notice, and make an event of it."""
+        super().notice(notice)
+        fields = dict(notice.fields)
+        dpid, port_no = fields.get("dpid"), fields.get("port_no")
+        self.events.add(
+            time.monotonic(),
+            notice.kind,
+            notice.text,
+            severity=Severity.CRITICAL if notice.kind in CRITICAL else Severity.WARNING,
+            dpid=dpid if isinstance(dpid, int) else None,
+            port_no=port_no if isinstance(port_no, int) else None,
+        )

@@ -1,0 +1,331 @@
+"""One owner for each switch: what apps want there is sent in batches that they share, and a connection is read once.
+
+Each app's `Installer` says what it wants, and is told what switches confirmed. The apps that have the same
+`DatapathCore` share the windows of its switches, a batch at a time with one barrier, and the reading with which a
+connection begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from controller.config.edit_settings import Edits
+from controller.datapath.lanes import Urgency
+from controller.datapath.window import Windows
+from controller.datapath.xids import Xids
+from controller.effects import ApplyEdits, Edit, Effect, Put, RequestFlows
+from controller.events import BarrierReplied, DeadlineReached, EditFailed, FlowStatsReceived
+from controller.rules.lowering import LOWERINGS
+from controller.rules.switch_state import Batch, Datapath, Owner, to_edit
+from controller.rules.timeouts import Timeouts
+
+if TYPE_CHECKING:
+    from controller.rules.model import Rule, RuleKey
+    from controller.rules.switch_state import SwitchState, Waiter
+
+BARRIER_TIMEOUT_S = 5.0
+READ_TIMEOUT_S = 10.0
+_COOKIE_BITS = 16
+_ALL_BITS = (1 << _COOKIE_BITS) - 1
+
+_new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
+
+
+class OwnerTold(NamedTuple):
+    """What switch `dpid` confirmed, or told as a whole, concerns an app, which carries out `effects`.
+
+    The app is told by the tag of its transaction ids.
+    """
+
+    xid_tag: int
+    dpid: int
+    was_read: bool
+    effects: tuple[Effect, ...]
+
+
+class DatapathCore:
+    """The connections of all switches, for one owner or several; `xid_tag` marks its transaction ids."""
+
+    def __init__(self, xid_tag: int) -> None:
+        self.xids = Xids(xid_tag)
+        self.barriers: Timeouts[int] = Timeouts(BARRIER_TIMEOUT_S)
+        self._windows = Windows(Edits())
+        self._reads: Timeouts[int] = Timeouts(READ_TIMEOUT_S)
+        self._datapaths: dict[int, Datapath] = {}
+        self._owners: dict[int, Owner] = {}
+        self._due: dict[int, Datapath] = {}
+        self._effects: list[Effect] = []
+        self._handlers: dict[type, Callable[[Any, float], Iterable[SwitchState]]] = {
+            BarrierReplied: lambda event, now: self.barrier_replied(event.dpid, event.xid, now),
+            EditFailed: lambda event, now: self.edit_failed(event, now),
+            FlowStatsReceived: lambda event, now: self.flow_stats_received(event, now),
+            DeadlineReached: lambda _event, now: self.on_deadline(now),
+        }
+
+    def handle(self, event: object, now: float) -> list[Effect | OwnerTold]:
+        """Take what came of a message of this core's; KeyError for an event of another kind."""
+        concerned = list(self._handlers[type(event)](event, now))
+        self.flush(now)
+        effects: list[Effect | OwnerTold] = [*self.take_effects()]
+        for state in concerned:
+            owner, was_read = state.owner, type(event) is FlowStatsReceived and state.reading is None
+            told = (owner.xid_tag, state.dpid, was_read, tuple(owner.take_effects()))
+            effects.append(_new(OwnerTold, told))
+        return effects
+
+    # Owners
+
+    def add(self, owner: Owner) -> None:
+        """Have an app as owner of the entries with its tag, in the place of one that had this tag before."""
+        self.remove(owner.app_tag)
+        self._owners[owner.app_tag] = owner
+
+    def remove(self, app_tag: int) -> None:
+        """Have an app as owner no more."""
+        self._owners.pop(app_tag, None)
+        for datapath in tuple(self._datapaths.values()):
+            self._drop(datapath, app_tag)
+
+    def datapath(self, dpid: int) -> Datapath:
+        """Return a switch, known from here on."""
+        datapath = self._datapaths.get(dpid)
+        if datapath is None:
+            datapath = self._datapaths[dpid] = Datapath(dpid, self._windows.of(dpid))
+        return datapath
+
+    def drop(self, state: SwitchState) -> None:
+        """Forget what an owner has at a switch."""
+        self._drop(state.datapath, state.owner.app_tag)
+
+    def _drop(self, datapath: Datapath, app_tag: int) -> None:
+        datapath.attached.discard(app_tag)
+        state = datapath.parts.pop(app_tag, None)
+        if state is not None:
+            datapath.under_way = tuple(part for part in datapath.under_way if part is not state)
+        if not datapath.parts and not datapath.connected:
+            self._datapaths.pop(datapath.dpid, None)
+            self._due.pop(datapath.dpid, None)
+
+    def use(self, settings: Edits) -> None:
+        """Send as many edits at once as the operator wants from here on."""
+        self._windows.use(settings)
+        for dpid, datapath in self._datapaths.items():
+            datapath.window = self._windows.of(dpid)
+
+    # Connections
+
+    def connected(self, state: SwitchState, now: float) -> None:
+        """Take in that an owner heard of a connection: the first to do so has the switch read, for all."""
+        datapath, app_tag = state.datapath, state.owner.app_tag
+        if not datapath.connected or app_tag in datapath.attached:
+            self._ended(datapath, now)
+            datapath.connected = True
+            datapath.window = self._windows.connected(datapath.dpid)
+        datapath.attached.add(app_tag)
+        if datapath.reading_xid is None:
+            self.read(datapath, now)
+        else:
+            state.owner.reading_begun(state, datapath.reading_xid)
+
+    def disconnected(self, state: SwitchState, now: float) -> None:
+        """Take in that an owner heard of the end of a connection."""
+        if state.owner.app_tag in state.datapath.attached:
+            self._ended(state.datapath, now)
+
+    def _ended(self, datapath: Datapath, now: float) -> None:
+        if datapath.barrier_xid is not None:
+            datapath.window.lost(datapath.edit_count, now)
+        self.barriers.cancel(datapath.dpid)
+        self._reads.cancel(datapath.dpid)
+        self._due.pop(datapath.dpid, None)
+        datapath.connected = False
+        datapath.attached.clear()
+        datapath.under_way = ()
+        datapath.barrier_xid = datapath.reading_xid = None
+
+    # Sending
+
+    def mark(self, state: SwitchState, key: RuleKey, urgency: Urgency) -> None:
+        """Have a key sent to a switch, unless that has no connection: then it gets the difference when it is back."""
+        if state.connected:
+            state.lanes.add(key, urgency)
+            if state.full:
+                state.full.pop(key, None)
+            self._due[state.dpid] = state.datapath
+
+    def flush(self, now: float) -> None:
+        """Let owners go on, and send a batch to each switch that has none under way and misses something."""
+        owners = self._owners.values()
+        while True:
+            for owner in owners:
+                if owner.is_ready:
+                    owner.advance(now)
+            if not self._due:
+                return
+            due, self._due = self._due, {}
+            for datapath in due.values():
+                if datapath.barrier_xid is None and datapath.reading_xid is None and datapath.connected:
+                    self._send_batch(datapath, now)
+
+    def take_effects(self) -> list[Effect]:
+        """Return what is to be sent."""
+        effects, self._effects = self._effects, []
+        return effects
+
+    def _send_batch(self, datapath: Datapath, now: float) -> None:
+        made: list[tuple[SwitchState, dict[RuleKey, Rule | None], dict[RuleKey, list[Waiter]]]] = []
+        while not made:
+            parts = [part for part in datapath.attached_parts() if part.lanes]
+            if not parts:
+                return
+            shares = datapath.shares.take([part.lanes for part in parts], datapath.window.size)
+            for state, keys in zip(parts, shares, strict=True):
+                edits, waiters = self._edits(state, keys, now)
+                if edits:
+                    made.append((state, edits, waiters))
+        count = sum(len(edits) for _, edits, _ in made)
+        first_xid = xid = self.xids.take(count + 1)
+        sent: list[Edit] = []
+        for state, edits, waiters in made:
+            state.begin(Batch(xid, first_xid + count, edits, waiters, state.take_timed(edits)))
+            sent += [to_edit(key, value) for key, value in edits.items()]
+            xid += len(edits)
+        self._under_way(datapath, tuple([state for state, _, _ in made]), first_xid + count, count, now)
+        self._effects.append(ApplyEdits(datapath.dpid, first_xid, tuple(sent)))
+
+    def _edits(
+        self, state: SwitchState, keys: Iterable[RuleKey], now: float
+    ) -> tuple[dict[RuleKey, Rule | None], dict[RuleKey, list[Waiter]]]:
+        """Return what of these keys an owner's entries need, and the plans that wait for each."""
+        installed, desired, released = state.installed, state.desired, state.released
+        edits: dict[RuleKey, Rule | None] = {}
+        waiters: dict[RuleKey, list[Waiter]] = {}
+        for key in keys:
+            value = released[key] if key in released else desired.get(key)
+            if value == installed.get(key):
+                state.owner.settled(state, key, now)
+                continue
+            edits[key] = value
+            if state.waiters and key in state.waiters:
+                waiters[key] = state.waiters.pop(key)
+        return edits, waiters
+
+    def send_one(self, state: SwitchState, rule: Rule, now: float) -> ApplyEdits:
+        """Send one entry to a switch that is read and has nothing under way; for less than a batch of any size."""
+        key = rule[0]
+        xid = self.xids.take(2)
+        state.begin(Batch(xid, xid + 1, {key: rule}, {}, state.take_timed((key,))))
+        self._under_way(state.datapath, (state,), xid + 1, 1, now)
+        return _new(ApplyEdits, (state.dpid, xid, (_new(Put, (rule,)),)))
+
+    def _under_way(
+        self, datapath: Datapath, parts: tuple[SwitchState, ...], barrier_xid: int, count: int, now: float
+    ) -> None:
+        datapath.under_way, datapath.barrier_xid, datapath.edit_count = parts, barrier_xid, count
+        self.barriers.start(datapath.dpid, now)
+
+    # Answers
+
+    def barrier_replied(self, dpid: int, xid: int, now: float) -> tuple[SwitchState, ...]:
+        """Take the edits before the barrier as done, but for those that failed; return what they belong to."""
+        datapath = self._datapaths.get(dpid)
+        if datapath is None or datapath.barrier_xid != xid:
+            return ()
+        parts, edit_count, window = datapath.under_way, datapath.edit_count, datapath.window
+        datapath.under_way, datapath.barrier_xid = (), None
+        sent_s = self.barriers.take(dpid)
+        if 4 * edit_count >= window.size:
+            window.confirmed(edit_count, now - sent_s, now)
+        for state in parts:
+            batch, state.batch = state.batch, None
+            if batch is not None:
+                state.owner.batch_done(state, batch, now)
+        for part in datapath.parts.values():
+            if part.lanes.prompt or part.lanes.bulk:
+                self._due[dpid] = datapath
+                break
+        return parts
+
+    def edit_failed(self, event: EditFailed, now: float) -> tuple[SwitchState, ...]:
+        """Take an OpenFlow error; what it means for the edit is seen at the barrier."""
+        dpid, xid, kind, code = event
+        datapath = self._datapaths.get(dpid)
+        for state in datapath.under_way if datapath is not None else ():
+            batch = state.batch
+            if batch is not None and 0 <= xid - batch.first_xid < len(batch.edits):
+                batch.failed[xid - batch.first_xid] = (kind, code)
+                return ()
+        text = f"Switch {dpid} refused message {xid:#x} with OpenFlow error {kind}/{code}."
+        parts = tuple(datapath.parts.values())[:1] if datapath is not None else ()
+        for state in parts:
+            state.owner.notice("error-unmatched", dpid, text, now, type=kind, code=code)
+        return parts
+
+    def flow_stats_received(self, event: FlowStatsReceived, now: float) -> tuple[SwitchState, ...]:
+        """Take a reply to a reading of all that the owners have on a switch; return whom it concerns."""
+        datapath = self._datapaths.get(event.dpid)
+        if datapath is None or datapath.reading_xid != event.xid:
+            return ()
+        stats = LOWERINGS[event.ofp_version].decode_flow_stats(event.message, *self._cookies())
+        parts, counts = datapath.attached_parts(), True
+        for state in parts:
+            counts &= state.owner.told(state, stats, now)
+        if not counts:
+            return tuple(parts)
+        if stats.more:
+            return ()
+        self._reads.cancel(event.dpid)
+        datapath.reading_xid = None
+        for state in parts:
+            state.owner.read(state, now)
+        self._due[event.dpid] = datapath
+        return tuple(parts)
+
+    def read(self, datapath: Datapath, now: float) -> None:
+        """Have a switch tell all entries of the owners."""
+        datapath.reading_xid = self.xids.take()
+        for state in datapath.attached_parts():
+            state.owner.reading_begun(state, datapath.reading_xid)
+        self._effects.append(RequestFlows(datapath.dpid, datapath.reading_xid, *self._cookies()))
+        self._reads.start(datapath.dpid, now)
+
+    def _cookies(self) -> tuple[int, int]:
+        """Return the cookie and the mask that the entries of all owners have in common."""
+        tags = list(self._owners)
+        mask = _ALL_BITS
+        for tag in tags:
+            mask &= ~(tag ^ tags[0])
+        return (tags[0] & mask) << 64 - _COOKIE_BITS, mask << 64 - _COOKIE_BITS
+
+    # Time
+
+    def next_deadline(self) -> float | None:
+        """Return when `on_deadline` is due, None for never."""
+        soonest = self.barriers.next()
+        read_s = self._reads.next()
+        return read_s if soonest is None or (read_s is not None and read_s < soonest) else soonest
+
+    def on_deadline(self, now: float) -> tuple[SwitchState, ...]:
+        """Read switches that owe an answer; return what may be another than was thought."""
+        concerned: list[SwitchState] = []
+        for dpid in self.barriers.take_due(now):
+            datapath = self._datapaths[dpid]
+            text = f"Switch {dpid} did not answer a barrier: its flow entries are read."
+            datapath.window.failed(datapath.edit_count)
+            for state in datapath.under_way:
+                state.owner.notice("barrier-timeout", dpid, text, now)
+                if state.batch is not None:
+                    state.take_back(state.batch)
+                    state.batch = None
+            concerned += datapath.under_way
+            datapath.under_way, datapath.barrier_xid = (), None
+            self.read(datapath, now)
+        for dpid in self._reads.take_due(now):
+            text = f"Switch {dpid} did not tell its flow entries in time: it is asked again."
+            parts = self._datapaths[dpid].attached_parts()
+            for state in parts[:1]:
+                state.owner.notice("read-timeout", dpid, text, now)
+            concerned += parts[:1]
+            self.read(self._datapaths[dpid], now)
+        return tuple(concerned)

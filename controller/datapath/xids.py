@@ -1,0 +1,23 @@
+"""Transaction ids of OpenFlow messages: whose an answer is can be told from its upper 8 bits."""
+
+from __future__ import annotations
+
+_COUNT = 1 << 24
+
+
+class Xids:
+    """The transaction ids with `tag` as their upper 8 bits, taken one after the other and used again in the end."""
+
+    __slots__ = ("next", "tag")
+
+    def __init__(self, tag: int) -> None:
+        self.tag = tag
+        self.next = 1
+
+    def take(self, count: int = 1) -> int:
+        """Return the first of so many transaction ids in a row."""
+        if self.next + count > _COUNT:
+            self.next = 1
+        first = self.next
+        self.next += count
+        return self.tag << 24 | first

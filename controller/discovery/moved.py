@@ -1,0 +1,26 @@
+"""Lets the bridges of a segment learn where hosts are, which they may know behind a port that is held now."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from heapq import nlargest
+
+from controller.discovery.hosts import HostState
+from controller.discovery.ports import End
+from controller.effects import SendPacket
+from controller.wire.ethernet import ETHERTYPE_EXPERIMENTAL, encode_ethernet
+from controller.wire.lldp import SEGMENT_MAC
+
+MOVED_HOSTS = 1024
+"""Of how many hosts a segment is told, when a port is held, that they are behind another; others wait for their next
+frame to everybody, or for the bridges' ageing."""
+
+AGAIN_S = 1.0
+"""When it is told again: what came by the held port until its switch dropped it taught the bridges otherwise."""
+
+
+def moved_frames(low: End, segment: Collection[End], hosts: Iterable[HostState]) -> Iterator[SendPacket]:
+    """Yield a frame from each host that is not at a `segment`'s ports, out of its port `low`; the newest first."""
+    others = (host for host in hosts if host.end not in segment)
+    for host in nlargest(MOVED_HOSTS, others, key=lambda host: (host.seen_s, host.mac)):
+        yield SendPacket(low[0], (low[1],), encode_ethernet(SEGMENT_MAC, host.mac, ETHERTYPE_EXPERIMENTAL, b""))

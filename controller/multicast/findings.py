@@ -1,0 +1,133 @@
+"""What does not fit together in a running core, apart from flow entries: settings for what is gone, and leftovers.
+
+Nothing is changed here. The search goes step by step, between which anything may happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from controller.config.terms import SwitchPort
+from controller.wire.addresses import format_ip, format_mac, is_link_scope_group
+
+if TYPE_CHECKING:
+    from controller.config.policy import Policy
+    from controller.multicast.core import MulticastCore
+
+Finding = dict[str, Any]
+
+
+def findings(core: MulticastCore) -> Iterator[Finding | None]:
+    """Yield what does not fit together, and None at each step that found nothing.
+
+    A finding has `kind`, `text`, and `dpid`, `port_no`, `group` where it is about one.
+    """
+    yield from _settings(core)
+    yield from _members(core)
+    yield from _trees(core)
+
+
+def _settings(core: MulticastCore) -> Iterator[Finding | None]:
+    """Look at what settings of the policy, and of operators, name."""
+    for what, dpid, port_no in dict.fromkeys(_named(core.policy)):
+        if dpid not in core.topology.connected:
+            text = f"{what} in the policy file names switch {dpid}, which is not connected."
+            yield finding(core, "setting-without-switch", text, dpid, port_no)
+        elif port_no is not None and port_no not in core.topology.ports(dpid):
+            text = f"{what} in the policy file names port {dpid}:{port_no}, which the switch has not."
+            yield finding(core, "setting-without-port", text, dpid, port_no)
+        else:
+            yield None
+    static = core.operator.static
+    for dpid, port_no, group in list(static.by_operator()):
+        state = static.state((dpid, port_no, group))
+        text = f"An operator gives port {dpid}:{port_no} the group {format_ip(group)}, which waits"
+        text += f": {state['waiting_for']}."
+        yield None if state["served"] else finding(core, "static-member-waits", text, dpid, port_no, group)
+
+
+def _named(policy: Policy) -> Iterator[tuple[str, int, int | None]]:
+    """Yield what of a policy names which switch or port."""
+    for named in policy.switches:
+        yield f"The name {named.name!r}", named.dpid, None
+        for port_no, name in named.ports:
+            yield f"The name {name!r} of a port of {named.name!r}", named.dpid, port_no
+    for labelled in policy.labels:
+        yield "A label", labelled.dpid, labelled.port_no
+    for member in policy.static_members:
+        yield f"static_members on line {member.line}", *member.port
+    multicast = policy.multicast
+    for setting, ports in (
+        ("multicast.router_ports.static", multicast.router_ports.static),
+        ("multicast.router_ports.learn", multicast.router_ports.learn),
+        ("multicast.querier.accept_others", multicast.querier.accept_others),
+        ("multicast.fast_leave", multicast.fast_leave),
+    ):
+        if not isinstance(ports, bool):
+            yield from ((setting, *port) for port in sorted(ports))
+    hosts = [(f"The tenant {tenant.name!r}", tenant.hosts) for tenant in policy.tenants]
+    hosts += [(f"The rule {rule.name!r}", rule.hosts) for rule in policy.rules]
+    for what, terms in hosts:
+        yield from ((what, *term) for term in terms if isinstance(term, SwitchPort))
+
+
+def _members(core: MulticastCore) -> Iterator[Finding | None]:
+    """Look at ports with members: whether they lead to hosts, and whether trees serve them."""
+    groups = core.plane.groups
+    for dpid, port_no in list(core.membership.ports):
+        port = core.membership.ports.get((dpid, port_no))
+        if port is None or dpid not in core.topology.connected:
+            continue
+        if (dpid, port_no) not in core.topology.edges:
+            text = f"Port {dpid}:{port_no} has members of {len(port.groups)} groups, but leads to no hosts."
+            yield finding(core, "members-without-port", text, dpid, port_no) if port.groups else None
+            continue
+        for group in list(port.groups):
+            known = groups.get(group)
+            if is_link_scope_group(group) or core.membership.interest(dpid, port_no, group) is None:
+                yield None
+            elif known is None or port_no not in known.interests.get(dpid, ()):
+                text = f"Port {dpid}:{port_no} has an admitted member of {format_ip(group)}, whom no tree serves."
+                yield finding(core, "member-without-tree", text, dpid, port_no, group)
+            else:
+                yield None
+
+
+def _trees(core: MulticastCore) -> Iterator[Finding | None]:
+    """Look at groups and trees: whether there is anybody they are for, and whether senders are where hosts are."""
+    for tree in list(core.forest):
+        address: bytes = tree.key  # type: ignore[assignment]
+        if address not in core.plane.groups and address in core.forest:
+            yield finding(core, "tree-without-group", f"{format_ip(address)} has a tree for nobody.", group=address)
+    for address in list(core.plane.groups):
+        group = core.plane.groups.get(address)
+        if group is None:
+            continue
+        if not group.held and not group.senders and not any(group.interests.values()):
+            text = f"{format_ip(address)} is kept, but has neither members nor senders."
+            yield finding(core, "group-without-reason", text, group=address)
+        for key in list(group.senders):
+            place = (key.dpid, key.port_no)
+            if key.dpid in core.topology.connected and place not in core.topology.edges:
+                sender = f"{format_mac(key.mac)} at port {key.dpid}:{key.port_no}"
+                text = f"{sender} is a sender of {format_ip(address)}, but the port leads to no hosts."
+                yield finding(core, "sender-without-port", text, *place, address)
+        yield None
+
+
+def finding(
+    core: MulticastCore,
+    kind: str,
+    text: str,
+    dpid: int | None = None,
+    port_no: int | None = None,
+    group: bytes | None = None,
+) -> Finding:
+    """Return a finding, with what switches are called."""
+    place = {"dpid": dpid, "port_no": port_no, "group": None if group is None else format_ip(group)}
+    return {
+        "kind": kind,
+        "text": core.sections.names.spoken(text),
+        **{name: value for name, value in place.items() if value is not None},
+    }

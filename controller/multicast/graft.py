@@ -1,0 +1,85 @@
+"""What a new receiver changes at the switches of a tree, found from its own way instead of from the whole tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from controller.multicast.group import Group
+from controller.rules.compile import NO_DUTY, ChannelDuty, SwitchDuty
+from controller.trees.tree import Change, Tree
+
+_NO_CHANNEL = ChannelDuty(None, (), ())
+
+_new = tuple.__new__
+
+
+def grafted_duties(
+    group: Group, tree: Tree, change: Change, dpid: int, port: Callable[[int, int], int]
+) -> dict[int, SwitchDuty] | None:
+    """Return what switches do otherwise than before, now that a switch has members; None where that is not told so.
+
+    A link carries a group only towards receivers. So the new way has outputs both ways; and where all receivers of
+    before are together beyond one output of the switch that the way meets, the links up to them get an output back.
+
+    Parameters
+    ----------
+    group
+        No member of it names sources and no router port has it. `duties` are those of before.
+    tree, change
+        The tree with the new terminal, which stayed as it was but for the links added.
+    dpid
+        The switch that had no member before and has some now.
+    port
+        Port number at the first switch that leads to the second.
+    """
+    if change.removed or change.detached or change.attached or tree.detached:
+        return None
+    way = [dpid]
+    for node, above in change.added:
+        if node != way[-1]:
+            return None
+        way.append(above)  # type: ignore[arg-type]
+    hosts = tuple(sorted(group.interests[dpid]))
+    found: dict[int, SwitchDuty] = {}
+    below: int | None = None
+    last = len(way) - 1
+    for place, at in enumerate(way):
+        ports: tuple[int, ...] = () if below is None else (port(at, below),)
+        if place < last:
+            ports = (*ports, port(at, way[place + 1]))
+        before = _add(group, found, at, ports, () if place else hosts)
+        below = at
+    while not before.host_ports and len(before.trunk_ports) < 2:
+        beyond = _neighbour_at(tree, at, before.trunk_ports, port)
+        if beyond is None:
+            return None
+        before = _add(group, found, beyond, (port(beyond, at),), ())
+        at = beyond
+    return found
+
+
+def _add(
+    group: Group, found: dict[int, SwitchDuty], at: int, ports: tuple[int, ...], host_ports: tuple[int, ...]
+) -> ChannelDuty:
+    """Have a switch send to further ports, and return what it did before."""
+    old = group.duties.get(at) or NO_DUTY
+    before = old[1][0] if old[1] else _NO_CHANNEL
+    trunk_ports = tuple(sorted(before[1] + ports)) if before[1] else tuple(sorted(ports))
+    channel = _new(ChannelDuty, (None, trunk_ports, host_ports or before[2]))
+    found[at] = _new(SwitchDuty, (group.tree_version, (channel,), old[2]))
+    return before
+
+
+def _neighbour_at(tree: Tree, at: int, ports: tuple[int, ...], port: Callable[[int, int], int]) -> int | None:
+    """Return the switch next on the tree to which the only one of some ports leads; None where it is not known."""
+    for neighbour in tree.adjacent[at]:
+        if (port(at, neighbour),) == ports:  # type: ignore[arg-type]
+            return neighbour  # type: ignore[return-value]
+    return None
+
+
+def changed_duties(before: Mapping[int, SwitchDuty], after: Mapping[int, SwitchDuty]) -> dict[int, SwitchDuty | None]:
+    """Return what switches do otherwise than before, None where that is nothing any more."""
+    changed: dict[int, SwitchDuty | None] = {dpid: None for dpid in before if dpid not in after}
+    changed.update({dpid: duty for dpid, duty in after.items() if before.get(dpid) != duty})
+    return changed

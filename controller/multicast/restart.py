@@ -1,0 +1,75 @@
+"""What an earlier run left is put back, before the first switch connects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from controller.datapath.lanes import Urgency
+from controller.effects import Notice
+from controller.membership.core import MembershipCore
+from controller.multicast.events import JournalRead, LogRead
+from controller.multicast.fabric import FabricFollower
+from controller.multicast.former_journal import read_records
+from controller.multicast.groups import GroupPlane
+from controller.multicast.journal import Journal
+from controller.multicast.operator import Operator
+from controller.multicast.restored import Restored, read_entries
+from controller.multicast.senders import SenderTable
+
+
+class Owner(Protocol):
+    """What a restart asks of the core around it."""
+
+    journal: Journal
+    membership: MembershipCore
+    operator: Operator
+    plane: GroupPlane
+    senders: SenderTable
+    topology: FabricFollower
+
+    def apply(self, effects: Iterable[Any], now: float, urgency: Urgency = Urgency.PROMPT) -> None:
+        """Take what followed in membership, and have it done."""
+
+    def perform(self, effects: Iterable[Any]) -> None:
+        """Take effects that followed from an event."""
+
+
+class Restart:
+    """Gives a core what it knew; `handlers` are those of the events that tell of it."""
+
+    def __init__(self, core: Owner) -> None:
+        self._core = core
+        self.handlers: dict[type, Callable[[Any, float], None]] = {
+            LogRead: self._log_read,
+            JournalRead: self._journal_read,
+        }
+
+    def _log_read(self, event: LogRead, now: float) -> None:
+        core = self._core
+        restored = read_entries(event.entries, core.operator.static.groups())
+        core.journal.was_read(event.entries, restored.groups, now)
+        self._restore(restored, "entries of the log", now)
+        if restored.faults:
+            core.journal.begin_anew(now)
+
+    def _journal_read(self, event: JournalRead, now: float) -> None:
+        """Take over the journal of a version before, all of which the log is told."""
+        core = self._core
+        self._restore(read_records(event.records, core.operator.static.groups()), "records of the journal", now)
+        core.journal.begin_anew(now)
+
+    def _restore(self, restored: Restored, what: str, now: float) -> None:
+        core = self._core
+        core.operator.restore(restored.operator, now)
+        core.topology.assume(restored.topology, now)
+        core.journal.assume(restored.topology)
+        core.apply(core.membership.restore(restored.routers, now), now)
+        for group in restored.groups:
+            core.apply(core.membership.restore(group.members, now), now)
+            for key, sender in group.senders:
+                core.perform(core.senders.restore(group.address, key, sender, now))
+            core.perform(core.plane.adopt(group.address, group.links, group.tree_version, now))
+        if restored.faults:
+            text = f"{restored.faults} {what} cannot be read: their hosts must report again."
+            core.perform([Notice("journal-faulty", text, (("records", restored.faults),))])

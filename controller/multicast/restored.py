@@ -1,0 +1,183 @@
+"""What the log says at a start: topology, what operators set, routers, and groups with trees, members, senders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from math import inf
+from typing import Any, NamedTuple
+
+from controller.log import Entry
+from controller.multicast.group import Sender, SenderKey
+from controller.multicast.operator import OperatorSettings, read_router_port, read_static_member
+from controller.rules.compile import TREE_VERSIONS
+from controller.rules.lowering import LOWERINGS
+from controller.wire.addresses import is_multicast_ip, parse_ip, parse_mac
+from topology.events import LinkUp, PortRole, PortRoleChanged, SwitchUp, TopologyEvent
+from topology.live import LiveFabric
+
+Record = Mapping[str, Any]
+
+UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
+"""What reading something raises that is not as it was written."""
+
+_NOWHERE = (PortRole.DOWN, PortRole.UNKNOWN)
+
+
+class RestoredGroup(NamedTuple):
+    """A group as an earlier run left it."""
+
+    address: bytes
+    tree_version: int
+    links: tuple[tuple[int, int], ...]
+    members: tuple[dict[str, Any], ...]
+    senders: tuple[tuple[SenderKey, Sender], ...]
+
+
+class Restored(NamedTuple):
+    """What an earlier run left: events that lead to its topology, routers, groups, and how much cannot be read."""
+
+    operator: OperatorSettings
+    topology: tuple[TopologyEvent, ...]
+    routers: tuple[dict[str, Any], ...]
+    groups: tuple[RestoredGroup, ...]
+    faults: int
+
+
+class _Reader:
+    """Takes entries in, whatever their order."""
+
+    def __init__(self) -> None:
+        self.fabric = LiveFabric()
+        self.routers: tuple[dict[str, Any], ...] = ()
+        self.groups: dict[bytes, RestoredGroup] = {}
+        self._static: list[tuple[int, int, bytes]] = []
+        self._router_ports: list[tuple[int, int, int]] = []
+        self._drained: list[int] = []
+        self._readers = {
+            "static-member": self._static_member,
+            "router-port": self._router_port,
+            "drain": self._drain,
+            "switch": self._switch,
+            "link": self._link,
+            "routers": self._routers,
+            "tree": self._tree,
+            "heard": self._heard,
+        }
+
+    def read(self, entry: Entry) -> None:
+        """Take in an entry; one of `UNREADABLE` is raised, and nothing taken in, where it makes no sense."""
+        value = entry.value
+        if value is None:
+            raise ValueError("no value")
+        self._readers[entry.subject](value)
+
+    def settings(self) -> OperatorSettings:
+        return OperatorSettings(tuple(self._static), tuple(self._router_ports), tuple(self._drained))
+
+    def _static_member(self, value: Record) -> None:
+        self._static.append(read_static_member(value["dpid"], value["port_no"], value["group"]))
+
+    def _router_port(self, value: Record) -> None:
+        self._router_ports.append(read_router_port(value["dpid"], value["port_no"], value["family"]))
+
+    def _drain(self, value: Record) -> None:
+        self._drained.append(int(value["dpid"]))
+
+    def _switch(self, value: Record) -> None:
+        dpid = int(value["dpid"])
+        events: list[TopologyEvent] = []
+        if value["ofp_version"] is not None:
+            events.append(read_switch(dpid, value["ofp_version"]))
+        for name, role in (("edge_ports", PortRole.EDGE), ("trunk_ports", PortRole.TRUNK)):
+            events += [PortRoleChanged(dpid, int(port_no), role) for port_no in value[name]]
+        for event in events:
+            self.fabric.apply(event)
+
+    def _link(self, value: Record) -> None:
+        dpid_a, port_a, dpid_b, port_b = value["ends"]
+        self.fabric.apply(read_link(dpid_a, port_a, dpid_b, port_b, value["capacity_bps"]))
+
+    def _routers(self, value: Record) -> None:
+        self.routers = tuple(value["records"])
+
+    def _tree(self, value: Record) -> None:
+        address = _group(value)
+        links = tuple((int(u), int(v)) for u, v in value["links"])
+        version = int(value["tree_version"]) % TREE_VERSIONS
+        self.groups[address] = self._known(address)._replace(tree_version=version, links=links)
+
+    def _heard(self, value: Record) -> None:
+        address = _group(value)
+        known = self._known(address)
+        members = (*known.members, *value["members"])
+        senders = (*known.senders, *read_senders(value["senders"], address))
+        self.groups[address] = known._replace(members=members, senders=senders)
+
+    def _known(self, address: bytes) -> RestoredGroup:
+        return self.groups.get(address) or RestoredGroup(address, 0, (), (), ())
+
+
+def read_entries(entries: Iterable[Entry], static_groups: Iterable[bytes] = ()) -> Restored:
+    """Interpret the entries of a log, the last ones of their keys; what cannot be read is counted and left out.
+
+    Groups without members and senders are left out too, but for those with static members: `static_groups`, and those
+    that operators have set.
+    """
+    reader = _Reader()
+    faults = 0
+    for entry in entries:
+        try:
+            reader.read(entry)
+        except UNREADABLE:
+            faults += 1
+    return restored_of(reader.settings(), reader.fabric, reader.routers, reader.groups, faults, static_groups)
+
+
+def restored_of(
+    operator: OperatorSettings,
+    fabric: LiveFabric,
+    routers: tuple[dict[str, Any], ...],
+    groups: Mapping[bytes, RestoredGroup],
+    faults: int,
+    static_groups: Iterable[bytes],
+) -> Restored:
+    """Return what was read, without ports that lead nowhere and without groups that nobody wants."""
+    static = {*static_groups, *(group for _, _, group in operator.static_members)}
+    wanted = tuple(group for group in groups.values() if group.members or group.senders or group.address in static)
+    topology = [event for event in fabric.structure() if getattr(event, "role", None) not in _NOWHERE]
+    return Restored(operator, tuple(topology), routers, wanted, faults)
+
+
+def read_switch(dpid: Any, ofp_version: Any) -> SwitchUp:
+    """Return what is said of a switch; ValueError where that cannot be."""
+    if ofp_version not in LOWERINGS:
+        raise ValueError("no OpenFlow version of ours")
+    return SwitchUp(int(dpid), int(ofp_version))
+
+
+def read_link(dpid_a: Any, port_a: Any, dpid_b: Any, port_b: Any, capacity_bps: Any) -> LinkUp:
+    """Return what is said of a link; ValueError where that cannot be."""
+    if dpid_a == dpid_b or not capacity_bps > 0:
+        raise ValueError("no link")
+    return LinkUp(int(dpid_a), int(port_a), int(dpid_b), int(port_b), float(capacity_bps))
+
+
+def read_senders(records: Iterable[Record], address: bytes) -> Iterator[tuple[SenderKey, Sender]]:
+    """Yield the senders of a group; ValueError where one cannot be."""
+    for entry in records:
+        key = SenderKey(
+            int(entry["dpid"]), int(entry["port_no"]), parse_mac(entry["mac"]), parse_ip(entry["address"])
+        )
+        if len(key.address) != len(address):
+            raise ValueError("addresses of two families")
+        rate_bps = float(entry["rate_bps"])
+        if not 0 <= rate_bps < inf:
+            raise ValueError("no rate")
+        yield key, Sender(bool(entry["admitted"]), str(entry["rule"]), 0.0, rate_bps)
+
+
+def _group(value: Record) -> bytes:
+    address = parse_ip(value["group"])
+    if not is_multicast_ip(address):
+        raise ValueError("no group")
+    return address

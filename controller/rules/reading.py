@@ -1,0 +1,27 @@
+"""What flow statistics say of an app's entries on a switch."""
+
+from __future__ import annotations
+
+from controller.rules.notices import Notices
+from controller.rules.openflow import FlowStats
+from controller.rules.switch_state import READ_ENTRIES_BOUND, Reading, SwitchState
+
+
+def take_stats(reading: Reading, stats: FlowStats, state: SwitchState, notices: Notices, now: float) -> None:
+    """Add a reply to a reading, which is `faulty` from then on where that makes no sense.
+
+    Entries that end by themselves and those of other apps do not count.
+    """
+    dpid = state.dpid
+    if stats.fault is not None:
+        reading.faulty = True
+        text = f"Flow statistics of switch {dpid} are malformed and not used: {stats.fault}."
+        notices.give("read-faulty", dpid, text, now)
+    foreign = reading.take(stats.entries, state.owner.app_tag, READ_ENTRIES_BOUND)
+    if foreign:
+        text = f"Switch {dpid} holds {foreign} flow entries with the cookie of this app that it cannot have made."
+        notices.give("foreign-entry", dpid, text, now)
+    if len(reading.entries) > READ_ENTRIES_BOUND and not reading.faulty:
+        reading.faulty = True
+        text = f"Switch {dpid} reports more than {READ_ENTRIES_BOUND} flow entries: they are not compared."
+        notices.give("read-faulty", dpid, text, now)

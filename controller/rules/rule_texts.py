@@ -1,0 +1,72 @@
+"""Flow entries as documents that an operator can read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controller.rules.model import (
+    OFPP_CONTROLLER,
+    OFPP_IN_PORT,
+    Action,
+    Goto,
+    Match,
+    Meter,
+    Output,
+    Rule,
+    SetEthDst,
+)
+from controller.wire.addresses import format_ip, format_mac
+
+_PORTS = {OFPP_CONTROLLER: "controller", OFPP_IN_PORT: "in_port"}
+
+
+def rule_document(rule: Rule, *, is_whole: bool = True) -> dict[str, Any]:
+    """Return a flow entry in words: `table`, `priority`, `match`, `actions` (``drop`` for none) and `cookie`.
+
+    Where it is not `is_whole` the match ends with dots: the model cannot say all of it.
+    """
+    key = rule.key
+    return {
+        "table": key.table,
+        "priority": key.priority,
+        "match": match_text(key.match) if is_whole else f"{match_text(key.match)}, ...",
+        "actions": ", ".join(map(_action_text, rule.actions)) or "drop",
+        "cookie": f"{rule.cookie:#018x}",
+    }
+
+
+def match_text(match: Match) -> str:
+    """Return a match as ``name=value`` after the names of OpenFlow; ``any`` where it asks for nothing."""
+    parts = []
+    for name in ("in_port", "eth_dst", "eth_src", "eth_type", "ip_proto", "ip_src", "ip_dst", "icmpv6_type"):
+        value = getattr(match, name)
+        if value is None:
+            continue
+        if name in ("eth_dst", "eth_src"):
+            text = format_mac(value)
+            if name == "eth_dst" and match.eth_dst_mask is not None:
+                text += f"/{format_mac(match.eth_dst_mask)}"
+        elif name in ("ip_src", "ip_dst"):
+            length = getattr(match, f"{name}_prefix")
+            text = format_ip(value) + (f"/{length}" if length not in (None, 8 * len(value)) else "")
+        elif name == "eth_type":
+            text = f"{value:#06x}"
+        else:
+            text = str(value)
+        parts.append(f"{name}={text}")
+    if match.tagged:
+        parts.append("vlan=any")
+    return ", ".join(parts) or "any"
+
+
+def _action_text(action: Action) -> str:
+    match action:
+        case Output(port_no=port_no):
+            return f"output:{_PORTS.get(port_no, port_no)}"
+        case SetEthDst(mac=mac):
+            return f"set eth_dst:{format_mac(mac)}"
+        case Goto(table=table):
+            return f"goto:{table}"
+        case Meter(meter_id=meter_id):
+            return f"meter:{meter_id}"
+    return f"other:{action.raw.hex()}"

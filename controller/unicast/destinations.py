@@ -1,0 +1,104 @@
+"""A switch with hosts: their location addresses, and what other switches hold to send to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from controller.rules.model import Rule, RuleKey
+from controller.rules.pipeline import OPENFLOW_1_0
+from controller.unicast.entries import far_rule, label_key, label_rule, location_key, own_rules, passing_rule
+from controller.unicast.locations import LABEL_COUNT, host_number, label_of, location_address
+from controller.unicast.paths import Near, NextHop, Paths, choose, mix
+from topology.events import HostLearnt
+
+
+class Place(NamedTuple):
+    """Where a host is, and its location address."""
+
+    mac: bytes
+    dpid: int
+    port_no: int
+    address: bytes
+    label: int
+
+    def own_rules(self, ofp_version: int) -> tuple[Rule, Rule]:
+        """Return the entries at the host's own switch."""
+        return own_rules(ofp_version, self.mac, self.address, self.port_no)
+
+
+class Destination:
+    """A switch with hosts, by its number in location addresses.
+
+    `ports` says by which port each other switch sends what has which label. `seen` counts the changes of links that
+    `paths` follow. While the destination is new, `fresh` are the switches whose ports have not followed, the nearest
+    first. Switches are `detoured` that send otherwise, or not, because of switches that are away.
+    """
+
+    def __init__(self, dpid: int, number: int, near: Near, seen: int) -> None:
+        self.dpid = dpid
+        self.number = number
+        self.paths = Paths(near, dpid)
+        self.seen = seen
+        self.fresh = list(self.paths.next_hops)
+        self.ports: dict[int, tuple[int, ...]] = {}
+        self.detoured: set[int] = set()
+        self.places: dict[bytes, Place] = {}
+        self._seed = mix(dpid)
+        self._by_number: dict[int, bytes] = {}
+
+    def enter(self, host: HostLearnt) -> Place:
+        """Give a host a place; one that is here already keeps its location address."""
+        former = self.places.get(host.mac)
+        if former is not None:
+            place = former._replace(port_no=host.port_no)
+        else:
+            own, label = host_number(host.mac, self._by_number), label_of(host.mac)
+            self._by_number[own] = host.mac
+            place = Place(host.mac, host.dpid, host.port_no, location_address(self.number, label, own), label)
+        self.places[host.mac] = place
+        return place
+
+    def leave(self, place: Place) -> None:
+        """Take a host from its place."""
+        del self.places[place.mac], self._by_number[int.from_bytes(place.address[3:], "big")]
+
+    def host_of(self, address: bytes) -> bytes | None:
+        """Return the MAC address of the host with a location address of this switch, None where there is none."""
+        mac = self._by_number.get(int.from_bytes(address[3:], "big"))
+        return mac if mac is not None and self.places[mac].address == address else None
+
+    def choose(self, dpid: int, next_hops: tuple[NextHop, ...]) -> tuple[int, ...] | None:
+        """Return the ports by which a switch sends the labels, of those to `next_hops`; None where there is none."""
+        if not next_hops:
+            return None
+        return tuple([hop.port_no for hop in choose(self._seed, dpid, next_hops, LABEL_COUNT)])
+
+    def passing_rules(
+        self, dpid: int, ofp_version: int, ports: tuple[int, ...] | None, asked: Iterable[bytes]
+    ) -> dict[RuleKey, Rule]:
+        """Return the entries of a switch that depend on the ports by which it sends; `asked` are asked for there."""
+        if ports is None:
+            return {}
+        if ofp_version != OPENFLOW_1_0:
+            labelled = [label_rule(self.number, label, port_no) for label, port_no in enumerate(ports)]
+            return {rule.key: rule for rule in labelled}
+        rules: list[Rule | None] = [
+            passing_rule(ofp_version, mac, place.address, ports[place.label]) for mac, place in self.places.items()
+        ]
+        for mac in self.places.keys() & asked:
+            place = self.places[mac]
+            rules.append(far_rule(ofp_version, mac, place.address, ports[place.label]))
+        return {rule.key: rule for rule in rules if rule is not None}
+
+    def passing_rule(self, ofp_version: int, place: Place, ports: tuple[int, ...]) -> Rule:
+        """Return the entry by which a switch forwards what comes from other switches and is for one host."""
+        if ofp_version == OPENFLOW_1_0:
+            return passing_rule(ofp_version, place.mac, place.address, ports[place.label])
+        return label_rule(self.number, place.label, ports[place.label])
+
+    def passing_keys(self, ofp_version: int) -> list[RuleKey]:
+        """Return the keys under which a switch may have entries for what comes from other switches."""
+        if ofp_version != OPENFLOW_1_0:
+            return [label_key(self.number, label) for label in range(LABEL_COUNT)]
+        return [location_key(ofp_version, place.address) for place in self.places.values()]

@@ -1,0 +1,89 @@
+"""What many are to hear: frames that go from the controller to all edge ports, within bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from controller.discovery.deadlines import Deadlines
+from controller.discovery.ports import End
+from controller.discovery.tokens import TokenBucket
+from controller.effects import SendPacket
+from controller.unicast.settings import UnicastSettings
+from topology.live import LiveFabric
+
+RELAY_HOME_S = 10.0
+MAX_HOMES_COUNT = 16384
+RELAY_FEW_SHARE, RELAY_KEPT_SHARE = 0.1, 0.5
+"""A share of what one port may relay counts as few; for those that relay so few a share of what all may is kept."""
+
+Counted: TypeAlias = Callable[[str, End, str], None]
+
+
+class Relays:
+    """Relays frames, and drops what comes back of them at another port than its sender's."""
+
+    def __init__(self, fabric: LiveFabric, settings: UnicastSettings, counted: Counted) -> None:
+        self._fabric = fabric
+        self._settings = settings
+        self._counted = counted
+        self._buckets: dict[End, tuple[TokenBucket, TokenBucket]] = {}
+        self._total = TokenBucket(settings.relay_total_burst_count, settings.relay_total_rate_per_s, 0.0)
+        self._homes: dict[bytes, End] = {}
+        self._expiry: Deadlines[bytes] = Deadlines()
+        self.next_deadline: Callable[[], float | None] = self._expiry.next
+
+    def relay(self, origin: End, data: bytes, now: float) -> list[SendPacket]:
+        """Return the frame for all edge ports but `origin`, as far as the bounds on its port and on all allow.
+
+        A part of what all may is kept for ports that relay few, so that those that relay many do not silence them.
+        """
+        mac = data[6:12]
+        settings = self._settings
+        if mac != settings.controller_mac and not self._is_at_home(mac, origin):
+            self._counted("relay-returned", origin, "receives a broadcast from a host of another port: it is dropped")
+            return []
+        buckets = self._buckets.get(origin)
+        if buckets is None:
+            burst, rate_per_s = settings.relay_burst_count, settings.relay_rate_per_s
+            few = TokenBucket(RELAY_FEW_SHARE * burst, RELAY_FEW_SHARE * rate_per_s, now)
+            buckets = self._buckets[origin] = (TokenBucket(burst, rate_per_s, now), few)
+        any_number, few = buckets
+        if not any_number.take(now):
+            self._counted("relay-limit", origin, "receives too many broadcasts: those beyond the limit are dropped")
+            return []
+        packets = []
+        for dpid in self._fabric.switches():
+            ports = tuple(port_no for port_no in self._fabric.edge_ports(dpid) if (dpid, port_no) != origin)
+            if ports:
+                packets.append(SendPacket(dpid, ports, data))
+        kept = 0.0 if few.take(now) else RELAY_KEPT_SHARE * settings.relay_total_burst_count
+        if not self._total.take(now, len(packets), kept):
+            self._counted(
+                "relay-limit",
+                origin,
+                "receives a broadcast that is dropped: all ports together are over the limit",
+            )
+            return []
+        if mac != settings.controller_mac and self._fabric.host(mac) is None:
+            self._homes[mac] = origin
+            self._expiry.set(mac, now + RELAY_HOME_S)
+        return packets
+
+    def on_deadline(self, now: float) -> None:
+        """Forget where frames of unknown senders were relayed from."""
+        for mac in self._expiry.due(now):
+            self._homes.pop(mac, None)
+
+    def switch_down(self, dpid: int) -> None:
+        """Forget the bounds on the ports of a switch that is gone."""
+        for end in [end for end in self._buckets if end[0] == dpid]:
+            del self._buckets[end]
+
+    def _is_at_home(self, mac: bytes, origin: End) -> bool:
+        """Tell whether a sender is where it is known to live, or where its frames were relayed from of late."""
+        host = self._fabric.host(mac)
+        if host is not None:
+            return (host.dpid, host.port_no) == origin
+        home = self._homes.get(mac)
+        return home == origin or (home is None and len(self._homes) < MAX_HOMES_COUNT)

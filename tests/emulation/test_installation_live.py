@@ -1,0 +1,151 @@
+"""Installations from nothing, on a machine whose files are copies: by the how-to guides, and as a Debian package.
+
+The Python packages come from the index once, in the versions of the lock, into a folder that all installations share.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.emulation import processes
+from apps.emulation.namespace import private_network
+from apps.emulation.ovs import PrivateOpenVSwitch
+from how_to import ROOT, SYSTEM_PATH, Reader, blocks, own_machine, wait
+
+pytestmark = [pytest.mark.emulation, pytest.mark.unhurried]
+
+CONTROLLER = "192.0.2.1"
+FOLDERS = ("/etc", "/usr", "/var")
+HOME = "/usr/lib/vsrt-controller"
+LEFT_OUT = shutil.ignore_patterns(".*", "build", "*.egg-info", "vsrt-state", "__pycache__")
+BUILDS_WITH = ("setuptools", "wheel")
+
+
+@pytest.fixture(scope="module")
+def plain() -> dict[str, str]:
+    """The environment of somebody who has just logged in."""
+    return {"PATH": SYSTEM_PATH, "HOME": os.environ.get("HOME", "/root"), "DEBIAN_FRONTEND": "noninteractive"}
+
+
+@pytest.fixture(scope="module")
+def installing(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment in which pip takes packages from a folder that has all that the checkout needs."""
+    directory = tmp_path_factory.mktemp("packages")
+    shutil.copytree(ROOT, directory / "source", ignore=LEFT_OUT)
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    pinned = re.findall(r"^([\w.-]+==[^\\\n]*)", lock, re.MULTILINE)
+    (directory / "constraints.txt").write_text("\n".join(pinned))
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--wheel-dir", directory / "wheels"]
+    command += ["--constraint", directory / "constraints.txt", directory / "source", *BUILDS_WITH]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return {**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(directory / "wheels")}
+
+
+@pytest.fixture(scope="module")
+def package(installing: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("deb")
+    command = [ROOT / "script" / "deb", directory]
+    done = subprocess.run(command, env=installing, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    (found,) = directory.glob("*.deb")
+    return found
+
+
+def test_the_package_is_installed_runs_and_goes_without_a_trace(
+    package: Path, plain: dict[str, str], tmp_path: Path
+) -> None:
+    with own_machine(tmp_path, tmp_path, FOLDERS) as around, private_network():
+        with Reader(tmp_path, plain, around) as reader:
+            reader.run(f"dpkg --install {package}")
+            assert reader.run("vsrt --version").startswith("vsrt 0.")
+            assert "good" in reader.run("vsrt policy check /etc/vsrt/policy.yaml")
+            reader.run("test -s /usr/share/man/man1/vsrt-run.1.gz -a -s /usr/share/bash-completion/completions/vsrt")
+            reader.run("grep --quiet ^ExecStart=/usr/bin/vsrt /lib/systemd/system/vsrt-controller.service")
+            reader.run(
+                "vsrt run --config /etc/vsrt/policy.yaml --state-dir /var/lib/vsrt multicast monitor dashboard"
+            )
+            status = json.loads(reader.run("vsrt show status --json"))
+            assert status["switches"] == 0
+            reader.run("curl --silent --fail --retry 20 --retry-connrefused --retry-delay 1 http://127.0.0.1:8181/")
+        with Reader(tmp_path, plain, around) as reader:
+            reader.run("echo '# mine' >> /etc/vsrt/policy.yaml\ndpkg --remove vsrt-controller")
+            reader.run(f"test ! -e {HOME} -a ! -e /usr/bin/vsrt")
+            assert "# mine" in reader.run("cat /etc/vsrt/policy.yaml")
+            reader.run("dpkg --purge vsrt-controller")
+            reader.run("test ! -e /etc/vsrt -a ! -e /var/lib/vsrt")
+
+
+def two_switches(datapath: str) -> None:
+    """Two bridges with the datapath ids that Open vSwitch gives them, joined by a cable, with a host port each."""
+    kind = "netdev" if datapath == "user" else "system"
+    for name, other in (("br0", "br1"), ("br1", "br0")):
+        processes.run("ovs-vsctl", "add-br", name, "--", "set", "bridge", name, f"datapath_type={kind}")
+        processes.run("ip", "link", "add", f"{name}-host", "type", "veth", "peer", "name", f"{name}-far")
+        for end in (f"{name}-host", f"{name}-far"):
+            processes.run("ip", "link", "set", end, "up")
+        processes.run("ovs-vsctl", "add-port", name, f"{name}-host")
+        processes.run(
+            *("ovs-vsctl", "add-port", name, f"to-{other}", "--", "set", "interface", f"to-{other}"),
+            *("type=patch", f"options:peer=to-{name}"),
+        )
+
+
+def share_packages(reader: Reader, one: str, other: str) -> None:
+    """Let another environment see what is installed in one, so that pip brings there only what differs."""
+    packages = "lib/python3.*/site-packages"
+    reader.run(f'echo {one}/{packages} >"$(echo {other}/{packages})/shared.pth"')
+
+
+def test_switches_of_one_s_own_from_nothing_and_the_upgrade(
+    installing: dict[str, str], plain: dict[str, str], tmp_path: Path
+) -> None:
+    checkout = tmp_path / "checkout"
+    shutil.copytree(ROOT, checkout, ignore=LEFT_OUT)
+    install, write, start, point, see = blocks("own-switches.md")
+    before, new, _, after = blocks("upgrade.md")
+    with own_machine(tmp_path, checkout) as around:
+        # What is installed is compiled as it is first imported: all of it at once takes longer than the rest.
+        installer = Reader(checkout, {**installing, **plain, "PIP_COMPILE": "0"}, around)
+        assert "vsrt 0." in installer.run(install + write)
+        make_environment, *others = new.splitlines(keepends=True)
+        installer.run(make_environment)
+        share_packages(installer, "/opt/vsrt-0.1.0", "/opt/vsrt-0.2.0")
+        installer.run("".join(others))
+        with private_network(), PrivateOpenVSwitch() as ovs:
+            processes.run("ip", "address", "add", f"{CONTROLLER}/32", "dev", "lo")
+            two_switches(ovs.datapath)
+            with Reader(checkout, {**os.environ, **plain}, around) as reader:
+
+                def status() -> dict[str, Any]:
+                    found: dict[str, Any] = json.loads(reader.run("vsrt show status --json"))
+                    return found
+
+                def is_whole() -> bool:
+                    wanted = {"ready": True, "switches": 2, "links": 1, "edge_ports": 2}
+                    return wanted.items() <= status().items()
+
+                reader.run(start)
+                reader.run(point + point.replace("br0", "br1"))
+                wait(is_whole)
+                reader.run(see + before)
+                reader.end_served()
+                reader.run("ln --symbolic --force --no-dereference /opt/vsrt-0.2.0 /opt/vsrt")
+                reader.run(start)
+                wait(is_whole)
+                in_use = reader.run(
+                    "readlink --canonicalize $(/opt/vsrt/bin/python -I -c 'import apps; print(*apps.__path__)')"
+                )
+                assert in_use.startswith("/opt/vsrt-0.2.0/")
+                reader.run(after)
+                assert json.loads((checkout / "after.json").read_text()) == []
+                assert not (checkout / "vsrt-state").exists()

@@ -1,0 +1,361 @@
+"""Apps that share switches: one reading, one batch at a time, and each is told of what is its own."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from controller.config.edit_settings import Edits
+from controller.datapath.core import BARRIER_TIMEOUT_S, DatapathCore, OwnerTold
+from controller.datapath.lanes import Urgency
+from controller.effects import ApplyEdits, Notice, Put, Remove, RequestFlows
+from controller.events import DeadlineReached, EditFailed, FlowStatsReceived, SwitchConnected, SwitchDisconnected
+from controller.rules.fake import FakeSwitch
+from controller.rules.installer import Installer
+from controller.rules.model import Match, Output, Rule, RuleKey
+
+TAGS = (0x5601, 0x5602, 0x5603)
+SHARED_TAG = 0xA0
+
+
+def entry(tag, number, port=1):
+    return Rule(RuleKey(0, tag & 0xF, Match(in_port=number)), (Output(port),), tag << 48 | number)
+
+
+class SharedWorld:
+    """Three installers over one datapath core, and switches whose messages wait until somebody delivers them."""
+
+    def __init__(self, switches=1, capacity=1000, window=None):
+        self.core = DatapathCore(SHARED_TAG)
+        self.apps = {tag: Installer(tag, datapath=self.core) for tag in TAGS}
+        if window is not None:
+            self.core.use(Edits(window="fixed", at_once=window))
+        self.switches = {
+            dpid: FakeSwitch(dpid, 1 if dpid == 2 else 4, capacity=capacity) for dpid in range(1, switches + 1)
+        }
+        self.connected = set()
+        self.to_switch = {dpid: deque() for dpid in self.switches}
+        self.to_controller = {dpid: deque() for dpid in self.switches}
+        self.told = []
+        self.notices = []
+        self.now = 100.0
+
+    def perform(self, effects, app=None):
+        for effect in effects:
+            if isinstance(effect, OwnerTold):
+                (tag,) = (tag for tag, app in self.apps.items() if app.xid_tag == effect.xid_tag)
+                self.told.append((tag, effect.dpid, effect.was_read))
+                self.perform(effect.effects, tag)
+            elif isinstance(effect, Notice):
+                self.notices.append((app, effect.kind))
+            else:
+                assert effect.dpid in self.connected
+                self.to_switch[effect.dpid].append(effect)
+                batches = [sent for sent in self.to_switch[effect.dpid] if isinstance(sent, ApplyEdits)]
+                assert len(batches) <= 1, "two batches under way at one switch"
+
+    def change(self, tag, *edits, dpid=1, urgency=Urgency.PROMPT):
+        self.perform(self.apps[tag].change([[(dpid, edit) for edit in edits]], self.now, 0.0, urgency), tag)
+
+    def connect(self, dpid=1, tags=TAGS):
+        self.connected.add(dpid)
+        for tag in tags:
+            event = SwitchConnected(dpid, self.switches[dpid].ofp_version, ())
+            self.perform(self.apps[tag].handle(event, self.now), tag)
+
+    def disconnect(self, dpid=1, tags=TAGS):
+        self.connected.discard(dpid)
+        self.to_switch[dpid].clear()
+        self.to_controller[dpid].clear()
+        for tag in tags:
+            self.perform(self.apps[tag].handle(SwitchDisconnected(dpid), self.now), tag)
+
+    def step(self, dpid=1):
+        """Let a switch carry out what it was sent first, and return that."""
+        effect = self.to_switch[dpid].popleft()
+        switch = self.switches[dpid]
+        if isinstance(effect, RequestFlows):
+            self.to_controller[dpid].extend(switch.respond(effect, self.now))
+            return effect
+        xid = effect.first_xid - 1
+        for xid, edit in enumerate(effect.edits, effect.first_xid):
+            error = switch.apply(edit, self.now)
+            if error is not None:
+                self.to_controller[dpid].append(EditFailed(dpid, xid, *error))
+        self.to_controller[dpid].append(switch.respond(effect._replace(edits=(), first_xid=xid + 1))[0])
+        return effect
+
+    def answer(self, dpid=1):
+        """Take the first answer of a switch."""
+        event = self.to_controller[dpid].popleft()
+        if event.xid >> 24 == SHARED_TAG:
+            self.perform(self.core.handle(event, self.now))
+        else:
+            tag = next(tag for tag in TAGS if self.apps[tag].owns_xid(event.xid))
+            self.perform(self.apps[tag].handle(event, self.now), tag)
+
+    def deliver(self):
+        """Deliver everything; return what was sent."""
+        sent = []
+        while any(self.to_switch.values()) or any(self.to_controller.values()):
+            for dpid in self.switches:
+                while self.to_switch[dpid]:
+                    sent.append(self.step(dpid))
+                while self.to_controller[dpid]:
+                    self.answer(dpid)
+        return sent
+
+    def deadlines(self):
+        holders = [self.core, *self.apps.values()]
+        return min((due for holder in holders if (due := holder.next_deadline()) is not None), default=None)
+
+    def pass_time(self, seconds):
+        end = self.now + seconds
+        while (due := self.deadlines()) is not None and due <= end:
+            self.now = max(self.now, due)
+            self.perform(self.core.handle(DeadlineReached(), self.now))
+            for tag, app in self.apps.items():
+                self.perform(app.handle(DeadlineReached(), self.now), tag)
+        self.now = end
+
+    def settle(self):
+        for _ in range(200):
+            self.deliver()
+            due = self.deadlines()
+            if due is None:
+                return
+            self.pass_time(max(due - self.now, 0.0))
+        raise AssertionError("nothing comes to rest")
+
+    def assert_right(self, dpid=1):
+        held = self.switches[dpid].rules
+        for tag, app in self.apps.items():
+            own = {key: rule for key, rule in held.items() if rule.cookie >> 48 == tag}
+            assert dict(app.desired(dpid)) == own == dict(app.installed(dpid))
+            assert app.in_sync(dpid)
+
+
+def numbered(world, tag, count, **options):
+    world.change(tag, *(Put(entry(tag, number)) for number in range(1, count + 1)), **options)
+
+
+def test_a_connection_is_read_once_for_all():
+    world = SharedWorld()
+    for tag in TAGS:
+        world.switches[1].apply(Put(entry(tag, 1)))
+        numbered(world, tag, 2)
+    world.connect()
+    (reading,) = world.deliver()[:1]
+    assert (reading.cookie, reading.cookie_mask) == (0x5600 << 48, 0xFFFC << 48)
+    world.settle()
+    world.assert_right()
+    assert [read for *_, read in world.told].count(True) == len(TAGS)
+    assert sorted(tag for tag, _, read in world.told if read) == sorted(TAGS)
+
+
+def test_a_batch_has_edits_of_all_and_one_barrier_tells_each_of_its_own():
+    world = SharedWorld()
+    world.connect()
+    world.deliver()
+    world.change(TAGS[0], Put(entry(TAGS[0], 9)))
+    world.told.clear()
+    numbered(world, TAGS[1], 3)
+    numbered(world, TAGS[2], 2)
+    first, second = world.deliver()
+    assert [len(first.edits), len(second.edits)] == [1, 5]
+    assert world.told == [(TAGS[0], 1, False), (TAGS[1], 1, False), (TAGS[2], 1, False)]
+    world.assert_right()
+
+
+def test_who_waits_is_served_beside_the_bulk_of_another():
+    world = SharedWorld(window=16)
+    world.connect()
+    world.deliver()
+    numbered(world, TAGS[2], 400, urgency=Urgency.BULK)
+    world.step()
+    world.change(TAGS[1], Put(entry(TAGS[1], 1)))
+    world.answer()
+    (batch,) = world.to_switch[1]
+    assert Put(entry(TAGS[1], 1)) in batch.edits and len(batch.edits) == 16
+    world.settle()
+    world.assert_right()
+
+
+def test_a_refused_edit_concerns_its_app_alone():
+    world = SharedWorld(capacity=4)
+    world.connect()
+    world.deliver()
+    numbered(world, TAGS[0], 2)
+    numbered(world, TAGS[1], 4)
+    numbered(world, TAGS[2], 0)
+    world.deliver()
+    assert world.notices == [(TAGS[1], "table-full")]
+    assert [world.apps[tag].in_sync(1) for tag in TAGS] == [True, False, True]
+    world.change(TAGS[0], Remove(entry(TAGS[0], 1).key), Remove(entry(TAGS[0], 2).key))
+    world.settle()
+    world.assert_right()
+
+
+def test_a_barrier_that_stays_away_has_the_switch_read_for_all():
+    world = SharedWorld()
+    world.connect()
+    world.deliver()
+    numbered(world, TAGS[0], 1)
+    numbered(world, TAGS[1], 1)
+    world.step()
+    world.to_controller[1].clear()
+    world.pass_time(BARRIER_TIMEOUT_S)
+    assert world.notices == [(TAGS[0], "barrier-timeout")]
+    assert [type(sent) for sent in world.to_switch[1]] == [RequestFlows]
+    assert not any(app.in_sync(1) for app in world.apps.values())
+    world.settle()
+    world.assert_right()
+
+
+def test_a_reading_that_makes_no_sense_counts_for_nobody():
+    world = SharedWorld()
+    world.switches[1].apply(Put(entry(TAGS[0], 1)))
+    world.connect()
+    world.step()
+    good = world.to_controller[1].popleft()
+    world.perform(world.core.handle(good._replace(message=good.message[:-3]), world.now))
+    assert not any(app.in_sync(1) for app in world.apps.values())
+    assert {kind for _, kind in world.notices} == {"read-faulty"}
+    world.settle()
+    world.assert_right()
+
+
+def test_an_app_that_hears_of_the_connection_later_has_the_switch_read_again():
+    world = SharedWorld()
+    world.switches[1].apply(Put(entry(TAGS[2], 1)))
+    world.connect(tags=TAGS[:2])
+    world.deliver()
+    assert [world.apps[tag].in_sync(1) for tag in TAGS] == [True, True, False]
+    world.connect(tags=TAGS[2:])
+    world.settle()
+    world.assert_right()
+
+
+def test_a_connection_of_which_nobody_heard_the_end_begins_anew():
+    world = SharedWorld()
+    world.connect()
+    world.deliver()
+    for tag in TAGS:
+        numbered(world, tag, 3)
+    world.to_switch[1].clear()
+    world.connect()
+    assert [type(sent) for sent in world.to_switch[1]] == [RequestFlows]
+    world.settle()
+    world.assert_right()
+
+
+def test_the_end_of_a_connection_that_one_hears_of_late_ends_no_other():
+    world = SharedWorld()
+    world.connect()
+    world.deliver()
+    world.disconnect(tags=TAGS[:1])
+    world.connect(tags=TAGS[:1])
+    for tag in TAGS[1:]:
+        world.perform(world.apps[tag].handle(SwitchDisconnected(1), world.now), tag)
+    numbered(world, TAGS[0], 2)
+    world.connect(tags=TAGS[1:])
+    world.settle()
+    world.assert_right()
+
+
+def test_an_app_that_ends_leaves_the_others_their_switches():
+    world = SharedWorld()
+    world.connect()
+    world.deliver()
+    numbered(world, TAGS[0], 2)
+    numbered(world, TAGS[1], 2)
+    world.core.remove(TAGS[0])
+    del world.apps[TAGS[0]]
+    world.settle()
+    assert dict(world.apps[TAGS[1]].installed(1)) == dict(world.apps[TAGS[1]].desired(1)) != {}
+    world.disconnect(tags=TAGS[1:])
+    world.connect(tags=TAGS[1:])
+    (reading,) = world.to_switch[1]
+    assert reading.cookie_mask == 0xFFFE << 48
+    world.settle()
+
+
+def test_answers_that_nobody_waits_for_change_nothing():
+    world = SharedWorld()
+    world.connect()
+    world.deliver()
+    for event in (EditFailed(7, SHARED_TAG << 24 | 1, 3, 2), FlowStatsReceived(1, 4, SHARED_TAG << 24 | 999, b"")):
+        assert world.core.handle(event, world.now) == []
+    world.perform(world.core.handle(EditFailed(1, SHARED_TAG << 24 | 999, 3, 2), world.now))
+    assert [kind for _, kind in world.notices] == ["error-unmatched"]
+    assert all(app.in_sync(1) for app in world.apps.values())
+    with pytest.raises(KeyError):
+        world.core.handle(SwitchConnected(1, 4, ()), world.now)
+
+
+class SharedMachine(RuleBasedStateMachine):
+    """Whatever apps want and connections do, switches hold in the end what each app wants, and apps know it."""
+
+    def __init__(self):
+        super().__init__()
+        self.world = SharedWorld(switches=2, capacity=40, window=4)
+
+    @rule(tag=st.sampled_from(TAGS), number=st.integers(1, 12), port=st.integers(0, 3), dpid=st.integers(1, 2))
+    def want(self, tag, number, port, dpid):
+        made = entry(tag, number, port)
+        self.world.change(tag, Put(made) if port else Remove(made.key), dpid=dpid)
+
+    @rule(tag=st.sampled_from(TAGS), count=st.integers(1, 12), dpid=st.integers(1, 2))
+    def program(self, tag, count, dpid):
+        numbered(self.world, tag, count, dpid=dpid, urgency=Urgency.BULK)
+
+    @rule(dpid=st.integers(1, 2))
+    def connect(self, dpid):
+        self.world.to_switch[dpid].clear()
+        self.world.to_controller[dpid].clear()
+        self.world.connect(dpid)
+
+    @precondition(lambda self: self.world.connected)
+    @rule(data=st.data())
+    def disconnect(self, data):
+        self.world.disconnect(data.draw(st.sampled_from(sorted(self.world.connected))))
+
+    @precondition(lambda self: any(self.world.to_switch.values()))
+    @rule()
+    def step(self):
+        self.world.step(next(dpid for dpid, waiting in self.world.to_switch.items() if waiting))
+
+    @precondition(lambda self: any(self.world.to_controller.values()))
+    @rule(lost=st.booleans())
+    def answer(self, lost):
+        dpid = next(dpid for dpid, waiting in self.world.to_controller.items() if waiting)
+        if lost:
+            self.world.to_controller[dpid].popleft()
+        else:
+            self.world.answer(dpid)
+
+    @rule(seconds=st.sampled_from([0.1, 3.0, 12.0]))
+    def wait(self, seconds):
+        self.world.pass_time(seconds)
+
+    @invariant()
+    def nothing_is_thought_to_be_there_that_is_not_wanted_or_was(self):
+        for tag, app in self.world.apps.items():
+            for dpid in self.world.switches:
+                assert all(rule.cookie >> 48 == tag for rule in app.installed(dpid).values())
+
+    def teardown(self):
+        for dpid in self.world.switches:
+            if dpid not in self.world.connected:
+                self.world.connect(dpid)
+        self.world.settle()
+        for dpid in self.world.switches:
+            self.world.assert_right(dpid)
+
+
+TestSharedMachine = SharedMachine.TestCase
+TestSharedMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

@@ -1,0 +1,174 @@
+"""What does not fit together in a core is found, and nothing where all does."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from controller.config.policy import Policy, Role, Rule, StaticMember, Tenant
+from controller.config.settings import Limits, Multicast, RouterPorts
+from controller.config.terms import Labelled, NamedSwitch, SwitchPort
+from controller.multicast.events import PolicyLoaded
+from controller.multicast.findings import findings
+from controller.multicast.journal_check import JournalCheck
+from controller.wire.addresses import parse_ip
+
+GROUP = parse_ip("239.1.2.3")
+OPEN = Policy(
+    default_allow=True, limits=Limits(reports_per_second_per_port=1e6, unknown_packets_per_second_per_port=1e6)
+)
+
+
+def found(world):
+    return [finding for finding in findings(world.core) if finding is not None]
+
+
+def kinds(world):
+    return [(finding["kind"], finding.get("dpid"), finding.get("port_no")) for finding in found(world)]
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_nothing_is_found_whatever_happened(make_world, number):
+    world, draw = make_world("fattree", OPEN, seed=number), random.Random(number)
+    names = sorted(world.hosts)
+    pairs = sorted(tuple(sorted(pair)) for pair in world.links)
+    for _ in range(60):
+        group, name = bytes((239, 1, 1, draw.randrange(4))), draw.choice(names)
+        what = draw.randrange(7)
+        if what < 3:
+            world.join(name, group)
+        elif what == 3:
+            world.leave(name, group)
+        elif what == 4:
+            world.send(name, group)
+        elif what == 5:
+            pair = draw.choice(pairs)
+            (world.mend if frozenset(pair) in world.down_links else world.cut)(*pair)
+        else:
+            world.advance(draw.random() * 3)
+        for _, _step in zip(range(draw.randrange(6)), world.steps(), strict=False):
+            pass
+        assert found(world) == []
+
+
+def test_settings_of_the_policy_for_what_is_gone_are_found(make_world):
+    world = make_world("leaf-spine", OPEN)
+    here, gone = world.hosts["h1"].dpid, 4711
+    ports = frozenset({SwitchPort(gone, 1), SwitchPort(here, 99), SwitchPort(here, world.hosts["h1"].port_no)})
+    host = (SwitchPort(gone, 2),)
+    policy = replace(
+        OPEN,
+        switches=(NamedSwitch("here", here, ((77, "far"),)), NamedSwitch("old", gone)),
+        labels=(Labelled(here, None, (("pod", "1"),)), Labelled(gone, 3, (("pod", "1"),))),
+        static_members=(StaticMember(GROUP, SwitchPort(gone, 4), 12),),
+        multicast=Multicast(router_ports=RouterPorts(static=ports)),
+        tenants=(Tenant("studio", host),),
+        rules=(Rule("one", (), frozenset({Role.ROUTER}), True, hosts=(SwitchPort(here, 98),)),),
+    )
+    world.feed(PolicyLoaded(policy))
+    world.settle()
+    missing, no_port = "setting-without-switch", "setting-without-port"
+    assert set(kinds(world)) == {
+        *((no_port, here, port_no) for port_no in (77, 98, 99)),
+        *((missing, gone, port_no) for port_no in (None, 1, 2, 3, 4)),
+    }
+    texts = [finding["text"] for finding in found(world)]
+    assert any(text.startswith("static_members on line 12 in the policy file") for text in texts)
+    assert any("'studio'" in text for text in texts) and any("'one'" in text for text in texts)
+
+
+def test_a_static_member_of_an_operator_that_waits_is_found(make_world):
+    world = make_world("leaf-spine", OPEN)
+    host = world.hosts["h1"]
+    world.do("static-member-add", dpid=host.dpid, port_no=host.port_no, group="239.1.2.3")
+    assert found(world) == []
+    world.core.operator.static.served.clear()
+    world.core.topology.edges.discard(host.place)
+    assert ("static-member-waits", host.dpid, host.port_no) in kinds(world)
+
+
+def test_members_trees_and_senders_without_a_reason_are_found(make_world):
+    world = make_world("leaf-spine", OPEN)
+    world.join("h3")
+    world.send("h1")
+    world.settle()
+    core, receiver, sender = world.core, world.hosts["h3"], world.hosts["h1"]
+    assert found(world) == []
+
+    core.topology.edges -= {receiver.place, sender.place}
+    assert kinds(world) == [("members-without-port", *receiver.place), ("sender-without-port", *sender.place)]
+    core.topology.edges |= {receiver.place, sender.place}
+
+    group = core.plane.groups[GROUP]
+    interests = group.interests.pop(receiver.dpid)
+    assert kinds(world) == [("member-without-tree", *receiver.place)]
+    senders = dict(group.senders)
+    group.senders.clear()
+    assert {kind for kind, *_ in kinds(world)} == {"member-without-tree", "group-without-reason"}
+    group.senders.update(senders)
+    group.interests[receiver.dpid] = interests
+
+    del core.plane.groups[GROUP]
+    assert {kind for kind, *_ in kinds(world)} == {"tree-without-group", "member-without-tree"}
+    assert all(finding["group"] == "239.1.2.3" for finding in found(world))
+
+
+def log(world):
+    """The last value of each key that was written."""
+    return {entry.key: entry.value for entry in world.log.read()}
+
+
+def unlike(world, check, values=None):
+    steps = check.search(log(world) if values is None else values, world.now)
+    return [(finding["group"], finding["text"].partition(": ")[2]) for finding in steps if finding is not None]
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_the_journal_says_what_is_whatever_happens_meanwhile(make_world, number):
+    world, draw = make_world("leaf-spine", OPEN, seed=number), random.Random(number)
+
+    def happens():
+        name, group = draw.choice(sorted(world.hosts)), bytes((239, 1, 1, draw.randrange(5)))
+        draw.choice([world.join, world.join, world.leave, world.send])(name, group)
+        if draw.random() < 0.5:
+            world.advance(draw.random() * 0.3)
+
+    for _ in range(40):
+        for _ in range(3):
+            happens()
+        check = JournalCheck(world.core)
+        happens()
+        steps = check.search(log(world), world.now)
+        for step in steps:
+            assert step is None
+            if draw.random() < 0.2:
+                happens()
+    world.advance(1.0)
+    assert unlike(world, JournalCheck(world.core)) == []
+    assert len([key for key in log(world) if key.startswith("tree/")]) == 5
+
+
+def test_what_the_journal_has_not_or_has_too_much_is_found(make_world):
+    world = make_world("leaf-spine", OPEN)
+    for name in ("h3", "h5"):
+        world.join(name)
+    world.send("h1")
+    world.advance(1.0)
+    values = log(world)
+    name = "239.1.2.3"
+    heard = {key: value for key, value in values.items() if key.startswith("heard/")}
+    assert unlike(world, JournalCheck(world.core)) == []
+    assert unlike(world, JournalCheck(world.core), {}) == [(name, "ports with members, senders, links.")]
+    key, value = next((key, value) for key, value in heard.items() if value["members"])
+    one = {**values, key: {**value, "members": []}}
+    assert unlike(world, JournalCheck(world.core), one) == [(name, "ports with members.")]
+    key, value = next((key, value) for key, value in heard.items() if value["senders"])
+    none = {**values, key: {**value, "senders": []}}
+    assert unlike(world, JournalCheck(world.core), none) == [(name, "senders.")]
+    other = {**values, f"tree/{name}": {"group": name, "tree_version": 0, "links": []}}
+    assert unlike(world, JournalCheck(world.core), other) == [(name, "links.")]
+    assert unlike(world, JournalCheck(world.core, [f"tree/{name}", "drain/1"]), other) == []
+    more = {**values, "heard/239.9.9.9/1": value, "heard/nonsense/1": value, "drain/1": {"dpid": 1}}
+    assert [group for group, _ in unlike(world, JournalCheck(world.core), more)] == ["239.9.9.9"]
