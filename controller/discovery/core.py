@@ -11,7 +11,7 @@ from controller.discovery.base_rules import first_rules, guard_rules, hold_rule
 from controller.discovery.deadlines import Deadlines
 from controller.discovery.detection import Pace
 from controller.discovery.hosts import HostTable
-from controller.discovery.journal import HostJournal, HostsRead, read_hosts
+from controller.discovery.journal import HostsRead, Journal, read_former
 from controller.discovery.moved import AGAIN_S, moved_frames
 from controller.discovery.port_table import PortTable, SwitchState
 from controller.discovery.ports import End, PortState
@@ -102,12 +102,12 @@ class DiscoveryCore:
         self._switches, self._ports = self._table.switches, self._table.ports
         self._hosts = HostTable(settings, self._deadlines, self.emit, self.counted, self._table.was_heard)
         self._host_states, self._challenges = self._hosts.hosts, self._hosts.challenges
-        self._journal = HostJournal(self._host_states, self._remembered)
+        self._journal = Journal(self._host_states, self._remembered, self._table.neighbours)
         self._due: dict[TimerKind, Callable[[Any, float], None]] = {
             **self._table.due,
             TimerKind.READY: self._switch_ready,
             TimerKind.GRACE: self._remove_switch,
-            TimerKind.REMEMBERED: self._remembered_due,
+            TimerKind.REMEMBERED: self._forget_remembered,
             TimerKind.HOST: self._hosts.host_due,
             TimerKind.CHALLENGE: self._hosts.challenge_due,
             TimerKind.MOVED: self._tell_moved,
@@ -281,12 +281,13 @@ class DiscoveryCore:
         return ()
 
     def _hosts_read(self, event: HostsRead, now: float) -> tuple[Output, ...]:
-        hosts, faults = read_hosts(event.records)
+        former = read_former(event.records)
         self._journal.was_read(len(event.records))
-        if faults:
-            text = f"{faults} records of the journal of hosts cannot be read: these hosts are found when they send."
-            self._out.append(Notice("host-journal-faulty", text, (("records", faults),)))
-        return self.restore(hosts, now)
+        if former.faults:
+            text = f"{former.faults} records of the journal cannot be read: these hosts are found when they send."
+            self._out.append(Notice("host-journal-faulty", text, (("records", former.faults),)))
+        self._table.neighbours.restore(former.neighbours, now + self._settings.host_timeout_s)
+        return self.restore(former.hosts, now)
 
     def _outputs(self, now: float) -> tuple[Output, ...]:
         while (cut_off := self._table.cut_off()) is not None:
@@ -374,10 +375,14 @@ class DiscoveryCore:
         self._out += self._installer.switch_disconnected(dpid, now)
         self.emit(SwitchDown(dpid))
 
+    def neighbour_changed(self, end: End, now: float) -> None:
+        """Keep for a restart which switch a port leads to."""
+        self._journal.touch(end, now)
+
     def role_left(self, port: PortState, former: PortRole, now: float) -> None:
         """Let the hosts of a port go that leads to hosts no more."""
         if port.role in (PortRole.DOWN, PortRole.TRUNK):
-            self._forget_remembered(port.end)
+            self._forget_remembered(port.end, now)
         if former is PortRole.EDGE:
             count = len(self._hosts.at(port.end))
             if count and port.role is PortRole.TRUNK:
@@ -467,25 +472,21 @@ class DiscoveryCore:
     def _remember(self, end: End, hosts: list[tuple[bytes, tuple[bytes, ...]]], now: float) -> None:
         room = self._settings.remembered_hosts - self._remembered_count
         if len(hosts) > room:
-            self.counted(
-                "remembered-limit",
-                end,
-                "had more hosts than there is room to remember: some are found when they send",
-                now,
-            )
+            text = "had more hosts than there is room to remember: some are found when they send"
+            self.counted("remembered-limit", end, text, now)
         if hosts and room > 0:
             self._remembered.setdefault(end, []).extend(hosts[:room])
             self._remembered_count += len(hosts[:room])
             self._deadlines.set(Timer(TimerKind.REMEMBERED, end), now + self._settings.host_timeout_s)
 
     def _recall(self, end: End, now: float) -> None:
-        for mac, addresses in self._forget_remembered(end):
+        for mac, addresses in self._take_remembered(end):
             self._hosts.remembered(mac, addresses, end, now)
 
-    def _remembered_due(self, end: End, _now: float) -> None:
-        self._forget_remembered(end)
+    def _forget_remembered(self, end: End, _now: float) -> None:
+        self._take_remembered(end)
 
-    def _forget_remembered(self, end: End) -> list[tuple[bytes, tuple[bytes, ...]]]:
+    def _take_remembered(self, end: End) -> list[tuple[bytes, tuple[bytes, ...]]]:
         hosts = self._remembered.pop(end, [])
         self._remembered_count -= len(hosts)
         self._deadlines.cancel(Timer(TimerKind.REMEMBERED, end))

@@ -1,43 +1,60 @@
-"""The journal of hosts: what a restarted controller must know of hosts that do not speak by themselves.
+"""The journal: what a restarted controller must know of hosts that do not speak by themselves, and of cables.
 
-A record is one host; the last one of a MAC address counts. The host is asked at once when its port is found again, so
-that a record that is too old does no harm.
+A record is one host, or the switch that one port leads to; the last one of a MAC address or port counts. The host is
+asked at once when its port is found again, and a port waits for its switch only for a while, so that a record that is
+too old does no harm.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from controller.discovery.hosts import HostState, is_host_address, is_host_mac
+from controller.discovery.neighbours import Neighbours
 from controller.discovery.ports import End
 from controller.effects import JournalPart, WriteJournal
 from controller.wire.addresses import format_ip, format_mac, parse_ip, parse_mac
 from topology.events import HostLearnt
 
 JOURNAL_INTERVAL_S = 1.0
-HOSTS_PER_WRITE = 500
-"""Hosts written at one time; the rest follows in turn."""
+RECORDS_PER_WRITE = 500
+"""Records written at one time; the rest follows in turn."""
 
 COMPACT_ABOVE, COMPACT_FACTOR = 2000, 4
-"""A journal is replaced when it has this many records, and this many per host, more than a fresh one."""
+"""A journal is replaced when it has this many records, and this many per host and cable, more than a fresh one."""
 
 Record = dict[str, Any]
 
+Key: TypeAlias = bytes | End
+"""What a record is about: the MAC address of a host, or a port."""
+
 
 class HostsRead(NamedTuple):
-    """The records of the journal of hosts, read at the start, before any switch connects."""
+    """The records of the journal, read at the start, before any switch connects."""
 
     records: tuple[Record, ...]
 
 
-def read_hosts(records: Iterable[Record]) -> tuple[list[HostLearnt], int]:
-    """Return the hosts that records tell of, and how many records cannot be read."""
+class Former(NamedTuple):
+    """What an earlier run knew: hosts, the switch that each trunk led to, and how many records cannot be read."""
+
+    hosts: list[HostLearnt]
+    neighbours: dict[End, int]
+    faults: int
+
+
+def read_former(records: Iterable[Record]) -> Former:
+    """Return what the records of an earlier run tell."""
     hosts: dict[bytes, HostLearnt] = {}
+    neighbours: dict[End, int] = {}
     faults = 0
     for record in records:
         try:
+            if "leads_to" in record:
+                _read_neighbour(record, neighbours)
+                continue
             host = _read_host(record)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             faults += 1
@@ -45,7 +62,17 @@ def read_hosts(records: Iterable[Record]) -> tuple[list[HostLearnt], int]:
         hosts.pop(host.mac, None)
         if host.dpid:
             hosts[host.mac] = host
-    return list(hosts.values()), faults
+    return Former(list(hosts.values()), neighbours, faults)
+
+
+def _read_neighbour(record: Record, neighbours: dict[End, int]) -> None:
+    end = (int(record["dpid"]), int(record["port_no"]))
+    neighbour = None if record["leads_to"] is None else int(record["leads_to"])
+    if min(*end, 1 if neighbour is None else neighbour) <= 0:
+        raise ValueError("no port, or no switch")
+    neighbours.pop(end, None)
+    if neighbour is not None:
+        neighbours[end] = neighbour
 
 
 def _read_host(record: Record) -> HostLearnt:
@@ -61,8 +88,8 @@ def _read_host(record: Record) -> HostLearnt:
     return HostLearnt(mac, dpid, port_no, addresses)
 
 
-class HostJournal:
-    """Notes which hosts changed and turns them into records at leisure.
+class Journal:
+    """Notes which hosts and trunks changed and turns them into records at leisure.
 
     Parameters
     ----------
@@ -70,6 +97,8 @@ class HostJournal:
         The hosts that are known, by MAC address.
     remembered
         Hosts, as MAC and IP addresses, that wait for their ports to be found again.
+    neighbours
+        The switch that each trunk leads to.
 
     Attributes
     ----------
@@ -81,22 +110,24 @@ class HostJournal:
         self,
         hosts: Mapping[bytes, HostState],
         remembered: Mapping[End, Iterable[tuple[bytes, tuple[bytes, ...]]]],
+        neighbours: Neighbours,
     ) -> None:
         self.due_s: float | None = None
         self._hosts = hosts
         self._remembered = remembered
-        self._touched: dict[bytes, None] = {}
+        self._neighbours = neighbours
+        self._touched: dict[Key, None] = {}
         self._written_count = 0
         self._lost = False
-        self._rewriting: list[bytes] | None = None
+        self._rewriting: list[Key] | None = None
 
     def was_read(self, count: int) -> None:
         """Note how many records the journal has."""
         self._written_count = count
 
-    def touch(self, mac: bytes, now: float) -> None:
-        """Note that a host is new, has changed or is gone."""
-        self._touched[mac] = None
+    def touch(self, key: Key, now: float) -> None:
+        """Note that a host or trunk is new, has changed or is gone."""
+        self._touched[key] = None
         if self.due_s is None:
             self.due_s = now + JOURNAL_INTERVAL_S
 
@@ -111,43 +142,55 @@ class HostJournal:
         if self.due_s is None or now < self.due_s:
             return []
         effects = []
-        macs = list(islice(self._touched, HOSTS_PER_WRITE))
-        for mac in macs:
-            del self._touched[mac]
-        if macs:
-            effects.append(WriteJournal(tuple(map(self._record, macs)), JournalPart.APPEND))
-            self._written_count += len(macs)
+        keys = list(islice(self._touched, RECORDS_PER_WRITE))
+        for key in keys:
+            del self._touched[key]
+        if keys:
+            effects.append(WriteJournal(tuple(map(self._record, keys)), JournalPart.APPEND))
+            self._written_count += len(keys)
         if self._rewriting is not None:
             effects.append(self._rewrite(self._rewriting))
-        elif self._lost or self._written_count > COMPACT_ABOVE + COMPACT_FACTOR * len(self._hosts):
+        elif self._lost or self._written_count > COMPACT_ABOVE + COMPACT_FACTOR * self._known_count:
             self._lost = False
-            self._rewriting = list(self._hosts)
+            self._rewriting = [*self._hosts, *self._neighbours.known]
             effects.append(WriteJournal(tuple(self._remembered_records()), JournalPart.BEGIN))
         more = bool(self._touched) or self._rewriting is not None
         self.due_s = now + JOURNAL_INTERVAL_S if more else None
         return effects
 
-    def _rewrite(self, left: list[bytes]) -> WriteJournal:
-        """Write some more hosts to the new journal; the last ones put it in the place of the old one."""
-        part, left[:] = left[:HOSTS_PER_WRITE], left[HOSTS_PER_WRITE:]
-        records = tuple(self._record(mac) for mac in part if mac in self._hosts)
+    @property
+    def _known_count(self) -> int:
+        return len(self._hosts) + len(self._neighbours.known)
+
+    def _rewrite(self, left: list[Key]) -> WriteJournal:
+        """Write some more records to the new journal; the last ones put it in the place of the old one."""
+        part, left[:] = left[:RECORDS_PER_WRITE], left[RECORDS_PER_WRITE:]
+        records = tuple(self._record(key) for key in part if key in self._hosts or key in self._neighbours.known)
         if left:
             return WriteJournal(records, JournalPart.CONTINUE)
         self._rewriting = None
-        self._written_count = len(self._hosts)
+        self._written_count = self._known_count
         return WriteJournal(records, JournalPart.FINISH)
 
-    def _record(self, mac: bytes) -> Record:
-        host = self._hosts.get(mac)
+    def _record(self, key: Key) -> Record:
+        if isinstance(key, tuple):
+            return _neighbour_record(key, self._neighbours.known.get(key))
+        host = self._hosts.get(key)
         if host is None:
-            return {"mac": format_mac(mac), "dpid": None}
-        return _host_record(mac, host.end, sorted(host.addresses))
+            return {"mac": format_mac(key), "dpid": None}
+        return _host_record(key, host.end, sorted(host.addresses))
 
     def _remembered_records(self) -> Iterable[Record]:
         for end, hosts in self._remembered.items():
             for mac, addresses in hosts:
                 yield _host_record(mac, end, addresses)
+        for end, neighbour in self._neighbours.awaited.items():
+            yield _neighbour_record(end, neighbour)
 
 
 def _host_record(mac: bytes, end: End, addresses: Iterable[bytes]) -> Record:
     return {"mac": format_mac(mac), "dpid": end[0], "port_no": end[1], "ips": list(map(format_ip, addresses))}
+
+
+def _neighbour_record(end: End, neighbour: int | None) -> Record:
+    return {"dpid": end[0], "port_no": end[1], "leads_to": neighbour}

@@ -13,6 +13,7 @@ from controller.discovery.detection import Detection
 from controller.discovery.frames import MICROSECONDS, FrameKind, Frames
 from controller.discovery.links import Links
 from controller.discovery.liveness import Liveness
+from controller.discovery.neighbours import Neighbours
 from controller.discovery.ports import MAX_PORT_NO, End, PortState
 from controller.discovery.probing import Probing
 from controller.discovery.segments import Segments
@@ -28,7 +29,7 @@ from topology.events import LinkDown, LinkUp, PortRole, PortRoleChanged
 LLDP_LIFETIME_S = 2.0
 """How long after it was sent an LLDP frame shows a cable that was not known, beside what answers take as it is."""
 
-_PORT_TIMERS = (TimerKind.CARRIER, TimerKind.CABLE, TimerKind.PROBE, TimerKind.EDGE)
+_PORT_TIMERS = (TimerKind.CARRIER, TimerKind.CABLE, TimerKind.PROBE, TimerKind.EDGE, TimerKind.AWAITED)
 
 
 class PortOwner(Protocol):
@@ -59,6 +60,9 @@ class PortOwner(Protocol):
 
     def tell(self, notice: Notice) -> None:
         """Give a notice that is to be told each time."""
+
+    def neighbour_changed(self, end: End, now: float) -> None:
+        """Act on a port that leads to another switch than before, or to none."""
 
     def role_left(self, port: PortState, former: PortRole, now: float) -> None:
         """Act on the end of a role, before the new one is announced."""
@@ -109,6 +113,7 @@ class PortTable:
         self._owner = owner
         self.switches: dict[int, SwitchState] = {}
         self.ports: dict[End, PortState] = {}
+        self.neighbours = Neighbours(deadlines, owner.neighbour_changed)
         self._lost: set[int] = set()
         self._severed: set[int] = set()
         self._leaving: int | None = None
@@ -138,6 +143,8 @@ class PortTable:
             TimerKind.SEGMENT: self.segments.review,
             TimerKind.FRAMES: self.budget.on_deadline,
             TimerKind.DETECTION: self.detection.tell_due,
+            TimerKind.AWAITED: self._awaited_due,
+            TimerKind.FORMER: self.neighbours.forget,
             **self.tours.due,
         }
         self._received: dict[FrameKind, Callable[[PortState, Lldp, int, float], str | None]] = {
@@ -160,6 +167,8 @@ class PortTable:
     def describe(self, dpid: int, ports: tuple[Port, ...], now: float) -> None:
         """Take in the list of all ports of a connected switch."""
         switch = self.switches[dpid]
+        if not switch.ready:
+            self._probing.getting_ready.add(dpid)
         self.liveness.connected(dpid)
         self.tours.connected(dpid, now)
         described = {port.port_no: port for port in ports}
@@ -177,6 +186,8 @@ class PortTable:
         if port is None:
             port = self._new_port((dpid, described.port_no), now)
             switch.ports[described.port_no] = self.ports[port.end] = port
+            if self._settings.switch_grace_s > 0:
+                self.neighbours.found(port, described.up, now + self._settings.switch_grace_s)
             if not described.up:
                 self.set_role(port, now)
         port.described_bps = described.speed_bps
@@ -199,6 +210,7 @@ class PortTable:
         """Begin to probe the ports of a switch: it will hand over what arrives."""
         switch = self.switches[dpid]
         switch.ready = True
+        self._probing.getting_ready.discard(dpid)
         self._probing.last_ready_s = now
         for port in switch.ports.values():
             if port.up:
@@ -209,6 +221,7 @@ class PortTable:
         """Take in that a switch has no connection: its neighbours ask it whether it forwards."""
         switch = self.switches[dpid]
         switch.connected = switch.ready = False
+        self._probing.getting_ready.discard(dpid)
         self._lost.add(dpid)
         self._severed.add(dpid)
         for port in switch.ports.values():
@@ -252,6 +265,7 @@ class PortTable:
         """Take out a switch with its ports and links. The ports at the other ends keep their role meanwhile."""
         switch = self.switches[dpid]
         self._leaving = dpid
+        self._probing.getting_ready.discard(dpid)
         self.tours.removed(dpid, now)
         self._links.isolate(switch.ports.values(), now, switch_gone=True)
         for port in switch.ports.values():
@@ -348,6 +362,7 @@ class PortTable:
             self._deadlines.cancel(Timer(kind, port.end))
         self.detection.up_count -= port.up
         self._count_trunk(port, port.role, PortRole.DOWN)
+        self.neighbours.known.pop(port.end, None)
         del self.ports[port.end]
 
     def _raise(self, port: PortState, now: float) -> None:
@@ -385,6 +400,7 @@ class PortTable:
         if port.end[0] in self._lost:
             self._severed.add(port.end[0])
         self.tours.link_touched(port, now)
+        self.neighbours.review(port, now)
         if port.up and not port.silent and not port.peers() and port.was_trunk is None:
             self._probing.start(port, now)
         self.set_role(port, now)
@@ -398,7 +414,8 @@ class PortTable:
         role, former = port.current_role(), port.role
         if port.peers():
             port.silent = False
-            self._deadlines.cancel(Timer(TimerKind.EDGE, port.end))
+            for kind in (TimerKind.EDGE, TimerKind.AWAITED):
+                self._deadlines.cancel(Timer(kind, port.end))
             if port.looped():
                 text = "is cabled back to its own switch"
                 self._owner.counted("port-looped", port.end, text, now)
@@ -414,6 +431,13 @@ class PortTable:
         change = (role is PortRole.TRUNK) - (former is PortRole.TRUNK)
         self.switches[port.end[0]].trunk_count += change
         self.detection.trunk_count += change
+
+    def _awaited_due(self, end: End, now: float) -> None:
+        """Have a port probed anew whose neighbour of before a restart did not connect."""
+        port = self.ports[end]
+        if port.was_trunk is not None and not self.is_connected(port.was_trunk):
+            port.was_trunk = None
+            self._touched(port, now)
 
     def coverage_changed(self, ends: list[End], is_covered: bool, now: float) -> None:
         """Act on ports of hubs whose links are proven by a tour, or are not any more."""

@@ -83,6 +83,8 @@ class Probing:
         self._owner = owner
         self.last_ready_s = float("-inf")
         """When a switch was last found to hand over what arrives."""
+        self.getting_ready: set[int] = set()
+        """Switches that are connected and not found to do so yet."""
         budget.granted[Purpose.PROBE] = self._probe
 
     @property
@@ -136,7 +138,8 @@ class Probing:
         """Let a port that heard nothing lead to hosts, once switches that have just connected had their chance."""
         port = self._ports[end]
         settings = self.settings
-        decide_at = min(self.last_ready_s + settings.edge_after_s, port.probing_since + settings.edge_latest_s)
+        waits_from_s = now if self.getting_ready else self.last_ready_s
+        decide_at = min(waits_from_s + settings.edge_after_s, port.probing_since + settings.edge_latest_s)
         if now < decide_at:
             self._deadlines.set(Timer(TimerKind.EDGE, end), decide_at)
         elif port.was_trunk is None:

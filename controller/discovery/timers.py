@@ -26,6 +26,8 @@ class TimerKind(IntEnum):
     HUB = 15  # dpid: see which links its tours should ask
     DETECTION = 16  # None: tell how long silent failures go unnoticed
     MOVED = 17  # end: tell its segment's bridges again where hosts are, now that it is held
+    AWAITED = 18  # end: it waits no longer for the switch that it led to before a restart
+    FORMER = 19  # None: forget which switches ports led to before a restart that are not back
 
 
 class Timer(NamedTuple):

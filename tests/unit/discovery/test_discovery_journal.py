@@ -114,7 +114,7 @@ def test_records_that_make_no_sense_are_left_out(make_world, world):
     new.run(0.6)
     assert macs(new) == {A, B}
     assert [notice.text for notice in new.notices if notice.kind == "host-journal-faulty"] == [
-        f"{len(bad)} records of the journal of hosts cannot be read: these hosts are found when they send."
+        f"{len(bad)} records of the journal cannot be read: these hosts are found when they send."
     ]
 
 
