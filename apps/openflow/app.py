@@ -80,8 +80,8 @@ TELLERS = tuple(spec.name for spec in APPS.values() if spec.is_shown)
 """The apps whose notices operators see, the one that rather tells of connections first."""
 
 COLLECTOR_THRESHOLDS = (2_000, 4, 3_000)
-"""Of Python's cyclic collector: no loop goes on meanwhile, so it looks at 12,000 new objects at most. At all of them it
-looks once for 30 million that stay: by default it would do so often enough to double the cost of a join."""
+"""Of Python's cyclic collector: no loop goes on meanwhile, so it looks at 12,000 new objects at most. At all objects
+it looks once for 30 million that stay; by default it would do so often enough to double the cost of a join."""
 
 
 class Core(Protocol):

@@ -36,6 +36,7 @@ from controller.rules.openflow import FlowStats
 from controller.rules.pipeline import DATAPATH_XID_TAG
 from controller.rules.plans import PlanQueue
 from controller.rules.reading import take_stats
+from controller.rules.release import Release
 from controller.rules.survey import Surveys
 from controller.rules.switch_state import Batch, Failure, Reading, SwitchState, edit_key
 from controller.rules.timeouts import Timeouts
@@ -89,6 +90,7 @@ class Installer(Errands):
         self._admissible = Admissible(app_tag, self._switches, self._notices)
         self._checks = Checks(self._switches, self._mark, self._request, self._notices)
         self._checks.held = hold_unknown
+        self._release = Release(self._switches, self._mark)
         self._full: Timeouts[int] = Timeouts(FULL_RETRY_S)
         self._effects: list[Effect] = []
         self._surveys = Surveys(app_tag, self._mark, self._request, self._notices, self._tell)
@@ -206,13 +208,10 @@ class Installer(Errands):
         self.use_edits(edits)
 
     def release_unknown(self, now: float) -> list[Effect]:
-        """Remove from now on what nobody desires."""
-        self._hold_unknown = self._checks.held = False
-        for state in self._switches.values():
-            if state.connected and state.reading is None:
-                for key in state.installed:
-                    if state.target(key) is None:
-                        self._mark(state, key, _BULK)
+        """Remove from now on what nobody desires; where there is much of it, in several turns."""
+        self._hold_unknown = False
+        self._release.begin(now)
+        self._checks.held = self._release.due_s is not None
         return self._flush(now)
 
     def check_every(self, interval_s: float) -> None:
@@ -359,7 +358,10 @@ class Installer(Errands):
 
     def next_deadline(self) -> float | None:
         """Return when `on_deadline` is due, None for never."""
-        soonest = self._plans.next()
+        soonest = self._release.due_s
+        plans_s = self._plans.next()
+        if plans_s is not None and (soonest is None or plans_s < soonest):
+            soonest = plans_s
         if self._retries and (soonest is None or self._retries[0][0] < soonest):
             soonest = self._retries[0][0]
         check_s = self._checks.next()
@@ -380,6 +382,9 @@ class Installer(Errands):
         """Do what has come due."""
         if self._is_alone:
             self._datapath.on_deadline(now)
+        if self._release.due_s is not None:
+            self._release.on_deadline(now)
+            self._checks.held = self._release.due_s is not None
         while self._retries and self._retries[0][0] <= now:
             _, dpid, key = heappop(self._retries)
             failing = self._switches.get(dpid)

@@ -28,12 +28,13 @@ from controller.events import (
 )
 from controller.rules.inspection import Inspection
 from controller.rules.installer import Installer
-from controller.rules.model import Rule, RuleKey
+from controller.rules.model import Rule
 from controller.rules.pipeline import OPENFLOW_1_0, UNICAST_TAG
 from controller.unicast.base_rules import base_rules
-from controller.unicast.entries import host_key, trunk_rule
+from controller.unicast.changed_hosts import ChangedHosts
+from controller.unicast.entries import trunk_rule
 from controller.unicast.guards import Guards
-from controller.unicast.holdings import is_asked_for, port_held, unconfirmed
+from controller.unicast.holdings import FormerEntries, port_held, unconfirmed
 from controller.unicast.relays import Relays
 from controller.unicast.resolution import Resolver
 from controller.unicast.routes import Plan, Routes
@@ -106,10 +107,11 @@ class UnicastCore:
         self._deadlines: Deadlines[_Timer] = Deadlines()
         self._out: list[Effect] = []
         self._now = 0.0
-        self._changed_hosts: dict[bytes, None] = {}
+        self._changed_hosts = ChangedHosts(self.fabric, self._routes)
         self._base: dict[int, int] = {}
         self._searches_count = 0
-        self._urgent = self._begun = self._released = False
+        self._urgent = self._begun = False
+        self._former = FormerEntries(self._installer)
         self._touched: set[int] = set()
         self._first: dict[End, None] = {}
         self._trunks: dict[int, set[int]] = {}
@@ -249,7 +251,7 @@ class UnicastCore:
 
     def _switch_down(self, event: SwitchDown, now: float) -> None:
         dpid = event.dpid
-        self._changed_hosts.update(dict.fromkeys(self._routes.hosts_at(dpid)))
+        self._changed_hosts.note(*self._routes.hosts_at(dpid))
         self._touched.add(dpid)
         self._urgent = True
         self._is_back(dpid)
@@ -291,12 +293,12 @@ class UnicastCore:
             self._gone_count -= 1
         place = self._routes.place(host.mac)
         if place is None or (place.dpid, place.port_no) != (host.dpid, host.port_no):
-            self._changed_hosts[host.mac] = None
+            self._changed_hosts.note(host.mac)
             self._flush_soon(now)
         self._resolver.host_learnt(host, now)
 
     def _host_gone(self, event: HostGone, now: float) -> None:
-        self._changed_hosts[event.mac] = None
+        self._changed_hosts.note(event.mac)
         self._flush_soon(now)
 
     def _flush_soon(self, now: float) -> None:
@@ -306,8 +308,7 @@ class UnicastCore:
     def _flush(self, now: float) -> None:
         """Let the entries follow what has changed since the last time; what is left goes on at once."""
         self._deadlines.cancel(_FLUSH)
-        hosts = [(mac, self.fabric.host(mac)) for mac in sorted(self._changed_hosts)]
-        self._changed_hosts.clear()
+        hosts = self._changed_hosts.take(len(self._base))
         self._urgent |= bool(hosts)
         touched, self._touched = self._touched, set()
         again, self._again = self._again, set()
@@ -325,7 +326,7 @@ class UnicastCore:
             self._follow_asked(mac, host, now)
             if host is not None:
                 self._resolver.host_learnt(host, now)
-        if self._routes.is_behind:
+        if self._routes.is_behind or self._changed_hosts:
             self._deadlines.set(_FLUSH, now)
         else:
             self._urgent = False
@@ -335,20 +336,13 @@ class UnicastCore:
         """Remember for a while who asked for a host that is gone; of one that is found switches may tell it."""
         timer = _Timer(_Kind.GONE, mac)
         if host is not None:
-            if not self._released:
-                for dpid, version in self.fabric.ofp_versions().items():
-                    self._adopt(dpid, host_key(version, mac), now)
+            for dpid in self._former.switches_of(mac):
+                self._ask(dpid, mac, now)
         elif self._gone_count >= MAX_GONE_COUNT:
             self._routes.forget(mac)
         elif timer not in self._deadlines:
             self._gone_count += 1
             self._deadlines.set(timer, now + ASKED_KEPT_S)
-
-    def _adopt(self, dpid: int, key: RuleKey, now: float) -> None:
-        """Keep an entry for another switch's host that a switch holds from before a restart."""
-        mac = key.match.eth_dst
-        if mac is not None and is_asked_for(self._installer, dpid, key) and self.fabric.host(mac) is not None:
-            self._ask(dpid, mac, now)
 
     def _settings_changed(self, event: UnicastChanged, _now: float) -> None:
         self._installer.use_policy(event.settings.check_interval_s, event.settings.edits)
@@ -371,6 +365,7 @@ class UnicastCore:
                 self._again |= unsure
                 self._urgent = True
                 self._flush(now)
+        self._former.disconnected(dpid)
         self._out += self._installer.switch_disconnected(dpid, now)
 
     def _installer_event(
@@ -380,6 +375,9 @@ class UnicastCore:
         self._table_changed(event, now)
 
     def _table_changed(self, event: Any, now: float) -> None:
+        for mac in self._former.tables_told(event.dpid):
+            if self.fabric.host(mac) is not None:
+                self._ask(event.dpid, mac, now)
         if event.dpid in self._routes.away and self._installer.is_read(event.dpid):
             self._routes.unsure[event.dpid].clear()
             if self._installer.in_sync(event.dpid):
@@ -488,11 +486,8 @@ class UnicastCore:
         self._out += self._installer.on_deadline(now)
 
     def _release(self, now: float) -> None:
-        """Remove what was found on switches and nobody wants; hosts asked for before the start still are."""
-        self._released = True
-        for dpid in self.fabric.switches():
-            for key in self._installer.unknown(dpid):
-                self._adopt(dpid, key, now)
+        """Remove what was found on switches and nobody wants."""
+        self._former.release()
         self._out += self._installer.release_unknown(now)
 
     def _outputs(self) -> tuple[Effect, ...]:

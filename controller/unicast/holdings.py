@@ -13,14 +13,46 @@ def port_held(entries: Inspection, dpid: int, key: RuleKey) -> int | None:
     return last.port_no if isinstance(last, Output) else None
 
 
-def is_asked_for(entries: Inspection, dpid: int, key: RuleKey) -> bool:
-    """Tell whether a switch holds an entry that gives another switch's host its location address."""
-    rule = entries.installed(dpid).get(key)
-    return rule is not None and bool(rule.actions) and isinstance(rule.actions[0], SetEthDst)
-
-
 def unconfirmed(entries: Inspection, dpid: int) -> set[bytes]:
     """Return the addresses for which a switch may hold one entry or another, or none: edits are under way."""
     desired, installed = entries.desired(dpid), entries.installed(dpid)
     keys = (key for key in desired.keys() | installed.keys() if desired.get(key) != installed.get(key))
     return {key.match.eth_dst for key in keys if key.match.eth_dst is not None}
+
+
+class FormerEntries:
+    """The entries for hosts of other switches that switches hold from before a restart, until these are released."""
+
+    def __init__(self, entries: Inspection) -> None:
+        self._entries = entries
+        self._told: set[int] = set()
+        self._switches_of: dict[bytes, set[int]] = {}
+        self._is_over = False
+
+    def tables_told(self, dpid: int) -> list[bytes]:
+        """Return the hosts for which a switch has such entries, by MAC address, once it has told what it holds."""
+        if self._is_over or dpid in self._told or not self._entries.is_read(dpid):
+            return []
+        self._told.add(dpid)
+        found = [
+            key.match.eth_dst
+            for key, rule in self._entries.unknown(dpid).items()
+            if key.match.eth_dst is not None and rule.actions and isinstance(rule.actions[0], SetEthDst)
+        ]
+        for mac in found:
+            self._switches_of.setdefault(mac, set()).add(dpid)
+        return found
+
+    def disconnected(self, dpid: int) -> None:
+        """Take it that a switch tells again what it holds when it is back."""
+        self._told.discard(dpid)
+
+    def switches_of(self, mac: bytes) -> list[int]:
+        """Return the switches with such an entry for a host."""
+        return sorted(self._switches_of.get(mac, ()))
+
+    def release(self) -> None:
+        """Forget them all: what nobody desires is removed from now on."""
+        self._is_over = True
+        self._told.clear()
+        self._switches_of.clear()

@@ -69,6 +69,10 @@ class Routes:
         """Return where a host is that has entries, None for any other."""
         return self._places.get(mac)
 
+    def leads_to(self, dpid: int) -> bool:
+        """Tell whether switches have, or are to have, entries that lead to a switch."""
+        return dpid in self._destinations
+
     def hosts_at(self, dpid: int) -> list[bytes]:
         """Return the hosts whose entries lead to a switch, by MAC address."""
         destination = self._destinations.get(dpid)

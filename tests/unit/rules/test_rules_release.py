@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from controller.effects import ApplyEdits, Put, Remove
+from controller.events import DeadlineReached
 from controller.rules.cookies import cookie_of
 from controller.rules.model import Match, Output, Rule, RuleKey
+from controller.rules.release import LOOKED_AT_ONCE
 
 TAG = 0x5602
 INTERVAL_S = 60.0
@@ -86,3 +88,22 @@ def test_what_a_host_waits_for_goes_out_before_what_goes(world):
     world.deliver()
     batches = [effect.edits for effect in world.sent if isinstance(effect, ApplyEdits) and effect.dpid == 2]
     assert batches == [(Put(rule(5)),), (Put(rule(6)), Remove(rule(3).key), Remove(rule(4).key))]
+
+
+def test_a_turn_looks_through_the_entries_of_few_switches(make_world):
+    world = make_world(hold_unknown=True, connect=False, capacity=10_000)
+    for dpid in world.switches:
+        for number in range(1, LOOKED_AT_ONCE + 1):
+            world.switches[dpid].tables.put(rule(number))
+        world.connect(dpid)
+    world.deliver()
+    world.sent.clear()
+    release(world)
+    turns = [{edits.dpid for edits in world.sent if isinstance(edits, ApplyEdits)}]
+    while (due_s := world.installer.next_deadline()) is not None and due_s <= world.now:
+        world.sent.clear()
+        world.perform(world.installer.handle(DeadlineReached(), world.now))
+        turns.append({edits.dpid for edits in world.sent})
+    assert turns == [{1}, {2}, {3}]
+    world.deliver()
+    assert not any(held(world, dpid) for dpid in world.switches)
