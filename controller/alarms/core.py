@@ -31,9 +31,9 @@ from controller.alarms.known import Cable, End, KnownLink, read_cable
 from controller.alarms.register import alarm_key
 from controller.alarms.sections import AlarmSections
 from controller.config.alarm_settings import Alarms, ExpectedTopology
-from controller.discovery.deadlines import Deadlines
 from controller.effects import ActionRefused, ActionTaken, Notice
 from controller.events import DeadlineReached, PortChanged, SwitchConnected, SwitchDisconnected
+from controller.kernel.deadlines import Deadlines
 from topology.events import (
     TOPOLOGY_EVENTS,
     HostGone,

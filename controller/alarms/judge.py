@@ -12,7 +12,7 @@ from controller.alarms.history import AlarmHistory, ClearedAlarm
 from controller.alarms.kept import KeptState
 from controller.alarms.register import Alarm, Condition, alarm_key
 from controller.alarms.sections import AlarmSections
-from controller.discovery.deadlines import Deadlines
+from controller.kernel.deadlines import Deadlines
 from controller.snapshot.events import State
 
 LINK_GRACE_S = 5.0

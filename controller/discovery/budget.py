@@ -8,8 +8,8 @@ from enum import IntEnum
 from math import ceil
 from typing import Any, TypeAlias
 
-from controller.discovery.deadlines import Deadlines
 from controller.discovery.timers import Timer, TimerKind
+from controller.kernel.deadlines import Deadlines
 
 SLOTS_PER_S = 16
 """Regular frames leave in slots, so that the controller wakes so many times a second and not once for each."""

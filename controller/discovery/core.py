@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from controller.datapath.core import DatapathCore
 from controller.discovery.base_rules import first_rules, guard_rules, hold_rule
-from controller.discovery.deadlines import Deadlines
 from controller.discovery.detection import Pace
 from controller.discovery.hosts import HostTable
 from controller.discovery.journal import HostsRead, Journal, read_former
 from controller.discovery.moved import AGAIN_S, moved_frames
 from controller.discovery.port_table import PortTable, SwitchState
-from controller.discovery.ports import End, PortState
+from controller.discovery.ports import PortState
 from controller.discovery.settings import DiscoveryChanged, DiscoverySettings
 from controller.discovery.timers import Timer, TimerKind
 from controller.effects import Edit, Effect, Notice, Put, Remove, SendPacket, WriteJournal
@@ -32,6 +30,9 @@ from controller.events import (
     SwitchDisconnected,
     TableChanged,
 )
+from controller.kernel.deadlines import Deadlines
+from controller.kernel.notices import PortNotices
+from controller.kernel.ports import End
 from controller.rules.inspection import Inspection
 from controller.rules.installer import Installer
 from controller.rules.pipeline import DISCOVERY_TAG
@@ -59,8 +60,6 @@ MIN_SECRET_BYTES = 16
 SEGMENT_LOOPED, SEGMENT_RELEASED = "segment-looped", "segment-released"
 """A port is held, or is not any more, for a segment behind somebody else's switch; each is told every time."""
 
-NOTICE_INTERVAL_S = 10.0
-MAX_NOTICED_COUNT = 65536
 
 _LLDP_FAULTS = {
     "lldp-forged": "an LLDP frame of our form with a wrong token arrived; somebody made it, or another run sent it",
@@ -89,10 +88,10 @@ class DiscoveryCore:
             raise ValueError(f"the secret has {len(secret)} bytes, not {MIN_SECRET_BYTES} to 64")
         self._settings = settings
         self._secret = secret
-        self.counters: Counter[str] = Counter()
         self.fabric = LiveFabric()
         self._out: list[Output] = []
-        self._noticed: dict[tuple[str, End], float] = {}
+        self._notices = PortNotices(lambda notice: self._out.append(notice))
+        self.counters = self._notices.counters
         self._remembered: dict[End, list[tuple[bytes, tuple[bytes, ...]]]] = {}
         self._remembered_count = 0
         self._deadlines: Deadlines[Timer] = Deadlines()
@@ -308,15 +307,8 @@ class DiscoveryCore:
         self._out.append(output)
 
     def counted(self, kind: str, end: End, does: str, now: float) -> None:
-        """Count, and give notice of what a port (0 stands for its switch) does, once per `NOTICE_INTERVAL_S`."""
-        self.counters[kind] += 1
-        key = (kind, end)
-        if now - self._noticed.get(key, float("-inf")) >= NOTICE_INTERVAL_S:
-            if len(self._noticed) >= MAX_NOTICED_COUNT:
-                self._noticed.clear()
-            self._noticed[key] = now
-            text = f"Port {end[0]}:{end[1]} {does}." if end[1] else f"Switch {end[0]} {does}."
-            self._out.append(Notice(kind, text, (("dpid", end[0]), ("port_no", end[1]))))
+        """Count, and give notice of what a port (0 stands for its switch) does, now and then."""
+        self._notices.counted(kind, end, does, now)
 
     def request_barrier(self, dpid: int) -> int:
         """Have a switch say that it has done all it was sent."""

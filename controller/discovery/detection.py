@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from controller.discovery.budget import QUICK_SHARE, FrameBudget, Urgency
-from controller.discovery.deadlines import Deadlines
 from controller.discovery.liveness import Liveness
 from controller.discovery.settings import DiscoverySettings
 from controller.discovery.timers import Timer, TimerKind
 from controller.discovery.tours import BUDGET_SHARE, INTERVAL_SHARE, Tours
 from controller.effects import Notice
+from controller.kernel.deadlines import Deadlines
 
 DETECTION_LATE, DETECTION_IN_TIME = "detection-late", "detection-in-time"
 """A failure that nothing tells of is found late in a fabric of this size, or is not any more; told at each change."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from controller.discovery.ports import End
+from controller.kernel.ports import End
 
 
 class Former(NamedTuple):

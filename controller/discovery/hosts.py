@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Protocol
 
-from controller.discovery.deadlines import Deadlines
 from controller.discovery.former import FormerPlaces
-from controller.discovery.ports import End
 from controller.discovery.probes import host_probe
 from controller.discovery.settings import DiscoverySettings
 from controller.discovery.timers import Timer, TimerKind
-from controller.discovery.tokens import TokenBucket, fraction
 from controller.effects import SendPacket
+from controller.kernel.deadlines import Deadlines
+from controller.kernel.ports import End
+from controller.kernel.spread import fraction
+from controller.kernel.token_bucket import TokenBucket
 from controller.wire.addresses import format_ip, format_mac, is_multicast_ip
 from topology.events import HostGone, HostLearnt
 

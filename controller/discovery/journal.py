@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from controller.discovery.hosts import HostState, is_host_address, is_host_mac
 from controller.discovery.neighbours import Neighbours
-from controller.discovery.ports import End
 from controller.effects import JournalPart, WriteJournal
+from controller.kernel.ports import End
 from controller.wire.addresses import format_ip, format_mac, parse_ip, parse_mac
 from topology.events import HostLearnt
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
-from controller.discovery.ports import End, PortState
+from controller.discovery.ports import PortState
+from controller.kernel.ports import End
 from topology.events import LinkDown, LinkUp
 from topology.graph import DEFAULT_CAPACITY_BPS
 

@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from controller.discovery.budget import FrameBudget, Purpose, Urgency
-from controller.discovery.deadlines import Deadlines
 from controller.discovery.frames import FrameKind, Frames
-from controller.discovery.ports import End, PortState
+from controller.discovery.ports import PortState
 from controller.discovery.settings import DiscoverySettings
 from controller.discovery.timers import Timer, TimerKind
+from controller.kernel.deadlines import Deadlines
+from controller.kernel.ports import End
 
 SHORTEST_WAIT_S = 0.15
 LONGEST_WAIT_S = 1.0

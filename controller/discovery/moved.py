@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Iterator
 from heapq import nlargest
 
 from controller.discovery.hosts import HostState
-from controller.discovery.ports import End
 from controller.effects import SendPacket
+from controller.kernel.ports import End
 from controller.wire.ethernet import ETHERTYPE_EXPERIMENTAL, encode_ethernet
 from controller.wire.lldp import SEGMENT_MAC
 

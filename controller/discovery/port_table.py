@@ -8,21 +8,22 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from controller.discovery.budget import FrameBudget, Purpose, Urgency
-from controller.discovery.deadlines import Deadlines
 from controller.discovery.detection import Detection
 from controller.discovery.frames import MICROSECONDS, FrameKind, Frames
 from controller.discovery.links import Links
 from controller.discovery.liveness import Liveness
 from controller.discovery.neighbours import Neighbours
-from controller.discovery.ports import MAX_PORT_NO, End, PortState
+from controller.discovery.ports import MAX_PORT_NO, PortState
 from controller.discovery.probing import Probing
 from controller.discovery.segments import Segments
 from controller.discovery.settings import DiscoverySettings
 from controller.discovery.timers import Timer, TimerKind
-from controller.discovery.tokens import TokenBucket
 from controller.discovery.tours import Tours
 from controller.effects import Edit, Notice, SendPacket
 from controller.events import Port
+from controller.kernel.deadlines import Deadlines
+from controller.kernel.ports import End
+from controller.kernel.token_bucket import TokenBucket
 from controller.wire.packets import Lldp
 from topology.events import LinkDown, LinkUp, PortRole, PortRoleChanged
 

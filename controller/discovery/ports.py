@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
-from controller.discovery.tokens import TokenBucket
+from controller.kernel.ports import End
+from controller.kernel.token_bucket import TokenBucket
 from topology.events import PortRole
-
-End: TypeAlias = tuple[int, int]
-"""One end of a cable: datapath id and port number."""
 
 MAX_PORT_NO = {1: 0xFF00, 4: 0xFFFFFF00}
 """The highest number of a physical port (OFPP_MAX) by OpenFlow version; reserved ports lie above it."""

@@ -6,15 +6,16 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from controller.discovery.budget import FrameBudget, Purpose, Urgency, slots_later
-from controller.discovery.deadlines import Deadlines
 from controller.discovery.frames import MICROSECONDS, FrameKind, Frames
 from controller.discovery.liveness import Liveness
-from controller.discovery.ports import End, PortState
+from controller.discovery.ports import PortState
 from controller.discovery.segments import Segments
 from controller.discovery.settings import DiscoverySettings
 from controller.discovery.timers import Timer, TimerKind
-from controller.discovery.tokens import fraction
 from controller.discovery.tours import Tours
+from controller.kernel.deadlines import Deadlines
+from controller.kernel.ports import End
+from controller.kernel.spread import fraction
 from topology.events import PortRole
 
 EDGE_INTERVAL_S = 10.0

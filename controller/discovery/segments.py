@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from controller.discovery.deadlines import Deadlines
-from controller.discovery.ports import End, PortState
+from controller.discovery.ports import PortState
 from controller.discovery.timers import Timer, TimerKind
+from controller.kernel.deadlines import Deadlines
+from controller.kernel.ports import End
 from topology.events import PortRole
 
 CABLE_WAIT_S = 0.1

@@ -1,4 +1,4 @@
-"""Secrets and stable pseudo-random numbers: what proves an LLDP frame to be ours, and what spreads timers."""
+"""What proves an LLDP frame to be ours."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from hmac import compare_digest
 
 _TIME_BYTES = 8
 _MAC_BYTES = 16
-_ROUNDING = 1e-9
 
 
 class FrameTokens:
@@ -35,36 +34,3 @@ class FrameTokens:
         code = self._keyed.copy()
         code.update(dpid.to_bytes(8, "big") + port_no.to_bytes(4, "big") + sent)
         return sent + code.digest()
-
-
-def fraction(*parts: int) -> float:
-    """Return a number in [0, 1) that depends on `parts` (non-negative, below 2^64) alone, evenly spread."""
-    message = b"".join(part.to_bytes(8, "big") for part in parts)
-    return int.from_bytes(blake2b(message, digest_size=6).digest(), "big") / (1 << 48)
-
-
-class TokenBucket:
-    """At most `burst` events at once and `rate_per_s` on average."""
-
-    __slots__ = ("_burst", "_level", "_rate_per_s", "_updated")
-
-    def __init__(self, burst: float, rate_per_s: float, now: float) -> None:
-        self._burst = burst
-        self._rate_per_s = rate_per_s
-        self._level = burst
-        self._updated = now
-
-    def take(self, now: float, count: int = 1, leave: float = 0.0) -> bool:
-        """Take `count` tokens, or none where so many and `leave` others are not there; tell whether they were."""
-        if now > self._updated:
-            self._level = min(self._burst, self._level + (now - self._updated) * self._rate_per_s)
-            self._updated = now
-        if self._level < count + leave - _ROUNDING:
-            return False
-        self._level -= count
-        return True
-
-    def wait_s(self, now: float) -> float:
-        """Return the time until there is a token, 0 where there is one."""
-        level = min(self._burst, self._level + max(0.0, now - self._updated) * self._rate_per_s)
-        return max(0.0, (1.0 - level) / self._rate_per_s)

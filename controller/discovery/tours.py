@@ -21,13 +21,14 @@ from typing import Protocol
 
 from controller.discovery.base_rules import tour_rule
 from controller.discovery.budget import FrameBudget, Purpose, Urgency, slot_after, slots_later
-from controller.discovery.deadlines import Deadlines
 from controller.discovery.frames import MICROSECONDS, FrameKind, Frames
 from controller.discovery.liveness import AnswerTime
-from controller.discovery.ports import End, PortState
+from controller.discovery.ports import PortState
 from controller.discovery.timers import Timer, TimerKind
-from controller.discovery.tokens import fraction
 from controller.effects import Edit, Put, Remove
+from controller.kernel.deadlines import Deadlines
+from controller.kernel.ports import End
+from controller.kernel.spread import fraction
 from controller.rules.model import Rule
 
 MAX_LINKS = 32

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-Port = tuple[int, int]
+from controller.kernel.ports import End
 
 
 class PortBuckets:
@@ -16,8 +16,8 @@ class PortBuckets:
 
     def __init__(self, rate_per_s: float, burst: float) -> None:
         self.set_rate(rate_per_s, burst)
-        self._levels: dict[Port, tuple[float, float]] = {}
-        self._cut_off: dict[Port, float] = {}
+        self._levels: dict[End, tuple[float, float]] = {}
+        self._cut_off: dict[End, float] = {}
 
     def set_rate(self, rate_per_s: float, burst: float) -> None:
         """Take other parameters; ValueError where one is not above 0."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from controller.effects import Effect, Notice
 from controller.events import FlowStatsReceived
+from controller.kernel.notices import NoticeLimiter
 from controller.rules.cookies import VLAN_TAGGED_COOKIE
 from controller.rules.installer import Installer
 from controller.rules.lowering import LOWERINGS
@@ -40,7 +41,7 @@ class TaggedFrames:
         self._last_due_s = float("-inf")
         self._polls: dict[int, int] = {}
         self._counts: dict[int, dict[RuleKey, int]] = {}
-        self._noticed_s: dict[int, float] = {}
+        self._limiter = NoticeLimiter(NOTICE_INTERVAL_S)
 
     def switch_connected(self, dpid: int, now: float) -> None:
         """Read a switch from now on."""
@@ -86,8 +87,7 @@ class TaggedFrames:
         if not dropped:
             return
         self._counters[VLAN_TAGGED] += dropped
-        if now - self._noticed_s.get(dpid, float("-inf")) >= NOTICE_INTERVAL_S:
-            self._noticed_s[dpid] = now
+        if self._limiter.passes(dpid, now):
             text = f"Switch {dpid} dropped {dropped} frames with a VLAN tag: VLANs are not supported."
             yield Notice(VLAN_TAGGED, text, (("dpid", dpid),))
 

@@ -17,6 +17,7 @@ from controller.events import (
     SwitchConnected,
     SwitchDisconnected,
 )
+from controller.kernel.notices import NoticeLimiter
 from controller.performance import of10_stats, of13_stats
 from controller.performance.batch import Samples
 from controller.performance.inputs import SamplesReceived
@@ -34,8 +35,6 @@ FLUSH_SAMPLES = 16384
 CLASSIFY_S = 1.0
 """Time between two looks at the classes of switches while the fabric changes."""
 
-NOTICE_INTERVAL_S = 10.0
-MAX_NOTICED = 65536
 
 LEVEL_KINDS = MappingProxyType({1: Kind.TOR, 2: Kind.AGGREGATION})
 """Class of a switch by its hops from the servers; any further away is a core."""
@@ -141,7 +140,7 @@ class Poller:
         self._classify_s = float("-inf")
         self._tors_version = -1
         self._has_tors = False
-        self._noticed: dict[tuple[str, int], float] = {}
+        self._limiter = NoticeLimiter()
         self._out: list[Output] = []
         self._handlers: dict[type, Callable[[Any, float], None]] = {
             StatsReceived: self._stats_received,
@@ -281,11 +280,7 @@ class Poller:
         """Count, and give notice at most once per kind and switch in `NOTICE_INTERVAL_S`."""
         if count:
             self.counters[kind] += 1
-        key = (kind, dpid)
-        if now - self._noticed.get(key, float("-inf")) >= NOTICE_INTERVAL_S:
-            if len(self._noticed) >= MAX_NOTICED:
-                self._noticed.clear()
-            self._noticed[key] = now
+        if self._limiter.passes((kind, dpid), now):
             self._out.append(Notice(kind, text, (("dpid", dpid),)))
 
 

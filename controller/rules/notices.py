@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections import Counter
 
 from controller.effects import Notice
-
-NOTICE_INTERVAL_S = 10.0
+from controller.kernel.notices import NoticeLimiter
 
 
 class Notices:
-    """Counts by kind, and gives at most one notice per kind and switch in `NOTICE_INTERVAL_S`."""
+    """Counts by kind, and gives a notice of each kind and switch now and then."""
 
     def __init__(self) -> None:
         self.counters: Counter[str] = Counter()
         self.given: list[Notice] = []
-        self._last: dict[tuple[str, int], float] = {}
+        self._limiter = NoticeLimiter()
 
     def give(self, kind: str, dpid: int, text: str, now: float, **fields: object) -> None:
         """Count, and add to `given` unless there was one like it lately; `dpid` 0 stands for no switch."""
         self.counters[kind] += 1
-        if now - self._last.get((kind, dpid), -NOTICE_INTERVAL_S) >= NOTICE_INTERVAL_S:
-            self._last[kind, dpid] = now
+        if self._limiter.passes((kind, dpid), now):
             self.given.append(Notice(kind, text, (("dpid", dpid), *fields.items())))
 
     def take(self) -> list[Notice]:

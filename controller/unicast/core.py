@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from enum import IntEnum
 from functools import partial
@@ -10,10 +9,8 @@ from typing import Any, NamedTuple
 
 from controller.datapath.core import DatapathCore
 from controller.datapath.lanes import Urgency
-from controller.discovery.deadlines import Deadlines
-from controller.discovery.ports import End
 from controller.discovery.probes import link_local
-from controller.effects import Edit, Effect, Notice, Put, Remove, SendPacket
+from controller.effects import Edit, Effect, Put, Remove, SendPacket
 from controller.events import (
     BarrierReplied,
     CheckRequested,
@@ -26,6 +23,9 @@ from controller.events import (
     SwitchDisconnected,
     TableChanged,
 )
+from controller.kernel.deadlines import Deadlines
+from controller.kernel.notices import PortNotices
+from controller.kernel.ports import End
 from controller.rules.inspection import Inspection
 from controller.rules.installer import Installer
 from controller.rules.model import Rule
@@ -57,8 +57,6 @@ from topology.events import (
 )
 from topology.live import LiveFabric
 
-NOTICE_INTERVAL_S = 10.0
-MAX_NOTICED_COUNT = 65536
 ASKED_KEPT_S = 300.0
 MAX_GONE_COUNT = 16384
 """Hosts that are gone of which it is remembered, for so long, which switches have entries for them."""
@@ -97,7 +95,6 @@ class UnicastCore:
 
     def __init__(self, settings: UnicastSettings, datapath: DatapathCore | None = None) -> None:
         self._settings = settings
-        self.counters: Counter[str] = Counter()
         self.fabric = LiveFabric()
         self._again: set[int] = set()
         self._installer = Installer(UNICAST_TAG, hold_unknown=True, datapath=datapath)
@@ -118,7 +115,8 @@ class UnicastCore:
         self._gone_count = 0
         self._relays = Relays(self.fabric, settings, self.counted)
         self._guards = Guards(self.fabric, settings, self.counted, self._put_transient)
-        self._noticed: dict[tuple[str, End], float] = {}
+        self._notices = PortNotices(lambda notice: self._out.append(notice))
+        self.counters = self._notices.counters
         self._handle: dict[type, Callable[[Any, float], None]] = {
             PacketReceived: lambda event, now: self._frame_received((event.dpid, event.in_port), event.data, now),
             SwitchConnected: self._switch_connected,
@@ -227,15 +225,8 @@ class UnicastCore:
             self._change([edits], now)
 
     def counted(self, kind: str, end: End, does: str) -> None:
-        """Count, and give notice of what a port does at most once per kind and port in `NOTICE_INTERVAL_S`."""
-        self.counters[kind] += 1
-        key = (kind, end)
-        if self._now - self._noticed.get(key, float("-inf")) >= NOTICE_INTERVAL_S:
-            if len(self._noticed) >= MAX_NOTICED_COUNT:
-                self._noticed.clear()
-            self._noticed[key] = self._now
-            text = f"Port {end[0]}:{end[1]} {does}."
-            self._out.append(Notice(kind, text, (("dpid", end[0]), ("port_no", end[1]))))
+        """Count, and give notice of what a port does now and then."""
+        self._notices.counted(kind, end, does, self._now)
 
     # Topology
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from controller.discovery.deadlines import Deadlines
-from controller.discovery.ports import End
-from controller.discovery.tokens import TokenBucket
 from controller.effects import SendPacket
+from controller.kernel.deadlines import Deadlines
+from controller.kernel.ports import End
+from controller.kernel.token_bucket import TokenBucket
 from controller.unicast.settings import UnicastSettings
 from topology.live import LiveFabric
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple, Protocol, TypeAlias
 
-from controller.discovery.deadlines import Deadlines
-from controller.discovery.ports import End
+from controller.kernel.deadlines import Deadlines
+from controller.kernel.ports import End
 from controller.unicast.settings import UnicastSettings
 from controller.wire.addresses import UNSPECIFIED_V4, UNSPECIFIED_V6
 from controller.wire.arp import REQUEST, arp_reply, encode_arp

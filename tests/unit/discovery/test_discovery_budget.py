@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.discovery.budget import SLOTS_PER_S, FrameBudget, Purpose, Urgency, slots_later
-from controller.discovery.deadlines import Deadlines
 from controller.discovery.settings import DiscoverySettings
 from controller.discovery.timers import Timer
+from controller.kernel.deadlines import Deadlines
 from controller.wire.frame import decode
 from controller.wire.packets import Lldp
 

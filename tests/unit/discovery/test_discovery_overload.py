@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from controller.discovery.budget import LEAST_SHARE, PROMPT_ANSWER_S, FrameBudget, Purpose, Urgency
-from controller.discovery.deadlines import Deadlines
 from controller.discovery.settings import DiscoverySettings
 from controller.events import PacketReceived
+from controller.kernel.deadlines import Deadlines
 from controller.wire.lldp import NEAREST_BRIDGE_MAC
 from tests.unit.discovery.test_discovery_liveness import BusyWorld
 from topology.events import LinkDown, PortRole, PortRoleChanged

@@ -1,17 +1,14 @@
-"""Timers, token buckets, tokens, probes and the first entries."""
+"""Tokens, probes and the first entries."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from controller.discovery.base_rules import base_rules, guard_rules
 from controller.discovery.core import DiscoveryCore
-from controller.discovery.deadlines import Deadlines
 from controller.discovery.probes import host_probe, link_local
 from controller.discovery.settings import DiscoverySettings
-from controller.discovery.tokens import FrameTokens, TokenBucket, fraction
+from controller.discovery.tokens import FrameTokens
 from controller.rules.evaluate import Fields, FlowTables, Sent
 from controller.rules.lowering import LOWERINGS
 from controller.rules.model import OFPP_CONTROLLER, Goto, Output
@@ -19,51 +16,6 @@ from controller.wire.addresses import parse_ip, parse_mac
 from controller.wire.frame import decode
 from controller.wire.lldp import ECHO_MAC, NEAREST_BRIDGE_MAC
 from controller.wire.packets import Arp, Neighbour
-
-
-@given(st.lists(st.tuples(st.integers(0, 9), st.one_of(st.none(), st.floats(0, 100)))), st.floats(0, 100))
-def test_deadlines_come_due_in_order_and_once(steps, now):
-    deadlines: Deadlines[int] = Deadlines()
-    expected: dict[int, float] = {}
-    for key, at in steps:
-        if at is None:
-            deadlines.cancel(key)
-            expected.pop(key, None)
-        else:
-            deadlines.set(key, at)
-            expected[key] = at
-    assert deadlines.next() == min(expected.values(), default=None)
-    due = list(deadlines.due(now))
-    assert sorted(due) == sorted(key for key, at in expected.items() if at <= now)
-    assert [expected[key] for key in due] == sorted(expected[key] for key in due)
-    assert list(deadlines.due(now)) == []
-    assert len(deadlines) == len(expected) - len(due)
-
-
-def test_a_deadline_set_for_now_while_others_come_due_waits_for_the_next_time():
-    deadlines: Deadlines[str] = Deadlines()
-    deadlines.set("a", 1.0)
-    for key in deadlines.due(1.0):
-        deadlines.set(key, 1.0)
-    assert deadlines.next() == 1.0
-
-
-def test_deadlines_set_again_and_again_take_no_more_room():
-    deadlines: Deadlines[int] = Deadlines()
-    for n in range(100_000):
-        deadlines.set(n % 10, float(n))
-    assert len(deadlines) == 10
-    assert len(deadlines._heap) < 200
-
-
-def test_a_bucket_gives_its_burst_and_then_its_rate():
-    bucket = TokenBucket(5, 2.0, 10.0)
-    assert [bucket.take(10.0) for _ in range(6)] == [True] * 5 + [False]
-    assert bucket.wait_s(10.0) == 0.5
-    assert bucket.take(10.0 + bucket.wait_s(10.0))
-    assert not bucket.take(10.5)
-    assert not bucket.take(11.0, 3)
-    assert bucket.take(12.0, 3)
 
 
 def test_tokens_differ_by_port_switch_time_and_secret():
@@ -81,13 +33,6 @@ def test_a_token_tells_when_its_frame_was_sent_and_nothing_once_it_was_altered()
     assert FrameTokens(b"a" * 16, b"echo").sent_us(7, 3, token) is None
     altered = [token[:at] + bytes((token[at] ^ 1,)) + token[at + 1 :] for at in range(len(token))]
     assert {tokens.sent_us(7, 3, other) for other in (*altered, b"", token[:-1], token + b"\0")} == {None}
-
-
-def test_fractions_are_spread_and_stable():
-    values = [fraction(1, n) for n in range(1000)]
-    assert values == [fraction(1, n) for n in range(1000)]
-    assert all(0 <= value < 1 for value in values)
-    assert 0.45 < sum(values) / 1000 < 0.55
 
 
 def test_probes_ask_one_host_alone():
