@@ -11,11 +11,12 @@ from controller.datapath.lanes import Urgency
 from controller.effects import Effect, Notice
 from controller.events import PortChanged, SwitchConnected
 from controller.multicast.drains import avoided_links, merged
-from controller.multicast.flood import FloodPlane, SwitchPorts
+from controller.multicast.flood import FloodPlane
 from controller.multicast.group import Place
 from controller.multicast.groups import GroupPlane
 from controller.multicast.places import HostPlaces
 from controller.multicast.returning import ReturningLinks
+from controller.multicast.switch_ports import SwitchPorts
 from controller.rules.installer import Installer
 from controller.rules.pipeline import OPENFLOW_1_0
 from controller.trees.tree import Change
@@ -39,6 +40,9 @@ FLOOD_SETTLE_S = 0.02
 FLOOD_SETTLE_PER_SWITCH_S, FLOOD_SETTLE_LONGEST_S = 0.005, 2.0
 """The more switches the last change concerned, the longer the next one waits: while a fabric comes up, the spanning
 tree changes with every link. A switch takes up to 1 ms, so that flooding has a fifth of a processor at most."""
+
+PORTS_AT_ONCE = 4096
+"""Ports that are looked at in one turn, and those of one more switch, for what flooding has to know of them."""
 
 _LAST_PORT = {OPENFLOW_1_0: 0xFF00, 4: 0xFFFFFF00}
 """Highest physical port number by OpenFlow version (OFPP_MAX)."""
@@ -97,6 +101,7 @@ class FabricFollower:
         self.repaired_count = 0
         self._owner = owner
         self._flood_earliest_s = float("-inf")
+        self._flood_again = False
         self._ports: dict[int, set[int]] = {}
         self._switch_ports: dict[int, SwitchPorts] = {}
         self._touched: set[int] = set()
@@ -216,6 +221,7 @@ class FabricFollower:
     def flood_soon(self, now: float, *touched: int) -> None:
         """Have the link-scope entries brought up to date; the ports of `touched` switches may have changed."""
         self._touched.update(touched)
+        self._flood_again = True
         if self.flood_due_s is None:
             self.flood_due_s = max(now, self._flood_earliest_s)
 
@@ -223,15 +229,32 @@ class FabricFollower:
         """Bring the link-scope entries up to date if that is due."""
         if self.flood_due_s is None or now < self.flood_due_s:
             return []
-        self.flood_due_s = None
-        touched, self._touched = self._touched, set()
-        for dpid in touched & self._versions.keys():
-            self._switch_ports[dpid] = self._ports_for_flooding(dpid)
         flood = self._owner.flood
-        effects = flood.refresh(self._owner.plane.forest.graph, self._switch_ports, now, touched)
+        if flood.is_behind:
+            effects = flood.advance(now)
+        else:
+            self._flood_again = False
+            effects = flood.refresh(self._owner.plane.forest.graph, self._switch_ports, now, self._take_touched())
+        if flood.is_behind:
+            self.flood_due_s = now
+            return effects
         settle_s = FLOOD_SETTLE_S + flood.brought_count * FLOOD_SETTLE_PER_SWITCH_S
         self._flood_earliest_s = now + min(settle_s, FLOOD_SETTLE_LONGEST_S)
+        self.flood_due_s = (now if self._touched else self._flood_earliest_s) if self._flood_again else None
         return effects
+
+    def _take_touched(self) -> set[int]:
+        """Look at the ports of some of the switches that may have changed, and return these."""
+        taken: set[int] = set()
+        port_count = 0
+        while self._touched and port_count < PORTS_AT_ONCE:
+            dpid = self._touched.pop()
+            taken.add(dpid)
+            if dpid in self._versions:
+                port_count += len(self._ports[dpid])
+                self._switch_ports[dpid] = self._ports_for_flooding(dpid)
+        self._flood_again = bool(self._touched)
+        return taken
 
     def switch_ports(self) -> dict[int, SwitchPorts]:
         """Return what flooding has to know of each switch, computed from nothing."""

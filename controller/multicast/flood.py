@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from controller.datapath.lanes import Urgency
 from controller.effects import Edit, Effect, Notice, Put, Remove
+from controller.multicast.switch_ports import SwitchPorts, spanning_tree
 from controller.rules.compile import ChannelDuty, RuleSet, Source, channel_duties, common_outputs
 from controller.rules.cookies import cookie_of
 from controller.rules.installer import Installer
@@ -28,6 +29,7 @@ from controller.rules.pipeline import (
     PRIORITY_UNKNOWN_SENDER,
     SENDER_COOKIE_BIT,
 )
+from controller.rules.switch_state import Plan
 from controller.wire.addresses import (
     ALL_PIM_ROUTERS_V4,
     ALL_PIM_ROUTERS_V6,
@@ -37,6 +39,9 @@ from controller.wire.addresses import (
 )
 from topology.graph import Graph, NodeId, holds_cycle
 
+PORTS_AT_ONCE, SWITCH_PORTS = 320, 8
+"""Ports of the switches that are looked at in one turn; a switch costs as much as some ports more than it has."""
+
 LINK_SCOPE_GROUPS_BOUND = 64
 """Link-scope IPv6 groups that get entries of their own; further ones stay flooded, which is always correct."""
 
@@ -45,38 +50,6 @@ _LINK_SCOPE_V6 = ((ETH_TYPE_IPV6, parse_ip("ff02::"), 16), (ETH_TYPE_IPV6, parse
 _ALL_V4 = (ETH_TYPE_IPV4, parse_ip("224.0.0.0"), 4)
 _ALL_V6 = (ETH_TYPE_IPV6, parse_ip("ff00::"), 8)
 _TO_CONTROLLER: tuple[Action, ...] = (Output(OFPP_CONTROLLER),)
-
-
-def spanning_tree(graph: Graph) -> dict[int, set[int]]:
-    """Return for each switch its neighbours on a breadth-first spanning forest, the lowest dpid first."""
-    tree: dict[int, set[int]] = {}
-    for root in graph.switches():
-        if root in tree:
-            continue
-        tree[root] = set()  # type: ignore[index]
-        queue = [root]
-        for node in queue:
-            for neighbour in graph.neighbours(node):
-                if neighbour not in tree:
-                    tree[neighbour] = {node}  # type: ignore[index,arg-type]
-                    tree[node].add(neighbour)  # type: ignore[index,arg-type]
-                    queue.append(neighbour)
-    return tree
-
-
-class SwitchPorts(NamedTuple):
-    """What flooding has to know of a switch.
-
-    `edges` are the ports that lead to hosts, `closed` those of which it is not known what they lead to, `routers` the
-    (port, family) of those with a multicast router: PIM from elsewhere goes nowhere. A switch that is not `connected`
-    may go on forwarding by what it holds.
-    """
-
-    ofp_version: int
-    edges: tuple[int, ...]
-    closed: tuple[int, ...]
-    connected: bool = True
-    routers: frozenset[tuple[int, int]] = frozenset()
 
 
 class FloodPlane:
@@ -93,12 +66,16 @@ class FloodPlane:
 
     def __init__(self, installer: Installer) -> None:
         self.brought_count = 0
-        """How many switches the last `refresh` had to look at, those with edits under way too."""
+        """How many switches the last `refresh` had to tell something so far, those with edits under way too."""
         self._installer = installer
         self._cookie = cookie_of(MULTICAST_TAG, "link-scope") & ~SENDER_COOKIE_BIT
         self._wanted: dict[int, RuleSet] = {}
         self._rules: dict[int, RuleSet] = {}
         self._pending: set[int] = set()
+        self._dirty: set[int] = set()
+        self._todo: deque[int] = deque()
+        self._is_staged = self._is_held = False
+        self._plan: Plan | None = None
         self._groups: dict[bytes, dict[int, set[int]]] = {}
         self._full = False
         self._links: set[frozenset[NodeId]] = set()
@@ -155,7 +132,7 @@ class FloodPlane:
             if not switches:
                 del self._groups[group]
                 self._full = False
-        if self._former or self._graph is None or self._is_outdated(self._graph):
+        if self._former or self.is_behind or self._graph is None or self._is_outdated(self._graph):
             self._stale.add(group)
             return [], True
         return self._bring_group(group, self._graph, now), False
@@ -199,12 +176,16 @@ class FloodPlane:
 
     def open_port(self, dpid: int, port_no: int, now: float) -> list[Effect]:
         """Let in at once what another switch sends: trees use the link next, whatever the spanning tree waits for."""
-        rules = self._rules.get(dpid, {})
+        rules, wanted = self._rules.get(dpid, {}), self._wanted.get(dpid, {})
         closing = [key for key, rule in rules.items() if key.match.in_port == port_no and not rule.actions]
+        if dpid in self._ports:
+            self._ports[dpid] = self._ports[dpid].opened(port_no)
         if not closing:
             return []
         for key in closing:
             del rules[key]
+            if key in wanted and not wanted[key].actions:
+                del wanted[key]
         return self._installer.change([[(dpid, Remove(key)) for key in closing]], now)
 
     def close_port(self, dpid: int, port_no: int, now: float) -> list[Effect]:
@@ -215,12 +196,16 @@ class FloodPlane:
         own = self._switch_rules(SwitchPorts(known.ofp_version, (), (port_no,)), [])
         closing = {key: rule for key, rule in own.items() if key.match.in_port == port_no}
         self._rules.setdefault(dpid, {}).update(closing)
+        self._wanted.setdefault(dpid, {}).update(closing)
+        self._ports[dpid] = known.shut(port_no)
         return self._installer.change([[(dpid, Put(rule)) for rule in closing.values()]], now)
 
     def refresh(
         self, graph: Graph, switches: Mapping[int, SwitchPorts], now: float, touched: Iterable[int] | None = None
     ) -> list[Effect]:
-        """Bring the switches to the entries that follow from the graph, their ports and the members known.
+        """Begin to bring switches to the entries that follow from the graph, their ports and the members known.
+
+        What is left after some switches `advance` goes on with; all of it is as the graph and the ports are now.
 
         Parameters
         ----------
@@ -233,9 +218,59 @@ class FloodPlane:
         touched
             The switches whose ports, or links' ports, may have changed since the last time; None for all.
         """
+        effects: list[Effect] = []
+        while self.is_behind:
+            effects += self.advance(now)
         changed = {*switches, *self._ports} if touched is None else set(touched)
         self._follow(graph, switches, changed)
-        return [*self._tell_of_old(changed), *self._bring(graph, now)]
+        self._begin(graph)
+        return [*effects, *self._tell_of_old(changed), *self.advance(now)]
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether `advance` is to be called again."""
+        return bool(self._todo)
+
+    def advance(self, now: float) -> list[Effect]:
+        """Go on with some switches: those with `PORTS_AT_ONCE` ports together, and at least one."""
+        first: list[tuple[int, Edit]] = []
+        second: list[tuple[int, Edit]] = []
+        is_first, port_count = self.brought_count == 0 and self._plan is None, 0
+        while self._todo and port_count < PORTS_AT_ONCE:
+            dpid = self._todo.popleft()
+            ports = self._ports.get(dpid)
+            port_count += SWITCH_PORTS + (0 if ports is None else len(ports.edges) + len(ports.closed))
+            self._want(dpid)
+            is_changed = self._wanted.get(dpid, {}) != self._rules.get(dpid, {})
+            if is_changed or (self._is_staged and not self._is_held and dpid in self._unconfirmed):
+                self.brought_count += 1
+                if self._is_held:
+                    self._bring_ports(dpid, first)
+                else:
+                    self._bring(dpid, first, second)
+            if not self._is_held:
+                self._pending.discard(dpid)
+        return self._sent(first, second, is_first, now)
+
+    def _sent(
+        self, first: list[tuple[int, Edit]], second: list[tuple[int, Edit]], is_first: bool, now: float
+    ) -> list[Effect]:
+        """Have edits sent, the second ones when all first ones are confirmed, those of further switches too."""
+        if self._is_held or not self._is_staged or (is_first and not self._todo):
+            stages = [stage for stage in (first, second) if stage]
+            # The hosts of one switch may wait for what its ports let in; nobody waits for what concerns several.
+            is_bulk = (self._is_staged or self.brought_count > 1 or bool(self._todo)) and not self._is_held
+            urgency = Urgency.BULK if is_bulk else Urgency.PROMPT
+            return self._installer.change(stages, now, urgency=urgency) if stages else []
+        effects: list[Effect] = []
+        if self._plan is None:
+            self._plan = self._installer.open_plan(2, now)
+        if first or second:
+            effects += self._installer.extend_plan(self._plan, (first, second), now)
+        if not self._todo:
+            effects += self._installer.close_plan(self._plan, now)
+            self._plan = None
+        return effects
 
     def _tell_of_old(self, changed: Iterable[int]) -> Iterator[Effect]:
         """Say once of each OpenFlow 1.0 switch what it cannot do: its hosts' MLD reports are never seen."""
@@ -249,14 +284,14 @@ class FloodPlane:
                 yield Notice("ipv6-unsupported", f"Switch {dpid} speaks OpenFlow 1.0: {cannot}.", (("dpid", dpid),))
 
     def _follow(self, graph: Graph, switches: Mapping[int, SwitchPorts], changed: set[int]) -> None:
-        """Compute anew what is wanted at the switches that changed, and wherever the tree or the groups did."""
+        """Note where what is wanted is to be computed anew: at switches whose ports, tree or groups changed."""
         groups: Iterable[bytes] = self._stale
         for dpid in changed:
             ports = switches.get(dpid)
             if ports is not None:
                 self._ports[dpid] = ports
             elif self._ports.pop(dpid, None) is not None:
-                del self._wanted[dpid]
+                self._wanted.pop(dpid, None)
         dirty = set(changed)
         if graph is not self._graph or graph.version != self._graph_version:
             before, tree = self._tree, spanning_tree(graph)
@@ -272,63 +307,68 @@ class FloodPlane:
             if self._trunk_ports.get(dpid, []) != trunks:
                 self._trunk_ports[dpid] = trunks
                 groups = {*self._groups, *self._group_duties, *self._stale}
-            ports = self._ports.get(dpid)
-            if ports is None:
-                continue
-            self._wanted[dpid] = self._switch_rules(ports, trunks)
-            if ports.ofp_version != OPENFLOW_1_0:
-                for group, duties in self._group_duties.items():
-                    rule = self._group_rule(group, duties.get(dpid, ()))
-                    self._wanted[dpid][rule.key] = rule
+            if dpid in self._ports:
+                self._dirty.add(dpid)
         for group in sorted(groups):
             self._pending.update(dpid for dpid, _ in self._regroup(group, graph))
         self._stale.clear()
 
-    def _bring(self, graph: Graph, now: float) -> list[Effect]:
-        """Have what is wanted sent where it differs from what was, in an order that closes no loop."""
+    def _want(self, dpid: int) -> None:
+        """Compute what is wanted at a switch, unless that is known."""
+        if dpid not in self._dirty:
+            return
+        self._dirty.discard(dpid)
+        if (ports := self._ports.get(dpid)) is None:
+            return
+        wanted = self._wanted[dpid] = self._switch_rules(ports, self._trunk_ports.get(dpid, []))
+        if ports.ofp_version != OPENFLOW_1_0:
+            for group, duties in self._group_duties.items():
+                rule = self._group_rule(group, duties.get(dpid, ()))
+                wanted[rule.key] = rule
+
+    def _begin(self, graph: Graph) -> None:
+        """Choose an order that closes no loop, and have the switches looked at at which something may differ."""
         if self._former or self._links != self._tree_links:
             self._forget_confirmed(graph)
             if not self._unconfirmed:
                 self._former.clear()
         links = self._tree_links
-        staged = (bool(self._former) or links != self._links) and holds_cycle(links | self._links | self._former)
-        changed = sorted(dpid for dpid in self._pending if self._wanted.get(dpid, {}) != self._rules.get(dpid, {}))
-        self.brought_count = len(changed)
-        if staged and self._must_wait(graph, changed):
-            return self._bring_ports(changed, now)
-        self._former |= self._links - links
-        self._links = links
-        self._applied = self._tree
-        self._pending.clear()
-        if staged:
-            changed = sorted({*changed, *self._unconfirmed})
-            self.brought_count = len(changed)
-        first: list[tuple[int, Edit]] = []
-        second: list[tuple[int, Edit]] = []
-        for dpid in changed:
-            before, after = self._rules.get(dpid, {}), self._wanted.get(dpid, {})
-            unconfirmed = self._unconfirmed.setdefault(dpid, set())
-            for key, rule in after.items():
-                old = before.get(key)
-                if old == rule and not (staged and key in unconfirmed):
-                    continue
-                kept = common_outputs(rule, old) if staged else rule
-                first.append((dpid, Put(kept)))
-                if kept != rule:
-                    second.append((dpid, Put(rule)))
-                if _forwards(rule) or (old is not None and _forwards(old)):
-                    unconfirmed.add(key)
-            gone = [key for key in before if key not in after]
-            first += [(dpid, Remove(key)) for key in gone]
-            unconfirmed.update(key for key in gone if _forwards(before[key]))
-            if dpid in self._wanted:
-                self._rules[dpid] = dict(after)
-            else:
-                self._rules.pop(dpid, None)
-        stages = [stage for stage in (first, second) if stage]
-        # The hosts of one switch may wait for what its ports let in; nobody waits for what concerns several.
-        urgency = Urgency.BULK if staged or len(changed) > 1 else Urgency.PROMPT
-        return self._installer.change(stages, now, urgency=urgency) if stages else []
+        self.brought_count = 0
+        self._is_staged = (bool(self._former) or links != self._links) and holds_cycle(
+            links | self._links | self._former
+        )
+        self._is_held = self._is_staged and self._must_wait(graph)
+        looked_at = set(self._pending)
+        if not self._is_held:
+            self._former |= self._links - links
+            self._links = links
+            self._applied = self._tree
+            if self._is_staged:
+                looked_at |= self._unconfirmed.keys()
+        self._todo.extend(sorted(looked_at))
+
+    def _bring(self, dpid: int, first: list[tuple[int, Edit]], second: list[tuple[int, Edit]]) -> None:
+        """Have what is wanted at a switch sent where it differs from what was."""
+        staged = self._is_staged
+        before, after = self._rules.get(dpid, {}), self._wanted.get(dpid, {})
+        unconfirmed = self._unconfirmed.setdefault(dpid, set())
+        for key, rule in after.items():
+            old = before.get(key)
+            if old == rule and not (staged and key in unconfirmed):
+                continue
+            kept = common_outputs(rule, old) if staged else rule
+            first.append((dpid, Put(kept)))
+            if kept != rule:
+                second.append((dpid, Put(rule)))
+            if _forwards(rule) or (old is not None and _forwards(old)):
+                unconfirmed.add(key)
+        gone = [key for key in before if key not in after]
+        first += [(dpid, Remove(key)) for key in gone]
+        unconfirmed.update(key for key in gone if _forwards(before[key]))
+        if dpid in self._wanted:
+            self._rules[dpid] = dict(after)
+        else:
+            self._rules.pop(dpid, None)
 
     def _forget_confirmed(self, graph: Graph) -> None:
         """Have only those entries count as unconfirmed of which it is not known what their switch holds."""
@@ -344,24 +384,27 @@ class FloodPlane:
             else:
                 del self._unconfirmed[dpid]
 
-    def _bring_ports(self, changed: Iterable[int], now: float) -> list[Effect]:
-        """Bring what ports let in up to date while flooding has to stay as it is."""
-        edits: list[tuple[int, Edit]] = []
-        for dpid in changed:
-            before, after = self._rules.setdefault(dpid, {}), self._wanted.get(dpid, {})
-            for key in [key for key in {**before, **after} if key.priority == PRIORITY_UNKNOWN_SENDER]:
-                rule = after.get(key)
-                if rule is None:
-                    del before[key]
-                    edits.append((dpid, Remove(key)))
-                elif before.get(key) != rule:
-                    before[key] = rule
-                    edits.append((dpid, Put(rule)))
-        return self._installer.change([edits], now) if edits else []
+    def _bring_ports(self, dpid: int, edits: list[tuple[int, Edit]]) -> None:
+        """Bring what a switch's ports let in up to date while flooding has to stay as it is."""
+        before, after = self._rules.setdefault(dpid, {}), self._wanted.get(dpid, {})
+        for key in [key for key in {**before, **after} if key.priority == PRIORITY_UNKNOWN_SENDER]:
+            rule = after.get(key)
+            if rule is None:
+                del before[key]
+                edits.append((dpid, Remove(key)))
+            elif before.get(key) != rule:
+                before[key] = rule
+                edits.append((dpid, Put(rule)))
 
-    def _must_wait(self, graph: Graph, changed: Iterable[int]) -> bool:
+    def _must_wait(self, graph: Graph) -> bool:
         """Tell whether a switch that has to change cannot be told."""
-        return any(dpid in graph and dpid in self._ports and not self._ports[dpid].connected for dpid in changed)
+        for dpid in self._pending:
+            ports = self._ports.get(dpid)
+            if ports is not None and not ports.connected and dpid in graph:
+                self._want(dpid)
+                if self._wanted.get(dpid, {}) != self._rules.get(dpid, {}):
+                    return True
+        return False
 
     def _duties(self, group: bytes, graph: Graph, tree: Mapping[int, set[int]]) -> dict[int, tuple[ChannelDuty, ...]]:
         members: dict[int, dict[Source, set[int]]] = {

@@ -99,4 +99,7 @@ class Inspection:
     def in_sync(self, dpid: int) -> bool:
         """Tell whether a switch is connected and known to hold what it shall, with nothing on the way."""
         state = self._switches.get(dpid)
-        return state is not None and state.connected and state.reading is None and not self.pending(dpid)
+        if state is None or not state.connected or state.reading is not None:
+            return False
+        is_under_way = state.batch is not None and bool(state.batch.edits)
+        return not (is_under_way or state.lanes or state.full or state.failures or state.turns)

@@ -38,8 +38,8 @@ from controller.rules.plans import PlanQueue
 from controller.rules.reading import take_stats
 from controller.rules.release import Release
 from controller.rules.survey import Surveys
-from controller.rules.switch_state import Batch, Failure, Reading, SwitchState, edit_key
-from controller.rules.timeouts import Timeouts
+from controller.rules.switch_state import Batch, Failure, Plan, Reading, SwitchState, edit_key
+from controller.rules.timeouts import Timeouts, earliest
 
 FULL_RETRY_S = 5.0
 FULL_RETRY_COUNT = 16
@@ -94,7 +94,6 @@ class Installer(Errands):
         self._full: Timeouts[int] = Timeouts(FULL_RETRY_S)
         self._effects: list[Effect] = []
         self._surveys = Surveys(app_tag, self._mark, self._request, self._notices, self._tell)
-        self._timeouts = (self._full, self._surveys.timeouts)
         self._retries: list[tuple[float, int, RuleKey]] = []
         self._handlers: dict[type, Callable[[Any, float], list[Effect]]] = {
             SwitchConnected: lambda event, now: self.switch_connected(event.dpid, event.ofp_version, now),
@@ -155,6 +154,21 @@ class Installer(Errands):
                     self._plans.hurry(state, key)
         else:
             self._plans.add([self._plan_entries(stage, refused) for stage in stages], now, drain_s, urgency)
+        return self._flush(now)
+
+    def open_plan(self, stage_count: int, now: float) -> Plan:
+        """Begin a bulk change of several stages that is told in parts; see `PlanQueue.open`."""
+        return self._plans.open(stage_count, _BULK, now)
+
+    def extend_plan(self, plan: Plan, stages: Sequence[Sequence[tuple[int, Edit]]], now: float) -> list[Effect]:
+        """Add to the stages of a plan that is open: its later stages wait for all of it."""
+        refused = self._admissible.refused(stages, now)
+        self._plans.extend(plan, [self._plan_entries(stage, refused) for stage in stages])
+        return self._flush(now)
+
+    def close_plan(self, plan: Plan, now: float) -> list[Effect]:
+        """End what is told of a plan."""
+        self._plans.close(plan)
         return self._flush(now)
 
     def put(self, entries: Sequence[tuple[int, Rule]], now: float, urgency: Urgency = _PROMPT) -> list[Effect]:
@@ -358,25 +372,10 @@ class Installer(Errands):
 
     def next_deadline(self) -> float | None:
         """Return when `on_deadline` is due, None for never."""
-        soonest = self._release.due_s
-        plans_s = self._plans.next()
-        if plans_s is not None and (soonest is None or plans_s < soonest):
-            soonest = plans_s
-        if self._retries and (soonest is None or self._retries[0][0] < soonest):
-            soonest = self._retries[0][0]
-        check_s = self._checks.next()
-        if check_s is not None and (soonest is None or check_s < soonest):
-            soonest = check_s
-        for timeouts in self._timeouts:
-            if timeouts.due:
-                due = timeouts.next()
-                if soonest is None or due < soonest:  # type: ignore[operator]
-                    soonest = due
-        if self._is_alone:
-            due = self._datapath.next_deadline()
-            if due is not None and (soonest is None or due < soonest):
-                soonest = due
-        return soonest
+        retry_s = self._retries[0][0] if self._retries else None
+        shared_s = self._datapath.next_deadline() if self._is_alone else None
+        own_s = (self._release.due_s, self._plans.next(), self._checks.next(), self._full.next())
+        return earliest(*own_s, self._surveys.timeouts.next(), retry_s, shared_s)
 
     def on_deadline(self, now: float) -> list[Effect]:
         """Do what has come due."""

@@ -52,22 +52,49 @@ class PlanQueue:
         urgency: Urgency,
     ) -> None:
         """Take a plan: its values are desired at once, and released in order."""
-        plan = Plan(drain_s, urgency)
-        for stage in stages:
-            entries: list[tuple[int, RuleKey]] = []
-            for state, key, value in stage:
-                if urgency is Urgency.PROMPT:
-                    self.hurry(state, key)
-                if plan.stages or key in state.turns:
-                    state.enter_turn(key, Turn(plan, len(plan.stages), value))
-                else:
-                    state.enter(key, value)
-                    self._mark(state, key, urgency)
-                entries.append((state.dpid, key))
-            plan.stages.append(entries)
+        plan = Plan(drain_s, urgency, [[] for _ in stages])
+        self._enter(plan, stages)
         if self.count >= PLANS_BOUND:
             self._drop_oldest(now)
         self._advance(plan, now)
+
+    def open(self, stage_count: int, urgency: Urgency, now: float) -> Plan:
+        """Begin a plan that is told in parts: only its first stage is released before it is closed.
+
+        No other plan of several stages may have the same keys meanwhile.
+        """
+        if self.count >= PLANS_BOUND:
+            self._drop_oldest(now)
+        plan = Plan(0.0, urgency, [[] for _ in range(stage_count)], 0, 1)
+        self._waiting.start(plan, now)
+        return plan
+
+    def extend(self, plan: Plan, stages: Sequence[Iterable[tuple[SwitchState, RuleKey, Rule | None]]]) -> None:
+        """Add to the stages of a plan that is open, each key once to each."""
+        known = [len(entries) for entries in plan.stages]
+        self._enter(plan, stages)
+        for number, entries in enumerate(plan.stages[: plan.stage + 1]):
+            added = entries[known[number] :]
+            plan.outstanding += len(added)
+            for dpid, key in added:
+                self._release(dpid, key, plan)
+
+    def close(self, plan: Plan) -> None:
+        """Let a plan that was open go on when all of its first stage is confirmed."""
+        self._settled(plan)
+
+    def _enter(self, plan: Plan, stages: Sequence[Iterable[tuple[SwitchState, RuleKey, Rule | None]]]) -> None:
+        """Have the values of stages desired at once, those that wait as turns of their keys."""
+        for number, stage in enumerate(stages):
+            for state, key, value in stage:
+                if plan.urgency is Urgency.PROMPT:
+                    self.hurry(state, key)
+                if number or key in state.turns:
+                    state.enter_turn(key, Turn(plan, number, value))
+                else:
+                    state.enter(key, value)
+                    self._mark(state, key, plan.urgency)
+                plan.stages[number].append((state.dpid, key))
 
     def hurry(self, state: SwitchState, key: RuleKey) -> None:
         """Make prompt what is to happen before a key's next turn, for somebody waits for that."""

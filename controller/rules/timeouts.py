@@ -58,3 +58,12 @@ class Timeouts(Generic[Subject]):
         for subject in taken:
             del self.due[subject]
         return taken
+
+
+def earliest(*times_s: float | None) -> float | None:
+    """Return the first of some times of which each is None where nothing is due."""
+    first_s: float | None = None
+    for at_s in times_s:
+        if at_s is not None and (first_s is None or at_s < first_s):
+            first_s = at_s
+    return first_s

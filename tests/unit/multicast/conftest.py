@@ -128,6 +128,7 @@ class World:
         self.outcomes: list[ActionTaken | ActionRefused] = []
         self.packet_outs: list[tuple[Place, bytes]] = []
         self.applied = 0
+        self.is_hasty = False
         self.connected: set[int] = set()
         self.queues: dict[int, deque[tuple[int, Edit | None]]] = {}
         self.down_links: set[frozenset[int]] = set()
@@ -240,14 +241,18 @@ class World:
             self.feed(EditFailed(dpid, xid, *error))
 
     def steps(self, until_s: float = 0.6) -> Iterator[None]:
-        """Carry out edits one by one in random order, and deadlines of the next moments, until all is quiet."""
+        """Carry out edits one by one in random order, and deadlines of the next moments, until all is quiet.
+
+        Where the world `is_hasty`, deadlines that are due come between edits, else after all of them.
+        """
         end_s = self.now + until_s
         while True:
             busy = [dpid for dpid, queue in self.queues.items() if queue]
-            if busy:
+            due_s = self.core.next_deadline()
+            is_due = self.is_hasty and due_s is not None and due_s <= self.now and self.random.random() < 0.5
+            if busy and not is_due:
                 self.step(self.random.choice(busy))
             else:
-                due_s = self.core.next_deadline()
                 if due_s is None or due_s > end_s:
                     return
                 self.now = max(self.now, due_s)

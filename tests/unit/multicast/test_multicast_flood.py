@@ -20,6 +20,13 @@ SOLICITED = parse_ip("ff02::1:ff00:9")
 DENY = Policy(default_allow=False)
 
 
+@pytest.fixture(params=[1, 320])
+def ports_at_once(request, monkeypatch):
+    """How many ports' switches are looked at in one turn: one switch, or all of a small fabric."""
+    monkeypatch.setattr("controller.multicast.flood.PORTS_AT_ONCE", request.param)
+    return request.param
+
+
 def reached_by_all(world, group, names=None):
     names = list(names or world.hosts)
     for sender in (names[0], names[-1]):
@@ -37,9 +44,10 @@ def test_link_scope_reaches_every_host_without_a_report(make_world, graph, versi
     assert not world.core.plane.groups
 
 
-def test_link_scope_never_circles_while_the_fabric_changes(make_world, version):
+def test_link_scope_never_circles_while_the_fabric_changes(make_world, version, ports_at_once):
     for graph in ("fattree", "ring", "leaf-spine"):
         world = make_world(graph, version=version, seed=3)
+        world.is_hasty = ports_at_once == 1
         pairs = sorted(sorted(pair) for pair in world.links)
         names = list(world.hosts)
         for _ in range(30):
@@ -61,7 +69,7 @@ def test_link_scope_never_circles_while_the_fabric_changes(make_world, version):
         reached_by_all(world, OSPF)
 
 
-def test_link_scope_is_flooded_again_when_switches_return(make_world, version):
+def test_link_scope_is_flooded_again_when_switches_return(make_world, version, ports_at_once):
     world = make_world("fattree", version=version)
     dpids = [1, 9, 17]
     for dpid in dpids:
@@ -77,7 +85,9 @@ def test_link_scope_is_flooded_again_when_switches_return(make_world, version):
     reached_by_all(world, OSPF)
 
 
-def test_a_switch_that_lost_us_and_went_on_forwarding_closes_no_loop_when_it_is_back(make_world, version):
+def test_a_switch_that_lost_us_and_went_on_forwarding_closes_no_loop_when_it_is_back(
+    make_world, version, ports_at_once
+):
     world = make_world("ring", version=version)
     world.disconnect(3, dies=False)
     world.settle()
@@ -87,7 +97,7 @@ def test_a_switch_that_lost_us_and_went_on_forwarding_closes_no_loop_when_it_is_
     reached_by_all(world, OSPF)
 
 
-def test_no_loop_is_closed_over_a_switch_that_cannot_be_told(make_world, version):
+def test_no_loop_is_closed_over_a_switch_that_cannot_be_told(make_world, version, ports_at_once):
     """Discovery counts a switch without a connection as there for a while; it forwards on by what it holds."""
     world = make_world("ring", version=version)
     world.cut(1, 2)

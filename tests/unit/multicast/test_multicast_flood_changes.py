@@ -8,7 +8,8 @@ import pytest
 
 from controller.events import DeadlineReached, Port, PortChanged
 from controller.multicast.fabric import FLOOD_SETTLE_PER_SWITCH_S, FLOOD_SETTLE_S
-from controller.multicast.flood import LINK_SCOPE_GROUPS_BOUND, FloodPlane, SwitchPorts
+from controller.multicast.flood import LINK_SCOPE_GROUPS_BOUND, PORTS_AT_ONCE, FloodPlane
+from controller.multicast.switch_ports import SwitchPorts
 from controller.rules.fake import FakeSwitch
 from controller.rules.installer import Installer
 from controller.rules.pipeline import MULTICAST_TAG, OPENFLOW_1_3
@@ -27,6 +28,8 @@ def from_nothing(world):
         for dpid, port_no in core.flood.members(group):
             fresh.interest_changed(dpid, port_no, group, True, world.now)
     fresh.refresh(core.plane.forest.graph, core.topology.switch_ports(), world.now)
+    while fresh.is_behind:
+        fresh.advance(world.now)
     return {dpid: dict(fresh._installer.desired(dpid)) for dpid in world.switches}
 
 
@@ -38,10 +41,14 @@ def held(world, expected):
     }
 
 
+@pytest.mark.parametrize("ports_at_once", [1, 60, 320])
 @pytest.mark.parametrize("seed", range(8))
-def test_after_any_changes_the_entries_are_those_computed_from_nothing(make_world, seed):
+def test_after_any_changes_the_entries_are_those_computed_from_nothing(make_world, monkeypatch, seed, ports_at_once):
+    monkeypatch.setattr("controller.multicast.flood.PORTS_AT_ONCE", ports_at_once)
+    monkeypatch.setattr("controller.multicast.fabric.PORTS_AT_ONCE", 8 * ports_at_once)
     draw = random.Random(seed)
     world = make_world(draw.choice(("fattree", "leaf-spine")), seed=seed)
+    world.is_hasty = ports_at_once == 60
     names = sorted(world.hosts)
     for _ in range(25):
         kind = draw.randrange(8)
@@ -135,6 +142,10 @@ class Recorded(Installer):
         self.sizes.append(sum(map(len, stages)))
         return super().change(stages, *args, **named)
 
+    def extend_plan(self, plan, stages, now):
+        self.sizes.append(sum(map(len, stages)))
+        return super().extend_plan(plan, stages, now)
+
 
 def test_what_is_not_confirmed_yet_is_gone_over_again_as_far_as_it_could_close_a_loop():
     """While a fabric comes up every switch has edits under way: punts and what ports let in are told once."""
@@ -157,5 +168,30 @@ def test_what_is_not_confirmed_yet_is_gone_over_again_as_far_as_it_could_close_a
     graph.add_link(1, count, 3, 3)
     del installer.sizes[:]
     flood.refresh(graph, switches, 2.0, (1, count))
+    while flood.is_behind:
+        flood.advance(2.0)
     assert flood.brought_count == count
     assert 0 < sum(installer.sizes) <= 2 * 3 * count
+
+
+def test_a_turn_tells_few_switches_however_many_a_change_concerns():
+    """A fabric whose ports are all told apart at once: each switch has some 60 entries more."""
+    count, ports = 100, 16
+    graph, installer = Graph(), Recorded()
+    switches = {}
+    for dpid in range(1, count + 1):
+        graph.add_node(dpid)
+        if dpid > 1:
+            graph.add_link(dpid - 1, dpid, 1, 2)
+        switches[dpid] = SwitchPorts(OPENFLOW_1_3, (), tuple(range(10, 10 + ports)))
+    flood = FloodPlane(installer)
+    flood.refresh(graph, switches, 0.0)
+    while flood.is_behind:
+        flood.advance(0.0)
+    graph.add_link(1, count, 3, 3)
+    graph.remove_link(50, 51)
+    flood.refresh(graph, switches, 1.0)
+    while flood.is_behind:
+        flood.advance(1.0)
+    assert len(installer.sizes) >= count * ports / PORTS_AT_ONCE
+    assert max(installer.sizes) <= (PORTS_AT_ONCE / ports + 1) * (4 * ports + 16)
