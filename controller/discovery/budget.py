@@ -14,6 +14,9 @@ from controller.kernel.deadlines import Deadlines
 SLOTS_PER_S = 16
 """Regular frames leave in slots, so that the controller wakes so many times a second and not once for each."""
 
+GRANTS_AT_ONCE = 64
+"""Frames that leave in one turn of the loop, between which the controller does what else there is to do."""
+
 _BURST_S = 0.5
 _LEAST_BURST = 32.0
 _IDLE_BURST_S = 0.25
@@ -172,11 +175,15 @@ class FrameBudget:
             self._set_timer(now)
 
     def on_deadline(self, _subject: Any, now: float) -> None:
-        """Give all their turns whose time has come."""
+        """Give some of those their turns whose time has come; the others have theirs at once after that."""
         self._heed_silence(now)
-        while (urgency := self._next(now)) is not None:
+        for _ in range(GRANTS_AT_ONCE):
+            urgency = self._next(now)
+            if urgency is None:
+                self._set_timer(now)
+                return
             self._grant(urgency, now)
-        self._set_timer(now)
+        self._deadlines.set(_TURN, now)
 
     def _next(self, now: float) -> Urgency | None:
         """Return the urgency of who is next, None where nobody may send now."""

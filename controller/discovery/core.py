@@ -56,6 +56,9 @@ from topology.live import LiveFabric
 
 Output: TypeAlias = Effect | TopologyEvent | WriteJournal
 
+COST_AT_ONCE, TOUR_COST = 128, 8
+"""Timers and effects of one turn; a tour whose frame may be missed costs as much as so many."""
+
 MIN_SECRET_BYTES = 16
 SEGMENT_LOOPED, SEGMENT_RELEASED = "segment-looped", "segment-released"
 """A port is held, or is not any more, for a segment behind somebody else's switch; each is told every time."""
@@ -162,11 +165,15 @@ class DiscoveryCore:
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def on_deadline(self, now: float) -> tuple[Output, ...]:
-        """Do what has come due."""
+        """Do some of what has come due; where there is more, the next deadline is not later than now."""
         due = self._deadlines.next()
         self._table.behind_s = 0.0 if due is None else max(0.0, now - due)
+        cost = 0
         for timer in self._deadlines.due(now):
             self._due[timer.kind](timer.subject, now)
+            cost += TOUR_COST if timer.kind is TimerKind.TOUR_CHECK else 1
+            if cost + len(self._out) >= COST_AT_ONCE:
+                break
         self._out += self._installer.on_deadline(now)
         self._out += self._journal.on_deadline(now)
         return self._outputs(now)
