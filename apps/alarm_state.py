@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from apps.state_database import StateDatabase
+from apps.state_database import StateDatabase, replace_rows
 from controller.alarms.kept import PARTS, STATE_VERSION, KeptRecord
 
 _SCHEMA = """
@@ -52,7 +52,7 @@ class AlarmDatabase(StateDatabase):
         try:
             database = self._open()
             with database:
-                database.executemany("REPLACE INTO kept VALUES (?, ?, ?)", put)
+                replace_rows(database, "kept", put)
                 database.executemany("DELETE FROM kept WHERE part = ? AND id = ?", removed)
         except sqlite3.Error as error:
             self._failed(error)

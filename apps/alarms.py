@@ -35,7 +35,7 @@ from controller.snapshot.names import Names
 
 _REQUIRED_APP = APPS["alarms"].required_modules()
 
-SAVED_AT_ONCE = 1000
+SAVED_AT_ONCE = 500
 """Records written in one tick, so that the loop is soon free again."""
 
 WEBHOOK_FAILED = "webhook-failed"

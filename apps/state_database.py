@@ -7,7 +7,9 @@ import itertools
 import logging
 import sqlite3
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from apps.line_files import make_file
 
@@ -26,6 +28,21 @@ _UNAVAILABLE = frozenset(
     }
 )
 """Result codes of a database that cannot be used now, though nothing says that it is damaged."""
+
+
+VALUES_AT_ONCE = 900
+"""Values in one statement; SQLite before 3.32 took 999."""
+
+
+def replace_rows(database: sqlite3.Connection, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Put rows into a table, many with one statement: at each statement this thread lets others go first."""
+    if not rows:
+        return
+    row = f"({', '.join('?' * len(rows[0]))})"
+    at_once = VALUES_AT_ONCE // len(rows[0])
+    for first in range(0, len(rows), at_once):
+        some = rows[first : first + at_once]
+        database.execute(f"REPLACE INTO {table} VALUES {', '.join([row] * len(some))}", [*itertools.chain(*some)])
 
 
 class StateDatabase:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 
 from controller.alarms import causes
 from controller.alarms.causes import Subject
@@ -14,6 +15,9 @@ from controller.alarms.register import Alarm, Condition, alarm_key
 from controller.alarms.sections import AlarmSections
 from controller.kernel.deadlines import Deadlines
 from controller.snapshot.events import State
+
+JUDGED_AT_ONCE = 256
+"""Switches, links and ports that are judged in one turn; after a restart all that are known come due together."""
 
 LINK_GRACE_S = 5.0
 """Time that the links of a switch have to be found again after it connected."""
@@ -57,8 +61,8 @@ class Judge:
         return min(times, default=None)
 
     def on_deadline(self, now: float) -> None:
-        """Judge what had time to settle, and close what had time to flap."""
-        for subject in list(self._looks.due(now)):
+        """Judge some of what had time to settle, and close what had time to flap."""
+        for subject in list(islice(self._looks.due(now), JUDGED_AT_ONCE)):
             ready_s = self._ready_s(subject)
             if ready_s > now and self._condition(subject) is not None:
                 self._looks.set(subject, ready_s)
