@@ -30,12 +30,13 @@ class Agent:
     def __enter__(self) -> Agent:
         command = [sys.executable, "-S", "-u", "-m", f"apps.emulation.{self._tool}"]
         self._process = subprocess.Popen(
-            processes.die_with_parent(processes.preferred(command)),
+            processes.die_with_parent(command),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
             start_new_session=True,
         )
+        processes.prefer(self._process)
         return self
 
     def __exit__(

@@ -85,8 +85,9 @@ class PrivateOpenVSwitch:
 
     def _daemon(self, name: str, *arguments: str) -> None:
         log = self.directory / f"{name}.log"
-        command = processes.preferred([name, "--pidfile", "-vconsole:warn", *arguments])
+        command = [name, "--pidfile", "-vconsole:warn", *arguments]
         self._processes.append(processes.start(command, log=log))
+        processes.prefer(self._processes[-1])
 
     def _wait_listening(self, listener: Path) -> None:
         """Wait until the database answers; ovs-vsctl itself would try but once a second."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 STOP_TIMEOUT_S = 5.0
@@ -40,9 +42,15 @@ def die_with_parent(arguments: Sequence[str]) -> list[str]:
     return ["setpriv", "--pdeathsig", "TERM", "--", *arguments]
 
 
-def preferred(arguments: Sequence[str]) -> list[str]:
-    """Return the command line under which `arguments` runs before ordinary processes."""
-    return ["nice", "-n", str(NICENESS), *arguments]
+def prefer(process: subprocess.Popen[bytes]) -> None:
+    """Have the kernel let a process that has just begun, and a session with it, go before other work.
+
+    Where the kernel divides time among sessions (``kernel.sched_autogroup_enabled``) niceness counts only within one,
+    and the session has one of its own.
+    """
+    os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)
+    with suppress(FileNotFoundError):
+        Path(f"/proc/{process.pid}/autogroup").write_text(str(NICENESS))
 
 
 def stop(process: subprocess.Popen[bytes], timeout_s: float = STOP_TIMEOUT_S) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from apps.emulation.network import EmulatedFabric
-from apps.emulation.processes import EmulationError
+from apps.emulation.processes import NICENESS, EmulationError
 from apps.emulation.traffic import DEFAULT_FRAME_BYTES
 from topology.graph import Graph
 
@@ -93,6 +93,16 @@ def test_what_the_machine_loses_is_told_apart_from_what_switches_lose(
     received = fabric.settled()[f"h2 {GROUP}"]["streams"]["2:1"]["received"]
     assert received > 0
     assert 0 < sent - received <= fabric.overruns() <= sent - received + 20  # hosts send a little by themselves
+
+
+def test_what_forwards_and_measures_goes_before_all_else_on_the_machine(
+    start_fabric: Start, make_star: Callable[..., Graph]
+) -> None:
+    fabric = start_fabric(make_star(2), controller_port=None)
+    for pid in (fabric.ovs.vswitchd_pid, fabric.sender.pid, fabric.receiver.pid):
+        assert os.getpriority(os.PRIO_PROCESS, pid) == NICENESS
+        of_session = Path(f"/proc/{pid}/autogroup")
+        assert not of_session.exists() or of_session.read_text().split()[-1] == str(NICENESS)
 
 
 def test_duplicates_and_leaves_show(start_fabric: Start, make_star: Callable[..., Graph]) -> None:
