@@ -3,12 +3,14 @@
 The same join storm (all groups interleaved) goes through the live controller's `Forest`, the bulk form's `Stream`
 and, for a sample of its joins, networkx (mehlhorn) and rustworkx over the same switches. Then links fail under the
 groups: what moves, how long a repair takes, and how far the busiest link is from its lower bound.
-Times are CPU time. Run: PYTHONPATH=. python benchmarks/tree_dynamics.py --groups 10000
+Times are CPU time. Python's cyclic collector has the thresholds that a controller gives it.
+Run: PYTHONPATH=. python benchmarks/tree_dynamics.py --groups 10000
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 from time import process_time
 
 import networkx as nx
@@ -16,6 +18,7 @@ import numpy as np
 import rustworkx as rx
 from measure import Measurement, report
 
+from apps.openflow.app import COLLECTOR_THRESHOLDS
 from controller.simulation.churn import link_failures
 from controller.simulation.data_centre import DataCentre
 from controller.simulation.dynamics import Dynamics, Event, EventKind
@@ -158,6 +161,7 @@ def main() -> None:
     parser.add_argument("--failures", type=int, default=20, help="links that fail of each kind, under 1,000 groups")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
+    gc.set_threshold(*COLLECTOR_THRESHOLDS)
     centre = DataCentre(make("portland-p6"), 1e10)
     speeds: dict[str, list[float]] = {}
     for seed in range(args.repeats):

@@ -1,4 +1,4 @@
-"""What a new receiver changes at the switches of a tree, found from its own way instead of from the whole tree."""
+"""What a switch changes on a tree that gets its first member or loses its last, found from its own way alone."""
 
 from __future__ import annotations
 
@@ -56,6 +56,62 @@ def grafted_duties(
         before = _add(group, found, beyond, (port(beyond, at),), ())
         at = beyond
     return found
+
+
+def pruned_duties(
+    group: Group, tree: Tree, change: Change, dpid: int, port: Callable[[int, int], int]
+) -> dict[int, SwitchDuty | None] | None:
+    """Return what switches do otherwise than before, now that a switch has no members; None as in `grafted_duties`.
+
+    Switches that left the tree do nothing more but for their senders, and the one where the way ended no longer
+    sends there. Where what it still does is to send to one neighbour alone, that one has nobody left to serve
+    through it; and so on, up to the next receiver or branch.
+
+    Parameters
+    ----------
+    group, port
+        As for `grafted_duties`.
+    tree, change
+        The tree without the terminal, or without its role, which stayed as it was but for the links removed.
+    dpid
+        The switch that had members before and has none now.
+    """
+    if change.added or change.detached or change.attached or tree.detached:
+        return None
+    found: dict[int, SwitchDuty | None] = {}
+    at, below = dpid, None
+    for link in change.removed:
+        if at not in link:
+            return None
+        found[at] = _less(group, at, None)
+        at, below = link[link[0] == at], at  # type: ignore[assignment]
+    if at not in tree.adjacent:
+        return None
+    ports = set() if below is None else {port(at, below)}
+    while True:
+        duty = found[at] = _less(group, at, ports)
+        left = duty.channels[0] if duty is not None and duty.channels else _NO_CHANNEL
+        if left.host_ports or len(left.trunk_ports) > 1:
+            return found
+        beyond = _neighbour_at(tree, at, left.trunk_ports, port)
+        if beyond is None:
+            return None
+        at, ports = beyond, {port(beyond, at)}
+
+
+def _less(group: Group, at: int, ports: set[int] | None) -> SwitchDuty | None:
+    """Return what a switch does that sends to some ports no more, or to none at all; None where that is nothing.
+
+    Its host ports are those of its members.
+    """
+    old = group.duties.get(at) or NO_DUTY
+    channel = _NO_CHANNEL
+    if ports is not None and old.channels:
+        trunk_ports = tuple([port_no for port_no in old.channels[0].trunk_ports if port_no not in ports])
+        channel = ChannelDuty(None, trunk_ports, old.channels[0].host_ports if at in group.interests else ())
+    if channel == _NO_CHANNEL:
+        return SwitchDuty(group.tree_version, (), old.senders) if old.senders else None
+    return SwitchDuty(group.tree_version, (channel,), old.senders)
 
 
 def _add(

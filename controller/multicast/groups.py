@@ -8,7 +8,7 @@ from controller.datapath.lanes import Urgency
 from controller.effects import Effect, Notice, Put, Remove
 from controller.membership.events import Interest, RouterPortChanged
 from controller.multicast.duties import group_duties, refusals
-from controller.multicast.graft import changed_duties, grafted_duties
+from controller.multicast.graft import changed_duties, grafted_duties, pruned_duties
 from controller.multicast.group import Group, Place, Sender, SenderKey
 from controller.multicast.router_table import RouterTable
 from controller.multicast.transition import DRAIN_S, Stage, Transitions, Way
@@ -120,7 +120,7 @@ class GroupPlane:
             effects = self._graft(group, change, dpid, now, urgency)
             if effects is not None:
                 return effects
-        return self._refresh(group, (change,), now, urgency)
+        return self._refresh(group, (change,), now, urgency, None if others_now else dpid)
 
     def sender_set(self, address: bytes, key: SenderKey, sender: Sender, now: float) -> list[Effect]:
         """Add a sender, or replace what is known of it."""
@@ -361,9 +361,17 @@ class GroupPlane:
         return self._installer.put(puts, now, urgency)
 
     def _refresh(
-        self, group: Group, changes: Sequence[Change | None], now: float, urgency: Urgency = Urgency.PROMPT
+        self,
+        group: Group,
+        changes: Sequence[Change | None],
+        now: float,
+        urgency: Urgency = Urgency.PROMPT,
+        left: int | None = None,
     ) -> list[Effect]:
-        """Compile a group again and send the difference, make before break; all counts anew without a change."""
+        """Compile a group again and send the difference, make before break; all counts anew without a change.
+
+        Where all that happened is that the switch `left` has no members any more, its own way is compiled.
+        """
         if group.held:
             self._end_if_empty(group)
             return []
@@ -372,11 +380,13 @@ class GroupPlane:
         way = self._transitions.choose(group, self._forest.tree(group.address), changes, now)
         moved = way is Way.BESIDE
         effects: list[Effect] = []
-        all_duties = self._supported(group, effects)
-        if changes and way is not Way.INTERRUPTED:
-            duties = changed_duties(group.duties, all_duties)
-        else:
-            duties = {**dict.fromkeys(group.duties), **all_duties}
+        duties = self._pruned(group, changes, left) if left is not None and way is Way.IN_PLACE else None
+        if duties is None:
+            all_duties = self._supported(group, effects)
+            if changes and way is not Way.INTERRUPTED:
+                duties = changed_duties(group.duties, all_duties)
+            else:
+                duties = {**dict.fromkeys(group.duties), **all_duties}
         puts: Stage = []
         entering: Stage = []
         removes: Stage = []
@@ -400,6 +410,15 @@ class GroupPlane:
         if stages:
             effects += self._installer.change(stages, now, DRAIN_S if moved and removes else 0.0, urgency)
         return effects
+
+    def _pruned(
+        self, group: Group, changes: Sequence[Change | None], left: int
+    ) -> dict[int, SwitchDuty | None] | None:
+        """Return what switches do otherwise since one has no members; None where its own way does not tell."""
+        tree, (change,) = self._forest.tree(group.address), changes
+        if tree is None or change is None:
+            return None
+        return pruned_duties(group, tree, change, left, self._forest.graph.port)
 
     @staticmethod
     def _shrink_first(

@@ -69,6 +69,8 @@ class Transitions:
         left = earlier | removed
         if not left or tree is None or not changes:
             return Way.IN_PLACE
+        if not earlier and not any(change is not None and change.added for change in changes):
+            return Way.IN_PLACE  # what is left of a tree lies within it
         links = {frozenset(link) for link in tree.links()}
         if not holds_cycle(links | left):
             return Way.IN_PLACE

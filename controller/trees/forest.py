@@ -135,9 +135,7 @@ class Forest:
                     self._know_sender(tree, node)
                 return self._rebuild(tree, keep=path is None)
             added = tree.attach(path)
-            self._index(key, added)
-            if tree.rate_below is None:
-                flows.charge_links(self.loads, added, tree.idle_bps)
+            self._index(key, added, tree.idle_bps if tree.rate_below is None else 0)
         else:
             added = NOTHING
         self._begin_roles(tree, node, new)
@@ -168,9 +166,7 @@ class Forest:
         if node in tree.adjacent:
             silent = tree.rate_below is None
             removed = tree.prune(node)
-            if silent:
-                flows.charge_links(self.loads, removed, -tree.idle_bps)
-            self._unindex(key, removed)
+            self._unindex(key, removed, tree.idle_bps if silent else 0)
         if self._stays(tree):
             return _new(Change, (key, NOTHING, removed, (), ()))
         return Change(key, NOTHING, removed).then(self._rebuild(tree, keep=True))
@@ -453,20 +449,29 @@ class Forest:
 
         return max(groups.values(), key=worth)
 
-    def _index(self, key: Key, links: Links) -> None:
-        index, users = self.loads.index, self._users
+    def _index(self, key: Key, links: Links, bps: int = 0) -> None:
+        """Note that a tree uses links, and add `bps` to both directions of each."""
+        index, load_bps, users = self.loads.index, self.loads.bps, self._users
         for u, v in links:
-            cable = index[u][v] >> 1
-            keys = users.get(cable)
+            number = index[u][v]
+            load_bps[number] += bps
+            load_bps[number ^ 1] += bps
+            keys = users.get(number >> 1)
             if keys is None:
-                users[cable] = {key}
+                users[number >> 1] = {key}
             else:
                 keys.add(key)
 
-    def _unindex(self, key: Key, links: Links) -> None:
+    def _unindex(self, key: Key, links: Links, bps: int = 0) -> None:
+        """Note that a tree uses links no more, which may be gone, and take `bps` off both directions of each."""
+        index, load_bps, users = self.loads.index, self.loads.bps, self._users
         for u, v in links:
-            number = self.loads.index.get(u, {}).get(v)
-            keys = None if number is None else self._users.get(number >> 1)
+            number = index.get(u, {}).get(v)
+            if number is None:
+                continue
+            load_bps[number] -= bps
+            load_bps[number ^ 1] -= bps
+            keys = users.get(number >> 1)
             if keys is not None:
                 keys.discard(key)
 

@@ -1,4 +1,4 @@
-"""What a first member at a switch changes is told from its own way, and is what the whole tree says."""
+"""What a first member at a switch changes, or the last one, is told from its own way, and is what the tree says."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 import pytest
 
 from controller.multicast.duties import group_duties
-from controller.multicast.graft import grafted_duties
+from controller.multicast.graft import grafted_duties, pruned_duties
 from controller.trees.tree import Change, Role
 from controller.wire.addresses import parse_ip
 
@@ -42,7 +42,7 @@ def test_switches_do_what_the_whole_tree_says_after_every_join_and_leave(graph, 
             member.add((name, group))
             grafted += 1
         if dice.random() < 0.5:
-            world.settle()
+            world.settle(dice.choice((0.6, 3.0)))
         for address, known in world.core.plane.groups.items():
             assert known.duties == whole(world, address)
     world.settle(3.0)
@@ -98,6 +98,49 @@ def test_a_join_asks_for_the_ports_of_its_own_way_alone():
     assert len(asked) <= 2 * len(change.added) < len(tree.adjacent)
 
 
+@pytest.mark.parametrize("staying", [1, 2, 5])
+def test_a_leave_asks_for_the_ports_of_its_own_way_alone(staying):
+    world = World(GRAPHS["fattree"]())
+    names = sorted(world.hosts)
+    last = world.hosts[names[-1]]
+    for name in names[:staying]:
+        world.join(name)
+    world.join(last.name)
+    world.settle()
+    world.advance(20.0)
+    (group,) = world.core.plane.groups.values()
+    forest = world.core.forest
+    change = forest.leave(group.address, last.dpid, Role.RECEIVER)
+    group.set_interest(last.dpid, last.port_no, None)
+    asked = []
+
+    def port(u, v):
+        asked.append((u, v))
+        return forest.graph.port(u, v)
+
+    duties = pruned_duties(group, forest.tree(group.address), change, last.dpid, port)
+    assert duties is not None
+    after = {dpid: duty for dpid, duty in {**group.duties, **duties}.items() if duty is not None}
+    assert after == whole(world, group.address)
+    assert {dpid for link in change.removed for dpid in link} <= duties.keys()
+    if staying == 5:
+        assert len(asked) <= 1
+
+
+def test_the_last_receiver_beside_a_sender_is_no_matter_of_its_own_way():
+    """Nobody is left to serve, so that all switches of the sender's tree stop sending."""
+    world = World(GRAPHS["fattree"]())
+    names = sorted(world.hosts)
+    world.join(names[-1])
+    world.send(names[0])
+    world.settle()
+    (group,) = world.core.plane.groups.values()
+    world.leave(names[-1])
+    world.advance(5.0)
+    assert group.duties == whole(world, group.address)
+    assert [duty.channels for duty in group.duties.values()] == [()]
+
+
 def test_a_tree_that_changed_otherwise_is_looked_at_as_a_whole():
     world = World(GRAPHS["fattree"]())
     first, second = sorted(world.hosts)[0], sorted(world.hosts)[-1]
@@ -113,3 +156,10 @@ def test_a_tree_that_changed_otherwise_is_looked_at_as_a_whole():
     assert grafted_duties(group, tree, Change(group.address, (link, link)), dpid, port) is None
     assert grafted_duties(group, tree, Change(group.address, (), (), (dpid,)), dpid, port) is None
     assert grafted_duties(group, tree, Change(group.address, (), (), (), (dpid,)), dpid, port) is None
+    for change in (
+        Change(group.address, (link,)),
+        Change(group.address, (), (("somewhere", "else"),)),
+        Change(group.address, (), (), (dpid,)),
+        Change(group.address, (), (), (), (dpid,)),
+    ):
+        assert pruned_duties(group, tree, change, dpid, port) is None
