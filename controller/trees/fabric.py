@@ -78,6 +78,58 @@ def recognise(graph: Graph) -> Fabric | Hierarchy | None:
     return _hierarchy(graph) or _fabric(graph)
 
 
+def without_link(fabric: Fabric, graph: Graph, u: NodeId, v: NodeId) -> Fabric | None:
+    """Return what `recognise` finds after a link between `u` and `v` was taken from `graph`, which was `fabric`.
+
+    Only what is next to the link is looked at. None where that does not tell: a tier or a pod may be another, or the
+    graph may hold no cycle any more.
+    """
+    lower, upper = (u, v) if v in fabric.down or u in fabric.pod else (v, u)
+    up = fabric.up | {lower: tuple(node for node in fabric.up.get(lower, ()) if node != upper)}
+    if sum(map(len, up.values())) < len(graph):
+        return None
+    if lower in fabric.pod and upper in fabric.aggregation_pod:
+        has_lower = any(node in fabric.pod for node in graph.neighbours(upper))
+        return fabric._replace(up=up) if has_lower and _are_one_pod(fabric, graph, lower, upper) else None
+    if lower not in fabric.aggregation_pod or upper not in fabric.down:
+        return None
+    under: dict[int, tuple[NodeId, ...]] = {}
+    for aggregation in graph.neighbours(upper):
+        number = fabric.aggregation_pod.get(aggregation)
+        if number is not None:
+            under[number] = (*under.get(number, ()), aggregation)
+    if not under:
+        return None
+    pod = fabric.aggregation_pod[lower]
+    over = {**fabric.cores, pod: tuple(core for core in fabric.cores[pod] if core != upper or pod in under)}
+    if not over[pod]:
+        return None
+    uplinks = {**fabric.uplinks, pod: [link for link in fabric.uplinks[pod] if link != (lower, upper)]}
+    return fabric._replace(up=up, down={**fabric.down, upper: under}, cores=over, uplinks=uplinks)
+
+
+def are_joined(fabric: Fabric, u: NodeId, v: NodeId) -> bool:
+    """Tell whether an aggregation and a core, or two nodes of a pod, are seen to be in one component nearby."""
+    core, other = (u, v) if u in fabric.down else (v, u)
+    if core not in fabric.down:
+        return True
+    pod, under = fabric.aggregation_pod[other], fabric.down[core].keys()
+    return pod in under or any(under & fabric.down[further].keys() for further in fabric.cores[pod])
+
+
+def _are_one_pod(fabric: Fabric, graph: Graph, u: NodeId, v: NodeId) -> bool:
+    """Tell whether a path through tiers 1 and 2 joins two nodes."""
+    known, queue = {u}, deque([u])
+    while queue:
+        for neighbour in graph.neighbours(queue.popleft()):
+            if neighbour == v:
+                return True
+            if neighbour not in known and neighbour not in fabric.down:
+                known.add(neighbour)
+                queue.append(neighbour)
+    return False
+
+
 def _hierarchy(graph: Graph) -> Hierarchy | None:
     above: dict[NodeId, NodeId | None] = {}
     depth: dict[NodeId, int] = {}
@@ -118,8 +170,8 @@ def _fabric(graph: Graph) -> Fabric | None:
         down[core] = under
         for number in under:
             cores.setdefault(number, []).append(core)
-    tors = {node: pod[node] for node in sorted((node for node in pod if tier[node] == 1), key=pod.__getitem__)}
-    aggregations = {node: number for node, number in pod.items() if tier[node] == 2}
+    tors = {node: pod[node] for node in sorted((n for n, own in tier.items() if own == 1), key=pod.__getitem__)}
+    aggregations = {node: pod[node] for node, own in tier.items() if own == 2}
     uplinks: dict[int, list[tuple[NodeId, NodeId]]] = {}
     for node, number in aggregations.items():
         uplinks.setdefault(number, []).extend((node, core) for core in up[node])

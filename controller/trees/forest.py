@@ -315,6 +315,7 @@ class Forest:
         for u, v in links:
             if node is None:
                 self.graph.remove_link(u, v)
+                self._network.link_lost(u, v)
             self.loads.remove_link(u, v)
         if node is not None:
             self.graph.remove_node(node)

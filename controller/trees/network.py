@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from heapq import heappop, heappush
 from typing import TypeAlias
 
-from controller.trees.fabric import Fabric, Hierarchy, recognise
+from controller.trees.fabric import Fabric, Hierarchy, are_joined, recognise, without_link
 from controller.trees.hashing import stable_hash
 from topology.graph import Graph, Kind, NodeId, order_key
 from topology.loads import LinkLoads
@@ -54,6 +54,20 @@ class Network:
         self._weighted = self.graph.is_weighted
         self._shape = None if self._weighted else recognise(self.graph)
         self._components = None
+        self._distances.clear()
+        self._roots.clear()
+
+    def link_lost(self, u: NodeId, v: NodeId) -> None:
+        """Follow the loss of a link, which was the last change of the graph, as far as what is near it tells."""
+        shape = self._shape
+        if self.version != self.graph.version - 1 or self.graph.is_weighted or not isinstance(shape, Fabric):
+            return
+        found = without_link(shape, self.graph, u, v)
+        if found is None:
+            return
+        self.version, self._shape = self.graph.version, found
+        if not are_joined(found, u, v):
+            self._components = None
         self._distances.clear()
         self._roots.clear()
 
