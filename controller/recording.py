@@ -2,7 +2,7 @@
 
 A line is an object with `app`, `t` (seconds) and either `start`, the arguments the core was made with, `event` or
 `effect`. Records stand as objects with their type under `$`, bytes as ``{"$": "bytes", "hex": ...}``, sets likewise.
-Arrays are lists, and NaN is null. A policy's warnings are left out.
+Arrays, which are what has `tolist`, are lists, and NaN is null. A policy's warnings are left out.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from types import ModuleType
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from controller import events
 from controller.config import alarm_settings, anomaly_settings, check_settings, edit_settings, policy, settings, terms
@@ -102,10 +100,10 @@ def plain(value: Any) -> Any:
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, set | frozenset):
         return {"$": "set", "items": [plain(item) for item in sorted(value)]}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
     raise TypeError(f"{type(value).__name__} has no place in a recording")
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from apps.openflow.framework import EventBase
 from controller.alarms.events import ConditionOver, ConditionReported, TreesRepaired
-from controller.allocation.events import PortsRated
-from controller.anomaly.live_events import PortsSampled
 from controller.multicast.events import LoadsMeasured
 from topology.events import TopologyEvent
+
+if TYPE_CHECKING:
+    # What these hold is numpy's, which apps that do without them need not load.
+    from controller.allocation.events import PortsRated
+    from controller.anomaly.live_events import PortsSampled
 
 
 class TopologyChanged(EventBase):  # type: ignore[misc]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from xml.parsers import expat
-from xml.sax.saxutils import quoteattr
 
 from topology.files.assembly import Assembly, Place
 from topology.files.faults import TopologyFileError
@@ -19,6 +18,10 @@ MAX_TEXT_CHARACTERS = 10_000
 NODE_TYPES = {"kind": "string", "level": "int", "pod": "string", "dpid": "long", "ip": "string", "mac": "string"}
 LINK_TYPES = {"capacity_bps": "double", "weight": "double", "source_port": "long", "target_port": "long"}
 READ_ATTRIBUTES = {"kind", *NODE_ATTRIBUTES, *LINK_TYPES}
+_ESCAPES = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
+)
+
 READERS: dict[str, Callable[[str], Any]] = {
     "int": int,
     "long": int,
@@ -57,7 +60,7 @@ def _lines(graph: Graph, node_types: dict[str, str]) -> Iterator[str]:
 
 
 def _quoted(value: object) -> str:
-    return quoteattr(str(value))
+    return f'"{str(value).translate(_ESCAPES)}"'
 
 
 def _data(values: dict[str, Any]) -> str:

@@ -45,6 +45,11 @@ def test_bad_input_is_told(capsys: pytest.CaptureFixture[str], arguments: list[s
     assert capsys.readouterr().err == message + "\n"
 
 
+def test_a_controller_without_a_monitor_loads_no_numpy() -> None:
+    program = "import apps.cli.run_command, apps.multicast, apps.unicast, sys; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
+
+
 def test_a_port_in_use_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
