@@ -5,7 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias
 
-from controller.rules.model import Rule, RuleKey
+from controller.events import ControllerRole
+from controller.rules.model import Resource, ResourceKey, Rule, RuleKey
 
 
 class SendPacket(NamedTuple):
@@ -28,7 +29,20 @@ class Remove(NamedTuple):
     key: RuleKey
 
 
-Edit: TypeAlias = Put | Remove
+class Define(NamedTuple):
+    """Have a group or a meter there. `exists` is for the owner of the switch to say: changed in place, not added."""
+
+    resource: Resource
+    exists: bool = False
+
+
+class Undefine(NamedTuple):
+    """Delete a group or a meter."""
+
+    key: ResourceKey
+
+
+Edit: TypeAlias = Put | Remove | Define | Undefine
 
 
 class ApplyEdits(NamedTuple):
@@ -46,6 +60,23 @@ class RequestFlows(NamedTuple):
     xid: int
     cookie: int
     cookie_mask: int
+
+
+class RequestResources(NamedTuple):
+    """Read all groups, or all meters (`kind`), with what they do."""
+
+    dpid: int
+    xid: int
+    kind: str
+
+
+class RequestRole(NamedTuple):
+    """Ask a switch for a role; None asks for the one that the connection has. `generation_id` has 64 bits."""
+
+    dpid: int
+    xid: int
+    role: ControllerRole | None
+    generation_id: int
 
 
 class EntriesLost(NamedTuple):
@@ -103,4 +134,6 @@ class ActionRefused(NamedTuple):
     text: str
 
 
-Effect: TypeAlias = SendPacket | ApplyEdits | RequestFlows | EntriesLost | TableSurveyed | Notice
+Effect: TypeAlias = (
+    SendPacket | ApplyEdits | RequestFlows | RequestResources | RequestRole | EntriesLost | TableSurveyed | Notice
+)

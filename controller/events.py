@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
 
@@ -71,6 +72,49 @@ class FlowStatsReceived(NamedTuple):
     message: bytes
 
 
+class ResourcesReceived(NamedTuple):
+    """One reply that tells groups or meters as it came in: the whole OpenFlow message."""
+
+    dpid: int
+    ofp_version: int
+    xid: int
+    message: bytes
+
+
+class ControllerRole(IntEnum):
+    """What a controller is to a switch beside others (OpenFlow 1.3.5, 6.3.5): a slave changes nothing there."""
+
+    EQUAL = 1
+    MASTER = 2
+    SLAVE = 3
+
+
+class RoleWanted(NamedTuple):
+    """The role that this controller is to have at a switch, or with None at all that are there and that connect.
+
+    `generation_id` has 64 bits; a master's is higher than, or that of, the master before.
+    """
+
+    role: ControllerRole
+    generation_id: int
+    dpid: int | None = None
+
+
+class RoleReplied(NamedTuple):
+    """A switch says which role the connection has; `generation_id` is None where no master has been there."""
+
+    dpid: int
+    xid: int
+    role: int
+    generation_id: int | None
+
+
+class OwnerLeft(NamedTuple):
+    """The app whose transaction ids have this tag has ended: it owns no flow entries any more."""
+
+    xid_tag: int
+
+
 class SurveyOrder(NamedTuple):
     """What a report about a switch's table is to do, under the `number` by which it is told.
 
@@ -113,6 +157,7 @@ SwitchEvent: TypeAlias = (
     | BarrierReplied
     | EditFailed
     | FlowStatsReceived
+    | ResourcesReceived
     | CheckRequested
     | DeadlineReached
 )

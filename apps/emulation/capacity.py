@@ -9,8 +9,8 @@ from typing import NamedTuple
 from apps.emulation import processes
 from apps.emulation.namespace import network_of
 
-METER_BASE = 1000
-"""Meters below this number belong to the controller."""
+METER_BASE = 0x1000
+"""Meters below this number belong to the controller (`controller.rules.model.METERS_PER_APP` for each app)."""
 
 BURST_S = 0.1
 QUEUE_BYTES = 125_000

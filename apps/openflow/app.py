@@ -41,23 +41,31 @@ from apps.openflow.framework import (
 from apps.openflow.questions import Asked
 from apps.openflow.reactor import Reactor
 from apps.openflow.recorder import Recorder
+from apps.openflow.southbound import Answer
 from apps.registry import APPS
 from apps.switch_names import remembered_names
 from apps.table_checks import TableChecks
 from controller.datapath.core import OwnerTold
-from controller.effects import ApplyEdits, EntriesLost, Notice, RequestFlows, SendPacket, TableSurveyed
+from controller.effects import (
+    ApplyEdits,
+    EntriesLost,
+    Notice,
+    RequestFlows,
+    RequestResources,
+    RequestRole,
+    SendPacket,
+    TableSurveyed,
+)
 from controller.events import (
-    BarrierReplied,
     CheckRequested,
     DeadlineReached,
-    EditFailed,
-    FlowStatsReceived,
     PacketReceived,
     SwitchDisconnected,
     TableChanged,
 )
 from controller.histogram import Histogram
 from controller.rules.lowering import LOWERINGS
+from controller.rules.of13_resources import NO_CHANGE, encode_resource_request, encode_role_request
 from controller.snapshot.names import Names
 
 if TYPE_CHECKING:
@@ -127,6 +135,8 @@ class App(BaseApp):  # type: ignore[misc]
             ApplyEdits: self._apply_edits,
             SendPacket: self._send_packet,
             RequestFlows: self._request_flows,
+            RequestResources: self._request_resources,
+            RequestRole: self._request_role,
             Notice: self.notice,
         }
         self._chosen: dict[tuple[type, str | None], list[Callable[[Any], None]]] = {}
@@ -267,6 +277,16 @@ class App(BaseApp):  # type: ignore[misc]
         if datapath is not None:
             lowering = LOWERINGS[datapath.ofproto.OFP_VERSION]
             datapath.send(lowering.encode_flow_stats_request(effect.xid, effect.cookie, effect.cookie_mask))
+
+    def _request_resources(self, effect: RequestResources) -> None:
+        datapath = self._datapaths.get(effect.dpid)
+        if datapath is not None:
+            datapath.send(encode_resource_request(effect.kind, effect.xid))
+
+    def _request_role(self, effect: RequestRole) -> None:
+        datapath = self._datapaths.get(effect.dpid)
+        if datapath is not None:
+            datapath.send(encode_role_request(effect.role or NO_CHANGE, effect.generation_id, effect.xid))
 
     # The loop
 
@@ -415,7 +435,7 @@ class TableKeeper(App):
         """Take a packet-in."""
         self._turn(self.feed, event)
 
-    def answered(self, event: BarrierReplied | EditFailed | FlowStatsReceived) -> None:
+    def answered(self, event: Answer) -> None:
         """Take the answer to a message of the app's."""
         self._turn(self.feed, event)
 

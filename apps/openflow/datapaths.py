@@ -5,19 +5,22 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 from weakref import WeakValueDictionary
 
 from apps.environment import environment_path
 from apps.openflow.reactor import Reactor
 from apps.openflow.recorder import Recorder
-from apps.openflow.southbound import Southbound
+from apps.openflow.southbound import Answer, Southbound
 from controller.datapath.core import DatapathCore, OwnerTold
-from controller.effects import ApplyEdits, RequestFlows
-from controller.events import BarrierReplied, DeadlineReached, EditFailed, FlowStatsReceived
+from controller.effects import ApplyEdits, RequestFlows, RequestResources, RequestRole
+from controller.events import DeadlineReached, OwnerLeft, RoleWanted
 from controller.rules.pipeline import DATAPATH_XID_TAG
 
 RECORDED_AS = "datapath"
+
+Sent: TypeAlias = ApplyEdits | RequestFlows | RequestResources | RequestRole
+"""What goes to a switch."""
 
 
 class Sharer(Protocol):
@@ -68,9 +71,12 @@ class Datapaths:
         self._sharers[xid_tag] = sharer
 
     def remove(self, sharer: Sharer) -> None:
-        """Tell an app nothing more; on the loop."""
+        """Have an app own nothing and be told nothing more; on the loop."""
         if sharer not in self._sharers.values():
             return
+        for tag, other in self._sharers.items():
+            if other is sharer:
+                self._turn(OwnerLeft(tag))
         self._sharers = {tag: other for tag, other in self._sharers.items() if other is not sharer}
         if not self._sharers:
             self._southbound.remove_asker(self)
@@ -91,9 +97,13 @@ class Datapaths:
         """Do what has come due."""
         self._turn(DeadlineReached())
 
-    def answered(self, event: BarrierReplied | EditFailed | FlowStatsReceived) -> None:
+    def answered(self, event: Answer) -> None:
         """Take the answer to a message that the apps share."""
         self._turn(event)
+
+    def want_role(self, wanted: RoleWanted) -> None:
+        """Ask switches for a role from here on; on the loop, while there are apps."""
+        self._turn(wanted)
 
     def _turn(self, event: Any) -> None:
         """Feed the core, as work of the app that shared first: its figures have what that takes, and failures."""
@@ -108,10 +118,10 @@ class Datapaths:
                 sharer = self._sharers.get(effect.xid_tag)
                 if sharer is not None:
                     sharer.told(effect)
-            elif isinstance(effect, ApplyEdits | RequestFlows):
+            elif isinstance(effect, Sent):
                 self._send(effect)
 
-    def _send(self, effect: ApplyEdits | RequestFlows) -> None:
+    def _send(self, effect: Sent) -> None:
         for sharer in self._sharers.values():
             if sharer.has_connection(effect.dpid):
                 sharer.perform((effect,))

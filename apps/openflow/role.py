@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import Any
 
+from controller.events import ControllerRole
+from controller.rules.of13_resources import NO_CHANGE, encode_role_request
+
 OPENFLOW_1_3 = 4
-_ROLE_REQUEST = 24
-_MESSAGE = Struct("!BBHII4xQ")
-_NO_CHANGE = 0
-_ROLES = {"equal": 1, "slave": 3}
+_ROLES = {"equal": ControllerRole.EQUAL, "slave": ControllerRole.SLAVE}
 _UNDEFINED = (1 << 64) - 1
 _ASK_XID, _CHANGE_XID = 0xFFFFFE, 0xFFFFFF
 
@@ -27,14 +26,10 @@ class RoleRequests:
     def connected(self, datapath: Any) -> None:
         """Begin with a switch."""
         if self._role is not None and datapath.ofproto.OFP_VERSION >= OPENFLOW_1_3:
-            self._send(datapath, _ASK_XID, _NO_CHANGE, 0)
+            datapath.send(encode_role_request(NO_CHANGE, 0, self._tag | _ASK_XID))
 
     def replied(self, message: Any) -> None:
         """Go on with the switch's answer."""
         if self._role is not None and message.xid == self._tag | _ASK_XID and message.role != self._role:
             generation = 0 if message.generation_id == _UNDEFINED else message.generation_id
-            self._send(message.datapath, _CHANGE_XID, self._role, generation)
-
-    def _send(self, datapath: Any, xid: int, role: int, generation: int) -> None:
-        version = datapath.ofproto.OFP_VERSION
-        datapath.send(_MESSAGE.pack(version, _ROLE_REQUEST, _MESSAGE.size, self._tag | xid, role, generation))
+            message.datapath.send(encode_role_request(self._role, generation, self._tag | _CHANGE_XID))

@@ -8,20 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from apps.openflow.connection import HEADER, UPKEEP_S, Connection
 from apps.openflow.reactor import Reactor
-from controller.events import BarrierReplied, EditFailed, FlowStatsReceived, PacketReceived
+from controller.events import (
+    BarrierReplied,
+    EditFailed,
+    FlowStatsReceived,
+    PacketReceived,
+    ResourcesReceived,
+    RoleReplied,
+)
+from controller.rules.of13_resources import decode_role_reply
 from controller.wire.ethernet import ETHERTYPE_LLDP
 
 OPENFLOW_1_0, OPENFLOW_1_3 = 1, 4
+
+Answer: TypeAlias = BarrierReplied | EditFailed | FlowStatsReceived | ResourcesReceived | RoleReplied
+"""What answers a message of ours."""
 
 _PACKET_IN = 10
 _ERROR = 1
 _STATS_REPLIES = {OPENFLOW_1_0: 17, OPENFLOW_1_3: 19}
 _BARRIER_REPLIES = {OPENFLOW_1_0: 19, OPENFLOW_1_3: 21}
 _FLOW_STATS = 1
+_RESOURCES = frozenset((7, 10))
+"""Multipart replies that tell groups and meters."""
+_ROLE_REPLY = 25
 _NO_MATCH = 0  # OFPR_NO_MATCH
 
 _PACKET_IN_1_3 = Struct("!IHBBQHHII")
@@ -40,7 +54,7 @@ _new = tuple.__new__
 class Asker(Protocol):
     """Somebody who sends switches messages that they answer."""
 
-    def answered(self, event: BarrierReplied | EditFailed | FlowStatsReceived) -> None:
+    def answered(self, event: Answer) -> None:
         """Take the answer to a message."""
 
 
@@ -117,7 +131,20 @@ class Southbound:
         if kind == _STATS_REPLIES.get(version) and one == _FLOW_STATS:
             asker.answered(FlowStatsReceived(datapath.id, version, xid, message))
             return not self._observed("EventOFPFlowStatsReply")
+        if version == OPENFLOW_1_3:
+            return self._take_1_3(asker, datapath, kind, one, xid, message)
         return False
+
+    def _take_1_3(self, asker: Asker, datapath: Any, kind: int, what: int, xid: int, message: bytes) -> bool:
+        """Take what only OpenFlow 1.3 has: groups, meters and roles."""
+        if kind == _STATS_REPLIES[OPENFLOW_1_3] and what in _RESOURCES:
+            asker.answered(ResourcesReceived(datapath.id, OPENFLOW_1_3, xid, message))
+            return True
+        reply = decode_role_reply(message) if kind == _ROLE_REPLY else None
+        if reply is None:
+            return False
+        asker.answered(RoleReplied(datapath.id, xid, reply.role, reply.generation_id))
+        return not self._observed("EventOFPRoleReply")
 
     # Connections
 

@@ -12,22 +12,36 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from controller.config.edit_settings import Edits
 from controller.datapath.lanes import Urgency
+from controller.datapath.roles import Roles
 from controller.datapath.window import Windows
 from controller.datapath.xids import Xids
-from controller.effects import ApplyEdits, Edit, Effect, Put, RequestFlows
-from controller.events import BarrierReplied, DeadlineReached, EditFailed, FlowStatsReceived
+from controller.effects import ApplyEdits, Edit, Effect, Put, RequestFlows, RequestResources
+from controller.events import (
+    BarrierReplied,
+    DeadlineReached,
+    EditFailed,
+    FlowStatsReceived,
+    OwnerLeft,
+    ResourcesReceived,
+    RoleReplied,
+    RoleWanted,
+)
 from controller.rules.lowering import LOWERINGS
+from controller.rules.of13_resources import decode_resources
+from controller.rules.openflow import ResourceDescriptions
 from controller.rules.switch_state import Batch, Datapath, Owner, to_edit
-from controller.rules.timeouts import Timeouts
+from controller.rules.timeouts import Timeouts, earliest
 
 if TYPE_CHECKING:
-    from controller.rules.model import Rule, RuleKey
+    from controller.rules.model import Entry, Key, Rule
     from controller.rules.switch_state import SwitchState, Waiter
 
 BARRIER_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 10.0
 _COOKIE_BITS = 16
 _ALL_BITS = (1 << _COOKIE_BITS) - 1
+
+_READINGS = frozenset((FlowStatsReceived, ResourcesReceived))
 
 _new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
 
@@ -56,10 +70,15 @@ class DatapathCore:
         self._owners: dict[int, Owner] = {}
         self._due: dict[int, Datapath] = {}
         self._effects: list[Effect] = []
+        self._roles = Roles(self, self.xids)
         self._handlers: dict[type, Callable[[Any, float], Iterable[SwitchState]]] = {
             BarrierReplied: lambda event, now: self.barrier_replied(event.dpid, event.xid, now),
             EditFailed: lambda event, now: self.edit_failed(event, now),
             FlowStatsReceived: lambda event, now: self.flow_stats_received(event, now),
+            ResourcesReceived: lambda event, now: self.resources_received(event, now),
+            RoleWanted: lambda event, now: self.role_wanted(event, now),
+            RoleReplied: lambda event, now: self.role_replied(event, now),
+            OwnerLeft: lambda event, now: self.owner_left(event.xid_tag, now),
             DeadlineReached: lambda _event, now: self.on_deadline(now),
         }
 
@@ -69,7 +88,8 @@ class DatapathCore:
         self.flush(now)
         effects: list[Effect | OwnerTold] = [*self.take_effects()]
         for state in concerned:
-            owner, was_read = state.owner, type(event) is FlowStatsReceived and state.reading is None
+            owner = state.owner
+            was_read = state.reading is None and type(event) in _READINGS
             told = (owner.xid_tag, state.dpid, was_read, tuple(owner.take_effects()))
             effects.append(_new(OwnerTold, told))
         return effects
@@ -87,6 +107,13 @@ class DatapathCore:
         for datapath in tuple(self._datapaths.values()):
             self._drop(datapath, app_tag)
 
+    def owner_left(self, xid_tag: int, now: float) -> tuple[SwitchState, ...]:
+        """Take it that the app whose transaction ids have this tag has ended."""
+        for owner in tuple(self._owners.values()):
+            if owner.xid_tag == xid_tag:
+                self.remove(owner.app_tag)
+        return ()
+
     def datapath(self, dpid: int) -> Datapath:
         """Return a switch, known from here on."""
         datapath = self._datapaths.get(dpid)
@@ -103,6 +130,8 @@ class DatapathCore:
         state = datapath.parts.pop(app_tag, None)
         if state is not None:
             datapath.under_way = tuple(part for part in datapath.under_way if part is not state)
+        if datapath.connected and not datapath.attached:
+            self._ended(datapath)
         if not datapath.parts and not datapath.connected:
             self._datapaths.pop(datapath.dpid, None)
             self._due.pop(datapath.dpid, None)
@@ -119,11 +148,16 @@ class DatapathCore:
         """Take in that an owner heard of a connection: the first to do so has the switch read, for all."""
         datapath, app_tag = state.datapath, state.owner.app_tag
         if not datapath.connected or app_tag in datapath.attached:
-            self._ended(datapath, now)
+            self._lost(datapath, now)
             datapath.connected = True
             datapath.window = self._windows.connected(datapath.dpid)
+            datapath.attached.add(app_tag)
+            self._roles.use(datapath, now)
         datapath.attached.add(app_tag)
-        if datapath.reading_xid is None:
+        state.connected = datapath.is_ours
+        if not state.connected:
+            return
+        if datapath.reading_xid is None or (state.resources is not None and not datapath.reads_resources):
             self.read(datapath, now)
         else:
             state.owner.reading_begun(state, datapath.reading_xid)
@@ -131,28 +165,102 @@ class DatapathCore:
     def disconnected(self, state: SwitchState, now: float) -> None:
         """Take in that an owner heard of the end of a connection."""
         if state.owner.app_tag in state.datapath.attached:
-            self._ended(state.datapath, now)
+            self._lost(state.datapath, now)
 
-    def _ended(self, datapath: Datapath, now: float) -> None:
+    def _lost(self, datapath: Datapath, now: float) -> None:
         if datapath.barrier_xid is not None:
             datapath.window.lost(datapath.edit_count, now)
+        self._ended(datapath)
+
+    def _ended(self, datapath: Datapath) -> None:
+        self._roles.ended(datapath)
+        self._forget(datapath)
+        datapath.connected = False
+        datapath.attached.clear()
+
+    def _forget(self, datapath: Datapath) -> None:
+        """Wait for nothing that is under way at a switch."""
         self.barriers.cancel(datapath.dpid)
         self._reads.cancel(datapath.dpid)
         self._due.pop(datapath.dpid, None)
-        datapath.connected = False
-        datapath.attached.clear()
         datapath.under_way = ()
         datapath.barrier_xid = datapath.reading_xid = None
+        datapath.asked.clear()
+
+    # Roles
+
+    def role_wanted(self, wanted: RoleWanted, now: float) -> tuple[SwitchState, ...]:
+        """Ask switches for a role, those that connect later too; return what may not be ours to write meanwhile."""
+        self._roles.want(wanted)
+        concerned: list[SwitchState] = []
+        for datapath in tuple(self._datapaths.values()):
+            if datapath.connected and wanted.dpid in (None, datapath.dpid):
+                self._roles.use(datapath, now)
+                concerned += datapath.attached_parts()
+        return tuple(concerned)
+
+    def role_replied(self, reply: RoleReplied, now: float) -> tuple[SwitchState, ...]:
+        """Take the role that a switch says we have; return what may have become ours to write."""
+        datapath = self._datapaths.get(reply.dpid)
+        if datapath is None or not self._roles.replied(datapath, reply, now):
+            return ()
+        return tuple(datapath.attached_parts())
+
+    def role(self, dpid: int) -> tuple[int | None, int | None]:
+        """Return the role and the generation that a switch last said, None for what it did not say."""
+        datapath = self._datapaths.get(dpid)
+        return (None, None) if datapath is None else (datapath.role, datapath.generation_id)
+
+    def open(self, datapath: Datapath, now: float) -> None:
+        """Begin to write to a switch, which is read first."""
+        for state in datapath.attached_parts():
+            state.connected = True
+        self.read(datapath, now)
+
+    def close(self, datapath: Datapath) -> None:
+        """Write to a switch no more."""
+        self._forget(datapath)
+        for state in datapath.attached_parts():
+            state.owner.closed(state)
+
+    def tell(self, effect: Effect) -> None:
+        """Have something sent."""
+        self._effects.append(effect)
+
+    def notice(self, datapath: Datapath, kind: str, text: str, now: float, **particulars: object) -> None:
+        """Give notice, as the app that heard of the connection first, of what befell a switch."""
+        for state in datapath.attached_parts()[:1]:
+            state.owner.notice(kind, datapath.dpid, text, now, **particulars)
 
     # Sending
 
-    def mark(self, state: SwitchState, key: RuleKey, urgency: Urgency) -> None:
+    def mark(self, state: SwitchState, key: Key, urgency: Urgency) -> None:
         """Have a key sent to a switch, unless that has no connection: then it gets the difference when it is back."""
         if state.connected:
+            if state.resources is not None and self._is_held(state, key, urgency):
+                return
             state.lanes.add(key, urgency)
             if state.full:
                 state.full.pop(key, None)
             self._due[state.dpid] = state.datapath
+
+    def _is_held(self, state: SwitchState, key: Key, urgency: Urgency) -> bool:
+        """Have a key wait where another has to be confirmed before, which is as urgent then; tell whether it does."""
+        resources, obstacle = state.resources, state.obstacle(key)
+        assert resources is not None
+        if obstacle is None:
+            resources.release(key)
+            return False
+        resources.hold(key, obstacle, urgency)
+        if urgency is Urgency.PROMPT:
+            state.lanes.hurry(obstacle)
+        return True
+
+    def wake(self, state: SwitchState, key: Key) -> None:
+        """Have sent what waited for a key to be confirmed."""
+        if state.resources is not None:
+            for waiting, urgency in state.resources.take_waiting(key):
+                self.mark(state, waiting, urgency)
 
     def flush(self, now: float) -> None:
         """Let owners go on, and send a batch to each switch that has none under way and misses something."""
@@ -174,7 +282,7 @@ class DatapathCore:
         return effects
 
     def _send_batch(self, datapath: Datapath, now: float) -> None:
-        made: list[tuple[SwitchState, dict[RuleKey, Rule | None], dict[RuleKey, list[Waiter]]]] = []
+        made: list[tuple[SwitchState, dict[Key, Entry | None], dict[Key, list[Waiter]]]] = []
         while not made:
             parts = [part for part in datapath.attached_parts() if part.lanes]
             if not parts:
@@ -189,22 +297,24 @@ class DatapathCore:
         sent: list[Edit] = []
         for state, edits, waiters in made:
             state.begin(Batch(xid, first_xid + count, edits, waiters, state.take_timed(edits)))
-            sent += [to_edit(key, value) for key, value in edits.items()]
+            sent += [to_edit(key, value, exists=key in state.installed) for key, value in edits.items()]
             xid += len(edits)
         self._under_way(datapath, tuple([state for state, _, _ in made]), first_xid + count, count, now)
         self._effects.append(ApplyEdits(datapath.dpid, first_xid, tuple(sent)))
 
     def _edits(
-        self, state: SwitchState, keys: Iterable[RuleKey], now: float
-    ) -> tuple[dict[RuleKey, Rule | None], dict[RuleKey, list[Waiter]]]:
+        self, state: SwitchState, keys: Iterable[Key], now: float
+    ) -> tuple[dict[Key, Entry | None], dict[Key, list[Waiter]]]:
         """Return what of these keys an owner's entries need, and the plans that wait for each."""
         installed, desired, released = state.installed, state.desired, state.released
-        edits: dict[RuleKey, Rule | None] = {}
-        waiters: dict[RuleKey, list[Waiter]] = {}
+        edits: dict[Key, Entry | None] = {}
+        waiters: dict[Key, list[Waiter]] = {}
         for key in keys:
             value = released[key] if key in released else desired.get(key)
             if value == installed.get(key):
                 state.owner.settled(state, key, now)
+                continue
+            if state.resources is not None and self._is_held(state, key, Urgency.BULK):
                 continue
             edits[key] = value
             if state.waiters and key in state.waiters:
@@ -251,6 +361,10 @@ class DatapathCore:
         """Take an OpenFlow error; what it means for the edit is seen at the barrier."""
         dpid, xid, kind, code = event
         datapath = self._datapaths.get(dpid)
+        if datapath is not None and self._roles.refused(datapath, event, now):
+            return tuple(datapath.attached_parts())
+        if datapath is not None and xid in datapath.asked:
+            return self._resources_told(datapath, xid, ResourceDescriptions(xid, False, ()), now)
         for state in datapath.under_way if datapath is not None else ():
             batch = state.batch
             if batch is not None and 0 <= xid - batch.first_xid < len(batch.edits):
@@ -275,15 +389,50 @@ class DatapathCore:
             return tuple(parts)
         if stats.more:
             return ()
-        self._reads.cancel(event.dpid)
+        datapath.flows_told = True
+        return self._read_in(datapath, now)
+
+    def resources_received(self, event: ResourcesReceived, now: float) -> tuple[SwitchState, ...]:
+        """Take a reply that tells groups or meters, to a reading of all; return whom it concerns."""
+        datapath = self._datapaths.get(event.dpid)
+        if datapath is None or event.xid not in datapath.asked:
+            return ()
+        return self._resources_told(datapath, event.xid, decode_resources(event.message), now)
+
+    def _resources_told(
+        self, datapath: Datapath, xid: int, told: ResourceDescriptions, now: float
+    ) -> tuple[SwitchState, ...]:
+        """Take what a switch tells of its groups or meters; where it refuses to, it has none."""
+        parts, counts = datapath.attached_parts(), True
+        for state in parts:
+            counts &= state.owner.resources_told(state, told, now)
+        if not counts:
+            return tuple(parts)
+        if told.more:
+            return ()
+        del datapath.asked[xid]
+        return self._read_in(datapath, now)
+
+    def _read_in(self, datapath: Datapath, now: float) -> tuple[SwitchState, ...]:
+        """Take it that a part of the reading is in; when all is, the owners are told."""
+        if datapath.asked or not datapath.flows_told:
+            return ()
+        self._reads.cancel(datapath.dpid)
         datapath.reading_xid = None
+        parts = datapath.attached_parts()
         for state in parts:
             state.owner.read(state, now)
-        self._due[event.dpid] = datapath
+        self._due[datapath.dpid] = datapath
         return tuple(parts)
 
     def read(self, datapath: Datapath, now: float) -> None:
-        """Have a switch tell all entries of the owners."""
+        """Have a switch tell all entries of the owners; groups and meters, which some keep, before them."""
+        keepers = [part for part in datapath.attached_parts() if part.resources is not None]
+        datapath.reads_resources, datapath.flows_told = bool(keepers), False
+        datapath.asked.clear()
+        for kind in keepers[0].lowering.resource_kinds if keepers else ():  # type: ignore[union-attr]
+            datapath.asked[xid := self.xids.take()] = kind
+            self._effects.append(RequestResources(datapath.dpid, xid, kind))
         datapath.reading_xid = self.xids.take()
         for state in datapath.attached_parts():
             state.owner.reading_begun(state, datapath.reading_xid)
@@ -302,9 +451,7 @@ class DatapathCore:
 
     def next_deadline(self) -> float | None:
         """Return when `on_deadline` is due, None for never."""
-        soonest = self.barriers.next()
-        read_s = self._reads.next()
-        return read_s if soonest is None or (read_s is not None and read_s < soonest) else soonest
+        return earliest(self.barriers.next(), self._reads.next(), self._roles.timeouts.next())
 
     def on_deadline(self, now: float) -> tuple[SwitchState, ...]:
         """Read switches that owe an answer; return what may be another than was thought."""
@@ -328,4 +475,7 @@ class DatapathCore:
                 state.owner.notice("read-timeout", dpid, text, now)
             concerned += parts[:1]
             self.read(self._datapaths[dpid], now)
+        for dpid in self._roles.timeouts.take_due(now):
+            self._roles.overdue(self._datapaths[dpid], now)
+            concerned += self._datapaths[dpid].attached_parts()[:1]
         return tuple(concerned)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from itertools import islice
 
-from controller.rules.model import RuleKey
+from controller.rules.model import Key
 
 BULK_SHARE = 0.25
 """Share of a batch that bulk has while hosts wait for more than the rest.
@@ -38,20 +38,20 @@ class Lanes:
     __slots__ = ("bulk", "prompt")
 
     def __init__(self) -> None:
-        self.prompt: dict[RuleKey, None] = {}
-        self.bulk: dict[RuleKey, None] = {}
+        self.prompt: dict[Key, None] = {}
+        self.bulk: dict[Key, None] = {}
 
     def __bool__(self) -> bool:
         return bool(self.prompt or self.bulk)
 
-    def __contains__(self, key: RuleKey) -> bool:
+    def __contains__(self, key: Key) -> bool:
         return key in self.prompt or key in self.bulk
 
-    def keys(self) -> set[RuleKey]:
+    def keys(self) -> set[Key]:
         """Return all that waits."""
         return {*self.prompt, *self.bulk}
 
-    def add(self, key: RuleKey, urgency: Urgency) -> None:
+    def add(self, key: Key, urgency: Urgency) -> None:
         """Have a key wait."""
         if urgency is not _BULK:
             self.prompt[key] = None
@@ -60,11 +60,11 @@ class Lanes:
         elif key not in self.prompt:
             self.bulk[key] = None
 
-    def set_bulk(self, keys: Iterable[RuleKey]) -> None:
+    def set_bulk(self, keys: Iterable[Key]) -> None:
         """Have these keys, but for those that are prompt, wait as bulk and no others."""
         self.bulk = {key: None for key in keys if key not in self.prompt}
 
-    def hurry(self, key: RuleKey) -> None:
+    def hurry(self, key: Key) -> None:
         """Make a key prompt, if it waits."""
         if key in self.bulk:
             self.add(key, Urgency.PROMPT)
@@ -84,7 +84,7 @@ class Shares:
         self._owed = 0.0
         self._turn = 0
 
-    def take(self, apps: Sequence[Lanes], limit: int) -> list[list[RuleKey]]:
+    def take(self, apps: Sequence[Lanes], limit: int) -> list[list[Key]]:
         """Take up to `limit` keys out of the lanes of some apps, the prompt ones first; return those of each app.
 
         Where there is more of both than fits, bulk has `BULK_SHARE` of all, in the long run where the limit is 1.
@@ -122,7 +122,7 @@ def _divided(counts: Sequence[int], room: int, first: int) -> list[int]:
     return given
 
 
-def _first(lane: dict[RuleKey, None], limit: int) -> list[RuleKey]:
+def _first(lane: dict[Key, None], limit: int) -> list[Key]:
     if len(lane) <= limit:
         taken = list(lane)
         lane.clear()

@@ -7,9 +7,9 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from controller.datapath.lanes import Urgency
-from controller.rules.model import RuleKey
+from controller.rules.model import Key
 from controller.rules.notices import Notices
-from controller.rules.switch_state import Reading, SwitchState
+from controller.rules.switch_state import Question, Reading, SwitchState
 
 CHECK_TIMEOUT_S = 10.0
 """How long a switch has to tell its entries; another switch's turn comes then (`check-timeout`)."""
@@ -34,15 +34,14 @@ class Checks:
 
     A check compares what a switch tells with what it had confirmed. Keys that were edited meanwhile do not count, so
     neither edits nor checks wait for each other. What differs is taken as what the switch holds, and sent anew. While
-    `held`, only what is wanted counts: the rest is to stay. `ask` sends a switch the question, and returns its
-    transaction id.
+    `held`, only what is wanted counts: the rest is to stay. `ask` sends a switch the question, and returns it.
     """
 
     def __init__(
         self,
         switches: Mapping[int, SwitchState],
-        mark: Callable[[SwitchState, RuleKey, Urgency], None],
-        ask: Callable[[SwitchState], int],
+        mark: Callable[[SwitchState, Key, Urgency], None],
+        ask: Callable[[SwitchState], Question],
         notices: Notices,
     ) -> None:
         self.interval_s = 0.0
@@ -137,7 +136,8 @@ class Checks:
             self._notices.counters["check-postponed"] += 1
 
     def _begin(self, state: SwitchState, now: float, *, requested: bool) -> None:
-        state.check = Reading(self._ask(state), edited=state.under_way(), requested=requested)
+        xid, asked = self._ask(state)
+        state.check = Reading(xid, edited=state.under_way(), requested=requested, asked=asked)
         self._asked, self._asked_s = state.dpid, now
 
     def complete(self, state: SwitchState, check: Reading, now: float) -> bool:
@@ -161,6 +161,8 @@ class Checks:
             del installed[key]
         for key in (*altered, *extra):
             installed[key] = check.entries[key]
+        if missing or altered or extra:
+            state.recount()
         found = {"missing": missing, "altered": altered, "extra": extra}
         if self.held:
             found = {kind: [key for key in keys if state.target(key) is not None] for kind, keys in found.items()}
@@ -171,7 +173,7 @@ class Checks:
         return bool(found["missing"]) and not check.requested
 
 
-def tell_repaired(notices: Notices, dpid: int, found: Mapping[str, Sequence[RuleKey]], now: float) -> None:
+def tell_repaired(notices: Notices, dpid: int, found: Mapping[str, Sequence[Key]], now: float) -> None:
     """Count and tell what was found at a switch, by kind, and is repaired."""
     counts = {kind: len(keys) for kind, keys in found.items()}
     if not any(counts.values()):

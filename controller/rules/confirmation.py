@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from controller.histogram import Histogram
-from controller.rules.model import RuleKey
+from controller.rules.model import Key
 from controller.rules.switch_state import Batch, SwitchState, Timed
 
 OPEN_BOUND = 65536
@@ -42,7 +42,7 @@ class ConfirmationClock:
             current.is_open = False
             self.untimed_count += 1
 
-    def add(self, state: SwitchState, key: RuleKey) -> None:
+    def add(self, state: SwitchState, key: Key) -> None:
         """Wait for an entry that is to be sent to a switch."""
         if self.current is not None and state.connected:
             self.current.entry_count += 1

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from controller.effects import ApplyEdits, Put, RequestFlows
+from controller.effects import ApplyEdits, Effect, Put, RequestFlows
+from controller.events import SurveyOrder
+from controller.rules.check import Checks
 from controller.rules.inspection import Inspection
 from controller.rules.model import Rule
+from controller.rules.survey import Surveys
 
 
 class Errands(Inspection):
@@ -15,6 +18,30 @@ class Errands(Inspection):
     app_tag: int
     xid_tag: int
     counters: Counter[str]
+    _checks: Checks
+    _surveys: Surveys
+
+    def _flush(self, now: float) -> list[Effect]:
+        raise NotImplementedError
+
+    def check_every(self, interval_s: float) -> None:
+        """Read every connected switch once in so many seconds, and repair what is not as confirmed; 0: never."""
+        self._checks.interval_s = interval_s
+
+    def check_requested(self, dpid: int, now: float, order: SurveyOrder | None = None) -> list[Effect]:
+        """Check a switch at once, of which another app found that it lost entries, or report on it as ordered."""
+        if order is not None:
+            self._surveys.begin(dpid, self._switches.get(dpid), order, now)
+        else:
+            self._checks.request(dpid, now)
+            self._checks.on_deadline(now)
+        return self._flush(now)
+
+    def table_suspected(self, dpid: int, now: float) -> list[Effect]:
+        """Check a switch soon that shows signs of lost entries; `EntriesLost` says what it finds missing."""
+        self._checks.suspect(dpid, now)
+        self._checks.on_deadline(now)
+        return self._flush(now)
 
     def transient(self, dpid: int, rule: Rule) -> list[ApplyEdits]:
         """Put a rule that ends by itself, and forget it; nothing where the switch is not there.

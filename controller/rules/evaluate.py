@@ -5,7 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from controller.rules.model import OFPP_CONTROLLER, OFPP_IN_PORT, Goto, Match, Output, Rule, RuleKey, SetEthDst
+from controller.rules.model import (
+    OFPP_CONTROLLER,
+    OFPP_IN_PORT,
+    Action,
+    Bucket,
+    Goto,
+    GroupEntry,
+    GroupType,
+    Match,
+    Output,
+    Rule,
+    RuleKey,
+    SetEthDst,
+    ToGroup,
+)
 from controller.rules.pipeline import OPENFLOW_1_0
 
 
@@ -136,12 +150,15 @@ PATHS_CACHED = 4096
 
 
 class FlowTables:
-    """The flow entries of one switch, found by key and by packet.
+    """The flow entries of one switch, found by key and by packet, and the groups that they name.
 
-    The way of a packet through the tables is remembered until an entry changes.
+    The way of a packet through the tables is remembered until an entry changes. Of a select group a packet takes the
+    first bucket, of a fast-failover group the first whose port is not in `down`.
     """
 
     def __init__(self) -> None:
+        self.groups: dict[int, GroupEntry] = {}
+        self.down: set[int] = set()
         self.entries: dict[RuleKey, Entry] = {}
         self._paths: dict[tuple[int, Fields, int], tuple[tuple[Entry, ...], Verdict]] = {}
         self._index: dict[int, dict[int, dict[Shape, dict[tuple[object, ...], Entry]]]] = {}
@@ -174,6 +191,19 @@ class FlowTables:
         if not shapes[shape]:
             del shapes[shape]
         return True
+
+    def put_group(self, group: GroupEntry) -> None:
+        """Add or change a group."""
+        self._paths.clear()
+        self.groups[group.key.group_id] = group
+
+    def remove_group(self, group_id: int) -> None:
+        """Delete a group, and the entries that name it."""
+        self._paths.clear()
+        self.groups.pop(group_id, None)
+        for key, entry in list(self.entries.items()):
+            if ToGroup(group_id) in entry.rule.actions:
+                self.remove(key)
 
     def conflict(self, rule: Rule) -> Rule | None:
         """Return an entry of the same table and priority that overlaps and does something else, None for none."""
@@ -227,14 +257,29 @@ class FlowTables:
                 break
             met.append(entry)
             table = None
+            fields = self._execute(entry.rule.actions, fields, in_port, sent)
             for action in entry.rule.actions:
-                if isinstance(action, Output):
-                    if action.port_no == OFPP_IN_PORT:
-                        sent.append(Sent(in_port, fields.eth_dst))
-                    elif action.port_no != in_port:
-                        sent.append(Sent(action.port_no, fields.eth_dst))
-                elif isinstance(action, SetEthDst):
-                    fields = fields._replace(eth_dst=action.mac)
-                elif isinstance(action, Goto):
+                if isinstance(action, Goto):
                     table = action.table
         return tuple(met), Verdict(tuple(sent), tuple(entry.rule for entry in met))
+
+    def _execute(self, actions: tuple[Action, ...], fields: Fields, in_port: int, sent: list[Sent]) -> Fields:
+        """Add what actions send; return what they make of the packet."""
+        for action in actions:
+            if isinstance(action, Output):
+                if action.port_no == OFPP_IN_PORT:
+                    sent.append(Sent(in_port, fields.eth_dst))
+                elif action.port_no != in_port:
+                    sent.append(Sent(action.port_no, fields.eth_dst))
+            elif isinstance(action, SetEthDst):
+                fields = fields._replace(eth_dst=action.mac)
+            elif isinstance(action, ToGroup) and action.group_id in self.groups:
+                for bucket in self._buckets(self.groups[action.group_id]):
+                    self._execute(bucket.actions, fields, in_port, sent)
+        return fields
+
+    def _buckets(self, group: GroupEntry) -> tuple[Bucket, ...]:
+        if group.type == GroupType.ALL:
+            return group.buckets
+        up = [bucket for bucket in group.buckets if bucket.watch_port not in self.down]
+        return tuple(up[:1])

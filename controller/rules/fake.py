@@ -9,11 +9,42 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
-from controller.effects import ApplyEdits, Edit, Remove, RequestFlows
-from controller.events import BarrierReplied, EditFailed, FlowStatsReceived
+from controller.effects import (
+    ApplyEdits,
+    Define,
+    Edit,
+    Put,
+    Remove,
+    RequestFlows,
+    RequestResources,
+    RequestRole,
+)
+from controller.events import (
+    BarrierReplied,
+    ControllerRole,
+    EditFailed,
+    FlowStatsReceived,
+    ResourcesReceived,
+    RoleReplied,
+)
 from controller.rules.evaluate import Fields, FlowTables, Verdict
 from controller.rules.lowering import LOWERINGS
-from controller.rules.model import OFPP_CONTROLLER, OFPP_IN_PORT, Goto, Meter, Output, Rule, RuleKey
+from controller.rules.model import (
+    OFPP_CONTROLLER,
+    OFPP_IN_PORT,
+    Goto,
+    GroupEntry,
+    GroupKey,
+    Meter,
+    MeterEntry,
+    Output,
+    Resource,
+    ResourceKey,
+    Rule,
+    RuleKey,
+    ToGroup,
+)
+from controller.rules.of13_resources import encode_resource_reply
 from controller.rules.openflow import FlowCounter
 from controller.rules.pipeline import OPENFLOW_1_0, OPENFLOW_1_3
 
@@ -22,6 +53,9 @@ _RESERVED = (OFPP_CONTROLLER, OFPP_IN_PORT)
 Error: TypeAlias = tuple[int, int]
 """Type and code of an OpenFlow error."""
 
+Answer: TypeAlias = EditFailed | BarrierReplied | FlowStatsReceived | ResourcesReceived | RoleReplied
+"""What the controller hears of a message."""
+
 STATS_REPLY_ENTRIES = 200
 """Entries in one flow statistics reply; the next reply has the next ones."""
 
@@ -29,7 +63,10 @@ _OVERLAP = {OPENFLOW_1_0: (3, 1), OPENFLOW_1_3: (5, 3)}
 _BAD_TABLE_ID = {OPENFLOW_1_0: (3, 0), OPENFLOW_1_3: (5, 2)}
 _BAD_GOTO = (3, 2)
 _BAD_OUT_PORT = (2, 4)
-_UNKNOWN_METER = (12, 3)
+_UNKNOWN_METER, _METER_EXISTS, _OUT_OF_METERS = (12, 3), (12, 1), (12, 10)
+_UNKNOWN_GROUP, _GROUP_EXISTS, _OUT_OF_GROUPS = (6, 8), (6, 0), (6, 3)
+_BAD_OUT_GROUP = (2, 9)
+_IS_SLAVE, _STALE = (1, 10), (11, 0)
 _NOT_EXPRESSIBLE = {OPENFLOW_1_0: (1, 1), OPENFLOW_1_3: (4, 6)}
 
 
@@ -47,7 +84,11 @@ class FakeSwitch:
     table_count
         Tables there are; always one in OpenFlow 1.0.
     meters
-        Meter ids that entries may name.
+        Meter ids that entries may name beside those that are put.
+    resource_capacity
+        Groups that fit, and meters.
+    role, generation_id
+        What the connection is to the switch, and the generation of its last master, for `respond`.
     """
 
     def __init__(
@@ -59,6 +100,7 @@ class FakeSwitch:
         capacity: int = 1_000_000,
         table_count: int = 5,
         meters: Collection[int] = (),
+        resource_capacity: int = 1_000_000,
     ) -> None:
         self.dpid = dpid
         self.ofp_version = ofp_version
@@ -66,6 +108,10 @@ class FakeSwitch:
         self.capacity = capacity
         self.table_count = 1 if ofp_version == OPENFLOW_1_0 else table_count
         self.meters = meters
+        self.resource_capacity = resource_capacity
+        self.put_meters: dict[int, MeterEntry] = {}
+        self.role = ControllerRole.EQUAL
+        self.generation_id: int | None = None
         self.tables = FlowTables()
         self.refused: list[tuple[Edit, Error, str]] = []
 
@@ -74,18 +120,63 @@ class FakeSwitch:
         """The entries it holds."""
         return {key: entry.rule for key, entry in self.tables.entries.items()}
 
+    @property
+    def resources(self) -> dict[ResourceKey, Resource]:
+        """The groups and meters it holds."""
+        groups: dict[ResourceKey, Resource] = {group.key: group for group in self.tables.groups.values()}
+        return groups | {meter.key: meter for meter in self.put_meters.values()}
+
     def apply(self, edit: Edit, now: float = 0.0) -> Error | None:
         """Carry out an edit; return the error it is refused with, and note why in `refused`."""
-        if isinstance(edit, Remove):
-            self.tables.remove(edit.key)
-            return None
-        fault = self._fault(edit.rule)
+        fault = self._apply(edit, now)
         if fault is None:
-            self.tables.put(edit.rule, now)
             return None
         error, why = fault
         self.refused.append((edit, error, why))
         return error
+
+    def _apply(self, edit: Edit, now: float) -> tuple[Error, str] | None:
+        if self.role is ControllerRole.SLAVE:
+            return _IS_SLAVE, "a slave changes nothing"
+        if isinstance(edit, Put):
+            fault = self._fault(edit.rule)
+            if fault is None:
+                self.tables.put(edit.rule, now)
+            return fault
+        if isinstance(edit, Define):
+            return self._define(edit)
+        if isinstance(edit, Remove):
+            self.tables.remove(edit.key)
+        elif isinstance(edit.key, GroupKey):
+            self.tables.remove_group(edit.key.group_id)
+        elif self.put_meters.pop(edit.key.meter_id, None) is not None:
+            for key, rule in self.rules.items():
+                if Meter(edit.key.meter_id) in rule.actions:
+                    self.tables.remove(key)
+        return None
+
+    def _define(self, edit: Define) -> tuple[Error, str] | None:
+        resource = edit.resource
+        reason = LOWERINGS[self.ofp_version].resource_expressible(resource)
+        if reason is not None:
+            return _NOT_EXPRESSIBLE[self.ofp_version], reason
+        is_group = isinstance(resource, GroupEntry)
+        held: Collection[int] = self.tables.groups if is_group else self.put_meters
+        if edit.exists and resource.key[0] not in held:
+            return _UNKNOWN_GROUP if is_group else _UNKNOWN_METER, f"no {resource.key.kind} {resource.key[0]}"
+        if not edit.exists and resource.key[0] in held:
+            return _GROUP_EXISTS if is_group else _METER_EXISTS, f"{resource.key.kind} {resource.key[0]} is there"
+        if not edit.exists and len(held) >= self.resource_capacity:
+            return _OUT_OF_GROUPS if is_group else _OUT_OF_METERS, f"{self.resource_capacity} are there"
+        if isinstance(resource, GroupEntry):
+            ports = [action for bucket in resource.buckets for action in bucket.actions if isinstance(action, Output)]
+            for output in ports:
+                if not self._has_port(output.port_no):
+                    return _BAD_OUT_PORT, f"no port {output.port_no}"
+            self.tables.put_group(resource)
+        else:
+            self.put_meters[resource.key.meter_id] = resource
+        return None
 
     def _fault(self, rule: Rule) -> tuple[Error, str] | None:
         version = self.ofp_version
@@ -97,7 +188,9 @@ class FakeSwitch:
         for action in rule.actions:
             if isinstance(action, Goto) and action.table >= self.table_count:
                 return _BAD_GOTO, f"no table {action.table} to go to"
-            if isinstance(action, Meter) and action.meter_id not in self.meters:
+            if isinstance(action, ToGroup) and action.group_id not in self.tables.groups:
+                return _BAD_OUT_GROUP, f"no group {action.group_id}"
+            if isinstance(action, Meter) and action.meter_id not in {*self.meters, *self.put_meters}:
                 return _UNKNOWN_METER, f"no meter {action.meter_id}"
             if isinstance(action, Output) and not self._has_port(action.port_no):
                 return _BAD_OUT_PORT, f"no port {action.port_no}"
@@ -112,11 +205,15 @@ class FakeSwitch:
         return self.ports is None or port_no in _RESERVED or port_no in self.ports
 
     def respond(
-        self, effect: ApplyEdits | RequestFlows, now: float = 0.0
-    ) -> list[EditFailed | BarrierReplied | FlowStatsReceived]:
+        self, effect: ApplyEdits | RequestFlows | RequestResources | RequestRole, now: float = 0.0
+    ) -> list[Answer]:
         """Carry out an effect and return the events that follow at the controller, in order."""
         if isinstance(effect, ApplyEdits):
             return self._apply_all(effect, now)
+        if isinstance(effect, RequestRole):
+            return [self._role_answer(effect)]
+        if isinstance(effect, RequestResources):
+            return self._tell_resources(effect)
         lowering = LOWERINGS[self.ofp_version]
         entries = [
             lowering.encode_flow_stats_entry(entry)
@@ -134,8 +231,32 @@ class FakeSwitch:
             for part in parts
         ]
 
-    def _apply_all(self, effect: ApplyEdits, now: float) -> list[EditFailed | BarrierReplied | FlowStatsReceived]:
-        events: list[EditFailed | BarrierReplied | FlowStatsReceived] = []
+    def _tell_resources(self, effect: RequestResources) -> list[Answer]:
+        told = [entry for entry in self.resources.values() if entry.key.kind == effect.kind]
+        parts = [told[at : at + STATS_REPLY_ENTRIES] for at in range(0, len(told), STATS_REPLY_ENTRIES)] or [[]]
+        return [
+            ResourcesReceived(
+                self.dpid,
+                self.ofp_version,
+                effect.xid,
+                encode_resource_reply(effect.kind, effect.xid, tuple(part), more=part is not parts[-1]),
+            )
+            for part in parts
+        ]
+
+    def _role_answer(self, effect: RequestRole) -> EditFailed | RoleReplied:
+        """Take a role as a switch does (OpenFlow 1.3.5, 6.3.5)."""
+        if effect.role in (ControllerRole.MASTER, ControllerRole.SLAVE):
+            before, bits = self.generation_id, (1 << 64) - 1
+            if before is not None and (effect.generation_id - before & bits) >> 63:
+                return EditFailed(self.dpid, effect.xid, *_STALE)
+            self.generation_id = effect.generation_id
+        if effect.role is not None:
+            self.role = effect.role
+        return RoleReplied(self.dpid, effect.xid, self.role, self.generation_id)
+
+    def _apply_all(self, effect: ApplyEdits, now: float) -> list[Answer]:
+        events: list[Answer] = []
         for xid, edit in enumerate(effect.edits, effect.first_xid):
             error = self.apply(edit, now)
             if error is not None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
+from typing import cast
 
 from controller.datapath.core import DatapathCore
 from controller.datapath.xids import Xids
-from controller.rules.model import Output, Rule, RuleKey
+from controller.rules.model import Entry, GroupEntry, Key, Output, Resource, ResourceKey, Rule, RuleKey
 from controller.rules.plans import PlanQueue
 from controller.rules.switch_state import SwitchState
 
@@ -24,21 +25,31 @@ class Inspection:
     _plans: PlanQueue
 
     def desired(self, dpid: int) -> Mapping[RuleKey, Rule]:
-        """Return what a switch shall hold in the end."""
+        """Return the flow entries that a switch shall hold in the end."""
         state = self._switches.get(dpid)
-        return MappingProxyType(state.desired if state is not None else {})
+        return MappingProxyType(_rules(state, state.desired) if state is not None else {})
 
     def installed(self, dpid: int) -> Mapping[RuleKey, Rule]:
-        """Return what a switch has confirmed to hold, or last did before its connection ended."""
+        """Return the flow entries that a switch has confirmed to hold, or last did before its connection ended."""
         state = self._switches.get(dpid)
-        return MappingProxyType(state.installed if state is not None else {})
+        return MappingProxyType(_rules(state, state.installed) if state is not None else {})
+
+    def resources_desired(self, dpid: int) -> dict[ResourceKey, Resource]:
+        """Return the groups and meters that a switch shall hold in the end."""
+        state = self._switches.get(dpid)
+        return _resources(state.desired) if state is not None else {}
+
+    def resources_installed(self, dpid: int) -> dict[ResourceKey, Resource]:
+        """Return the groups and meters that a switch has confirmed to hold, or did before its connection ended."""
+        state = self._switches.get(dpid)
+        return _resources(state.installed) if state is not None else {}
 
     @property
     def plan_count(self) -> int:
         """How many plans have stages that wait."""
         return self._plans.count
 
-    def is_confirmed(self, dpid: int, key: RuleKey) -> bool:
+    def is_confirmed(self, dpid: int, key: Key) -> bool:
         """Tell whether a switch is known to hold what it shall under a key; without a connection, held at its end."""
         state = self._switches.get(dpid)
         if state is None:
@@ -65,15 +76,24 @@ class Inspection:
         if state.reading is not None:
             return True
         under_way = state.batch.edits if state.batch is not None else {}
-        keys = {*under_way, *state.lanes.keys(), *state.full, *state.failures} if state.connected else state.installed
+        installed = state.installed
+        waiting = {*under_way, *state.lanes.keys(), *state.full, *state.failures, *state.held_back()}
+        keys = waiting if state.connected else installed
         output = Output(port_no)
 
-        def sends(rule: Rule | None) -> bool:
-            return rule is not None and output in rule.actions
+        def sends(entry: Entry | None) -> bool:
+            if isinstance(entry, GroupEntry):
+                return any(output in bucket.actions for bucket in entry.buckets)
+            if not isinstance(entry, Rule):
+                return False
+            if output in entry.actions:
+                return True
+            return state.resources is not None and any(
+                sends(installed.get(resource)) for resource in state.resources.named_by(entry)
+            )
 
         return any(
-            (sends(state.installed.get(key)) or sends(under_way.get(key))) and not sends(state.target(key))
-            for key in keys
+            (sends(installed.get(key)) or sends(under_way.get(key))) and not sends(state.target(key)) for key in keys
         )
 
     def unknown(self, dpid: int) -> dict[RuleKey, Rule]:
@@ -81,7 +101,7 @@ class Inspection:
         state = self._switches.get(dpid)
         if state is None:
             return {}
-        return {key: rule for key, rule in state.installed.items() if key not in state.desired}
+        return {key: rule for key, rule in _rules(state, state.installed).items() if key not in state.desired}
 
     def pending(self, dpid: int) -> int:
         """Return how many edits of a switch are not confirmed: to be sent, under way, refused or waiting."""
@@ -89,12 +109,13 @@ class Inspection:
         if state is None:
             return 0
         under_way = len(state.batch.edits) if state.batch is not None else 0
-        return under_way + len(state.lanes.keys() | state.full.keys() | state.failures.keys() | state.turns.keys())
+        waiting = state.lanes.keys() | state.full.keys() | state.failures.keys() | state.turns.keys()
+        return under_way + len(waiting | state.held_back())
 
     def entry_counts(self) -> Iterator[tuple[int, int, int]]:
         """Yield per switch its dpid, how many entries it has confirmed, and how many a full table has no room for."""
         for dpid, state in self._switches.items():
-            yield dpid, len(state.installed), len(state.full)
+            yield dpid, len(_rules(state, state.installed)), len(state.full)
 
     def in_sync(self, dpid: int) -> bool:
         """Tell whether a switch is connected and known to hold what it shall, with nothing on the way."""
@@ -102,4 +123,19 @@ class Inspection:
         if state is None or not state.connected or state.reading is not None:
             return False
         is_under_way = state.batch is not None and bool(state.batch.edits)
-        return not (is_under_way or state.lanes or state.full or state.failures or state.turns)
+        is_waiting = state.lanes or state.full or state.failures or state.turns or state.held_back()
+        return not (is_under_way or is_waiting)
+
+
+def _rules(state: SwitchState, entries: dict[Key, Entry]) -> dict[RuleKey, Rule]:
+    """Return the flow entries among what an app has at a switch."""
+    if state.resources is None:
+        return cast("dict[RuleKey, Rule]", entries)
+    return {key: entry for key, entry in entries.items() if isinstance(key, RuleKey) and isinstance(entry, Rule)}
+
+
+def _resources(entries: dict[Key, Entry]) -> dict[ResourceKey, Resource]:
+    """Return the groups and meters among what an app has at a switch."""
+    return {
+        key: entry for key, entry in entries.items() if not isinstance(key, RuleKey) and not isinstance(entry, Rule)
+    }

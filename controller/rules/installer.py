@@ -6,46 +6,41 @@ See docs/rules.md for the ordering, for what happens when a table is full, and f
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
-from itertools import islice
 from typing import Any
 
 from controller.config.edit_settings import Edits
 from controller.datapath.core import DatapathCore
 from controller.datapath.lanes import Urgency
 from controller.datapath.xids import Xids
-from controller.effects import Edit, Effect, EntriesLost, Put, RequestFlows
+from controller.effects import Define, Edit, Effect, EntriesLost, Put, RequestFlows, RequestResources
 from controller.events import (
     BarrierReplied,
     CheckRequested,
     DeadlineReached,
     EditFailed,
     FlowStatsReceived,
-    SurveyOrder,
+    ResourcesReceived,
     SwitchConnected,
     SwitchDisconnected,
 )
-from controller.rules.admissible import Admissible, origin_of
+from controller.rules.admissible import Admissible, Origin, origin_of
 from controller.rules.check import Checks
 from controller.rules.confirmation import ConfirmationClock
 from controller.rules.errands import Errands
 from controller.rules.lowering import LOWERINGS
-from controller.rules.model import Rule, RuleKey
+from controller.rules.model import Entry, Key, Rule, RuleKey
 from controller.rules.notices import Notices
-from controller.rules.openflow import FlowStats
+from controller.rules.of13_resources import decode_resources
+from controller.rules.openflow import FlowStats, ResourceDescriptions
 from controller.rules.pipeline import DATAPATH_XID_TAG
 from controller.rules.plans import PlanQueue
-from controller.rules.reading import take_stats
+from controller.rules.reading import take_resources, take_stats
+from controller.rules.refusals import Refusals
 from controller.rules.release import Release
+from controller.rules.resources import Resources
 from controller.rules.survey import Surveys
-from controller.rules.switch_state import Batch, Failure, Plan, Reading, SwitchState, edit_key
-from controller.rules.timeouts import Timeouts, earliest
-
-FULL_RETRY_S = 5.0
-FULL_RETRY_COUNT = 16
-"""Entries tried again at a time where a table was full and nothing has been removed since."""
-
-RETRY_FIRST_S, RETRY_LAST_S = 0.5, 60.0
+from controller.rules.switch_state import Batch, Plan, Question, Reading, SwitchState, edit_key, edit_value
+from controller.rules.timeouts import earliest
 
 _BULK, _PROMPT = Urgency.BULK, Urgency.PROMPT
 
@@ -64,6 +59,8 @@ class Installer(Errands):
     datapath
         What the app shares with others, and whose holder gives it the answers to its messages; by default the
         installer has one of its own, and is given all answers itself.
+    keeps_resources
+        Whether the app has groups and meters too; then switches are asked for these where they are read.
     """
 
     def __init__(
@@ -73,12 +70,14 @@ class Installer(Errands):
         *,
         hold_unknown: bool = False,
         datapath: DatapathCore | None = None,
+        keeps_resources: bool = False,
     ) -> None:
         self._notices = Notices()
         self.counters = self._notices.counters
         self.app_tag = app_tag
         self.xid_tag = DATAPATH_XID_TAG | app_tag & 0xF if xid_tag is None else xid_tag
         self._hold_unknown = hold_unknown
+        self._keeps_resources = keeps_resources
         self.clock = ConfirmationClock()
         self._switches: dict[int, SwitchState] = {}
         self._is_alone = datapath is None
@@ -87,20 +86,20 @@ class Installer(Errands):
         self._datapath.add(self)
         self._mark = self._datapath.mark
         self._plans = PlanQueue(self._switches, self._mark, self._notices)
-        self._admissible = Admissible(app_tag, self._switches, self._notices)
+        self._admissible = Admissible(app_tag, self._switches, self._notices, keeps_resources=keeps_resources)
         self._checks = Checks(self._switches, self._mark, self._request, self._notices)
         self._checks.held = hold_unknown
         self._release = Release(self._switches, self._mark)
-        self._full: Timeouts[int] = Timeouts(FULL_RETRY_S)
+        self._refusals = Refusals(self._switches, self._mark, self._plans, self._notices)
         self._effects: list[Effect] = []
         self._surveys = Surveys(app_tag, self._mark, self._request, self._notices, self._tell)
-        self._retries: list[tuple[float, int, RuleKey]] = []
         self._handlers: dict[type, Callable[[Any, float], list[Effect]]] = {
             SwitchConnected: lambda event, now: self.switch_connected(event.dpid, event.ofp_version, now),
             SwitchDisconnected: lambda event, now: self.switch_disconnected(event.dpid, now),
             BarrierReplied: lambda event, now: self.barrier_replied(event.dpid, event.xid, now),
             EditFailed: lambda event, now: self.edit_failed(event.dpid, event.xid, event.type, event.code, now),
             FlowStatsReceived: self.flow_stats_received,
+            ResourcesReceived: self.resources_received,
             CheckRequested: lambda event, now: self.check_requested(event.dpid, now, event.order),
             DeadlineReached: lambda _event, now: self.on_deadline(now),
         }
@@ -136,7 +135,8 @@ class Installer(Errands):
         Raises
         ------
         ValueError
-            For a rule with another app's tag, or with a timeout (see `transient`).
+            For a rule with another app's tag, or with a timeout (see `transient`); for a group or meter that is not
+            the app's, and for the end of one that a flow entry still names.
         """
         refused = self._admissible.refused(stages, now)
         if len(stages) == 1:
@@ -144,11 +144,12 @@ class Installer(Errands):
                 state = self._switches.get(dpid) or self._new_switch(dpid)
                 if refused and origin_of(state, edit) in refused:
                     continue
-                rule: Rule | None = edit[0] if type(edit) is Put else None
-                key: RuleKey = edit[0] if rule is None else rule[0]  # type: ignore[assignment]
-                if rule is not None:
+                kind = type(edit)
+                entry: Entry | None = edit[0] if kind is Put or kind is Define else None  # type: ignore[assignment]
+                key: Key = edit[0] if entry is None else entry[0]  # type: ignore[assignment]
+                if entry is not None:
                     self.clock.add(state, key)
-                if state.enter(key, rule):
+                if state.enter(key, entry):
                     self._mark(state, key, urgency)
                 elif urgency is _PROMPT:
                     self._plans.hurry(state, key)
@@ -180,6 +181,7 @@ class Installer(Errands):
                 state is None
                 or not state.connected
                 or state.reading is not None
+                or state.resources is not None
                 or state.turns
                 or state.full
                 or self._plans.ready
@@ -208,8 +210,10 @@ class Installer(Errands):
         if state is not None and state.connected:
             if state.reading is not None:
                 state.lanes.add(key, _PROMPT)
-            else:
+            elif key in state.lanes:
                 state.lanes.hurry(key)
+            elif key in state.held_back():
+                self._mark(state, key, _PROMPT)
             self._plans.hurry(state, key)
 
     def use_edits(self, settings: Edits) -> None:
@@ -228,38 +232,18 @@ class Installer(Errands):
         self._checks.held = self._release.due_s is not None
         return self._flush(now)
 
-    def check_every(self, interval_s: float) -> None:
-        """Read every connected switch once in so many seconds, and repair what is not as confirmed; 0: never."""
-        self._checks.interval_s = interval_s
-
-    def check_requested(self, dpid: int, now: float, order: SurveyOrder | None = None) -> list[Effect]:
-        """Check a switch at once, of which another app found that it lost entries, or report on it as ordered."""
-        if order is not None:
-            self._surveys.begin(dpid, self._switches.get(dpid), order, now)
-        else:
-            self._checks.request(dpid, now)
-            self._checks.on_deadline(now)
-        return self._flush(now)
-
-    def table_suspected(self, dpid: int, now: float) -> list[Effect]:
-        """Check a switch soon that shows signs of lost entries; `EntriesLost` says what it finds missing."""
-        self._checks.suspect(dpid, now)
-        self._checks.on_deadline(now)
-        return self._flush(now)
-
     # What happens at switches
 
     def switch_connected(self, dpid: int, ofp_version: int, now: float) -> list[Effect]:
         """Read what the switch holds; edits follow when it has told."""
         state = self._switches.get(dpid) or self._new_switch(dpid)
         self._forget_work(state)
-        state.connected = True
         state.lowering = LOWERINGS[ofp_version]
-        for key, rule in list(state.desired.items()):
-            reason = state.lowering.expressible(rule)
+        for key, entry in list(state.desired.items()):
+            reason = state.lowering.problem(entry)
             if reason is not None:
                 state.enter(key, None)
-                self._admissible.refuse(dpid, rule, reason, now)
+                self._admissible.refuse(dpid, entry, reason, now)
         self._datapath.connected(state, now)
         return self._flush(now)
 
@@ -267,8 +251,7 @@ class Installer(Errands):
         """Forget what was under way; nobody waits for this switch any longer."""
         state = self._switches.get(dpid)
         if state is not None:
-            state.connected = False
-            self._forget_work(state)
+            self.closed(state)
             self._datapath.disconnected(state, now)
             if not state.desired and not state.turns:
                 del self._switches[dpid]
@@ -282,22 +265,48 @@ class Installer(Errands):
 
     def edit_failed(self, dpid: int, xid: int, kind: int, code: int, now: float) -> list[Effect]:
         """Take an OpenFlow error; what it means for the edit is seen at the barrier."""
-        self._datapath.edit_failed(EditFailed(dpid, xid, kind, code), now)
+        state = self._switches.get(dpid)
+        if state is None or not self._resources_told(state, xid, ResourceDescriptions(xid, False, ()), now):
+            self._datapath.edit_failed(EditFailed(dpid, xid, kind, code), now)
         return self._flush(now)
 
     def flow_stats_received(self, event: FlowStatsReceived, now: float) -> list[Effect]:
         """Take a flow statistics reply as it came in."""
         state = self._switches.get(event.dpid)
         if state is not None and self._surveys.told(state, event, self._hold_unknown, now):
-            return self._flush(now)
-        if state is None or state.check is None or state.check.xid != event.xid:
+            pass
+        elif state is None or state.check is None or state.check.xid != event.xid:
             self._datapath.flow_stats_received(event, now)
         else:
             stats = LOWERINGS[event.ofp_version].decode_flow_stats(event.message, self.app_tag << 48, 0xFFFF << 48)
             take_stats(state.check, stats, state, self._notices, now)
-            if not stats.more and self._checks.complete(state, state.check, now):
-                self._effects.append(EntriesLost(event.dpid))
+            state.check.flows_told = not stats.more
+            self._check_told(state, state.check, now)
         return self._flush(now)
+
+    def resources_received(self, event: ResourcesReceived, now: float) -> list[Effect]:
+        """Take a reply that tells groups or meters as it came in."""
+        state = self._switches.get(event.dpid)
+        if state is None or not self._resources_told(state, event.xid, decode_resources(event.message), now):
+            self._datapath.resources_received(event, now)
+        return self._flush(now)
+
+    def _resources_told(self, state: SwitchState, xid: int, told: ResourceDescriptions, now: float) -> bool:
+        """Take a reply that tells groups or meters, if it is to a check or a report; False where it is to neither."""
+        if self._surveys.resources_told(state, xid, told, self._hold_unknown, now):
+            return True
+        check = state.check
+        if check is None or xid not in check.asked:
+            return False
+        take_resources(check, told, state, self._notices, now)
+        if not told.more:
+            del check.asked[xid]
+        self._check_told(state, check, now)
+        return True
+
+    def _check_told(self, state: SwitchState, check: Reading, now: float) -> None:
+        if check.is_whole and self._checks.complete(state, check, now):
+            self._effects.append(EntriesLost(state.dpid))
 
     # What the datapath core tells
 
@@ -310,33 +319,38 @@ class Installer(Errands):
         """Let plans go on."""
         self._plans.advance_ready(now)
 
-    def settled(self, state: SwitchState, key: RuleKey, now: float) -> None:
+    def settled(self, state: SwitchState, key: Key, now: float) -> None:
         """Take it that a key needs no edit after all."""
         state.failures.pop(key, None)
         self.clock.settled(state.timed.pop(key, ()), now)
         self._plans.confirmed(state.waiters.pop(key, ()))
+        if state.resources is not None:
+            self._datapath.wake(state, key)
 
     def batch_done(self, state: SwitchState, batch: Batch, now: float) -> None:
         """Take the edits of a batch as done, but for those that failed."""
-        installed, failed = state.installed, batch.failed
+        installed, failed, resources = state.installed, batch.failed, state.resources
         if batch.timed:
             self.clock.confirmed(state, batch, now)
         freed = added = 0
         for index, (key, value) in enumerate(batch.edits.items()):
             if failed and index in failed:
-                self._edit_refused(state, batch, key, failed[index], now)
+                self._refusals.take(state, batch, key, failed[index], now)
                 continue
             if value is None:
                 freed += installed.pop(key, None) is not None
             else:
                 added += key not in installed
                 installed[key] = value
+            if resources is not None:
+                resources.installed.enter(key, value)
+                self._datapath.wake(state, key)
             if state.failures and key in state.failures:
                 state.datapath.window.failed(state.failures.pop(key).batch_edits)
             if batch.waiters and key in batch.waiters:
                 self._plans.confirmed(batch.waiters[key])
         if state.full:
-            self._retry_full(state, freed + (0 if failed else 2 * added), now)
+            self._refusals.retry_full(state, freed + (0 if failed else 2 * added), now)
 
     def reading_begun(self, state: SwitchState, xid: int) -> None:
         """Take it that a switch is read as a whole; no check goes on beside that."""
@@ -351,6 +365,18 @@ class Installer(Errands):
             return False
         take_stats(state.reading, stats, state, self._notices, now)
         return not state.reading.faulty
+
+    def resources_told(self, state: SwitchState, told: ResourceDescriptions, now: float) -> bool:
+        """Take a reply to a reading that tells groups or meters; False where the whole does not count."""
+        if state.reading is None or state.resources is None:
+            return True
+        take_resources(state.reading, told, state, self._notices, now)
+        return not state.reading.faulty
+
+    def closed(self, state: SwitchState) -> None:
+        """Take it that a switch is not ours to write; nobody waits for it any longer."""
+        state.connected = False
+        self._forget_work(state)
 
     def read(self, state: SwitchState, now: float) -> None:
         """Compare what a switch has told with what it shall hold."""
@@ -372,10 +398,9 @@ class Installer(Errands):
 
     def next_deadline(self) -> float | None:
         """Return when `on_deadline` is due, None for never."""
-        retry_s = self._retries[0][0] if self._retries else None
         shared_s = self._datapath.next_deadline() if self._is_alone else None
-        own_s = (self._release.due_s, self._plans.next(), self._checks.next(), self._full.next())
-        return earliest(*own_s, self._surveys.timeouts.next(), retry_s, shared_s)
+        own_s = (self._release.due_s, self._plans.next(), self._checks.next(), self._refusals.next())
+        return earliest(*own_s, self._surveys.timeouts.next(), shared_s)
 
     def on_deadline(self, now: float) -> list[Effect]:
         """Do what has come due."""
@@ -384,13 +409,7 @@ class Installer(Errands):
         if self._release.due_s is not None:
             self._release.on_deadline(now)
             self._checks.held = self._release.due_s is not None
-        while self._retries and self._retries[0][0] <= now:
-            _, dpid, key = heappop(self._retries)
-            failing = self._switches.get(dpid)
-            if failing is not None and key in failing.failures:
-                self._mark(failing, key, _BULK)
-        for dpid in self._full.take_due(now):
-            self._retry_full(self._switches[dpid], FULL_RETRY_COUNT, now)
+        self._refusals.on_deadline(now)
         for dpid in self._surveys.timeouts.take_due(now):
             self._surveys.end(self._switches[dpid], "unanswered")
         self._plans.on_deadline(now)
@@ -407,67 +426,37 @@ class Installer(Errands):
     # Refusals
 
     def _plan_entries(
-        self, stage: Sequence[tuple[int, Edit]], refused: set[int]
-    ) -> list[tuple[SwitchState, RuleKey, Rule | None]]:
+        self, stage: Sequence[tuple[int, Edit]], refused: set[Origin]
+    ) -> list[tuple[SwitchState, Key, Entry | None]]:
         entries = []
         for dpid, edit in stage:
             state = self._switches.get(dpid) or self._new_switch(dpid)
             if not refused or origin_of(state, edit) not in refused:
-                rule = edit.rule if isinstance(edit, Put) else None
-                if rule is not None:
+                entry = edit_value(edit)
+                if entry is not None:
                     self.clock.add(state, edit_key(edit))
-                entries.append((state, edit_key(edit), rule))
+                entries.append((state, edit_key(edit), entry))
         return entries
-
-    def _edit_refused(
-        self,
-        state: SwitchState,
-        batch: Batch,
-        key: RuleKey,
-        error: tuple[int, int],
-        now: float,
-    ) -> None:
-        """Keep an edit that a switch refused for later, unless another value is on its way already."""
-        waiters = batch.waiters.get(key, [])
-        if waiters:
-            state.waiters.setdefault(key, []).extend(waiters)
-        dpid = state.dpid
-        if batch.edits[key] is not None and state.lowering is not None and error == state.lowering.table_full:
-            interrupts = self._plans.make_room(state, waiters)
-            text = f"A flow table of switch {dpid} is full: {len(state.full) + 1} entries wait for room."
-            self._notices.give("table-full", dpid, text, now, interrupts=interrupts)
-            if key not in state.lanes:
-                state.full[key] = None
-                if dpid not in self._full:
-                    self._full.start(dpid, now)
-            return
-        before = state.failures.get(key, Failure(0, now, len(batch.edits)))
-        text = f"Switch {dpid} refused a flow entry with OpenFlow error {error[0]}/{error[1]}: {key}."
-        self._notices.give("edit-failed", dpid, text, now, type=error[0], code=error[1])
-        due_s = before.due_s
-        if due_s <= now:
-            due_s = now + min(RETRY_FIRST_S * 2**before.attempts, RETRY_LAST_S)
-            heappush(self._retries, (due_s, dpid, key))
-        state.failures[key] = Failure(min(before.attempts + 1, 16), due_s, before.batch_edits)
-
-    def _retry_full(self, state: SwitchState, count: int, now: float) -> None:
-        """Try some of the entries again that found no room."""
-        for key in list(islice(state.full, count)):
-            self._mark(state, key, _BULK)
-        if not state.full:
-            self._full.cancel(state.dpid)
-        elif state.dpid not in self._full:
-            self._full.start(state.dpid, now)
 
     # Reading back
 
-    def _request(self, state: SwitchState, cookie_mask: int = 0xFFFF << 48) -> int:
+    def _request(self, state: SwitchState, cookie_mask: int = 0xFFFF << 48) -> Question:
+        asked = {}
+        if state.resources is not None and state.lowering is not None:
+            for kind in state.lowering.resource_kinds:
+                asked[xid := self._xids.take()] = kind
+                self._effects.append(RequestResources(state.dpid, xid, kind))
         xid = self._xids.take()
         self._effects.append(RequestFlows(state.dpid, xid, self.app_tag << 48 & cookie_mask, cookie_mask))
-        return xid
+        return Question(xid, asked)
 
     def _compare(self, state: SwitchState) -> None:
         """Have the difference sent between what a switch has told and what it shall hold: puts, then removals."""
+        if state.resources is not None:
+            state.recount()
+            for key, (_, urgency) in state.resources.held.items():
+                state.lanes.add(key, urgency)
+            state.resources.release_all()
         installed, asked, lanes = state.installed, state.lanes.keys(), state.lanes
         for key in state.timed:
             lanes.add(key, _PROMPT)
@@ -479,11 +468,11 @@ class Installer(Errands):
         ]
         lanes.set_bulk(differing)
         state.full.clear()
-        self._full.cancel(state.dpid)
+        self._refusals.full.cancel(state.dpid)
 
     def _forget_work(self, state: SwitchState) -> None:
         """Drop what was under way at a switch; plans go on without it."""
-        self._full.cancel(state.dpid)
+        self._refusals.full.cancel(state.dpid)
         self._checks.forget(state.dpid)
         self._surveys.end(state, "disconnected")
         self.clock.lost(state)
@@ -495,4 +484,6 @@ class Installer(Errands):
     def _new_switch(self, dpid: int) -> SwitchState:
         datapath = self._datapath.datapath(dpid)
         state = self._switches[dpid] = datapath.parts[self.app_tag] = SwitchState(dpid, datapath, self)
+        if self._keeps_resources:
+            state.resources = Resources(self.app_tag)
         return state

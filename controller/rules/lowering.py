@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from controller.effects import ApplyEdits, Put
-from controller.rules import of10, of13
-from controller.rules.model import Rule, RuleKey
-from controller.rules.openflow import FlowCounter, FlowStats, PacketIn
+from controller.effects import ApplyEdits, Define, Edit, Put, Undefine
+from controller.rules import of10, of13, of13_resources
+from controller.rules.model import GROUP, METER, Entry, Resource, Rule, RuleKey
+from controller.rules.openflow import FlowCounter, FlowStats, NotExpressible, PacketIn
 from controller.rules.pipeline import OPENFLOW_1_0, OPENFLOW_1_3
 
 
 @dataclass(frozen=True, slots=True)
 class Lowering:
-    """One OpenFlow version; see the functions of the same names in `of13` and `of10`.
+    """One OpenFlow version; see the functions of the same names in `of13`, `of13_resources` and `of10`.
 
-    `table_full` is the type and code of the error that a switch without room gives.
+    `table_full` is the type and code of the error that a switch without room gives. `resource_kinds` is what beside
+    flow entries a switch can hold; where that is nothing no resource is expressible.
     """
 
     expressible: Callable[[Rule], str | None]
@@ -30,7 +31,14 @@ class Lowering:
     decode_flow_stats: Callable[..., FlowStats]
     decode_barrier_reply: Callable[[bytes], int | None]
     decode_packet_in: Callable[[bytes], PacketIn | None]
+    resource_expressible: Callable[[Resource], str | None]
     table_full: tuple[int, int]
+    resource_kinds: tuple[str, ...]
+    has_roles: bool
+
+    def problem(self, entry: Entry) -> str | None:
+        """Return None where this version can say a flow entry, a group or a meter, the reason where it cannot."""
+        return self.expressible(entry) if isinstance(entry, Rule) else self.resource_expressible(entry)
 
     def encode_batch(self, effect: ApplyEdits) -> bytes:
         """Return the edits in order and their barrier, ready to be written at once."""
@@ -38,10 +46,24 @@ class Lowering:
         xid = effect.first_xid
         messages = []
         for edit in effect.edits:
-            messages.append(encode_put(edit[0], xid) if type(edit) is Put else encode_remove(edit[0], xid))  # type: ignore[arg-type]
+            kind = type(edit)
+            if kind is Put:
+                messages.append(encode_put(edit[0], xid))  # type: ignore[arg-type]
+            elif kind is Define or kind is Undefine:
+                messages.append(self._encode_resource(edit, xid))
+            else:
+                messages.append(encode_remove(edit[0], xid))  # type: ignore[arg-type]
             xid += 1
         messages.append(self.encode_barrier(xid))
         return b"".join(messages)
+
+    def _encode_resource(self, edit: Edit, xid: int) -> bytes:
+        if not self.resource_kinds:
+            raise NotExpressible("OpenFlow 1.0 has no groups and no meters")
+        if isinstance(edit, Define):
+            return of13_resources.encode_resource_put(edit.resource, xid, exists=edit.exists)
+        assert isinstance(edit, Undefine)
+        return of13_resources.encode_resource_remove(edit.key, xid)
 
 
 LOWERINGS: dict[int, Lowering] = {
@@ -57,7 +79,10 @@ LOWERINGS: dict[int, Lowering] = {
         decode_flow_stats=of10.decode_flow_stats,
         decode_barrier_reply=of10.decode_barrier_reply,
         decode_packet_in=of10.decode_packet_in,
+        resource_expressible=of10.resource_expressible,
         table_full=(3, 0),
+        resource_kinds=(),
+        has_roles=False,
     ),
     OPENFLOW_1_3: Lowering(
         expressible=of13.expressible,
@@ -71,6 +96,9 @@ LOWERINGS: dict[int, Lowering] = {
         decode_flow_stats=of13.decode_flow_stats,
         decode_barrier_reply=of13.decode_barrier_reply,
         decode_packet_in=of13.decode_packet_in,
+        resource_expressible=of13_resources.resource_expressible,
         table_full=(5, 1),
+        resource_kinds=(METER, GROUP),
+        has_roles=True,
     ),
 }

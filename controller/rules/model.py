@@ -1,7 +1,8 @@
-"""Flow entries as values: what the controller wants on a switch and what a switch says it holds."""
+"""Flow entries, groups and meters as values: what the controller wants on a switch and what that says it holds."""
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
 OFPP_CONTROLLER = 0xFFFFFFFD
@@ -47,6 +48,23 @@ class SetEthDst(NamedTuple):
     mac: bytes
 
 
+class SetQueue(NamedTuple):
+    """Have what is output from here on wait in this queue of its port.
+
+    Right before an output OpenFlow 1.0 says both as one action (enqueue). `kind` keeps it unequal to other actions.
+    """
+
+    queue_id: int
+    kind: str = "queue"
+
+
+class ToGroup(NamedTuple):
+    """Have a copy processed by a group (OpenFlow 1.3 only). `kind` keeps it unequal to other actions."""
+
+    group_id: int
+    kind: str = "group"
+
+
 class Goto(NamedTuple):
     """Continue in a later table (OpenFlow 1.3 only); always last. `kind` keeps it unequal to other actions."""
 
@@ -67,7 +85,7 @@ class Opaque(NamedTuple):
     raw: bytes
 
 
-Action: TypeAlias = Output | SetEthDst | Goto | Meter | Opaque
+Action: TypeAlias = Output | SetEthDst | SetQueue | ToGroup | Goto | Meter | Opaque
 
 
 class RuleKey(NamedTuple):
@@ -86,3 +104,91 @@ class Rule(NamedTuple):
     cookie: int
     idle_timeout_s: int = 0
     hard_timeout_s: int = 0
+
+
+GROUP, METER = "group", "meter"
+"""The kinds of resources: what a switch must hold before a flow entry can name it (OpenFlow 1.3 only)."""
+
+
+class GroupKey(NamedTuple):
+    """What identifies a group within a switch; the upper 16 bits of `group_id` are the tag of its app."""
+
+    group_id: int
+    kind: str = GROUP
+
+
+class MeterKey(NamedTuple):
+    """What identifies a meter within a switch; `meter_id` // 256 is the last hexadecimal digit of its app's tag."""
+
+    meter_id: int
+    kind: str = METER
+
+
+class GroupType(IntEnum):
+    """What a group does with its buckets: executes all, one by the packet's flow, or the first whose port is up."""
+
+    ALL = 0
+    SELECT = 1
+    FAST_FAILOVER = 3
+
+
+class Bucket(NamedTuple):
+    """Actions of a group on a copy of the packet. Select has a `weight`, fast failover a `watch_port`."""
+
+    actions: tuple[Action, ...]
+    weight: int = 0
+    watch_port: int | None = None
+
+
+class GroupEntry(NamedTuple):
+    """A group. `type` is a `GroupType`, or what else a switch says."""
+
+    key: GroupKey
+    type: int
+    buckets: tuple[Bucket, ...]
+
+
+class MeterEntry(NamedTuple):
+    """A meter that drops what exceeds `rate` and `burst`: kilobits (per second), or with `is_packets` packets.
+
+    `opaque` is what a switch says that the model cannot say; it is never put.
+    """
+
+    key: MeterKey
+    rate: int
+    burst: int
+    is_packets: bool = False
+    opaque: bytes = b""
+
+
+ResourceKey: TypeAlias = GroupKey | MeterKey
+Resource: TypeAlias = GroupEntry | MeterEntry
+Key: TypeAlias = RuleKey | GroupKey | MeterKey
+Entry: TypeAlias = Rule | GroupEntry | MeterEntry
+
+METERS_PER_APP = 256
+
+_NAMING = frozenset((ToGroup, Meter))
+
+
+def names_resources(rule: Rule) -> bool:
+    """Tell whether a flow entry names a group or a meter."""
+    return not _NAMING.isdisjoint(map(type, rule[1]))
+
+
+def resources_of(entry: Entry | None) -> tuple[ResourceKey, ...]:
+    """Return the groups and meters that an entry names; those name none."""
+    if type(entry) is not Rule or not names_resources(entry):
+        return ()
+    return tuple(
+        GroupKey(action.group_id) if isinstance(action, ToGroup) else MeterKey(action.meter_id)
+        for action in entry.actions
+        if isinstance(action, ToGroup | Meter)
+    )
+
+
+def is_own(key: ResourceKey, app_tag: int) -> bool:
+    """Tell whether a group or meter is of the app with this tag."""
+    if isinstance(key, GroupKey):
+        return key.group_id >> 16 == app_tag
+    return key.meter_id // METERS_PER_APP == app_tag & 0xF

@@ -5,7 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from struct import Struct
 
-from controller.rules.model import OFPP_CONTROLLER, Action, Match, Opaque, Output, Rule, RuleKey, SetEthDst
+from controller.rules.model import (
+    OFPP_CONTROLLER,
+    Action,
+    Goto,
+    Match,
+    Meter,
+    Opaque,
+    Output,
+    Resource,
+    Rule,
+    RuleKey,
+    SetEthDst,
+    SetQueue,
+    ToGroup,
+)
 from controller.rules.openflow import (
     HEADER,
     MATCHES_CACHED,
@@ -34,7 +48,8 @@ _OFPTT_ALL = 0xFF
 _OFPP_MAX, _OFPP_CONTROLLER, _OFPP_NONE = 0xFF00, 0xFFFD, 0xFFFF
 _RESERVED_PORTS = 0xFFFF0000
 """Reserved ports are the last of 32 bits in OpenFlow 1.3, with these bits in front of those of 1.0."""
-_OFPAT_OUTPUT, _OFPAT_SET_DL_DST = 0, 5
+_OFPAT_OUTPUT, _OFPAT_SET_DL_DST, _OFPAT_ENQUEUE = 0, 5, 11
+_OFPQ_ALL = 0xFFFFFFFF
 
 _OFPFW_IN_PORT, _OFPFW_DL_VLAN, _OFPFW_DL_SRC, _OFPFW_DL_DST, _OFPFW_DL_TYPE, _OFPFW_NW_PROTO = (
     1 << bit for bit in range(6)
@@ -50,11 +65,14 @@ _KNOWN_WILDCARDS = (1 << 22) - 1
 _MATCH = Struct("!IH6s6sHBxHBBxx4s4sHH")
 _FLOW_MOD = Struct("!BBHI40sQHHHHIHH")
 _OUTPUT = Struct("!HHHH")
+_ENQUEUE = Struct("!HHH6xI")
 _FLOW_STATS = Struct("!HBx40sIIHHH6xQQQ")
 _PACKET_OUT = Struct("!BBHIIHH")
 _PACKET_IN = Struct("!BBHIIHHBx")
 _HH = Struct("!HH")
 _SET_DL_DST = _HH.pack(_OFPAT_SET_DL_DST, 16)
+
+_MISSING: dict[type, str] = {Goto: "goto", Meter: "meter", ToGroup: "group"}
 
 _LAST = RuleKey(0, PRIORITY_MISS, Match(tagged=True))
 
@@ -79,9 +97,32 @@ def expressible(rule: Rule) -> str | None:
                 return f"OpenFlow 1.0 has no port {action[0]!r}"
         elif kind is Opaque:
             return "an action that the model cannot say"
+        elif kind is SetQueue:
+            if (problem := _queue_problem(rule.actions)) is not None:
+                return problem
         elif kind is not SetEthDst:
-            return f"OpenFlow 1.0 has no {kind.__name__.lower()}"
+            return f"OpenFlow 1.0 has no {_MISSING[kind]}"
     return None
+
+
+def _queue_problem(actions: tuple[Action, ...]) -> str | None:
+    """Return why the queues among actions cannot be said as OFPAT_ENQUEUE, which has a port and its queue at once."""
+    queue_id: int | None = None
+    for action, then in zip(actions, (*actions[1:], None), strict=True):
+        if isinstance(action, SetQueue):
+            if not isinstance(then, Output) or then.port_no == OFPP_CONTROLLER:
+                return "OpenFlow 1.0 sets a queue right before an output to a port only"
+            if action.queue_id == queue_id:
+                return "the queue is set already"
+            queue_id = action.queue_id
+            if not 0 <= queue_id < _OFPQ_ALL:
+                return f"queue {queue_id} cannot exist"
+    return None
+
+
+def resource_expressible(resource: Resource) -> str | None:
+    """Return why OpenFlow 1.0 cannot say a group or a meter: it has none."""
+    return f"OpenFlow 1.0 has no {resource.key.kind}s"
 
 
 def encode_put(rule: Rule, xid: int) -> bytes:
@@ -102,6 +143,9 @@ def encode_put(rule: Rule, xid: int) -> bytes:
             encoded += output  # type: ignore[operator]
         elif kind is SetEthDst:
             encoded += _SET_DL_DST + action[0] + bytes(6)  # type: ignore[operator]
+        elif kind is SetQueue:
+            encoded = _queued(rule)
+            break
         else:
             raise NotExpressible(expressible(rule))
     if type(match) is str or key[0] or (key[2].tagged and key != _LAST):
@@ -124,6 +168,25 @@ def encode_put(rule: Rule, xid: int) -> bytes:
         )
         + encoded
     )
+
+
+def _queued(rule: Rule) -> bytes:
+    """Return the actions of a rule some of whose outputs have queues."""
+    reason = expressible(rule)
+    if reason is not None:
+        raise NotExpressible(reason)
+    encoded, queue_id = b"", None
+    for action in rule.actions:
+        if isinstance(action, SetQueue):
+            queue_id = action.queue_id
+        elif isinstance(action, SetEthDst):
+            encoded += _SET_DL_DST + action.mac + bytes(6)
+        elif isinstance(action, Output):
+            if queue_id is None or action.port_no == OFPP_CONTROLLER:
+                encoded += _output(action.port_no)  # type: ignore[operator]
+            else:
+                encoded += _ENQUEUE.pack(_OFPAT_ENQUEUE, 16, action.port_no & 0xFFFF, queue_id)
+    return encoded
 
 
 def encode_remove(key: RuleKey, xid: int) -> bytes:
@@ -335,6 +398,7 @@ def _decode_match(encoded: bytes) -> tuple[Match, bool]:
 
 def _decode_actions(message: bytes, offset: int, end: int) -> tuple[Action, ...]:
     actions: list[Action] = []
+    queue_id: int | None = None
     while offset < end:
         kind, length = _HH.unpack_from(message, offset)
         if length < 8 or offset + length > end:
@@ -343,7 +407,14 @@ def _decode_actions(message: bytes, offset: int, end: int) -> tuple[Action, ...]
         action: Action = Opaque(raw)
         if kind == _OFPAT_OUTPUT and length == 8:
             port_no, max_len = _HH.unpack_from(raw, 4)
-            if port_no != _OFPP_CONTROLLER or max_len == 0xFFFF:
+            if (queue_id is None) if port_no != _OFPP_CONTROLLER else max_len == 0xFFFF:
+                action = Output(_port(port_no))
+        elif kind == _OFPAT_ENQUEUE and length == 16:
+            _, _, port_no, wanted = _ENQUEUE.unpack_from(raw)
+            if port_no != _OFPP_CONTROLLER:
+                if wanted != queue_id:
+                    queue_id = wanted
+                    actions.append(SetQueue(wanted))
                 action = Output(_port(port_no))
         elif raw[:4] == _SET_DL_DST:
             action = SetEthDst(raw[4:10])

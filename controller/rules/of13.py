@@ -9,6 +9,7 @@ from struct import error as struct_error
 from controller.rules.model import (
     OFPP_CONTROLLER,
     Action,
+    Bucket,
     Goto,
     Meter,
     Opaque,
@@ -16,6 +17,8 @@ from controller.rules.model import (
     Rule,
     RuleKey,
     SetEthDst,
+    SetQueue,
+    ToGroup,
 )
 from controller.rules.openflow import (
     HEADER,
@@ -26,7 +29,6 @@ from controller.rules.openflow import (
     REPLY_MORE,
     FlowCounter,
     FlowStats,
-    MeterBand,
     NotExpressible,
     PacketIn,
     counter,
@@ -36,19 +38,17 @@ from controller.rules.oxm import IN_PORT, MATCHES, OFPMT_OXM, decode_match, matc
 
 VERSION = 4
 OFPFC_ADD, OFPFC_DELETE_STRICT = 0, 4
-OFPMC_ADD, OFPMC_MODIFY, OFPMC_DELETE = 0, 1, 2
 
 _OFPT_MULTIPART_REQUEST, _OFPT_MULTIPART_REPLY = 18, 19
 _OFPT_BARRIER_REQUEST, _OFPT_BARRIER_REPLY = 20, 21
-_OFPT_METER_MOD = 29
 _OFPMP_FLOW = 1
 _OFPTT_ALL = 0xFF
 _OFPP_ANY = _OFPG_ANY = 0xFFFFFFFF
 _OFPCML_NO_BUFFER = 0xFFFF
 _OFPIT_GOTO_TABLE, _OFPIT_APPLY_ACTIONS, _OFPIT_METER = 1, 4, 6
-_OFPAT_OUTPUT, _OFPAT_SET_FIELD = 0, 25
-_OFPMF_KBPS, _OFPMF_PKTPS, _OFPMF_BURST = 1, 2, 4
-_OFPMBT_DROP = 1
+_OFPAT_OUTPUT, _OFPAT_SET_QUEUE, _OFPAT_GROUP = 0, 21, 22
+OFPG_MAX, OFPM_MAX = 0xFFFFFF00, 0xFFFF0000
+_OFPQ_ALL = 0xFFFFFFFF
 
 _FLOW_MOD = Struct("!BBHIQQBBHHHIIIHxx")
 _OUTPUT = Struct("!HHIH6x")
@@ -83,8 +83,31 @@ def expressible(rule: Rule) -> str | None:
         elif kind is Meter:
             if index:
                 return "a meter is not the first action"
-        else:
-            return "an action that the model cannot say"
+            if not 1 <= action[0] <= OFPM_MAX:  # type: ignore[operator]
+                return f"meter {action[0]!r} cannot exist"
+        elif (reason := _action_problem(action)) is not None:
+            return reason
+    return None
+
+
+def _action_problem(action: Action) -> str | None:
+    """Return why OpenFlow 1.3 cannot say an action of a list, None where it can."""
+    if isinstance(action, Output | SetEthDst):
+        return None
+    if isinstance(action, SetQueue):
+        return None if 0 <= action.queue_id < _OFPQ_ALL else f"queue {action.queue_id} cannot exist"
+    if isinstance(action, ToGroup):
+        return None if 1 <= action.group_id <= OFPG_MAX else f"group {action.group_id} cannot exist"
+    return "an action that the model cannot say"
+
+
+def bucket_problem(bucket: Bucket) -> str | None:
+    """Return why OpenFlow 1.3, or the model, has no group with this bucket; None where there may be one."""
+    for action in bucket.actions:
+        if isinstance(action, ToGroup):
+            return "a group names no other groups here"
+        if (reason := _action_problem(action)) is not None:
+            return reason
     return None
 
 
@@ -164,18 +187,6 @@ def encode_flow_stats_request(xid: int, cookie: int, cookie_mask: int) -> bytes:
     head = HEADER.pack(VERSION, _OFPT_MULTIPART_REQUEST, 56, xid) + _HHI.pack(_OFPMP_FLOW, 0, 0)
     where = _U8.pack(_OFPTT_ALL) + bytes(3) + _U32.pack(_OFPP_ANY) + _U32.pack(_OFPG_ANY) + bytes(4)
     return head + where + _U64.pack(cookie) + _U64.pack(cookie_mask) + _HHI.pack(OFPMT_OXM, 4, 0)
-
-
-def encode_meter_put(band: MeterBand, xid: int, command: int = OFPMC_ADD) -> bytes:
-    """Add a meter, or with OFPMC_MODIFY change it: what exceeds `rate` and `burst` is dropped."""
-    flags = (_OFPMF_PKTPS if band.packets else _OFPMF_KBPS) | _OFPMF_BURST
-    head = HEADER.pack(VERSION, _OFPT_METER_MOD, 32, xid) + _HHI.pack(command, flags, band.meter_id)
-    return head + _HH.pack(_OFPMBT_DROP, 16) + _U32.pack(band.rate) + _U32.pack(band.burst) + bytes(4)
-
-
-def encode_meter_remove(meter_id: int, xid: int) -> bytes:
-    """Delete a meter and the entries that pass through it."""
-    return HEADER.pack(VERSION, _OFPT_METER_MOD, 16, xid) + _HHI.pack(OFPMC_DELETE, 0, meter_id)
 
 
 def decode_barrier_reply(message: bytes) -> int | None:
@@ -260,13 +271,32 @@ def _instructions(rule: Rule) -> bytes:
             reason = expressible(rule)
             if reason is not None:
                 raise NotExpressible(reason)
-            if kind is Goto:
-                goto = _HH.pack(_OFPIT_GOTO_TABLE, 8) + _U8.pack(action[0]) + b"\0\0\0"
+            if isinstance(action, Goto):
+                goto = _HH.pack(_OFPIT_GOTO_TABLE, 8) + _U8.pack(action.table) + b"\0\0\0"
+            elif isinstance(action, Meter):
+                meter = _HHI.pack(_OFPIT_METER, 8, action.meter_id)
             else:
-                meter = _HHI.pack(_OFPIT_METER, 8, action[0])
+                actions += _action(action)
     if actions:
         actions = _HHI.pack(_OFPIT_APPLY_ACTIONS, 8 + len(actions), 0) + actions
     return meter + actions + goto
+
+
+def _action(action: Action) -> bytes:
+    if isinstance(action, Output):
+        return _outputs.get(action.port_no) or _output(action.port_no)
+    if isinstance(action, SetEthDst):
+        return _SET_ETH_DST + action.mac + b"\0\0"
+    if isinstance(action, SetQueue):
+        return _HHI.pack(_OFPAT_SET_QUEUE, 8, action.queue_id)
+    if isinstance(action, ToGroup):
+        return _HHI.pack(_OFPAT_GROUP, 8, action.group_id)
+    raise NotExpressible(f"{type(action).__name__} stands in no list of actions")
+
+
+def encode_actions(actions: Iterable[Action]) -> bytes:
+    """Build a list of actions, of those that `bucket_problem` finds nothing to say against."""
+    return b"".join(map(_action, actions))
 
 
 def _decode_entry(message: bytes, start: int, end: int) -> FlowCounter:
@@ -293,7 +323,7 @@ def _decode_instructions(message: bytes, offset: int, end: int) -> tuple[Action,
         if length < 8 or offset + length > end:
             raise ValueError("an instruction does not fit")
         if kind == _OFPIT_APPLY_ACTIONS:
-            _decode_actions(message, offset + 8, offset + length, actions)
+            decode_actions(message, offset + 8, offset + length, actions)
         elif kind == _OFPIT_METER:
             meters.append(Meter(_U32.unpack_from(message, offset + 4)[0]))
         elif kind == _OFPIT_GOTO_TABLE:
@@ -304,7 +334,8 @@ def _decode_instructions(message: bytes, offset: int, end: int) -> tuple[Action,
     return (*meters, *actions, *others)
 
 
-def _decode_actions(message: bytes, offset: int, end: int, actions: list[Action]) -> None:
+def decode_actions(message: bytes, offset: int, end: int, actions: list[Action]) -> None:
+    """Add the actions that stand from `offset` to `end`; ValueError where they do not fit."""
     while offset < end:
         kind, length = _HH.unpack_from(message, offset)
         if length < 8 or offset + length > end:
@@ -317,5 +348,9 @@ def _decode_actions(message: bytes, offset: int, end: int, actions: list[Action]
                 action = Output(port_no)
         elif raw[:8] == _SET_ETH_DST and length == 16:
             action = SetEthDst(raw[8:14])
+        elif kind == _OFPAT_SET_QUEUE and length == 8:
+            action = SetQueue(_U32.unpack_from(raw, 4)[0])
+        elif kind == _OFPAT_GROUP and length == 8:
+            action = ToGroup(_U32.unpack_from(raw, 4)[0])
         actions.append(action)
         offset += length

@@ -7,7 +7,7 @@ from struct import Struct
 from struct import error as struct_error
 from typing import NamedTuple
 
-from controller.rules.model import Match, Rule
+from controller.rules.model import Match, Resource, Rule
 from controller.rules.pipeline import ETH_TYPE_IPV4, ETH_TYPE_IPV6, IPPROTO_ICMPV6
 
 NO_BUFFER = 0xFFFFFFFF
@@ -81,13 +81,27 @@ class ErrorReply(NamedTuple):
     code: int
 
 
-class MeterBand(NamedTuple):
-    """A meter with one drop band: `rate` and `burst` in kilobits (per second), or in packets (per second)."""
+class ResourceDescriptions(NamedTuple):
+    """A reply that tells groups or meters; `more` replies of the same `xid` may follow.
 
-    meter_id: int
-    rate: int
-    burst: int
-    packets: bool = False
+    Where the bytes make no sense `fault` says why, and `entries` are those before the fault.
+    """
+
+    xid: int
+    more: bool
+    entries: tuple[Resource, ...]
+    fault: str | None = None
+
+
+class RoleReply(NamedTuple):
+    """What a switch says of the role of this connection: the number of the role, and the generation it knows.
+
+    `generation_id` is None where no master has been there since the switch started.
+    """
+
+    xid: int
+    role: int
+    generation_id: int | None
 
 
 def encode_set_config(ofp_version: int, miss_send_len_bytes: int, xid: int) -> bytes:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 
 from controller.datapath.lanes import Urgency
-from controller.rules.model import Rule, RuleKey
+from controller.rules.model import Entry, Key
 from controller.rules.notices import Notices
 from controller.rules.switch_state import Plan, SwitchState, Turn, Waiter
 from controller.rules.timeouts import Timeouts
@@ -28,7 +28,7 @@ class PlanQueue:
     def __init__(
         self,
         switches: Mapping[int, SwitchState],
-        mark: Callable[[SwitchState, RuleKey, Urgency], None],
+        mark: Callable[[SwitchState, Key, Urgency], None],
         notices: Notices,
     ) -> None:
         self.ready: list[Plan] = []
@@ -46,7 +46,7 @@ class PlanQueue:
 
     def add(
         self,
-        stages: Sequence[Iterable[tuple[SwitchState, RuleKey, Rule | None]]],
+        stages: Sequence[Iterable[tuple[SwitchState, Key, Entry | None]]],
         now: float,
         drain_s: float,
         urgency: Urgency,
@@ -69,7 +69,7 @@ class PlanQueue:
         self._waiting.start(plan, now)
         return plan
 
-    def extend(self, plan: Plan, stages: Sequence[Iterable[tuple[SwitchState, RuleKey, Rule | None]]]) -> None:
+    def extend(self, plan: Plan, stages: Sequence[Iterable[tuple[SwitchState, Key, Entry | None]]]) -> None:
         """Add to the stages of a plan that is open, each key once to each."""
         known = [len(entries) for entries in plan.stages]
         self._enter(plan, stages)
@@ -83,7 +83,7 @@ class PlanQueue:
         """Let a plan that was open go on when all of its first stage is confirmed."""
         self._settled(plan)
 
-    def _enter(self, plan: Plan, stages: Sequence[Iterable[tuple[SwitchState, RuleKey, Rule | None]]]) -> None:
+    def _enter(self, plan: Plan, stages: Sequence[Iterable[tuple[SwitchState, Key, Entry | None]]]) -> None:
         """Have the values of stages desired at once, those that wait as turns of their keys."""
         for number, stage in enumerate(stages):
             for state, key, value in stage:
@@ -96,9 +96,9 @@ class PlanQueue:
                     self._mark(state, key, plan.urgency)
                 plan.stages[number].append((state.dpid, key))
 
-    def hurry(self, state: SwitchState, key: RuleKey) -> None:
+    def hurry(self, state: SwitchState, key: Key) -> None:
         """Make prompt what is to happen before a key's next turn, for somebody waits for that."""
-        waited: list[tuple[SwitchState, RuleKey, Plan | None]] = [(state, key, None)]
+        waited: list[tuple[SwitchState, Key, Plan | None]] = [(state, key, None)]
         while waited:
             at, what, waiting = waited.pop()
             for turn in at.turns.get(what, ()):
@@ -179,7 +179,7 @@ class PlanQueue:
         if plan.outstanding and not plan.is_last:
             self._waiting.start(plan, now)
 
-    def _release(self, dpid: int, key: RuleKey, plan: Plan) -> None:
+    def _release(self, dpid: int, key: Key, plan: Plan) -> None:
         """Let a key take its turns, and the plans that they belong to wait for it."""
         state = self._switches.get(dpid)
         if state is None:
@@ -191,13 +191,13 @@ class PlanQueue:
         if not state.is_waiting(key, plan):
             self._await(state, key, plan)
 
-    def _take_turns(self, state: SwitchState, key: RuleKey, urgency: Urgency) -> list[Turn]:
+    def _take_turns(self, state: SwitchState, key: Key, urgency: Urgency) -> list[Turn]:
         taken = state.take_turns(key)
         if taken:
             self._mark(state, key, urgency)
         return taken
 
-    def _await(self, state: SwitchState, key: RuleKey, plan: Plan) -> None:
+    def _await(self, state: SwitchState, key: Key, plan: Plan) -> None:
         if not state.connected or state.is_settled(key):
             self._settled(plan)
         else:

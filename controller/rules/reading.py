@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controller.rules.notices import Notices
-from controller.rules.openflow import FlowStats
+from controller.rules.openflow import FlowStats, ResourceDescriptions
 from controller.rules.switch_state import READ_ENTRIES_BOUND, Reading, SwitchState
 
 
@@ -21,6 +21,22 @@ def take_stats(reading: Reading, stats: FlowStats, state: SwitchState, notices: 
     if foreign:
         text = f"Switch {dpid} holds {foreign} flow entries with the cookie of this app that it cannot have made."
         notices.give("foreign-entry", dpid, text, now)
+    _bound(reading, dpid, notices, now)
+
+
+def take_resources(
+    reading: Reading, told: ResourceDescriptions, state: SwitchState, notices: Notices, now: float
+) -> None:
+    """Add a reply that tells groups or meters to a reading, as `take_stats` does."""
+    if told.fault is not None:
+        reading.faulty = True
+        text = f"What switch {state.dpid} tells of groups and meters is malformed and not used: {told.fault}."
+        notices.give("read-faulty", state.dpid, text, now)
+    reading.take_resources(told.entries, state.owner.app_tag, READ_ENTRIES_BOUND)
+    _bound(reading, state.dpid, notices, now)
+
+
+def _bound(reading: Reading, dpid: int, notices: Notices, now: float) -> None:
     if len(reading.entries) > READ_ENTRIES_BOUND and not reading.faulty:
         reading.faulty = True
         text = f"Switch {dpid} reports more than {READ_ENTRIES_BOUND} flow entries: they are not compared."

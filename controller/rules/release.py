@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from controller.datapath.lanes import Urgency
-from controller.rules.model import RuleKey
+from controller.rules.model import Key
 from controller.rules.switch_state import SwitchState
 
 LOOKED_AT_ONCE = 4096
@@ -20,7 +20,7 @@ class Release:
     """
 
     def __init__(
-        self, switches: Mapping[int, SwitchState], mark: Callable[[SwitchState, RuleKey, Urgency], None]
+        self, switches: Mapping[int, SwitchState], mark: Callable[[SwitchState, Key, Urgency], None]
     ) -> None:
         self.due_s: float | None = None
         self._switches = switches

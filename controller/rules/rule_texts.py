@@ -8,15 +8,25 @@ from controller.rules.model import (
     OFPP_CONTROLLER,
     OFPP_IN_PORT,
     Action,
+    Entry,
     Goto,
+    GroupType,
     Match,
     Meter,
+    MeterEntry,
     Output,
     Rule,
     SetEthDst,
+    SetQueue,
+    ToGroup,
 )
 from controller.wire.addresses import format_ip, format_mac
 
+_TYPES: dict[int, str] = {
+    GroupType.ALL: "all",
+    GroupType.SELECT: "select",
+    GroupType.FAST_FAILOVER: "fast_failover",
+}
 _PORTS = {OFPP_CONTROLLER: "controller", OFPP_IN_PORT: "in_port"}
 
 
@@ -33,6 +43,23 @@ def rule_document(rule: Rule, *, is_whole: bool = True) -> dict[str, Any]:
         "actions": ", ".join(map(_action_text, rule.actions)) or "drop",
         "cookie": f"{rule.cookie:#018x}",
     }
+
+
+def entry_document(entry: Entry) -> dict[str, Any]:
+    """Return a flow entry, a group (`group`, `type`, `buckets`) or a meter (`meter`, `rate`, `burst`, `unit`)."""
+    if isinstance(entry, Rule):
+        return rule_document(entry)
+    if isinstance(entry, MeterEntry):
+        unit = "packets/s" if entry.is_packets else "kbit/s"
+        meter = {"meter": entry.key.meter_id, "rate": entry.rate, "burst": entry.burst, "unit": unit}
+        return {**meter, "other": entry.opaque.hex()} if entry.opaque else meter
+    buckets = []
+    for bucket in entry.buckets:
+        parts = ([f"weight:{bucket.weight}"] if bucket.weight else []) + (
+            [f"watch:{bucket.watch_port}"] if bucket.watch_port is not None else []
+        )
+        buckets.append(", ".join([*parts, *map(_action_text, bucket.actions)]) or "drop")
+    return {"group": f"{entry.key.group_id:#x}", "type": _TYPES.get(entry.type, str(entry.type)), "buckets": buckets}
 
 
 def match_text(match: Match) -> str:
@@ -65,6 +92,10 @@ def _action_text(action: Action) -> str:
             return f"output:{_PORTS.get(port_no, port_no)}"
         case SetEthDst(mac=mac):
             return f"set eth_dst:{format_mac(mac)}"
+        case SetQueue(queue_id=queue_id):
+            return f"queue:{queue_id}"
+        case ToGroup(group_id=group_id):
+            return f"group:{group_id:#x}"
         case Goto(table=table):
             return f"goto:{table}"
         case Meter(meter_id=meter_id):

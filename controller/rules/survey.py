@@ -13,10 +13,11 @@ from controller.effects import TableSurveyed
 from controller.events import FlowStatsReceived, SurveyOrder
 from controller.rules.check import tell_repaired
 from controller.rules.lowering import LOWERINGS
-from controller.rules.model import RuleKey
+from controller.rules.model import Key
 from controller.rules.notices import Notices
-from controller.rules.rule_texts import rule_document
-from controller.rules.switch_state import LISTED, Survey, SwitchState
+from controller.rules.openflow import ResourceDescriptions
+from controller.rules.rule_texts import entry_document
+from controller.rules.switch_state import LISTED, Question, Survey, SwitchState
 from controller.rules.timeouts import Timeouts
 
 SURVEY_TIMEOUT_S = 10.0
@@ -27,7 +28,7 @@ FORCED_ABOVE = 0.05
 
 
 class Surveys:
-    """The readings for reports of one app; `ask` sends a switch the question and returns its transaction id.
+    """The readings for reports of one app; `ask` sends a switch the question and returns it.
 
     Reports are `TableSurveyed` effects, one for each order, whatever comes in between.
     """
@@ -35,8 +36,8 @@ class Surveys:
     def __init__(
         self,
         app_tag: int,
-        mark: Callable[[SwitchState, RuleKey, Urgency], None],
-        ask: Callable[[SwitchState, int], int],
+        mark: Callable[[SwitchState, Key, Urgency], None],
+        ask: Callable[[SwitchState, int], Question],
         notices: Notices,
         tell: Callable[[TableSurveyed], None],
     ) -> None:
@@ -75,7 +76,23 @@ class Surveys:
         stats = LOWERINGS[event.ofp_version].decode_flow_stats(event.message, 0, 0)
         survey.fault = survey.fault or stats.fault
         survey.take(stats.entries, self._app_tag)
-        if not stats.more:
+        survey.flows_told = not stats.more
+        if survey.is_whole:
+            self._complete(state, survey, held_back, now)
+        return True
+
+    def resources_told(
+        self, state: SwitchState, xid: int, told: ResourceDescriptions, held_back: bool, now: float
+    ) -> bool:
+        """Take a part of an answer that tells groups or meters, if it is to a question of ours; see `told`."""
+        survey = state.survey
+        if survey is None or xid not in survey.asked:
+            return False
+        survey.fault = survey.fault or told.fault
+        survey.take_resources(told.entries, self._app_tag)
+        if not told.more:
+            del survey.asked[xid]
+        if survey.is_whole:
             self._complete(state, survey, held_back, now)
         return True
 
@@ -87,7 +104,7 @@ class Surveys:
             self._answer(state.dpid, survey.order, "unreadable", reason=survey.fault)
             return
         held, targets = survey.held, state.targets()
-        pending = survey.edited.union(state.lanes.keys(), state.full, state.failures)
+        pending = survey.edited.union(state.lanes.keys(), state.full, state.failures, state.held_back())
         missing = [
             key for key, rule in targets.items() if rule is not None and key not in held and key not in pending
         ]
@@ -111,19 +128,19 @@ class Surveys:
             "pending": len(pending - state.full.keys() - state.failures.keys()),
             "no_room": len(state.full),
             "refused": len(state.failures),
-            "missing": _listed(rule_document(targets[key]) for key in missing),  # type: ignore[arg-type]
+            "missing": _listed(entry_document(targets[key]) for key in missing),  # type: ignore[arg-type]
             "altered": _listed(
-                {**rule_document(targets[key]), "holds": rule_document(held[key])}  # type: ignore[arg-type]
+                {**entry_document(targets[key]), "holds": entry_document(held[key])}  # type: ignore[arg-type]
                 for key in altered
             ),
-            "extra": _listed(rule_document(held[key]) for key in extra),
+            "extra": _listed(entry_document(held[key]) for key in extra),
             "foreign": {"count": survey.foreign_count, "entries": survey.foreign},
         }
         document["repair"] = self._repair(state, survey, found, max(len(targets), len(held)), now)
         self._answer(state.dpid, survey.order, "read", **document)
 
     def _repair(
-        self, state: SwitchState, survey: Survey, found: Mapping[str, list[RuleKey]], of_count: int, now: float
+        self, state: SwitchState, survey: Survey, found: Mapping[str, list[Key]], of_count: int, now: float
     ) -> str | None:
         """Have what differs sent anew where that is asked for; return what became of it, None for nothing to do."""
         count = sum(map(len, found.values()))
@@ -136,6 +153,7 @@ class Surveys:
         for kind in ("altered", "extra"):
             for key in found[kind]:
                 state.installed[key] = survey.held[key]
+        state.recount()
         for keys in found.values():
             for key in keys:
                 self._mark(state, key, Urgency.BULK)

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple, Protocol
 
 from controller.datapath.lanes import Lanes, Shares, Urgency
 from controller.datapath.window import Window
-from controller.effects import Edit, Effect, Put, Remove
-from controller.events import SurveyOrder
+from controller.effects import Define, Edit, Effect, Put, Remove, Undefine
+from controller.events import ControllerRole, RoleWanted, SurveyOrder
 from controller.rules.lowering import Lowering
-from controller.rules.model import Rule, RuleKey
-from controller.rules.openflow import FlowCounter, FlowStats
+from controller.rules.model import Entry, GroupKey, Key, MeterKey, Resource, is_own
+from controller.rules.openflow import FlowCounter, FlowStats, ResourceDescriptions
 from controller.rules.pipeline import APP_TAGS
+from controller.rules.resources import Resources
 from controller.rules.rule_texts import rule_document
 
 READ_ENTRIES_BOUND = 262144
@@ -37,7 +38,7 @@ class Owner(Protocol):
     def advance(self, now: float) -> None:
         """Go on with what waited."""
 
-    def settled(self, state: SwitchState, key: RuleKey, now: float) -> None:
+    def settled(self, state: SwitchState, key: Key, now: float) -> None:
         """Take it that a key needs no edit after all."""
 
     def batch_done(self, state: SwitchState, batch: Batch, now: float) -> None:
@@ -49,8 +50,14 @@ class Owner(Protocol):
     def told(self, state: SwitchState, stats: FlowStats, now: float) -> bool:
         """Take a reply to that request; False where the whole does not count."""
 
+    def resources_told(self, state: SwitchState, told: ResourceDescriptions, now: float) -> bool:
+        """Take a reply that tells groups or meters; False where the whole does not count."""
+
     def read(self, state: SwitchState, now: float) -> None:
         """Take it that the switch has told all."""
+
+    def closed(self, state: SwitchState) -> None:
+        """Take it that the switch is not ours to write: nothing that was under way is waited for."""
 
     def notice(self, kind: str, dpid: int, text: str, now: float, **particulars: object) -> None:
         """Give notice of what befell a switch."""
@@ -69,7 +76,7 @@ class Plan:
 
     drain_s: float
     urgency: Urgency = Urgency.PROMPT
-    stages: list[list[tuple[int, RuleKey]]] = field(default_factory=list)
+    stages: list[list[tuple[int, Key]]] = field(default_factory=list)
     stage: int = -1
     outstanding: int = 0
     drained: bool = False
@@ -85,7 +92,7 @@ class Turn(NamedTuple):
 
     plan: Plan | None
     stage: int
-    value: Rule | None
+    value: Entry | None
 
     def ready(self) -> bool:
         """Tell whether only earlier turns stand in the way."""
@@ -122,9 +129,9 @@ class Batch:
 
     first_xid: int
     barrier_xid: int
-    edits: dict[RuleKey, Rule | None]
-    waiters: dict[RuleKey, list[Waiter]]
-    timed: dict[RuleKey, list[Timed]] = field(default_factory=dict)
+    edits: dict[Key, Entry | None]
+    waiters: dict[Key, list[Waiter]]
+    timed: dict[Key, list[Timed]] = field(default_factory=dict)
     failed: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
@@ -133,14 +140,22 @@ class Reading:
     """A read-back under way; `faulty` once a reply made no sense, so that the whole does not count.
 
     `edited` are the keys of which it is not known whether the reading shows them before or after an edit. A check is
-    `requested` where another app had found entries of its own missing.
+    `requested` where another app had found entries of its own missing. `asked` are the requests for groups and meters
+    beside that for flow entries, by transaction id, that the switch has not answered.
     """
 
     xid: int
-    entries: dict[RuleKey, Rule] = field(default_factory=dict)
+    entries: dict[Key, Entry] = field(default_factory=dict)
     faulty: bool = False
-    edited: set[RuleKey] = field(default_factory=set)
+    edited: set[Key] = field(default_factory=set)
     requested: bool = False
+    asked: dict[int, str] = field(default_factory=dict)
+    flows_told: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all was told."""
+        return self.flows_told and not self.asked
 
     def take(self, reported: Iterable[FlowCounter], app_tag: int, bound: int) -> int:
         """Keep what is ours and does not end by itself, up to one more than `bound`; return how many are foreign."""
@@ -155,18 +170,44 @@ class Reading:
                 self.entries[rule.key] = rule
         return foreign
 
+    def take_resources(self, reported: Iterable[Resource], app_tag: int, bound: int) -> None:
+        """Keep the groups and meters that are ours, up to one entry more than `bound`."""
+        for resource in reported:
+            if is_own(resource.key, app_tag) and len(self.entries) <= bound:
+                self.entries[resource.key] = resource
+
+
+class Question(NamedTuple):
+    """The transaction ids of a request for flow entries, and of those for groups and meters beside it."""
+
+    xid: int
+    asked: dict[int, str]
+
 
 class Survey:
-    """One reading for a report. `edited` are the keys that the switch may have had before or after an edit."""
+    """One reading for a report. `edited` are the keys that the switch may have had before or after an edit.
 
-    def __init__(self, xid: int, order: SurveyOrder, edited: set[RuleKey]) -> None:
-        self.xid = xid
+    `asked` and `flows_told` are as those of a `Reading`.
+    """
+
+    def __init__(self, question: Question, order: SurveyOrder, edited: set[Key]) -> None:
+        self.xid, self.asked = question
+        self.flows_told = False
         self.order = order
         self.edited = edited
-        self.held: dict[RuleKey, Rule] = {}
+        self.held: dict[Key, Entry] = {}
         self.foreign: list[dict[str, Any]] = []
         self.foreign_count = 0
         self.fault: str | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all was told."""
+        return self.flows_told and not self.asked
+
+    def take_resources(self, reported: Iterable[Resource], app_tag: int) -> None:
+        """Take groups or meters as the switch told them; those of others do not count."""
+        self.held.update((resource.key, resource) for resource in reported if is_own(resource.key, app_tag))
 
     def take(self, entries: Iterable[FlowCounter], app_tag: int) -> None:
         """Take entries as the switch told them; ours that end by themselves do not count."""
@@ -189,7 +230,9 @@ class Datapath:
     """A switch as its owners share it: `parts` is what each has there, `attached` who knows of the connection.
 
     `barrier_xid` is that of the batch under way, with `edit_count` edits of those `under_way`; `reading_xid` that of
-    the reading. None stands for nothing under way.
+    the reading. None stands for nothing under way. `asked` are the requests for groups and meters of that reading
+    which the switch has not answered, `reads_resources` whether it has any. `role` is what the switch said last,
+    `wanted` what it is asked for, `role_xid` that of the request under way.
     """
 
     dpid: int
@@ -202,6 +245,21 @@ class Datapath:
     barrier_xid: int | None = None
     edit_count: int = 0
     reading_xid: int | None = None
+    reads_resources: bool = False
+    flows_told: bool = False
+    asked: dict[int, str] = field(default_factory=dict)
+    wanted: RoleWanted | None = None
+    role: int | None = None
+    role_xid: int | None = None
+    generation_id: int | None = None
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether we may change what the switch holds: nobody asked for a role, or it has confirmed that role."""
+        wanted = self.wanted
+        if wanted is None:
+            return True
+        return wanted.role is not ControllerRole.SLAVE and self.role_xid is None and self.role == wanted.role
 
     def attached_parts(self) -> list[SwitchState]:
         """Return what each owner that knows of the connection has here."""
@@ -214,7 +272,8 @@ class SwitchState:
 
     Keys in `lanes` are to be sent, `batch` is what is under way of them, `full` ones were refused for lack of room,
     `failures` otherwise. A key in `turns` has values that wait; `released` is the one it may have meanwhile. Edits
-    wait for a `reading`; a `check` and a `survey` go on beside them.
+    wait for a `reading`; a `check` and a `survey` go on beside them. `resources` is there where the owner keeps
+    groups and meters. `connected` says that there is a connection by which we may write.
     """
 
     dpid: int
@@ -222,21 +281,22 @@ class SwitchState:
     owner: Owner
     lowering: Lowering | None = None
     connected: bool = False
-    desired: dict[RuleKey, Rule] = field(default_factory=dict)
-    installed: dict[RuleKey, Rule] = field(default_factory=dict)
-    turns: dict[RuleKey, deque[Turn]] = field(default_factory=dict)
-    released: dict[RuleKey, Rule | None] = field(default_factory=dict)
+    resources: Resources | None = None
+    desired: dict[Key, Entry] = field(default_factory=dict)
+    installed: dict[Key, Entry] = field(default_factory=dict)
+    turns: dict[Key, deque[Turn]] = field(default_factory=dict)
+    released: dict[Key, Entry | None] = field(default_factory=dict)
     lanes: Lanes = field(default_factory=Lanes)
-    waiters: dict[RuleKey, list[Waiter]] = field(default_factory=dict)
-    timed: dict[RuleKey, list[Timed]] = field(default_factory=dict)
-    full: dict[RuleKey, None] = field(default_factory=dict)
-    failures: dict[RuleKey, Failure] = field(default_factory=dict)
+    waiters: dict[Key, list[Waiter]] = field(default_factory=dict)
+    timed: dict[Key, list[Timed]] = field(default_factory=dict)
+    full: dict[Key, None] = field(default_factory=dict)
+    failures: dict[Key, Failure] = field(default_factory=dict)
     batch: Batch | None = None
     reading: Reading | None = None
     check: Reading | None = None
     survey: Survey | None = None
 
-    def target(self, key: RuleKey) -> Rule | None:
+    def target(self, key: Key) -> Entry | None:
         """Return what the switch may hold under `key` now."""
         return self.released[key] if key in self.released else self.desired.get(key)
 
@@ -247,7 +307,7 @@ class SwitchState:
             if reading is not None:
                 reading.edited.update(batch.edits)
 
-    def take_timed(self, keys: Iterable[RuleKey]) -> dict[RuleKey, list[Timed]]:
+    def take_timed(self, keys: Iterable[Key]) -> dict[Key, list[Timed]]:
         """Return, and keep no longer, the changes that wait for any of these keys."""
         timed = self.timed
         return {key: timed.pop(key) for key in keys if key in timed} if timed else {}
@@ -259,11 +319,11 @@ class SwitchState:
         for key, timed in batch.timed.items():
             self.timed.setdefault(key, []).extend(timed)
 
-    def targets(self) -> dict[RuleKey, Rule | None]:
+    def targets(self) -> dict[Key, Entry | None]:
         """Return all that the switch may hold now."""
         return {**self.desired, **self.released}
 
-    def enter(self, key: RuleKey, value: Rule | None) -> bool:
+    def enter(self, key: Key, value: Entry | None) -> bool:
         """Take a new desired value; True where it may be sent at once, False where it waits for its turn."""
         desired = self.desired
         turns = self.turns.get(key) if self.turns else None
@@ -271,6 +331,8 @@ class SwitchState:
             desired.pop(key, None)
         else:
             desired[key] = value
+        if self.resources is not None:
+            self.resources.desired.enter(key, value)
         if turns is None:
             return True
         if turns[-1].plan is None:
@@ -278,7 +340,7 @@ class SwitchState:
         turns.append(Turn(None, 0, value))
         return False
 
-    def enter_turn(self, key: RuleKey, turn: Turn) -> None:
+    def enter_turn(self, key: Key, turn: Turn) -> None:
         """Take a new desired value that waits for its plan."""
         if key not in self.turns:
             self.released[key] = self.desired.get(key)
@@ -288,8 +350,10 @@ class SwitchState:
             self.desired.pop(key, None)
         else:
             self.desired[key] = turn.value
+        if self.resources is not None:
+            self.resources.desired.enter(key, turn.value)
 
-    def take_turns(self, key: RuleKey) -> list[Turn]:
+    def take_turns(self, key: Key) -> list[Turn]:
         """Release the values of a key whose turn has come, and return them."""
         turns = self.turns.get(key)
         taken: list[Turn] = []
@@ -300,7 +364,7 @@ class SwitchState:
             self._settle_turns(key)
         return taken
 
-    def take_removal(self, key: RuleKey, plan: Plan) -> bool:
+    def take_removal(self, key: Key, plan: Plan) -> bool:
         """Release the removal of a key that `plan` holds back, if it is the key's next turn."""
         turns = self.turns.get(key)
         if turns is None or turns[0].plan is not plan or turns[0].value is not None:
@@ -310,15 +374,15 @@ class SwitchState:
         self._settle_turns(key)
         return True
 
-    def _settle_turns(self, key: RuleKey) -> None:
+    def _settle_turns(self, key: Key) -> None:
         if not self.turns[key]:
             del self.turns[key], self.released[key]
 
-    def is_waiting(self, key: RuleKey, plan: Plan) -> bool:
+    def is_waiting(self, key: Key, plan: Plan) -> bool:
         """Tell whether the value of a plan's stage for a key has not been released."""
         return any(turn.plan is plan and turn.stage == plan.stage for turn in self.turns.get(key, ()))
 
-    def is_settled(self, key: RuleKey) -> bool:
+    def is_settled(self, key: Key) -> bool:
         """Tell whether nothing is to be done or under way for a key."""
         if key in self.lanes or self.reading is not None:
             return False
@@ -330,9 +394,25 @@ class SwitchState:
         """Tell whether edits or a read-back are to be sent or under way."""
         return bool(self.lanes) or self.batch is not None or self.reading is not None
 
-    def under_way(self) -> set[RuleKey]:
+    def under_way(self) -> set[Key]:
         """Return the keys whose edits a switch may be carrying out."""
         return set(self.batch.edits) if self.batch is not None else set()
+
+    def obstacle(self, key: Key) -> Key | None:
+        """Return the key that has to be confirmed before this one is sent; None for none."""
+        value = self.target(key)
+        if value == self.installed.get(key) or self.resources is None:
+            return None
+        return self.resources.obstacle(key, value, self.installed, self.target)
+
+    def held_back(self) -> set[Key]:
+        """Return the keys whose edits wait for that of a group or meter, or of an entry that names it."""
+        return set() if self.resources is None else set(self.resources.held)
+
+    def recount(self) -> None:
+        """Take it that `installed` is another than it was."""
+        if self.resources is not None:
+            self.resources.installed.rebuild(self.installed)
 
     def forget_work(self) -> list[Waiter]:
         """Drop all that is to be done or under way; return the plans that waited for it."""
@@ -343,14 +423,27 @@ class SwitchState:
         self.lanes.clear()
         for work in (self.waiters, self.full, self.failures):
             work.clear()
+        if self.resources is not None:
+            self.resources.release_all()
         return waiting
 
 
-def edit_key(edit: Edit) -> RuleKey:
+def edit_key(edit: Edit) -> Key:
     """Return the key that an edit is about."""
-    return edit.rule.key if isinstance(edit, Put) else edit.key
+    if isinstance(edit, Put):
+        return edit.rule.key
+    return edit.resource.key if isinstance(edit, Define) else edit.key
 
 
-def to_edit(key: RuleKey, value: Rule | None) -> Edit:
-    """Return the edit that gives a key a value, None being its removal."""
-    return Remove(key) if value is None else Put(value)
+def edit_value(edit: Edit) -> Entry | None:
+    """Return what an edit gives its key, None being its removal."""
+    if isinstance(edit, Put):
+        return edit.rule
+    return edit.resource if isinstance(edit, Define) else None
+
+
+def to_edit(key: Key, value: Entry | None, *, exists: bool = False) -> Edit:
+    """Return the edit that gives a key a value, None being its removal; of a resource that `exists` a change."""
+    if isinstance(key, GroupKey | MeterKey):
+        return Undefine(key) if value is None else Define(value, exists)  # type: ignore[arg-type]
+    return Remove(key) if value is None else Put(value)  # type: ignore[arg-type]

@@ -220,7 +220,7 @@ class Routes:
                 destination.seen = 0
         put = {(dpid, edit.rule.key) for dpid, edit in (*near, *far, *move[0], *move[1]) if isinstance(edit, Put)}
         for stage in (far, move[2]):
-            stage[:] = [each for each in stage if isinstance(each[1], Put) or (each[0], each[1].key) not in put]
+            stage[:] = [(at, edit) for at, edit in stage if not isinstance(edit, Remove) or (at, edit.key) not in put]
         at_once = [([stage], lane) for stage, lane in ((near, Urgency.PROMPT), (far, Urgency.BULK)) if stage]
         return [*at_once, *plans]
 

@@ -13,7 +13,14 @@ from controller.config.edit_settings import Edits
 from controller.datapath.core import BARRIER_TIMEOUT_S, DatapathCore, OwnerTold
 from controller.datapath.lanes import Urgency
 from controller.effects import ApplyEdits, Notice, Put, Remove, RequestFlows
-from controller.events import DeadlineReached, EditFailed, FlowStatsReceived, SwitchConnected, SwitchDisconnected
+from controller.events import (
+    DeadlineReached,
+    EditFailed,
+    FlowStatsReceived,
+    OwnerLeft,
+    SwitchConnected,
+    SwitchDisconnected,
+)
 from controller.rules.fake import FakeSwitch
 from controller.rules.installer import Installer
 from controller.rules.model import Match, Output, Rule, RuleKey
@@ -282,6 +289,41 @@ def test_an_app_that_ends_leaves_the_others_their_switches():
     (reading,) = world.to_switch[1]
     assert reading.cookie_mask == 0xFFFE << 48
     world.settle()
+
+
+def test_an_app_whose_end_is_told_by_its_tag_is_an_owner_no_more():
+    world = SharedWorld()
+    world.connect()
+    world.deliver()
+    numbered(world, TAGS[0], 2)
+    numbered(world, TAGS[1], 2)
+    assert world.core.handle(OwnerLeft(world.apps.pop(TAGS[0]).xid_tag), world.now) == []
+    assert world.core.handle(OwnerLeft(0x77), world.now) == []
+    world.settle()
+    assert world.apps[TAGS[1]].in_sync(1)
+    world.disconnect(tags=TAGS[1:])
+    world.connect(tags=TAGS[1:])
+    assert world.to_switch[1][0].cookie_mask == 0xFFFE << 48
+    world.settle()
+
+
+def test_when_the_last_app_has_left_its_switches_are_nobodys_and_the_next_one_begins_anew():
+    world = SharedWorld()
+    world.connect(tags=TAGS[:1])
+    world.deliver()
+    numbered(world, TAGS[0], 2)
+    world.step()
+    world.core.handle(OwnerLeft(world.apps[TAGS[0]].xid_tag), world.now)
+    for app in world.apps.values():
+        world.core.remove(app.app_tag)
+    assert world.core.next_deadline() is None
+    world.to_controller[1].clear()
+    world.apps = {TAGS[2]: Installer(TAGS[2], datapath=world.core)}
+    world.connect(tags=TAGS[2:])
+    assert [type(sent) for sent in world.to_switch[1]] == [RequestFlows]
+    numbered(world, TAGS[2], 2)
+    world.settle()
+    world.assert_right()
 
 
 def test_answers_that_nobody_waits_for_change_nothing():

@@ -13,8 +13,9 @@ def test_meter_polices_at_the_capacity_with_a_burst_of_a_tenth_of_a_second() -> 
 
 def test_ingress_rules_meter_each_port_and_let_discovery_pass() -> None:
     lines = flows([PORT, PORT._replace(port_no=4)]).splitlines()
-    assert [line for line in lines if "meter:1003" in line and "in_port=3" in line and "goto_table:1" in line]
-    assert [line for line in lines if "meter:1004" in line and "in_port=4" in line]
+    (third,) = [line for line in lines if f"meter:{METER_BASE + 3}" in line]
+    assert "in_port=3" in third and "goto_table:1" in third
+    assert [line for line in lines if f"meter:{METER_BASE + 4}" in line and "in_port=4" in line]
     (lldp,) = [line for line in lines if "0x88cc" in line]
     assert "meter" not in lldp and "goto_table:1" in lldp
     assert all("cookie=0," in line for line in lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import resource
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import Any
 import pytest
 
 from apps.openflow.datapaths import Datapaths
-from controller.events import BarrierReplied
+from controller.events import BarrierReplied, ControllerRole, RoleWanted, SwitchConnected
+from controller.rules.installer import Installer
 
 
 class App:
@@ -63,9 +65,34 @@ def test_turns_and_failures_count_as_those_of_an_app(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(sharing.core, "handle", fail)
     sharing.datapaths.answered(BarrierReplied(1, 7))
     assert [str(failure) for failure in sharing.first.failures] == ["an entry that nobody knows"]
+    monkeypatch.undo()
     sharing.datapaths.remove(sharing.first)
+    before = sharing.first.turn_count
     sharing.datapaths.answered(BarrierReplied(1, 8))
-    assert (sharing.first.turn_count, sharing.second.turn_count) == (2, 1), "another one answers for it then"
+    assert (sharing.first.turn_count, sharing.second.turn_count) == (before, 1), "another one answers for it then"
+
+
+def test_an_app_that_ends_owns_nothing_more_and_the_recording_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "recording.jsonl"
+    monkeypatch.setenv("VSRT_RECORD", str(path))
+    sharing = Sharing()
+    for number, tag in enumerate((0x5602, 0x5603)):
+        installer = Installer(tag, number, datapath=sharing.core)
+    sharing.datapaths.remove(sharing.first)
+    (request,) = installer.handle(SwitchConnected(1, 4, ()), 0.0)
+    assert (request.cookie, request.cookie_mask) == (0x5603 << 48, 0xFFFF << 48)
+    events = [json.loads(line).get("event") for line in path.read_text().splitlines()]
+    assert {"$": "OwnerLeft", "xid_tag": 0} in events
+
+
+def test_a_role_that_is_wanted_is_asked_for_by_an_app_that_knows_the_connection() -> None:
+    sharing = Sharing()
+    Installer(0x5602, 0, datapath=sharing.core).handle(SwitchConnected(1, 4, ()), 0.0)
+    sharing.datapaths.want_role(RoleWanted(ControllerRole.SLAVE, 5))
+    (failure,) = sharing.first.failures
+    assert "RequestRole" in str(failure), "the app was given it to perform"
 
 
 def test_one_app_tells_that_the_recording_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,10 +4,11 @@ from collections import deque
 
 import pytest
 
-from controller.effects import ApplyEdits, EntriesLost, Notice, RequestFlows
+from controller.effects import ApplyEdits, EntriesLost, Notice, RequestFlows, RequestResources, TableSurveyed
 from controller.events import DeadlineReached, EditFailed, SwitchConnected, SwitchDisconnected
 from controller.rules.fake import FakeSwitch
 from controller.rules.installer import Installer
+from controller.rules.model import is_own
 
 TAG = 0x5602
 
@@ -15,20 +16,25 @@ TAG = 0x5602
 class World:
     """An installer and fake switches, with every message on the way until somebody delivers it."""
 
-    def __init__(self, *, switches=3, hold_unknown=False, capacity=1000):
-        self.installer = Installer(TAG, 0xA2, hold_unknown=hold_unknown)
+    def __init__(
+        self, *, switches=3, hold_unknown=False, capacity=1000, keeps_resources=False, resource_capacity=1000
+    ):
+        self.installer = Installer(TAG, 0xA2, hold_unknown=hold_unknown, keeps_resources=keeps_resources)
         self.switches = {
-            dpid: FakeSwitch(dpid, 1 if dpid == 1 else 4, capacity=capacity) for dpid in range(1, switches + 1)
+            dpid: FakeSwitch(dpid, 1 if dpid == 1 else 4, capacity=capacity, resource_capacity=resource_capacity)
+            for dpid in range(1, switches + 1)
         }
         self.connected = set()
         self.to_switch = {dpid: deque() for dpid in self.switches}
         self.to_controller = {dpid: deque() for dpid in self.switches}
         self.notices = []
         self.lost = []
+        self.surveyed = []
         self.sent = []
         self.refuse = {}
         self.now = 100.0
         self.check = lambda: None
+        self.in_order = list
 
     def perform(self, effects):
         for effect in effects:
@@ -37,6 +43,9 @@ class World:
                 continue
             if isinstance(effect, EntriesLost):
                 self.lost.append(effect.dpid)
+                continue
+            if isinstance(effect, TableSurveyed):
+                self.surveyed.append(effect.document)
                 continue
             self.sent.append(effect)
             assert self.installer.owns_xid(effect.first_xid if isinstance(effect, ApplyEdits) else effect.xid)
@@ -63,15 +72,17 @@ class World:
         """Let a switch carry out one message, edit by edit."""
         effect = self.to_switch[dpid].popleft()
         switch = self.switches[dpid]
-        if isinstance(effect, RequestFlows):
+        if isinstance(effect, RequestFlows | RequestResources):
             self.to_controller[dpid].extend(switch.respond(effect, self.now))
             return
-        for xid, edit in enumerate(effect.edits, effect.first_xid):
+        numbered = list(enumerate(effect.edits, effect.first_xid))
+        for xid, edit in self.in_order(numbered):
             error = self.refuse.get(dpid) or switch.apply(edit, self.now)
             if error is not None:
                 self.to_controller[dpid].append(EditFailed(dpid, xid, *error))
             self.check()
-        self.to_controller[dpid].append(switch.respond(effect._replace(edits=(), first_xid=xid + 1))[0])
+        last = effect.first_xid + len(effect.edits)
+        self.to_controller[dpid].append(switch.respond(effect._replace(edits=(), first_xid=last))[0])
 
     def step_controller(self, dpid):
         self.perform(self.installer.handle(self.to_controller[dpid].popleft(), self.now))
@@ -111,6 +122,8 @@ class World:
 
     def assert_in_sync(self):
         for dpid, switch in self.switches.items():
+            groups = {key: held for key, held in switch.resources.items() if is_own(key, TAG)}
+            assert groups == self.installer.resources_desired(dpid) == self.installer.resources_installed(dpid)
             ours = {key: rule for key, rule in switch.rules.items() if rule.cookie >> 48 == TAG}
             assert ours == dict(self.installer.desired(dpid)), f"switch {dpid}"
             assert dict(self.installer.installed(dpid)) == ours

@@ -13,11 +13,22 @@ from hypothesis import strategies as st
 
 from controller.rules import of10, of13
 from controller.rules.lowering import LOWERINGS
-from controller.rules.model import OFPP_CONTROLLER, Goto, Match, Meter, Opaque, Output, Rule, RuleKey, SetEthDst
+from controller.rules.model import (
+    OFPP_CONTROLLER,
+    Goto,
+    Match,
+    Meter,
+    Opaque,
+    Output,
+    Rule,
+    RuleKey,
+    SetEthDst,
+    SetQueue,
+    ToGroup,
+)
 from controller.rules.openflow import (
     ErrorReply,
     FlowCounter,
-    MeterBand,
     NotExpressible,
     decode_error,
     encode_set_config,
@@ -78,6 +89,20 @@ def matches(draw, version):
 
 
 @st.composite
+def queued(draw, actions):
+    """The actions with queues before some outputs, as OpenFlow 1.0 can say them."""
+    said, queue_id = [], None
+    for action in actions:
+        if isinstance(action, Output) and action.port_no != OFPP_CONTROLLER:
+            wanted = draw(st.sampled_from([queue_id, queue_id, 0, 7, 2**32 - 2]))
+            if wanted != queue_id:
+                queue_id = wanted
+                said.append(SetQueue(wanted))
+        said.append(action)
+    return said
+
+
+@st.composite
 def rules(draw, version):
     """Any rule that the version can say."""
     table = 0 if version == 1 else draw(st.integers(0, 200))
@@ -85,7 +110,12 @@ def rules(draw, version):
     if version == 1 and draw(st.booleans()):
         key = RuleKey(0, 0, Match(tagged=True))
     ports = st.integers(1, 0xFEFF) | st.just(OFPP_CONTROLLER)
-    actions = draw(st.lists(ports.map(Output) | macs.map(SetEthDst), max_size=6))
+    kinds = ports.map(Output) | macs.map(SetEthDst)
+    if version == 4:
+        kinds |= st.integers(0, 2**32 - 2).map(SetQueue) | st.integers(1, 0xFFFFFF00).map(ToGroup)
+    actions = draw(st.lists(kinds, max_size=6))
+    if version == 1:
+        actions = draw(queued(actions))
     if version == 4:
         if draw(st.booleans()):
             actions.insert(0, Meter(draw(st.integers(1, 0xFFFF))))
@@ -124,7 +154,11 @@ def seen_by_framework_13(flow_mod):
             actions.append(("goto", instruction.table_id))
         else:
             for action in instruction.actions:
-                if hasattr(action, "port"):
+                if hasattr(action, "queue_id"):
+                    actions.append(("queue", action.queue_id))
+                elif hasattr(action, "group_id"):
+                    actions.append(("group", action.group_id))
+                elif hasattr(action, "port"):
                     assert action.max_len == (0xFFFF if action.port == OFPP_CONTROLLER else 0)
                     actions.append(("output", action.port))
                 else:
@@ -157,7 +191,7 @@ def expected_fields_13(match):
 
 
 def expected_actions(rule):
-    words = {Output: "output", SetEthDst: "set", Goto: "goto", Meter: "meter"}
+    words = {Output: "output", SetEthDst: "set", SetQueue: "queue", ToGroup: "group", Goto: "goto", Meter: "meter"}
     return [
         (words[type(action)], format_mac(action[0]) if type(action) is SetEthDst else action[0])
         for action in rule.actions
@@ -207,9 +241,13 @@ def test_put_of_1_0_says_the_same_to_a_framework(framework, rule, xid):
     assert (wildcards >> 1 & 1, theirs.dl_vlan) == ((1, 0) if match.tagged else (0, 0xFFFF))
     assert (flow_mod.cookie, flow_mod.priority, flow_mod.command) == (rule.cookie, rule.key.priority, 2)
     assert (flow_mod.idle_timeout, flow_mod.hard_timeout) == rule[3:]
-    expected = b""
+    expected, queue_id = b"", None
     for action in rule.actions:
-        if isinstance(action, Output):
+        if isinstance(action, SetQueue):
+            queue_id = action.queue_id
+        elif isinstance(action, Output) and queue_id is not None and action.port_no != OFPP_CONTROLLER:
+            expected += struct.pack("!HHH6xI", 11, 16, action.port_no & 0xFFFF, queue_id)
+        elif isinstance(action, Output):
             max_len = 0xFFFF if action.port_no == OFPP_CONTROLLER else 0
             expected += struct.pack("!HHHH", 0, 8, action.port_no & 0xFFFF, max_len)
         else:
@@ -297,7 +335,7 @@ def test_flow_stats_written_by_a_framework(framework):
     assert first == FlowCounter(Rule(RuleKey(2, 9, match), actions, 0x5602 << 48), 5, None, 3.5, foreign=False)
     assert udp.foreign and vlan.foreign
     assert not tagged.foreign and tagged.rule.key.match == Match(tagged=True)
-    assert not group.foreign and [type(action) for action in group.rule.actions] == [Opaque, Opaque]
+    assert not group.foreign and [type(action) for action in group.rule.actions] == [ToGroup, Opaque]
 
 
 def test_flow_stats_leave_out_other_cookies():
@@ -400,26 +438,6 @@ def test_flow_stats_request_bytes():
     assert request[52:] == bytes((0xFF, 0, 0xFF, 0xFF))
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_meters_say_the_same_to_a_framework(framework):
-    parser = importlib.import_module(f"{framework}.ofproto.ofproto_v1_3_parser")
-    ofproto = importlib.import_module(f"{framework}.ofproto.ofproto_v1_3")
-    datapath = SimpleNamespace(ofproto=ofproto, ofproto_parser=parser)
-    for band, command, flags in (
-        (MeterBand(3, 10_000, 150), of13.OFPMC_ADD, ofproto.OFPMF_KBPS | ofproto.OFPMF_BURST),
-        (MeterBand(4, 50, 10, packets=True), of13.OFPMC_MODIFY, ofproto.OFPMF_PKTPS | ofproto.OFPMF_BURST),
-    ):
-        drop = parser.OFPMeterBandDrop(rate=band.rate, burst_size=band.burst)
-        theirs = parser.OFPMeterMod(datapath, command, flags, band.meter_id, [drop])
-        theirs.set_xid(8)
-        theirs.serialize()
-        assert of13.encode_meter_put(band, 8, command) == bytes(theirs.buf)
-    theirs = parser.OFPMeterMod(datapath, ofproto.OFPMC_DELETE, 0, 3, [])
-    theirs.set_xid(8)
-    theirs.serialize()
-    assert of13.encode_meter_remove(3, 8) == bytes(theirs.buf)
-
-
 def test_replies_are_read():
     assert decode_error(struct.pack("!BBHIHH", 4, 1, 12, 99, 5, 1)) == ErrorReply(99, 5, 1)
     assert of13.decode_barrier_reply(struct.pack("!BBHI", 4, 21, 8, 99)) == 99
@@ -454,7 +472,7 @@ def test_what_can_be_said_is_not_refused(versioned):
 
 
 def test_actions_of_different_kinds_are_never_equal():
-    kinds = [Output(2), Goto(2), Meter(2), SetEthDst(b"\0" * 6), Opaque(b"\0" * 8)]
+    kinds = [Output(2), SetQueue(2), ToGroup(2), Goto(2), Meter(2), SetEthDst(b"\0" * 6), Opaque(b"\0" * 8)]
     assert all(a != b for i, a in enumerate(kinds) for b in kinds[:i])
 
 

@@ -9,11 +9,11 @@ import pytest
 from controller.datapath.core import BARRIER_TIMEOUT_S, READ_TIMEOUT_S
 from controller.effects import ApplyEdits, Put, Remove, RequestFlows
 from controller.events import BarrierReplied, EditFailed, FlowStatsReceived
-from controller.rules import installer as installer_module
 from controller.rules import plans as plans_module
 from controller.rules.cookies import cookie_of
 from controller.rules.installer import Installer
 from controller.rules.model import Goto, Match, Output, Rule, RuleKey
+from controller.rules.refusals import FULL_RETRY_COUNT
 from controller.rules.switch_state import Plan, SwitchState, Turn
 
 TAG = 0x5602
@@ -265,7 +265,7 @@ def test_a_full_table_is_not_asked_again_and_again(make_world):
         world.deliver()
         world.pass_time(1.0)
     tries = len(edits(world, 2)) - 100
-    assert 0 < tries <= 5 * installer_module.FULL_RETRY_COUNT
+    assert 0 < tries <= 5 * FULL_RETRY_COUNT
 
 
 def test_what_no_longer_needs_room_is_not_tried(make_world):

@@ -11,15 +11,27 @@ import pytest
 
 from apps.emulation.ovs import PrivateOpenVSwitch
 from apps.emulation.processes import run
-from controller.effects import ApplyEdits, Put, Remove
-from controller.rules import of13
+from controller.effects import ApplyEdits, Define, Put, Remove
 from controller.rules.lowering import LOWERINGS
-from controller.rules.model import OFPP_CONTROLLER, Goto, Match, Meter, Output, Rule, RuleKey, SetEthDst
-from controller.rules.openflow import HEADER, MeterBand, decode_error
+from controller.rules.model import (
+    OFPP_CONTROLLER,
+    Goto,
+    Match,
+    Meter,
+    MeterEntry,
+    MeterKey,
+    Output,
+    Rule,
+    RuleKey,
+    SetEthDst,
+    SetQueue,
+)
+from controller.rules.openflow import HEADER, decode_error
 
 pytestmark = pytest.mark.emulation
 
 BRIDGE = "vsrtrules0"
+METER = MeterEntry(MeterKey(5), 10_000, 150)
 OFPP_LOCAL = 0xFFFFFFFE
 MAC, OTHER_MAC = bytes.fromhex("01005e010203"), bytes.fromhex("03005e010203")
 HOST_MAC = bytes.fromhex("020000000001")
@@ -53,6 +65,7 @@ ACTIONS_1_0 = (
     (Output(OFPP_CONTROLLER),),
     (Output(OFPP_CONTROLLER), Output(1), Output(2)),
     (Output(1), SetEthDst(OTHER_MAC), Output(2), Output(3), SetEthDst(MAC), Output(4)),
+    (Output(1), SetQueue(3), Output(2), Output(3), SetEthDst(MAC), SetQueue(4), Output(4), Output(OFPP_CONTROLLER)),
 )
 ACTIONS_1_3 = (
     *ACTIONS_1_0,
@@ -147,7 +160,7 @@ def every_shape(version: int) -> list[Rule]:
 
 def test_every_shape_comes_back_as_it_was_put(client: Client) -> None:
     if client.version == 4:
-        client.send(of13.encode_meter_put(MeterBand(5, 10_000, 150), 1))
+        client.apply(ApplyEdits(1, 1, (Define(METER),)))
     rules = every_shape(client.version)
     assert client.apply(ApplyEdits(1, 1, tuple(map(Put, rules)))) == []
     entries = client.counters()
@@ -158,7 +171,7 @@ def test_every_shape_comes_back_as_it_was_put(client: Client) -> None:
 
 def test_remove_takes_exactly_its_entry(client: Client) -> None:
     if client.version == 4:
-        client.send(of13.encode_meter_put(MeterBand(5, 10_000, 150), 1))
+        client.apply(ApplyEdits(1, 1, (Define(METER),)))
     rules = every_shape(client.version)
     client.apply(ApplyEdits(1, 1, tuple(map(Put, rules))))
     gone = rules[::3]

@@ -10,8 +10,8 @@ from controller.datapath.core import BARRIER_TIMEOUT_S
 from controller.datapath.lanes import Urgency
 from controller.datapath.window import GROWTH, START_EDITS
 from controller.effects import ApplyEdits, Put, Remove, RequestFlows
-from controller.rules.installer import RETRY_FIRST_S
 from controller.rules.model import Match, Output, Rule, RuleKey
+from controller.rules.refusals import RETRY_FIRST_S
 
 TAG = 0x5602
 BULK = Urgency.BULK
