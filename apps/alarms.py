@@ -11,9 +11,9 @@ from apps.alarm_reports import STATE_LOST
 from apps.alarm_state import AlarmDatabase
 from apps.exporters.exposition import Metric
 from apps.exporters.figures import alarm_figures
-from apps.openflow.app import FabricApp
 from apps.openflow.bus import AlarmReported, SwitchForgotten
 from apps.openflow.declared import DeclaredApp
+from apps.openflow.fabric_app import FabricApp
 from apps.openflow.framework import set_ev_cls
 from apps.policy_file import PolicyReading
 from apps.registry import APPS

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 from apps.alarm_reports import STATE_LOST
 from apps.allocation_state import AllocationState
-from apps.openflow.app import FabricApp
 from apps.openflow.bus import AlarmReported, PortsMeasured
 from apps.openflow.declared import DeclaredApp
+from apps.openflow.fabric_app import FabricApp
 from apps.openflow.framework import set_ev_cls
 from apps.registry import APPS
 from apps.saved_state import SavedState

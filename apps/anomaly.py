@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 from apps.alarm_reports import STATE_LOST
 from apps.anomaly_state import AnomalyDatabase
-from apps.openflow.app import FabricApp
 from apps.openflow.bus import AlarmReported, CountersMeasured
 from apps.openflow.declared import DeclaredApp
+from apps.openflow.fabric_app import FabricApp
 from apps.openflow.framework import set_ev_cls
 from apps.registry import APPS
 from apps.saved_state import SavedState

@@ -11,9 +11,9 @@ from apps.alarm_reports import OUTPUT_FAILED
 from apps.exporters.registry import build_sinks
 from apps.exporters.sink import Batch, Overview, SwitchState
 from apps.monitor_settings import output_settings
-from apps.openflow.app import FabricApp
 from apps.openflow.bus import AlarmReported, CountersMeasured, LinksMeasured, PortsMeasured
 from apps.openflow.declared import DeclaredApp
+from apps.openflow.fabric_app import FabricApp
 from apps.openflow.framework import MAIN_DISPATCHER, hub, ofp_event, set_ev_cls, watch_connections
 from apps.openflow.role import RoleRequests
 from apps.ovsdb import Ovsdb, OvsdbFault, SwitchUse

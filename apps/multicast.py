@@ -17,9 +17,10 @@ from apps.findings_search import FindingsSearch
 from apps.former_journal import FORMER_NAME, FormerJournal
 from apps.log_database import LOG_NAME, LogDatabase, read_values
 from apps.log_keeper import LogKeeper
-from apps.openflow.app import FabricApp, TableKeeper
-from apps.openflow.bus import AlarmReported, LinksMeasured, SwitchForgotten, TableSuspected, TopologyChanged
+from apps.openflow.app import TableKeeper
+from apps.openflow.bus import AlarmReported, LinksMeasured, SwitchForgotten, TableSuspected
 from apps.openflow.declared import DeclaredApp
+from apps.openflow.fabric_app import FabricApp
 from apps.openflow.framework import NAME, running_apps, set_ev_cls
 from apps.openflow.questions import Deferred
 from apps.policy_file import PolicyReading
@@ -42,7 +43,7 @@ from controller.multicast.view import VIEWS
 from controller.snapshot.events import Severity
 from controller.snapshot.log import Document, Section
 from controller.snapshot.names import Names
-from topology.events import LinkDown
+from topology.events import LinkDown, TopologyEvent
 
 _REQUIRED_APP = APPS["multicast"].required_modules()
 
@@ -125,14 +126,13 @@ class Multicast(DeclaredApp, FabricApp, TableKeeper):
         self.feed(read_action(FORGET_SWITCH, {"dpid": event.dpid}))
         self._outcomes.clear()
 
-    @set_ev_cls(TopologyChanged)
-    def _topology_changed(self, event: Any) -> None:
-        for change in event.changes:
-            before = self.core.topology.repaired_count
-            self.feed(change)
-            tree_count = self.core.topology.repaired_count - before
-            if tree_count and isinstance(change, LinkDown):
-                self.report(TreesRepaired(*change, tree_count))
+    def follow(self, change: TopologyEvent) -> None:
+        """Follow one change of the fabric, and report how many trees a lost link cost."""
+        before = self.core.topology.repaired_count
+        super().follow(change)
+        tree_count = self.core.topology.repaired_count - before
+        if tree_count and isinstance(change, LinkDown):
+            self.report(TreesRepaired(*change, tree_count))
 
     def figures(self) -> list[Metric]:
         """Return what Prometheus is told: groups, trees, joins and switches."""

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from apps.exporters.exposition import Metric
 from apps.exporters.figures import entry_figures
-from apps.openflow.app import FabricApp
 from apps.openflow.bus import AlarmReported, TableSuspected
+from apps.openflow.fabric_app import FabricApp
 from apps.openflow.notice_app import NoticeApp
 from apps.registry import APPS
 from controller.effects import Notice

@@ -21,7 +21,7 @@ from apps.exporters.exposition import Metric
 from apps.exporters.figures import app_figures
 from apps.monitor_settings import prometheus_settings
 from apps.openflow import decode, questions, start_line
-from apps.openflow.bus import AlarmReported, TableSuspected, TopologyChanged
+from apps.openflow.bus import AlarmReported, TableSuspected
 from apps.openflow.descriptions import ask_description, read_description
 from apps.openflow.framework import (
     DATAPATHS,
@@ -476,13 +476,4 @@ class TableKeeper(App):
             self.feed(CheckRequested(event.dpid))
 
 
-class FabricApp(App):
-    """An app whose core follows the fabric that discovery finds."""
-
-    @set_ev_cls(TopologyChanged)
-    def _topology_changed(self, event: Any) -> None:
-        for change in event.changes:
-            self.feed(change)
-
-
-__all__ = ["TICK_S", "App", "Core", "FabricApp", "TableKeeper"]
+__all__ = ["TICK_S", "App", "Core", "TableKeeper"]

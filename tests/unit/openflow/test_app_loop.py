@@ -12,8 +12,9 @@ import pytest
 pytest.importorskip("os_ken")
 
 from apps.openflow import app as app_module
-from apps.openflow.app import FabricApp
+from apps.openflow import fabric_app
 from apps.openflow.bus import TableSuspected, TopologyChanged
+from apps.openflow.fabric_app import FabricApp
 from apps.openflow.framework import SWITCHES
 from controller.effects import EntriesLost, Notice, SendPacket
 from controller.events import CheckRequested, DeadlineReached, PacketReceived, SwitchConnected, SwitchDisconnected
@@ -286,6 +287,40 @@ def test_every_change_of_the_fabric_is_told_in_its_order() -> None:
         apps[0].send_event_to_observers(TopologyChanged(changes))
         for app in apps:
             assert tuple(told_until(app.core, LinkDown)) == changes
+
+
+def test_changes_that_take_long_leave_the_loop_to_others_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fabric_app, "FOLLOW_S", 0.0)
+    first, later = (SwitchUp(1, 4), SwitchUp(2, 4), SwitchUp(3, 4)), (LinkDown(1, 2),)
+    with serving(Following) as (app,):
+        turns: list[int] = []
+
+        def both() -> None:
+            app.send_event_to_observers(TopologyChanged(first))
+            app.send_event_to_observers(TopologyChanged(later))
+            for _ in range(3):
+                app.reactor.call(lambda: turns.append(app.core.told.qsize()))
+
+        app.reactor.call(both)
+        assert tuple(told_until(app.core, LinkDown)) == (*first, *later)
+        assert turns[0] == 1
+
+
+def test_a_change_that_cannot_be_followed_costs_no_other_one() -> None:
+    with serving(Following) as (app,):
+        app.core.effects[SwitchUp] = LookupError(FAULT)
+        app.send_event_to_observers(TopologyChanged((SwitchUp(1, 4), SwitchUp(2, 4), LinkDown(1, 2))))
+        assert len(told_until(app.core, LinkDown)) == 3
+        assert app.ask(lambda: app.notices["handler-failed"]) == 2
+
+
+def test_an_app_that_ends_has_followed_all_it_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fabric_app, "FOLLOW_S", 0.0)
+    changes = tuple(SwitchUp(dpid, 4) for dpid in range(1, 9))
+    with serving(Following) as (app,):
+        app.send_event_to_observers(TopologyChanged(changes))
+        app.stop()
+        assert app.core.told.qsize() == len(changes)
 
 
 @pytest.mark.parametrize("version", [1, 4], ids=["OpenFlow 1.0", "OpenFlow 1.3"])
