@@ -20,6 +20,7 @@ class Unicast(NoticeApp, FabricApp):
     """Feeds the unicast core."""
 
     _EVENTS: ClassVar[list[type]] = [TableSuspected, AlarmReported]
+    takes_ipv4_groups = False
     core: UnicastCore
 
     def ticked(self) -> None:

@@ -412,6 +412,7 @@ class TableKeeper(App):
     """
 
     takes_lldp = False
+    takes_ipv4_groups = True
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -47,6 +47,7 @@ _MATCH_OFFSET = HEADER.size + 16
 _TWO = Struct("!HH")
 
 _LLDP = ETHERTYPE_LLDP.to_bytes(2, "big")
+_IPV4_GROUP = b"\x01\x00\x5e"
 
 _new = tuple.__new__
 
@@ -63,6 +64,8 @@ class Taker(Asker, Protocol):
 
     takes_lldp: bool
     """Whether it is handed LLDP frames too."""
+    takes_ipv4_groups: bool
+    """Whether it is handed frames to IPv4 groups too, membership reports among them."""
 
     def packet_received(self, event: PacketReceived) -> None:
         """Take a packet-in."""
@@ -79,6 +82,7 @@ class Southbound:
         self._observed = observed
         self._takers: tuple[Taker, ...] = ()
         self._lldp_takers: tuple[Taker, ...] = ()
+        self._ipv4_group_takers: tuple[Taker, ...] = ()
         self._by_tag: dict[int, Asker] = {}
         self._connections: set[Connection] = set()
         self._echo_interval_s, self._unanswered = 1.0, 0
@@ -106,6 +110,7 @@ class Southbound:
     def _use(self, takers: tuple[Taker, ...]) -> None:
         self._takers = takers
         self._lldp_takers = tuple(taker for taker in takers if taker.takes_lldp)
+        self._ipv4_group_takers = tuple(taker for taker in takers if taker.takes_ipv4_groups)
 
     def take(self, datapath: Any, version: int, kind: int, xid: int, message: bytes) -> bool:
         """Take a message; False where the framework is to have it."""
@@ -113,7 +118,7 @@ class Southbound:
             event = packet_in(datapath.id, version, message)
             if event is None:
                 return False
-            for taker in self._lldp_takers if event.data[12:14] == _LLDP else self._takers:
+            for taker in self._takers_of(event.data):
                 taker.packet_received(event)
             return not self._observed("EventOFPPacketIn")
         asker = self._by_tag.get(xid >> 24)
@@ -145,6 +150,11 @@ class Southbound:
             return False
         asker.answered(RoleReplied(datapath.id, xid, reply.role, reply.generation_id))
         return not self._observed("EventOFPRoleReply")
+
+    def _takers_of(self, frame: bytes) -> tuple[Taker, ...]:
+        if frame[12:14] == _LLDP:
+            return self._lldp_takers
+        return self._ipv4_group_takers if frame[:3] == _IPV4_GROUP else self._takers
 
     # Connections
 

@@ -267,7 +267,7 @@ class DatapathCore:
         owners = self._owners.values()
         while True:
             for owner in owners:
-                if owner.is_ready:
+                if owner.ready:
                     owner.advance(now)
             if not self._due:
                 return
@@ -284,7 +284,7 @@ class DatapathCore:
     def _send_batch(self, datapath: Datapath, now: float) -> None:
         made: list[tuple[SwitchState, dict[Key, Entry | None], dict[Key, list[Waiter]]]] = []
         while not made:
-            parts = [part for part in datapath.attached_parts() if part.lanes]
+            parts = datapath.waiting_parts()
             if not parts:
                 return
             shares = datapath.shares.take([part.lanes for part in parts], datapath.window.size)

@@ -86,6 +86,7 @@ class Installer(Errands):
         self._datapath.add(self)
         self._mark = self._datapath.mark
         self._plans = PlanQueue(self._switches, self._mark, self._notices)
+        self.ready: Sequence[object] = self._plans.ready
         self._admissible = Admissible(app_tag, self._switches, self._notices, keeps_resources=keeps_resources)
         self._checks = Checks(self._switches, self._mark, self._request, self._notices)
         self._checks.held = hold_unknown
@@ -309,11 +310,6 @@ class Installer(Errands):
             self._effects.append(EntriesLost(state.dpid))
 
     # What the datapath core tells
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether plans can go on."""
-        return bool(self._plans.ready)
 
     def advance(self, now: float) -> None:
         """Let plans go on."""

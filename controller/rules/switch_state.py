@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -32,8 +32,8 @@ class Owner(Protocol):
     xid_tag: int
 
     @property
-    def is_ready(self) -> bool:
-        """Whether something that waited can go on by `advance`."""
+    def ready(self) -> Sequence[object]:
+        """What waited and can go on by `advance`."""
 
     def advance(self, now: float) -> None:
         """Go on with what waited."""
@@ -264,6 +264,13 @@ class Datapath:
     def attached_parts(self) -> list[SwitchState]:
         """Return what each owner that knows of the connection has here."""
         return [part for tag, part in self.parts.items() if tag in self.attached]
+
+    def waiting_parts(self) -> list[SwitchState]:
+        """Return what each owner that knows of the connection has here, where something of it is to be sent."""
+        attached = self.attached
+        return [
+            part for tag, part in self.parts.items() if (part.lanes.prompt or part.lanes.bulk) and tag in attached
+        ]
 
 
 @dataclass(slots=True)

@@ -33,8 +33,9 @@ class Unhurried:
 
 
 class App:
-    def __init__(self, takes_lldp: bool = True) -> None:
+    def __init__(self, takes_lldp: bool = True, takes_ipv4_groups: bool = True) -> None:
         self.takes_lldp = takes_lldp
+        self.takes_ipv4_groups = takes_ipv4_groups
         self.packets: list[PacketReceived] = []
         self.answers: list[Any] = []
 
@@ -152,3 +153,17 @@ def test_lldp_frames_go_to_those_alone_that_want_them(version: int) -> None:
     southbound.take(Datapath(), version, 10, 11, data)
     assert len(discovery.packets) == 4
     assert len(other.packets) == 4
+
+
+def test_frames_to_ipv4_groups_go_to_those_alone_that_want_them() -> None:
+    southbound = Southbound(Unhurried(), lambda _name: False)  # type: ignore[arg-type]
+    multicast, unicast = App(takes_lldp=False), App(takes_lldp=False, takes_ipv4_groups=False)
+    for tag, app in ((0xA2, multicast), (0xA3, unicast)):
+        southbound.add(app, tag)
+    rest = bytes(6) + b"\x08\x00"
+    report, other_group = b"\x01\x00\x5e\x00\x00\x16" + rest, b"\x33\x33\x00\x00\x00\x16" + rest
+    broadcast, host = b"\xff" * 6 + rest, b"\x02\x00\x5e\x00\x00\x16" + rest
+    for frame in (report, other_group, broadcast, host):
+        assert southbound.take(Datapath(), 4, 10, 11, packet_in_1_3(IN_PORT, frame))
+    assert [event.data for event in multicast.packets] == [report, other_group, broadcast, host]
+    assert [event.data for event in unicast.packets] == [other_group, broadcast, host]
