@@ -84,7 +84,7 @@ class Monitor(DeclaredApp, FabricApp):
                 SwitchTurned: lambda effect: self.sections.turned(effect.dpid, effect.up, time.time()),
             }
         )
-        self.console = Console(self.core, self._change, time.monotonic, self._state)
+        self.console = Console(self.core, self._change, time.monotonic, self._state, self.names)
         self.offer(
             {name: partial(view, self.console) for name, view in VIEWS.items()},
             {name: partial(self._answer, action) for name, action in ACTIONS.items()},

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from apps.cli.called import read_dpid
 from apps.cli.common import InputError, OperationFailed
 from apps.dashboard.lists import ordered
 from apps.status_client import query
+from controller.config.terms import is_switch_name
 from controller.snapshot.reader import Document
-from controller.wire.dpids import parse_dpid
 
 TIMEOUT_S = 30.0
 NODE_TYPES = ("all", "hosts", "tor", "aggregation", "core", "switch")
@@ -30,9 +31,7 @@ INSTEAD = {
 MOST_LINES = 100_000
 """Lines that the monitor gives at most."""
 
-_PORT = re.compile(
-    r"(0x[0-9a-fA-F]{1,16}|[0-9a-fA-F]{16}|[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){7}|[0-9]{1,20})(?::([0-9]{1,10}))?\Z"
-)
+_PORT = re.compile(r"([0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){7}|[^:]+)(?::([0-9]{1,10}))?\Z")
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -83,7 +82,9 @@ def arranged(args: argparse.Namespace, rows: Sequence[dict[str, Any]]) -> list[d
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
     """Declare which ports are meant."""
-    parser.add_argument("where", nargs="?", metavar="NODE[:PORT]", help="a switch (datapath id), or one of its ports")
+    parser.add_argument(
+        "where", nargs="?", metavar="NODE[:PORT]", help="a switch (name or datapath id), or one of its ports"
+    )
     parser.add_argument(
         "--type", choices=NODE_TYPES, default="all", help="ports that lead to hosts, or a class of switches (all)"
     )
@@ -95,14 +96,16 @@ def selection(args: argparse.Namespace) -> dict[str, Any]:
     if args.where is not None:
         match = _PORT.match(args.where)
         if match is None:
-            raise InputError(f"{args.where!r} is neither a datapath id nor DPID:PORT")
-        try:
-            chosen["node"] = parse_dpid(match[1])
-        except ValueError as error:
-            raise InputError(str(error)) from None
+            raise InputError(f"{args.where!r} is neither a switch nor SWITCH:PORT")
+        chosen["node"] = node_of(match[1], "NODE")
         if match[2] is not None:
             chosen["port"] = int(match[2])
     return chosen
+
+
+def node_of(text: str, field: str) -> int | str:
+    """Return a switch as the monitor is asked about it: its datapath id, or its name."""
+    return text if is_switch_name(text) else read_dpid(text, field)
 
 
 def socket_path(args: argparse.Namespace) -> Path:
@@ -175,7 +178,7 @@ def port_rows(ports: Iterable[Mapping[str, Any]]) -> Iterable[tuple[str, ...]]:
     """Return what tables tell of ports, under `PORT_TITLES`."""
     for port in ports:
         yield (
-            f"{port['dpid']}:{port['port_no']}",
+            f"{port['switch']}:{port['port_no']}",
             port["name"] or "-",
             port["class"],
             "up" if port["up"] else "down",

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
         (
             (
                 clock(event["time"]),
-                f"{event['dpid']}:{event['port_no']}",
+                f"{event['switch']}:{event['port_no']}",
                 event["severity"],
                 event["state"],
                 event["counter"],

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
-from apps.cli.common import InputError, emit_json, emit_table
-from apps.cli.perf_console import add_console, ask, scaled
+from apps.cli.common import emit_json, emit_table
+from apps.cli.perf_console import add_console, ask, node_of, scaled
 
 HELP = "distribution of a counter's rates, of one switch or all"
 BAR = 40
@@ -14,18 +15,15 @@ BAR = 40
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("counter", metavar="COUNTER", help="such as tx_bytes or rx_crc_err")
-    parser.add_argument("--node", metavar="DPID", help="one switch (all where absent)")
+    parser.add_argument("--node", metavar="SWITCH", help="one switch, by name or datapath id (all where absent)")
     add_console(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print percentiles and buckets."""
-    question = {"counter": args.counter}
+    question: dict[str, Any] = {"counter": args.counter}
     if args.node is not None:
-        try:
-            question["node"] = int(args.node, 0)
-        except ValueError:
-            raise InputError(f"--node: {args.node!r} is no datapath id") from None
+        question["node"] = node_of(args.node, "--node")
     answer = ask(args, "perf-histogram", question)
     if args.json:
         emit_json(answer)

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
             ("switch", "entry", "totals", "per second"),
             (
                 (
-                    entry["dpid"],
+                    entry["switch"],
                     " ".join(f"{name}={value}" for name, value in entry["key"].items()),
                     " ".join(f"{name}={scaled(value)}" for name, value in entry["totals"].items()),
                     " ".join(f"{name}={scaled(value)}" for name, value in entry["per_s"].items()),
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
             (args.by, "class", "up", "ports", "rx bit/s", "tx bit/s", "busiest %", "busiest port", "errors/s"),
             (
                 (
-                    row["node"] if args.by == "node" else row["type"],
+                    row["switch"] if args.by == "node" else row["type"],
                     row["type"],
                     row["up"],
                     row["ports"],

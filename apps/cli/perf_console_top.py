@@ -49,9 +49,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(answer: dict[str, Any], clock: Clock) -> None:
-    down = answer["down"]
+    down = answer["down_switches"]
     counts = f"{answer['switches']} switches, {len(down)} down  {answer['ports_watched']} ports"
     print(f"{clock.told(answer['time'])}  {counts}")
     if down:
-        print("down: " + " ".join(str(dpid) for dpid in down[:20]) + (" ..." if len(down) > 20 else ""))
+        print("down: " + " ".join(down[:20]) + (" ..." if len(down) > 20 else ""))
     emit_table(PORT_TITLES, port_rows(answer["ports"]))

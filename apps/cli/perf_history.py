@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from apps.cli.common import InputError
-from apps.cli.perf_console import selection
+from apps.cli.perf_console import SOCKETS, selection
 from apps.cli.perf_rates import print_rates, rates_of
 from apps.cli.perf_roll_ups import LENGTHS, print_roll_ups
 from apps.cli.sample_file import COUNTER_COLUMNS, SampleFile
@@ -45,12 +45,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--roll-up", choices=tuple(LENGTHS), help="minimum, mean and maximum of each period that began in the span"
     )
     add_zone(parser)
-    parser.add_argument("--directory", type=Path, metavar="DIR", help="the monitor's files (VSRT_STATE_DIR/history)")
+    parser.add_argument(
+        "--directory",
+        type=Path,
+        metavar="DIR",
+        help="the monitor's files (history in VSRT_STATE_DIR, vsrt-state, /run/vsrt or /var/lib/vsrt)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the rates or roll-ups of the ports that were asked for."""
-    directory = args.directory or Path(os.environ.get("VSRT_STATE_DIR") or "vsrt-state") / "history"
+    directory = args.directory or _directory()
     if not directory.is_dir():
         raise InputError(f"{directory}: there is no such directory; --directory says where the monitor's files are")
     now_s = time.time()
@@ -60,6 +65,8 @@ def run(args: argparse.Namespace) -> int:
     if since_s >= until_s:
         raise InputError("--since: the time is not before --until")
     chosen = selection(args)
+    if isinstance(chosen.get("node"), str):
+        raise InputError(f"NODE: the files know no names: {chosen['node']!r} must be a datapath id")
     ports = [(chosen["node"], chosen.get("port"))] if "node" in chosen else None
     try:
         table = read_history(
@@ -77,6 +84,14 @@ def run(args: argparse.Namespace) -> int:
     else:
         print_rates(rates_of(samples_of(table)), as_json=args.json)
     return 0
+
+
+def _directory() -> Path:
+    """Return the monitor's files that nobody named: those of the first controller whose socket would be asked."""
+    if given := os.environ.get("VSRT_STATE_DIR"):
+        return Path(given) / "history"
+    found = [path.parent / "history" for path in SOCKETS]
+    return next((directory for directory in found if directory.is_dir()), found[0])
 
 
 def read_time(text: str, field: str, now_s: float) -> float:

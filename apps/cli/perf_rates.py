@@ -16,6 +16,7 @@ from controller.performance.batch import Discontinuity, Rates, Samples
 from controller.performance.counters import BITS, COUNTER_COUNT, Counter, counters_of
 from controller.performance.ports import PortTable
 from controller.performance.rates import RateTable
+from controller.wire.dpids import format_dpid
 
 HELP = "mean rates of the ports in a file of counter samples"
 
@@ -52,7 +53,7 @@ def print_rates(ports: Mapping[str, Mapping[str, Any]], *, as_json: bool) -> Non
         ("port", *(name for name, _, _ in _FIELDS), "utilisation_pct", "discontinuities"),
         (
             (
-                name,
+                _called(name),
                 *("-" if port[field] is None else f"{port[field]:.0f}" for field, _, _ in _FIELDS),
                 "-" if port["utilisation_pct"] is None else f"{port['utilisation_pct']:.2f}",
                 ", ".join(f"{entry['kind']} at {entry['time']:.3f}" for entry in port["discontinuities"]) or "none",
@@ -60,6 +61,11 @@ def print_rates(ports: Mapping[str, Mapping[str, Any]], *, as_json: bool) -> Non
             for name, port in ports.items()
         ),
     )
+
+
+def _called(port: str) -> str:
+    dpid, _, port_no = port.rpartition(":")
+    return f"{format_dpid(int(dpid))}:{port_no}"
 
 
 def rates_of(file: SampleFile) -> dict[str, dict[str, Any]]:

@@ -13,6 +13,7 @@ from apps.cli.perf_console import scaled
 from apps.cli.times import Clock
 from apps.exporters.schema import ROLL_UPS
 from controller.performance.counters import COUNTERS, FIRST_ERROR_COLUMN
+from controller.wire.dpids import format_dpid
 
 LENGTHS = {kind.value.rpartition("-")[2]: kind for kind in ROLL_UPS.values()}
 """Kinds of roll-ups by what their length is called: 1s, 1min, 1h."""
@@ -40,7 +41,7 @@ def _document(row: dict[str, Any]) -> dict[str, Any]:
 
 def _cells(row: dict[str, Any], clock: Clock) -> Iterator[str]:
     yield clock(row["start_s"])
-    yield f"{row['dpid']}:{row['port_no']}"
+    yield f"{format_dpid(row['dpid'])}:{row['port_no']}"
     yield str(row["count"])
     yield f"{row['covered_s']:g}"
     for counter in ("rx_bytes", "tx_bytes"):

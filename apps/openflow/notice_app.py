@@ -32,5 +32,5 @@ class NoticeApp(DeclaredApp, TableKeeper):
             notice.text,
             severity=Severity.CRITICAL if notice.kind in CRITICAL else Severity.WARNING,
             dpid=dpid if isinstance(dpid, int) else None,
-            port_no=port_no if isinstance(port_no, int) else None,
+            port_no=port_no if isinstance(port_no, int) and port_no else None,
         )

@@ -230,7 +230,7 @@ class MulticastSections:
             notice.text,
             severity=severity,
             dpid=_whole(fields.get("dpid")),
-            port_no=_whole(fields.get("port_no")),
+            port_no=_whole(fields.get("port_no")) or None,
             group=str(fields["group"]) if "group" in fields else None,
         )
 

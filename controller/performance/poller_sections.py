@@ -60,6 +60,7 @@ class MonitorSections:
         self._use = use
         self._compared_s = now - COMPARE_INTERVAL_S
         self._known: dict[int, Document] = {}
+        self._silent: set[int] = set()
         self._told: NDArray[np.float64] = np.full((0, 3), UNKNOWN)
         self._told_s: NDArray[np.float64] = np.zeros(0)
 
@@ -116,18 +117,22 @@ class MonitorSections:
     def raised(self, effect: EventsRaised) -> None:
         """Tell of conditions of ports."""
         for event in effect.events:
+            state = State(event.state.value)
             self.events.add(
                 event.time_s,
                 event.counter,
                 event_text(event),
-                severity=EVENT_SEVERITIES[event.severity],
-                state=State(event.state.value),
+                severity=Severity.INFO if state is State.CLEARED else EVENT_SEVERITIES[event.severity],
+                state=state,
                 dpid=event.dpid,
                 port_no=event.port_no,
             )
 
     def turned(self, dpid: int, up: bool, at_s: float) -> None:
-        """Tell that a switch answers no more, or again; `at_s` is in seconds since 1970."""
+        """Tell that a switch answers no more, or does again; `at_s` is in seconds since 1970."""
+        if up and dpid not in self._silent:
+            return
+        (self._silent.discard if up else self._silent.add)(dpid)
         text = (
             f"Switch {dpid} answers polls again."
             if up

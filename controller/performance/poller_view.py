@@ -16,6 +16,7 @@ from controller.performance.poller_settings import SWITCH_KINDS
 from controller.performance.port_history import METRICS, steps
 from controller.performance.reports import PortReport
 from controller.performance.schedule import StatKind
+from controller.snapshot.names import Names
 from topology.events import PortRole
 from topology.graph import Kind
 
@@ -49,6 +50,8 @@ class Console:
         Returns the time on the core's clock.
     state
         Returns a document about what is around the core: outputs, switches.
+    names
+        What switches are called, in answers and in questions.
     """
 
     def __init__(
@@ -57,8 +60,10 @@ class Console:
         change: Callable[[Monitor], None],
         now: Callable[[], float],
         state: Callable[[], Document],
+        names: Names,
     ) -> None:
         self._core = core
+        self._names = names
         self._change = change
         self._now = now
         self._state = state
@@ -109,10 +114,12 @@ class Console:
                 break
             looked *= 4
         switches = self._core.poller.schedule.switches
+        down = sorted(dpid for dpid, switch in switches.items() if not switch.up)
         return {
             "time": self._at_s(),
             "switches": len(switches),
-            "down": sorted(dpid for dpid, switch in switches.items() if not switch.up),
+            "down": down,
+            "down_switches": [self._names.label(dpid) for dpid in down],
             "ports_watched": int(self._core.ports.present.sum()),
             "ports": [self._port(report) for report in chosen[:count]],
         }
@@ -122,11 +129,11 @@ class Console:
         name = asked.get("counter")
         if name not in list(COUNTERS):
             raise QuestionInvalid(f"counter: {name!r} is none of {', '.join(COUNTERS)}")
-        node = _optional(asked, "node")
+        node = self._node(asked)
         try:
             found = self._core.performance.histogram(Counter(name), node)
         except KeyError:
-            raise QuestionInvalid(f"node: there is no switch {node}") from None
+            raise QuestionInvalid(f"node: there is no switch {asked['node']}") from None
         return {
             "counter": name,
             "node": node,
@@ -145,7 +152,7 @@ class Console:
             kind = ports.kind(event.dpid)
             here = node in (None, event.dpid) and port in (None, event.port_no)
             if here and self._is_of_type(event.dpid, event.port_no, kind, asked):
-                found.append(_event(event))
+                found.append({**_event(event), "switch": self._names.label(event.dpid)})
         return {"events": found[-count:], "suppressed": self._core.performance.events_suppressed}
 
     def history(self, asked: Arguments) -> Document:
@@ -174,6 +181,7 @@ class Console:
         shown = [
             {
                 "dpid": entry.dpid,
+                "switch": self._names.label(entry.dpid),
                 "key": entry.key,
                 "totals": entry.totals,
                 "per_s": entry.per_s,
@@ -235,13 +243,25 @@ class Console:
         return self._core.at_s(self._now())
 
     def _place(self, asked: Arguments) -> tuple[int | None, int | None]:
-        node, port = _optional(asked, "node"), _optional(asked, "port")
-        known = self._core.ports.switches()
-        if node is not None and node not in known and node not in self._core.poller.schedule.switches:
-            raise QuestionInvalid(f"node: there is no switch {node}")
+        node, port = self._node(asked), _optional(asked, "port")
+        if node is not None and node not in self._known():
+            raise QuestionInvalid(f"node: there is no switch {asked['node']}")
         if port is not None and (node is None or self._core.ports.row(node, port) is None):
-            raise QuestionInvalid(f"port: switch {node} has no port {port}")
+            raise QuestionInvalid(f"port: switch {asked.get('node')} has no port {port}")
         return node, port
+
+    def _known(self) -> frozenset[int]:
+        return frozenset((*self._core.ports.switches(), *self._core.poller.schedule.switches))
+
+    def _node(self, asked: Arguments) -> int | None:
+        """Return the switch asked about, which may be named."""
+        name = asked.get("node")
+        if not isinstance(name, str):
+            return _optional(asked, "node")
+        found = next((dpid for dpid in self._known() if self._names.switch(dpid) == name), None)
+        if found is None:
+            raise QuestionInvalid(f"node: there is no switch {name}")
+        return found
 
     def _chosen(self, asked: Arguments, limit: int | None = None) -> list[PortReport]:
         """Return the ports asked for; with a limit at least as many, where there are."""
@@ -275,6 +295,7 @@ class Console:
         per_s = report.per_s
         return {
             "dpid": report.dpid,
+            "switch": self._names.label(report.dpid),
             "port_no": report.port_no,
             "name": report.name,
             "class": report.kind.value,
@@ -314,10 +335,11 @@ class Console:
                 "rx_bps": _sum(_bits(member.per_s[_RX_BYTES]) for member in members),
                 "tx_bps": _sum(_bits(member.per_s[_TX_BYTES]) for member in members),
                 "busiest_pct": _busier_pct(busiest) if _busier_pct(busiest) >= 0 else None,
-                "busiest": f"{busiest.dpid}:{busiest.port_no}" if _busier_pct(busiest) > 0 else None,
+                "busiest": self._names.label(busiest.dpid, busiest.port_no) if _busier_pct(busiest) > 0 else None,
                 "errors_per_s": _sum(rate for member in members for rate in member.per_s[FIRST_ERROR_COLUMN:]),
             }
-            rows.append({name: key, **row})
+            called = {"switch": self._names.label(key)} if name == "node" else {}
+            rows.append({name: key, **called, **row})
         return rows
 
 

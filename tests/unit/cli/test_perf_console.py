@@ -24,6 +24,7 @@ from controller.performance.batch import Samples
 from controller.performance.inputs import SamplesReceived
 from controller.performance.poller_core import MonitorChanged, MonitorCore
 from controller.performance.poller_view import ACTIONS, Console, QuestionInvalid
+from controller.snapshot.names import Names
 
 AT_S = 1.7e9
 
@@ -38,7 +39,11 @@ def path(tmp_path: Path) -> Iterator[Path]:
         counters[:, 3] = np.array([12_500_000, 25_000_000]) * second
         times = np.full(2, AT_S + second), np.full(2, 100.0 + second)
         core.performance.handle(SamplesReceived(Samples(np.array([0, 1], np.int32), *times, counters)), AT_S + second)
-    console = Console(core, lambda settings: core.handle(MonitorChanged(settings), 1.0) and None, lambda: 2.0, dict)
+    names = Names()
+    console = Console(
+        core, lambda settings: core.handle(MonitorChanged(settings), 1.0) and None, lambda: 2.0, dict, names
+    )
+    names.described(7, "leaf7")
     core.handle(PortChanged(7, ports[0]._replace(up=False), False), 2.0)
 
     def answer(action: Any, asked: Any) -> Any:
@@ -65,12 +70,27 @@ def test_report_as_table_and_as_json(path: Path, capsys: pytest.CaptureFixture[s
     assert status == 0
     lines = out.splitlines()
     assert lines[0].split()[:3] == ["port", "name", "class"]
-    assert [line.split()[0] for line in lines[1:]] == ["7:1", "7:2"]
+    assert [line.split()[0] for line in lines[1:]] == ["leaf7:1", "leaf7:2"]
     assert "200 M" in lines[2]
     _, out, _ = run(path, capsys, "report", "0x7:2", "--json")
     (port,) = json.loads(out)["ports"]
     assert port["tx_bps"] == pytest.approx(2e8)
     assert port["tx_utilisation_pct"] == pytest.approx(20.0)
+
+
+@pytest.mark.parametrize("where", ["leaf7", "7", "0x7", "0000000000000007", "00:00:00:00:00:00:00:07"])
+def test_a_switch_goes_by_its_name_and_by_any_spelling_of_its_id(
+    path: Path, capsys: pytest.CaptureFixture[str], where: str
+):
+    def first_cell(*words: str) -> str:
+        status, out, _ = run(path, capsys, *words)
+        assert status == 0
+        return out.splitlines()[1].split("  ")[0]
+
+    assert first_cell("report", f"{where}:2") == "leaf7:2"
+    assert first_cell("report", where, "--by", "node") == "leaf7"
+    assert run(path, capsys, "events", where)[1].splitlines()[1].split("  ")[1] == "leaf7:1"
+    assert run(path, capsys, "histogram", "tx_bytes", "--node", where)[0] == 0
 
 
 @pytest.mark.parametrize("by", ["node", "type"])
@@ -86,7 +106,7 @@ def test_top_looks_once_where_there_is_no_terminal(path: Path, capsys: pytest.Ca
     assert status == 0
     assert "1 switches, 0 down  2 ports" in out
     assert "\x1b" not in out
-    assert "7:2" in out
+    assert "leaf7:2" in out
     assert len(json.loads(run(path, capsys, "top", "--json")[1])["ports"]) == 2
 
 
@@ -169,9 +189,12 @@ def test_knobs_are_read_and_set(path: Path, capsys: pytest.CaptureFixture[str]):
         (("report", "0000000000000009"), "there is no switch 9"),
         (("report", "0"), "'0' is no datapath id"),
         (("report", "7:9"), "has no port 9"),
-        (("report", "seven"), "neither a datapath id nor DPID:PORT"),
+        (("report", "seven"), "there is no switch seven"),
+        (("report", "leaf7:9"), "switch leaf7 has no port 9"),
+        (("report", "leaf7:one"), "neither a switch nor SWITCH:PORT"),
         (("histogram", "tx_octets"), "counter: 'tx_octets'"),
-        (("histogram", "tx_bytes", "--node", "x"), "--node: 'x'"),
+        (("histogram", "tx_bytes", "--node", "x"), "there is no switch x"),
+        (("histogram", "tx_bytes", "--node", "0"), "--node: '0' is no datapath id"),
         (("top", "--limit", "0"), "--limit: 0 is not at least 1"),
         (("report", "--sort", "colour"), "--sort: nothing has the field 'colour'; there are class, "),
         (("events", "--reverse"), "--reverse: only with --sort"),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from apps.cli import perf_history
 from apps.cli.main import main
 from apps.exporters.history_sink import HistorySink
 from apps.exporters.settings import HistorySettings
@@ -81,6 +82,7 @@ def test_nothing_in_the_span_is_nothing(directory: Path, capsys: pytest.CaptureF
         (["--until", "nan"], "--until: 'nan'"),
         (["--since", "1m", "--until", "2m"], "--since"),
         (["one:two"], "'one:two'"),
+        (["leaf1:2"], "NODE: the files know no names: 'leaf1' must be a datapath id"),
     ],
 )
 def test_a_bad_question_is_named(
@@ -88,6 +90,18 @@ def test_a_bad_question_is_named(
 ) -> None:
     assert main(["perf", "history", "--directory", str(directory), *arguments]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_files_are_found_where_a_controllers_socket_would_be(
+    directory: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    service = tmp_path / "service"
+    service.mkdir()
+    (service / "history").symlink_to(directory)
+    monkeypatch.delenv("VSRT_STATE_DIR", raising=False)
+    monkeypatch.setattr(perf_history, "SOCKETS", (tmp_path / "here" / "vsrt.sock", service / "vsrt.sock"))
+    assert main(["perf", "history", "2:7", "--since", "0"]) == 0
+    assert "0000000000000002:7" in capsys.readouterr().out
 
 
 def test_a_missing_directory_and_a_bad_file_are_named(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:

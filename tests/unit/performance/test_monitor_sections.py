@@ -111,6 +111,9 @@ def test_switches_tell_how_they_fare(followed: Followed):
     (event,) = [event for event in followed.read("events").values() if event["kind"] == "switch-silent"]
     assert (event["dpid"], event["state"], event["severity"]) == (3, "raised", "critical")
     followed.silent.discard(3)
+    followed.run(20.0)
+    (event,) = [event for event in followed.read("events").values() if event["kind"] == "switch-silent"]
+    assert (event["dpid"], event["state"], event["severity"]) == (3, "cleared", "info")
     followed.feed(SwitchDisconnected(2))
     followed.run(30.0)
     assert followed.read("switches")["3"]["up"] is True

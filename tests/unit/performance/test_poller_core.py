@@ -27,6 +27,7 @@ from controller.performance.poller_core import XID_TAG, MonitorChanged, MonitorC
 from controller.performance.poller_layout import HEADER
 from controller.performance.poller_view import ACTIONS, VIEWS, Console, QuestionInvalid
 from controller.performance.schedule import StatKind
+from controller.snapshot.names import Names
 from topology.events import HostLearnt, LinkUp, PortRole, PortRoleChanged, SwitchDown, SwitchUp
 
 EPOCH_S = 1.7e9
@@ -39,7 +40,7 @@ class Fabric:
     def __init__(self, monitor: Monitor | None = None) -> None:
         self.now = 50.0
         self.core = MonitorCore(monitor or Monitor(), self.now, EPOCH_S + self.now)
-        self.console = Console(self.core, self.change, lambda: self.now, lambda: {"outputs": {}})
+        self.console = Console(self.core, self.change, lambda: self.now, lambda: {"outputs": {}}, Names())
         self.tx_bps: dict[tuple[int, int], float] = {}
         self.silent: set[int] = set()
         self.effects: list[Any] = []
@@ -166,7 +167,7 @@ def test_a_switch_that_is_gone_stays_on_the_list_as_down(fabric: Fabric):
 def test_reports_by_node_and_by_type(fabric: Fabric):
     nodes = {row["node"]: row for row in fabric.ask("report", by="node")["rows"]}
     assert {node: row["type"] for node, row in nodes.items()} == {1: "tor", 2: "tor", 3: "aggregation"}
-    assert nodes[1]["busiest"] == "1:1"
+    assert nodes[1]["busiest"] == "0000000000000001:1"
     types = {row["type"]: row for row in fabric.ask("report", by="type")["rows"]}
     assert types["tor"]["ports"] == 6
     assert types["tor"]["tx_bps"] == pytest.approx(5e8, rel=0.001)
@@ -223,7 +224,8 @@ def test_a_knob_turned_while_it_runs_takes_effect(fabric: Fabric):
         ("report", {"node": 9}, "there is no switch 9"),
         ("report", {"node": 1, "port": 77}, "has no port 77"),
         ("report", {"port": 1}, "has no port 1"),
-        ("report", {"node": "1"}, "node: '1' is no whole number"),
+        ("report", {"node": "1"}, "node: there is no switch 1"),
+        ("report", {"node": 1.5}, "node: 1.5 is no whole number"),
         ("report", {"type": "spine"}, "type: 'spine'"),
         ("report", {"by": "colour"}, "by: 'colour'"),
         ("report", {"statistics": "weather"}, "statistics: 'weather'"),
