@@ -40,6 +40,8 @@ class ReturningLinks:
         self._cables = cables
         self._lost: set[Place] = set()
         self._held: dict[Pair, LinkUp] = {}
+        self._parts: dict[NodeId, int] = {}
+        self._parts_version = -1
         self.shut: set[Place] = set()
 
     def is_lost(self, place: Place) -> bool:
@@ -48,6 +50,8 @@ class ReturningLinks:
 
     def link_down(self, a: int, b: int) -> tuple[Place, ...]:
         """Take in that discovery has lost a link; return its ends where it was in use."""
+        self._parts.clear()
+        self._parts_version = -1
         if self._held.pop(_pair(a, b), None) is not None or not self._cables.has_link(a, b):
             return ()
         ends = ((a, self._cables.port(a, b)), (b, self._cables.port(b, a)))
@@ -57,6 +61,8 @@ class ReturningLinks:
     def switch_down(self, dpid: int) -> None:
         """Take in that a switch, whose links are all lost, is no part of the fabric any more."""
         self._lost = {place for place in self._lost if place[0] != dpid}
+        self._parts.clear()
+        self._parts_version = -1
 
     def holds(self, event: LinkUp) -> bool:
         """Take in that discovery has found a link, and tell whether it stays out of use for now."""
@@ -119,15 +125,27 @@ class ReturningLinks:
         return dpid in cables and any(cables.port(dpid, other) == port_no for other in cables.neighbours(dpid))
 
     def _are_joined(self, a: NodeId, b: NodeId) -> bool:
-        """Tell whether links that are in use lead from one switch to another."""
-        if a not in self._cables or b not in self._cables:
-            return False
-        reached, queue = {a}, [a]
-        for node in queue:
-            new = [other for other in self._cables.neighbours(node) if other not in reached]
-            reached.update(new)
-            queue += new
-        return b in reached
+        """Tell whether links that are in use lead from one switch to another.
+
+        The fabric is looked through once after a loss, and again where what was added since may join the two.
+        """
+        parts = self._parts
+        if self._parts_version != self._cables.version and (a not in parts or parts[a] != parts.get(b)):
+            parts = self._parts = self._parts_of_cables()
+            self._parts_version = self._cables.version
+        return a in parts and parts[a] == parts.get(b)
+
+    def _parts_of_cables(self) -> dict[NodeId, int]:
+        parts: dict[NodeId, int] = {}
+        for number, start in enumerate(self._cables.nodes()):
+            if start not in parts:
+                parts[start] = number
+                queue = [start]
+                for node in queue:
+                    new = [other for other in self._cables.neighbours(node) if other not in parts]
+                    parts.update(dict.fromkeys(new, number))
+                    queue += new
+        return parts
 
 
 def _pair(a: int, b: int) -> Pair:
