@@ -104,7 +104,7 @@ class AnomalyCore:
             PortsSampled: self._ports_sampled,
             AnomalyChanged: self._changed,
             RetrainAsked: self._retrain,
-            DeadlineReached: lambda _event: self._judge_next(),
+            DeadlineReached: self._judge_next,
             **dict.fromkeys((SwitchConnected, SwitchDisconnected, PortChanged), lambda _event: None),
             **dict.fromkeys(TOPOLOGY_EVENTS, self._topology_changed),
         }
@@ -282,7 +282,7 @@ class AnomalyCore:
                 members.far[row] = far
                 members.paired[row] = (self.cells.newest or 0) + 1 if self.tally["windows"] else 0
 
-    def _judge_next(self) -> None:
+    def _judge_next(self, _event: DeadlineReached) -> None:
         """Judge a group, or a part of a large one: no more at once than what nobody waits for."""
         if self._work is None:
             if not self._pending:

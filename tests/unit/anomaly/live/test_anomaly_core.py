@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from copy import deepcopy
+from functools import cache
+
 import pytest
 
 from controller.anomaly.live import AnomalyCore
@@ -31,6 +34,19 @@ def watched(fabric: SampledFabric, settings: Anomaly = QUICK) -> AnomalyCore:
     return core
 
 
+@cache
+def _learnt_once() -> tuple[SampledFabric, AnomalyCore]:
+    fabric = SampledFabric()
+    core = watched(fabric)
+    fabric.feed(core, LEARNT_S)
+    return fabric, core
+
+
+def after_learning() -> tuple[SampledFabric, AnomalyCore]:
+    """The usual fabric and a core that has watched it for `LEARNT_S`, its own copies for each test."""
+    return deepcopy(_learnt_once())
+
+
 def raised(effects: list) -> set[str]:
     return {effect.anomaly.member for effect in effects if effect.state is State.RAISED}
 
@@ -44,9 +60,7 @@ def test_a_calm_fabric_raises_nothing():
 
 
 def test_the_port_whose_cable_loses_packets_is_named_and_cleared_when_it_loses_none():
-    fabric = SampledFabric()
-    core = watched(fabric)
-    fabric.feed(core, LEARNT_S)
+    fabric, core = after_learning()
     fabric.lossy[2, 1] = 0.1
     effects = fabric.feed(core, 40)
     assert raised(effects) == {"2:1"}
@@ -68,9 +82,7 @@ def test_a_cable_that_always_lost_packets_is_named_too():
 
 
 def test_errors_are_a_fault_and_load_is_a_difference():
-    fabric = SampledFabric()
-    core = watched(fabric)
-    fabric.feed(core, LEARNT_S)
+    fabric, core = after_learning()
     fabric.errors_per_s[3, 2] = 5.0
     fabric.extra_pps[1, 2] = 200_000.0
     fabric.feed(core, 40)
@@ -98,9 +110,7 @@ def test_bursts_that_the_two_ends_of_a_cable_see_at_different_times_are_no_loss(
 
 
 def test_a_switch_that_falls_silent_is_unknown_and_not_anomalous():
-    fabric = SampledFabric()
-    core = watched(fabric)
-    fabric.feed(core, LEARNT_S)
+    fabric, core = after_learning()
     fabric.silent = {2}
     assert fabric.feed(core, 60) == []
     fabric.silent = set()
@@ -150,9 +160,7 @@ def test_a_silent_fabric_of_constant_series_raises_nothing():
 
 
 def test_a_clock_that_is_set_begins_windows_anew_and_forgets_no_threshold():
-    fabric = SampledFabric()
-    core = watched(fabric)
-    fabric.feed(core, LEARNT_S)
+    fabric, core = after_learning()
     learnt = core.learning.windows.sum()
     fabric.now_s -= 86400
     assert fabric.feed(core, 60) == []
@@ -170,9 +178,7 @@ def test_members_beyond_the_bound_are_refused_and_counted():
 
 
 def test_retraining_learns_anew():
-    fabric = SampledFabric()
-    core = watched(fabric)
-    fabric.feed(core, LEARNT_S)
+    fabric, core = after_learning()
     core.handle(RetrainAsked("tor uplinks"), 0.0)
     uplinks, edges = core.members.row((1, 1)), core.members.row((1, EDGE_PORT))
     assert core.learning.windows[uplinks].max() == 0
@@ -181,9 +187,7 @@ def test_retraining_learns_anew():
 
 @pytest.mark.parametrize(("change", "kept"), [({"margin": 2.0}, True), ({"window_samples": 10}, False)])
 def test_settings_of_another_chain_have_thresholds_learnt_anew(change: dict, kept: bool):
-    fabric = SampledFabric()
-    core = watched(fabric)
-    fabric.feed(core, LEARNT_S)
+    fabric, core = after_learning()
     settings = Anomaly(**{**{name: getattr(QUICK, name) for name in QUICK.__slots__}, **change})
     core.handle(AnomalyChanged(settings, fabric.poll_s), 0.0)
     assert (core.learning.windows.max() > 0) == kept
@@ -191,9 +195,7 @@ def test_settings_of_another_chain_have_thresholds_learnt_anew(change: dict, kep
 
 
 def test_a_cable_that_is_pulled_and_put_back_is_no_loss():
-    fabric = SampledFabric()
-    core = watched(fabric)
-    fabric.feed(core, LEARNT_S)
+    fabric, core = after_learning()
     core.handle(LinkDown(2, 101), 0.0)
     fabric.feed(core, 20)
     core.handle(LinkUp(2, 1, 101, 2, 1e9), 0.0)
