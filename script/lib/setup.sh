@@ -184,6 +184,13 @@ end_beside() {
     return "$status"
 }
 
+# What a whole run does beside its checks and tests. Pytest translates test modules as they are first imported and keeps
+# that: done here once, it is not done by each of its processes at the same time.
+test_beside() {
+    attend "$VENV/bin/python" -m pytest -q -p no:cacheprovider --collect-only >/dev/null || true
+    test_compiled
+}
+
 # Builds the compiled cores without optimisation, and runs tests of those that all others need over them.
 test_compiled() {
     local source="$TMPDIR/source" built="$TMPDIR/compiled" packages=(
