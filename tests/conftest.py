@@ -14,6 +14,7 @@ settings.register_profile("repeatable", derandomize=True, deadline=None, suppres
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("repeatable")
 
+COLLECTOR_THRESHOLDS = (5_000, 20, 20)
 EMULATION_TOOLS = ("ovs-vswitchd", "ovsdb-server", "mnexec", "ethtool", "tc", "setpriv")
 
 
@@ -76,9 +77,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Leave what was imported and collected, half a gigabyte that stays, out of Python's cyclic collections."""
+    """Leave what was imported and collected, half a gigabyte that stays, out of Python's cyclic collections.
+
+    These are fewer too: a test's objects are gone with it.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*COLLECTOR_THRESHOLDS)
 
 
 @pytest.hookimpl(trylast=True)

@@ -178,7 +178,7 @@ def test_members_beyond_the_bound_are_refused_and_counted():
 
 
 def test_retraining_learns_anew():
-    fabric, core = after_learning()
+    _, core = after_learning()
     core.handle(RetrainAsked("tor uplinks"), 0.0)
     uplinks, edges = core.members.row((1, 1)), core.members.row((1, EDGE_PORT))
     assert core.learning.windows[uplinks].max() == 0
