@@ -105,6 +105,7 @@ class FabricFollower:
         self._ports: dict[int, set[int]] = {}
         self._switch_ports: dict[int, SwitchPorts] = {}
         self._touched: set[int] = set()
+        self._looked_at: set[int] = set()
         self._versions: dict[int, int] = {}
         self.connected: set[int] = set()
         self.edges: set[Place] = set()
@@ -230,31 +231,30 @@ class FabricFollower:
         if self.flood_due_s is None or now < self.flood_due_s:
             return []
         flood = self._owner.flood
+        effects: list[Effect] = []
         if flood.is_behind:
             effects = flood.advance(now)
-        else:
-            self._flood_again = False
-            effects = flood.refresh(self._owner.plane.forest.graph, self._switch_ports, now, self._take_touched())
-        if flood.is_behind:
+        elif self._look_at_touched():
+            looked_at, self._looked_at, self._flood_again = self._looked_at, set(), False
+            effects = flood.refresh(self._owner.plane.forest.graph, self._switch_ports, now, looked_at)
+        if flood.is_behind or self._looked_at:
             self.flood_due_s = now
             return effects
         settle_s = FLOOD_SETTLE_S + flood.brought_count * FLOOD_SETTLE_PER_SWITCH_S
         self._flood_earliest_s = now + min(settle_s, FLOOD_SETTLE_LONGEST_S)
-        self.flood_due_s = (now if self._touched else self._flood_earliest_s) if self._flood_again else None
+        self.flood_due_s = self._flood_earliest_s if self._flood_again else None
         return effects
 
-    def _take_touched(self) -> set[int]:
-        """Look at the ports of some of the switches that may have changed, and return these."""
-        taken: set[int] = set()
+    def _look_at_touched(self) -> bool:
+        """Look at the ports of some of the switches that may have changed, and tell whether these were all."""
         port_count = 0
         while self._touched and port_count < PORTS_AT_ONCE:
             dpid = self._touched.pop()
-            taken.add(dpid)
+            self._looked_at.add(dpid)
             if dpid in self._versions:
                 port_count += len(self._ports[dpid])
                 self._switch_ports[dpid] = self._ports_for_flooding(dpid)
-        self._flood_again = bool(self._touched)
-        return taken
+        return not self._touched
 
     def switch_ports(self) -> dict[int, SwitchPorts]:
         """Return what flooding has to know of each switch, computed from nothing."""
