@@ -283,7 +283,7 @@ class AlarmCore:
         self._facts.parts = causes.parts_of(graph)
         has_tors = bool(graph.nodes(Kind.TOR))
         for dpid, switch in self.known.switches.items():
-            if dpid in graph and switch.connected:
+            if dpid in graph and switch.connected and (graph.neighbours(dpid) or switch.level is None):
                 level = graph.level(dpid)
                 tier = LEVEL_TIERS.get(level, Kind.CORE) if has_tors else Kind.SWITCH
                 if (switch.level, switch.tier) != (level, tier.value):

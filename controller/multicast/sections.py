@@ -300,8 +300,7 @@ class MulticastSections:
             gone = self.gone.get(dpid)
             state = {"name": self.names.switch(dpid), "labels": self.names.labels(dpid)}
             return None if gone is None else {**gone, **state, "drained": dpid in core.topology.drained}
-        level = graph.level(dpid) if dpid in graph else None
-        tier = LEVEL_TIERS.get(level or 0, Kind.CORE) if self._has_tors and level is not None else Kind.SWITCH
+        level, tier = self._level_and_tier(dpid)
         in_sync = core.installer.in_sync(dpid)
         if in_sync != self._in_sync.get(dpid):
             # It changed between two comparisons: the next one shall not find it as it was.
@@ -312,7 +311,7 @@ class MulticastSections:
             "name": self.names.switch(dpid),
             "labels": self.names.labels(dpid),
             "ofp_version": core.topology.ofp_version(dpid),
-            "tier": tier.value,
+            "tier": tier,
             "level": level,
             "connected": connected,
             "disconnected_s": None if away_s is None else away_s + self.events.offset_s,
@@ -320,6 +319,15 @@ class MulticastSections:
             "drained": dpid in core.topology.drained,
         }
         return shown
+
+    def _level_and_tier(self, dpid: int) -> tuple[int | None, str]:
+        """Return where a switch stands; one whose links are gone stands where it did."""
+        graph, shown = self._core.fabric.graph, self._shown.get(dpid)
+        if shown is not None and (dpid not in graph or not graph.neighbours(dpid)):
+            return shown["level"], shown["tier"]
+        level = graph.level(dpid) if dpid in graph else None
+        known = self._has_tors and level is not None
+        return level, (LEVEL_TIERS.get(level or 0, Kind.CORE) if known else Kind.SWITCH).value
 
     def _cables(self) -> set[Cable]:
         return {_cable(*link[:4]) for link in self._core.fabric.graph.links()}  # type: ignore[arg-type]

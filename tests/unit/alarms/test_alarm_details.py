@@ -143,6 +143,18 @@ def test_a_switch_keeps_the_tier_that_it_had() -> None:
     }
 
 
+def test_a_switch_keeps_its_tier_whose_links_fail_before_its_connection_ends() -> None:
+    bench = Bench(TRIANGLE)
+    bench.give(host(1, 2), LinkDown(2, 3), LinkUp(2, 2, 3, 2, 1e9))
+    bench.wait(5)
+    bench.give(LinkDown(1, 2), LinkDown(1, 3))
+    bench.wait(5)
+    bench.give(SwitchDisconnected(1), SwitchDown(1))
+    bench.wait(5)
+    document = bench.section("switches")["1"]
+    assert (document["tier"], document["level"]) == ("aggregation", 2)
+
+
 def test_where_no_hosts_are_known_switches_have_no_tiers() -> None:
     bench = Bench(TRIANGLE)
     bench.give(SwitchDisconnected(3), SwitchDown(3))

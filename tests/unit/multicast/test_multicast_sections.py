@@ -323,6 +323,26 @@ def test_a_switch_that_is_gone_stays_as_disconnected_until_it_is_back(make_world
     follower.agrees()
 
 
+def test_a_switch_keeps_its_tier_whose_links_fail_before_its_connection_ends(make_world):
+    world = make_world("leaf-spine")
+    world.settle()
+    world.now += 1.0
+    follower = Follower(world).read()
+    dpid = next(
+        int(dpid) for dpid, document in follower.known["switches"].items() if document["tier"] == "aggregation"
+    )
+    for a, b in [sorted(pair) for pair in world.links if dpid in pair]:
+        world.cut(a, b)
+        world.settle()
+        world.now += 1.0
+        assert follower.read().known["switches"][str(dpid)]["tier"] == "aggregation"
+    world.disconnect(dpid)
+    world.settle()
+    world.now += 1.0
+    assert follower.read().known["switches"][str(dpid)]["tier"] == "aggregation"
+    follower.agrees()
+
+
 def test_a_switch_without_a_connection_is_named_while_it_counts_as_there(make_world):
     world = make_world("leaf-spine")
     world.settle()
