@@ -64,6 +64,6 @@ class AlarmDatabase(StateDatabase):
 def _object(text: Any) -> dict[str, Any]:
     try:
         found = json.loads(text)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

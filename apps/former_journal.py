@@ -41,7 +41,7 @@ class FormerJournal:
             if line:
                 try:
                     record = json.loads(line)
-                except ValueError:
+                except (ValueError, RecursionError):
                     torn = number == len(lines)
                     what = "was torn and" if torn else "is no JSON and"
                     self._logger.warning("%s:%d %s is left out.", self.path, number, what)

@@ -100,6 +100,6 @@ def _value(text: Any) -> dict[str, Any]:
     """Return a value; an empty one, of which nobody can make anything, where it is no JSON object."""
     try:
         found = json.loads(text)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

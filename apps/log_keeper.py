@@ -92,8 +92,9 @@ class LogKeeper:
             self._trouble = f"{self._database.path} takes nothing in time: {UNKNOWN}"
         if (self._trouble is None) != (self._told is None):
             state = State.CLEARED if self._trouble is None else State.RAISED
+            severity = Severity.INFO if self._trouble is None else Severity.CRITICAL
             text = self._trouble or f"{self._database.path} is written again."
-            self._events().add(now, "journal-unwritable", text, severity=Severity.CRITICAL, state=state)
+            self._events().add(now, "journal-unwritable", text, severity=severity, state=state)
         self._told = self._trouble
         if self._waiting.is_lost and not self._waiting.is_renewed and now >= self._begin_anew_s:
             self._begin_anew_s = now + BEGIN_ANEW_S

@@ -116,7 +116,7 @@ class JournalFile:
         for number, line in enumerate(lines, 1):
             try:
                 record = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 self._logger.warning("%s:%d is no JSON and is left out.", self.path, number)
                 continue
             records.append(record if isinstance(record, dict) else {})
@@ -191,7 +191,7 @@ class JournalFile:
 def _is_json(line: bytes) -> bool:
     try:
         json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
 

@@ -47,6 +47,6 @@ def _fault_of_lines(text: bytes, *, cut: bool) -> str | None:
     for line in lines[1:] if cut else lines:
         try:
             json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             bad += 1
     return f"{bad} of its last {len(lines)} lines are no JSON" if bad else None

@@ -202,7 +202,7 @@ class _Listener:
             found = self._find(question)
         except Refused as error:
             return _refusal(error)
-        except (ValueError, TypeError, AttributeError):
+        except (ValueError, TypeError, AttributeError, RecursionError):
             found = None
         if found is None:
             shows = ", ".join(sorted(name for app in self.apps for name in app.views))

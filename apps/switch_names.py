@@ -23,7 +23,7 @@ def remembered_names(logger: logging.Logger) -> dict[int, str]:
         return {parse_dpid(dpid): str(name) for dpid, name in islice(found.items(), DESCRIBED_BOUND)}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
         logger.warning("%s cannot be read (%s): switches are called by their ids until they say more.", path, error)
         return {}
 

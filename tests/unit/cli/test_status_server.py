@@ -81,7 +81,7 @@ def test_actions_take_the_fields_of_the_question(path: Path):
 
 
 @pytest.mark.parametrize(
-    "question", ["", "nonsense", "[1]", "7", '{"show": []}', '{"show": "app", "do": "double"}', "{}"]
+    "question", ["", "nonsense", "[1]", "7", '{"show": []}', '{"show": "app", "do": "double"}', "{}", "[" * 60000]
 )
 def test_a_question_that_nobody_answers_gets_a_list_of_those_that_are(path: Path, question: str):
     app = server(path, "app", {"double": double})

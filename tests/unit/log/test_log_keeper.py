@@ -160,7 +160,7 @@ def test_a_fault_is_told_once_and_its_end_once_and_what_waited_is_on_the_disk_th
     kept.watch(2 * RETRY_S)
     kept.turn()
     kept.watch()
-    assert [told[3] for told in kept.told] == [State.RAISED, State.CLEARED]
+    assert [told[2:] for told in kept.told] == [(Severity.CRITICAL, State.RAISED), (Severity.INFO, State.CLEARED)]
     assert kept.told[1][1] == f"{path} is written again."
     assert kept.fed == [] and set(read_values(path)) == {"a", "b"}
 

@@ -155,6 +155,13 @@ def test_torn_lines_are_left_out(tmp_path, journal):
     assert numbers(again)[-1] == 3, "what follows is not torn along"
 
 
+def test_lines_nested_beyond_all_reason_are_left_out(tmp_path, journal):
+    write(journal, JournalPart.APPEND, 1)
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(path.read_bytes() + b"[" * 60000 + b"\n" + b"[" * 60000)
+    assert numbers(JournalFile(path, LOGGER)) == [1]
+
+
 def test_a_journal_that_cannot_be_written_is_told_once(tmp_path, caplog):
     journal = JournalFile(tmp_path / "absent" / "journal.jsonl", LOGGER)
     with caplog.at_level(logging.ERROR):

@@ -113,7 +113,7 @@ def test_a_name_that_a_switch_gave_up_is_forgotten(tmp_path: Path) -> None:
     assert json.loads((tmp_path / FILE_NAME).read_text()) == {}
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"x": "leaf4"}', "\x00"])
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"x": "leaf4"}', "\x00", "[" * 60000])
 def test_a_damaged_file_is_told_and_written_anew(
     tmp_path: Path, content: str, caplog: pytest.LogCaptureFixture
 ) -> None:
