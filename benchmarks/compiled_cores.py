@@ -14,6 +14,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from measure import Measurement, report
@@ -21,13 +22,18 @@ from measure import Measurement, report
 ROOT = Path(__file__).parents[1]
 COMMANDS = {
     "multicast_core": ("--rounds", "12"),
+    "fabric_joins": ("--rounds", "4"),
+    "live_fabric": (
+        *("--k", "8", "--parts", "start,hosts,joins"),
+        *("--groups", "400", "--joins", "20", "--burst", "3600"),
+    ),
     "tree_dynamics": ("--repeats", "1", "--failures", "0"),
-    "control_plane": ("--repeats", "1", "--controllers", "vsrt,igmplib"),
+    "control_plane": ("--repeats", "1", "--joins", "6000", "--controllers", "vsrt,igmplib"),
 }
 """What is run, with arguments that make a run short."""
 
 
-def figures(name: str, arguments: tuple[str, ...], packages: Path) -> dict[str, tuple[str, float]]:
+def figures(name: str, arguments: Sequence[str], packages: Path) -> dict[str, tuple[str, float]]:
     """Return the unit and median of all that a benchmark measures over the packages in a folder."""
     done = subprocess.run(
         [sys.executable, "-P", ROOT / "benchmarks" / f"{name}.py", *arguments, "--json"],

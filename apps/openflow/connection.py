@@ -147,11 +147,9 @@ class Connection:
         if self._is_closed or self._descriptor is None:
             return
         try:
-            while True:
+            while self._partial is not None or self._messages:
                 if self._partial is None:
                     self._partial = self._next()
-                    if self._partial is None:
-                        break
                 sent_bytes = self._socket.send(self._partial)
                 if self._blocked_s is not None:
                     self._blocked_s = self._reactor.now_s
@@ -170,8 +168,8 @@ class Connection:
         if self._is_last_put:
             self.end()
 
-    def _next(self) -> memoryview | None:
-        """Take some messages to be sent at once, None where none waits."""
+    def _next(self) -> memoryview:
+        """Take some of the messages that wait, to be sent at once."""
         with self._lock:
             messages = self._messages
             taken: list[bytes] = []
@@ -180,7 +178,7 @@ class Connection:
                 taken.append(messages.popleft())
                 size_bytes += len(taken[-1])
             self.waiting_bytes -= size_bytes + MESSAGE_BYTES * len(taken)
-        return memoryview(taken[0] if len(taken) == 1 else b"".join(taken)) if taken else None
+        return memoryview(taken[0] if len(taken) == 1 else b"".join(taken))
 
     # Reading
 
