@@ -229,8 +229,7 @@ class Installer(Errands):
     def release_unknown(self, now: float) -> list[Effect]:
         """Remove from now on what nobody desires; where there is much of it, in several turns."""
         self._hold_unknown = False
-        self._release.begin(now)
-        self._checks.held = self._release.due_s is not None
+        self._checks.held = self._release.begin(now)
         return self._flush(now)
 
     # What happens at switches
@@ -403,8 +402,7 @@ class Installer(Errands):
         if self._is_alone:
             self._datapath.on_deadline(now)
         if self._release.due_s is not None:
-            self._release.on_deadline(now)
-            self._checks.held = self._release.due_s is not None
+            self._checks.held = self._release.on_deadline(now)
         self._refusals.on_deadline(now)
         for dpid in self._surveys.timeouts.take_due(now):
             self._surveys.end(self._switches[dpid], "unanswered")

@@ -27,13 +27,16 @@ class Release:
         self._mark = mark
         self._left: deque[int] = deque()
 
-    def begin(self, now: float) -> None:
-        """Have what nobody desires removed at all switches, beginning with some."""
+    def begin(self, now: float) -> bool:
+        """Have what nobody desires removed at all switches, beginning with some; tell whether others are left."""
         self._left = deque(self._switches)
-        self.on_deadline(now)
+        return self.on_deadline(now)
 
-    def on_deadline(self, now: float) -> None:
-        """Go on with some switches; one that is being read is compared when it has told all."""
+    def on_deadline(self, now: float) -> bool:
+        """Go on with some switches; one that is being read is compared when it has told all.
+
+        Tell whether others are left.
+        """
         looked_at = 0
         while self._left and looked_at < LOOKED_AT_ONCE:
             state = self._switches.get(self._left.popleft())
@@ -44,3 +47,4 @@ class Release:
                 if state.target(key) is None:
                     self._mark(state, key, Urgency.BULK)
         self.due_s = now if self._left else None
+        return self.due_s is not None
