@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
                 repairs += _reports(source, [report["app"]], order)
         left = _after(source, apps, fields, repairs) if repairs else found
     findings = _findings(source) if "multicast" in running else []
-    clean = not findings and not any(_differs(report) or report["state"] != "read" for report in left)
+    clean = bool(found) and not findings and not any(_differs(report) or report["state"] != "read" for report in left)
     if args.json:
         emit_json({"clean": clean, "tables": found, "repairs": repairs, "left": left, "findings": findings})
     else:
@@ -175,7 +175,9 @@ def _print(
         print(printable(f"{called.label(report['dpid'])} {report['app']}: {_repaired(report, left)}"))
     for finding in findings:
         print(printable(finding["text"]))
-    if not findings and not any(_differs(report) for report in left):
+    if not any(report["state"] == "read" for report in left):
+        print("no switch was read")
+    elif not findings and not any(_differs(report) for report in left):
         print("everything that was read is as it shall be")
 
 

@@ -110,6 +110,17 @@ def source(request: pytest.FixtureRequest, controller: FedController) -> Iterato
         yield ["--url", address, "--token-file", str(token)]
 
 
+def test_where_no_switch_was_read_nothing_is_said_to_be_well(
+    switches: Switches, source: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    switches.reports = {"discovery": [[]], "multicast": [[]]}
+    assert main(["check", *source]) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "no switch was read"
+    switches.reports = {"discovery": [[told("discovery", state="disconnected")]], "multicast": [[]]}
+    assert main(["check", *source]) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "no switch was read"
+
+
 def test_a_clean_fabric_is_status_0(
     switches: Switches, source: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
