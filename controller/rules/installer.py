@@ -456,7 +456,7 @@ class Installer(Errands):
             lanes.add(key, _PROMPT)
         targets = state.targets()
         differing = [key for key, value in targets.items() if value is not None and installed.get(key) != value]
-        differing += state.waiters
+        differing += (*state.waiters, *state.failures)
         differing += [
             key for key in installed if targets.get(key) is None and (not self._hold_unknown or key in asked)
         ]
