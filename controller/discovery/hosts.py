@@ -276,7 +276,8 @@ class HostTable:
     def _make_room(self, host: HostState, address: bytes, now: float) -> bool:
         """Let the address that a host has not used for longest give way, unless it changes them too fast.
 
-        What others claim stays while there is a choice, or they would get it by the host's taking another one.
+        What others claim stays while there is a choice, or they would get it by the host's taking another one. So do
+        those of the other family: new IPv6 addresses do not cost a host its IPv4 address.
         """
         if host.turnover is None:
             host.turnover = TokenBucket(TURNOVER_BURST, TURNOVER_PER_S, now)
@@ -287,7 +288,10 @@ class HostTable:
             self._counted("address-limit", host.end, f"{name}: {format_ip(address)} is not learnt", now)
             return False
         while len(host.addresses) >= allowed:
-            oldest = min(host.addresses, key=lambda held: (held in self.challenges, host.used_s[held], held))
+            oldest = min(
+                host.addresses,
+                key=lambda held: (held in self.challenges, len(held) != len(address), host.used_s[held], held),
+            )
             text = f"{name}: {format_ip(oldest)}, unused longest, gives way to {format_ip(address)}"
             self._counted("address-limit", host.end, text, now)
             self._unbind(host, oldest, now)

@@ -78,6 +78,19 @@ def test_an_answer_to_a_question_of_ours_is_no_use_of_an_address(world):
     assert len(addresses(world)) == BOUND
 
 
+def test_temporary_addresses_do_not_cost_a_host_its_quiet_ipv4_address(world):
+    world.host(A, HERE, IPV4, *map(temporary, range(2 * BOUND)))
+    world.say(A, IPV4)
+    for n in range(2 * BOUND):
+        world.run(5.0)
+        world.say(A, temporary(n))
+    assert addresses(world) == {IPV4, *map(temporary, range(BOUND + 1, 2 * BOUND))}
+    world.host(B, THERE)
+    world.say(B, IPV4, THERE)
+    world.run(10.0)
+    assert world.fabric.host_by_ip(IPV4).mac == A
+
+
 def test_what_others_claim_does_not_give_way(world):
     """Who claims an address of a host does not get it by the host's taking another one."""
     world.host(A, HERE, *map(temporary, range(BOUND + 1)))
