@@ -41,8 +41,14 @@ def addresses(world, mac=A):
     return set(world.fabric.host(mac).addresses)
 
 
-def test_a_day_of_temporary_addresses(world):
-    """40 addresses a day, all answered for until the end, as hosts do for those that they use no more."""
+def test_a_day_of_temporary_addresses(make_world):
+    """40 addresses a day, all answered for until the end, as hosts do for those that they use no more.
+
+    Ports are probed every 20 s: what LLDP frames find is no matter of addresses, and a day has many.
+    """
+    world = make_world(DiscoverySettings(lldp_interval_s=20.0))
+    world.connect(1)
+    world.run(1.0)
     world.host(A, HERE, IPV4, LINK_LOCAL, *map(temporary, range(40)))
     world.host(B, THERE, IPV4_B)
     world.say(B, IPV4_B)
