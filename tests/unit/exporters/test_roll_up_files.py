@@ -162,8 +162,8 @@ def test_the_command_reads_parts_and_journals(
     assert main(["perf", "history", "--directory", str(tmp_path), "--roll-up", "1h", *span]) == 0
     title, first, second = capsys.readouterr().out.splitlines()
     assert title.split()[:3] == ["start", "(UTC)", "port"]
-    assert first.split()[:6] == ["2023-11-15", "00:00:00", "1:1", "360", "3600", "8"]
-    assert second.split()[2:7] == ["1:2", "360", "3600", "-", "-"]
+    assert first.split()[:6] == ["2023-11-15", "00:00:00", "0000000000000001:1", "360", "3600", "8"]
+    assert second.split()[2:7] == ["0000000000000001:2", "360", "3600", "-", "-"]
     assert show(capsys, tmp_path, "--roll-up", "1s", *span)["periods"] == []
 
 
