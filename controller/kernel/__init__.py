@@ -1,1 +1,1 @@
-"""What every core is made with: deadlines, token buckets, spread moments, limited notices."""
+"""What cores share: deadlines, token buckets, spread moments, limited notices."""
