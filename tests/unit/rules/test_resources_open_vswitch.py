@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from apps.emulation.ovs import PrivateOpenVSwitch
 from apps.emulation.processes import run
 from controller.datapath.core import DatapathCore, OwnerTold
 from controller.effects import ApplyEdits, Define, Notice, Put, Remove, RequestFlows, RequestResources, Undefine
@@ -36,6 +35,7 @@ from controller.rules.of13_resources import (
 )
 from controller.rules.openflow import HEADER, decode_error
 from openflow_client import Client
+from private_bridge import private_bridge
 from resource_entries import TAG, at, entry, group, meter, through
 
 pytestmark = pytest.mark.emulation
@@ -123,11 +123,8 @@ class Controller:
 
 @pytest.fixture(scope="module")
 def bridge() -> Iterator[Path]:
-    with PrivateOpenVSwitch("user") as instance:
-        settings = ("datapath_type=netdev", "fail_mode=secure", "protocols=OpenFlow10,OpenFlow13")
-        run("ovs-vsctl", "--timeout=10", "add-br", BRIDGE, "--", "set", "bridge", BRIDGE, *settings)
-        yield instance.directory / f"{BRIDGE}.mgmt"
-        run("ovs-vsctl", "--timeout=10", "del-br", BRIDGE)
+    with private_bridge(BRIDGE) as path:
+        yield path
 
 
 @pytest.fixture

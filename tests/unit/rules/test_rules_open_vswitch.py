@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from apps.emulation.ovs import PrivateOpenVSwitch
 from apps.emulation.processes import run
 from controller.effects import ApplyEdits, Define, Put, Remove
 from controller.rules.lowering import LOWERINGS
@@ -24,6 +24,7 @@ from controller.rules.model import (
     SetQueue,
 )
 from openflow_client import Client
+from private_bridge import private_bridge
 
 pytestmark = pytest.mark.emulation
 
@@ -74,18 +75,15 @@ ACTIONS_1_3 = (
 
 
 @pytest.fixture(scope="module")
-def open_vswitch() -> Iterator[PrivateOpenVSwitch]:
-    with PrivateOpenVSwitch("user") as instance:
-        settings = ("datapath_type=netdev", "fail_mode=secure", "protocols=OpenFlow10,OpenFlow13")
-        run("ovs-vsctl", "--timeout=10", "add-br", BRIDGE, "--", "set", "bridge", BRIDGE, *settings)
-        yield instance
-        run("ovs-vsctl", "--timeout=10", "del-br", BRIDGE)
+def bridge() -> Iterator[Path]:
+    with private_bridge(BRIDGE) as path:
+        yield path
 
 
 @pytest.fixture(params=[1, 4])
-def client(request, open_vswitch: PrivateOpenVSwitch) -> Iterator[Client]:
+def client(request, bridge: Path) -> Iterator[Client]:
     run("ovs-ofctl", "-O", "OpenFlow13", "del-flows", BRIDGE)
-    client = Client(open_vswitch.directory / f"{BRIDGE}.mgmt", request.param)
+    client = Client(bridge, request.param)
     yield client
     client.close()
 
@@ -150,8 +148,8 @@ def test_a_full_table_gives_the_error_that_the_lowering_names(client: Client) ->
         run("ovs-vsctl", "--timeout=10", "clear", "bridge", BRIDGE, "flow_tables")
 
 
-def test_in_1_0_only_the_last_entry_is_for_tagged_frames(open_vswitch: PrivateOpenVSwitch) -> None:
-    client = Client(open_vswitch.directory / f"{BRIDGE}.mgmt", 1)
+def test_in_1_0_only_the_last_entry_is_for_tagged_frames(bridge: Path) -> None:
+    client = Client(bridge, 1)
     run("ovs-ofctl", "-O", "OpenFlow13", "del-flows", BRIDGE)
     rules = [Rule(RuleKey(0, 9, Match(eth_src=HOST_MAC)), (), 1), Rule(RuleKey(0, 0, Match(tagged=True)), (), 2)]
     client.apply(ApplyEdits(1, 1, tuple(map(Put, rules))))
@@ -162,8 +160,8 @@ def test_in_1_0_only_the_last_entry_is_for_tagged_frames(open_vswitch: PrivateOp
     client.close()
 
 
-def test_in_1_3_one_entry_is_for_every_tag(open_vswitch: PrivateOpenVSwitch) -> None:
-    client = Client(open_vswitch.directory / f"{BRIDGE}.mgmt", 4)
+def test_in_1_3_one_entry_is_for_every_tag(bridge: Path) -> None:
+    client = Client(bridge, 4)
     run("ovs-ofctl", "-O", "OpenFlow13", "del-flows", BRIDGE)
     rules = [Rule(RuleKey(0, 9, Match(tagged=True)), (), 1), Rule(RuleKey(0, 0, Match()), (), 2)]
     client.apply(ApplyEdits(1, 1, tuple(map(Put, rules))))
@@ -174,9 +172,9 @@ def test_in_1_3_one_entry_is_for_every_tag(open_vswitch: PrivateOpenVSwitch) -> 
     client.close()
 
 
-def test_an_entry_for_any_vlan_is_another_than_that_for_untagged_frames(open_vswitch: PrivateOpenVSwitch) -> None:
+def test_an_entry_for_any_vlan_is_another_than_that_for_untagged_frames(bridge: Path) -> None:
     """Entries of versions that wildcarded the VLAN id are found, and taken away without the new ones."""
-    client = Client(open_vswitch.directory / f"{BRIDGE}.mgmt", 1)
+    client = Client(bridge, 1)
     run("ovs-ofctl", "-O", "OpenFlow13", "del-flows", BRIDGE)
     wanted = Rule(RuleKey(0, 9, Match(eth_type=0x0806)), (Output(OFPP_CONTROLLER),), 0x5601 << 48)
     run("ovs-ofctl", "-O", "OpenFlow10", "add-flow", BRIDGE, f"cookie={0x5601 << 48},priority=9,arp,actions=drop")
