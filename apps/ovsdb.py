@@ -9,6 +9,8 @@ import json
 import socket
 from typing import Any, NamedTuple
 
+from controller.config.terms import is_ovsdb_target, parse_host_port
+
 TIMEOUT_S = 5.0
 REPLY_BYTES = 4 << 20
 PROCESS = "process_ovs-vswitchd"
@@ -46,16 +48,15 @@ class Ovsdb:
     """Asks one database; `target` is ``unix:PATH`` or ``tcp:HOST:PORT``, ValueError for anything else."""
 
     def __init__(self, target: str) -> None:
-        kind, _, rest = target.partition(":")
-        host, _, port = rest.rpartition(":")
-        self._address: Any
-        if kind == "unix" and rest:
-            self._family, self._address = socket.AF_UNIX, rest
-        elif kind == "tcp" and host and port.isdecimal() and 0 < int(port) < 65536:
-            host = host.strip("[]")
-            self._family, self._address = (socket.AF_INET6 if ":" in host else socket.AF_INET), (host, int(port))
-        else:
+        if not is_ovsdb_target(target):
             raise ValueError(f"{target!r} is neither unix:PATH nor tcp:HOST:PORT")
+        kind, _, rest = target.partition(":")
+        self._address: Any
+        if kind == "unix":
+            self._family, self._address = socket.AF_UNIX, rest
+        else:
+            self._address = parse_host_port(rest)
+            self._family = socket.AF_INET6 if ":" in self._address[0] else socket.AF_INET
         self._before: tuple[float, float] | None = None
 
     def read(self) -> SwitchUse:

@@ -11,6 +11,8 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import cast
 
+from controller.config.checks import tokens_in_clear
+
 BACKLOG = 128
 REFUSED, ACCEPTED = "refused", "accepted"
 
@@ -63,10 +65,7 @@ def check_transport(settings: ServerSettings) -> None:
         return
     _, address = _resolved(settings)
     if not ip_address(address[0].partition("%")[0]).is_loopback:
-        raise SettingsInvalid(
-            f"tokens_over_plain_http: {settings.host} is not a loopback address, so tokens would cross the network "
-            f"in clear: set certificate and key, or a loopback address as host, or this to {ACCEPTED!r}"
-        )
+        raise SettingsInvalid(f"tokens_over_plain_http: {tokens_in_clear(settings.host)}")
 
 
 def listen(settings: ServerSettings) -> socket.socket:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from apps.exporters.fault import Fault
 from apps.exporters.rfc5424 import Severity, message
 from apps.exporters.settings import SyslogSettings
+from controller.config.terms import parse_host_port
 
 APP = "vsrt"
 DATA_ID = "port@32473"
@@ -94,12 +95,9 @@ def parse_target(target: str) -> tuple[socket.AddressFamily, str | tuple[str, in
     """Return family and address of ``/path`` or ``host:port``; ValueError for anything else."""
     if target.startswith("/"):
         return socket.AF_UNIX, target
-    host, _, port = target.rpartition(":")
     try:
-        if not port.isdecimal() or not 0 < int(port) < 65536:
-            raise OSError("the port is 1 to 65535")
-        found = socket.getaddrinfo(host.removeprefix("[").removesuffix("]"), int(port), type=socket.SOCK_DGRAM)
-    except OSError as error:
+        found = socket.getaddrinfo(*parse_host_port(target), type=socket.SOCK_DGRAM)
+    except (OSError, ValueError) as error:
         raise ValueError(f"{target!r} is neither a socket's path nor host:port: {error}") from error
     family, _, _, _, address = found[0]
     return family, (str(address[0]), int(address[1]))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from ipaddress import ip_address
 from typing import NamedTuple
 
 from controller.config.faults import Faults, quoted
 from controller.config.policy import Rule, Tenant
 from controller.config.rule_index import RuleIndex
+from controller.config.settings import Dashboard, PrometheusEndpoint
 from controller.config.terms import HostTerm, MacAddress, Prefix, SwitchLink, SwitchPort, mask_address
+from controller.wire.addresses import format_ip
 
 
 class TenantTerm(NamedTuple):
@@ -78,3 +81,30 @@ def ports_in_two_links(links: Iterable[SwitchLink]) -> list[SwitchPort]:
     """Return the ports that are an end of more than one link, in ascending order."""
     counts = Counter(end for link in links for end in link)
     return sorted(end for end, count in counts.items() if count > 1)
+
+
+def sends_tokens_in_clear(dashboard: Dashboard) -> bool:
+    """Tell whether tokens would cross a network without TLS, though nobody has accepted that."""
+    has_tokens = dashboard.token_file or dashboard.read_token_file
+    accepted = dashboard.certificate or dashboard.tokens_over_plain_http == "accepted"
+    return bool(has_tokens) and not accepted and not ip_address(dashboard.host).is_loopback
+
+
+def tokens_in_clear(host: str) -> str:
+    """Return what is told of a server with tokens at an address that is no loopback one, and has no certificate."""
+    return (
+        f"{host} is not a loopback address, so tokens would cross the network in clear: set certificate and key, or "
+        "a loopback address as host, or this to 'accepted'"
+    )
+
+
+def same_place(dashboard: Dashboard, prometheus: PrometheusEndpoint) -> str | None:
+    """Return what is told where page and Prometheus's endpoint cannot both listen, None where they can."""
+    ours, theirs = dashboard.host, prometheus.address
+    meet = len(ours) == len(theirs) and (ours == theirs or not any(ours) or not any(theirs))
+    if not prometheus.enabled or not dashboard.port or dashboard.port != prometheus.port or not meet:
+        return None
+    return (
+        f"page and API (dashboard, {format_ip(ours)}) and the endpoint for Prometheus (monitor.prometheus, "
+        f"{format_ip(theirs)}) cannot both listen on TCP port {dashboard.port}"
+    )

@@ -37,13 +37,16 @@ from controller.config.terms import (
     HostTerm,
     NamedSwitch,
     Prefix,
+    is_ovsdb_target,
     is_port_name,
     is_switch_name,
+    is_syslog_target,
     looks_like_address,
     parse_group_prefix,
     parse_host_prefix,
     parse_host_term,
 )
+from controller.wire.addresses import format_ip
 
 MAX_RULES = 4096
 MAX_TENANTS = 65536
@@ -137,13 +140,14 @@ class _PolicyReader(Reader):
         discovery = read("discovery", lambda node, path: self.settings(Discovery, node, path))
         edits = read("edits", lambda node, path: self.settings(Edits, node, path))
         check = read("check", lambda node, path: self.settings(Check, node, path))
-        monitor = read("monitor", lambda node, path: self.settings(Monitor, node, path))
+        monitor = read("monitor", self._monitor)
         allocation = read("allocation", self._allocation)
         dashboard = read("dashboard", self._dashboard)
         anomaly = read("anomaly", lambda node, path: self.settings(Anomaly, node, path))
         alarms = read("alarms", self._alarms)
         topology = read("topology", lambda node, path: read_expected_topology(self, node, path, self._read_cabling))
         checks.overlapping_tenants(self._tenant_terms, self.faults)
+        self._check_places(found, monitor or Monitor(), dashboard or Dashboard())
         if not self.faults.any_error:
             checks.idle_rules(rules, tenants, self.faults)
         return Policy(
@@ -379,12 +383,36 @@ class _PolicyReader(Reader):
                     self.faults.error(_line_of(node, entry.name, name), f"{path}.{entry.name}.{name}", message)
         return allocation
 
+    def _monitor(self, node: Node, path: str) -> Monitor:
+        monitor = self.settings(Monitor, node, path)
+        if monitor.ovsdb and not is_ovsdb_target(monitor.ovsdb):
+            message = f"{quoted(monitor.ovsdb)} is neither unix:PATH nor tcp:HOST:PORT"
+            self.faults.error(_line_of(node, "ovsdb"), f"{path}.ovsdb", message)
+        if monitor.syslog.enabled and not is_syslog_target(monitor.syslog.target):
+            message = f"{quoted(monitor.syslog.target)} is neither a socket's path, such as /dev/log, nor HOST:PORT"
+            self.faults.error(_line_of(node, "syslog", "target"), f"{path}.syslog.target", message)
+        return monitor
+
     def _dashboard(self, node: Node, path: str) -> Dashboard:
         dashboard = self.settings(Dashboard, node, path)
         for given, missing in (("certificate", "key"), ("key", "certificate")):
             if getattr(dashboard, given) and not getattr(dashboard, missing):
                 self.faults.error(_line_of(node, given), f"{path}.{missing}", f"missing, while {given} is there")
+        if checks.sends_tokens_in_clear(dashboard):
+            message = checks.tokens_in_clear(format_ip(dashboard.host))
+            self.faults.error(_line_of(node, "host"), f"{path}.tokens_over_plain_http", message)
         return dashboard
+
+    def _check_places(self, found: dict[str, tuple[int, Node]], monitor: Monitor, dashboard: Dashboard) -> None:
+        """Report that page and Prometheus have one place; where no page is spoken of, it may well not be served."""
+        message = checks.same_place(dashboard, monitor.prometheus)
+        if message is None:
+            return
+        if "dashboard" in found:
+            self.faults.error(_line_of(found["dashboard"][1], "port"), "dashboard.port", message)
+        else:
+            line = _line_of(found["monitor"][1], "prometheus", "port")
+            self.faults.warn(line, "monitor.prometheus.port", message)
 
     def _alarms(self, node: Node, path: str) -> Alarms:
         alarms = self.settings(Alarms, node, path)

@@ -27,6 +27,7 @@ _LABEL_VALUE = re.compile(rf"{LABEL_VALUE}\Z")
 _SWITCH_NAME = re.compile(rf"{SWITCH_NAME}\Z")
 _PORT_NAME = re.compile(rf"{PORT_NAME}\Z")
 _LENGTH = re.compile(r"[0-9]{1,3}\Z")
+_PORT = re.compile(r"[0-9]{1,5}\Z")
 _MAPPED = bytes(10) + b"\xff\xff"
 
 
@@ -111,6 +112,26 @@ def is_label_key(text: str) -> bool:
 def is_label_value(text: str) -> bool:
     """Tell whether a text can be the value of a label: up to 63 letters, digits, ``.``, ``_`` and ``-``."""
     return _LABEL_VALUE.match(text) is not None
+
+
+def parse_host_port(text: str) -> tuple[str, int]:
+    """Return name or address, without brackets, and port of ``host:port``; ValueError where `text` is none."""
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not _PORT.match(port) or not 0 < int(port) < 65536:
+        raise ValueError(f"{text!r} is no host:port with a port of 1 to 65535")
+    return host, int(port)
+
+
+def is_ovsdb_target(text: str) -> bool:
+    """Tell whether a text says where an OVSDB server listens: ``unix:PATH`` or ``tcp:HOST:PORT``."""
+    kind, _, rest = text.partition(":")
+    return bool(rest) if kind == "unix" else kind == "tcp" and _is_host_port(rest)
+
+
+def is_syslog_target(text: str) -> bool:
+    """Tell whether a text says where a syslog daemon listens: an absolute path or ``host:port``."""
+    return text.startswith("/") or _is_host_port(text)
 
 
 def mask_address(address: bytes, length: int) -> bytes:
@@ -204,6 +225,14 @@ def parse_host_term(text: str) -> Prefix | MacAddress:
     if looks_like_mac(text):
         return parse_host_mac(text)
     return parse_host_prefix(text)
+
+
+def _is_host_port(text: str) -> bool:
+    try:
+        parse_host_port(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _last_address(prefix: Prefix) -> bytes:

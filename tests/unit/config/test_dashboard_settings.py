@@ -41,3 +41,61 @@ def test_faults_name_line_and_field(lines: list[str], fault: tuple[int, str, str
         load_policy(text)
     (found,) = caught.value.errors
     assert (found.line, found.field, found.message) == fault
+
+
+@pytest.mark.parametrize("tokens", ["token_file", "read_token_file"])
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "'::'", "2001:db8::1"])
+def test_tokens_in_clear_are_a_fault_unless_accepted(tokens: str, host: str) -> None:
+    lines = ["version: 1", "dashboard:", f"  {tokens}: t", f"  host: {host}"]
+    with pytest.raises(PolicyInvalid) as caught:
+        load_policy("\n".join(lines))
+    (found,) = caught.value.errors
+    assert (found.line, found.field) == (4, "dashboard.tokens_over_plain_http")
+    assert found.message == (
+        f"{host.strip(chr(39))} is not a loopback address, so tokens would cross the network in clear: set certificate "
+        "and key, or a loopback address as host, or this to 'accepted'"
+    )
+    load_policy("\n".join([*lines, "  tokens_over_plain_http: accepted"]))
+    load_policy("\n".join([*lines, "  certificate: c.pem", "  key: k.pem"]))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.0.1", "'::1'"])
+def test_tokens_within_this_machine_are_no_fault(host: str) -> None:
+    load_policy(f"version: 1\ndashboard: {{token_file: t, host: {host}}}\n")
+
+
+@pytest.mark.parametrize(
+    ("page", "prometheus"),
+    [
+        ("port: 9471", "stale_s: 300"),
+        ("port: 7000", "port: 7000"),
+        ("port: 7000, host: 0.0.0.0", "port: 7000"),
+        ("port: 7000, host: 192.0.2.1", "port: 7000, address: 0.0.0.0"),
+    ],
+)
+def test_page_and_prometheus_at_one_place_are_a_fault(page: str, prometheus: str) -> None:
+    text = f"version: 1\nmonitor: {{prometheus: {{{prometheus}}}}}\ndashboard:\n  {{{page}}}\n"
+    with pytest.raises(PolicyInvalid) as caught:
+        load_policy(text)
+    (found,) = caught.value.errors
+    assert (found.line, found.field) == (4, "dashboard.port")
+    assert found.message.startswith("page and API (dashboard, ")
+    assert "cannot both listen on TCP port" in found.message
+
+
+@pytest.mark.parametrize(
+    ("page", "prometheus"),
+    [
+        ("port: 0", "port: 0"),
+        ("port: 7000, host: '::'", "port: 7000"),
+        ("port: 7000, host: 192.0.2.1", "port: 7000"),
+        ("port: 7000", "port: 7000, enabled: false"),
+    ],
+)
+def test_page_and_prometheus_at_two_places_are_no_fault(page: str, prometheus: str) -> None:
+    assert load_policy(f"version: 1\nmonitor: {{prometheus: {{{prometheus}}}}}\ndashboard: {{{page}}}\n").warnings == ()
+
+
+def test_prometheus_at_the_place_of_a_page_that_nobody_speaks_of_is_a_warning() -> None:
+    (warning,) = load_policy("version: 1\nmonitor:\n  prometheus:\n    port: 8181\n").warnings
+    assert (warning.line, warning.field) == (4, "monitor.prometheus.port")

@@ -33,7 +33,8 @@ BEYOND_A_SCHEMA = re.compile(
     "|could be taken for an address|is not below query_interval_s|is above raise_above"
     "|the switch has a name already|is already the name of another port"
     r"|is not within 1 and 30 \(days\)|missing, while"
-    "|is no https:// or http:// address|is the end of two links|at different switches"
+    "|is no https:// or http:// address|is neither unix:PATH nor|is neither a socket's path"
+    "|is the end of two links|at different switches|is not a loopback address|cannot both listen"
     r"|is for source-specific multicast|is given \S+ already"
     "|no switch of that name|the same has labels already|only a policy that is itself in a file"
 )

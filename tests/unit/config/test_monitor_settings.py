@@ -55,3 +55,36 @@ def test_intervals_reach_from_one_second_to_65535():
     for interval_s in (0, 65536):
         with pytest.raises(PolicyInvalid):
             load_policy(f"version: 1\nmonitor: {{interval_s: {interval_s}}}")
+
+
+@pytest.mark.parametrize(
+    ("line", "field", "message"),
+    [
+        ("ovsdb: tcp:6640", "monitor.ovsdb", "'tcp:6640' is neither unix:PATH nor tcp:HOST:PORT"),
+        ("ovsdb: 'unix:'", "monitor.ovsdb", "'unix:' is neither unix:PATH nor tcp:HOST:PORT"),
+        ("ovsdb: tcp:localhost:65536", "monitor.ovsdb", "neither unix:PATH nor tcp:HOST:PORT"),
+        ("syslog: {enabled: true, target: loghost}", "monitor.syslog.target", "neither a socket's path, such as"),
+        ("syslog: {enabled: true, target: 'loghost:0'}", "monitor.syslog.target", "nor HOST:PORT"),
+        ("syslog: {enabled: true, target: ':514'}", "monitor.syslog.target", "nor HOST:PORT"),
+    ],
+)
+def test_a_target_that_is_none_is_told_with_its_line(line: str, field: str, message: str):
+    with pytest.raises(PolicyInvalid) as caught:
+        load_policy(f"version: 1\nmonitor:\n  {line}\n")
+    (fault,) = caught.value.errors
+    assert (fault.line, fault.field) == (3, field)
+    assert message in fault.message
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ovsdb: unix:/run/openvswitch/db.sock",
+        "ovsdb: 'tcp:[::1]:6640'",
+        "syslog: {enabled: true}",
+        "syslog: {enabled: true, target: '[2001:db8::1]:514'}",
+        "syslog: {enabled: false, target: nowhere}",
+    ],
+)
+def test_targets_are_taken_whether_anything_is_there_or_not(line: str):
+    load_policy(f"version: 1\nmonitor:\n  {line}\n")

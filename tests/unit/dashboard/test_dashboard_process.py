@@ -159,7 +159,7 @@ def test_a_controller_does_not_start_with_what_its_dashboard_cannot_use(
     assert "No such file or directory" in done.stderr
 
 
-def test_a_running_controller_keeps_its_server_where_a_new_policy_would_send_tokens_in_clear(
+def test_a_running_controller_keeps_its_server_where_a_new_policy_has_one_that_cannot_start(
     tmp_path: Path, free_port: int
 ) -> None:
     token, policy, log = tmp_path / "token", tmp_path / "policy.yaml", tmp_path / "log"
@@ -177,13 +177,17 @@ def test_a_running_controller_keeps_its_server_where_a_new_policy_would_send_tok
         page = f"http://127.0.0.1:{free_port}/"
         wait_until(lambda: answers(page))
         for readings in (1, 2):
-            policy.write_text(f"version: 1\ndashboard: {{{section}, host: 0.0.0.0}}\n" + "#\n" * readings)
+            tls = f"certificate: {token}, key: {tmp_path}/nowhere.pem"
+            policy.write_text(f"version: 1\ndashboard: {{{section}, {tls}}}\n" + "#\n" * readings)
             wait_until(lambda readings=readings: log.read_text().count("is in force in every app") == readings)
         policy.write_text(f"version: 1\ndashboard: {{{section}, names: a.example}}\n")
         wait_until(lambda: answers_as(page, "a.example"))
         told = [line for line in log.read_text().splitlines() if "The running dashboard server stays" in line]
         assert len(told) == 1
-        assert "dashboard.tokens_over_plain_http: 0.0.0.0 is not a loopback address" in told[0]
+        assert f"dashboard.key: {tmp_path}/nowhere.pem: No such file" in told[0]
+        policy.write_text(f"version: 1\ndashboard: {{{section}, host: 0.0.0.0}}\n")
+        wait_until(lambda: "dashboard.tokens_over_plain_http: 0.0.0.0 is not a loopback address" in log.read_text())
+        assert answers_as(page, "a.example")
     finally:
         process.terminate()
         assert process.wait(WAIT_S) == 0
