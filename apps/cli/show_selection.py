@@ -12,7 +12,7 @@ from apps.cli.common import InputError
 from apps.cli.reach import add_source
 from apps.cli.show_tables import TABLES, Table
 from apps.cli.times import add_zone, clock_of
-from apps.dashboard.lists import GRAVITIES, gravity, matching, ordered
+from apps.dashboard.lists import GRAVITIES, at_least, matching, ordered
 from controller.snapshot.reader import Document, Snapshot
 from controller.snapshot.selectors import SelectorInvalid, Term, parse_selector, selected, unknown_keys
 from controller.wire.addresses import format_ip, is_multicast_ip, parse_ip
@@ -87,7 +87,7 @@ class Selection:
         self._at = (args.switch, args.port)
         if all(text is None or is_spelled_out(text) for text in self._at):
             self._places(Called(Snapshot()))
-        self._gravity = -1 if args.severity is None else gravity(args.severity)
+        self._severity: str | None = args.severity
         self.clock = clock_of(args)
         self._terms = _terms(args.select)
         self._selector: str = args.select
@@ -115,8 +115,7 @@ class Selection:
             found = [document for document in found if any(at[0] == dpid for at in places(document.fields))]
         if port is not None:
             found = [document for document in found if port in places(document.fields)]
-        if self._gravity >= 0:
-            found = [document for document in found if gravity(document.fields.get("severity")) >= self._gravity]
+        found = at_least(found, self._severity)
         if self._terms:
             found = selected(found, self._terms, snapshot.section("switches"), snapshot.section("ports"))
         found = matching(found, self._search)

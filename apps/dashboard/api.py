@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import Depends, FastAPI, Request
+from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
@@ -45,8 +46,9 @@ def build_api(board: Board, streams: Streams, ask: Ask, files: StaticFiles, read
             Exception: _failed,
         },
     )
-    api.include_router(reads(board, streams, ask, reads_need_token), prefix=PREFIX)
-    api.include_router(writes(board, ask), prefix=PREFIX)
+    known = [Depends(_parameters_known)]
+    api.include_router(reads(board, streams, ask, reads_need_token), prefix=PREFIX, dependencies=known)
+    api.include_router(writes(board, ask), prefix=PREFIX, dependencies=known)
     api.include_router(health(board))
     _describe(api)
 
@@ -83,6 +85,25 @@ def _describe(api: FastAPI) -> None:
         return api.openapi_schema
 
     api.openapi = openapi  # type: ignore[method-assign]
+
+
+async def _parameters_known(request: Request) -> None:
+    """Refuse a query with a parameter that the description does not have: it would change nothing in silence."""
+    given = request.query_params.keys()
+    if not given:
+        return
+    known = list(_parameters(request.scope["route"].dependant))
+    for name in given:
+        if name not in known:
+            there_are = f"there are {', '.join(known)}" if known else "there is none"
+            raise Problem(422, f"{name[:64]}: no parameter here; {there_are}", field=name[:64])
+
+
+def _parameters(dependant: Dependant) -> Iterator[str]:
+    """Yield the names of the parameters that an operation takes in the query."""
+    for part in dependant.dependencies:
+        yield from _parameters(part)
+    yield from (parameter.alias for parameter in dependant.query_params)
 
 
 async def _problem(_request: Request, problem: Exception) -> Response:

@@ -20,6 +20,12 @@ def matching(documents: Sequence[Document], search: str) -> Sequence[Document]:
     return [found for found in documents if all(word in found.text for word in words)] if words else documents
 
 
+def at_least(documents: Sequence[Document], severity: str | None) -> Sequence[Document]:
+    """Return the documents that are at least so grave, all where None is given."""
+    least = -1 if severity is None else GRAVITIES.index(severity)
+    return [found for found in documents if gravity(found.fields.get("severity")) >= least]
+
+
 def ordered(documents: Sequence[Document], sort: str) -> Sequence[Document]:
     """Return the documents by a field, downwards where a ``-`` stands before it; those without it come last."""
     name, down = sort.removeprefix("-"), sort.startswith("-")

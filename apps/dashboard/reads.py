@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Depends, Path, Query, Security
 from fastapi.security import HTTPBearer
@@ -72,6 +72,10 @@ Select = Annotated[
         json_schema_extra={"pattern": f"^({_CONDITION}(,{_CONDITION}){{0,31}})?$"},
     ),
 ]
+Gravity = Literal["info", "warning", "critical"]
+Metric = Literal["rx_bps", "tx_bps", "rx_utilisation_pct", "tx_utilisation_pct", "errors_pps"]
+"""What the monitor remembers of a port; its own names, so that this process needs nothing of it."""
+
 Limit = Annotated[int, Query(ge=0, le=MAX_LIMIT, description="Most documents answered.")]
 
 
@@ -108,6 +112,8 @@ STREAMED = (
 )
 """The sections that can be followed."""
 
+_SECTION = "|".join(STREAMED)
+
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     "default": {
         "description": "What was wrong with the request.",
@@ -124,7 +130,11 @@ class Shape(NamedTuple):
     sort: str | None
     search: str
     select: str = ""
+    severity: Gravity | None = None
 
+
+GRADED = ("events", "alarms", "cleared-alarms")
+"""Lists of which documents have a severity."""
 
 SELECTABLE = ("switches", "ports", "links", "hosts")
 """Lists of which documents can be chosen by labels."""
@@ -157,7 +167,20 @@ def _selectable(model: type[Any]) -> Any:
     return Depends(shape)
 
 
-_EVENTS_SHAPE = _shaped(models.Event)
+def _graded(model: type[Any]) -> Any:
+    """Return the parameter that reads the query of a list whose documents can be chosen by their severity too."""
+    shaped = _shaped(model)
+
+    def shape(
+        severity: Annotated[Gravity | None, Query(description="Only what is at least this grave.")] = None,
+        others: Shape = shaped,
+    ) -> Shape:
+        return others._replace(severity=severity)
+
+    return Depends(shape)
+
+
+_EVENTS_SHAPE = _graded(models.Event)
 
 
 def reads(board: Board, streams: Streams, ask: Ask, need_token: bool) -> APIRouter:
@@ -213,7 +236,7 @@ def reads(board: Board, streams: Streams, ask: Ask, need_token: bool) -> APIRout
     async def history(
         dpid: SwitchPath,
         port_no: PortPath,
-        metric: Annotated[str, Query(max_length=64, description="What is asked for, such as `rx_bps`.")] = "rx_bps",
+        metric: Annotated[Metric, Query(description="What is asked for.")] = "rx_bps",
         since_s: Annotated[float | None, Query(ge=0, le=1e11, description="Only after this time.")] = None,
         step_s: Annotated[float | None, Query(gt=0, le=1e9, description="Time between two points.")] = None,
     ) -> Response:
@@ -226,7 +249,12 @@ def reads(board: Board, streams: Streams, ask: Ask, need_token: bool) -> APIRout
 
     async def stream(
         sections: Annotated[
-            str, Query(max_length=256, description="Sections, with commas between; all without.")
+            str,
+            Query(
+                max_length=256,
+                description="Sections, with commas between; all without.",
+                json_schema_extra={"pattern": f"^(({_SECTION})(,({_SECTION}))*)?$"},
+            ),
         ] = "",
     ) -> Response:
         """Follow sections: an event `snapshot`, then events `change` (server-sent events)."""
@@ -302,7 +330,8 @@ def _add(router: APIRouter, path: str, endpoint: Callable[..., Any], model: Any)
 
 
 def _add_list(router: APIRouter, board: Board, name: str, entry: List) -> None:
-    shaped = _selectable(entry.model) if name in SELECTABLE else _shaped(entry.model)
+    made = _selectable if name in SELECTABLE else _graded if name in GRADED else _shaped
+    shaped = made(entry.model)
 
     async def list_(shape: Shape = shaped) -> Response:
         whole = board.made(entry.section, name, entry.make)
@@ -323,7 +352,7 @@ def _page(whole: Sequence[Document], shape: Shape, model: type[Any]) -> Response
     name = (shape.sort or "id").removeprefix("-")
     if name not in model.model_fields and not any(name in document.fields for document in whole):
         raise Problem(422, f"sort: {name!r} is no field here, such as {', '.join(sorted(model.model_fields))}")
-    found = lists.matching(whole, shape.search)
+    found = lists.at_least(lists.matching(whole, shape.search), shape.severity)
     if shape.sort:
         found = lists.ordered(found, shape.sort)
     return page(found[shape.offset : shape.offset + shape.limit], len(found))

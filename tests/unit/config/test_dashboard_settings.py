@@ -52,8 +52,8 @@ def test_tokens_in_clear_are_a_fault_unless_accepted(tokens: str, host: str) -> 
     (found,) = caught.value.errors
     assert (found.line, found.field) == (4, "dashboard.tokens_over_plain_http")
     assert found.message == (
-        f"{host.strip(chr(39))} is not a loopback address, so tokens would cross the network in clear: set certificate "
-        "and key, or a loopback address as host, or this to 'accepted'"
+        f"{host.strip(chr(39))} is not a loopback address, so tokens would cross the network in clear: set "
+        "certificate and key, or a loopback address as host, or this to 'accepted'"
     )
     load_policy("\n".join([*lines, "  tokens_over_plain_http: accepted"]))
     load_policy("\n".join([*lines, "  certificate: c.pem", "  key: k.pem"]))
@@ -93,7 +93,9 @@ def test_page_and_prometheus_at_one_place_are_a_fault(page: str, prometheus: str
     ],
 )
 def test_page_and_prometheus_at_two_places_are_no_fault(page: str, prometheus: str) -> None:
-    assert load_policy(f"version: 1\nmonitor: {{prometheus: {{{prometheus}}}}}\ndashboard: {{{page}}}\n").warnings == ()
+    assert (
+        load_policy(f"version: 1\nmonitor: {{prometheus: {{{prometheus}}}}}\ndashboard: {{{page}}}\n").warnings == ()
+    )
 
 
 def test_prometheus_at_the_place_of_a_page_that_nobody_speaks_of_is_a_warning() -> None:

@@ -280,7 +280,7 @@ def fill(controller: Controller) -> None:
         event = {
             "source": "monitor",
             "kind": "port",
-            "severity": "info",
+            "severity": "warning" if number == 1 else "info",
             "state": "happened",
             "text": f"event {number}",
         }

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+
+from apps.dashboard.lists import GRAVITIES
+from apps.dashboard.reads import Gravity, Metric
+from controller.performance.port_history import METRICS
 
 CONTENT = {"content-type": "application/problem+json"}
 
@@ -78,6 +82,22 @@ def test_events_come_newest_first_and_since_a_time(dashboard: Any) -> None:
     assert [event["id"] for event in dashboard.get("/events", params={"since": 101})["items"]] == ["monitor-2"]
 
 
+def test_events_are_those_that_are_at_least_so_grave(dashboard: Any) -> None:
+    found = {name: dashboard.get("/events", params={"severity": name})["items"] for name in GRAVITIES}
+    assert [event["severity"] for event in found["info"]] == ["info", "warning", "info"]
+    assert [event["severity"] for event in found["warning"]] == ["warning"]
+    assert found["critical"] == []
+    assert dashboard.get("/alarms", params={"severity": "critical"}) == {"items": [], "total": 0}
+
+
+def test_metrics_of_a_history_are_those_that_the_monitor_remembers() -> None:
+    assert get_args(Metric) == tuple(METRICS)
+
+
+def test_severities_are_those_of_events() -> None:
+    assert get_args(Gravity) == GRAVITIES
+
+
 def test_a_group_is_found_however_its_address_is_written(dashboard: Any, controller: Any) -> None:
     controller.put("multicast", "groups", "ff1e::1", group="ff1e::1", members=[])
     dashboard.wait_until(lambda: dashboard.client.get("/groups/ff1e::1").status_code == 200)
@@ -100,6 +120,13 @@ def test_a_group_is_found_however_its_address_is_written(dashboard: Any, control
         ("/ports?select=pod", 422, "select: position 4: expected = or != and a value"),
         ("/ports?sort=colour", 422, "sort: 'colour' is no field here"),
         ("/events?since=never", 422, "since: "),
+        *(
+            (f"/{name}?severity=minor", 422, "severity: Input should be 'info', 'warning' or 'critical'")
+            for name in ("events", "alarms", "cleared-alarms")
+        ),
+        ("/ports?severity=info", 422, "severity: no parameter here; there are limit, offset, "),
+        ("/status?verbose=1", 422, "verbose: no parameter here; there is none"),
+        ("/ports/1/3/history?metric=colour", 422, "metric: Input should be 'rx_bps', 'tx_bps', "),
         ("/stream?sections=ports,colours", 422, "sections: 'colours' is none of status, switches"),
         ("/nothing", 404, "Not Found"),
     ],

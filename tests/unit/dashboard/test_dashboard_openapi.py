@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -47,6 +48,20 @@ def test_it_describes_every_path(described: dict[str, Any]) -> None:
     assert writes
     assert all(found["security"] == [{"token": []}] for found in writes)
     assert not any("security" in methods["get"] for methods in paths.values() if "get" in methods)
+
+
+def test_it_lists_the_values_of_a_parameter_that_has_no_others(described: dict[str, Any]) -> None:
+    def schema(path: str, name: str) -> dict[str, Any]:
+        found = described["paths"][f"/api/v1/{path}"]["get"]["parameters"]
+        (parameter,) = [parameter for parameter in found if parameter["name"] == name]
+        return dict(parameter["schema"])
+
+    for path in ("events", "alarms", "cleared-alarms"):
+        (values,) = [choice["enum"] for choice in schema(path, "severity")["anyOf"] if "enum" in choice]
+        assert values == ["info", "warning", "critical"]
+    assert schema("ports/{dpid}/{port_no}/history", "metric")["enum"][:2] == ["rx_bps", "tx_bps"]
+    assert re.match(schema("stream", "sections")["pattern"], "ports,alarms")
+    assert not re.match(schema("stream", "sections")["pattern"], "ports,colours")
 
 
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)

@@ -62,7 +62,7 @@ def test_secrets_are_in_no_log_and_every_write_is(dashboard: Any, caplog: pytest
     assert [line.partition(" ")[2].partition(" in ")[0] for line in told] == [
         'operator POST "/api/v1/policy/reload": 200',
         '- POST "/api/v1/policy/reload": 401',
-        'operator POST "/api/v1/policy/reload": 200',
+        'operator POST "/api/v1/policy/reload": 422',
     ]
     ours = [record.getMessage() for record in caplog.records if not record.name.startswith("http")]
     everything = "\n".join([*ours, dashboard.client.get("/status").text])

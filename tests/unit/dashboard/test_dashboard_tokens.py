@@ -99,7 +99,7 @@ def test_a_viewer_writes_nothing(closed: Any, controller: Any) -> None:
 
 
 @pytest.mark.parametrize(("token", "name"), [(ANN, "ann"), (BOB, "bob@noc.example")])
-@pytest.mark.parametrize("path", [f"POST {RELOAD}", "PUT /alarms/x/acknowledgement?by=somebody-else"])
+@pytest.mark.parametrize("path", [f"POST {RELOAD}", "PUT /alarms/x/acknowledgement"])
 def test_the_controller_is_told_the_name_of_who_asks(
     closed: Any, controller: Any, caplog: pytest.LogCaptureFixture, token: str, name: str, path: str
 ) -> None:
@@ -113,6 +113,13 @@ def test_the_controller_is_told_the_name_of_who_asks(
             for record in caplog.records
         )
     )
+
+
+def test_nobody_asks_in_the_name_of_somebody_else(closed: Any, controller: Any) -> None:
+    controller.asked.clear()
+    answer = closed.write("PUT", "/alarms/x/acknowledgement?by=somebody-else", token=ANN)
+    assert (answer.status_code, answer.json()["field"]) == (422, "by")
+    assert controller.asked == []
 
 
 def test_reads_without_a_file_of_viewers_are_open_whatever_token_comes(start: Callable[..., Any]) -> None:
