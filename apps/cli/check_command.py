@@ -9,10 +9,11 @@ from typing import Any
 from urllib.parse import urlencode
 
 from apps.cli.called import SECTIONS, Called
-from apps.cli.common import OperationFailed, emit_json, emit_table, printable
+from apps.cli.common import InputError, OperationFailed, emit_json, emit_table, printable
 from apps.cli.reach import add_source, open_source
 from apps.cli.snapshot_source import Action, SnapshotSource
 from apps.registry import TABLE_APPS
+from controller.snapshot.reader import Snapshot
 
 POLL_S = 0.1
 STALLED_S = 30.0
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     apps = [app for app in TABLE_APPS if app in running]
     if not apps:
         raise OperationFailed("no app that keeps flow entries runs in this controller")
-    fields: dict[str, Any] = {} if args.switch is None else {"dpid": called.switch(args.switch, "--switch")}
+    fields: dict[str, Any] = {} if args.switch is None else {"dpid": _known(args.switch, called, snapshot, running)}
     found = _settled_reports(source, apps, fields)
     repairs: list[Report] = []
     left = found
@@ -77,6 +78,14 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print(found, repairs, left, findings, called)
     return 0 if clean else 1
+
+
+def _known(text: str, called: Called, snapshot: Snapshot, running: Iterable[str]) -> int:
+    """Return the datapath id of a switch; InputError where none such is known, by apps that know which there are."""
+    dpid, known = called.switch(text, "--switch"), snapshot.section("switches").documents
+    if str(dpid) not in known and (known or "multicast" in running):
+        raise InputError(f"--switch: no switch {text} is known, connected or not")
+    return dpid
 
 
 def _findings(source: SnapshotSource) -> list[Report]:

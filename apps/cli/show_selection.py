@@ -12,7 +12,7 @@ from apps.cli.common import InputError
 from apps.cli.reach import add_source
 from apps.cli.show_tables import TABLES, Table
 from apps.cli.times import add_zone, clock_of
-from apps.dashboard.lists import GRAVITIES, at_least, matching, ordered
+from apps.dashboard.lists import GRAVITIES, at_least, is_field, matching, ordered
 from controller.snapshot.reader import Document, Snapshot
 from controller.snapshot.selectors import SelectorInvalid, Term, parse_selector, selected, unknown_keys
 from controller.wire.addresses import format_ip, is_multicast_ip, parse_ip
@@ -98,7 +98,7 @@ class Selection:
         self.limit: int | None = args.limit
 
     def items(self, snapshot: Snapshot) -> Sequence[Document]:
-        """Return the documents chosen, no more than the limit; InputError where none has the field to sort by."""
+        """Return the documents chosen, no more than the limit; InputError as of `all_items`."""
         found = self.all_items(snapshot)
         if self.limit is None:
             return found
@@ -106,8 +106,8 @@ class Selection:
         return found[-self.limit :] if newest_last else found[: self.limit]
 
     def all_items(self, snapshot: Snapshot) -> Sequence[Document]:
-        """Return the documents chosen, however many; InputError where none has the field to sort by."""
-        found: Sequence[Document] = self.table.items(snapshot)
+        """Return the documents chosen, however many; InputError where such documents have no field to sort by."""
+        whole = found = self.table.items(snapshot)
         if self._group is not None:
             found = [document for document in found if document.fields.get("group") == self._group]
         dpid, port = self._places(Called(snapshot))
@@ -121,11 +121,16 @@ class Selection:
         found = matching(found, self._search)
         if self._sort is None:
             return found
-        names = {name for document in found for name in document.fields}
-        if found and self._sort.removeprefix("-") not in names:
-            known = ", ".join(sorted(names))
-            raise InputError(f"--sort: no document has the field {self._sort.removeprefix('-')!r}; there are {known}")
+        self._check_field(self._sort.removeprefix("-"), whole)
         return ordered(found, self._sort)
+
+    def _check_field(self, name: str, whole: Sequence[Document]) -> None:
+        from apps.dashboard.models import DOCUMENTS, Identified
+
+        model = DOCUMENTS.get(self.what, Identified)
+        if not is_field(name, model, whole):
+            known = {field for document in whole for field in document.fields} or model.model_fields
+            raise InputError(f"--sort: no document has the field {name!r}; there are {', '.join(sorted(known))}")
 
     def note(self, snapshot: Snapshot) -> str | None:
         """Return what is to be said where the selector chooses nothing, None where it does or there is none."""

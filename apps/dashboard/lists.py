@@ -26,6 +26,11 @@ def at_least(documents: Sequence[Document], severity: str | None) -> Sequence[Do
     return [found for found in documents if gravity(found.fields.get("severity")) >= least]
 
 
+def is_field(name: str, model: Any, whole: Sequence[Document]) -> bool:
+    """Tell whether documents of a list have a field, by their form or as an app has added it to one of `whole`."""
+    return name in model.model_fields or any(name in document.fields for document in whole)
+
+
 def ordered(documents: Sequence[Document], sort: str) -> Sequence[Document]:
     """Return the documents by a field, downwards where a ``-`` stands before it; those without it come last."""
     name, down = sort.removeprefix("-"), sort.startswith("-")

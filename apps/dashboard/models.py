@@ -429,3 +429,23 @@ class ProblemDocument(Described):
     title: str
     status: int
     detail: str
+
+
+DOCUMENTS: dict[str, type[Identified | GroupMember | GroupSender | Refusal]] = {
+    "switches": Switch,
+    "links": Link,
+    "ports": Port,
+    "hosts": Host,
+    "groups": Group,
+    "members": GroupMember,
+    "senders": GroupSender,
+    "refusals": Refusal,
+    "routers": Router,
+    "rules": Rule,
+    "events": Event,
+    "alarms": Alarm,
+    "cleared-alarms": ClearedAlarm,
+    "anomalies": Anomaly,
+    "allocations": Allocation,
+}
+"""The form of the documents of each list."""

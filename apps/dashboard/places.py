@@ -21,6 +21,14 @@ def switch_dpid(board: Board, text: str) -> int:
         raise Problem(404, f"there is no switch {text!r}: {error}, and no switch has that name") from None
 
 
+def known_dpid(board: Board, text: str) -> int:
+    """Return the datapath id of a switch that is known, connected or not; Problem where there is none such."""
+    dpid, switches = switch_dpid(board, text), board.section("switches")
+    if switches.owner is not None and str(dpid) not in switches.documents:
+        raise Problem(404, f"there is no switch {text}")
+    return dpid
+
+
 def port_number(board: Board, dpid: int, text: str) -> int:
     """Return the number of a port of a switch; Problem where the text is neither one nor the name of a port."""
     if text.isascii() and text.isdecimal():

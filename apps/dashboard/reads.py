@@ -80,29 +80,28 @@ Limit = Annotated[int, Query(ge=0, le=MAX_LIMIT, description="Most documents ans
 
 
 class List(NamedTuple):
-    """A list of the API: the section it is made of, the form of its documents, and how it is made."""
+    """A list of the API: the section it is made of, and how it is made."""
 
     section: str
-    model: type[Any]
     make: Callable[[Section], Sequence[Document]] = Section.in_order
 
 
 LISTS = {
-    "switches": List("switches", models.Switch),
-    "links": List("links", models.Link),
-    "ports": List("ports", models.Port),
-    "hosts": List("hosts", models.Host),
-    "groups": List("groups", models.Group),
-    "members": List("groups", models.GroupMember, lists.of_groups(lists.members)),
-    "senders": List("groups", models.GroupSender, lists.of_groups(lists.senders)),
-    "refusals": List("groups", models.Refusal, lists.of_groups(lists.refusals)),
-    "routers": List("routers", models.Router),
-    "rules": List("rules", models.Rule),
-    "events": List("events", models.Event, lists.newest_first),
-    "alarms": List("alarms", models.Alarm, lists.gravest_first),
-    "cleared-alarms": List("cleared-alarms", models.ClearedAlarm, lists.cleared_last),
-    "anomalies": List("anomalies", models.Anomaly),
-    "allocations": List("allocations", models.Allocation, lists.newest_first),
+    "switches": List("switches"),
+    "links": List("links"),
+    "ports": List("ports"),
+    "hosts": List("hosts"),
+    "groups": List("groups"),
+    "members": List("groups", lists.of_groups(lists.members)),
+    "senders": List("groups", lists.of_groups(lists.senders)),
+    "refusals": List("groups", lists.of_groups(lists.refusals)),
+    "routers": List("routers"),
+    "rules": List("rules"),
+    "events": List("events", lists.newest_first),
+    "alarms": List("alarms", lists.gravest_first),
+    "cleared-alarms": List("cleared-alarms", lists.cleared_last),
+    "anomalies": List("anomalies"),
+    "allocations": List("allocations", lists.newest_first),
 }
 """The lists by name; each is a path of the API."""
 
@@ -231,7 +230,7 @@ def reads(board: Board, streams: Streams, ask: Ask, need_token: bool) -> APIRout
         found = board.made("events", "events", LISTS["events"].make)
         if since is not None:
             found = [document for document in found if (document.fields.get("time_s") or 0) > since]
-        return _page(found, shape, LISTS["events"].model)
+        return _page(found, shape, models.Event)
 
     async def history(
         dpid: SwitchPath,
@@ -330,8 +329,9 @@ def _add(router: APIRouter, path: str, endpoint: Callable[..., Any], model: Any)
 
 
 def _add_list(router: APIRouter, board: Board, name: str, entry: List) -> None:
+    model = models.DOCUMENTS[name]
     made = _selectable if name in SELECTABLE else _graded if name in GRADED else _shaped
-    shaped = made(entry.model)
+    shaped = made(model)
 
     async def list_(shape: Shape = shaped) -> Response:
         whole = board.made(entry.section, name, entry.make)
@@ -341,16 +341,16 @@ def _add_list(router: APIRouter, board: Board, name: str, entry: List) -> None:
             except SelectorInvalid as error:
                 raise Problem(422, f"select: {error}") from None
             whole = selected(whole, terms, board.section("switches"), board.section("ports"))
-        return _page(whole, shape, entry.model)
+        return _page(whole, shape, model)
 
     list_.__name__ = name
     list_.__doc__ = f"Return {name}."
-    _add(router, f"/{name}", list_, models.Page[entry.model])  # type: ignore[name-defined]
+    _add(router, f"/{name}", list_, models.Page[model])  # type: ignore[valid-type]
 
 
 def _page(whole: Sequence[Document], shape: Shape, model: type[Any]) -> Response:
     name = (shape.sort or "id").removeprefix("-")
-    if name not in model.model_fields and not any(name in document.fields for document in whole):
+    if not lists.is_field(name, model, whole):
         raise Problem(422, f"sort: {name!r} is no field here, such as {', '.join(sorted(model.model_fields))}")
     found = lists.at_least(lists.matching(whole, shape.search), shape.severity)
     if shape.sort:

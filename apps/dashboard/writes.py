@@ -11,7 +11,7 @@ from starlette.responses import Response
 from apps.dashboard.answers import JSON, Problem, encode
 from apps.dashboard.board import Board
 from apps.dashboard.models import Done
-from apps.dashboard.places import port_number, switch_dpid
+from apps.dashboard.places import known_dpid, port_number, switch_dpid
 from apps.dashboard.reads import (
     PROBLEMS,
     AddressPath,
@@ -143,7 +143,7 @@ def writes(board: Board, ask: Ask) -> APIRouter:
         force: Annotated[bool, Query(description="Repair more than 5 % of a switch's entries too.")] = False,
     ) -> Response:
         """Begin to compare what switches hold with what they shall."""
-        place = {} if dpid is None else {"dpid": switch_dpid(board, dpid)}
+        place = {} if dpid is None else {"dpid": known_dpid(board, dpid)}
         return await do(f"check-{app}", by=by, **place, repair=repair, force=force)
 
     @route("POST", "/counters/reset")

@@ -225,3 +225,20 @@ def test_as_json_there_is_one_document(
 def test_words_that_make_no_sense_are_status_2(switches: Switches, source: list[str]) -> None:
     assert main(["check", "--switch", "nosuch", *source]) == 2
     assert switches.controller.asked == []
+
+
+@pytest.mark.parametrize("switch", ["77", "0x4d", "000000000000004d"])
+def test_a_switch_that_nobody_knows_is_status_2(
+    switches: Switches, source: list[str], capsys: pytest.CaptureFixture[str], switch: str
+) -> None:
+    assert main(["check", "--switch", switch, *source]) == 2
+    assert f"--switch: no switch {switch} is known" in capsys.readouterr().err
+    assert switches.controller.asked == []
+
+
+def test_a_known_switch_that_is_away_is_told_as_such_and_is_status_1(
+    switches: Switches, source: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    switches.reports = {app: [[told(app, state="disconnected")]] for app in ("discovery", "multicast")}
+    assert main(["check", "--switch", "3", *source]) == 1
+    assert "the switch is not connected" in capsys.readouterr().out

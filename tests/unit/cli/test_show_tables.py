@@ -196,6 +196,12 @@ def test_names_from_the_network_do_not_reach_the_terminal_as_commands(show: Show
         (["groups", "--group", "10.0.0.1"], "--group: 10.0.0.1 is not within the multicast addresses"),
         (["groups", "--group", "x"], "--group: 'x' is no IP address"),
         (["ports", "--sort", "speed"], "--sort: no document has the field 'speed'; there are dpid"),
+        (["ports", "--sort", "speed", "--search", "no such words"], "--sort: no document has the field 'speed'"),
+        (["ports", "--sort", "speed", "--switch", "77"], "--sort: no document has the field 'speed'"),
+        (
+            ["cleared-alarms", "--sort", "speed"],
+            "--sort: no document has the field 'speed'; there are acknowledged_by",
+        ),
         (["ports", "--limit", "0"], "--limit: 0"),
         (["ports", "--reverse"], "--reverse: only with --sort"),
         (["group"], "ADDRESS: missing"),
@@ -206,6 +212,11 @@ def test_names_from_the_network_do_not_reach_the_terminal_as_commands(show: Show
 )
 def test_bad_input_is_told_with_its_field(show: Show, words: list[str], told: str):
     assert told in show(*words, status=2)
+
+
+@pytest.mark.parametrize("words", [["ports", "--sort", "score"], ["cleared-alarms", "--sort", "part_of"]])
+def test_a_field_that_no_app_has_filled_yet_is_none_to_complain_of(show: Show, words: list[str]):
+    show(*words)
 
 
 def test_a_group_that_is_not_there_is_told(show: Show):

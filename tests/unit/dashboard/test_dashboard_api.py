@@ -90,6 +90,15 @@ def test_events_are_those_that_are_at_least_so_grave(dashboard: Any) -> None:
     assert dashboard.get("/alarms", params={"severity": "critical"}) == {"items": [], "total": 0}
 
 
+def test_a_check_of_a_switch_that_nobody_knows_is_not_begun(dashboard: Any, controller: Any) -> None:
+    controller.asked.clear()
+    answer = dashboard.write("POST", "/checks/multicast?dpid=77")
+    assert (answer.status_code, answer.json()["detail"]) == (404, "there is no switch 77")
+    assert controller.asked == []
+    assert dashboard.write("POST", "/checks/multicast?dpid=2").status_code == 200
+    assert controller.asked.pop()["dpid"] == 2
+
+
 def test_metrics_of_a_history_are_those_that_the_monitor_remembers() -> None:
     assert get_args(Metric) == tuple(METRICS)
 
