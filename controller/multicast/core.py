@@ -197,7 +197,7 @@ class MulticastCore:
             self.senders.next_deadline(),
             self.tagged.next_deadline(),
             self.flood_guard.next_deadline(),
-            self.topology.flood_due_s,
+            self.topology.next_deadline(),
             self._own_due_s,
         ):
             if due_s is not None and (soonest is None or due_s < soonest):
@@ -239,6 +239,7 @@ class MulticastCore:
 
     def trees_wanted(self, now: float) -> None:
         """Build all trees anew as the policy wants them now."""
+        self.topology.finish_repairs(now)
         self._effects += self.plane.use_forest(self._forest(self.forest.graph), now)
         self._groups_changed(self.plane.groups, now)
 
@@ -459,6 +460,7 @@ class MulticastCore:
 
     def _rebalance(self, now: float) -> None:
         self._last_rebalance_s = now
+        self.topology.finish_repairs(now)
         self.trees_changed(self.forest.rebalance(), now, Urgency.BULK)
 
     def _look_for_room(self, now: float) -> None:

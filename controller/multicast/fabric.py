@@ -44,6 +44,9 @@ tree changes with every link. A switch takes up to 1 ms, so that flooding has a 
 PORTS_AT_ONCE = 4096
 """Ports that are looked at in one turn, and those of one more switch, for what flooding has to know of them."""
 
+TERMINALS_AT_ONCE = 16
+"""Trees are built around what was lost until they had so many terminals together; then others have their turns."""
+
 _LAST_PORT = {OPENFLOW_1_0: 0xFF00, 4: 0xFFFFFF00}
 """Highest physical port number by OpenFlow version (OFPP_MAX)."""
 
@@ -93,11 +96,14 @@ class FabricFollower:
     the ports that lead to hosts, `connected` the datapaths that can be told something, `drained` those that trees and
     link-scope flooding avoid, `inherited` the ports that stay as an earlier run left them, since nothing was heard of
     them yet: trees of that run may use them.
+
+    `repaired_count` counts the trees that lost a link, `repair_due_s` is when the next of them are built around it.
     """
 
     def __init__(self, owner: Owner) -> None:
         self.fabric = owner.fabric
         self.flood_due_s: float | None = None
+        self.repair_due_s: float | None = None
         self.repaired_count = 0
         self._owner = owner
         self._flood_earliest_s = float("-inf")
@@ -166,6 +172,8 @@ class FabricFollower:
         """Follow one topology event and tell whether it changed anything."""
         if isinstance(event, HostLearnt):
             return self._host_learnt(event, now)
+        if self.repair_due_s is not None and _needs_whole_trees(event):
+            self.finish_repairs(now)
         if isinstance(event, LinkUp) and self._returning.holds(event):
             self._hold(event, now)
             return False
@@ -190,8 +198,25 @@ class FabricFollower:
         if self._returning.waits_for(dpid):
             self._look_at_returning(now)
 
+    def finish_repairs(self, now: float) -> None:
+        """Build all trees that lost something around it."""
+        while self.repair_due_s is not None:
+            self._repair(now)
+
+    def _repair(self, now: float) -> None:
+        """Build some of the trees that lost something around it."""
+        forest = self._owner.plane.forest
+        self._owner.trees_changed(forest.repair(TERMINALS_AT_ONCE), now)
+        self.repair_due_s = now if forest.is_broken else None
+        self._look_at_returning(now)
+
     def _look_at_returning(self, now: float) -> None:
-        """Take links into use that need not be held any more, and open ports that need not be shut."""
+        """Take links into use that need not be held any more, and open ports that need not be shut.
+
+        What switches are told of a lost link is not known before all trees are built around it.
+        """
+        if self.repair_due_s is not None:
+            return
         for event in self._returning.released():
             self._owner.follow(event, now)
         for dpid, port_no in self._returning.opened():
@@ -212,6 +237,7 @@ class FabricFollower:
 
     def set_drained(self, dpid: int, drained: bool, now: float) -> None:
         """Have trees leave a switch, and keep away from it, where the rest of the fabric connects; or no longer."""
+        self.finish_repairs(now)
         if drained:
             self.drained.add(dpid)
         else:
@@ -226,8 +252,15 @@ class FabricFollower:
         if self.flood_due_s is None:
             self.flood_due_s = max(now, self._flood_earliest_s)
 
+    def next_deadline(self) -> float | None:
+        """Return when `on_deadline` is due, None for never."""
+        return self.flood_due_s if self.repair_due_s is None else self.repair_due_s
+
     def on_deadline(self, now: float) -> list[Effect]:
-        """Bring the link-scope entries up to date if that is due."""
+        """Go on with trees that lost something, and bring the link-scope entries up to date if that is due."""
+        if self.repair_due_s is not None:
+            self._repair(now)
+            return []
         if self.flood_due_s is None or now < self.flood_due_s:
             return []
         flood = self._owner.flood
@@ -296,10 +329,12 @@ class FabricFollower:
             self._owner.port_suspended(dpid, port_no, now)
         forest = self._owner.plane.forest
         if dpid in forest.graph:
-            changes = forest.remove_node(dpid)
-            self.repaired_count += len(changes)
-            self._sync_links(changes, now)
-        self._look_at_returning(now)
+            self.repaired_count += forest.lose_node(dpid)
+            if self.drained:
+                self._sync_links(forest.repair(), now)
+            self._repair(now)
+        else:
+            self._look_at_returning(now)
 
     def _hold(self, event: LinkUp, now: float) -> None:
         """Keep a link that is back out of use, with nothing let in at either end."""
@@ -342,9 +377,9 @@ class FabricFollower:
         if self.drained:
             self._sync_links((), now)
         elif forest.graph.has_link(event.dpid_a, event.dpid_b):
-            changes = forest.remove_link(event.dpid_a, event.dpid_b)
-            self.repaired_count += len(changes)
-            self._owner.trees_changed(changes, now)
+            self.repaired_count += forest.lose_link(event.dpid_a, event.dpid_b)
+            self._repair(now)
+            return
         self._look_at_returning(now)
 
     def _sync_links(self, changes: Iterable[Change], now: float, urgency: Urgency = Urgency.PROMPT) -> None:
@@ -389,6 +424,7 @@ class FabricFollower:
         """Have trees know whether a switch has hosts; one whose ports to hosts are down goes on as one that has."""
         forest = self._owner.plane.forest
         if dpid in forest.graph and forest.graph.kind(dpid) is not self._kind(dpid):
+            self.finish_repairs(now)
             self._owner.trees_changed(forest.add_node(dpid, self._kind(dpid)), now, Urgency.BULK)
 
     def _kind(self, dpid: int) -> Kind:
@@ -407,3 +443,10 @@ class FabricFollower:
             self._owner.host_left(mac, *place, now)
         self._owner.host_placed(mac, dpid, port_no, (mac, *addresses), now)
         return True
+
+
+def _needs_whole_trees(event: TopologyEvent) -> bool:
+    """Tell whether an event can only be followed when no tree is broken: one by which a link may come into use."""
+    if isinstance(event, PortRoleChanged):
+        return event.role is PortRole.TRUNK
+    return isinstance(event, LinkUp | SwitchUp)

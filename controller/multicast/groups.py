@@ -375,6 +375,9 @@ class GroupPlane:
         if group.held:
             self._end_if_empty(group)
             return []
+        is_anew = not changes
+        if self._forest.is_broken and not (mended := self._forest.mend(group.address)).empty:
+            changes = (mended, *changes)
         self.tree_change_count += any(change is not None and not change.empty for change in changes)
         unconfirmed = group.unconfirmed or set()
         way = self._transitions.choose(group, self._forest.tree(group.address), changes, now)
@@ -383,7 +386,7 @@ class GroupPlane:
         duties = self._pruned(group, changes, left) if left is not None and way is Way.IN_PLACE else None
         if duties is None:
             all_duties = self._supported(group, effects)
-            if changes and way is not Way.INTERRUPTED:
+            if not is_anew and way is not Way.INTERRUPTED:
                 duties = changed_duties(group.duties, all_duties)
             else:
                 duties = {**dict.fromkeys(group.duties), **all_duties}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from math import isfinite
+from math import inf, isfinite
 
 from controller.trees import degraded, flows
 from controller.trees.algorithms import ALGORITHMS, DEFAULT_ALGORITHM
+from controller.trees.link_users import LinkUsers
 from controller.trees.network import Network
 from controller.trees.rebalance import rebalanced
 from controller.trees.tree import (
@@ -22,6 +23,7 @@ from controller.trees.tree import (
     Role,
     Tree,
     rooted,
+    terminals_served,
 )
 from controller.trees.vsrt import Vsrt
 from topology.graph import DEFAULT_CAPACITY_BPS, Graph, Kind, NodeId
@@ -72,11 +74,13 @@ class Forest:
         self.algorithm = ALGORITHMS[algorithm](self._network)
         self._trees: dict[Key, Tree] = {}
         self._idle_bps: dict[Key, int] = {}
-        self._users: dict[int, set[Key]] = {}
+        self._users = LinkUsers(self.loads)
         self._homes: dict[NodeId, set[Key]] = {}
         self._cut: set[Key] = set()
         self._general: set[Key] = set()
         self._worsened: set[Key] = set()
+        self._broken: dict[Key, float] = {}
+        self._steps_left = degraded.MAX_STEPS
 
     def __len__(self) -> int:
         return len(self._trees)
@@ -93,8 +97,7 @@ class Forest:
 
     def groups_on(self, u: NodeId, v: NodeId) -> frozenset[Key]:
         """Return the groups whose trees use a link."""
-        number = self.loads.index.get(u, {}).get(v)
-        return frozenset() if number is None else frozenset(self._users.get(number >> 1, ()))
+        return self._users.of(u, v)
 
     # Members.
 
@@ -107,6 +110,8 @@ class Forest:
         if tree is None:
             idle_bps = self._idle_bps.get(key, self._default_bps)
             tree = self._trees[key] = Tree(key, self.seed, idle_bps)
+        elif self._broken and key in self._broken:
+            return self.mend(key).then(self.join(key, node, role))
         have = int(tree.terminals.get(node, 0))
         new = bits & ~have
         if not new:
@@ -135,7 +140,7 @@ class Forest:
                     self._know_sender(tree, node)
                 return self._rebuild(tree, keep=path is None)
             added = tree.attach(path)
-            self._index(key, added, tree.idle_bps if tree.rate_below is None else 0)
+            self._users.add(key, added, tree.idle_bps if tree.rate_below is None else 0)
         else:
             added = NOTHING
         self._begin_roles(tree, node, new)
@@ -150,6 +155,8 @@ class Forest:
         lost = have & int(role)
         if tree is None or not lost:
             return Change(key)
+        if key in self._broken:
+            return self.mend(key).then(self.leave(key, node, role))
         self._end_roles(tree, node, lost)
         if have != lost:
             tree.terminals[node] = ROLES[have & ~lost]
@@ -166,7 +173,7 @@ class Forest:
         if node in tree.adjacent:
             silent = tree.rate_below is None
             removed = tree.prune(node)
-            self._unindex(key, removed, tree.idle_bps if silent else 0)
+            self._users.discard(key, removed, tree.idle_bps if silent else 0)
         if self._stays(tree):
             return _new(Change, (key, NOTHING, removed, (), ()))
         return Change(key, NOTHING, removed).then(self._rebuild(tree, keep=True))
@@ -183,7 +190,7 @@ class Forest:
         by = rate - tree.rates[node]
         tree.rates[node] = rate
         tree.rate_bps += by
-        if by and node in tree.adjacent:
+        if by and node in tree.adjacent and key not in self._broken:
             flows.rate_moved(tree, self.loads, node, by)
 
     def set_group_rate(self, key: Key, rate_bps: float) -> None:
@@ -194,7 +201,7 @@ class Forest:
         rate = self._idle_bps[key] = _rate(rate_bps)
         tree = self._trees.get(key)
         if tree is not None:
-            if tree.rate_below is None:
+            if tree.rate_below is None and key not in self._broken:
                 flows.charge_links(self.loads, tuple(tree.links()), rate - tree.idle_bps)
             tree.idle_bps = rate
 
@@ -244,7 +251,7 @@ class Forest:
     def _fell(self, tree: Tree) -> Change:
         removed = tuple(tree.parent.items())[::-1]
         flows.discharge(tree, self.loads)
-        self._unindex(tree.key, removed)
+        self._users.discard(tree.key, removed)
         for keys in (self._cut, self._general, self._worsened):
             keys.discard(tree.key)
         del self._trees[tree.key]
@@ -255,16 +262,17 @@ class Forest:
 
     def add_node(self, node: NodeId, kind: Kind = Kind.SWITCH) -> list[Change]:
         """Add a switch, or learn what kind it is; terminals that were waiting for it join their trees."""
+        repaired = self.repair()
         shape, version = self._network.shape if self._trees else None, self.graph.version
         self.graph.add_node(node, kind)
         if self.graph.version == version or not self._trees:
-            return []
-        return self._look_again(shape, self._homes.get(node, ()))
+            return repaired
+        return repaired + self._look_again(shape, self._homes.get(node, ()))
 
     def remove_node(self, node: NodeId) -> list[Change]:
         """Take a switch and its links away (KeyError where absent); its terminals wait until it is back."""
-        links = [(node, other) for other in self.graph.neighbours(node)]
-        return self._lose(links, node)
+        self.lose_node(node)
+        return self.repair()
 
     def add_link(
         self,
@@ -280,13 +288,14 @@ class Forest:
         Terminals that were cut off are attached again, and trees that had to be larger than necessary shrink.
         A tree that is optimal as it is stays.
         """
+        repaired = self.repair()
         shape = self._network.shape if self._trees else None
         pods = {} if shape is None else getattr(shape, "pod", {})
         halves = [n for n in (u, v) if n in pods]
         link = self.graph.add_link(u, v, u_port, v_port, capacity_bps, weight)
         self.loads.add_link(link)
         if not self._trees:
-            return []
+            return repaired
         concerned: set[Key] = set()
         merged = getattr(self._network.shape, "pod", {})
         if halves and merged:
@@ -297,21 +306,39 @@ class Forest:
                 for node, number in merged.items():
                     if number == pod:
                         concerned |= self._homes.get(node, set())
-        return self._look_again(shape, concerned)
+        return repaired + self._look_again(shape, concerned)
 
     def remove_link(self, u: NodeId, v: NodeId) -> list[Change]:
         """Take a link away (KeyError where there is none) and repair the trees that used it."""
+        self.lose_link(u, v)
+        return self.repair()
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether there is a tree that `repair` has not come to."""
+        return bool(self._broken)
+
+    def lose_link(self, u: NodeId, v: NodeId) -> int:
+        """Take a link away (KeyError where there is none); return how many trees used it.
+
+        These stand as they were, without a load, until `repair` comes to them, or their group changes.
+        """
         self.graph.link(u, v)
         return self._lose([(u, v)], None)
 
-    def _lose(self, links: list[tuple[NodeId, NodeId]], node: NodeId | None) -> list[Change]:
-        index = self.loads.index
+    def lose_node(self, node: NodeId) -> int:
+        """Take a switch and its links away (KeyError where absent); return how many trees used it, as above."""
+        return self._lose([(node, other) for other in self.graph.neighbours(node)], node)
+
+    def _lose(self, links: list[tuple[NodeId, NodeId]], node: NodeId | None) -> int:
+        known = self._broken
         keys: set[Key] = set() if node is None else set(self._homes.get(node, ()))
         for u, v in links:
-            keys |= self._users.pop(index[u][v] >> 1, set())
+            keys |= self._users.take(u, v)
         broken = self._in_order(keys)
         for tree in broken:
-            flows.discharge(tree, self.loads)
+            if tree.key not in known:
+                flows.discharge(tree, self.loads)
         for u, v in links:
             if node is None:
                 self.graph.remove_link(u, v)
@@ -319,15 +346,33 @@ class Forest:
             self.loads.remove_link(u, v)
         if node is not None:
             self.graph.remove_node(node)
+        for tree in broken:
+            cost = self._network.cost(tree.parent) if node is None and not self._network.weighted else 0.0
+            known[tree.key] = min(cost, known.get(tree.key, cost))
+        self._steps_left = degraded.MAX_STEPS
+        return len(broken)
+
+    def repair(self, terminal_count: float = inf) -> list[Change]:
+        """Build trees around what they lost, one after the other, until they had so many terminals together."""
         changes = []
-        with self._network.searching(degraded.MAX_STEPS):
-            for tree in broken:
-                before = self._network.cost(tree.parent) if node is None and not self._network.weighted else 0.0
-                change = self._replace(tree, tree.adjacent)
-                if self._network.cost(tree.parent) > before and tree.form is not Form.DESIGNATED:
-                    self._worsened.add(tree.key)
-                changes.append(change)
+        while self._broken and terminal_count > 0:
+            key = next(iter(self._broken))
+            terminal_count -= len(self._trees[key].terminals)
+            changes.append(self.mend(key))
         return [change for change in changes if not change.empty]
+
+    def mend(self, key: Key) -> Change:
+        """Build one tree around what it lost; it changes nothing where that was done."""
+        before = self._broken.pop(key, None)
+        if before is None:
+            return Change(key)
+        tree = self._trees[key]
+        with self._network.searching(self._steps_left):
+            change = self._replace(tree, tree.adjacent)
+            self._steps_left = self._network.steps_left or 0
+        if self._network.cost(tree.parent) > before and tree.form is not Form.DESIGNATED:
+            self._worsened.add(tree.key)
+        return change
 
     def _look_again(self, shape: object, concerned: Iterable[Key]) -> list[Change]:
         """Improve what the present graph allows to, after it grew from one recognised as `shape`."""
@@ -358,7 +403,8 @@ class Forest:
 
         A tree that is as small as the one it would become stays.
         """
-        return self._rebuild(self._trees[key], keep=False, only_if_smaller=True, steady_state=steady_state)
+        tree, mended = self._trees[key], self.mend(key)
+        return mended.then(self._rebuild(tree, keep=False, only_if_smaller=True, steady_state=steady_state))
 
     def rebalance(self, improvement: float = 0.05) -> list[Change]:
         """Spread the trees anew where that is better by at least the fraction `improvement`.
@@ -366,14 +412,15 @@ class Forest:
         Only trees of optimal size on a recognised fabric move, to others of the same size. What is better, and which
         trees can stay where they are, `controller.trees.rebalance` says.
         """
+        repaired = self.repair()
         if not isinstance(self.algorithm, Vsrt):
-            return []
+            return repaired
         movable = sorted((t for t in self if t.form is Form.DESIGNATED and t.parent), key=_placing_order)
         changes = []
         for tree, plan in rebalanced(self.algorithm, movable, improvement):
             flows.discharge(tree, self.loads)
             changes.append(self._become(tree, plan, set(tree.detached)))
-        return changes
+        return repaired + changes
 
     def adopt(self, key: Key, links: Iterable[tuple[NodeId, NodeId]]) -> Change:
         """Give a group the tree made of `links`, which its switches hold already, as far as that is still right.
@@ -384,6 +431,7 @@ class Forest:
         tree = self._trees.get(key)
         if tree is None:
             return Change(key)
+        mended = self.mend(key)
         old: dict[NodeId, set[NodeId]] = {}
         for u, v in links:
             if self.graph.has_link(u, v):
@@ -391,14 +439,14 @@ class Forest:
                 old.setdefault(v, set()).add(u)
         if isinstance(self.algorithm, Vsrt):
             flows.discharge(tree, self.loads)
-            return self._replace(tree, old)
+            return mended.then(self._replace(tree, old))
         root = next((node for node in tree.terminals if node in old), None)
         parent = {} if root is None else rooted(root, old)
         spans = all(node == root or node in parent for node in tree.terminals)
         if not spans or len(parent) != sum(map(len, old.values())) // 2:
-            return Change(key)
+            return mended
         flows.discharge(tree, self.loads)
-        return self._become(tree, Plan(root, parent), set())
+        return mended.then(self._become(tree, Plan(root, parent), set()))
 
     def _rebuild(self, tree: Tree, keep: bool, only_if_smaller: bool = False, steady_state: bool = False) -> Change:
         flows.discharge(tree, self.loads)
@@ -408,7 +456,7 @@ class Forest:
         self, tree: Tree, old: Adjacency, only_if_smaller: bool = False, steady_state: bool = False
     ) -> Change:
         """Build a tree whose load is not accounted now."""
-        reached = self._reached(tree)
+        reached = terminals_served(tree, self._network.components())
         detached = {node for node in tree.terminals if node not in reached}
         plan = Plan(None, {})
         if reached:
@@ -424,8 +472,8 @@ class Forest:
         key, before = tree.key, tree.detached
         added, removed = tree.install(plan)
         tree.detached, tree.version = detached, self._network.version
-        self._unindex(key, removed)
-        self._index(key, added)
+        self._users.discard(key, removed)
+        self._users.add(key, added)
         flows.charge(tree, self.loads)
         _mark(self._cut, key, bool(detached))
         _mark(self._general, key, plan.form is Form.GENERAL)
@@ -433,48 +481,6 @@ class Forest:
         cut_off = tuple(node for node in order if node in detached and node not in before)
         back = tuple(node for node in order if node in before and node not in detached)
         return Change(key, added, removed, cut_off, back)
-
-    def _reached(self, tree: Tree) -> list[NodeId]:
-        """Return the terminals of the component worth a tree: one with a sender, most terminals, in use."""
-        components = self._network.components()
-        groups: dict[int, list[NodeId]] = {}
-        for node in tree.terminals:
-            if node in components:
-                groups.setdefault(components[node], []).append(node)
-        if len(groups) <= 1:
-            return next(iter(groups.values()), [])
-
-        def worth(nodes: list[NodeId]) -> tuple[bool, int, int]:
-            sends = any(int(tree.terminals[node]) & SENDS for node in nodes)
-            return (sends, len(nodes), sum(node in tree.adjacent for node in nodes))
-
-        return max(groups.values(), key=worth)
-
-    def _index(self, key: Key, links: Links, bps: int = 0) -> None:
-        """Note that a tree uses links, and add `bps` to both directions of each."""
-        index, load_bps, users = self.loads.index, self.loads.bps, self._users
-        for u, v in links:
-            number = index[u][v]
-            load_bps[number] += bps
-            load_bps[number ^ 1] += bps
-            keys = users.get(number >> 1)
-            if keys is None:
-                users[number >> 1] = {key}
-            else:
-                keys.add(key)
-
-    def _unindex(self, key: Key, links: Links, bps: int = 0) -> None:
-        """Note that a tree uses links no more, which may be gone, and take `bps` off both directions of each."""
-        index, load_bps, users = self.loads.index, self.loads.bps, self._users
-        for u, v in links:
-            number = index.get(u, {}).get(v)
-            if number is None:
-                continue
-            load_bps[number] -= bps
-            load_bps[number ^ 1] -= bps
-            keys = users.get(number >> 1)
-            if keys is not None:
-                keys.discard(key)
 
 
 def _mark(keys: set[Key], key: Key, belongs: bool) -> None:

@@ -274,6 +274,25 @@ def rooted(root: NodeId, adjacent: Adjacency) -> dict[NodeId, NodeId]:
     return parent
 
 
+def terminals_served(tree: Tree, components: Mapping[NodeId, int]) -> list[NodeId]:
+    """Return the terminals of the component worth a tree: one with a sender, most terminals, in use.
+
+    `components` has the number of the component of each switch that there is.
+    """
+    groups: dict[int, list[NodeId]] = {}
+    for node in tree.terminals:
+        if node in components:
+            groups.setdefault(components[node], []).append(node)
+    if len(groups) <= 1:
+        return next(iter(groups.values()), [])
+
+    def worth(nodes: list[NodeId]) -> tuple[bool, int, int]:
+        sends = any(int(tree.terminals[node]) & SENDS for node in nodes)
+        return (sends, len(nodes), sum(node in tree.adjacent for node in nodes))
+
+    return max(groups.values(), key=worth)
+
+
 def prune_leaves(adjacent: dict[NodeId, set[NodeId]], keep: Mapping[NodeId, object] | set[NodeId]) -> None:
     """Take leaves that are not in `keep` off a tree until none is left."""
     leaves = [node for node, neighbours in adjacent.items() if len(neighbours) <= 1 and node not in keep]
