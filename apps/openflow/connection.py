@@ -98,7 +98,8 @@ class Connection:
         self._messages: deque[bytes] = deque()
         self._partial: memoryview | None = None
         self._is_closed = self._is_last_put = self._flush_asked = False
-        self._blocked_s: float | None = None
+        self.blocked_s: float | None = None
+        """When the switch last took something of what it has not taken to its end, None where nothing waits."""
         self._asked_s = self.heard_s
         self._asked_count = 0
         self._rest = b""
@@ -151,19 +152,19 @@ class Connection:
                 if self._partial is None:
                     self._partial = self._next()
                 sent_bytes = self._socket.send(self._partial)
-                if self._blocked_s is not None:
-                    self._blocked_s = self._reactor.now_s
+                if self.blocked_s is not None:
+                    self.blocked_s = self._reactor.now_s
                 self._partial = self._partial[sent_bytes:] if sent_bytes < len(self._partial) else None
         except _NOT_NOW:
-            if self._blocked_s is None:
-                self._blocked_s = self._reactor.now_s
+            if self.blocked_s is None:
+                self.blocked_s = self._reactor.now_s
                 self._reactor.change(self._descriptor, _READABLE | _WRITABLE)
             return
         except OSError:
             self.end()
             return
-        if self._blocked_s is not None:
-            self._blocked_s = None
+        if self.blocked_s is not None:
+            self.blocked_s = None
             self._reactor.change(self._descriptor, _READABLE)
         if self._is_last_put:
             self.end()
@@ -249,9 +250,9 @@ class Connection:
         never where it is 0. A loop that is late may not have come to what a switch says, or to what it takes: that is
         looked at first.
         """
-        if self._blocked_s is not None and now - self._blocked_s >= self._timeout_s:
+        if self.blocked_s is not None and now - self.blocked_s >= self._timeout_s:
             self.flush()
-            if self._blocked_s is not None and now - self._blocked_s >= self._timeout_s:
+            if self.blocked_s is not None and now - self.blocked_s >= self._timeout_s:
                 self.cut(f"it took nothing for {self._timeout_s:g} s")
         elif unanswered:
             if self._asked_count >= unanswered and now - self.heard_s > (unanswered + 1) * echo_interval_s:

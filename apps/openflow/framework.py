@@ -82,8 +82,9 @@ SIGNALS_INTERVAL_S = 0.1
 END_S = 8.0
 """How long apps may take to end; the dashboard's server alone may need 3 s."""
 
-ECHO_INTERVAL_S = 1.0
-UNANSWERED_ECHOES = 15
+ECHO_INTERVAL_S = 4.0
+UNANSWERED_ECHOES = 3
+"""Switches that are silent for 16 s are given up. Discovery finds out sooner what does not forward."""
 
 LOGGER = logging.getLogger("vsrt")
 

@@ -174,9 +174,11 @@ class Southbound:
 
     def due(self) -> None:
         """Look after all connections."""
-        now = self.reactor.now_s
+        now, interval_s, unanswered = self.reactor.now_s, self._echo_interval_s, self._unanswered
+        silent_s = now - interval_s
         for connection in tuple(self._connections):
-            connection.look_after(now, self._echo_interval_s, self._unanswered)
+            if connection.heard_s <= silent_s or connection.blocked_s is not None:
+                connection.look_after(now, interval_s, unanswered)
         self.deadline_s = now + UPKEEP_S if self._connections else None
 
 

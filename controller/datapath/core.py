@@ -109,9 +109,8 @@ class DatapathCore:
 
     def owner_left(self, xid_tag: int, now: float) -> tuple[SwitchState, ...]:
         """Take it that the app whose transaction ids have this tag has ended."""
-        for owner in tuple(self._owners.values()):
-            if owner.xid_tag == xid_tag:
-                self.remove(owner.app_tag)
+        for app_tag in [owner.app_tag for owner in self._owners.values() if owner.xid_tag == xid_tag]:
+            self.remove(app_tag)
         return ()
 
     def datapath(self, dpid: int) -> Datapath:
@@ -380,7 +379,7 @@ class DatapathCore:
         """Take a reply to a reading of all that the owners have on a switch; return whom it concerns."""
         datapath = self._datapaths.get(event.dpid)
         if datapath is None or datapath.reading_xid != event.xid:
-            return ()
+            return () if datapath is None else self._check_told(datapath, event, now)
         stats = LOWERINGS[event.ofp_version].decode_flow_stats(event.message, *self._cookies())
         parts, counts = datapath.attached_parts(), True
         for state in parts:
@@ -391,6 +390,26 @@ class DatapathCore:
             return ()
         datapath.flows_told = True
         return self._read_in(datapath, now)
+
+    def check(self, asker: SwitchState, now: float) -> int:
+        """Have a switch tell what its owners have there, who compare that; return the transaction id.
+
+        Those who keep no groups or meters take part, beside the one who asks, unless something keeps them from it.
+        """
+        datapath, xid = asker.datapath, self.xids.take()
+        for state in datapath.attached_parts():
+            if state is not asker and state.resources is None:
+                state.owner.check_begun(state, xid, now)
+        self._effects.append(RequestFlows(datapath.dpid, xid, *self._cookies()))
+        return xid
+
+    def _check_told(self, datapath: Datapath, event: FlowStatsReceived, now: float) -> tuple[SwitchState, ...]:
+        """Take a reply to a check; return what those have there who have something to say of it."""
+        parts = [part for part in datapath.attached_parts() if part.check is not None and part.check.xid == event.xid]
+        if not parts:
+            return ()
+        stats = LOWERINGS[event.ofp_version].decode_flow_stats(event.message, *self._cookies())
+        return tuple(part for part in parts if part.owner.check_told(part, stats, now))
 
     def resources_received(self, event: ResourcesReceived, now: float) -> tuple[SwitchState, ...]:
         """Take a reply that tells groups or meters, to a reading of all; return whom it concerns."""

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable
 
 from controller.effects import Effect, Notice
 from controller.events import FlowStatsReceived
+from controller.kernel.deadlines import Deadlines
 from controller.kernel.notices import NoticeLimiter
 from controller.rules.cookies import VLAN_TAGGED_COOKIE
 from controller.rules.installer import Installer
 from controller.rules.lowering import LOWERINGS
 from controller.rules.model import RuleKey
 
-COUNT_INTERVAL_S = 10.0
-"""Between two readings of a switch, at least."""
+COUNT_INTERVAL_S, QUIET_INTERVAL_S = 10.0, 60.0
+"""Between two readings of a switch, at least: of one that has dropped some since it was read last, and of others."""
 
-READINGS_PER_S = 20.0
-"""Of all switches together; where there are more than 200, each is read less often."""
+READINGS_PER_S, BURST_S = 20.0, 1.0
+"""Of all switches together, and for how long what was left of that may be made up for; where there are more than
+1,200 that drop nothing, each is read less often."""
 
 NOTICE_INTERVAL_S = 600.0
 
@@ -37,8 +39,8 @@ class TaggedFrames:
         self._installer = installer
         self._counters = counters
         self._watched: set[int] = set()
-        self._due: deque[tuple[float, int]] = deque()
-        self._last_due_s = float("-inf")
+        self._due: Deadlines[int] = Deadlines()
+        self._free_s = float("-inf")
         self._polls: dict[int, int] = {}
         self._counts: dict[int, dict[RuleKey, int]] = {}
         self._limiter = NoticeLimiter(NOTICE_INTERVAL_S)
@@ -47,7 +49,7 @@ class TaggedFrames:
         """Read a switch from now on."""
         if dpid not in self._watched:
             self._watched.add(dpid)
-            self._read_later(dpid, now)
+            self._due.set(dpid, now + COUNT_INTERVAL_S)
 
     def switch_disconnected(self, dpid: int) -> None:
         """Ask a switch nothing until it is back; what it counted before is not counted again."""
@@ -55,17 +57,18 @@ class TaggedFrames:
 
     def next_deadline(self) -> float | None:
         """Return when a switch is read next, None for never."""
-        return self._due[0][0] if self._due else None
+        due_s = self._due.next()
+        return None if due_s is None else max(due_s, self._free_s)
 
     def on_deadline(self, now: float) -> Iterable[Effect]:
         """Ask the switches that are due."""
-        while self._due and self._due[0][0] <= now:
-            _, dpid = self._due.popleft()
+        while self._free_s <= now and (dpid := next(self._due.due(now), None)) is not None:
             request = self._installer.read_flows(dpid, VLAN_TAGGED_COOKIE, _WHOLE_COOKIE)
             if request is None:
                 self._watched.discard(dpid)
                 continue
-            self._read_later(dpid, now)
+            self._free_s = max(self._free_s, now - BURST_S) + 1 / READINGS_PER_S
+            self._due.set(dpid, now + QUIET_INTERVAL_S)
             self._polls[dpid] = request.xid
             yield request
 
@@ -86,11 +89,8 @@ class TaggedFrames:
                 counts[entry.rule.key] = entry.packet_count
         if not dropped:
             return
+        self._due.set(dpid, now + COUNT_INTERVAL_S)
         self._counters[VLAN_TAGGED] += dropped
         if self._limiter.passes(dpid, now):
             text = f"Switch {dpid} dropped {dropped} frames with a VLAN tag: VLANs are not supported."
             yield Notice(VLAN_TAGGED, text, (("dpid", dpid),))
-
-    def _read_later(self, dpid: int, now: float) -> None:
-        self._last_due_s = max(now + COUNT_INTERVAL_S, self._last_due_s + 1 / READINGS_PER_S)
-        self._due.append((self._last_due_s, dpid))

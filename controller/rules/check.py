@@ -34,14 +34,15 @@ class Checks:
 
     A check compares what a switch tells with what it had confirmed. Keys that were edited meanwhile do not count, so
     neither edits nor checks wait for each other. What differs is taken as what the switch holds, and sent anew. While
-    `held`, only what is wanted counts: the rest is to stay. `ask` sends a switch the question, and returns it.
+    `held`, only what is wanted counts: the rest is to stay. `ask` sends a switch the question, and returns it; it is
+    told whether it is this switch's turn, in which case other apps that share the switch may `join`.
     """
 
     def __init__(
         self,
         switches: Mapping[int, SwitchState],
         mark: Callable[[SwitchState, Key, Urgency], None],
-        ask: Callable[[SwitchState], Question],
+        ask: Callable[[SwitchState, bool, float], Question],
         notices: Notices,
     ) -> None:
         self.interval_s = 0.0
@@ -131,12 +132,18 @@ class Checks:
         for dpid, read_s in self._read_s.items():
             state = self._switches[dpid]
             if not state.is_busy() or now - read_s >= PATIENCE_INTERVALS * self.interval_s:
-                self._begin(state, now, requested=False)
+                self._begin(state, now, requested=False, is_turn=True)
                 return
             self._notices.counters["check-postponed"] += 1
 
-    def _begin(self, state: SwitchState, now: float, *, requested: bool) -> None:
-        xid, asked = self._ask(state)
+    def join(self, state: SwitchState, xid: int, now: float) -> None:
+        """Compare what a switch tells another app too, unless another switch is asked: it is its turn then."""
+        if self.interval_s > 0 and self._asked is None and state.dpid in self._read_s:
+            state.check = Reading(xid, edited=state.under_way())
+            self._asked, self._asked_s, self._turn_s = state.dpid, now, now
+
+    def _begin(self, state: SwitchState, now: float, *, requested: bool, is_turn: bool = False) -> None:
+        xid, asked = self._ask(state, is_turn, now)
         state.check = Reading(xid, edited=state.under_way(), requested=requested, asked=asked)
         self._asked, self._asked_s = state.dpid, now
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from controller.config.edit_settings import Edits
 from controller.effects import ApplyEdits, Effect, Put, RequestFlows
 from controller.events import SurveyOrder
 from controller.rules.check import Checks
@@ -27,6 +28,15 @@ class Errands(Inspection):
     def check_every(self, interval_s: float) -> None:
         """Read every connected switch once in so many seconds, and repair what is not as confirmed; 0: never."""
         self._checks.interval_s = interval_s
+
+    def use_edits(self, settings: Edits) -> None:
+        """Send as many edits at once as the operator wants from here on."""
+        self._datapath.use(settings)
+
+    def use_policy(self, check_interval_s: float, edits: Edits) -> None:
+        """Go by other settings of the operator's from here on."""
+        self.check_every(check_interval_s)
+        self.use_edits(edits)
 
     def check_requested(self, dpid: int, now: float, order: SurveyOrder | None = None) -> list[Effect]:
         """Check a switch at once, of which another app found that it lost entries, or report on it as ordered."""

@@ -44,6 +44,11 @@ class Inspection:
         state = self._switches.get(dpid)
         return _resources(state.installed) if state is not None else {}
 
+    def namers(self, dpid: int, resource: ResourceKey) -> list[Key]:
+        """Return the entries that are to name a group or meter at a switch."""
+        state = self._switches.get(dpid)
+        return [] if state is None or state.resources is None else state.resources.desired.of(resource)
+
     @property
     def plan_count(self) -> int:
         """How many plans have stages that wait."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from controller.config.edit_settings import Edits
 from controller.datapath.core import DatapathCore
 from controller.datapath.lanes import Urgency
 from controller.datapath.xids import Xids
@@ -37,7 +36,7 @@ from controller.rules.plans import PlanQueue
 from controller.rules.reading import take_resources, take_stats
 from controller.rules.refusals import Refusals
 from controller.rules.release import Release
-from controller.rules.resources import Resources
+from controller.rules.resources import Resources, in_order
 from controller.rules.survey import Surveys
 from controller.rules.switch_state import Batch, Plan, Question, Reading, SwitchState, edit_key, edit_value
 from controller.rules.timeouts import earliest
@@ -88,7 +87,7 @@ class Installer(Errands):
         self._plans = PlanQueue(self._switches, self._mark, self._notices)
         self.ready: Sequence[object] = self._plans.ready
         self._admissible = Admissible(app_tag, self._switches, self._notices, keeps_resources=keeps_resources)
-        self._checks = Checks(self._switches, self._mark, self._request, self._notices)
+        self._checks = Checks(self._switches, self._mark, self._ask_check, self._notices)
         self._checks.held = hold_unknown
         self._release = Release(self._switches, self._mark)
         self._refusals = Refusals(self._switches, self._mark, self._plans, self._notices)
@@ -155,7 +154,7 @@ class Installer(Errands):
                 elif urgency is _PROMPT:
                     self._plans.hurry(state, key)
         else:
-            self._plans.add([self._plan_entries(stage, refused) for stage in stages], now, drain_s, urgency)
+            self._plans.add(self._plan_stages(stages, refused), now, drain_s, urgency)
         return self._flush(now)
 
     def open_plan(self, stage_count: int, now: float) -> Plan:
@@ -165,7 +164,7 @@ class Installer(Errands):
     def extend_plan(self, plan: Plan, stages: Sequence[Sequence[tuple[int, Edit]]], now: float) -> list[Effect]:
         """Add to the stages of a plan that is open: its later stages wait for all of it."""
         refused = self._admissible.refused(stages, now)
-        self._plans.extend(plan, [self._plan_entries(stage, refused) for stage in stages])
+        self._plans.extend(plan, self._plan_stages(stages, refused))
         return self._flush(now)
 
     def close_plan(self, plan: Plan, now: float) -> list[Effect]:
@@ -216,15 +215,6 @@ class Installer(Errands):
             elif key in state.held_back():
                 self._mark(state, key, _PROMPT)
             self._plans.hurry(state, key)
-
-    def use_edits(self, settings: Edits) -> None:
-        """Send as many edits at once as the operator wants from here on."""
-        self._datapath.use(settings)
-
-    def use_policy(self, check_interval_s: float, edits: Edits) -> None:
-        """Go by other settings of the operator's from here on."""
-        self.check_every(check_interval_s)
-        self.use_edits(edits)
 
     def release_unknown(self, now: float) -> list[Effect]:
         """Remove from now on what nobody desires; where there is much of it, in several turns."""
@@ -279,9 +269,7 @@ class Installer(Errands):
             self._datapath.flow_stats_received(event, now)
         else:
             stats = LOWERINGS[event.ofp_version].decode_flow_stats(event.message, self.app_tag << 48, 0xFFFF << 48)
-            take_stats(state.check, stats, state, self._notices, now)
-            state.check.flows_told = not stats.more
-            self._check_told(state, state.check, now)
+            self._take_check(state, state.check, stats, now)
         return self._flush(now)
 
     def resources_received(self, event: ResourcesReceived, now: float) -> list[Effect]:
@@ -303,6 +291,11 @@ class Installer(Errands):
             del check.asked[xid]
         self._check_told(state, check, now)
         return True
+
+    def _take_check(self, state: SwitchState, check: Reading, stats: FlowStats, now: float) -> None:
+        take_stats(check, stats, state, self._notices, now)
+        check.flows_told = not stats.more
+        self._check_told(state, check, now)
 
     def _check_told(self, state: SwitchState, check: Reading, now: float) -> None:
         if check.is_whole and self._checks.complete(state, check, now):
@@ -368,6 +361,16 @@ class Installer(Errands):
         take_resources(state.reading, told, state, self._notices, now)
         return not state.reading.faulty
 
+    def check_begun(self, state: SwitchState, xid: int, now: float) -> None:
+        """Take part in a check of another app, unless this one asks a switch already."""
+        self._checks.join(state, xid, now)
+
+    def check_told(self, state: SwitchState, stats: FlowStats, now: float) -> bool:
+        """Take a reply to a check for several apps; True where there is something to say of it."""
+        if state.check is not None:
+            self._take_check(state, state.check, stats, now)
+        return bool(self._effects or self._notices.given)
+
     def closed(self, state: SwitchState) -> None:
         """Take it that a switch is not ours to write; nobody waits for it any longer."""
         state.connected = False
@@ -419,6 +422,13 @@ class Installer(Errands):
 
     # Refusals
 
+    def _plan_stages(
+        self, stages: Sequence[Sequence[tuple[int, Edit]]], refused: set[Origin]
+    ) -> list[list[tuple[SwitchState, Key, Entry | None]]]:
+        if self._keeps_resources:
+            stages = in_order(stages, self.namers)
+        return [self._plan_entries(stage, refused) for stage in stages]
+
     def _plan_entries(
         self, stage: Sequence[tuple[int, Edit]], refused: set[Origin]
     ) -> list[tuple[SwitchState, Key, Entry | None]]:
@@ -443,6 +453,12 @@ class Installer(Errands):
         xid = self._xids.take()
         self._effects.append(RequestFlows(state.dpid, xid, self.app_tag << 48 & cookie_mask, cookie_mask))
         return Question(xid, asked)
+
+    def _ask_check(self, state: SwitchState, is_turn: bool, now: float) -> Question:
+        """Ask a switch for a check: for all apps that share it where it is its turn."""
+        if is_turn and not self._is_alone and state.resources is None:
+            return Question(self._datapath.check(state, now), {})
+        return self._request(state)
 
     def _compare(self, state: SwitchState) -> None:
         """Have the difference sent between what a switch has told and what it shall hold: puts, then removals."""

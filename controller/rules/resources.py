@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from controller.datapath.lanes import Urgency
+from controller.effects import Define, Edit, Put, Undefine
 from controller.rules.model import Entry, GroupKey, Key, MeterKey, ResourceKey, is_own, resources_of
 
 
@@ -108,3 +109,38 @@ class Resources:
         """Have nothing wait."""
         self.held.clear()
         self._waiting.clear()
+
+
+def in_order(
+    stages: Sequence[Sequence[tuple[int, Edit]]], namers: Callable[[int, ResourceKey], Iterable[Key]]
+) -> list[list[tuple[int, Edit]]]:
+    """Return stages of a plan in which what entries name comes no later than they do, and goes no sooner.
+
+    Else a stage would wait for one that waits for it. What a plan both gives and takes keeps its stages. `namers`
+    tells which entries of a switch name a group or meter before the plan.
+    """
+    ordered = [list(stage) for stage in stages]
+    counts: dict[tuple[int, ResourceKey], int] = {}
+    first_named: dict[tuple[int, ResourceKey], int] = {}
+    last_edited: dict[tuple[int, Key], int] = {}
+    for number, stage in enumerate(stages):
+        for dpid, edit in stage:
+            if isinstance(edit, Define | Undefine):
+                key = edit.resource.key if isinstance(edit, Define) else edit.key
+                counts[dpid, key] = counts.get((dpid, key), 0) + 1
+            else:
+                last_edited[dpid, edit.rule.key if isinstance(edit, Put) else edit.key] = number
+                for resource in resources_of(edit.rule) if isinstance(edit, Put) else ():
+                    first_named.setdefault((dpid, resource), number)
+    for number, stage in enumerate(stages):
+        for dpid, edit in stage:
+            if isinstance(edit, Define) and counts[dpid, edit.resource.key] == 1:
+                wanted = min(number, first_named.get((dpid, edit.resource.key), number))
+            elif isinstance(edit, Undefine) and counts[dpid, edit.key] == 1:
+                wanted = max([number, *(last_edited.get((dpid, key), 0) for key in namers(dpid, edit.key))])
+            else:
+                continue
+            if wanted != number:
+                ordered[number].remove((dpid, edit))
+                ordered[wanted].append((dpid, edit))
+    return ordered

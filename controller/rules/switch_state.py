@@ -56,6 +56,12 @@ class Owner(Protocol):
     def read(self, state: SwitchState, now: float) -> None:
         """Take it that the switch has told all."""
 
+    def check_begun(self, state: SwitchState, xid: int, now: float) -> None:
+        """Take part in a check that another owner began, by a request with this transaction id, unless it cannot."""
+
+    def check_told(self, state: SwitchState, stats: FlowStats, now: float) -> bool:
+        """Take a reply to that request; True where there is something to say of it."""
+
     def closed(self, state: SwitchState) -> None:
         """Take it that the switch is not ours to write: nothing that was under way is waited for."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controller.wire.ethernet import ETHERTYPE_LLDP, encode_ethernet
+from controller.wire.ethernet import ETHERTYPE_LLDP, MIN_FRAME_BYTES
 from controller.wire.packets import Ignored, Lldp, Malformed
 from controller.wire.reasons import ignored, malformed
 
@@ -26,6 +26,25 @@ _PORT_PREFIX = bytes((_LOCALLY_ASSIGNED,))
 _DPID_DIGITS = 16
 _PORT_DIGITS = 8
 _HEX_DIGITS = frozenset(b"0123456789abcdef")
+
+
+def _tlv_head(kind: int, size_bytes: int) -> bytes:
+    return (kind << 9 | size_bytes).to_bytes(2, "big")
+
+
+_TOKEN_HEADS = tuple(_tlv_head(_ORGANISATION, len(_TOKEN_PREFIX) + size) for size in range(MAX_TOKEN_BYTES + 1))
+_FRAME = b"".join(
+    (
+        b"%b%b",
+        ETHERTYPE_LLDP.to_bytes(2, "big"),
+        _tlv_head(_CHASSIS_ID, len(_CHASSIS_PREFIX) + _DPID_DIGITS) + _CHASSIS_PREFIX + b"%016x",
+        _tlv_head(_PORT_ID, len(_PORT_PREFIX) + _PORT_DIGITS) + _PORT_PREFIX + b"%08x",
+        _tlv_head(_TTL, 2) + TTL_S.to_bytes(2, "big"),
+        b"%b" + _TOKEN_PREFIX + b"%b",
+        _tlv_head(_END, 0),
+    )
+)
+"""Destination and source addresses, datapath id, port number, head of the token's TLV, token."""
 
 _TLV = malformed("lldp-tlv")
 _FOREIGN = ignored("lldp-foreign")
@@ -89,22 +108,14 @@ def encode_lldp(
         raise ValueError("a dpid has 64 bits and a port number 32")
     if not 1 <= len(token) <= MAX_TOKEN_BYTES:
         raise ValueError(f"a token has 1 to {MAX_TOKEN_BYTES} bytes")
-    unit = (
-        _tlv(_CHASSIS_ID, _CHASSIS_PREFIX + b"%016x" % dpid)
-        + _tlv(_PORT_ID, _PORT_PREFIX + b"%08x" % port_no)
-        + _tlv(_TTL, TTL_S.to_bytes(2, "big"))
-        + _tlv(_ORGANISATION, _TOKEN_PREFIX + token)
-        + _tlv(_END, b"")
-    )
     if eth_src is None:
         eth_src = b"\x02" + dpid.to_bytes(8, "big")[3:]
-    return encode_ethernet(eth_dst, eth_src, ETHERTYPE_LLDP, unit)
+    if len(eth_dst) != 6 or len(eth_src) != 6:
+        raise ValueError("a MAC address has 6 bytes")
+    frame = _FRAME % (eth_dst, eth_src, dpid, port_no, _TOKEN_HEADS[len(token)], token)
+    return frame.ljust(MIN_FRAME_BYTES, b"\0")
 
 
 def return_mac(dpid: int) -> bytes:
     """Return the address under which a switch sends tour frames back: locally administered, made of its number."""
     return b"\x06" + dpid.to_bytes(8, "big")[3:]
-
-
-def _tlv(kind: int, value: bytes) -> bytes:
-    return (kind << 9 | len(value)).to_bytes(2, "big") + value

@@ -12,8 +12,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from controller.config.edit_settings import Edits
 from controller.datapath.core import BARRIER_TIMEOUT_S, DatapathCore, OwnerTold
 from controller.datapath.lanes import Urgency
-from controller.effects import ApplyEdits, Notice, Put, Remove, RequestFlows
+from controller.effects import ApplyEdits, EntriesLost, Notice, Put, Remove, RequestFlows
 from controller.events import (
+    CheckRequested,
     DeadlineReached,
     EditFailed,
     FlowStatsReceived,
@@ -21,6 +22,7 @@ from controller.events import (
     SwitchConnected,
     SwitchDisconnected,
 )
+from controller.rules.check import CHECK_TIMEOUT_S
 from controller.rules.fake import FakeSwitch
 from controller.rules.installer import Installer
 from controller.rules.model import Match, Output, Rule, RuleKey
@@ -49,6 +51,7 @@ class SharedWorld:
         self.to_controller = {dpid: deque() for dpid in self.switches}
         self.told = []
         self.notices = []
+        self.lost = []
         self.now = 100.0
 
     def perform(self, effects, app=None):
@@ -57,6 +60,8 @@ class SharedWorld:
                 (tag,) = (tag for tag, app in self.apps.items() if app.xid_tag == effect.xid_tag)
                 self.told.append((tag, effect.dpid, effect.was_read))
                 self.perform(effect.effects, tag)
+            elif isinstance(effect, EntriesLost):
+                self.lost.append((app, effect.dpid))
             elif isinstance(effect, Notice):
                 self.notices.append((app, effect.kind))
             else:
@@ -162,6 +167,89 @@ def test_a_connection_is_read_once_for_all():
     world.assert_right()
     assert [read for *_, read in world.told].count(True) == len(TAGS)
     assert sorted(tag for tag, _, read in world.told if read) == sorted(TAGS)
+
+
+def checked(switches=1, interval_s=60.0):
+    """Return a world of some switches that hold what they shall and are checked in turn."""
+    world = SharedWorld(switches)
+    for app in world.apps.values():
+        app.check_every(interval_s)
+    for dpid in world.switches:
+        world.connect(dpid)
+        for tag in TAGS:
+            numbered(world, tag, 2, dpid=dpid)
+    world.deliver()
+    world.told.clear()
+    return world
+
+
+def checks_in(world, seconds):
+    """Let time pass, with every answer at once, and return the readings that switches were asked for."""
+    end, asked = world.now + seconds, []
+    while (due := world.deadlines()) is not None and due <= end:
+        world.pass_time(max(0.0, due - world.now))
+        asked += [effect for effect in world.deliver() if isinstance(effect, RequestFlows)]
+    world.now = end
+    return asked
+
+
+def test_a_switch_is_read_once_an_interval_for_all_apps():
+    world = checked(switches=4)
+    asked = checks_in(world, 240.0)
+    assert 14 <= len(asked) <= 18
+    assert {request.dpid for request in asked} == {1, 2, 3, 4}
+    assert {(request.cookie, request.cookie_mask) for request in asked} == {(0x5600 << 48, 0xFFFC << 48)}
+    assert [app.counters["checks"] for app in world.apps.values()] == [len(asked)] * len(TAGS)
+    assert world.told == [], "nothing was amiss"
+
+
+def test_each_app_puts_its_own_right_and_says_so():
+    world = checked()
+    world.switches[1].apply(Remove(entry(TAGS[1], 1).key))
+    world.switches[1].apply(Put(entry(TAGS[2], 1, port=9)))
+    assert len(checks_in(world, 61.0)) == 1
+    world.assert_right()
+    assert world.notices == [(TAGS[1], "entries-repaired"), (TAGS[2], "entries-repaired")]
+    assert world.lost == [(TAGS[1], 1)]
+
+
+def test_what_is_edited_while_the_switch_tells_counts_for_no_app():
+    world = checked()
+    world.pass_time(world.deadlines() - world.now)
+    assert isinstance(world.to_switch[1][0], RequestFlows)
+    world.step()
+    world.change(TAGS[1], Put(entry(TAGS[1], 7)))
+    world.change(TAGS[0], Remove(entry(TAGS[0], 1).key))
+    world.deliver()
+    world.assert_right()
+    assert world.notices == []
+
+
+def test_an_app_that_waits_for_another_switch_is_not_kept_from_its_own_check():
+    world = checked(switches=2)
+    waiting, others = TAGS[0], TAGS[1:]
+    world.perform(world.apps[waiting].handle(CheckRequested(2), world.now), waiting)
+    world.pass_time(0.0)
+    (own,) = world.to_switch[2]
+    assert own.cookie == waiting << 48
+    world.pass_time(5.0)
+    for tag in others:
+        world.perform(world.apps[tag].handle(CheckRequested(1), world.now), tag)
+    world.deliver()
+    before = {tag: app.counters["checks"] for tag, app in world.apps.items()}
+    checks_in(world, 120.0)
+    assert all(app.counters["checks"] >= before[tag] + 3 for tag, app in world.apps.items())
+
+
+def test_a_switch_that_does_not_tell_is_asked_later_and_every_app_says_so():
+    world = checked()
+    world.pass_time(world.deadlines() - world.now)
+    world.to_switch[1].clear()
+    world.pass_time(CHECK_TIMEOUT_S + 0.1)
+    assert world.notices == [(tag, "check-timeout") for tag in TAGS]
+    world.deliver()
+    assert [app.counters["checks"] for app in world.apps.values()] == [1] * len(TAGS)
+    assert len(checks_in(world, 120.0)) == 2, "they ask together again"
 
 
 def test_a_batch_has_edits_of_all_and_one_barrier_tells_each_of_its_own():

@@ -9,6 +9,7 @@ import pytest
 from controller.effects import RequestFlows
 from controller.events import PacketReceived
 from controller.multicast.tagged import TaggedFrames
+from controller.rules.cookies import VLAN_TAGGED_COOKIE
 from controller.wire.addresses import parse_ip
 from controller.wire.encode import encode
 from controller.wire.packets import GroupRecord, RecordType, Report
@@ -99,6 +100,27 @@ def test_counts_go_on_over_a_connection_and_begin_anew_with_the_entry(make_world
         world.inject(place, tagged)
     world.advance(11.0)
     assert world.core.counters["vlan-tagged"] == 5
+
+
+def test_a_switch_that_drops_nothing_is_read_once_a_minute_and_one_that_does_every_ten_seconds(make_world):
+    world = make_world("leaf-spine")
+    dpid = world.hosts["h2"].dpid
+    asked = dict.fromkeys(world.switches, 0)
+    handle = world.handle
+
+    def counted(event):
+        effects = handle(event)
+        for effect in effects:
+            if isinstance(effect, RequestFlows) and effect.cookie == VLAN_TAGGED_COOKIE:
+                asked[effect.dpid] += 1
+        return effects
+
+    world.handle = counted
+    for _ in range(13):
+        world.inject(world.hosts["h2"].place, with_tags(world.data("h2"), b"\x81\0\0\x05"))
+        world.advance(10.0)
+    assert asked.pop(dpid) >= 11
+    assert set(asked.values()) == {3}
 
 
 def test_switches_are_read_within_a_budget_and_each_in_its_turn():

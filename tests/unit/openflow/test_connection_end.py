@@ -15,7 +15,7 @@ from apps.status_client import query
 POLICY = "version: 1\ndefault: deny\n"
 TIMEOUT_S = 30.0
 AT_ONCE_S = 0.6
-"""Well below the interval of echo requests, 1 s, and well above what the end takes to be told."""
+"""Well below the interval of echo requests, 4 s, and well above what the end takes to be told."""
 
 
 def is_connected(process: ControllerProcess, dpid: int) -> bool:

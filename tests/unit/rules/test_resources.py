@@ -60,6 +60,41 @@ def test_an_entry_changes_over_from_one_group_to_another_without_a_gap(world):
     world.assert_in_sync()
 
 
+@pytest.mark.parametrize("is_told_in_parts", [False, True])
+def test_a_plan_does_not_wait_for_itself_whatever_stage_has_what_its_entries_name(world, is_told_in_parts):
+    world.change(at(Define(group(1, 3)), Put(through(1)), Put(through(2))))
+    world.deliver()
+    world.sent.clear()
+    stages = [
+        at(Undefine(group(1).key), Put(through(3, 2))),
+        at(Put(entry(1, Output(4)))),
+        at(Remove(through(2).key), Define(group(2, 5))),
+    ]
+    before = world.now
+    if is_told_in_parts:
+        plan = world.installer.open_plan(len(stages), world.now)
+        world.perform(world.installer.extend_plan(plan, stages, world.now))
+        world.perform(world.installer.close_plan(plan, world.now))
+    else:
+        world.change(*stages)
+    world.deliver()
+    assert world.now == before
+    assert world.installer.plan_count == 0
+    assert [name for batch in batches(world) for name in batch] == ["Define", "Put", "Put", "Remove", "Undefine"]
+    assert world.notices == [] and world.switches[2].refused == []
+    world.assert_in_sync()
+
+
+def test_what_a_plan_ends_and_gives_anew_keeps_its_stages(world):
+    world.change(at(Define(group(1, 3)), Put(through(1))))
+    world.deliver()
+    world.sent.clear()
+    world.change(at(Remove(through(1).key)), at(Undefine(group(1).key)), at(Define(group(1, 4))), at(Put(through(1))))
+    world.deliver()
+    assert [name for batch in batches(world) for name in batch] == ["Remove", "Undefine", "Define", "Put"]
+    world.assert_in_sync()
+
+
 def test_a_group_and_a_meter_change_in_place(world):
     world.change(at(Define(group(1, 3)), Define(meter(1)), Put(through(1, meter_number=1))))
     world.deliver()
