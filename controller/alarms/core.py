@@ -164,9 +164,9 @@ class AlarmCore:
         known = self.known
         if isinstance(event, HostGone):
             self._count_hosts(event.dpid, now)
-        if not self.fabric.apply(event) or isinstance(event, HostGone | HostLearnt | PortRoleChanged):
+        if not self.fabric.apply(event) or isinstance(event, HostGone | PortRoleChanged):
             return
-        if Due.SURVEY not in self._due:
+        if self.fabric.graph.version != self._surveyed_version and Due.SURVEY not in self._due:
             self._due.set(Due.SURVEY, now + self._facts.settings.settle_s)
         if isinstance(event, SwitchUp | SwitchDown):
             switch = known.switch(event.dpid)

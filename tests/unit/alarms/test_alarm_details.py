@@ -155,6 +155,17 @@ def test_a_switch_keeps_its_tier_whose_links_fail_before_its_connection_ends() -
     assert (document["tier"], document["level"]) == ("aggregation", 2)
 
 
+def test_a_switch_has_the_tier_of_now_though_hosts_came_after_the_links() -> None:
+    bench = Bench(TRIANGLE)
+    bench.wait(5)
+    bench.give(host(1, 2))
+    bench.wait(5)
+    bench.give(SwitchDisconnected(2), SwitchDown(2))
+    bench.wait(5)
+    document = bench.section("switches")["2"]
+    assert (document["tier"], document["level"]) == ("tor", 1)
+
+
 def test_where_no_hosts_are_known_switches_have_no_tiers() -> None:
     bench = Bench(TRIANGLE)
     bench.give(SwitchDisconnected(3), SwitchDown(3))
