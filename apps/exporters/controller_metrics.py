@@ -19,10 +19,11 @@ POLICY_LOADED = gauge(
 )
 FLOW_ENTRIES = gauge(
     "vsrt_switch_flow_entries",
-    "Flow entries of an app that the switch confirmed, also where its connection has ended.",
+    "Flow entries of an app that the switch confirmed; absent while it is not connected.",
 )
 WAITING_ENTRIES = gauge(
-    "vsrt_switch_waiting_flow_entries", "Flow entries of an app that a full table of the switch has no room for."
+    "vsrt_switch_waiting_flow_entries",
+    "Flow entries of an app that a full table of the switch has no room for; absent while it is not connected.",
 )
 
 GROUPS = gauge("vsrt_multicast_groups", "Groups with members or senders, link scope left out.")

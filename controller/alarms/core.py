@@ -37,7 +37,6 @@ from controller.kernel.deadlines import Deadlines
 from topology.events import (
     TOPOLOGY_EVENTS,
     HostGone,
-    HostLearnt,
     LinkDown,
     LinkUp,
     PortRoleChanged,

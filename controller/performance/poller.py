@@ -199,13 +199,17 @@ class Poller:
                 self.schedule.classify(dpid, self.kind_of(dpid), now)
 
     def kind_of(self, dpid: int) -> Kind:
-        """Return the class of a switch: by its hops from the servers, `SWITCH` where no host was found yet."""
+        """Return the class of a switch: by its hops from the servers, `SWITCH` where no host was found yet.
+
+        One that is gone, or that no link leads to, is of the class that it was of.
+        """
         graph = self.fabric.graph
         if graph.version != self._tors_version:
             self._tors_version, self._has_tors = graph.version, bool(graph.nodes(Kind.TOR))
-        if dpid not in graph or not self._has_tors:
-            return Kind.SWITCH
-        return LEVEL_KINDS.get(graph.level(dpid), Kind.CORE)
+        if dpid in graph and self._has_tors and (graph.neighbours(dpid) or graph.level(dpid) == 1):
+            return LEVEL_KINDS.get(graph.level(dpid), Kind.CORE)
+        switch = self.schedule.switches.get(dpid)
+        return Kind.SWITCH if switch is None else switch.kind
 
     # Replies.
 

@@ -118,9 +118,10 @@ class Inspection:
         return under_way + len(waiting | state.held_back())
 
     def entry_counts(self) -> Iterator[tuple[int, int, int]]:
-        """Yield per switch its dpid, how many entries it has confirmed, and how many a full table has no room for."""
+        """Yield per connected switch its dpid, how many entries it has confirmed, and how many wait for room."""
         for dpid, state in self._switches.items():
-            yield dpid, len(_rules(state, state.installed)), len(state.full)
+            if state.connected:
+                yield dpid, len(_rules(state, state.installed)), len(state.full)
 
     def in_sync(self, dpid: int) -> bool:
         """Tell whether a switch is connected and known to hold what it shall, with nothing on the way."""

@@ -87,6 +87,30 @@ def test_a_switch_that_is_gone_is_shown_until_it_is_forgotten(make_world: Callab
     assert dpid not in states()
 
 
+def test_a_switch_that_is_gone_has_the_labels_that_it_had_and_no_entries_that_anybody_knows_of(
+    make_world: Callable[..., World],
+) -> None:
+    world = make_world("leaf-spine")
+    world.join("h1")
+    world.settle()
+    dpid = world.hosts["h1"].dpid
+
+    def labels() -> list[tuple[str, int | None]]:
+        return [(each.name, each.ofp_version) for each in switch_figures(world.core) if each.dpid == dpid]
+
+    def counted() -> list[int]:
+        return [entry_count for of, entry_count, _ in world.core.installer.entry_counts() if of == dpid]
+
+    before = labels()
+    assert counted()[0] > 0
+    world.disconnect(dpid)
+    assert (labels(), counted()) == (before, [])
+    world.reconnect(dpid)
+    world.settle()
+    assert labels() == before
+    assert counted()[0] > 0
+
+
 def test_what_is_told_of_policies_does_not_grow_with_groups(make_world: Callable[..., World]) -> None:
     world = make_world("leaf-spine", OPEN)
     before = _size(world)

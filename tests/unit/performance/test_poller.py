@@ -15,7 +15,7 @@ from controller.performance.poller import EntriesSampled, Poller, RequestStats, 
 from controller.performance.poller_layout import HEADER
 from controller.performance.ports import PortTable
 from controller.performance.schedule import PollSettings, StatKind
-from topology.events import HostLearnt, LinkUp, SwitchUp
+from topology.events import HostGone, HostLearnt, LinkDown, LinkUp, SwitchDown, SwitchUp
 from topology.graph import Kind
 
 TAG = 0x04
@@ -67,6 +67,9 @@ class Bench:
             self.now = max(self.now, deadline)
             self.feed(DeadlineReached())
         self.now = until_s
+
+    def kinds(self) -> list[Kind]:
+        return [switch.kind for _, switch in sorted(self.poller.schedule.switches.items())]
 
     def reply(self, dpid: int, xid: int, body: bytes, kind: int = 4, more: bool = False) -> None:
         version = self.versions[dpid]
@@ -239,3 +242,27 @@ def test_classes_follow_the_fabric():
             counts[dpid] += 1
             bench.reply(dpid, xid, bench.ports(dpid, 1))
     assert counts == {1: 20, 2: 10, 3: 5}
+
+
+def test_a_switch_keeps_its_class_while_it_is_gone_or_cut_off():
+    bench = Bench({1: 4, 2: 4, 3: 4})
+    for dpid in (1, 2, 3):
+        bench.feed(SwitchUp(dpid, 4))
+    bench.feed(LinkUp(1, 1, 2, 1, 1e9))
+    bench.feed(LinkUp(2, 2, 3, 1, 1e9))
+    bench.feed(HostLearnt(bytes(6), 1, 3, ()))
+    bench.run(5.0)
+    bench.feed(LinkDown(1, 2))
+    bench.feed(LinkDown(2, 3))
+    bench.run(10.0)
+    assert bench.kinds() == [Kind.TOR, Kind.AGGREGATION, Kind.CORE]
+    bench.feed(HostGone(bytes(6), 1, 3))
+    for dpid in (1, 2):
+        bench.feed(SwitchDisconnected(dpid))
+        bench.feed(SwitchDown(dpid))
+    bench.run(15.0)
+    assert bench.kinds() == [Kind.TOR, Kind.AGGREGATION, Kind.CORE]
+    bench.feed(SwitchConnected(2, 4, ()))
+    bench.feed(SwitchUp(2, 4))
+    bench.run(20.0)
+    assert bench.kinds() == [Kind.TOR, Kind.AGGREGATION, Kind.CORE]
