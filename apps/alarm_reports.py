@@ -14,6 +14,8 @@ STATE_LOST = "state-lost"
 """What a restart must know cannot be written."""
 OUTPUT_FAILED = "output-failed"
 """A log, a history, a recording or another output cannot be written."""
+TLS_FAULTY = "tls-faulty"
+"""Certificates or keys that were replaced cannot be used."""
 
 
 class AlarmReports:

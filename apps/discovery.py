@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from apps.alarm_reports import STATE_LOST
+from apps.alarm_reports import STATE_LOST, TLS_FAULTY
 from apps.exporters.exposition import Metric
 from apps.exporters.figures import discovery_figures, entry_figures
 from apps.journal_keeper import JournalKeeper
 from apps.openflow.bus import AlarmReported, TableSuspected, TopologyChanged
-from apps.openflow.framework import watch_connections
+from apps.openflow.framework import switch_tls, watch_connections
 from apps.openflow.notice_app import NoticeApp
 from apps.state_dir import JournalFile, own_state_dir
 from apps.switch_names import SwitchNamesFile
@@ -90,6 +90,16 @@ class Discovery(NoticeApp):
         self._reports.look_at(STATE_LOST, "hosts", self._keeper.trouble)
         self._names_file.flush()
         self._reports.look_at(STATE_LOST, "names", self._names_file.fault)
+        self._look_at_tls()
+
+    def _look_at_tls(self) -> None:
+        """Report files that are no good for TLS to switches, which goes on by those read before."""
+        tls = switch_tls()
+        if tls is None:
+            return
+        tls.look()
+        text = f"Switches are spoken with by the TLS files of before, as those there now cannot be used: {tls.fault}."
+        self._reports.look_at(TLS_FAULTY, "switches", text if tls.fault else None)
 
     def perform(self, effects: Any) -> None:
         """Carry out effects; topology events among them go to the other apps, in order."""

@@ -17,11 +17,15 @@ class Port(NamedTuple):
 
 
 class SwitchConnected(NamedTuple):
-    """A datapath finished its handshake; `ofp_version` is 1 (OpenFlow 1.0) or 4 (OpenFlow 1.3)."""
+    """A datapath finished its handshake; `ofp_version` is 1 (OpenFlow 1.0) or 4 (OpenFlow 1.3).
+
+    `encrypted` says whether it is spoken with by TLS.
+    """
 
     dpid: int
     ofp_version: int
     ports: tuple[Port, ...]
+    encrypted: bool = False
 
 
 class SwitchDisconnected(NamedTuple):

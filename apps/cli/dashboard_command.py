@@ -41,7 +41,8 @@ def run(args: argparse.Namespace) -> int:
     if importlib.util.find_spec("fastapi") is None:
         raise OperationFailed("fastapi is not installed")
     from apps.dashboard.server import serve
-    from apps.dashboard.settings import ServerSettings, SettingsInvalid
+    from apps.dashboard.settings import ServerSettings
+    from apps.tls_files import SettingsInvalid
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     settings = ServerSettings(

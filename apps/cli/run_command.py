@@ -14,6 +14,7 @@ from apps.fabric_file import FabricFile
 from apps.line_files import make_directory
 from apps.openflow.listening import CannotListen, try_to_listen
 from apps.registry import APPS
+from apps.tls_files import SettingsInvalid, TlsFiles, server_context
 from controller.config.faults import PolicyInvalid, describe
 from controller.config.load import load_policy
 
@@ -30,6 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("apps", nargs="+", choices=APPS, metavar="APP", help=f"one or more of: {known}")
     parser.add_argument("--config", type=Path, metavar="FILE", help="policy file (as VSRT_CONFIG under ryu-manager)")
     parser.add_argument("--port", type=int, default=6653, metavar="N", help="TCP port for OpenFlow (default: 6653)")
+    tls = parser.add_argument_group("TLS to switches", "spoken on --port where a certificate and its key are given")
+    tls.add_argument("--tls-certificate", type=Path, metavar="FILE", help="this controller's certificate chain (PEM)")
+    tls.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key (PEM), which others may not read")
+    tls.add_argument("--tls-ca", type=Path, metavar="FILE", help="let in only switches with a certificate of this CA")
+    tls.add_argument("--plain-port", type=int, metavar="N", help="listen on this port too, without TLS")
     parser.add_argument("--listen", default="", metavar="ADDRESS", help="address to listen on (default: all)")
     parser.add_argument(
         "--state-dir", type=Path, metavar="DIR", help="directory of journal, audit log and socket (VSRT_STATE_DIR)"
@@ -56,10 +62,11 @@ def _serve(args: argparse.Namespace, signals: EndSignals) -> int:
         os.environ["VSRT_STATE_DIR"] = str(args.state_dir)
     if importlib.util.find_spec("os_ken") is None:
         raise OperationFailed("os-ken is not installed")
-    if not 1 <= args.port <= MAX_TCP_PORT:
-        raise InputError(f"--port: {args.port} is no TCP port")
+    tls = _tls_files(args)
+    tcp_port = args.port if tls is None else args.plain_port
     try:
-        try_to_listen(args.listen, args.port)
+        for port in _ports(args):
+            try_to_listen(args.listen, port)
     except CannotListen as error:
         raise OperationFailed(str(error)) from error
     logging.basicConfig(
@@ -68,8 +75,39 @@ def _serve(args: argparse.Namespace, signals: EndSignals) -> int:
     )
     from apps.openflow import framework
 
-    framework.configure(args.listen, args.port)
+    framework.configure(args.listen, tcp_port, tls, args.port)
     return framework.run_apps([APPS[name].module_name for name in args.apps], signals)
+
+
+def _ports(args: argparse.Namespace) -> list[int]:
+    """Return the ports to listen on; InputError for what is none, and for one that is to be both."""
+    given = [("--port", args.port)]
+    if args.plain_port is not None:
+        if args.tls_certificate is None:
+            raise InputError("--plain-port: only beside TLS; --port says where switches connect without")
+        given.append(("--plain-port", args.plain_port))
+    for option, port in given:
+        if not 1 <= port <= MAX_TCP_PORT:
+            raise InputError(f"{option}: {port} is no TCP port")
+    if args.plain_port == args.port:
+        raise InputError(f"--plain-port: {args.port} is the port for TLS")
+    return [port for _, port in given]
+
+
+def _tls_files(args: argparse.Namespace) -> TlsFiles | None:
+    """Return the files by which switches are spoken with, None for none; InputError where they are no good."""
+    if args.tls_certificate is None and args.tls_key is None:
+        if args.tls_ca is not None:
+            raise InputError("--tls-ca: only with --tls-certificate and --tls-key")
+        return None
+    if args.tls_certificate is None or args.tls_key is None:
+        raise InputError("--tls-certificate and --tls-key: only one of them is given")
+    files = TlsFiles(args.tls_certificate, args.tls_key, args.tls_ca)
+    try:
+        server_context(files)
+    except SettingsInvalid as error:
+        raise InputError(f"--tls-{error}") from error
+    return files
 
 
 def _check_policy(path: Path) -> None:

@@ -95,12 +95,12 @@ def _switches(switch: Fields, called: Called) -> Iterator[Row]:
     state += ["drained"] if switch.get("drained") else []
     state += ["not in sync"] if switch.get("in_sync") is False and not away else []
     state += ["counters unanswered"] if switch.get("up") is False and not away else []
-    version = switch.get("ofp_version")
+    version = text(OPENFLOW.get(switch.get("ofp_version") or 0, switch.get("ofp_version")))
     cpu, memory = percent(switch.get("cpu_pct")), percent(switch.get("memory_pct"))
     yield (
         place(switch, called),
         text(switch.get("tier")),
-        text(OPENFLOW.get(version or 0, version)),
+        f"{version} by TLS" if switch.get("encrypted") else version,
         cpu,
         memory,
         ", ".join(state) or "up",

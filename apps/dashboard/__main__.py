@@ -13,7 +13,8 @@ import sys
 import threading
 
 from apps.dashboard.server import serve
-from apps.dashboard.settings import ServerSettings, SettingsInvalid
+from apps.dashboard.settings import ServerSettings
+from apps.tls_files import SettingsInvalid
 
 NICENESS = 5
 """The controller, which answers switches, goes before it."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from apps.alarm_reports import AlarmReports
 from apps.dashboard.child import Child
-from apps.dashboard.settings import ServerSettings, SettingsInvalid, listen, tls_context
+from apps.dashboard.settings import ServerSettings, listen, tls_context
 from apps.dashboard.tokens import read_tokens
 from apps.dashboard.watchdog import Watchdog
 from apps.openflow import start_line
@@ -16,6 +16,7 @@ from apps.openflow.bus import AlarmReported
 from apps.openflow.framework import BaseApp, hub
 from apps.policy_file import PolicyReading, follow_policy
 from apps.state_dir import socket_path
+from apps.tls_files import SettingsInvalid
 from controller.config.settings import Dashboard as DashboardSettings
 from controller.wire.addresses import format_ip
 

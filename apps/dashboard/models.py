@@ -102,6 +102,7 @@ class Switch(Identified):
     dpid: Dpid = None
     dpid_hex: Hexadecimal = None
     ofp_version: int | str | None = None
+    encrypted: bool | None = Field(default=None, description="Whether it is spoken with by TLS.")
     tier: str | None = None
     level: int | None = None
     connected: bool | None = None

@@ -5,20 +5,16 @@ from __future__ import annotations
 import os
 import socket
 import ssl
-import stat
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from typing import cast
 
+from apps.tls_files import SettingsInvalid, TlsFiles, server_context
 from controller.config.checks import tokens_in_clear
 
 BACKLOG = 128
 REFUSED, ACCEPTED = "refused", "accepted"
-
-
-class SettingsInvalid(Exception):  # noqa: N818
-    """Settings that the server cannot run with; the text names the setting and never a secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +43,8 @@ def tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
         return None
     if not (settings.certificate and settings.key):
         raise SettingsInvalid("certificate and key: only one of them is given")
-    certificate, key = Path(settings.certificate), Path(settings.key)
-    check_private(key, "key")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context = server_context(TlsFiles(Path(settings.certificate), Path(settings.key)))
     context.set_alpn_protocols(["http/1.1"])
-    try:
-        context.load_cert_chain(certificate, key, password="")
-    except OSError as error:
-        raise SettingsInvalid(f"certificate: {certificate} with key {key}: {error.strerror or error}") from error
     return context
 
 
@@ -75,21 +64,6 @@ def listen(settings: ServerSettings) -> socket.socket:
         return socket.create_server(address, family=family, backlog=BACKLOG)
     except (OSError, OverflowError) as error:
         raise _unusable(settings, error) from error
-
-
-def check_private(path: Path, setting: str) -> None:
-    """SettingsInvalid where a file with secrets is not there, or is not its owner's alone."""
-    try:
-        found = path.stat()
-    except OSError as error:
-        raise SettingsInvalid(f"{setting}: {path}: {error.strerror}") from error
-    if not stat.S_ISREG(found.st_mode):
-        raise SettingsInvalid(f"{setting}: {path} is no file")
-    if found.st_mode & (stat.S_IRWXO | stat.S_IWGRP):
-        mode = f"mode {stat.S_IMODE(found.st_mode):04o}"
-        raise SettingsInvalid(
-            f"{setting}: {path} may be read by others, or written by its group ({mode}): chmod 600 {path}"
-        )
 
 
 def _resolved(settings: ServerSettings) -> tuple[socket.AddressFamily, tuple[str, int]]:

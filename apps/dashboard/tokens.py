@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from apps.dashboard.settings import ServerSettings, SettingsInvalid, check_private, check_transport
+from apps.dashboard.settings import ServerSettings, check_transport
+from apps.tls_files import SettingsInvalid, check_private
 
 MIN_TOKEN_LENGTH = 16
 MAX_TOKEN_LENGTH = 4096

@@ -17,6 +17,7 @@ from apps.emulation.agents import REPOSITORY
 from apps.emulation.network import EmulatedFabric
 from apps.emulation.processes import EmulationError
 from apps.registry import APPS
+from apps.tls_files import TlsFiles
 
 Framework = Literal["ryu", "os-ken"]
 FRAMEWORKS: tuple[Framework, ...] = ("ryu", "os-ken")
@@ -31,6 +32,10 @@ _RYU_ENVIRONMENT: dict[str, str] = {"SETUPTOOLS_USE_DISTUTILS": "stdlib"} if sys
 """Ryu asks distutils for a version number; what setuptools puts in its place takes a fifth of its start."""
 
 
+TLS_OPTIONS = ("--tls-certificate", "--tls-key", "--tls-ca")
+RYU_TLS_OPTIONS = ("--ctl-cert", "--ctl-privkey", "--ca-certs")
+
+
 def listening(port: int) -> bool:
     """Tell whether some process of this network listens on TCP `port`."""
     for table in ("tcp", "tcp6"):
@@ -42,7 +47,7 @@ def listening(port: int) -> bool:
 
 
 class ControllerProcess:
-    """Context manager around a live controller; `policy` is its policy file.
+    """Context manager around a live controller; `policy` is its policy file, `tls` what switches are spoken with by.
 
     As the `controller` of an `EmulatedFabric` it starts while the fabric is built, and ends with it.
     """
@@ -55,11 +60,13 @@ class ControllerProcess:
         policy: Path | None = None,
         apps: Sequence[str] = DEFAULT_APPS,
         env: Mapping[str, str] | None = None,
+        tls: TlsFiles | None = None,
     ) -> None:
         self.port = port
         self.framework = framework
         self.apps = tuple(apps)
         self._policy = policy
+        self._tls = tls
         self._env = dict(env or {})
         self._directory = tempfile.TemporaryDirectory(prefix="vsrt-controller-")
         self.directory = Path(self._directory.name)
@@ -97,9 +104,16 @@ class ControllerProcess:
         scripts = Path(sys.executable).parent
         if self.framework == "ryu":
             files = [str(REPOSITORY / APPS[name].file) if name in APPS else name for name in self.apps]
-            return [str(scripts / "ryu-manager"), "--ofp-tcp-listen-port", str(self.port), *files]
+            kind = "tcp" if self._tls is None else "ssl"
+            port = [f"--ofp-{kind}-listen-port", str(self.port)]
+            return [str(scripts / "ryu-manager"), *port, *self._tls_options(RYU_TLS_OPTIONS), *files]
         config = [] if self._policy is None else ["--config", str(self._policy)]
-        return [str(scripts / "vsrt"), "run", "--port", str(self.port), *config, *self.apps]
+        tls = self._tls_options(TLS_OPTIONS)
+        return [str(scripts / "vsrt"), "run", "--port", str(self.port), *tls, *config, *self.apps]
+
+    def _tls_options(self, names: Sequence[str]) -> list[str]:
+        given = zip(names, self._tls or (), strict=False)
+        return [word for name, path in given if path is not None for word in (name, str(path))]
 
     def start(self) -> None:
         """Start the controller and wait until it listens for switches."""

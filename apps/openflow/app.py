@@ -65,6 +65,7 @@ from controller.events import (
     TableChanged,
 )
 from controller.histogram import Histogram
+from controller.kernel.notices import NoticeLimiter
 from controller.rules.lowering import LOWERINGS
 from controller.rules.of13_resources import NO_CHANGE, encode_resource_request, encode_role_request
 from controller.snapshot.names import Names
@@ -423,6 +424,7 @@ class TableKeeper(App):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.table_checks = TableChecks(self)
+        self._refusals = NoticeLimiter()
         self._perform[EntriesLost] = self._entries_lost
         self._perform[TableSurveyed] = self.table_checks.surveyed
 
@@ -441,6 +443,18 @@ class TableKeeper(App):
     def packet_received(self, event: PacketReceived) -> None:
         """Take a packet-in."""
         self._turn(self.feed, event)
+
+    def switch_refused(self, host: str, reason: str) -> None:
+        """Count, and tell of, a switch that was not let in; the same of a host once in a while."""
+        if self._tells_of_connections():
+            self._turn(self._switch_refused, host, reason)
+
+    def _switch_refused(self, host: str, reason: str) -> None:
+        if self._refusals.passes((host, reason), time.monotonic()):
+            text = f"A switch that connected from {host} was refused: {reason}."
+            self.notice(Notice("switch-refused", text))
+        else:
+            self.notices["switch-refused"] += 1
 
     def answered(self, event: Answer) -> None:
         """Take the answer to a message of the app's."""

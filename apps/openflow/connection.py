@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import socket
-import ssl
 import struct
 import threading
 from collections import deque
@@ -19,6 +18,7 @@ from contextlib import suppress
 from typing import Any
 
 from apps.openflow.reactor import Reactor
+from apps.openflow.tls_stream import TlsStream, refusal
 
 LOGGER = logging.getLogger("vsrt")
 
@@ -32,6 +32,9 @@ SENT_AT_ONCE_BYTES = 1 << 16
 READ_BYTES = 1 << 13
 """What is read of a connection before others have their turn."""
 
+HANDSHAKE_S = 10.0
+"""How long a switch may take to show by TLS who it is."""
+
 UPKEEP_S = 0.25
 """How often connections are looked after that take nothing, or have been silent."""
 
@@ -42,7 +45,7 @@ ECHO_REQUEST, ECHO_REPLY = 2, 3
 
 _READABLE, _WRITABLE = 1, 4  # EPOLLIN, EPOLLOUT
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
-_NOT_NOW = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+_NOT_NOW = (BlockingIOError, InterruptedError)
 
 Taken = Callable[[Any, int, int, int, bytes], bool]
 """Takes a message of a connected switch (its datapath, OpenFlow version, type, transaction id, the whole); False
@@ -64,6 +67,8 @@ class Connection:
         Hands a message to the framework: datapath, version, type, length, transaction id, the whole.
     ended
         Called on the loop when the connection has ended.
+    refused
+        Told why a switch was not let in by TLS, or did not let us.
     timeout_s
         How long a switch may take nothing.
     capacity_bytes
@@ -77,6 +82,7 @@ class Connection:
         take: Taken,
         give: Callable[[Any, int, int, int, int, bytes], None],
         ended: Callable[[Connection], None],
+        refused: Callable[[Connection, str], None],
         timeout_s: float,
         capacity_bytes: int = OUTBOX_BYTES,
     ) -> None:
@@ -90,7 +96,7 @@ class Connection:
         self._reactor = reactor
         self._take = take
         self._give = give
-        self._tell_end = ended
+        self._tell_end, self._tell_refusal = ended, refused
         self._timeout_s = timeout_s
         self._capacity_bytes = capacity_bytes
         self._descriptor: int | None = None
@@ -98,6 +104,7 @@ class Connection:
         self._messages: deque[bytes] = deque()
         self._partial: memoryview | None = None
         self._is_closed = self._is_last_put = self._flush_asked = False
+        self._shakes_hands = self.is_encrypted = isinstance(self._socket, TlsStream)
         self.blocked_s: float | None = None
         """When the switch last took something of what it has not taken to its end, None where nothing waits."""
         self._asked_s = self.heard_s
@@ -145,7 +152,7 @@ class Connection:
         self._flush_asked = False
         if self.cut_because is not None:
             self.cut(self.cut_because)
-        if self._is_closed or self._descriptor is None:
+        if self._is_closed or self._descriptor is None or self._shakes_hands:
             return
         try:
             while self._partial is not None or self._messages:
@@ -184,16 +191,38 @@ class Connection:
     # Reading
 
     def _ready(self, mask: int) -> None:
+        if self._shakes_hands:
+            self._shake_hands()
+            return
         if mask & _WRITABLE:
             self.flush()
         if mask & ~_WRITABLE and not self._is_closed:
             self._read()
 
+    def _shake_hands(self) -> None:
+        """Go on with the handshake of TLS, and then with what waited for it."""
+        if self._descriptor is None:
+            return
+        try:
+            is_done = self._socket.shake_hands()
+        except OSError as error:
+            self._refuse(refusal(error))
+            return
+        if not is_done:
+            self._reactor.change(self._descriptor, _READABLE | (_WRITABLE if self._socket.has_unsent else 0))
+            return
+        self._shakes_hands = False
+        self._reactor.change(self._descriptor, _READABLE)
+        self.flush()
+        self._read()
+
+    def _refuse(self, reason: str) -> None:
+        self._tell_refusal(self, reason)
+        self.end()
+
     def _read(self) -> None:
         try:
             data = self._socket.recv(READ_BYTES)
-            while data and getattr(self._socket, "pending", int)():
-                data += self._socket.recv(READ_BYTES)
         except _NOT_NOW:
             return
         except OSError:
@@ -250,7 +279,10 @@ class Connection:
         never where it is 0. A loop that is late may not have come to what a switch says, or to what it takes: that is
         looked at first.
         """
-        if self.blocked_s is not None and now - self.blocked_s >= self._timeout_s:
+        if self._shakes_hands:
+            if now - self.heard_s >= HANDSHAKE_S:
+                self._refuse(f"it did not end its TLS handshake within {HANDSHAKE_S:g} s")
+        elif self.blocked_s is not None and now - self.blocked_s >= self._timeout_s:
             self.flush()
             if self.blocked_s is not None and now - self.blocked_s >= self._timeout_s:
                 self.cut(f"it took nothing for {self._timeout_s:g} s")

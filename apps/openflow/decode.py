@@ -32,7 +32,7 @@ def switch_connected(datapath: Any) -> SwitchConnected:
     """Read the ports of a datapath that finished its handshake."""
     # Port status messages change the framework's table on another thread meanwhile.
     ports = tuple(port(description) for description in list(datapath.ports.values()))
-    return SwitchConnected(datapath.id, datapath.ofproto.OFP_VERSION, ports)
+    return SwitchConnected(datapath.id, datapath.ofproto.OFP_VERSION, ports, datapath.connection.is_encrypted)
 
 
 def port_changed(message: Any) -> PortChanged:

@@ -8,11 +8,14 @@ from __future__ import annotations
 import logging
 import os
 import select
+import socket
 import sys
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from typing import Any, NoReturn
 
 from apps.end_signals import EndSignals
@@ -23,6 +26,8 @@ from apps.openflow.listening import CannotListen, try_to_listen
 from apps.openflow.reactor import Reactor
 from apps.openflow.southbound import Southbound
 from apps.openflow.statistics import use_light_statistics
+from apps.openflow.switch_listener import SwitchListener
+from apps.tls_files import ServerTls, SettingsInvalid, TlsFiles
 
 if "ryu.base.app_manager" in sys.modules:
     from ryu import cfg
@@ -63,6 +68,7 @@ __all__ = [
     "run_aside",
     "running_apps",
     "set_ev_cls",
+    "switch_tls",
     "watch_connections",
 ]
 
@@ -102,6 +108,7 @@ Event: Any = threading.Event if _NATIVE else hub.Event
 if _NATIVE:
     _current: Callable[[], Any] = threading.get_ident
     _new_epoll: Callable[[], Any] = select.epoll
+    _new_socket: Callable[[int, int], Any] = socket.socket
 
     def _spawn(work: Callable[[], None]) -> None:
         threading.Thread(target=work, daemon=True).start()
@@ -120,6 +127,7 @@ else:
 
     _current = eventlet.getcurrent
     _new_epoll, _spawn = patcher.original("select").epoll, hub.spawn
+    _new_socket = patcher.original("socket").socket
     _let_others_s = [0.0]
 
     def _poll(epoll: Any, timeout_s: float | None, at_most: int) -> list[tuple[int, int]]:
@@ -182,7 +190,8 @@ def _use_connections(datapath_class: Any) -> None:
         self.connection = None
         make(self, stream, address)
         self.ended = Event()
-        self.connection = Connection(self, SWITCHES, SOUTHBOUND.take, _give, ended, cfg.CONF.socket_timeout)
+        timeout_s = cfg.CONF.socket_timeout
+        self.connection = Connection(self, SWITCHES, SOUTHBOUND.take, _give, ended, SOUTHBOUND.refused, timeout_s)
 
     def serve(self: Any) -> None:
         self.send_msg(self.ofproto_parser.OFPHello(self))
@@ -217,42 +226,84 @@ def _use_connections(datapath_class: Any) -> None:
     datapath_class.close = close
 
 
+def _use_listeners(server_class: Any) -> None:
+    """Have the framework's server leave listening to `SwitchListener`."""
+
+    def serve(_server: Any, tcp_port: int | None, tls_port: int | None) -> None:
+        tls = switch_tls()
+        by_tls = [(tls_port, tls)] if tls is not None else []
+        plain = [(tcp_port, None)] if tls is None or cfg.CONF.ofp_tcp_listen_port else []
+        for port, by in (*by_tls, *plain):
+            if port:
+                listener = SwitchListener(SWITCHES, _new_socket, cfg.CONF.ofp_listen_host, port, by, connected)
+                SWITCHES.call(listener.begin)
+        SWITCHES.start()
+        Event().wait()
+
+    def connected(stream: Any, address: Any) -> None:
+        hub.spawn(controller.datapath_connection_factory, stream, address)
+
+    server_class.server_loop = serve
+
+
 _use_connections(controller.Datapath)
+_use_listeners(controller.OpenFlowController)
 use_harmless_errors(ofp_handler.OFPHandler)
 
 
-def configure(listen_host: str, listen_port: int) -> None:
-    """Say where to listen for switches."""
-    arguments = ["--ofp-tcp-listen-port", str(listen_port)]
+def configure(listen_host: str, listen_port: int | None, tls: TlsFiles | None = None, tls_port: int = 0) -> None:
+    """Say where to listen for switches: plain on `listen_port`, where there is one, by TLS on `tls_port`."""
+    arguments = [] if listen_port is None else ["--ofp-tcp-listen-port", str(listen_port)]
     if listen_host:
         arguments += ["--ofp-listen-host", listen_host]
+    if tls is not None:
+        arguments += ["--ofp-ssl-listen-port", str(tls_port)]
+        arguments += ["--ctl-cert", str(tls.certificate), "--ctl-privkey", str(tls.key)]
+        if tls.ca is not None:
+            arguments += ["--ca-certs", str(tls.ca)]
     cfg.CONF(args=arguments, project="vsrt", default_config_files=[])
 
 
-def listening() -> tuple[str, int, bool]:
-    """Return address (empty for all) and port on which switches are listened for, and whether by TLS."""
+@cache
+def switch_tls() -> ServerTls | None:
+    """Return what switches are spoken with by TLS, None without it; SettingsInvalid where that is no good."""
+    conf = cfg.CONF
+    if conf.ctl_cert is None and conf.ctl_privkey is None:
+        if conf.ofp_ssl_listen_port or conf.ca_certs is not None:
+            raise SettingsInvalid("TLS to switches takes --ctl-cert and --ctl-privkey")
+        return None
+    if conf.ctl_cert is None or conf.ctl_privkey is None:
+        raise SettingsInvalid("--ctl-cert and --ctl-privkey: only one of them is given")
+    ca = None if conf.ca_certs is None else Path(conf.ca_certs)
+    return ServerTls(TlsFiles(Path(conf.ctl_cert), Path(conf.ctl_privkey), ca), conf.ciphers)
+
+
+def listening() -> list[tuple[str, int, bool]]:
+    """Return addresses (empty for all) and ports on which switches are listened for, and whether by TLS."""
     conf = cfg.CONF
     encrypted = conf.ctl_privkey is not None and conf.ctl_cert is not None
-    given = (conf.ofp_tcp_listen_port, conf.ofp_ssl_listen_port)
-    port = given[encrypted] if any(given) else ofproto_common.OFP_TCP_PORT
-    return conf.ofp_listen_host, port or 0, encrypted
+    tcp_port, tls_port = conf.ofp_tcp_listen_port, conf.ofp_ssl_listen_port
+    if not tcp_port and not tls_port:
+        tcp_port, tls_port = (0, ofproto_common.OFP_SSL_PORT) if encrypted else (ofproto_common.OFP_TCP_PORT, 0)
+    ports = [(tls_port if encrypted else 0, True), (tcp_port, False)]
+    return [(conf.ofp_listen_host, port, by_tls) for port, by_tls in ports if port]
 
 
 def _require_listening() -> None:
     """End the process, and say why, where the framework would run on without a port for switches."""
-    host, port, _ = listening()
-    if port:
-        try:
+    try:
+        switch_tls()
+        for host, port, _ in listening():
             try_to_listen(host, port)
-        except CannotListen as error:
-            raise SystemExit(f"vsrt: {error}") from error
+    except (CannotListen, SettingsInvalid) as error:
+        raise SystemExit(f"vsrt: {error}") from error
 
 
 def watch_connections(echo_interval_s: float = ECHO_INTERVAL_S, unanswered: int = UNANSWERED_ECHOES) -> None:
     """Make sure that switches can connect, and have those that leave echo requests unanswered dropped.
 
     The operator's own word about echo requests is left as it is; of several apps the one that asks most often counts.
-    SystemExit, saying why, where the port for switches cannot be listened on.
+    SystemExit, saying why, where switches cannot be listened for as the settings say.
     """
     _require_listening()
     conf = cfg.CONF

@@ -70,6 +70,9 @@ class Taker(Asker, Protocol):
     def packet_received(self, event: PacketReceived) -> None:
         """Take a packet-in."""
 
+    def switch_refused(self, host: str, reason: str) -> None:
+        """Take note that a switch was not let in, or did not let us."""
+
 
 class Southbound:
     """Hands what connected switches send to the apps on the loop, by the transaction ids of what it answers.
@@ -163,6 +166,12 @@ class Southbound:
         self._connections.add(connection)
         if self.deadline_s is None:
             self.deadline_s = self.reactor.now_s + UPKEEP_S
+
+    def refused(self, connection: Connection, reason: str) -> None:
+        """Have the apps told of a connection that came to nothing; on the loop."""
+        host = str(connection.address[0])
+        for taker in self._takers:
+            taker.switch_refused(host, reason)
 
     def ended(self, connection: Connection) -> None:
         """Look after a connection no more; on the loop."""

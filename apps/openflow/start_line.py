@@ -42,7 +42,7 @@ def announce() -> None:
 
 
 def _listening() -> str:
-    host, port, is_encrypted = framework.listening()
-    if not port:
-        return "switches cannot connect: no port is set"
-    return f"switches connect to {host or 'any address'}, port {port}{', by TLS' * is_encrypted}"
+    ports = [
+        f"{host or 'any address'}, port {port}{', by TLS' * by_tls}" for host, port, by_tls in framework.listening()
+    ]
+    return f"switches connect to {' and '.join(ports)}"

@@ -136,7 +136,7 @@ class FabricFollower:
 
     def switch_connected(self, event: SwitchConnected, now: float, starting: bool) -> None:
         """Take in a datapath's version and ports; `starting` while an earlier run's trees may still be in use."""
-        dpid, ofp_version, ports = event
+        dpid, ofp_version, ports, _ = event
         is_new = dpid not in self._versions
         self._versions[dpid] = ofp_version
         self.connected.add(dpid)

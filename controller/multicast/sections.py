@@ -85,6 +85,7 @@ class MulticastSections:
         self._known_cables: set[Cable] = set()
         self.gone: dict[int, Document] = {}
         self._away_s: dict[int, float] = {}
+        self._encrypted: set[int] = set()
         self._shown: dict[int, Document] = {}
         self._in_sync: dict[int, bool] = {}
         self._rules: dict[str, dict[str, int]] = {}
@@ -172,12 +173,14 @@ class MulticastSections:
         """Take note that a datapath connected."""
         self.names.ports_described(event.dpid, event.ports)
         self._away_s.pop(event.dpid, None)
+        (self._encrypted.add if event.encrypted else self._encrypted.discard)(event.dpid)
         self.gone.pop(event.dpid, None)
         self.switch_changed(event.dpid)
 
     def switch_disconnected(self, dpid: int, now: float) -> None:
         """Take note that the connection of a datapath ended."""
         self._away_s[dpid] = now
+        self._encrypted.discard(dpid)
         if dpid not in self._core.fabric.graph:
             self._gone(dpid, now)
         self.switch_changed(dpid)
@@ -311,6 +314,7 @@ class MulticastSections:
             "name": self.names.switch(dpid),
             "labels": self.names.labels(dpid),
             "ofp_version": core.topology.ofp_version(dpid),
+            "encrypted": dpid in self._encrypted if connected else None,
             "tier": tier,
             "level": level,
             "connected": connected,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import ssl
 import struct
 import subprocess
 import sys
@@ -16,9 +17,11 @@ from pathlib import Path
 import pytest
 
 from apps.cli.main import main
+from certificates import Authority
 from patience import Patience, end_of, wait_until
 
 ROOT = Path(__file__).parents[3]
+HELLO = 0
 RYU_MANAGER = Path(sys.executable).with_name("ryu-manager")
 
 
@@ -38,11 +41,26 @@ def test_every_fault_of_the_policy_is_told(tmp_path: Path, capsys: pytest.Captur
         (["--port", "99999"], "vsrt: --port: 99999 is no TCP port"),
         (["--port", "0"], "vsrt: --port: 0 is no TCP port"),
         (["--state-dir", f"{__file__}/x"], f"vsrt: --state-dir: {__file__}/x: Not a directory"),
+        (["--tls-key", "k.pem"], "vsrt: --tls-certificate and --tls-key: only one of them is given"),
+        (["--tls-ca", "ca.pem"], "vsrt: --tls-ca: only with --tls-certificate and --tls-key"),
+        (
+            ["--tls-certificate", "c.pem", "--tls-key", "k.pem"],
+            "vsrt: --tls-key: k.pem: No such file or directory",
+        ),
+        (["--plain-port", "6654"], "vsrt: --plain-port: only beside TLS; --port says where switches connect without"),
     ],
 )
 def test_bad_input_is_told(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
     assert main(["run", *arguments, "multicast"]) == 2
     assert capsys.readouterr().err == message + "\n"
+
+
+def test_a_port_is_for_tls_or_for_plain_tcp(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    identity = Authority(tmp_path).issue("controller")
+    by_tls = ["--tls-certificate", str(identity.certificate), "--tls-key", str(identity.key)]
+    for port, message in (("6653", "6653 is the port for TLS"), ("0", "0 is no TCP port")):
+        assert main(["run", *by_tls, "--plain-port", port, "multicast"]) == 2
+        assert capsys.readouterr().err == f"vsrt: --plain-port: {message}\n"
 
 
 def test_a_controller_without_a_monitor_loads_no_numpy() -> None:
@@ -132,6 +150,28 @@ def test_it_ends_when_told_to_and_takes_its_socket_along(tmp_path: Path, number:
             process.kill()
     assert process.returncode == 0
     assert not (tmp_path / "state" / "vsrt.sock").exists()
+
+
+def test_switches_connect_by_tls_and_beside_it_without(tmp_path: Path) -> None:
+    authority, ports = Authority(tmp_path), (free_port(), free_port())
+    identity = authority.issue("controller")
+    command = [sys.executable, "-m", "apps.cli.main", "run", "--listen", "127.0.0.1", "--port", str(ports[0])]
+    command += ["--plain-port", str(ports[1]), "--tls-certificate", str(identity.certificate)]
+    command += ["--tls-key", str(identity.key), "--state-dir", str(tmp_path / "state"), "multicast"]
+    context = ssl.create_default_context(cafile=authority.certificate)
+    context.check_hostname = False
+    with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE) as process:
+        try:
+            wait_until(lambda: process.poll() is not None or all(map(accepts, ports)), process.pid, 30)
+            with socket.create_connection(("127.0.0.1", ports[1]), 10) as plain:
+                assert plain.recv(2)[1] == HELLO
+            with (
+                socket.create_connection(("127.0.0.1", ports[0]), 10) as raw,
+                context.wrap_socket(raw) as encrypted,
+            ):
+                assert encrypted.recv(2)[1] == HELLO
+        finally:
+            process.kill()
 
 
 def free_port() -> int:

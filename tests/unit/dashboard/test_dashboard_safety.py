@@ -15,7 +15,8 @@ import pytest
 
 from apps.dashboard.limits import Limits
 from apps.dashboard.server import DashboardServer
-from apps.dashboard.settings import ServerSettings, SettingsInvalid
+from apps.dashboard.settings import ServerSettings
+from apps.tls_files import SettingsInvalid
 
 TOKEN = "correct-horse-battery-staple"
 GOOD = {"Authorization": f"Bearer {TOKEN}"}

@@ -15,8 +15,9 @@ import pytest
 from apps.dashboard.guesses import Guesses
 from apps.dashboard.limits import Limits
 from apps.dashboard.server import DashboardServer
-from apps.dashboard.settings import ServerSettings, SettingsInvalid
+from apps.dashboard.settings import ServerSettings
 from apps.dashboard.tokens import digest
+from apps.tls_files import SettingsInvalid
 
 ANN, BOB, EVE = "ann-reads-and-writes", "bob-reads-and-writes", "eve-may-read-alone"
 RELOAD = "/policy/reload"

@@ -137,7 +137,14 @@ class Switch:
         self.ended, self.messages, self.given = threading.Event(), list[bytes](), list[int]()
         datapath = SimpleNamespace(socket=near, address="there", ofproto=SimpleNamespace(OFP_VERSION=4))
         self.connection = Connection(
-            datapath, reactor, self._take, self._give, lambda _connection: self.ended.set(), timeout_s, capacity_bytes
+            datapath,
+            reactor,
+            self._take,
+            self._give,
+            lambda _connection: self.ended.set(),
+            self._refused,
+            timeout_s,
+            capacity_bytes,
         )
         self.connection.is_up = True
         reactor.call(self.connection.begin)
@@ -148,6 +155,9 @@ class Switch:
             return False
         self.messages.append(message)
         return kind != BARRIER
+
+    def _refused(self, _connection: Connection, reason: str) -> None:
+        raise AssertionError(reason)
 
     def _give(self, _datapath: Any, _version: int, kind: int, _length: int, _xid: int, _message: bytes) -> None:
         self.given.append(kind)

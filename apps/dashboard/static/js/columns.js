@@ -92,7 +92,7 @@ export const LISTS = {
       {key: "dpid", label: "Switch", ...fit(92, 1.4), value: (row) => label(row.dpid), cell: (row) => label(row.dpid), title: (row) => label(row.dpid)},
       {key: "tier", label: "Tier", ...fit(88), value: (row) => tierOrder(row) + row.tier},
       stateColumn("state", "State", switchTone),
-      {key: "ofp_version", label: "OpenFlow", ...fit(74), cell: (row) => openflow(row.ofp_version), ...wide},
+      {key: "ofp_version", label: "OpenFlow", ...fit(96), cell: (row) => openflow(row.ofp_version) + (row.encrypted ? " by TLS" : ""), ...wide},
       share("cpu_pct", "CPU"),
       share("memory_pct", "Memory", wide),
       {key: "id", label: "Datapath id", ...fit(134), ...wide, value: (row) => hexOf(row.dpid), cell: (row) => hexOf(row.dpid)},

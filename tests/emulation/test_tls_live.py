@@ -1,0 +1,145 @@
+"""Open vSwitch by TLS, with certificates of its own tools: let in, refused, and certificates replaced meanwhile."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.cli.snapshot_socket import SocketSource
+from apps.emulation.controller import RYU_TLS_OPTIONS, TLS_OPTIONS, ControllerProcess, Framework
+from apps.emulation.namespace import private_network
+from apps.emulation.ovs import PrivateOpenVSwitch
+from apps.emulation.processes import run
+from apps.tls_files import TlsFiles
+from controller.snapshot.reader import Fields
+from how_to import blocks
+
+pytestmark = [pytest.mark.emulation, pytest.mark.unhurried]
+
+PORT = 6653
+TIMEOUT_S = 20.0
+GUIDE, WHERE = "encrypt-openflow.md", "/etc/vsrt"
+BRIDGES = ("tls1", "tls2")
+DPIDS = (0x11, 0x12)
+
+
+class Pki:
+    """What the guide has made: two authorities, a controller, switches."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory / "pki"
+        make, self.vsrt, self.ryu, *_ = (block.replace(WHERE, str(directory)) for block in blocks(GUIDE))
+        run("sh", "-ec", make)
+        self._sign = next(line for line in make.splitlines() if line.endswith(" req+sign leaf1 switch"))
+        self.controller_ca = self._directory / "controllerca" / "cacert.pem"
+        self.switch_ca = self._directory / "switchca" / "cacert.pem"
+
+    def made(self, name: str) -> tuple[Path, Path]:
+        """Return the certificate and the key of a controller or a switch."""
+        return self._directory / f"{name}-cert.pem", self._directory / f"{name}-privkey.pem"
+
+    def issue(self, name: str, kind: str) -> tuple[Path, Path]:
+        """Make one more certificate as the guide does."""
+        run("sh", "-ec", f"cd {self._directory}; {self._sign.replace('leaf1 switch', f'{name} {kind}')}")
+        return self.made(name)
+
+
+@pytest.fixture(scope="module")
+def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
+    return Pki(tmp_path_factory.mktemp("pki"))
+
+
+@pytest.fixture(scope="module")
+def switches() -> Iterator[None]:
+    with private_network(), PrivateOpenVSwitch("user"):
+        for bridge, dpid in zip(BRIDGES, DPIDS, strict=True):
+            settings = ("datapath_type=netdev", "fail_mode=secure", "protocols=OpenFlow13")
+            other = f"other-config:datapath-id={dpid:016x}"
+            run("ovs-vsctl", "--timeout=10", "add-br", bridge, "--", "set", "bridge", bridge, *settings, other)
+        yield
+
+
+def connect(bridge: str, protocol: str = "ssl") -> None:
+    options = ("--", "set", "controller", bridge, "max_backoff=1000")
+    run("ovs-vsctl", "--timeout=10", "set-controller", bridge, f"{protocol}:127.0.0.1:{PORT}", *options)
+
+
+def is_connected(bridge: str) -> bool:
+    return run("ovs-vsctl", "--timeout=10", "get", "controller", bridge, "is_connected").strip() == "true"
+
+
+def until(condition: Callable[[], Any]) -> None:
+    ends_s = time.monotonic() + TIMEOUT_S
+    while not condition():
+        assert time.monotonic() < ends_s
+        time.sleep(0.05)
+
+
+def documents(controller: ControllerProcess, section: str) -> list[Fields]:
+    snapshot = next(SocketSource(controller.socket).follow((section,)))
+    return [document.fields for document in snapshot.section(section).documents.values()]
+
+
+@pytest.fixture
+def unplugged(switches: None) -> Iterator[None]:
+    yield
+    for bridge in BRIDGES:
+        run("ovs-vsctl", "--timeout=10", "del-controller", bridge, "--", "del-ssl")
+
+
+def test_switches_are_let_in_by_their_certificates_alone(
+    framework: Framework, pki: Pki, unplugged: None, tmp_path: Path
+) -> None:
+    certificate, key = (Path(shutil.copy(path, tmp_path)) for path in pki.made("controller"))
+    good, bad = pki.made("leaf1"), pki.issue(f"stranger-{framework}", "controller")
+    tls = TlsFiles(certificate, key, pki.switch_ca)
+    with ControllerProcess(PORT, framework=framework, apps=("multicast",), tls=tls) as controller:
+        in_guide = (pki.ryu if framework == "ryu" else pki.vsrt).split()
+        options = zip(
+            RYU_TLS_OPTIONS if framework == "ryu" else TLS_OPTIONS,
+            (*pki.made("controller"), pki.switch_ca),
+            strict=True,
+        )
+        assert all(in_guide[in_guide.index(option) + 1] == str(path) for option, path in options)
+
+        def present(own: tuple[Path, Path]) -> None:
+            """Have Open vSwitch show a certificate from its next connection on."""
+            run("ovs-vsctl", "--timeout=10", "set-ssl", str(own[1]), str(own[0]), str(pki.controller_ca))
+
+        def known(dpid: int) -> Fields:
+            return next((switch for switch in documents(controller, "switches") if switch["dpid"] == dpid), {})
+
+        def alarms() -> list[str]:
+            return [alarm["text"] for alarm in documents(controller, "alarms") if "tls-faulty" in alarm["key"]]
+
+        present(bad)
+        connect("tls2")
+        controller.wait_log("A switch that connected from 127.0.0.1 was refused: its certificate is not accepted")
+        assert not known(DPIDS[1])
+
+        present(good)
+        connect("tls1")
+        until(lambda: known(DPIDS[0]).get("in_sync"))
+        assert known(DPIDS[0])["encrypted"] is True
+        assert f"port {PORT}, by TLS" in controller.log()
+
+        connect("tls2", "tcp")
+        controller.wait_log("A switch that connected from 127.0.0.1 was refused: it does not speak TLS.")
+        told = [event["text"] for event in documents(controller, "events") if event["kind"] == "switch-refused"]
+        assert len(told) == 2
+        assert not is_connected("tls2")
+
+        renewed = pki.issue(f"renewed-{framework}", "controller")
+        shutil.copy(renewed[0], certificate)
+        until(alarms)
+        shutil.copy(renewed[1], key)
+        until(lambda: not alarms())
+        connect("tls2")
+        until(lambda: known(DPIDS[1]).get("in_sync"))
+        assert known(DPIDS[0])["connected"]
+        assert controller.log().count("switch-cut-off") == 0

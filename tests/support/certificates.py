@@ -1,0 +1,40 @@
+"""Certificates for tests, made by OpenSSL's command."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+
+
+class Identity(NamedTuple):
+    """A certificate and its key, in files."""
+
+    certificate: Path
+    key: Path
+
+
+def openssl(*arguments: str | Path) -> None:
+    """Run OpenSSL's command."""
+    subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
+
+
+class Authority:
+    """A certificate authority of its own; `certificate` is what its certificates are checked by."""
+
+    def __init__(self, directory: Path, name: str = "authority") -> None:
+        self._directory = directory
+        self.certificate, self._key = directory / f"{name}.pem", directory / f"{name}.key"
+        openssl(
+            "req", "-x509", *KEY, "-days", "2", "-subj", f"/CN={name}", "-keyout", self._key, "-out", self.certificate
+        )
+
+    def issue(self, name: str, days: int = 1) -> Identity:
+        """Make a certificate that is valid for so many days, its files named after it; with -1 it has expired."""
+        certificate, key, request = (self._directory / f"{name}{end}" for end in (".pem", ".key", ".csr"))
+        openssl("req", *KEY, "-subj", f"/CN={name}", "-keyout", key, "-out", request)
+        by = ("-CA", self.certificate, "-CAkey", self._key, "-CAcreateserial")
+        openssl("x509", "-req", "-in", request, *by, "-days", str(days), "-out", certificate)
+        return Identity(certificate, key)

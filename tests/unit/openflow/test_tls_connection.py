@@ -1,0 +1,252 @@
+"""A connection by TLS: what is said over it, who is let in, and what becomes of those who are not."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import ssl
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from apps.openflow import connection as connection_module
+from apps.openflow.connection import Connection
+from apps.openflow.framework import new_reactor
+from apps.openflow.reactor import Reactor
+from apps.openflow.switch_listener import SwitchListener
+from apps.tls_files import ServerTls, SettingsInvalid, TlsFiles, server_context
+from certificates import Authority, Identity
+
+TIMEOUT_S = 20.0
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def controller(authority: Authority) -> Identity:
+    return authority.issue("controller")
+
+
+@pytest.fixture
+def reactor() -> Iterator[Reactor]:
+    made = new_reactor("test")
+    yield made
+    made.call(made.end)
+
+
+class Server:
+    """Listens by TLS; keeps what came of each connection."""
+
+    def __init__(self, reactor: Reactor, tls: ServerTls, sends: bytes = b"") -> None:
+        self.messages: list[bytes] = []
+        self.refusals: list[str] = []
+        self.ended_count = 0
+        self.connections: list[Connection] = []
+        self._reactor, self._sends = reactor, sends
+        self.listener = SwitchListener(reactor, socket.socket, "127.0.0.1", 0, tls, self._connected)
+        reactor.call(self.listener.begin)
+        reactor.start()
+
+    def connect(self) -> socket.socket:
+        """Return the far end of a new connection, which is plain so far."""
+        return socket.create_connection(("127.0.0.1", self.listener.port), TIMEOUT_S)
+
+    def look_after(self) -> None:
+        """Do what is done for connections now and then."""
+        for each in self.connections:
+            self._reactor.call(lambda each=each: each.look_after(self._reactor.now_s, 1.0, 0))
+
+    def _connected(self, stream: Any, address: Any) -> None:
+        datapath = SimpleNamespace(socket=stream, address=address, ofproto=SimpleNamespace(OFP_VERSION=4))
+        made = Connection(datapath, self._reactor, self._take, self._give, self._ended, self._refused, 5.0)
+        made.is_up = True
+        self.connections.append(made)
+        made.begin()
+        if self._sends:
+            made.send(self._sends)
+
+    def _take(self, _datapath: Any, _version: int, _kind: int, _xid: int, message: bytes) -> bool:
+        self.messages.append(message)
+        return True
+
+    def _give(self, *_arguments: Any) -> None:
+        raise AssertionError("nothing is for the framework")
+
+    def _ended(self, _connection: Connection) -> None:
+        self.ended_count += 1
+
+    def _refused(self, _connection: Connection, reason: str) -> None:
+        self.refusals.append(reason)
+
+
+def client_context(authority: Authority, identity: Identity | None) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.load_verify_locations(authority.certificate)
+    if identity is not None:
+        context.load_cert_chain(*identity)
+    return context
+
+
+def message(body: bytes, xid: int) -> bytes:
+    return struct.pack("!BBHI", 4, 20, 8 + len(body), xid) + body
+
+
+def until(condition: Callable[[], Any]) -> None:
+    ends_s = time.monotonic() + TIMEOUT_S
+    while not condition():
+        assert time.monotonic() < ends_s
+        time.sleep(0.002)
+
+
+def test_all_that_either_side_says_arrives_in_order(
+    reactor: Reactor, authority: Authority, controller: Identity
+) -> None:
+    sends = b"".join(message(bytes([number]) * 60_000, number) for number in range(40))
+    server = Server(reactor, ServerTls(TlsFiles(*controller, authority.certificate)), sends)
+    said = [message(bytes([number]) * (number * 700), number) for number in range(90)]
+    with client_context(authority, authority.issue("switch")).wrap_socket(server.connect()) as peer:
+        teller = threading.Thread(target=peer.sendall, args=(b"".join(said),))
+        teller.start()
+        received = b""
+        while len(received) < len(sends):
+            received += peer.recv(1 << 16)
+        teller.join(TIMEOUT_S)
+        until(lambda: len(server.messages) == len(said))
+    assert (received, server.messages) == (sends, said)
+    until(lambda: server.ended_count)
+    assert server.refusals == []
+
+
+def test_a_peer_that_reads_nothing_for_a_while_gets_all_later(
+    reactor: Reactor, authority: Authority, controller: Identity
+) -> None:
+    sends = message(bytes(60_000), 1) * 100
+    server = Server(reactor, ServerTls(TlsFiles(*controller)))
+    with client_context(authority, None).wrap_socket(server.connect()) as peer:
+        peer.sendall(message(b"first", 1))
+        until(lambda: server.messages)
+        (connection,) = server.connections
+        reactor.call(connection.send, sends)
+        until(lambda: connection.waiting_bytes == 0 and connection.blocked_s is not None)
+        peer.sendall(message(b"second", 2))
+        until(lambda: len(server.messages) == 2)
+        received = 0
+        while received < len(sends):
+            received += len(peer.recv(1 << 16))
+        assert received == len(sends)
+
+
+REFUSED = {
+    "no certificate": "it showed no certificate",
+    "another authority": "its certificate is not accepted: ",
+    "expired": "its certificate is not accepted: certificate has expired",
+    "plain": "it does not speak TLS",
+    "gone": "it ended the connection during the TLS handshake",
+    "does not trust us": "it does not accept the controller's certificate or offer: unknown ca",
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_who_is_not_let_in_is_told_why_and_others_are(
+    case: str, reactor: Reactor, authority: Authority, controller: Identity, tmp_path: Path
+) -> None:
+    server = Server(reactor, ServerTls(TlsFiles(*controller, authority.certificate)))
+    other = Authority(tmp_path, "other")
+    with client_context(authority, authority.issue("switch")).wrap_socket(server.connect()) as good:
+        raw = server.connect()
+        if case == "plain":
+            raw.sendall(message(b"hello", 1))
+        elif case == "gone":
+            raw.close()
+        else:
+            identity = {"another authority": other.issue("stranger"), "expired": authority.issue("old", -1)}.get(case)
+            trusts = other if case == "does not trust us" else authority
+            if case == "does not trust us":
+                identity = authority.issue("doubter")
+            try:
+                with client_context(trusts, identity).wrap_socket(raw) as peer:
+                    assert peer.recv(1) == b""
+            except OSError:
+                pass  # either side may notice first
+        until(lambda: server.refusals)
+        assert [reason.startswith(REFUSED[case]) for reason in server.refusals] == [True], server.refusals
+        until(lambda: server.ended_count == 1)
+        raw.close()
+        good.sendall(message(b"still here", 2))
+        until(lambda: server.messages == [message(b"still here", 2)])
+
+
+def test_a_handshake_that_comes_to_no_end_is_given_up(
+    reactor: Reactor, controller: Identity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_module, "HANDSHAKE_S", 0.0)
+    server = Server(reactor, ServerTls(TlsFiles(*controller)))
+    with server.connect():
+        until(lambda: server.connections)
+        server.look_after()
+        until(lambda: server.ended_count == 1)
+    assert server.refusals == ["it did not end its TLS handshake within 0 s"]
+
+
+def test_files_that_are_replaced_count_from_the_next_connection_on(
+    reactor: Reactor, authority: Authority, controller: Identity, tmp_path: Path
+) -> None:
+    certificate, key = (Path(shutil.copy(path, tmp_path)) for path in controller)
+    tls = ServerTls(TlsFiles(certificate, key))
+    server = Server(reactor, tls)
+
+    def shown() -> bytes | None:
+        with client_context(authority, None).wrap_socket(server.connect()) as peer:
+            return peer.getpeercert(binary_form=True)
+
+    def certificate_of(identity: Identity) -> bytes:
+        return ssl.PEM_cert_to_DER_cert(identity.certificate.read_text())
+
+    assert shown() == certificate_of(controller)
+    with client_context(authority, None).wrap_socket(server.connect()) as lasting:
+        later = authority.issue("later")
+        shutil.copy(later.certificate, certificate)
+        assert shown() == certificate_of(controller)
+        assert tls.fault == f"certificate: {certificate} with key {key}: key values mismatch"
+        shutil.copy(later.key, key)
+        assert shown() == certificate_of(later)
+        assert tls.fault is None
+        lasting.sendall(message(b"as before", 1))
+        until(lambda: server.messages)
+
+
+def test_files_that_are_no_good_are_told_with_their_place(
+    authority: Authority, controller: Identity, tmp_path: Path
+) -> None:
+    other = authority.issue("another")
+    junk = tmp_path / "junk.pem"
+    junk.write_text("no certificate\n")
+    junk.chmod(0o600)
+    open_key = Path(shutil.copy(controller.key, tmp_path / "open.key"))
+    open_key.chmod(0o644)
+    missing = tmp_path / "missing.pem"
+    cases = {
+        TlsFiles(controller.certificate, other.key): f"certificate: {controller[0]} with key {other.key}: key",
+        TlsFiles(junk, controller.key): f"certificate: {junk} with key {controller.key}: ",
+        TlsFiles(missing, controller.key): f"certificate: {missing} with key {controller.key}: No such file",
+        TlsFiles(controller.certificate, missing): f"key: {missing}: No such file or directory",
+        TlsFiles(controller.certificate, open_key): f"key: {open_key} may be read by others",
+        TlsFiles(*controller, missing): f"ca: {missing}: No such file or directory",
+        TlsFiles(*controller, junk): f"ca: {junk}: ",
+    }
+    for files, text in cases.items():
+        with pytest.raises(SettingsInvalid) as raised:
+            server_context(files)
+        assert str(raised.value).startswith(text)
+    with pytest.raises(SettingsInvalid, match="ciphers: 'nonsense' names none that OpenSSL has"):
+        server_context(TlsFiles(*controller), "nonsense")
