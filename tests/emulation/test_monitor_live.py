@@ -109,9 +109,12 @@ def test_every_port_is_watched_and_every_class_told(watched: Watched) -> None:
     watched.wait(lambda: all(port["tx_bps"] is not None for port in watched.ports().values()), "rates of all ports")
     assert len(watched.ports()) == 2 * watched.fabric.switch_link_count() + 16
     assert watched.ask("top")["down"] == []
-    rows = {row["type"]: row for row in watched.ask("report", by="type")["rows"]}
-    assert {name: row["switches"] for name, row in rows.items()} == {"tor": 8, "aggregation": 8, "core": 4}
-    assert sum(row["switches"] for row in rows.values()) == len(switches)
+
+    def classes() -> dict[str, int]:
+        return {row["type"]: row["switches"] for row in watched.ask("report", by="type")["rows"]}
+
+    watched.wait(lambda: classes() == {"tor": 8, "aggregation": 8, "core": 4}, "the class of every switch")
+    assert sum(classes().values()) == len(switches)
     assert len(watched.ask("report", type="hosts")["ports"]) == 16
 
 

@@ -133,6 +133,8 @@ class Prometheus:
                 found = self.query(expression)
                 if reached(found):
                     return
+            except IndexError:
+                pass  # there is nothing of it yet
             except OSError as error:
                 found = error
             time.sleep(POLL_S)

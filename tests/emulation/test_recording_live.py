@@ -70,6 +70,6 @@ def test_a_live_run_is_replayed(live: Any, group: str, recording: Path, capsys: 
 def without_rates(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What does not change from one reading of counters to the next."""
     return [
-        {**group, "senders": [{**sender, "rate_bps": None} for sender in group["senders"]]}
+        {**group, "rate_bps": None, "senders": [{**sender, "rate_bps": None} for sender in group["senders"]]}
         for group in json.loads(json.dumps(groups))
     ]
