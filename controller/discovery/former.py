@@ -1,4 +1,4 @@
-"""Who held an address until its port, its switch or the controller was down: nobody could ask it then."""
+"""Who held an address before: until nobody could ask it, or until it had more addresses than are kept."""
 
 from __future__ import annotations
 
@@ -36,3 +36,45 @@ class FormerPlaces:
             return False
         del self._former[claimed]
         return now <= former.until_s
+
+
+class GivenWay:
+    """The addresses that gave way to later ones of the same host, which may use them still."""
+
+    def __init__(self) -> None:
+        self._user: dict[bytes, bytes] = {}
+        self._of: dict[bytes, dict[bytes, None]] = {}
+
+    def user(self, address: bytes) -> bytes:
+        """Return the MAC address of the host that used an address, empty where none is known."""
+        return self._user.get(address, b"")
+
+    def of(self, mac: bytes) -> tuple[bytes, ...]:
+        """Return the addresses that are remembered of a host."""
+        return tuple(self._of.get(mac, ()))
+
+    def note(self, address: bytes, mac: bytes, bound: int) -> list[bytes]:
+        """Remember an address of a host; returns those forgotten for it, as `bound` are remembered of each host."""
+        of_host = self._of.setdefault(mac, {})
+        forgotten = list(of_host)[: max(0, len(of_host) - bound + 1)]
+        for first in forgotten:
+            del of_host[first], self._user[first]
+        of_host[address] = None
+        self._user[address] = mac
+        return forgotten
+
+    def forget(self, address: bytes) -> None:
+        """Forget an address, if it is remembered."""
+        mac = self._user.pop(address, b"")
+        if mac:
+            of_host = self._of[mac]
+            del of_host[address]
+            if not of_host:
+                del self._of[mac]
+
+    def forget_host(self, mac: bytes) -> list[bytes]:
+        """Forget the addresses of a host; returns them."""
+        addresses = list(self._of.pop(mac, ()))
+        for address in addresses:
+            del self._user[address]
+        return addresses

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Protocol
 
-from controller.discovery.former import FormerPlaces
+from controller.discovery.former import FormerPlaces, GivenWay
 from controller.discovery.probes import host_probe
 from controller.discovery.settings import DiscoverySettings
 from controller.discovery.timers import Timer, TimerKind
@@ -107,6 +107,7 @@ class HostTable:
         self._counted = counted
         self._was_heard = was_heard
         self._former = FormerPlaces(settings.remembered_hosts)
+        self._given_way = GivenWay()
         self.hosts: dict[bytes, HostState] = {}
         self._at: dict[End, dict[bytes, HostState]] = {}
         self._owners: dict[bytes, bytes] = {}
@@ -145,7 +146,7 @@ class HostTable:
             return
         until_s = now + self._settings.host_timeout_s
         moved = mac in self.hosts and self.hosts[mac].end != end
-        taken = [address for address in addresses if moved or self._owners.get(address, mac) != mac]
+        taken = [address for address in addresses if moved or self._user(address) not in (b"", mac)]
         for claimed in [mac, *taken] if moved else taken:
             self._former.note(claimed, mac, end, until_s)
         if mac not in self.hosts:
@@ -156,7 +157,7 @@ class HostTable:
     def _restore(self, mac: bytes, addresses: Collection[bytes], end: End, now: float) -> None:
         host = HostState(mac, end, now - self._idle_s if addresses else now)
         for address in addresses:
-            if address not in self._owners and len(host.addresses) < self._settings.addresses_per_host:
+            if not self._user(address) and len(host.addresses) < self._settings.addresses_per_host:
                 host.use(address, now - self._idle_s)
         self._add(host)
         self._tell(host)
@@ -167,7 +168,7 @@ class HostTable:
         if is_down:
             until_s = now + self._settings.host_timeout_s
             for mac, host in self._at.get(end, {}).items():
-                for claimed in (mac, *host.addresses):
+                for claimed in (mac, *host.addresses, *self._given_way.of(mac)):
                     self._former.note(claimed, mac, end, until_s)
         for claimed in tuple(self._claims_at.get(end, ())):
             self._drop(self.challenges[claimed])
@@ -260,24 +261,31 @@ class HostTable:
             return False
         if not is_host_address(address):
             return False
-        owner = self._owners.get(address)
-        if owner is not None and self._former.returns(address, host.mac, host.end, now):
+        user = self._user(address)
+        if user == host.mac:
+            self._hold(address, host.end, now, answer)
+        elif user and self._former.returns(address, host.mac, host.end, now):
             self._take_back(address, now)
-        elif owner is not None:
-            self._claim(address, self.hosts[owner], host.mac, host.end, now, None)
+        elif user:
+            self._claim(address, self.hosts[user], host.mac, host.end, now, None)
             return False
         if len(host.addresses) >= self._settings.addresses_per_host and not self._make_room(host, address, now):
             return False
+        self._given_way.forget(address)
         host.use(address, now)
         self._owners[address] = host.mac
         self._tell(host)
         return True
 
+    def _user(self, address: bytes) -> bytes:
+        """Return who holds an address, or held it until it used others; empty where nobody does."""
+        return self._owners.get(address) or self._given_way.user(address)
+
     def _make_room(self, host: HostState, address: bytes, now: float) -> bool:
         """Let the address that a host has not used for longest give way, unless it changes them too fast.
 
-        What others claim stays while there is a choice, or they would get it by the host's taking another one. So do
-        those of the other family: new IPv6 addresses do not cost a host its IPv4 address.
+        The host is asked for it all the same before another gets it. What others claim stays while there is a choice,
+        and so do those of the other family: new IPv6 addresses do not cost a host its IPv4 address.
         """
         if host.turnover is None:
             host.turnover = TokenBucket(TURNOVER_BURST, TURNOVER_PER_S, now)
@@ -294,7 +302,10 @@ class HostTable:
             )
             text = f"{name}: {format_ip(oldest)}, unused longest, gives way to {format_ip(address)}"
             self._counted("address-limit", host.end, text, now)
-            self._unbind(host, oldest, now)
+            host.drop(oldest)
+            del self._owners[oldest]
+            for forgotten in self._given_way.note(oldest, host.mac, allowed):
+                self._end_challenges(forgotten, now)
         return True
 
     def _unbind(self, host: HostState, address: bytes, now: float) -> None:
@@ -307,6 +318,8 @@ class HostTable:
         challenge = self.challenges.get(claimed)
         if challenge is not None:
             self._drop(challenge)
+        if self._given_way.user(claimed):
+            return
         holder = self.hosts[self._owners.get(claimed, claimed)]
         text = f"loses {_text(claimed)}, which {format_mac(holder.mac)} took while its holder was away: it is back"
         self._counted("address-reclaimed", holder.end, text, now)
@@ -412,6 +425,7 @@ class HostTable:
             holder.drop(challenge.claimed)
             del self._owners[challenge.claimed]
             self._tell(holder)
+        self._given_way.forget(challenge.claimed)
         self._bind(claimant, challenge.claimed, now, False)
 
     def _drop(self, challenge: Challenge) -> None:
@@ -446,7 +460,7 @@ class HostTable:
             del self._owners[address]
         self._deadlines.cancel(Timer(TimerKind.HOST, host.mac))
         self._emit(HostGone(host.mac, *host.end))
-        for claimed in (host.mac, *sorted(host.addresses)):
+        for claimed in (host.mac, *sorted(host.addresses), *self._given_way.forget_host(host.mac)):
             self._end_challenges(claimed, now)
 
     def _tell(self, host: HostState) -> None:

@@ -152,3 +152,73 @@ def test_a_host_that_moves_keeps_its_newest_addresses(world):
     assert (host.dpid, host.port_no) == THERE
     assert temporary(BOUND) in host.addresses
     assert len(host.addresses) == BOUND
+
+
+def ipv4(n: int) -> bytes:
+    return b"\x0a\1" + n.to_bytes(2, "big")
+
+
+def displaced(world, count=1):
+    """Have A use so many IPv4 addresses more than are kept; the first ones give way."""
+    world.host(A, HERE, *map(ipv4, range(BOUND + count)))
+    for n in range(BOUND + count):
+        world.say(A, ipv4(n))
+        world.now += 1.0
+    assert not addresses(world) & {ipv4(n) for n in range(count)}
+    world.host(B, THERE, IPV4_B)
+    world.say(B, IPV4_B)
+
+
+def test_an_address_that_gave_way_is_not_taken_from_a_host_that_answers_for_it(world):
+    displaced(world)
+    world.say(B, ipv4(0), THERE)
+    world.run(2.0)
+    assert world.fabric.host_by_ip(ipv4(0)).mac == A
+    assert world.core.binding_conflict(B, ipv4(0), *THERE)
+    assert (world.core.counters["spoof-suspected"], len(addresses(world))) == (1, BOUND)
+
+
+def test_an_address_that_gave_way_goes_to_another_host_where_nobody_answers_for_it(world):
+    displaced(world)
+    world.addresses[A] = tuple(map(ipv4, range(1, BOUND + 1)))
+    world.say(B, ipv4(0), THERE)
+    world.run(2.0)
+    assert world.fabric.host_by_ip(ipv4(0)).mac == B
+    assert len(addresses(world)) == BOUND
+
+
+def test_an_address_that_gives_way_while_it_is_claimed_is_asked_for_still(world):
+    displaced(world, 0)
+    world.hosts.pop(A)
+    for n in range(BOUND):
+        speak(world, B, ipv4(n), THERE)
+    speak(world, A, ipv4(BOUND))
+    assert not addresses(world, B) & set(map(ipv4, range(BOUND)))
+    world.hosts[A] = HERE
+    world.run(2.0)
+    assert not addresses(world, B) & set(map(ipv4, range(BOUND)))
+    assert len(addresses(world)) == BOUND
+
+
+def test_an_address_that_gave_way_is_free_when_its_user_is_gone(world):
+    displaced(world)
+    world.hosts.pop(A)
+    world.say(B, ipv4(0), THERE)
+    assert world.fabric.host_by_ip(ipv4(0)) is None
+    world.port(HERE, up=False)
+    assert world.fabric.host_by_ip(ipv4(0)).mac == B
+    world.port(HERE, up=True)
+    world.run(5.0)
+    world.host(A, HERE, *map(ipv4, range(BOUND + 1)))
+    world.say(A, ipv4(0))
+    assert world.fabric.host_by_ip(ipv4(0)).mac == A, "it spoke at its old port again"
+
+
+def test_the_addresses_that_gave_way_are_as_many_as_those_that_are_kept(world):
+    displaced(world, 2 * BOUND)
+    world.hosts.pop(A)
+    for n in range(2 * BOUND):
+        speak(world, B, ipv4(n), THERE)
+    assert addresses(world, B) <= {IPV4_B, *map(ipv4, range(BOUND))}
+    assert ipv4(BOUND - 1) in addresses(world, B), "those that gave way first are nobody's any more"
+    assert not any(world.fabric.host_by_ip(ipv4(n)) for n in range(BOUND, 2 * BOUND))
