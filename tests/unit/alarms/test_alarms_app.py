@@ -161,6 +161,7 @@ def test_a_faulty_policy_file_is_an_alarm_until_it_is_mended(tmp_path: Path) -> 
         found = alarms(tmp_path)["policy-faulty:policy"]
         assert found["severity"] == "critical"
         assert "policy.yaml:2" in found["text"]
+        assert found["text"].endswith(".")
         assert ask(tmp_path, show="alarms")["status"]["degraded_because"] == found["text"]
         policy.write_text(POLICY + "limits: {}\n")
         app.policy_file.reload()
