@@ -35,7 +35,7 @@ class AlarmReports:
         dpid: int | None = None,
         port_no: int | None = None,
     ) -> None:
-        """Report that something is wrong, unless just that was reported; what quotes a reason ends as a sentence too."""
+        """Report that something is wrong, unless just that was reported; a text that lacks its full stop gets it."""
         text = text if text.endswith(".") else f"{text}."
         report = ConditionReported(self._source, kind, subject, severity, text, dpid, port_no)
         if self._held.get((kind, subject)) != report:
