@@ -8,6 +8,8 @@ from itertools import accumulate, islice
 from typing import NamedTuple, TypeAlias
 
 from controller.histogram import HistogramReading
+from controller.snapshot.reader import DATAPATH_IDS
+from controller.wire.dpids import format_dpid
 
 TEXT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -82,10 +84,19 @@ def _sample(name: str, labels: Labels, value: Value) -> str:
 
 
 def label_set(labels: Mapping[str, object]) -> str:
-    """Return labels as they stand behind a metric's name, values escaped; nothing for none."""
+    """Return labels as they stand behind a metric's name, values escaped; nothing for none.
+
+    Datapath ids have their 16 hexadecimal digits, as everywhere that people read them.
+    """
     if not labels:
         return ""
-    return "{" + ",".join(f'{name}="{escape(str(value))}"' for name, value in labels.items()) + "}"
+    return "{" + ",".join(f'{name}="{_value(name, value)}"' for name, value in labels.items()) + "}"
+
+
+def _value(name: str, value: object) -> str:
+    if name in DATAPATH_IDS and isinstance(value, int):
+        return format_dpid(value)
+    return escape(str(value))
 
 
 def escape(value: str) -> str:

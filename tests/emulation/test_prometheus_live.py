@@ -28,6 +28,7 @@ from apps.exporters.sink import Batch, Overview, SinkState, SwitchState
 from controller.performance.batch import Rates, Samples
 from controller.performance.counters import COUNTER_COUNT, UNSUPPORTED, Counter
 from controller.performance.ports import PortTable
+from controller.wire.dpids import format_dpid, parse_dpid
 from topology.generators import make
 from topology.graph import Graph, Kind
 
@@ -168,7 +169,7 @@ def test_every_metric_arrives_with_its_type_and_help(scraped: tuple[Fabric, Prom
 def test_labels_and_values_arrive_as_they_are(scraped: tuple[Fabric, Prometheus]) -> None:
     fabric, prometheus = scraped
     fabric.sample(123456789)
-    expression = 'vsrt_port_receive_bytes_total{dpid="2", port_no="1"}'
+    expression = 'vsrt_port_receive_bytes_total{dpid="0000000000000002", port_no="1"}'
     prometheus.wait(expression, lambda found: [value for _, value in found] == [123456789.0])
     ((labels, _),) = prometheus.query(expression)
     assert (labels["port"], labels["class"]) == ('s2-"eth"\\1', "tor")
@@ -176,7 +177,7 @@ def test_labels_and_values_arrive_as_they_are(scraped: tuple[Fabric, Prometheus]
 
 def test_a_counter_that_begins_anew_is_a_reset_and_no_spike(scraped: tuple[Fabric, Prometheus]) -> None:
     fabric, prometheus = scraped
-    series = 'vsrt_port_transmit_packets_total{dpid="1", port_no="1"}'
+    series = 'vsrt_port_transmit_packets_total{dpid="0000000000000001", port_no="1"}'
     fabric.sample(2_000_000_000)
     prometheus.wait(series, lambda found: found[0][1] == 2e9)
     fabric.sample(40)
@@ -188,10 +189,10 @@ def test_a_counter_that_begins_anew_is_a_reset_and_no_spike(scraped: tuple[Fabri
 
 def test_a_silent_switch_is_down_and_its_ports_go(scraped: tuple[Fabric, Prometheus]) -> None:
     fabric, prometheus = scraped
-    ports = 'count(vsrt_port_receive_bytes_total{dpid="2"})'
+    ports = 'count(vsrt_port_receive_bytes_total{dpid="0000000000000002"})'
     prometheus.wait(ports, lambda found: [value for _, value in found] == [2.0])
     fabric.down.add(2)
-    prometheus.wait('vsrt_switch_up{dpid="2"}', lambda found: found[0][1] == 0.0)
+    prometheus.wait('vsrt_switch_up{dpid="0000000000000002"}', lambda found: found[0][1] == 0.0)
     prometheus.wait(ports, lambda found: not found)
     fabric.down.clear()
     prometheus.wait(ports, lambda found: [value for _, value in found] == [2.0])
@@ -226,7 +227,7 @@ def test_a_live_fabric_is_scraped(start_fabric: Callable[..., EmulatedFabric], t
         prometheus = Prometheus(tmp_path, endpoint)
         stack.callback(prometheus.stop)
         controller.wait_discovered(fabric)
-        switches = {str(fabric.dpid(switch)): 1.0 for switch in fabric.graph.switches()}
+        switches = {format_dpid(fabric.dpid(switch)): 1.0 for switch in fabric.graph.switches()}
         prometheus.wait(
             "vsrt_switch_up", lambda found: {labels["dpid"]: value for labels, value in found} == switches
         )
@@ -235,7 +236,7 @@ def test_a_live_fabric_is_scraped(start_fabric: Callable[..., EmulatedFabric], t
         prometheus.wait(counted, lambda found: [value for _, value in found] == [ports])
         prometheus.wait("count(vsrt_port_up == 1)", lambda found: [value for _, value in found] == [ports])
         (switch,) = fabric.graph.neighbours("h1")
-        where = f'{{dpid="{fabric.dpid(switch)}", port_no="{fabric.graph.port(switch, "h1")}", class="tor"}}'
+        where = f'{{dpid="{fabric.dpid(switch):016x}", port_no="{fabric.graph.port(switch, "h1")}", class="tor"}}'
         fabric.announce()
         controller.wait_until("status", lambda answer: answer["hosts"] >= 2)
         fabric.run_on("h1", "ping", "-n", "-c", "1", "-W", "5", fabric.address("h2"))
@@ -322,16 +323,16 @@ def test_multicast_switches_links_and_loops_are_scraped_without_the_monitor(
         wait_value(prometheus, 'vsrt_links{state="failed"}', lambda found: found == 1)
         wait_value(prometheus, "vsrt_tree_repairs_total", lambda found: found >= 1)
         ((link, _),) = prometheus.query("vsrt_link_up == 0")
-        assert {int(link["dpid_a"]), int(link["dpid_b"])} == {fabric.dpid(u), fabric.dpid(v)}
+        assert {parse_dpid(link["dpid_a"]), parse_dpid(link["dpid_b"])} == {fabric.dpid(u), fabric.dpid(v)}
         wait_value(prometheus, 'sum(vsrt_alarms{severity=~"warning|critical"})', lambda found: found >= 1)
         fabric.link_up(u, v)
         wait_whole()
 
         away = next(switch for switch in diamond.switches() if not set(diamond.neighbours(switch)) & {"h1", "h3"})
-        connected = f'vsrt_switch_connected{{dpid="{fabric.dpid(away)}"}}'
+        connected = f'vsrt_switch_connected{{dpid="{fabric.dpid(away):016x}"}}'
         fabric.control_down(away)
         wait_value(prometheus, connected, lambda found: found == 0)
-        assert value(prometheus, f'vsrt_switch_in_sync{{dpid="{fabric.dpid(away)}"}}') == 0
+        assert value(prometheus, f'vsrt_switch_in_sync{{dpid="{fabric.dpid(away):016x}"}}') == 0
         assert value(prometheus, "count(vsrt_switch_connected == 1)") == switch_count - 1
         assert value(prometheus, "vsrt_multicast_members") == 2
         fabric.control_up(away)

@@ -52,7 +52,7 @@ def of_port(text: str, dpid: int, port_no: int) -> dict[str, float]:
     return {
         name: value
         for (name, labels), value in series(text).items()
-        if dict(labels).get("dpid") == str(dpid) and dict(labels).get("port_no") == str(port_no)
+        if dict(labels).get("dpid") == f"{dpid:016x}" and dict(labels).get("port_no") == str(port_no)
     }
 
 
@@ -122,7 +122,7 @@ def test_a_port_has_its_counters_and_its_utilisation(endpoint: Endpoint) -> None
         PORT_UP.name: 1,
     }
     labels = dict(next(labels for name, labels in series(endpoint.text()) if name == UTILISATION[0].name))
-    assert labels == {"dpid": "1", "port_no": "1", "port": "s1-eth1", "class": "tor"}
+    assert labels == {"dpid": "0000000000000001", "port_no": "1", "port": "s1-eth1", "class": "tor"}
 
 
 def test_a_64_bit_counter_is_shown_to_its_last_digit(endpoint: Endpoint) -> None:
@@ -177,7 +177,10 @@ def test_a_32_bit_counter_rises_over_its_wrap_and_falls_only_when_it_begins_anew
 def test_a_silent_switch_is_down_and_its_ports_have_no_series(endpoint: Endpoint) -> None:
     endpoint.sink.write(endpoint.fabric.batch(HOUR_S, 5))
     endpoint.overview = states(s1=True, s2=False)
-    found = {(name, dict(labels).get("dpid")): value for (name, labels), value in series(endpoint.text()).items()}
+    found = {
+        (name, dict(labels).get("dpid", "").lstrip("0")): value
+        for (name, labels), value in series(endpoint.text()).items()
+    }
     assert found["vsrt_switch_up", "1"] == 1
     assert found["vsrt_switch_up", "2"] == 0
     assert 4.0 <= found["vsrt_switch_sample_age_seconds", "1"] < 60
