@@ -44,7 +44,7 @@ tree changes with every link. A switch takes up to 1 ms, so that flooding has a 
 PORTS_AT_ONCE = 4096
 """Ports that are looked at in one turn, and those of one more switch, for what flooding has to know of them."""
 
-TERMINALS_AT_ONCE = 16
+TERMINALS_AT_ONCE = 8
 """Trees are built around what was lost until they had so many terminals together; then others have their turns."""
 
 _LAST_PORT = {OPENFLOW_1_0: 0xFF00, 4: 0xFFFFFF00}

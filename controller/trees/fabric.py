@@ -98,21 +98,110 @@ def without_link(fabric: Fabric, graph: Graph, u: NodeId, v: NodeId) -> Fabric |
         number = fabric.aggregation_pod.get(aggregation)
         if number is not None:
             under[number] = (*under.get(number, ()), aggregation)
-    if not under:
-        return None
     pod = fabric.aggregation_pod[lower]
     over = {**fabric.cores, pod: tuple(core for core in fabric.cores[pod] if core != upper or pod in under)}
     if not over[pod]:
         return None
     uplinks = {**fabric.uplinks, pod: [link for link in fabric.uplinks[pod] if link != (lower, upper)]}
-    return fabric._replace(up=up, down={**fabric.down, upper: under}, cores=over, uplinks=uplinks)
+    down = {**fabric.down, upper: under}
+    if not under:
+        if graph.neighbours(upper) or graph.kind(upper) in TIERS or not any(down.values()):
+            return None
+        del down[upper]  # a switch without a link is of no tier
+    return fabric._replace(up=up, down=down, cores=over, uplinks=uplinks)
+
+
+def with_node(fabric: Fabric, graph: Graph, node: NodeId) -> Fabric | None:
+    """Return what `recognise` finds after a switch without a link was added to `graph`, which was `fabric`.
+
+    Numbers of pods may be others. None where a look at all of the graph has to tell.
+    """
+    is_known = node in fabric.up or bool(graph.neighbours(node))
+    if is_known or graph.kind(node) in TIERS or not any(fabric.down.values()):
+        return None
+    return fabric._replace(up={**fabric.up, node: ()})
+
+
+def without_node(fabric: Fabric, graph: Graph, node: NodeId) -> Fabric | None:
+    """Return what `recognise` finds after a switch that had no link was taken from `graph`, which was `fabric`.
+
+    Numbers of pods may be others. None where a look at all of the graph has to tell.
+    """
+    if node in fabric.pod or node in fabric.aggregation_pod or node in fabric.down:
+        return None
+    up = {other: above for other, above in fabric.up.items() if other != node}
+    return fabric._replace(up=up) if sum(map(len, up.values())) >= len(graph) else None
+
+
+def with_link(fabric: Fabric, graph: Graph, u: NodeId, v: NodeId) -> Fabric | None:
+    """Return what `recognise` finds after a link between `u` and `v` was added to `graph`, which was `fabric`.
+
+    Only what is next to the link is looked at. Numbers of pods may be others. None where that does not tell: pods may
+    have become one, or a tier may be another.
+    """
+    for node, other in ((u, v), (v, u)):
+        if node not in fabric.pod and node not in fabric.aggregation_pod and node not in fabric.down:
+            placed = _placed(fabric, graph, node, other)
+            return None if placed is None else _linked(placed, graph, [(node, n) for n in graph.neighbours(node)])
+    return _linked(fabric, graph, [(u, v)])
+
+
+def _placed(fabric: Fabric, graph: Graph, node: NodeId, other: NodeId) -> Fabric | None:
+    """Give a switch of no tier the one that its new link to `other` tells; None where that is not told so.
+
+    A switch whose links all lead to cores is of no tier yet: it may be an aggregation that is found link by link.
+    """
+    beyond = [neighbour for neighbour in graph.neighbours(node) if neighbour != other]
+    if graph.kind(node) in TIERS or not all(neighbour in fabric.down for neighbour in beyond):
+        return None
+    if other in fabric.pod:
+        pods = {**fabric.aggregation_pod, node: fabric.pod[other]}
+        up = {**fabric.up, **{core: tuple(n for n in fabric.up[core] if n != node) for core in beyond}}
+        return fabric._replace(aggregation_pod=pods, up=up)
+    if other in fabric.aggregation_pod and not beyond and any(fabric.down.values()):
+        return fabric._replace(down=dict(sorted([*fabric.down.items(), (node, {})], key=_by_order)))
+    return fabric if fabric.down.get(other) else None
+
+
+def _linked(fabric: Fabric, graph: Graph, links: Iterable[tuple[NodeId, NodeId]]) -> Fabric | None:
+    """Bring what is known of the ends of links up to date; None where they do not join neighbouring tiers."""
+    tors, aggregations = fabric.pod, fabric.aggregation_pod
+    up, down, cores, uplinks = dict(fabric.up), dict(fabric.down), dict(fabric.cores), dict(fabric.uplinks)
+    for u, v in links:
+        lower, upper = (u, v) if u in tors or (u in aggregations and v not in tors) else (v, u)
+        if lower in tors:
+            if aggregations.get(upper) != tors[lower]:
+                return None
+            up[lower] = tuple(node for node in graph.neighbours(lower) if node in aggregations)
+        elif lower in aggregations:
+            if upper not in down:
+                return None
+            number = aggregations[lower]
+            up[lower] = tuple(node for node in graph.neighbours(lower) if node in down)
+            below = [node for node in graph.neighbours(upper) if aggregations.get(node) == number]
+            down[upper] = {**down[upper], number: tuple(below)}
+            cores[number] = tuple(sorted({*cores.get(number, ()), upper}, key=order_key))
+            beside = sorted((node for node, own in aggregations.items() if own == number), key=order_key)
+            uplinks[number] = [(node, core) for node in beside for core in up.get(node, ())]
+        else:
+            core, above = (u, v) if u in down else (v, u)
+            if core not in down or above in down:
+                return None
+            up[core] = tuple(sorted({*up[core], above}, key=order_key))
+        up.setdefault(u, ())
+        up.setdefault(v, ())
+    return fabric._replace(up=up, down=down, cores=cores, uplinks=uplinks)
+
+
+def _by_order(item: tuple[NodeId, object]) -> tuple[bool, NodeId, str]:
+    return order_key(item[0])
 
 
 def are_joined(fabric: Fabric, u: NodeId, v: NodeId) -> bool:
     """Tell whether an aggregation and a core, or two nodes of a pod, are seen to be in one component nearby."""
     core, other = (u, v) if u in fabric.down else (v, u)
     if core not in fabric.down:
-        return True
+        return all(node in fabric.pod or node in fabric.aggregation_pod for node in (u, v))
     pod, under = fabric.aggregation_pod[other], fabric.down[core].keys()
     return pod in under or any(under & fabric.down[further].keys() for further in fabric.cores[pod])
 

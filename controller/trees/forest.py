@@ -22,6 +22,7 @@ from controller.trees.tree import (
     Plan,
     Role,
     Tree,
+    placing_order,
     rooted,
     terminals_served,
 )
@@ -265,6 +266,7 @@ class Forest:
         repaired = self.repair()
         shape, version = self._network.shape if self._trees else None, self.graph.version
         self.graph.add_node(node, kind)
+        self._network.node_added(node)
         if self.graph.version == version or not self._trees:
             return repaired
         return repaired + self._look_again(shape, self._homes.get(node, ()))
@@ -293,6 +295,7 @@ class Forest:
         pods = {} if shape is None else getattr(shape, "pod", {})
         halves = [n for n in (u, v) if n in pods]
         link = self.graph.add_link(u, v, u_port, v_port, capacity_bps, weight)
+        self._network.link_added(u, v)
         self.loads.add_link(link)
         if not self._trees:
             return repaired
@@ -346,6 +349,7 @@ class Forest:
             self.loads.remove_link(u, v)
         if node is not None:
             self.graph.remove_node(node)
+            self._network.node_lost(node)
         for tree in broken:
             cost = self._network.cost(tree.parent) if node is None and not self._network.weighted else 0.0
             known[tree.key] = min(cost, known.get(tree.key, cost))
@@ -394,7 +398,7 @@ class Forest:
 
     def _in_order(self, keys: Iterable[Key]) -> list[Tree]:
         """Largest rate first, as it is hardest to place; ties by seeded hash."""
-        return sorted((self._trees[key] for key in keys), key=_placing_order)
+        return sorted((self._trees[key] for key in keys), key=placing_order)
 
     # Building.
 
@@ -412,15 +416,14 @@ class Forest:
         Only trees of optimal size on a recognised fabric move, to others of the same size. What is better, and which
         trees can stay where they are, `controller.trees.rebalance` says.
         """
-        repaired = self.repair()
+        changes = self.repair()
         if not isinstance(self.algorithm, Vsrt):
-            return repaired
-        movable = sorted((t for t in self if t.form is Form.DESIGNATED and t.parent), key=_placing_order)
-        changes = []
+            return changes
+        movable = sorted((t for t in self if t.form is Form.DESIGNATED and t.parent), key=placing_order)
         for tree, plan in rebalanced(self.algorithm, movable, improvement):
             flows.discharge(tree, self.loads)
             changes.append(self._become(tree, plan, set(tree.detached)))
-        return repaired + changes
+        return changes
 
     def adopt(self, key: Key, links: Iterable[tuple[NodeId, NodeId]]) -> Change:
         """Give a group the tree made of `links`, which its switches hold already, as far as that is still right.
@@ -494,7 +497,3 @@ def _rate(rate_bps: float) -> int:
     if not (isfinite(rate_bps) and rate_bps >= 0):
         raise ValueError(f"rate_bps {rate_bps} is negative or no number")
     return round(rate_bps)
-
-
-def _placing_order(tree: Tree) -> tuple[int, int]:
-    return (-(tree.rate_bps or tree.idle_bps), tree.salt)

@@ -8,7 +8,16 @@ from contextlib import contextmanager
 from heapq import heappop, heappush
 from typing import TypeAlias
 
-from controller.trees.fabric import Fabric, Hierarchy, are_joined, recognise, without_link
+from controller.trees.fabric import (
+    Fabric,
+    Hierarchy,
+    are_joined,
+    recognise,
+    with_link,
+    with_node,
+    without_link,
+    without_node,
+)
 from controller.trees.hashing import stable_hash
 from topology.graph import Graph, Kind, NodeId, order_key
 from topology.loads import LinkLoads
@@ -59,14 +68,38 @@ class Network:
 
     def link_lost(self, u: NodeId, v: NodeId) -> None:
         """Follow the loss of a link, which was the last change of the graph, as far as what is near it tells."""
-        shape = self._shape
-        if self.version != self.graph.version - 1 or self.graph.is_weighted or not isinstance(shape, Fabric):
+        before = self._shape_before()
+        found = None if before is None else without_link(before, self.graph, u, v)
+        self._follow(found, found is not None and are_joined(found, u, v))
+
+    def link_added(self, u: NodeId, v: NodeId) -> None:
+        """Follow a link that was added or is another, the last change of the graph, as far as what is near tells."""
+        before, components = self._shape_before(), self._components
+        found = None if before is None else with_link(before, self.graph, u, v)
+        self._follow(found, components is not None and components.get(u) == components.get(v))
+
+    def node_added(self, node: NodeId) -> None:
+        """Follow a switch that was added, the last change of the graph."""
+        before = self._shape_before()
+        self._follow(None if before is None else with_node(before, self.graph, node), False)
+
+    def node_lost(self, node: NodeId) -> None:
+        """Follow a switch that was taken away without a link, the last change of the graph."""
+        before = self._shape_before()
+        self._follow(None if before is None else without_node(before, self.graph, node), False)
+
+    def _shape_before(self) -> Fabric | None:
+        """Return what the graph was before its last change, where that is known and a fabric."""
+        if self.version != self.graph.version - 1 or self.graph.is_weighted or not isinstance(self._shape, Fabric):
+            return None
+        return self._shape
+
+    def _follow(self, shape: Fabric | None, are_components_as_before: bool) -> None:
+        """Take the graph as recognised, where it is."""
+        if shape is None:
             return
-        found = without_link(shape, self.graph, u, v)
-        if found is None:
-            return
-        self.version, self._shape = self.graph.version, found
-        if not are_joined(found, u, v):
+        self.version, self._shape = self.graph.version, shape
+        if not are_components_as_before:
             self._components = None
         self._distances.clear()
         self._roots.clear()

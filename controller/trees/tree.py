@@ -274,6 +274,11 @@ def rooted(root: NodeId, adjacent: Adjacency) -> dict[NodeId, NodeId]:
     return parent
 
 
+def placing_order(tree: Tree) -> tuple[int, int]:
+    """Sort key that has the tree first that is hardest to place: the largest rate, ties by seeded hash."""
+    return (-(tree.rate_bps or tree.idle_bps), tree.salt)
+
+
 def terminals_served(tree: Tree, components: Mapping[NodeId, int]) -> list[NodeId]:
     """Return the terminals of the component worth a tree: one with a sender, most terminals, in use.
 

@@ -1,4 +1,4 @@
-"""What is known of a fabric that lost links, found from what is near them, is what a look at all of it finds."""
+"""What is known of a fabric whose links come and go, found from what is near, is what a look at all of it finds."""
 
 from __future__ import annotations
 
@@ -85,3 +85,102 @@ def test_the_loss_of_a_link_costs_as_much_in_a_small_fabric_as_in_a_large_one() 
         return calls_of(follow)
 
     assert calls(12) <= 4 * calls(4)
+
+
+def meaning_of(shape):
+    """Return what a recognised graph says, with the nodes of pods in the place of their numbers."""
+    if not isinstance(shape, Fabric):
+        return shape
+    members: dict[int, set] = {}
+    for pods in (shape.pod, shape.aggregation_pod):
+        for node, number in pods.items():
+            members.setdefault(number, set()).add(node)
+    named = {number: frozenset(nodes) for number, nodes in members.items()}
+    return (
+        {node: named[number] for node, number in (*shape.pod.items(), *shape.aggregation_pod.items())},
+        set(shape.order) == set(shape.pod) and sorted(shape.order.values()) == list(range(len(shape.order))),
+        shape.up,
+        [(core, {named[number]: nodes for number, nodes in under.items()}) for core, under in shape.down.items()],
+        {named[number]: cores for number, cores in shape.cores.items() if cores},
+        {named[number]: links for number, links in shape.uplinks.items()},
+    )
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("seed", range(12))
+def test_links_and_switches_that_come_and_go_lead_where_a_look_at_everything_leads(name: str, seed: int) -> None:
+    graph, draw = MAKERS[name](), random.Random(seed)
+    network = network_of(graph)
+    kinds = {node: graph.kind(node) for node in graph.nodes()}
+    cables = [(link.u, link.v) for link in graph.links()]
+    followed = changes = 0
+    for _ in range(250):
+        network.components()
+        version = graph.version
+        missing = [(u, v) for u, v in cables if u in graph and v in graph and not graph.has_link(u, v)]
+        gone = [node for node in kinds if node not in graph]
+        alone = [node for node in graph.nodes() if not graph.neighbours(node)]
+        what = draw.random()
+        if gone and what < 0.3:
+            node = draw.choice(gone)
+            graph.add_node(node, kinds[node])
+            network.node_added(node)
+        elif alone and what < 0.4:
+            node = draw.choice(alone)
+            graph.remove_node(node)
+            network.node_lost(node)
+        elif missing and what < 0.8:
+            u, v = draw.choice(missing)
+            graph.add_link(*draw.choice(((u, v), (v, u))))
+            network.link_added(u, v)
+        elif what < 0.85:
+            # All links of one switch go, as when it dies: then it may be taken away.
+            node = draw.choice(graph.nodes())
+            for other in graph.neighbours(node)[1:]:
+                graph.remove_link(node, other)
+                network.link_lost(node, other)
+                assert meaning_of(network.shape) == meaning_of(recognise(graph))
+            version = graph.version
+        else:
+            u, v = draw.choice([(link.u, link.v) for link in graph.links()] or cables)
+            if graph.has_link(u, v):
+                graph.remove_link(u, v)
+                network.link_lost(u, v)
+        if graph.version == version:
+            continue
+        changes += 1
+        followed += network.version == graph.version
+        assert meaning_of(network.shape) == meaning_of(recognise(graph))
+        fresh = network_of(graph).components()
+        own = network.components()
+        assert own.keys() == fresh.keys()
+        assert len({(own[node], fresh[node]) for node in own}) == len(set(own.values())) == len(set(fresh.values()))
+    assert changes > 100
+
+
+@pytest.mark.parametrize("tier", ["core", "aggregation"])
+def test_a_switch_that_is_back_is_followed_link_by_link_without_a_look_at_everything(tier: str) -> None:
+    def calls(k: int) -> int:
+        graph = switches_of(k, has_tiers=False)
+        network = network_of(graph)
+        shape = network.shape
+        assert isinstance(shape, Fabric)
+        node = next(iter(shape.down if tier == "core" else shape.aggregation_pod))
+        beside = graph.neighbours(node)
+        graph.remove_node(node)
+        assert isinstance(network.shape, Fabric)
+
+        def come_back() -> None:
+            graph.add_node(node)
+            network.node_added(node)
+            for other in beside:
+                graph.add_link(node, other)
+                network.link_added(node, other)
+                assert network.version == graph.version
+
+        calls_each = calls_of(come_back) / len(beside)
+        assert meaning_of(network.shape) == meaning_of(recognise(graph))
+        return int(calls_each)
+
+    # A pod of the larger one has three times as many links, and its switches are sorted.
+    assert calls(12) <= 10 * calls(4)

@@ -9,6 +9,7 @@ import pytest
 from controller.trees.forest import Forest
 from controller.trees.tree import Role
 from topology.graph import Kind
+from turns import calls_of
 
 NAMES = ("fattree4", "avalanche24", "leaf-spine", "tree", "hub-and-ring", "petersen")
 
@@ -102,3 +103,16 @@ def test_a_change_of_one_group_leaves_the_others_for_later(lab):
     assert forest.mend(broken[1]).empty
     assert {change.key for change in forest.repair()} == set(broken) - {broken[1], broken[2]}
     lab.check_forest(forest)
+
+
+def test_a_link_that_comes_back_costs_as_much_in_a_small_fabric_as_in_a_large_one(lab):
+    def calls(k):
+        forest = filled(lab.fat_tree(k), random.Random(1), groups=20, members=4)
+        graph = forest.graph
+        for node in graph.nodes(Kind.AGGREGATION, Kind.CORE):
+            forest.add_node(node, Kind.SWITCH)
+        u, v = next((link.u, link.v) for link in graph.links() if graph.kind(link.u) is graph.kind(link.v))
+        forest.remove_link(u, v)
+        return calls_of(lambda: forest.add_link(u, v))
+
+    assert calls(12) <= 4 * calls(4)
