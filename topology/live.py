@@ -66,6 +66,10 @@ class LiveFabric:
         """Return what is behind a port, `UNKNOWN` for one never heard of."""
         return self._roles.get(dpid, {}).get(port_no, PortRole.UNKNOWN)
 
+    def roles(self, dpid: int) -> Mapping[int, PortRole]:
+        """Return what is behind each port of a switch that was heard of."""
+        return self._roles.get(dpid, {})
+
     def ports(self, dpid: int, role: PortRole) -> tuple[int, ...]:
         """Return the ports of a switch that have a role, in ascending order."""
         return tuple(sorted(port_no for port_no, has in self._roles.get(dpid, {}).items() if has is role))

@@ -12,6 +12,8 @@ entries are for untagged frames, by the last one. A 1.0 switch that knows no 802
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from controller.rules.cookies import VLAN_TAGGED_COOKIE, cookie_of
 from controller.rules.model import (
     OFPP_CONTROLLER,
@@ -121,7 +123,7 @@ def hold_rule(ofp_version: int, port_no: int) -> Rule:
 
 def _tour_rule(ofp_version: int, match: Match, actions: tuple[Action, ...]) -> Rule:
     table = 0 if ofp_version == OPENFLOW_1_0 else ADMIT
-    return Rule(RuleKey(table, PRIORITY_ECHO, match), actions, cookie_of(DISCOVERY_TAG, ("tour", match.in_port)))
+    return Rule(RuleKey(table, PRIORITY_ECHO, match), actions, _cookie(("tour", match.in_port)))
 
 
 def _tagged_drop(table: int, priority: int, match: Match) -> Rule:
@@ -129,4 +131,9 @@ def _tagged_drop(table: int, priority: int, match: Match) -> Rule:
 
 
 def _rule(table: int, priority: int, match: Match, actions: tuple[Action, ...]) -> Rule:
-    return Rule(RuleKey(table, priority, match), actions, cookie_of(DISCOVERY_TAG, ("base", table, priority)))
+    return Rule(RuleKey(table, priority, match), actions, _cookie(("base", table, priority)))
+
+
+@lru_cache(maxsize=4096)
+def _cookie(origin: tuple[str | int | None, ...]) -> int:
+    return cookie_of(DISCOVERY_TAG, origin)

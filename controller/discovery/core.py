@@ -57,7 +57,9 @@ from topology.live import LiveFabric
 Output: TypeAlias = Effect | TopologyEvent | WriteJournal
 
 COST_AT_ONCE, TOUR_COST = 128, 8
-"""Timers and effects of one turn; a tour whose frame may be missed costs as much as so many."""
+"""Timers and effects of one turn; a tour whose frame may be missed, or a hub's tours, cost as much as so many."""
+
+_OF_TOURS = frozenset((TimerKind.TOUR_CHECK, TimerKind.HUB))
 
 MIN_SECRET_BYTES = 16
 SEGMENT_LOOPED, SEGMENT_RELEASED = "segment-looped", "segment-released"
@@ -171,7 +173,7 @@ class DiscoveryCore:
         cost = 0
         for timer in self._deadlines.due(now):
             self._due[timer.kind](timer.subject, now)
-            cost += TOUR_COST if timer.kind is TimerKind.TOUR_CHECK else 1
+            cost += TOUR_COST if timer.kind in _OF_TOURS else 1
             if cost + len(self._out) >= COST_AT_ONCE:
                 break
         self._out += self._installer.on_deadline(now)

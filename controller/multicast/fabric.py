@@ -41,7 +41,7 @@ FLOOD_SETTLE_PER_SWITCH_S, FLOOD_SETTLE_LONGEST_S = 0.005, 2.0
 """The more switches the last change concerned, the longer the next one waits: while a fabric comes up, the spanning
 tree changes with every link. A switch takes up to 1 ms, so that flooding has a fifth of a processor at most."""
 
-PORTS_AT_ONCE = 4096
+PORTS_AT_ONCE = 2048
 """Ports that are looked at in one turn, and those of one more switch, for what flooding has to know of them."""
 
 TERMINALS_AT_ONCE = 8
@@ -295,11 +295,12 @@ class FabricFollower:
 
     def _ports_for_flooding(self, dpid: int) -> SwitchPorts:
         fabric, plane = self.fabric, self._owner.plane
+        roles = fabric.roles(dpid)
         inherited = self.inherited.get(dpid, ())
         closed = [
             port
             for port in self._ports[dpid]
-            if (fabric.role(dpid, port) not in (PortRole.EDGE, PortRole.TRUNK) and port not in inherited)
+            if (roles.get(port) not in (PortRole.EDGE, PortRole.TRUNK) and port not in inherited)
             or (dpid, port) in self._returning.shut
         ]
         routers = frozenset(plane.router_families(dpid)) if plane.has_routers else frozenset()

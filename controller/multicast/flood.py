@@ -39,7 +39,7 @@ from controller.wire.addresses import (
 )
 from topology.graph import Graph, NodeId, holds_cycle
 
-PORTS_AT_ONCE, SWITCH_PORTS = 320, 8
+PORTS_AT_ONCE, SWITCH_PORTS = 192, 8
 """Ports of the switches that are looked at in one turn; a switch costs as much as some ports more than it has."""
 
 LINK_SCOPE_GROUPS_BOUND = 64

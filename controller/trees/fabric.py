@@ -193,7 +193,7 @@ def _linked(fabric: Fabric, graph: Graph, links: Iterable[tuple[NodeId, NodeId]]
     return fabric._replace(up=up, down=down, cores=cores, uplinks=uplinks)
 
 
-def _by_order(item: tuple[NodeId, object]) -> tuple[bool, NodeId, str]:
+def _by_order(item: tuple[NodeId, object]) -> tuple[str, object]:
     return order_key(item[0])
 
 
