@@ -17,9 +17,12 @@ from typing import Any
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
+# Of mypyc's output, that the C compiler is handed at a time; each time it reads the declarations of all modules anew.
+UNIT_BYTES = 2_000_000
+
 
 class ParallelBuild(build_ext):
-    """Compiles as many files at a time as there are processors."""
+    """Compiles as many files at a time as there are processors, and the modules' files several in one."""
 
     def build_extensions(self) -> None:
         """Build all extensions, whose files depend on each other only when they are linked."""
@@ -27,11 +30,31 @@ class ParallelBuild(build_ext):
 
         def compile_each(sources: list[str], **options: Any) -> list[str]:
             with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-                compiled = pool.map(lambda source: compile_files([source], **options), sources)
+                compiled = pool.map(lambda source: compile_files([source], **options), joined(sources))
                 return [file for files in compiled for file in files]
 
         self.compiler.compile = compile_each
         super().build_extensions()
+
+
+def joined(sources: list[str]) -> list[str]:
+    """Return C files that hold what the given ones do: those of modules, which mypyc names apart, some in each."""
+    modules = sorted(source for source in sources if Path(source).name.startswith("__native_"))
+    units: list[list[str]] = []
+    room = 0
+    for source in modules:
+        size = Path(source).stat().st_size
+        if size > room:
+            units.append([])
+            room = UNIT_BYTES
+        units[-1].append(source)
+        room -= size
+    files = [source for source in sources if source not in modules]
+    for number, unit in enumerate(units):
+        file = Path(unit[0]).parent / f"__unit_{number}.c"
+        file.write_text("".join(f'#include "{Path(source).name}"\n' for source in unit), encoding="utf-8")
+        files.append(str(file))
+    return files
 
 
 def extensions() -> list[Extension]:
