@@ -355,12 +355,13 @@ def test_no_tour_frame_circles_whatever_the_cables_and_entries(data):
     """Cables may have moved since the entries were made, lead back to their switch, or to hosts that answer alike."""
     count = data.draw(st.integers(1, 4))
     ports = range(1, 6)
+    turns = st.sets(st.tuples(st.sampled_from(ports), st.sampled_from(ports)))
     ends = data.draw(st.permutations([(dpid, port_no) for dpid in range(1, count + 1) for port_no in ports]))
     switches = {dpid: FakeSwitch(dpid, data.draw(st.sampled_from([1, 4]))) for dpid in range(1, count + 1)}
     for dpid, switch in switches.items():
         version = switch.ofp_version
         rules = [*base_rules(version), turn_rule(version, dpid)]
-        for port_no, next_port_no in data.draw(st.sets(st.tuples(st.sampled_from(ports), st.sampled_from(ports)))):
+        for port_no, next_port_no in data.draw(turns):
             if port_no < next_port_no:
                 rules.append(tour_rule(version, port_no, data.draw(st.integers(1, count)), next_port_no))
         for rule in rules:

@@ -54,35 +54,42 @@ def addresses(size):
     return st.builds(prefixed, st.just(size), st.integers(1, 8 * size), st.binary(min_size=size, max_size=size))
 
 
+# Strategies are made once: making them in each draw takes longer than drawing from them.
+maybe_ports = st.none() | st.integers(1, 0xFEFF) | st.sampled_from([0xFFFFFFFE])
+maybe_macs = st.none() | macs
+masks = macs.filter(lambda mask: any(mask) and mask != b"\xff" * 6)
+maybe_queues = st.sampled_from([None, None, 0, 7, 2**32 - 2])
+maybe_octets = st.none() | st.integers(0, 255)
+other_eth_types = st.sampled_from([0x0806, 0x88CC, 0x8847])
+MATCH_KINDS = {
+    version: st.sampled_from([None, "v4", "other", *more]) for version, more in ((1, ()), (4, ("v6", "mask")))
+}
+MAYBE_ADDRESSES = {"v4": st.none() | addresses(4), "v6": st.none() | addresses(16)}
+
+
 @st.composite
 def matches(draw, version):
     """Any match in canonical form that the version can say."""
-
-    def maybe(strategy):
-        return draw(st.one_of(st.none(), strategy))
-
     fields = {
-        "in_port": maybe(st.integers(1, 0xFEFF) | st.sampled_from([0xFFFFFFFE])),
-        "eth_src": maybe(macs),
-        "eth_dst": maybe(macs),
+        "in_port": draw(maybe_ports),
+        "eth_src": draw(maybe_macs),
+        "eth_dst": draw(maybe_macs),
         "tagged": version == 4 and draw(st.booleans()),
     }
-    kinds = [None, "v4", "other"] + (["v6", "mask"] if version == 4 else [])
-    kind = draw(st.sampled_from(kinds))
+    kind = draw(MATCH_KINDS[version])
     if kind == "mask":
-        mask = draw(macs.filter(lambda mask: any(mask) and mask != b"\xff" * 6))
+        mask = draw(masks)
         fields["eth_dst"] = bytes(a & b for a, b in zip(draw(macs), mask, strict=True))
         fields["eth_dst_mask"] = mask
     if kind == "other":
-        fields["eth_type"] = draw(st.sampled_from([0x0806, 0x88CC, 0x8847]))
+        fields["eth_type"] = draw(other_eth_types)
     if kind in ("v4", "v6"):
-        size = 4 if kind == "v4" else 16
         fields["eth_type"] = ETH_TYPE_IPV4 if kind == "v4" else ETH_TYPE_IPV6
-        fields["ip_proto"] = maybe(st.integers(0, 255))
+        fields["ip_proto"] = draw(maybe_octets)
         if fields["ip_proto"] == 58 and kind == "v6":
-            fields["icmpv6_type"] = maybe(st.integers(0, 255))
+            fields["icmpv6_type"] = draw(maybe_octets)
         for name in ("ip_src", "ip_dst"):
-            value = maybe(addresses(size))
+            value = draw(MAYBE_ADDRESSES[kind])
             if value is not None:
                 fields[name], fields[name + "_prefix"] = value
     return Match(**fields)
@@ -94,26 +101,31 @@ def queued(draw, actions):
     said, queue_id = [], None
     for action in actions:
         if isinstance(action, Output) and action.port_no != OFPP_CONTROLLER:
-            wanted = draw(st.sampled_from([queue_id, queue_id, 0, 7, 2**32 - 2]))
-            if wanted != queue_id:
+            wanted = draw(maybe_queues)
+            if wanted is not None and wanted != queue_id:
                 queue_id = wanted
                 said.append(SetQueue(wanted))
         said.append(action)
     return said
 
 
+outputs_and_macs = (st.integers(1, 0xFEFF) | st.just(OFPP_CONTROLLER)).map(Output) | macs.map(SetEthDst)
+queues_and_groups = st.integers(0, 2**32 - 2).map(SetQueue) | st.integers(1, 0xFFFFFF00).map(ToGroup)
+ACTIONS = {
+    1: st.lists(outputs_and_macs, max_size=6),
+    4: st.lists(outputs_and_macs | queues_and_groups, max_size=6),
+}
+MATCHES = {version: matches(version) for version in (1, 4)}
+
+
 @st.composite
 def rules(draw, version):
     """Any rule that the version can say."""
     table = 0 if version == 1 else draw(st.integers(0, 200))
-    key = RuleKey(table, draw(st.integers(0, 0xFFFF)), draw(matches(version)))
+    key = RuleKey(table, draw(st.integers(0, 0xFFFF)), draw(MATCHES[version]))
     if version == 1 and draw(st.booleans()):
         key = RuleKey(0, 0, Match(tagged=True))
-    ports = st.integers(1, 0xFEFF) | st.just(OFPP_CONTROLLER)
-    kinds = ports.map(Output) | macs.map(SetEthDst)
-    if version == 4:
-        kinds |= st.integers(0, 2**32 - 2).map(SetQueue) | st.integers(1, 0xFFFFFF00).map(ToGroup)
-    actions = draw(st.lists(kinds, max_size=6))
+    actions = draw(ACTIONS[version])
     if version == 1:
         actions = draw(queued(actions))
     if version == 4:
@@ -125,7 +137,13 @@ def rules(draw, version):
     return Rule(key, tuple(actions), draw(st.integers(0, 2**64 - 2)), draw(timeouts), draw(timeouts))
 
 
-versioned_rules = st.sampled_from([1, 4]).flatmap(lambda version: st.tuples(st.just(version), rules(version)))
+RULES = {version: rules(version) for version in (1, 4)}
+VERSIONED_RULES = {version: st.tuples(st.just(version), RULES[version]) for version in RULES}
+VERSIONED_LISTS = {version: st.tuples(st.just(version), st.lists(RULES[version], max_size=5)) for version in RULES}
+SOME_RULES = {version: st.lists(RULES[version], min_size=1, max_size=3) for version in RULES}
+versions = st.sampled_from([1, 4])
+versioned_rules = versions.flatmap(VERSIONED_RULES.__getitem__)
+versioned_lists = versions.flatmap(VERSIONED_LISTS.__getitem__)
 
 
 def parse(framework, version, message):
@@ -200,7 +218,7 @@ def expected_actions(rule):
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 @settings(max_examples=100, deadline=None)
-@given(rule=rules(4), xid=st.integers(0, 2**32 - 1))
+@given(rule=RULES[4], xid=st.integers(0, 2**32 - 1))
 def test_put_of_1_3_says_the_same_to_a_framework(framework, rule, xid):
     flow_mod = parse(framework, 4, of13.encode_put(rule, xid))
     fields, actions = seen_by_framework_13(flow_mod)
@@ -213,7 +231,7 @@ def test_put_of_1_3_says_the_same_to_a_framework(framework, rule, xid):
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 @settings(max_examples=100, deadline=None)
-@given(rule=rules(1), xid=st.integers(0, 2**32 - 1))
+@given(rule=RULES[1], xid=st.integers(0, 2**32 - 1))
 def test_put_of_1_0_says_the_same_to_a_framework(framework, rule, xid):
     message = of10.encode_put(rule, xid)
     flow_mod = parse(framework, 1, message)
@@ -273,11 +291,7 @@ def test_remove_names_the_same_entry_as_put(versioned):
 
 
 @settings(max_examples=150, deadline=None)
-@given(
-    st.sampled_from([1, 4]).flatmap(lambda v: st.tuples(st.just(v), st.lists(rules(v), max_size=5))),
-    st.integers(0, 2**63),
-    st.booleans(),
-)
+@given(versioned_lists, st.integers(0, 2**63), st.booleans())
 def test_flow_stats_give_back_the_rules(versioned, count, more):
     version, listed = versioned
     lowering = LOWERINGS[version]
@@ -378,9 +392,9 @@ def test_a_hundred_thousand_random_messages_never_raise(version):
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_damaged_flow_stats_never_raise_and_never_invent_length(data):
-    version = data.draw(st.sampled_from([1, 4]))
+    version = data.draw(versions)
     lowering = LOWERINGS[version]
-    listed = data.draw(st.lists(rules(version), min_size=1, max_size=3))
+    listed = data.draw(SOME_RULES[version])
     entries = b"".join(lowering.encode_flow_stats_entry(FlowCounter(rule, 1, 2, 3.0)) for rule in listed)
     message = bytearray(lowering.encode_flow_stats_reply(1, False, entries))
     for _ in range(data.draw(st.integers(1, 4))):

@@ -398,6 +398,10 @@ def test_ports_that_send_much_to_everybody_leave_relays_to_the_others(make_bench
     assert all(heard)
 
 
+ANY_ENDS = st.sampled_from([*ENDS, (1, 1), (9, 9), (1, 0xFFFFFFFE)])
+PAUSES_S = st.sampled_from([0.0, 0.01, 4.0])
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_no_bytes_raise(make_bench, make_host, data):
@@ -415,14 +419,15 @@ def test_no_bytes_raise(make_bench, make_host, data):
         advertise(hosts[1], hosts[0]),
         udp(hosts[0], hosts[5]),
     ]
+    frames = st.sampled_from(seeds) | st.binary(max_size=90)
     for _ in range(10):
-        frame = bytearray(data.draw(st.one_of(st.sampled_from(seeds), st.binary(max_size=90))))
+        frame = bytearray(data.draw(frames))
         for _ in range(data.draw(st.integers(0, 3))):
             if frame:
                 frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))
-        where = data.draw(st.sampled_from([*ENDS, (1, 1), (9, 9), (1, 0xFFFFFFFE)]))
+        where = data.draw(ANY_ENDS)
         bench.frame(where, bytes(frame))
-        bench.run(data.draw(st.sampled_from([0.0, 0.01, 4.0])))
+        bench.run(data.draw(PAUSES_S))
     assert all(isinstance(host, HostLearnt) for host in bench.core.fabric.hosts())
 
 
