@@ -14,7 +14,7 @@ from apps.monitor_settings import output_settings
 from apps.openflow.bus import AlarmReported, CountersMeasured, LinksMeasured, PortsMeasured
 from apps.openflow.declared import DeclaredApp
 from apps.openflow.fabric_app import FabricApp
-from apps.openflow.framework import MAIN_DISPATCHER, hub, ofp_event, set_ev_cls, watch_connections
+from apps.openflow.framework import MAIN_DISPATCHER, hub, ofp_event, running_apps, set_ev_cls, watch_connections
 from apps.openflow.role import RoleRequests
 from apps.ovsdb import Ovsdb, OvsdbFault, SwitchUse
 from apps.state_dir import own_state_dir
@@ -57,7 +57,9 @@ class Monitor(DeclaredApp, FabricApp):
         settings = self.policy_file.reading.policy.monitor
         self._roles = RoleRequests(settings.role, self.core.xid_tag)
         self._use: dict[int, SwitchUse] = {}
-        self.sections = MonitorSections(self.core, self._cpu_and_memory, time.monotonic(), self.names)
+        self.sections = MonitorSections(
+            self.core, self._cpu_and_memory, time.monotonic(), self.names, lambda: "alarms" in running_apps()
+        )
         directory = own_state_dir()
         try:
             self._ovsdb = Ovsdb(settings.ovsdb) if settings.ovsdb else None

@@ -77,12 +77,12 @@ class Judge:
         self._looks.set(subject, at_s)
 
     def forget(self, subject: Subject, now: float) -> None:
-        """Judge a subject no more, and close its alarms."""
+        """Judge a subject no more, and close its alarms without a word: an operator has said so."""
         self._looks.cancel(subject)
         for kind in causes.KINDS_OF[subject[0]]:
             key = alarm_key(kind, causes.name_of(subject))
             if key in self._register.open:
-                self.close(key, now)
+                self.close(key, now, is_told=False)
 
     def look(self, subject: Subject, now: float) -> None:
         """Judge a subject now where it is well or its alarm is open, else once it had time to settle."""
@@ -183,8 +183,8 @@ class Judge:
             self._closing.set(key, due_s)
             self.touched(key)
 
-    def close(self, key: str, now: float, cause: int | None = None) -> None:
-        """Close an alarm; `cause` is the switch whose trouble explains it from now on."""
+    def close(self, key: str, now: float, cause: int | None = None, *, is_told: bool = True) -> None:
+        """Close an alarm; `cause` is the switch whose trouble explains it from now on, as the event of that tells."""
         self._closing.cancel(key)
         alarm = self._register.close(key, now)
         self.touched(key)
@@ -197,7 +197,8 @@ class Judge:
             document["part_of"] = part_of
         self._history.add(ClearedAlarm(alarm, now, part_of))
         self._out(AlarmTurned(State.CLEARED, document))
-        self._sections.turned(State.CLEARED, alarm, now)
+        if is_told and cause is None:
+            self._sections.turned(State.CLEARED, alarm, now)
 
     def _tell(self, alarm: Alarm, now: float) -> None:
         self._out(AlarmTurned(State.RAISED, self._sections.document(alarm)))

@@ -11,6 +11,7 @@ from controller.alarms.causes import Subject
 from controller.alarms.facts import AlarmFacts
 from controller.alarms.known import Cable, LinkState
 from controller.alarms.register import GRAVITY, Alarm
+from controller.durations import format_duration
 from controller.snapshot.events import EventLog, Severity, State
 from controller.snapshot.log import Document, Section
 from controller.snapshot.names import Names
@@ -25,8 +26,8 @@ CONSEQUENCES_BOUND = 100
 HELD = "This is over, and the alarm stays open for a while because it flaps: "
 """How an alarm begins whose cause is gone."""
 
-TOLD_BY_OTHERS = frozenset({causes.SWITCH_DOWN, causes.LINK_FAILED, "policy-faulty", "anomaly", "port-event"})
-"""Kinds of which another app has an event when they are raised and cleared; it does not tell what a link cuts off."""
+TOLD_BY_OTHERS = frozenset({"policy-faulty", "anomaly", "port-event", "segment-looped", "detection-late"})
+"""Kinds of which another app has an event when they are raised and cleared."""
 
 
 class AlarmSections:
@@ -100,12 +101,12 @@ class AlarmSections:
     def turned(self, state: State, alarm: Alarm, now: float) -> None:
         """Tell of an alarm that was raised or cleared, where nobody else does."""
         condition = alarm.condition
-        cuts_off = condition.kind == causes.LINK_FAILED and condition.severity is Severity.CRITICAL
-        if condition.kind in TOLD_BY_OTHERS and not cuts_off:
+        if condition.kind in TOLD_BY_OTHERS:
             return
         cleared = state is State.CLEARED
         spoken = self.names.spoken(condition.text)
-        text = f"This is over: {spoken}" if cleared else spoken
+        lasted_s = (now if alarm.over_s is None else alarm.over_s) - alarm.since_s
+        text = f"This is over after {format_duration(lasted_s)}: {spoken}" if cleared else spoken
         severity = Severity.INFO if cleared else condition.severity
         dpid, port_no = condition.dpid, condition.port_no
         self.events.add(now, condition.kind, text, severity=severity, state=state, dpid=dpid, port_no=port_no)

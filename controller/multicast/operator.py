@@ -269,8 +269,6 @@ class Operator:
             raise _Refusal("dpid", f"switch {dpid} is part of the fabric; only one that is gone can be forgotten")
         if not core.sections.forget_switch(dpid):
             raise _Refusal("dpid", f"there is no switch {dpid}")
-        text = f"Switch {dpid} is forgotten: its absence counts as intended."
-        core.sections.events.add(now, "switch-down", text, state=State.CLEARED, dpid=dpid)
         return {"dpid": dpid, "forgotten": True}
 
     def _rebuild(self, event: GroupRebuildAsked, now: float) -> Record:

@@ -12,7 +12,7 @@ from controller.events import PortChanged, SwitchConnected
 from controller.multicast import view
 from controller.multicast.effects import Audit
 from controller.multicast.group import Place
-from controller.snapshot.events import EventLog, Severity, State
+from controller.snapshot.events import EventLog, Severity
 from controller.snapshot.log import Document, Section
 from controller.snapshot.names import Names
 from controller.wire.addresses import format_ip, format_mac, is_link_scope_group
@@ -140,25 +140,16 @@ class MulticastSections:
             self.switch_changed(event.dpid)
             lost_s = self._found((event.dpid,), now)
             if lost_s is None:
-                kind, state, text = "switch-up", State.HAPPENED, f"Switch {event.dpid} is part of the fabric."
+                self.events.add(now, "switch-up", f"Switch {event.dpid} is part of the fabric.", dpid=event.dpid)
             else:
-                kind, state = "switch-down", State.CLEARED
-                text = f"Switch {event.dpid} is back in the fabric after {format_duration(lost_s)}."
-            self.events.add(now, kind, text, state=state, dpid=event.dpid)
+                self._returned("switch-down", f"Switch {event.dpid} was gone", lost_s, event.dpid, now)
         elif isinstance(event, SwitchDown):
             self._gone(event.dpid, now)
             self.switch_changed(event.dpid)
             self.hosts.log.forget()
             self._lose((event.dpid,), now)
-            text = f"Switch {event.dpid} is gone: no tree leads through it."
-            critical, raised = Severity.CRITICAL, State.RAISED
-            self.events.add(now, "switch-down", text, severity=critical, state=raised, dpid=event.dpid)
         elif isinstance(event, LinkDown):
-            pair = (min(event), max(event))
-            self._lose(pair, now)
-            text = f"{self._named(pair)} is down: trees leave it."
-            warning, raised = Severity.WARNING, State.RAISED
-            self.events.add(now, "link-down", text, severity=warning, state=raised, dpid=pair[0])
+            self._lose((min(event), max(event)), now)
         elif isinstance(event, LinkUp):
             pair = (min(event.dpid_a, event.dpid_b), max(event.dpid_a, event.dpid_b))
             ends = (event.dpid_a, event.port_a), (event.dpid_b, event.port_b)
@@ -166,8 +157,7 @@ class MulticastSections:
                 self._ends[pair] = min(ends), max(ends)
             lost_s = self._found(pair, now)
             if lost_s is not None:
-                text = f"{self._named(pair)} is up again after {format_duration(lost_s)}."
-                self.events.add(now, "link-down", text, state=State.CLEARED, dpid=pair[0])
+                self._returned("link-failed", f"{self._named(pair)} was down", lost_s, pair[0], now)
 
     def switch_connected(self, event: SwitchConnected) -> None:
         """Take note that a datapath connected."""
@@ -267,6 +257,12 @@ class MulticastSections:
             unseen = {"dpid": dpid, "ofp_version": None, "tier": Kind.SWITCH.value, "level": None}
             state = {"connected": False, "disconnected_s": since_s, "in_sync": False}
             self.gone[dpid] = {**unseen, **self._shown.pop(dpid, {}), **state}
+
+    def _returned(self, kind: str, what: str, lost_s: float, dpid: int, now: float) -> None:
+        """Tell of what was lost too shortly to be an alarm; of all else the alarms tell, and of what follows."""
+        if lost_s < self._core.policy.alarms.settle_s:
+            text = f"{what} for {format_duration(lost_s)}."
+            self.events.add(now, kind, text, severity=Severity.WARNING, dpid=dpid)
 
     def _named(self, pair: tuple[int, int]) -> str:
         """Return what the link of two switches is called, by its ports where they are known."""

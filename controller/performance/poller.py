@@ -32,6 +32,9 @@ FLUSH_S = 0.5
 """How long samples wait for others at most, so that what comes after them is done for many at once."""
 
 FLUSH_SAMPLES = 16384
+SWITCH_SILENT = "switch-silent"
+"""The kind of what is told of a switch that answers no polls."""
+
 CLASSIFY_S = 1.0
 """Time between two looks at the classes of switches while the fabric changes."""
 
@@ -270,7 +273,7 @@ class Poller:
             up = switch is not None and switch.up
             self._out.append(SwitchTurned(dpid, up))
             if switch is not None and switch.connected and not up:
-                self._counted("switch-silent", dpid, f"Switch {dpid} does not answer polls.", now)
+                self._counted(SWITCH_SILENT, dpid, f"Switch {dpid} does not answer polls.", now)
 
     def _malformed(self, dpid: int, malformed: Malformed, now: float) -> None:
         self._counted(

@@ -10,16 +10,19 @@ from numpy.typing import NDArray
 
 from controller.effects import Notice
 from controller.events import PortChanged, SwitchConnected, SwitchDisconnected
+from controller.performance.alarms import LINK_DOWN
 from controller.performance.batch import Rates
 from controller.performance.counters import BYTE_COLUMNS, FIRST_ERROR_COLUMN, Counter
 from controller.performance.effects import EventsRaised
 from controller.performance.event_texts import event_text
 from controller.performance.events import Severity as PortSeverity
+from controller.performance.poller import SWITCH_SILENT
 from controller.performance.poller_core import MonitorCore
 from controller.performance.ports import longer
 from controller.snapshot.events import EventLog, Severity, State
 from controller.snapshot.log import Document, Section
 from controller.snapshot.names import Names
+from topology.events import PortRole
 
 COMPARE_INTERVAL_S = 1.0
 """How often switches are compared with what readers know."""
@@ -43,7 +46,11 @@ PortKey = tuple[int, int]
 
 
 class MonitorSections:
-    """The sections of the monitor; `use` returns CPU and memory in percent by dpid, None where they are not known."""
+    """The sections of the monitor.
+
+    `use` returns CPU and memory in percent by dpid, None where they are not known. `alarms_tell` says whether this
+    controller has alarms, whose events tell of links between switches and of switches without a connection.
+    """
 
     def __init__(
         self,
@@ -51,6 +58,7 @@ class MonitorSections:
         use: Callable[[], Mapping[int, tuple[float | None, float | None]]],
         now: float,
         names: Names,
+        alarms_tell: Callable[[], bool] = lambda: False,
     ) -> None:
         self.names = names
         self.events = EventLog("monitor", names.spoken)
@@ -58,6 +66,8 @@ class MonitorSections:
         self.ports: Section[PortKey] = Section(self._port_keys, self._port, lambda key: "{}:{}".format(*key))
         self._core = core
         self._use = use
+        self._alarms_tell = alarms_tell
+        self._left_out: set[PortKey] = set()
         self._compared_s = now - COMPARE_INTERVAL_S
         self._known: dict[int, Document] = {}
         self._silent: set[int] = set()
@@ -118,9 +128,11 @@ class MonitorSections:
         """Tell of conditions of ports."""
         for event in effect.events:
             state = State(event.state.value)
+            if event.counter == LINK_DOWN and self._is_left_out((event.dpid, event.port_no), state):
+                continue
             self.events.add(
                 event.time_s,
-                event.counter,
+                event.counter.replace("_", "-"),
                 event_text(event),
                 severity=Severity.INFO if state is State.CLEARED else EVENT_SEVERITIES[event.severity],
                 state=state,
@@ -128,9 +140,23 @@ class MonitorSections:
                 port_no=event.port_no,
             )
 
+    def _is_left_out(self, port: PortKey, state: State) -> bool:
+        """Tell whether a port's link is one between switches that is told of elsewhere, and its return with it."""
+        if state is State.CLEARED:
+            is_left_out = port in self._left_out
+            self._left_out.discard(port)
+            return is_left_out
+        if self._core.poller.fabric.role(*port) is not PortRole.TRUNK or not self._alarms_tell():
+            return False
+        self._left_out.add(port)
+        return True
+
     def turned(self, dpid: int, up: bool, at_s: float) -> None:
         """Tell that a switch answers no more, or does again; `at_s` is in seconds since 1970."""
         if up and dpid not in self._silent:
+            return
+        switch = self._core.poller.schedule.switches.get(dpid)
+        if not up and (switch is None or not switch.connected) and self._alarms_tell():
             return
         (self._silent.discard if up else self._silent.add)(dpid)
         text = (
@@ -140,10 +166,12 @@ class MonitorSections:
         )
         severity = Severity.INFO if up else Severity.CRITICAL
         state = State.CLEARED if up else State.RAISED
-        self.events.add(at_s, "switch-silent", text, severity=severity, state=state, dpid=dpid)
+        self.events.add(at_s, SWITCH_SILENT, text, severity=severity, state=state, dpid=dpid)
 
     def noticed(self, notice: Notice, at_s: float) -> None:
-        """Tell of a notice; `at_s` is in seconds since 1970."""
+        """Tell of a notice, but for what `turned` tells; `at_s` is in seconds since 1970."""
+        if notice.kind == SWITCH_SILENT:
+            return
         dpid = dict(notice.fields).get("dpid")
         known = dpid if isinstance(dpid, int) else None
         self.events.add(at_s, notice.kind, notice.text, severity=Severity.WARNING, dpid=known)

@@ -84,6 +84,12 @@ class Bench:
         self.core.sections.refresh()
         return dict(self.core.sections.status.changes(0, 1)["put"]["status"])
 
+    @property
+    def events(self) -> list[tuple[str, str, str]]:
+        """Kind, state and text of what was told, the oldest first."""
+        found = self.core.sections.events.section.changes(0, 1000)["put"].values()
+        return [(event["kind"], event["state"], event["text"]) for event in found]
+
     def section(self, name: str) -> dict[str, Any]:
         return dict(getattr(self.core.sections, name).changes(0, 1000)["put"])
 

@@ -177,8 +177,7 @@ def test_an_alarm_is_acknowledged_by_somebody_and_only_while_it_is_open() -> Non
     assert (alarm["acknowledged_by"], alarm["acknowledged_s"]) == ("ann", EPOCH_S + 32)
     assert bench.outcomes[-1].document == alarm
     assert bench.status["alarms"] == {"critical": 0, "warning": 1, "info": 0, "acknowledged": 1}
-    (event,) = bench.core.sections.events.section.changes(0, 10)["put"].values()
-    assert event["text"] == "ann acknowledged the alarm link-failed:1:1-2:1."
+    assert bench.events[1] == ("acknowledged", "happened", "ann acknowledged the alarm link-failed:1:1-2:1.")
 
 
 def test_a_switch_that_was_taken_away_is_forgotten_with_its_links() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from controller.effects import Notice
-from controller.events import PortChanged, SwitchDisconnected
+from controller.events import Port, PortChanged, SwitchDisconnected
 from controller.performance import poller_sections
 from controller.performance.effects import EventsRaised, SamplesRated
 from controller.performance.events import EventState, PortEvent, Severity
@@ -16,6 +16,7 @@ from controller.performance.poller import SwitchTurned
 from controller.performance.poller_sections import MonitorSections
 from controller.snapshot.names import Names
 from tests.unit.performance.test_poller_core import EPOCH_S, Fabric
+from topology.events import PortRole, PortRoleChanged
 
 
 class Followed(Fabric):
@@ -123,7 +124,7 @@ def test_events_and_notices_are_told(followed: Followed):
     followed.tx_bps[1, 1] = 9.9e8
     followed.run(60.0)
     events = followed.read("events").values()
-    (event,) = [event for event in events if event["kind"] == "tx_utilisation"]
+    (event,) = [event for event in events if event["kind"] == "tx-utilisation"]
     assert (event["dpid"], event["port_no"], event["state"], event["source"]) == (1, 1, "raised", "monitor")
     assert event["time_s"] == pytest.approx(EPOCH_S + followed.now, abs=60)
     assert followed.sections is not None
@@ -137,3 +138,40 @@ def test_events_speak_of_ports_by_their_names(followed: Followed):
     followed.sections.raised(EventsRaised((event,)))
     (told,) = followed.read("events").values()
     assert told["text"] == "The link of port 0000000000000009:1 is up again after 12 s."
+
+
+def port_event(number: int, up: bool) -> PortChanged:
+    return PortChanged(1, Port(number, f"p{number}", bytes(6), up, 1e9), False)
+
+
+@pytest.mark.parametrize("alarms_tell", [True, False])
+def test_of_links_between_switches_the_alarms_tell_where_there_are_any(alarms_tell: bool):
+    followed = Followed()
+    followed.sections = MonitorSections(
+        followed.core, lambda: {}, followed.now, followed.sections.names, lambda: alarms_tell
+    )
+    followed.feed(PortRoleChanged(1, 1, PortRole.TRUNK))
+    followed.feed(PortRoleChanged(1, 2, PortRole.EDGE))
+    for number in (1, 2):
+        followed.feed(port_event(number, False))
+        followed.feed(PortRoleChanged(1, number, PortRole.DOWN))
+    for number in (1, 2):
+        followed.feed(port_event(number, True))
+    told = [(event["kind"], event["port_no"], event["state"]) for event in followed.read("events").values()]
+    links = [("link-down", 1, "raised"), ("link-down", 2, "raised")]
+    links += [("link-down", 1, "cleared"), ("link-down", 2, "cleared")]
+    assert told == [each for each in links if each[1] == 2 or not alarms_tell]
+
+
+@pytest.mark.parametrize("alarms_tell", [True, False])
+def test_of_a_switch_that_is_gone_the_alarms_tell_and_of_a_silent_one_the_monitor(alarms_tell: bool):
+    followed = Followed()
+    followed.sections = MonitorSections(
+        followed.core, lambda: {}, followed.now, followed.sections.names, lambda: alarms_tell
+    )
+    followed.feed(SwitchDisconnected(2))
+    followed.silent.add(3)
+    followed.run(20.0)
+    followed.sections.noticed(Notice("switch-silent", "Switch 3 does not answer polls.", (("dpid", 3),)), EPOCH_S)
+    silent = [event["dpid"] for event in followed.read("events").values() if event["kind"] == "switch-silent"]
+    assert silent == ([3] if alarms_tell else [2, 3])
