@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from controller.datapath.lanes import Urgency
 from controller.effects import Edit, Effect, Notice, Put, Remove
+from controller.multicast.link_scope import LinkScopeWays
 from controller.multicast.switch_ports import SwitchPorts, spanning_tree
-from controller.rules.compile import ChannelDuty, RuleSet, Source, channel_duties, common_outputs
+from controller.rules.compile import RuleSet, common_outputs
 from controller.rules.cookies import cookie_of
 from controller.rules.installer import Installer
 from controller.rules.model import OFPP_CONTROLLER, Action, Match, Output, Rule, RuleKey
@@ -76,7 +77,8 @@ class FloodPlane:
         self._todo: deque[int] = deque()
         self._is_staged = self._is_held = False
         self._plan: Plan | None = None
-        self._groups: dict[bytes, dict[int, set[int]]] = {}
+        self._ways = LinkScopeWays()
+        self._are_ways_behind = False
         self._full = False
         self._links: set[frozenset[NodeId]] = set()
         self._former: set[frozenset[NodeId]] = set()
@@ -89,18 +91,18 @@ class FloodPlane:
         self._tree_links: set[frozenset[NodeId]] = set()
         self._applied: dict[int, set[int]] = {}
         self._ports: dict[int, SwitchPorts] = {}
-        self._group_duties: dict[bytes, dict[int, tuple[ChannelDuty, ...]]] = {}
-        self._stale: set[bytes] = set()
+        self._is_stale = False
+        self._regrouped: set[int] = set()
 
     def members(self, group: bytes) -> Iterator[tuple[int, int]]:
         """Yield (dpid, port) of the members of a link-scope group that has entries of its own."""
-        for dpid, ports in self._groups.get(group, {}).items():
+        for dpid, ports in self._ways.members.get(group, {}).items():
             for port_no in ports:
                 yield dpid, port_no
 
     def groups(self) -> Iterable[bytes]:
         """Return the link-scope groups that have entries of their own."""
-        return self._groups.keys()
+        return self._ways.members.keys()
 
     def interest_changed(
         self, dpid: int, port_no: int, group: bytes, wanted: bool, now: float
@@ -111,68 +113,52 @@ class FloodPlane:
         """
         if len(group) == 4 or group.startswith(SOLICITED_NODE_PREFIX):
             return [], False
-        if wanted:
-            if group not in self._groups and len(self._groups) >= LINK_SCOPE_GROUPS_BOUND:
-                if self._full:
-                    return [], False
-                self._full = True
-                text = f"Link-scope group {format_ip(group)} and later ones are flooded: the limit is reached."
-                return [Notice("link-scope-groups-bound", text, (("bound", LINK_SCOPE_GROUPS_BOUND),))], False
-            ports = self._groups.setdefault(group, {}).setdefault(dpid, set())
-            if port_no in ports:
+        ways = self._ways
+        known = ways.members.get(group, {}).get(dpid, ())
+        if wanted is (port_no in known):
+            return [], False
+        if wanted and group not in ways.members and len(ways.members) >= LINK_SCOPE_GROUPS_BOUND:
+            if self._full:
                 return [], False
-            ports.add(port_no)
-        else:
-            switches = self._groups.get(group, {})
-            if port_no not in switches.get(dpid, ()):
-                return [], False
-            switches[dpid].discard(port_no)
-            if not switches[dpid]:
-                del switches[dpid]
-            if not switches:
-                del self._groups[group]
-                self._full = False
-        if self._former or self.is_behind or self._graph is None or self._is_outdated(self._graph):
-            self._stale.add(group)
+            self._full = True
+            text = f"Link-scope group {format_ip(group)} and later ones are flooded: the limit is reached."
+            return [Notice("link-scope-groups-bound", text, (("bound", LINK_SCOPE_GROUPS_BOUND),))], False
+        is_behind = bool(self._former) or self.is_behind or self._graph is None or self._is_outdated(self._graph)
+        if not is_behind and self._are_ways_behind and self._graph is not None:
+            self._use_ways(self._graph)
+        concerned = ways.add(group, dpid, port_no) if wanted else ways.discard(group, dpid, port_no)
+        self._full = self._full and group in ways.members
+        if is_behind:
+            self._is_stale = True
             return [], True
-        return self._bring_group(group, self._graph, now), False
+        return self._bring_group(group, self._wanted.keys() if concerned is None else sorted(concerned), now), False
 
     def _is_outdated(self, graph: Graph) -> bool:
         return self._applied is not self._tree or graph.version != self._graph_version
 
-    def _bring_group(self, group: bytes, graph: Graph, now: float) -> list[Effect]:
-        """Bring the entries of one group to its members, over the tree that all switches go by."""
-        edits: list[tuple[int, Edit]] = []
-        for dpid, rule in self._regroup(group, graph):
-            key = _group_key(group)
-            if rule is None:
-                self._rules[dpid].pop(key, None)
-                edits.append((dpid, Remove(key)))
-            else:
-                self._rules[dpid][key] = rule
-                edits.append((dpid, Put(rule)))
-            self._unconfirmed.setdefault(dpid, set()).add(key)
-        return self._installer.change([edits], now) if edits else []
+    def _use_ways(self, graph: Graph) -> None:
+        self._are_ways_behind = False
+        self._ways.use(self._tree, graph)
 
-    def _regroup(self, group: bytes, graph: Graph) -> Iterator[tuple[int, Rule | None]]:
-        """Compute a group's entries anew, and yield the switches at which that changes what is wanted, and how."""
-        key = _group_key(group)
-        duties = self._duties(group, graph, self._tree) if group in self._groups else None
-        if duties is None:
-            self._group_duties.pop(group, None)
-        else:
-            self._group_duties[group] = duties
-        for dpid, wanted in self._wanted.items():
-            if self._ports[dpid].ofp_version == OPENFLOW_1_0:
+    def _bring_group(self, group: bytes, dpids: Iterable[int], now: float) -> list[Effect]:
+        """Bring the entries of one group at some switches to its members, over the tree that all switches go by."""
+        edits: list[tuple[int, Edit]] = []
+        key, has_members = _group_key(group), group in self._ways.members
+        for dpid in dpids:
+            wanted = self._wanted.get(dpid)
+            if wanted is None or self._ports[dpid].ofp_version == OPENFLOW_1_0:
                 continue
-            rule = self._group_rule(group, duties.get(dpid, ())) if duties is not None else None
+            rule = self._group_rule(group, dpid) if has_members else None
             if wanted.get(key) == rule:
                 continue
-            if rule is None:
-                del wanted[key]
-            else:
-                wanted[key] = rule
-            yield dpid, rule
+            for rules in (wanted, self._rules.setdefault(dpid, {})):
+                if rule is None:
+                    rules.pop(key, None)
+                else:
+                    rules[key] = rule
+            edits.append((dpid, Remove(key) if rule is None else Put(rule)))
+            self._unconfirmed.setdefault(dpid, set()).add(key)
+        return self._installer.change([edits], now) if edits else []
 
     def open_port(self, dpid: int, port_no: int, now: float) -> list[Effect]:
         """Let in at once what another switch sends: trees use the link next, whatever the spanning tree waits for."""
@@ -285,7 +271,6 @@ class FloodPlane:
 
     def _follow(self, graph: Graph, switches: Mapping[int, SwitchPorts], changed: set[int]) -> None:
         """Note where what is wanted is to be computed anew: at switches whose ports, tree or groups changed."""
-        groups: Iterable[bytes] = self._stale
         for dpid in changed:
             ports = switches.get(dpid)
             if ports is not None:
@@ -295,36 +280,46 @@ class FloodPlane:
         dirty = set(changed)
         if graph is not self._graph or graph.version != self._graph_version:
             before, tree = self._tree, spanning_tree(graph)
-            self._graph, self._graph_version = graph, graph.version
+            self._graph, self._graph_version, self._are_ways_behind = graph, graph.version, True
             moved = {dpid for dpid in before.keys() | tree.keys() if before.get(dpid) != tree.get(dpid)}
             if moved:
                 self._tree = tree
                 self._tree_links = {frozenset((u, v)) for u, neighbours in tree.items() for v in neighbours}
                 dirty |= moved
         self._pending |= dirty
+        has_groups = bool(self._ways.members)
         for dpid in dirty:
             trunks = sorted(graph.port(dpid, neighbour) for neighbour in self._tree.get(dpid, ()))
             if self._trunk_ports.get(dpid, []) != trunks:
                 self._trunk_ports[dpid] = trunks
-                groups = {*self._groups, *self._group_duties, *self._stale}
+                self._is_stale = self._is_stale or has_groups
             if dpid in self._ports:
                 self._dirty.add(dpid)
-        for group in sorted(groups):
-            self._pending.update(dpid for dpid, _ in self._regroup(group, graph))
-        self._stale.clear()
+        if self._is_stale:
+            self._is_stale = False
+            self._regrouped |= self._wanted.keys()
+            self._pending |= self._wanted.keys()
+        if has_groups and self._are_ways_behind:
+            self._use_ways(graph)
 
     def _want(self, dpid: int) -> None:
-        """Compute what is wanted at a switch, unless that is known."""
-        if dpid not in self._dirty:
-            return
+        """Compute what is wanted at a switch, or what of it is of groups, unless that is known."""
+        is_dirty, is_regrouped = dpid in self._dirty, dpid in self._regrouped
         self._dirty.discard(dpid)
-        if (ports := self._ports.get(dpid)) is None:
+        self._regrouped.discard(dpid)
+        ports = self._ports.get(dpid)
+        if ports is None or not (is_dirty or is_regrouped):
             return
-        wanted = self._wanted[dpid] = self._switch_rules(ports, self._trunk_ports.get(dpid, []))
-        if ports.ofp_version != OPENFLOW_1_0:
-            for group, duties in self._group_duties.items():
-                rule = self._group_rule(group, duties.get(dpid, ()))
-                wanted[rule.key] = rule
+        if is_dirty:
+            self._wanted[dpid] = self._switch_rules(ports, self._trunk_ports.get(dpid, []))
+        if ports.ofp_version == OPENFLOW_1_0:
+            return
+        wanted = self._wanted.setdefault(dpid, {})
+        for key in [key for key in wanted if key.priority == PRIORITY_LINK_SCOPE_GROUP]:
+            del wanted[key]
+        for group in self._ways.members:
+            rule = self._group_rule(group, dpid)
+            wanted[rule.key] = rule
 
     def _begin(self, graph: Graph) -> None:
         """Choose an order that closes no loop, and have the switches looked at at which something may differ."""
@@ -406,12 +401,6 @@ class FloodPlane:
                     return True
         return False
 
-    def _duties(self, group: bytes, graph: Graph, tree: Mapping[int, set[int]]) -> dict[int, tuple[ChannelDuty, ...]]:
-        members: dict[int, dict[Source, set[int]]] = {
-            dpid: {None: ports} for dpid, ports in self._groups[group].items() if dpid in tree
-        }
-        return channel_duties(tree, graph.port, members, (None,))
-
     def _switch_rules(self, ports: SwitchPorts, trunks: list[int]) -> RuleSet:
         table = 0 if ports.ofp_version == OPENFLOW_1_0 else ADMIT
         flood = tuple(Output(port_no) for port_no in (*trunks, *ports.edges))
@@ -449,9 +438,9 @@ class FloodPlane:
         put_groups(ETH_TYPE_IPV6, _ALL_V6, ALL_PIM_ROUTERS_V6)
         return rules
 
-    def _group_rule(self, group: bytes, duties: tuple[ChannelDuty, ...]) -> Rule:
-        ports = [port_no for duty in duties for port_no in (*duty.trunk_ports, *duty.host_ports)]
-        return Rule(_group_key(group), tuple(Output(port_no) for port_no in ports), self._cookie)
+    def _group_rule(self, group: bytes, dpid: int) -> Rule:
+        outputs = tuple(Output(port_no) for port_no in self._ways.outputs(group, dpid))
+        return Rule(_group_key(group), outputs, self._cookie)
 
 
 def _forwards(rule: Rule) -> bool:
