@@ -4,10 +4,14 @@ import gc
 import os
 import shutil
 import sys
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from lanes import Lanes, give_way
 
 # The same examples each time, however slow the machine; `--hypothesis-profile=explore` looks for new ones.
 settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -35,27 +39,33 @@ def _counts_packets(item: pytest.Item) -> bool:
 
 
 def _in_turn(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Return tests in the order they run in: those that hold packets against the clock after all others.
-
-    Modules that mostly wait are spread evenly over those that compute, so that these have the processors meanwhile.
-    """
+    """Return tests in the order they run in: those that compute, then live ones, the longest modules first."""
     modules: dict[Path, list[pytest.Item]] = {}
     for item in items:
         modules.setdefault(item.path, []).append(item)
-    live = [module for module in modules.values() if any(map(_counts_packets, module))]
-    others = [module for module in modules.values() if not any(map(_counts_packets, module))]
-    waiting = [module for module in others if any(map(_is_live, module))]
-    computing = [module for module in others if not any(map(_is_live, module))]
-    places = [(at / len(waiting), 0, module) for at, module in enumerate(waiting)]
-    places += [(at / len(computing), 1, module) for at, module in enumerate(computing)]
-    places.sort(key=lambda place: place[:2])
-    return [item for module in [*(module for _, _, module in places), *live] for item in module]
+
+    def turn(module: list[pytest.Item]) -> int:
+        return any(map(_is_live, module)) + any(map(_counts_packets, module))
+
+    return [item for module in sorted(modules.values(), key=turn) for item in module]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let every emulation test run under each framework."""
     text = "run emulation tests under Ryu and os-ken also where the framework has no part in what they test"
     parser.addoption("--every-framework", action="store_true", help=text)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Lanes | None:
+    """Have some processes keep to live modules."""
+    return Lanes(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Let what holds no packets against the clock give way to what does."""
+    give_way(not _counts_packets(item))
+    return (yield)
 
 
 def pytest_configure() -> None:
@@ -65,7 +75,7 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run most emulation tests after all others, and skip them where they cannot run and nobody insists."""
+    """Put tests into their order, and skip emulation tests where they cannot run and nobody insists."""
     items[:] = _in_turn(items)
     hindrance = _emulation_hindrance()
     if hindrance is None or os.environ.get("VSRT_REQUIRE_EMULATION"):

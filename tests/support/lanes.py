@@ -1,0 +1,49 @@
+"""Which process runs which module: half of them have live modules, which wait, while the others compute."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import Any
+
+from xdist.scheduler import LoadFileScheduling
+
+LIVE_FOLDER = "tests/emulation/"
+SPARE = 10
+"""The niceness of what can wait: processors are for live tests first, which leave most of them free."""
+
+_NICENESS = os.getpriority(os.PRIO_PROCESS, 0)
+
+
+class Lanes(LoadFileScheduling):  # type: ignore[misc]
+    """Hands out modules in the order of their tests, live ones to half of the processes while there are others."""
+
+    def _assign_work_unit(self, node: Any) -> None:
+        running = sum(self._runs_live(other) for other in self.nodes if other is not node)
+        live = running < self.numnodes // 2
+        module = next((name for name in self.workqueue if _is_live(name) is live), None)
+        if module is not None:
+            self.workqueue.move_to_end(module, last=False)
+        super()._assign_work_unit(node)
+
+    def _reschedule(self, node: Any) -> None:
+        # A process begins a test once it has the one after it: its next module comes with the last test of one.
+        if not self.workqueue or self._pending_of(self.assigned_work[node]) <= 1:
+            super()._reschedule(node)
+
+    def _runs_live(self, node: Any) -> bool:
+        modules = self.assigned_work[node].items()
+        return any(_is_live(name) and not all(tests.values()) for name, tests in modules)
+
+
+def _is_live(module: str) -> bool:
+    return module.startswith(LIVE_FOLDER)
+
+
+def give_way(spare: bool) -> None:
+    """Let this process, and those it starts from here on, have spare processors alone, or its share of all.
+
+    Without root's rights what once gave way goes on to do so.
+    """
+    with suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, 0, max(SPARE, _NICENESS) if spare else _NICENESS)
