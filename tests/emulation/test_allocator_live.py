@@ -80,7 +80,9 @@ def sending(framework: Framework, tmp_path_factory: pytest.TempPathFactory) -> I
     apps = ("multicast", "unicast", "monitor", "allocator")
     with ExitStack() as stack:
         controller = ControllerProcess(CONTROLLER_PORT, framework=framework, policy=policy, apps=apps)
-        fabric = stack.enter_context(EmulatedFabric(make("fattree", {"k": 4}), controller=controller))
+        fabric = stack.enter_context(
+            EmulatedFabric(make("fattree", {"k": 4}), controller=controller, patch_links=True)
+        )
         controller.wait_discovered(fabric)
         fabric.wait_addresses()
         fabric.announce()

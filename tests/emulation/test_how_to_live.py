@@ -22,7 +22,7 @@ NEEDS_SYSTEMD = "systemctl"
 
 @pytest.fixture(scope="module")
 def fabric() -> Iterator[EmulatedFabric]:
-    with EmulatedFabric(make("fattree")) as fabric:
+    with EmulatedFabric(make("fattree"), patch_links=True) as fabric:
         fabric.wait_addresses()
         yield fabric
 

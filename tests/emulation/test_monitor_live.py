@@ -20,8 +20,8 @@ from topology.generators import make
 
 pytestmark = pytest.mark.emulation
 
-CAPACITY_BPS = 100e6
-RATE_BPS = 20e6
+CAPACITY_BPS = 25e6
+RATE_BPS = 5e6
 PAYLOAD_BYTES, HEADER_BYTES = 1200, 42
 SECOND_PORT = 16654
 POLICY = f"""\
