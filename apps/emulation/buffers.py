@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN, flock
 from pathlib import Path
+from typing import IO
 
 from apps.emulation import processes
 
@@ -14,21 +16,44 @@ SEND_BUFFER_BYTES = 16 << 20
 RECEIVE_BUFFER = Path("/proc/sys/net/core/rmem_default")
 RECEIVE_BUFFER_BYTES = 8 << 20
 
+LOCKS = Path("/run")
+
 _PACKET_SOCKET = re.compile(r"\*:(\S+)\s.*skmem:\(\S*?d(\d+)\)")
 
 
 @contextmanager
-def _default(setting: Path, size_bytes: int) -> Iterator[None]:
-    """Raise a setting of the machine; who finds it raised, by another emulation beside, leaves it to that one."""
-    before = setting.read_text()
-    if int(before) >= size_bytes:
-        yield
-        return
-    setting.write_text(str(size_bytes))
-    try:
-        yield
-    finally:
-        setting.write_text(before)
+def raised(setting: Path, size_bytes: int, locks: Path = LOCKS) -> Iterator[None]:
+    """Have a setting of the machine at least as large; the last of the emulations that want it so restores it.
+
+    All share a lock, on a file that has what is to be restored.
+    """
+    with (locks / f"vsrt-{setting.name}").open("a+") as kept:
+        while True:
+            if _alone(kept) and int(setting.read_text()) < size_bytes:
+                kept.seek(0)
+                kept.truncate(0)
+                kept.write(setting.read_text())
+                kept.flush()
+                setting.write_text(str(size_bytes))
+            flock(kept, LOCK_SH)
+            if int(setting.read_text()) >= size_bytes:
+                break
+            flock(kept, LOCK_UN)  # somebody who was the last has restored it meanwhile
+        try:
+            yield
+        finally:
+            if _alone(kept):
+                kept.seek(0)
+                if before := kept.read():
+                    setting.write_text(before)
+                    kept.truncate(0)
+
+
+def _alone(kept: IO[str]) -> bool:
+    with suppress(BlockingIOError):
+        flock(kept, LOCK_EX | LOCK_NB)
+        return True
+    return False
 
 
 @contextmanager
@@ -39,7 +64,7 @@ def ample_send_buffer() -> Iterator[None]:
     shaper's queue still counts against it, so that full queues would cost ports that have nothing to do with them
     their packets. The setting is the machine's, and is restored.
     """
-    with _default(SEND_BUFFER, SEND_BUFFER_BYTES):
+    with raised(SEND_BUFFER, SEND_BUFFER_BYTES):
         yield
 
 
@@ -51,7 +76,7 @@ def ample_receive_buffer() -> Iterator[None]:
     machine does not let it take in at once would be lost before the switch has seen it. The setting is the
     machine's, and is restored.
     """
-    with _default(RECEIVE_BUFFER, RECEIVE_BUFFER_BYTES):
+    with raised(RECEIVE_BUFFER, RECEIVE_BUFFER_BYTES):
         yield
 
 
