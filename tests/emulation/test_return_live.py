@@ -42,11 +42,20 @@ def bench(request: pytest.FixtureRequest) -> tuple[Graph, dict[str, Any]]:
 
 @pytest.fixture
 def names(live: Any, group: str) -> list[str]:
-    """The sockets of members at every ToR, to which h1 sends."""
+    """The sockets of members at every ToR, to which h1 has sent."""
     members = ("h2", "h3", "h5")
     live.join(group, *members)
     live.stream(1, "h1", group, RATE_BPS, pattern="constant")
+    live.halt()
     return [f"{host} {group}" for host in members]
+
+
+def begin(live: Any, phase: int, names: list[str]) -> None:
+    """Have h1 begin a phase, and wait until it is received by all."""
+    live.fabric.send(phase)
+    give_up_s = time.monotonic() + 10.0
+    while not all(f"1:{phase}" in live.fabric.received()[name]["streams"] for name in names):
+        assert time.monotonic() < give_up_s, f"phase {phase} does not reach {names}"
 
 
 def test_cables_pulled_one_after_the_other_come_back_together(live: Any, names: list[str]) -> None:
@@ -59,7 +68,7 @@ def test_cables_pulled_one_after_the_other_come_back_together(live: Any, names: 
     for link in pulled:
         live.fabric.link_down(*link)
     live.wait_ready(links=4)
-    live.fabric.send(1)
+    begin(live, 1, names)
     for link in pulled:
         live.fabric.link_up(*link)
     live.wait_ready(links=6)
@@ -76,11 +85,10 @@ def test_each_cable_may_come_back(live: Any, names: list[str]) -> None:
         live.wait_ready(links=4)
         for count, link in enumerate((first, second), 5):
             phase += 1
-            live.fabric.send(phase)
+            begin(live, phase, names)
             live.fabric.link_up(*link)
             live.wait_ready(links=count)
-            live.fabric.send(0)
-    live.halt()
+            live.halt()
     for number in range(1, phase + 1):
         live.assert_all_received(number, *names)
 
@@ -89,7 +97,7 @@ def test_a_start_without_the_state_directory(live: Any, names: list[str], group:
     entries = live.fabric.ofctl("dump-flows", "s1")
     former = next(line for line in entries.splitlines() if f"nw_dst={group}" in line and "in_port" not in line)
     mark = former[former.index("dl_dst=") :].split()[0]
-    live.fabric.send(1)
+    begin(live, 1, names)
     live.controller.stop()
     shutil.rmtree(live.controller.directory / "state")
     live.controller.start()
