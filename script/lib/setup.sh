@@ -154,12 +154,13 @@ attend() {
     return "$status"
 }
 
-# Begins a function beside what follows, with the processors' spare time; end_beside waits for it and prints what it said.
+# Begins a function beside what follows, with the niceness of tests that give way to live ones; end_beside waits for it and
+# prints what it said.
 begin_beside() {
     (
         trap - EXIT INT
         trap '[ -z "$CHILD" ] || { kill -INT "$CHILD"; wait "$CHILD"; }; exit 143' TERM
-        renice -n 19 -p "$BASHPID" >/dev/null
+        renice -n 10 -p "$BASHPID" >/dev/null
         set -e
         "$@"
     ) >"$TMPDIR/beside.log" 2>&1 </dev/null &
