@@ -322,7 +322,10 @@ class Vsrt(Algorithm):
             return self._plan(None, {pod: chosen}, pods)
         totals = {pod: self._pod_demand(tree, nodes) for pod, nodes in pods.items()}
         best: tuple[tuple[float, int, float, float, int], NodeId, dict[int, NodeId]] | None = None
-        for core in fabric.cores.get(next(iter(pods)), ()):
+        cores = fabric.cores.get(next(iter(pods)), ())
+        kept = {core for node in old for core in fabric.up.get(node, ()) if core in old}
+        # What may keep all comes first: then little of the rest has to be looked at.
+        for core in sorted(cores, key=lambda core: core not in kept) if kept else cores:
             missing, busiest, total = 0, 0.0, 0.0
             aggregations: dict[int, NodeId] = {}
             for pod, scores in options.items():
@@ -340,6 +343,8 @@ class Vsrt(Algorithm):
                     break
                 aggregations[pod] = found[1]
                 missing, busiest, total = missing + found[0][1], max(busiest, found[0][2]), total + found[0][3]
+                if best is not None and (_excess(busiest, old), missing, busiest) > best[0][:3]:
+                    break  # further pods make it no better
             else:
                 score = (_excess(busiest, old), missing, busiest, total, self._tie(tree, core))
                 if best is None or score < best[0]:
