@@ -11,7 +11,7 @@ from topology.live import LiveFabric
 HOSTS_AT_ONCE = 32
 """Hosts that are taken at a time."""
 
-PATHS_AT_ONCE = 640
+PATHS_AT_ONCE = 400
 """Switches that are looked at for one `take`, to find the paths to those that had no hosts so far."""
 
 
