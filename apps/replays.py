@@ -23,7 +23,7 @@ _SPECS: Mapping[str, CoreSpec] = {name: spec.core() for name, spec in APPS.items
 
 MAKERS: Mapping[str, Maker] = MappingProxyType(
     {name: spec.make for name, spec in _SPECS.items() if spec.records is not None}
-    | {SHARED: lambda _start, _now, _datapath: DatapathCore(DATAPATH_XID_TAG)}
+    | {SHARED: lambda start, _now, _datapath: DatapathCore(DATAPATH_XID_TAG, gathers=start.get("gathers", False))}
 )
 """How the core of an app is made of what its recording starts with, and of what it shares with others."""
 

@@ -3,9 +3,10 @@
     PYTHONPATH=. python benchmarks/fabric_joins.py [--k 8] [--groups 200] [--members 10] [--rounds 5] [--json]
 
 Multicast and unicast share each switch as they do in a controller; hosts and fabric are known, each group has a
-sender. Reports come in bursts of 16, and switches confirm what they were sent before a burst when it is over. Edits
-are encoded. Times are processor time; the leaves of all members follow each round of joins. `--profile FILE` keeps
-what cProfile finds of the joins, or of what `--profile-of` says.
+sender. Reports come in bursts of 16, each a turn of the loop: what follows is sent at its end, and switches confirm
+what they were sent before a burst when it is over. Edits are encoded. Times are processor time; the leaves of all
+members follow each round of joins. `--profile FILE` keeps what cProfile finds of the joins, or of what `--profile-of`
+says.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Fabric:
     def __init__(self, k: int, seed: int = 1) -> None:
         self.random = random.Random(seed)
         self.now = 0.0
-        self.datapaths = DatapathCore(DATAPATH_XID_TAG)
+        self.datapaths = DatapathCore(DATAPATH_XID_TAG, gathers=True)
         self.multicast = MulticastCore(POLICY, self.now, self.datapaths)
         self.unicast = UnicastCore(UnicastSettings(check_interval_s=0.0), self.datapaths)
         self.owners = {core.xid_tag: core for core in (self.multicast, self.unicast)}
@@ -98,6 +99,7 @@ class Fabric:
         for event in events:
             for core in self.owners.values():
                 self.feed(core, event)
+            self.end_turn()
             self.confirm(len(self.replies))
 
     def feed(self, core: MulticastCore | UnicastCore, event: object) -> None:
@@ -108,6 +110,19 @@ class Fabric:
         """Have switches confirm so many batches."""
         for _ in range(count):
             self._answered(self.replies.popleft())
+
+    def end_turn(self) -> None:
+        """Do what the loop does at the end of a turn: what is due of each core."""
+        for core in (self.datapaths, *self.owners.values()):
+            due_s = core.next_deadline()
+            if due_s is not None and due_s <= self.now:
+                self._due(core)
+
+    def _due(self, core: DatapathCore | MulticastCore | UnicastCore) -> None:
+        if core is self.datapaths:
+            self._answered(DeadlineReached())
+        else:
+            self.feed(core, DeadlineReached())
 
     def _answered(self, event: BarrierReplied | FlowStatsReceived | DeadlineReached) -> None:
         self._perform(self.datapaths.handle(event, self.now))
@@ -143,10 +158,7 @@ class Fabric:
                 break
             at, number = min(due)
             self.now = max(self.now, at)
-            if number:
-                self.feed(cores[number], DeadlineReached())
-            else:
-                self._answered(DeadlineReached())
+            self._due(cores[number])
             self.confirm(len(self.replies))
         self.now = end_s
 
@@ -170,10 +182,10 @@ class Fabric:
                 for core in self.owners.values():
                     self.feed(core, event)
             self.confirm(sent)
-            for core in self.owners.values():
-                core.next_deadline()
+            self.end_turn()
         while self.replies:
             self.confirm(len(self.replies))
+            self.end_turn()
         if self.profile is not None:
             self.profile.disable()
 

@@ -45,7 +45,7 @@ class Datapaths:
     def __init__(self, reactor: Reactor, southbound: Southbound) -> None:
         self._reactor = reactor
         self._southbound = southbound
-        self._core = DatapathCore(DATAPATH_XID_TAG)
+        self._core = DatapathCore(DATAPATH_XID_TAG, gathers=True)
         self._recorder: Recorder | None = None
         self._made: WeakValueDictionary[str, Any] = WeakValueDictionary()
         self._sharers: dict[int, Sharer] = {}
@@ -55,11 +55,11 @@ class Datapaths:
         """Return the core for an app that is made: a new one for the first of a process, or of a new set of apps."""
         if not self._made or app.name in self._made:
             self._made.clear()
-            self._core = DatapathCore(DATAPATH_XID_TAG)
+            self._core = DatapathCore(DATAPATH_XID_TAG, gathers=True)
             path = environment_path("VSRT_RECORD")
             self._recorder = Recorder(path, RECORDED_AS, self._logger) if path is not None else None
             if self._recorder is not None:
-                self._recorder.write(time.monotonic(), "start", {})
+                self._recorder.write(time.monotonic(), "start", {"gathers": self._core.gathers})
         self._made[app.name] = app
         return self._core
 

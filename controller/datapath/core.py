@@ -15,7 +15,7 @@ from controller.datapath.lanes import Urgency
 from controller.datapath.roles import Roles
 from controller.datapath.window import Windows
 from controller.datapath.xids import Xids
-from controller.effects import ApplyEdits, Edit, Effect, Put, RequestFlows, RequestResources
+from controller.effects import ApplyEdits, Edit, Effect, Put, Remove, RequestFlows, RequestResources
 from controller.events import (
     BarrierReplied,
     DeadlineReached,
@@ -33,7 +33,7 @@ from controller.rules.switch_state import Batch, Datapath, Owner, to_edit
 from controller.rules.timeouts import Timeouts, earliest
 
 if TYPE_CHECKING:
-    from controller.rules.model import Entry, Key, Rule
+    from controller.rules.model import Entry, Key
     from controller.rules.switch_state import SwitchState, Waiter
 
 BARRIER_TIMEOUT_S = 5.0
@@ -49,7 +49,7 @@ _new = tuple.__new__  # what a named tuple's own constructor does, for a third o
 class OwnerTold(NamedTuple):
     """What switch `dpid` confirmed, or told as a whole, concerns an app, which carries out `effects`.
 
-    The app is told by the tag of its transaction ids.
+    The app is told by the tag of its transaction ids; of what was confirmed where it listens (`Installer.listens`).
     """
 
     xid_tag: int
@@ -59,16 +59,22 @@ class OwnerTold(NamedTuple):
 
 
 class DatapathCore:
-    """The connections of all switches, for one owner or several; `xid_tag` marks its transaction ids."""
+    """The connections of all switches, for one owner or several; `xid_tag` marks its transaction ids.
 
-    def __init__(self, xid_tag: int) -> None:
+    What `gathers` sends nothing before its next deadline, which is the time at which something came up to be sent: so
+    a switch gets in one batch what a turn of the loop has for it. Otherwise each event's edits are sent at once.
+    """
+
+    def __init__(self, xid_tag: int, gathers: bool = False) -> None:
         self.xids = Xids(xid_tag)
+        self.gathers = gathers
         self.barriers: Timeouts[int] = Timeouts(BARRIER_TIMEOUT_S)
         self._windows = Windows(Edits())
         self._reads: Timeouts[int] = Timeouts(READ_TIMEOUT_S)
         self._datapaths: dict[int, Datapath] = {}
         self._owners: dict[int, Owner] = {}
         self._due: dict[int, Datapath] = {}
+        self._due_s: float | None = None
         self._effects: list[Effect] = []
         self._roles = Roles(self, self.xids)
         self._handlers: dict[type, Callable[[Any, float], Iterable[SwitchState]]] = {
@@ -84,14 +90,16 @@ class DatapathCore:
 
     def handle(self, event: object, now: float) -> list[Effect | OwnerTold]:
         """Take what came of a message of this core's; KeyError for an event of another kind."""
-        concerned = list(self._handlers[type(event)](event, now))
+        concerned = self._handlers[type(event)](event, now)
         self.flush(now)
         effects: list[Effect | OwnerTold] = [*self.take_effects()]
+        is_reading = type(event) in _READINGS
         for state in concerned:
             owner = state.owner
-            was_read = state.reading is None and type(event) in _READINGS
-            told = (owner.xid_tag, state.dpid, was_read, tuple(owner.take_effects()))
-            effects.append(_new(OwnerTold, told))
+            was_read = is_reading and state.reading is None
+            own = owner.take_effects()
+            if was_read or own or owner.listens(state.dpid):
+                effects.append(_new(OwnerTold, (owner.xid_tag, state.dpid, was_read, tuple(own))))
         return effects
 
     # Owners
@@ -262,77 +270,86 @@ class DatapathCore:
                 self.mark(state, waiting, urgency)
 
     def flush(self, now: float) -> None:
-        """Let owners go on, and send a batch to each switch that has none under way and misses something."""
-        owners = self._owners.values()
-        while True:
-            for owner in owners:
-                if owner.ready:
-                    owner.advance(now)
-            if not self._due:
-                return
+        """Let owners go on, and send what is to be sent, or have it sent at the end of the turn."""
+        for owner in self._owners.values():
+            if owner.ready:
+                owner.advance(now)
+        if self._due:
+            if not self.gathers:
+                self._send_due(now)
+            elif self._due_s is None:
+                self._due_s = now
+
+    def _send_due(self, now: float) -> list[SwitchState]:
+        """Send batches; return what of owners turned out to need nothing, of which no barrier will tell them."""
+        self._due_s = None
+        settled: list[SwitchState] = []
+        while self._due:
             due, self._due = self._due, {}
             for datapath in due.values():
                 if datapath.barrier_xid is None and datapath.reading_xid is None and datapath.connected:
-                    self._send_batch(datapath, now)
+                    self._send_batch(datapath, now, settled)
+            for owner in self._owners.values():
+                if owner.ready:
+                    owner.advance(now)
+        return settled
 
     def take_effects(self) -> list[Effect]:
         """Return what is to be sent."""
         effects, self._effects = self._effects, []
         return effects
 
-    def _send_batch(self, datapath: Datapath, now: float) -> None:
-        made: list[tuple[SwitchState, dict[Key, Entry | None], dict[Key, list[Waiter]]]] = []
-        while not made:
+    def _send_batch(self, datapath: Datapath, now: float, settled: list[SwitchState]) -> None:
+        made: list[tuple[SwitchState, Batch]] = []
+        sent: list[Edit] = []
+        while not sent:
             parts = datapath.waiting_parts()
             if not parts:
                 return
             shares = datapath.shares.take([part.lanes for part in parts], datapath.window.size)
             for state, keys in zip(parts, shares, strict=True):
-                edits, waiters = self._edits(state, keys, now)
-                if edits:
-                    made.append((state, edits, waiters))
-        count = sum(len(edits) for _, edits, _ in made)
+                batch = self._batch(state, keys, sent, now)
+                if batch is not None:
+                    made.append((state, batch))
+                else:
+                    settled.append(state)
+        count = len(sent)
         first_xid = xid = self.xids.take(count + 1)
-        sent: list[Edit] = []
-        for state, edits, waiters in made:
-            state.begin(Batch(xid, first_xid + count, edits, waiters, state.take_timed(edits)))
-            sent += [to_edit(key, value, exists=key in state.installed) for key, value in edits.items()]
-            xid += len(edits)
-        self._under_way(datapath, tuple([state for state, _, _ in made]), first_xid + count, count, now)
-        self._effects.append(ApplyEdits(datapath.dpid, first_xid, tuple(sent)))
+        for state, batch in made:
+            batch.first_xid, batch.barrier_xid = xid, first_xid + count
+            xid += len(batch.edits)
+            state.begin(batch)
+        datapath.under_way, datapath.barrier_xid = tuple([state for state, _ in made]), first_xid + count
+        datapath.edit_count = count
+        self.barriers.start(datapath.dpid, now)
+        self._effects.append(_new(ApplyEdits, (datapath.dpid, first_xid, tuple(sent))))
 
-    def _edits(
-        self, state: SwitchState, keys: Iterable[Key], now: float
-    ) -> tuple[dict[Key, Entry | None], dict[Key, list[Waiter]]]:
-        """Return what of these keys an owner's entries need, and the plans that wait for each."""
-        installed, desired, released = state.installed, state.desired, state.released
+    def _batch(self, state: SwitchState, keys: Iterable[Key], sent: list[Edit], now: float) -> Batch | None:
+        """Return what of these keys an owner's entries need, with the plans that wait; None where that is nothing.
+
+        Its edits are added to `sent`; its transaction ids are for the caller to say.
+        """
+        installed, desired, released, resources = state.installed, state.desired, state.released, state.resources
         edits: dict[Key, Entry | None] = {}
         waiters: dict[Key, list[Waiter]] = {}
+        removes = False
         for key in keys:
-            value = released[key] if key in released else desired.get(key)
-            if value == installed.get(key):
+            value = released[key] if released and key in released else desired.get(key)
+            before = installed.get(key)
+            if value is before or value == before:
                 state.owner.settled(state, key, now)
                 continue
-            if state.resources is not None and self._is_held(state, key, Urgency.BULK):
-                continue
+            if resources is not None:
+                if self._is_held(state, key, Urgency.BULK):
+                    continue
+                sent.append(to_edit(key, value, exists=before is not None))
+            else:
+                sent.append(_new(Remove, (key,)) if value is None else _new(Put, (value,)))
+            removes = removes or value is None
             edits[key] = value
             if state.waiters and key in state.waiters:
                 waiters[key] = state.waiters.pop(key)
-        return edits, waiters
-
-    def send_one(self, state: SwitchState, rule: Rule, now: float) -> ApplyEdits:
-        """Send one entry to a switch that is read and has nothing under way; for less than a batch of any size."""
-        key = rule[0]
-        xid = self.xids.take(2)
-        state.begin(Batch(xid, xid + 1, {key: rule}, {}, state.take_timed((key,))))
-        self._under_way(state.datapath, (state,), xid + 1, 1, now)
-        return _new(ApplyEdits, (state.dpid, xid, (_new(Put, (rule,)),)))
-
-    def _under_way(
-        self, datapath: Datapath, parts: tuple[SwitchState, ...], barrier_xid: int, count: int, now: float
-    ) -> None:
-        datapath.under_way, datapath.barrier_xid, datapath.edit_count = parts, barrier_xid, count
-        self.barriers.start(datapath.dpid, now)
+        return Batch(0, 0, edits, waiters, state.take_timed(edits), removes) if edits else None
 
     # Answers
 
@@ -470,11 +487,13 @@ class DatapathCore:
 
     def next_deadline(self) -> float | None:
         """Return when `on_deadline` is due, None for never."""
+        if self._due_s is not None:
+            return self._due_s
         return earliest(self.barriers.next(), self._reads.next(), self._roles.timeouts.next())
 
     def on_deadline(self, now: float) -> tuple[SwitchState, ...]:
-        """Read switches that owe an answer; return what may be another than was thought."""
-        concerned: list[SwitchState] = []
+        """Send what was gathered, and read switches that owe an answer; return what may be another than thought."""
+        concerned: list[SwitchState] = self._send_due(now)
         for dpid in self.barriers.take_due(now):
             datapath = self._datapaths[dpid]
             text = f"Switch {dpid} did not answer a barrier: its flow entries are read."

@@ -108,6 +108,7 @@ class MulticastCore:
         self.plane = GroupPlane(self._forest(Graph()), self.installer, self.fabric.graph, self.sections.groups.touch)
         self.flood = FloodPlane(self.installer)
         self.topology = FabricFollower(self)
+        self.installer.listens = self.topology.waits_for
         self.operator = Operator(self)
         self.gate = Gate(policy, self.plane, self.fabric, self._audited, self._group_refused)
         self.admission = self.gate.admission

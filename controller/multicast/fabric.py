@@ -193,6 +193,10 @@ class FabricFollower:
                 self.flood_soon(now, event.dpid)
         return True
 
+    def waits_for(self, dpid: int) -> bool:
+        """Tell whether links or ports wait for what a switch confirms."""
+        return self._returning.waits_for(dpid)
+
     def entries_confirmed(self, dpid: int, now: float) -> None:
         """Take in that a switch may have confirmed what it was told: links wait for that, and ports."""
         if self._returning.waits_for(dpid):

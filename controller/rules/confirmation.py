@@ -58,7 +58,11 @@ class ConfirmationClock:
 
     def confirmed(self, state: SwitchState, batch: Batch, now: float) -> None:
         """Take it that the edits of a batch are confirmed, but for those that failed, which are waited for still."""
-        failed = {key for index, key in enumerate(batch.edits) if index in batch.failed} if batch.failed else ()
+        if not batch.failed:
+            for changes in batch.timed.values():
+                self.settled(changes, now)
+            return
+        failed = {key for index, key in enumerate(batch.edits) if index in batch.failed}
         for key, changes in batch.timed.items():
             if key in failed:
                 state.timed.setdefault(key, []).extend(changes)

@@ -44,6 +44,10 @@ from controller.rules.timeouts import earliest
 _BULK, _PROMPT = Urgency.BULK, Urgency.PROMPT
 
 
+def _always(_dpid: int) -> bool:
+    return True
+
+
 class Installer(Errands):
     """The flow entries of one app on all switches.
 
@@ -60,6 +64,12 @@ class Installer(Errands):
         installer has one of its own, and is given all answers itself.
     keeps_resources
         Whether the app has groups and meters too; then switches are asked for these where they are read.
+
+    Attributes
+    ----------
+    listens
+        Tells whether the app is to hear (`TableChanged`) of what the switch with a dpid confirms; always, unless the
+        app says otherwise.
     """
 
     def __init__(
@@ -78,6 +88,7 @@ class Installer(Errands):
         self._hold_unknown = hold_unknown
         self._keeps_resources = keeps_resources
         self.clock = ConfirmationClock()
+        self.listens: Callable[[int], bool] = _always
         self._switches: dict[int, SwitchState] = {}
         self._is_alone = datapath is None
         self._datapath = DatapathCore(self.xid_tag) if datapath is None else datapath
@@ -192,17 +203,13 @@ class Installer(Errands):
             ):
                 return self.change(([(at, Put(one)) for at, one in entries],), now, 0.0, urgency)
             states.append(state)
-        effects: list[Effect] = []
         for state, (_, rule) in zip(states, entries, strict=True):
             key = rule[0]
             state.desired[key] = rule
-            if state.datapath.barrier_xid is not None:
+            if state.datapath.barrier_xid is not None or state.installed.get(key) != rule:
                 self.clock.add(state, key)
-                state.lanes.add(key, urgency)
-            elif state.installed.get(key) != rule:
-                self.clock.add(state, key)
-                effects.append(self._datapath.send_one(state, rule, now))
-        return effects
+                self._mark(state, key, urgency)
+        return self._flush(now)
 
     def hurry(self, dpid: int, key: RuleKey) -> None:
         """Make prompt what a switch is still to be sent for a key: somebody waits for it after all."""
@@ -320,6 +327,16 @@ class Installer(Errands):
         installed, failed, resources = state.installed, batch.failed, state.resources
         if batch.timed:
             self.clock.confirmed(state, batch, now)
+        if not (failed or resources is not None or batch.waiters or state.failures or state.full):
+            if not batch.removes:
+                installed.update(batch.edits)  # type: ignore[arg-type]
+                return
+            for key, value in batch.edits.items():
+                if value is None:
+                    installed.pop(key, None)
+                else:
+                    installed[key] = value
+            return
         freed = added = 0
         for index, (key, value) in enumerate(batch.edits.items()):
             if failed and index in failed:

@@ -21,6 +21,7 @@ from controller.rules.model import (
     ToGroup,
 )
 from controller.rules.openflow import (
+    ACTIONS_CACHED,
     HEADER,
     NO_BUFFER,
     OFPT_FLOW_MOD,
@@ -65,6 +66,8 @@ INSTRUCTIONS_CACHED = 4096
 """Lists of instructions, as bytes, of which it is known what they say; a fabric's switches have most in common."""
 
 _outputs: dict[int, bytes] = {}
+_plain: dict[tuple[Action, ...], bytes] = {}
+"""The instructions of lists of outputs and rewritten addresses alone, which any table may have."""
 _decoded: dict[bytes, tuple[Action, ...]] = {}
 
 _new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
@@ -76,6 +79,8 @@ def expressible(rule: Rule) -> str | None:
     if type(match) is str:
         return match
     actions = rule.actions
+    if actions in _plain:
+        return None
     last = len(actions) - 1
     for index, action in enumerate(actions):
         kind = type(action)
@@ -127,7 +132,7 @@ def encode_put(rule: Rule, xid: int) -> bytes:
     if isinstance(body, str):
         raise NotExpressible(body)
     if actions:
-        body += _instructions(rule)
+        body += _plain.get(actions) or _instructions(rule)
     return (
         _FLOW_MOD.pack(
             VERSION,
@@ -267,6 +272,7 @@ def _output(port_no: int) -> bytes:
 
 def _instructions(rule: Rule) -> bytes:
     meter = goto = actions = b""
+    is_plain = True
     for action in rule.actions:
         kind = type(action)
         if kind is Output:
@@ -274,6 +280,7 @@ def _instructions(rule: Rule) -> bytes:
         elif kind is SetEthDst:
             actions += _SET_ETH_DST + action[0] + b"\0\0"  # type: ignore[operator]
         else:
+            is_plain = False
             reason = expressible(rule)
             if reason is not None:
                 raise NotExpressible(reason)
@@ -285,6 +292,10 @@ def _instructions(rule: Rule) -> bytes:
                 actions += _action(action)
     if actions:
         actions = _HHI.pack(_OFPIT_APPLY_ACTIONS, 8 + len(actions), 0) + actions
+    if is_plain:
+        if len(_plain) >= ACTIONS_CACHED:
+            _plain.clear()
+        _plain[rule.actions] = actions
     return meter + actions + goto
 
 

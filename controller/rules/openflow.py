@@ -14,6 +14,8 @@ NO_BUFFER = 0xFFFFFFFF
 UNSUPPORTED_COUNTER = 0xFFFFFFFFFFFFFFFF
 MATCHES_CACHED = 65536
 """Encoded matches kept; when as many are there the cache starts anew."""
+ACTIONS_CACHED = 16384
+"""Encoded lists of actions kept, likewise."""
 
 OFPT_ERROR = 1
 OFPT_SET_CONFIG = 9

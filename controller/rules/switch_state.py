@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -71,6 +71,10 @@ class Owner(Protocol):
     def take_effects(self) -> list[Effect]:
         """Return the notices and the like that came up since the last call."""
 
+    @property
+    def listens(self) -> Callable[[int], bool]:
+        """Tells of a switch whether the app is to hear of what that confirms."""
+
 
 @dataclass(slots=True, eq=False)
 class Plan:
@@ -131,13 +135,17 @@ class Timed:
 
 @dataclass(slots=True)
 class Batch:
-    """Edits of one owner under way: edit i has the transaction id `first_xid` + i, the barrier `barrier_xid`."""
+    """Edits of one owner under way: edit i has the transaction id `first_xid` + i, the barrier `barrier_xid`.
+
+    None in `edits` stands for a removal; `removes` tells whether there is any.
+    """
 
     first_xid: int
     barrier_xid: int
     edits: dict[Key, Entry | None]
     waiters: dict[Key, list[Waiter]]
-    timed: dict[Key, list[Timed]] = field(default_factory=dict)
+    timed: dict[Key, list[Timed]]
+    removes: bool
     failed: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
@@ -321,9 +329,14 @@ class SwitchState:
                 reading.edited.update(batch.edits)
 
     def take_timed(self, keys: Iterable[Key]) -> dict[Key, list[Timed]]:
-        """Return, and keep no longer, the changes that wait for any of these keys."""
+        """Return, and keep no longer, the changes that wait for any of these keys, which are those of a batch."""
         timed = self.timed
-        return {key: timed.pop(key) for key in keys if key in timed} if timed else {}
+        if not timed:
+            return {}
+        if self.lanes or self.full or self.failures or self.turns or self.resources is not None:
+            return {key: timed.pop(key) for key in keys if key in timed}
+        self.timed = {}  # what is timed waits in a lane unless something of the above keeps it
+        return timed
 
     def take_back(self, batch: Batch) -> None:
         """Keep for later who waits for the edits of a batch that nobody answered."""

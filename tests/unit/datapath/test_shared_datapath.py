@@ -38,8 +38,8 @@ def entry(tag, number, port=1):
 class SharedWorld:
     """Three installers over one datapath core, and switches whose messages wait until somebody delivers them."""
 
-    def __init__(self, switches=1, capacity=1000, window=None):
-        self.core = DatapathCore(SHARED_TAG)
+    def __init__(self, switches=1, capacity=1000, window=None, gathers=False):
+        self.core = DatapathCore(SHARED_TAG, gathers)
         self.apps = {tag: Installer(tag, datapath=self.core) for tag in TAGS}
         if window is not None:
             self.core.use(Edits(window="fixed", at_once=window))
@@ -427,12 +427,68 @@ def test_answers_that_nobody_waits_for_change_nothing():
         world.core.handle(SwitchConnected(1, 4, ()), world.now)
 
 
+def test_what_a_turn_brings_for_a_switch_goes_out_in_one_batch_at_its_end():
+    world = SharedWorld(switches=2, gathers=True)
+    world.connect()
+    world.connect(2)
+    world.settle()
+    for tag in TAGS:
+        numbered(world, tag, 2)
+    world.change(TAGS[1], Put(entry(TAGS[1], 1, port=7)))
+    numbered(world, TAGS[0], 1, dpid=2)
+    assert not any(world.to_switch.values()) and not any(app.in_sync(1) for app in world.apps.values())
+    assert world.core.next_deadline() == world.now
+    world.pass_time(0.0)
+    assert [len(batch.edits) for sent in world.to_switch.values() for batch in sent] == [6, 1]
+    assert Put(entry(TAGS[1], 1, port=7)) in world.to_switch[1][0].edits
+    numbered(world, TAGS[2], 3)
+    world.deliver()
+    assert not world.apps[TAGS[2]].in_sync(1), "what came up beside a batch waits for the end of the next turn"
+    world.pass_time(0.0)
+    assert [len(batch.edits) for batch in world.deliver()] == [1]
+    world.assert_right()
+    world.assert_right(2)
+    assert world.core.next_deadline() is None
+
+
+def test_an_app_hears_that_a_turn_left_nothing_to_be_sent():
+    world = SharedWorld(gathers=True)
+    world.connect()
+    numbered(world, TAGS[0], 1)
+    world.settle()
+    world.told.clear()
+    world.change(TAGS[0], Put(entry(TAGS[0], 1, port=2)))
+    world.change(TAGS[0], Put(entry(TAGS[0], 1)))
+    world.pass_time(0.0)
+    assert not world.to_switch[1]
+    assert world.told == [(TAGS[0], 1, False)]
+    world.assert_right()
+
+
+def test_an_app_that_does_not_listen_hears_of_readings_alone():
+    world = SharedWorld()
+    asked = []
+    world.apps[TAGS[0]].listens = lambda dpid: asked.append(dpid)
+    world.connect()
+    world.settle()
+    assert [(tag, was_read) for tag, _, was_read in world.told] == [(tag, True) for tag in TAGS]
+    world.told.clear()
+    for tag in TAGS:
+        numbered(world, tag, 1)
+        world.deliver()
+    assert world.told == [(TAGS[1], 1, False), (TAGS[2], 1, False)]
+    assert asked == [1]
+    world.assert_right()
+
+
 class SharedMachine(RuleBasedStateMachine):
     """Whatever apps want and connections do, switches hold in the end what each app wants, and apps know it."""
 
+    gathers = False
+
     def __init__(self):
         super().__init__()
-        self.world = SharedWorld(switches=2, capacity=40, window=4)
+        self.world = SharedWorld(switches=2, capacity=40, window=4, gathers=self.gathers)
 
     @rule(tag=st.sampled_from(TAGS), number=st.integers(1, 12), port=st.integers(0, 3), dpid=st.integers(1, 2))
     def want(self, tag, number, port, dpid):
@@ -489,3 +545,17 @@ class SharedMachine(RuleBasedStateMachine):
 
 TestSharedMachine = SharedMachine.TestCase
 TestSharedMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+class GatheringMachine(SharedMachine):
+    """The same where what a turn brings is gathered."""
+
+    gathers = True
+
+    @rule()
+    def turn_ends(self):
+        self.world.pass_time(0.0)
+
+
+TestGatheringMachine = GatheringMachine.TestCase
+TestGatheringMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
