@@ -1,12 +1,22 @@
-"""What a switch changes on a tree that gets its first member or loses its last, found from its own way alone."""
+"""What a switch changes on a tree that gets its first member or sender or loses its last, found from its own way."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
 
 from controller.multicast.group import Group
-from controller.rules.compile import NO_DUTY, ChannelDuty, SwitchDuty
+from controller.rules.compile import NO_DUTY, ChannelDuty, SenderEntry, SwitchDuty
 from controller.trees.tree import Change, Tree
+from topology.graph import NodeId
+
+Look: TypeAlias = Callable[
+    [Group, Tree, Change, int, Callable[[int, int], int]], "dict[int, SwitchDuty | None] | None"
+]
+"""One of the functions below: what switches do otherwise, by the way of one of them."""
+
+Local: TypeAlias = tuple[Look, int]
+"""How to look at a change, and the switch that it is about."""
 
 _NO_CHANNEL = ChannelDuty(None, (), ())
 
@@ -15,11 +25,12 @@ _new = tuple.__new__
 
 def grafted_duties(
     group: Group, tree: Tree, change: Change, dpid: int, port: Callable[[int, int], int]
-) -> dict[int, SwitchDuty] | None:
+) -> dict[int, SwitchDuty | None] | None:
     """Return what switches do otherwise than before, now that a switch has members; None where that is not told so.
 
     A link carries a group only towards receivers. So the new way has outputs both ways; and where all receivers of
     before are together beyond one output of the switch that the way meets, the links up to them get an output back.
+    Towards the first receiver of all every other switch of the tree has one output.
 
     Parameters
     ----------
@@ -34,13 +45,18 @@ def grafted_duties(
     """
     if change.removed or change.detached or change.attached or tree.detached:
         return None
+    hosts = tuple(sorted(group.interests[dpid]))
+    found: dict[int, SwitchDuty | None] = {}
+    if len(group.interests) == 1:
+        _add(group, found, dpid, (), hosts)
+        for node, above in _away_from(tree, dpid):
+            _add(group, found, node, (port(node, above),), ())
+        return found
     way = [dpid]
     for node, above in change.added:
         if node != way[-1]:
             return None
         way.append(above)  # type: ignore[arg-type]
-    hosts = tuple(sorted(group.interests[dpid]))
-    found: dict[int, SwitchDuty] = {}
     below: int | None = None
     last = len(way) - 1
     for place, at in enumerate(way):
@@ -49,8 +65,8 @@ def grafted_duties(
             ports = (*ports, port(at, way[place + 1]))
         before = _add(group, found, at, ports, () if place else hosts)
         below = at
-    while not before.host_ports and len(before.trunk_ports) < 2:
-        beyond = _neighbour_at(tree, at, before.trunk_ports, port)
+    while not before[2] and len(before[1]) < 2:
+        beyond = _neighbour_at(tree, at, before[1], port)
         if beyond is None:
             return None
         before = _add(group, found, beyond, (port(beyond, at),), ())
@@ -65,7 +81,7 @@ def pruned_duties(
 
     Switches that left the tree do nothing more but for their senders, and the one where the way ended no longer
     sends there. Where what it still does is to send to one neighbour alone, that one has nobody left to serve
-    through it; and so on, up to the next receiver or branch.
+    through it; and so on, up to the next receiver or branch. Without any receiver no switch has outputs.
 
     Parameters
     ----------
@@ -78,6 +94,8 @@ def pruned_duties(
     """
     if change.added or change.detached or change.attached or tree.detached:
         return None
+    if not group.interests:
+        return {node: _less(group, node, None) for node in group.duties}
     found: dict[int, SwitchDuty | None] = {}
     at, below = dpid, None
     for link in change.removed:
@@ -99,6 +117,63 @@ def pruned_duties(
         at, ports = beyond, {port(beyond, at)}
 
 
+def sender_duties(
+    group: Group, tree: Tree, change: Change, dpid: int, port: Callable[[int, int], int]
+) -> dict[int, SwitchDuty | None] | None:
+    """Return what switches do otherwise than before, now that a switch has other senders; None as above.
+
+    Where receivers are, the way of a first sender sends to the tree that was there, and nothing sends to it; that of
+    a last one, which left the tree, has nothing more to do.
+
+    Parameters
+    ----------
+    group, port
+        As for `grafted_duties`.
+    tree, change
+        The tree with the terminal or without it, which stayed as it was but for links added, or links removed.
+    dpid
+        The switch whose senders are others than before.
+    """
+    if change.detached or change.attached or tree.detached or (change.added and change.removed):
+        return None
+    senders = [
+        SenderEntry(key.port_no, key.mac, key.address, sender.admitted)
+        for key, sender in group.senders.items()
+        if key.dpid == dpid
+    ]
+    found: dict[int, SwitchDuty | None] = {}
+    at = dpid
+    for node, above in change.added:
+        if node != at:
+            return None
+        if group.interests:
+            _add(group, found, at, (port(at, above),), ())  # type: ignore[arg-type]
+        at = above  # type: ignore[assignment]
+    for link in change.removed:
+        if at not in link:
+            return None
+        found[at] = None
+        at = link[link[0] == at]  # type: ignore[assignment]
+    if at not in tree.adjacent:
+        return None
+    duty = (found[dpid] if dpid in found else group.duties.get(dpid)) or NO_DUTY
+    channels = duty.channels
+    is_idle = not channels and not senders
+    found[dpid] = None if is_idle else SwitchDuty(group.tree_version, channels, tuple(sorted(senders)))
+    return found
+
+
+def _away_from(tree: Tree, start: int) -> Iterator[tuple[int, int]]:
+    """Yield every other switch of a tree with the one before it on the way from `start`."""
+    waiting: list[tuple[NodeId, NodeId | None]] = [(start, None)]
+    while waiting:
+        at, before = waiting.pop()
+        for node in tree.adjacent[at]:
+            if node != before:
+                waiting.append((node, at))
+                yield node, at  # type: ignore[misc]
+
+
 def _less(group: Group, at: int, ports: set[int] | None) -> SwitchDuty | None:
     """Return what a switch does that sends to some ports no more, or to none at all; None where that is nothing.
 
@@ -115,7 +190,7 @@ def _less(group: Group, at: int, ports: set[int] | None) -> SwitchDuty | None:
 
 
 def _add(
-    group: Group, found: dict[int, SwitchDuty], at: int, ports: tuple[int, ...], host_ports: tuple[int, ...]
+    group: Group, found: dict[int, SwitchDuty | None], at: int, ports: tuple[int, ...], host_ports: tuple[int, ...]
 ) -> ChannelDuty:
     """Have a switch send to further ports, and return what it did before."""
     old = group.duties.get(at) or NO_DUTY

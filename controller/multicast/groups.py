@@ -8,7 +8,7 @@ from controller.datapath.lanes import Urgency
 from controller.effects import Effect, Notice, Put, Remove
 from controller.membership.events import Interest, RouterPortChanged
 from controller.multicast.duties import group_duties, refusals
-from controller.multicast.graft import changed_duties, grafted_duties, pruned_duties
+from controller.multicast.graft import Local, Look, changed_duties, grafted_duties, pruned_duties, sender_duties
 from controller.multicast.group import Group, Place, Sender, SenderKey
 from controller.multicast.router_table import RouterTable
 from controller.multicast.transition import DRAIN_S, Stage, Transitions, Way
@@ -116,11 +116,14 @@ class GroupPlane:
             tree = self._forest.tree(address)
             if tree is None or (len(tree.adjacent) == 1 and dpid in tree.adjacent):
                 return self._refresh_host_ports(group, dpid, now, urgency)
-        if others_now and not others_before and change is not None:
+        if change is None:
+            return self._refresh(group, (None,), now, urgency)
+        if others_now:
             effects = self._graft(group, change, dpid, now, urgency)
             if effects is not None:
                 return effects
-        return self._refresh(group, (change,), now, urgency, None if others_now else dpid)
+        look = grafted_duties if others_now else pruned_duties
+        return self._refresh(group, (change,), now, urgency, (look, dpid))
 
     def sender_set(self, address: bytes, key: SenderKey, sender: Sender, now: float) -> list[Effect]:
         """Add a sender, or replace what is known of it."""
@@ -135,7 +138,7 @@ class GroupPlane:
         else:
             change = None
         self._note_unheard(group)
-        return self._refresh(group, (change, *self._sync_routers(group)), now)
+        return self._sender_changed(group, key.dpid, change, now)
 
     def sender_removed(self, address: bytes, key: SenderKey, now: float) -> list[Effect]:
         """Take a sender off its group."""
@@ -145,7 +148,12 @@ class GroupPlane:
         if not group.sends_at(key.dpid):
             change = self._forest.leave(address, key.dpid, Role.SENDER)
         self._note_unheard(group)
-        return self._refresh(group, (change, *self._sync_routers(group)), now)
+        return self._sender_changed(group, key.dpid, change, now)
+
+    def _sender_changed(self, group: Group, dpid: int, change: Change | None, now: float) -> list[Effect]:
+        if group.named_sources or group.unsupported is not None or self._routers.of_group(group.address):
+            return self._refresh(group, (change, *self._sync_routers(group)), now)
+        return self._refresh(group, (change,), now, local=(sender_duties, dpid))
 
     def sender_measured(self, address: bytes, dpid: int) -> None:
         """Tell the forest what the senders of a group at one switch send together."""
@@ -318,8 +326,9 @@ class GroupPlane:
         old = group.duties.get(dpid)
         if old is None and host_ports:
             version = group.tree_version
-            rule = default_rule(ofp_version, address, version, host_ports, group.cookie)
-            group.duties[dpid] = _new(SwitchDuty, (version, (_new(ChannelDuty, (None, (), host_ports)),), ()))
+            channel = _new(ChannelDuty, (None, (), host_ports))
+            rule = default_rule(ofp_version, address, version, channel, group.cookie)
+            group.duties[dpid] = _new(SwitchDuty, (version, (channel,), ()))
             group.rules[dpid] = {rule.key: rule}
             return self._installer.put(((dpid, rule),), now, urgency)
         old = old or NO_DUTY
@@ -337,28 +346,45 @@ class GroupPlane:
         return self._installer.change((edits,), now, 0.0, urgency)
 
     def _graft(self, group: Group, change: Change, dpid: int, now: float, urgency: Urgency) -> list[Effect] | None:
-        """Serve the first member at a switch by what its own way needs; None where the whole group is to be compiled.
+        """Serve the first member at a switch by what its own way needs; None where more is to be looked at.
 
         A tree that only grew changes in place, unless the group has left links lately.
         """
-        address, versions = group.address, self._ofp_versions
-        tree = self._forest.tree(address)
-        if tree is None or group.held or group.left_links is not None or group.unconfirmed is not None:
-            return None
-        duties = grafted_duties(group, tree, change, dpid, self._forest.graph.port)
+        if group.unconfirmed is not None:
+            self._transitions.settle(group, now)
+            if group.unconfirmed is not None:
+                return None
+        duties = None if group.held else self._locally(group, change, grafted_duties, dpid)
         if duties is None:
             return None
-        for at in duties:
-            if supports(versions.get(at, 0), address) is not None:
-                return None
         self.tree_change_count += not change.empty
+        address, cookie, versions = group.address, group.cookie, self._ofp_versions
         puts: list[tuple[int, Rule]] = []
         for at in sorted(duties):
-            duty, before = duties[at], group.rules.get(at) or {}
-            after = self._lower(group, at, duty)
-            puts += [(at, rule) for key, rule in after.items() if before.get(key) != rule]
-            group.set_duty(at, duty, after)
+            duty, before = duties[at], group.rules.get(at)
+            tree_version, (channel,), senders = duty  # type: ignore[misc]
+            if senders:
+                after = self._lower(group, at, duty)  # type: ignore[arg-type]
+                puts += [(at, rule) for key, rule in after.items() if before is None or before.get(key) != rule]
+            else:
+                rule = default_rule(versions[at], address, tree_version, channel, cookie)
+                after = {rule[0]: rule}
+                if before is None or before.get(rule[0]) != rule:
+                    puts.append((at, rule))
+            group.duties[at] = duty  # type: ignore[assignment]
+            group.rules[at] = after
         return self._installer.put(puts, now, urgency)
+
+    def _locally(self, group: Group, change: Change, look: Look, dpid: int) -> dict[int, SwitchDuty | None] | None:
+        """Return what switches do otherwise, told from the way of one alone; None where that does not tell."""
+        tree, versions, address = self._forest.tree(group.address), self._ofp_versions, group.address
+        duties = None if tree is None else look(group, tree, change, dpid, self._forest.graph.port)
+        if duties is not None:
+            for at in duties:
+                version = versions.get(at, 0)
+                if version not in LOWER or supports(version, address) is not None:
+                    return None
+        return duties
 
     def _refresh(
         self,
@@ -366,11 +392,11 @@ class GroupPlane:
         changes: Sequence[Change | None],
         now: float,
         urgency: Urgency = Urgency.PROMPT,
-        left: int | None = None,
+        local: Local | None = None,
     ) -> list[Effect]:
         """Compile a group again and send the difference, make before break; all counts anew without a change.
 
-        Where all that happened is that the switch `left` has no members any more, its own way is compiled.
+        Where all that happened is `local` to the way of one switch, that is compiled alone, as far as it tells.
         """
         if group.held:
             self._end_if_empty(group)
@@ -383,7 +409,9 @@ class GroupPlane:
         way = self._transitions.choose(group, self._forest.tree(group.address), changes, now)
         moved = way is Way.BESIDE
         effects: list[Effect] = []
-        duties = self._pruned(group, changes, left) if left is not None and way is Way.IN_PLACE else None
+        duties: dict[int, SwitchDuty | None] | None = None
+        if local is not None and way is Way.IN_PLACE:
+            duties = self._locally(group, changes[0] or Change(group.address), *local)
         if duties is None:
             all_duties = self._supported(group, effects)
             if not is_anew and way is not Way.INTERRUPTED:
@@ -413,15 +441,6 @@ class GroupPlane:
         if stages:
             effects += self._installer.change(stages, now, DRAIN_S if moved and removes else 0.0, urgency)
         return effects
-
-    def _pruned(
-        self, group: Group, changes: Sequence[Change | None], left: int
-    ) -> dict[int, SwitchDuty | None] | None:
-        """Return what switches do otherwise since one has no members; None where its own way does not tell."""
-        tree, (change,) = self._forest.tree(group.address), changes
-        if tree is None or change is None:
-            return None
-        return pruned_duties(group, tree, change, left, self._forest.graph.port)
 
     @staticmethod
     def _shrink_first(

@@ -61,7 +61,7 @@ class Transitions:
 
     def choose(self, group: Group, tree: Tree | None, changes: Sequence[Change | None], now: float) -> Way:
         """Take in how a group's tree or terminals changed, and return the way there; BESIDE gives a new version."""
-        self._settle(group, now)
+        self.settle(group, now)
         earlier = self._in_question(group, now)
         removed = {frozenset(link) for change in changes if change is not None for link in change.removed}
         if removed:
@@ -115,7 +115,7 @@ class Transitions:
             if now < failed_s + UNDER_WAY_S or self._cables.has_link(*link)
         }
 
-    def _settle(self, group: Group, now: float) -> None:
+    def settle(self, group: Group, now: float) -> None:
         """Forget former links that no entry leads to any more and no packet is on."""
         if group.unconfirmed is None:
             return

@@ -191,16 +191,10 @@ def _sender_match(group: bytes, sender: SenderEntry) -> Match:
     return _group_match(group, 0, sender.address)._replace(in_port=sender.port_no, eth_src=sender.mac)
 
 
-def default_rule(ofp_version: int, group: bytes, tree_version: int, host_ports: tuple[int, ...], cookie: int) -> Rule:
-    """Return the one entry of a switch that has members of all sources alone: no trunks, no senders."""
-    table = 0 if ofp_version == OPENFLOW_1_0 else FORWARD
-    if tree_version:
-        return Rule(
-            _channel_key(table, group, tree_version, None),
-            _actions(group, ChannelDuty(None, (), host_ports), tree_version, tree_version),
-            cookie,
-        )
-    return _new(Rule, (_channel_key(table, group, 0, None), _outputs(host_ports), cookie, 0, 0))
+def default_rule(ofp_version: int, group: bytes, tree_version: int, duty: ChannelDuty, cookie: int) -> Rule:
+    """Return the entry for all sources that no member names, which is all of a switch without senders and others."""
+    key = _channel_key(0 if ofp_version == OPENFLOW_1_0 else FORWARD, group, tree_version, None)
+    return _new(Rule, (key, _actions(group, duty, tree_version, tree_version), cookie, 0, 0))
 
 
 @lru_cache(maxsize=4096)

@@ -1,4 +1,4 @@
-"""What a first member at a switch changes, or the last one, is told from its own way, and is what the tree says."""
+"""What a switch's first member or sender changes, or its last, is told from its own way, and is what the tree says."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ import random
 import pytest
 
 from controller.multicast.duties import group_duties
-from controller.multicast.graft import grafted_duties, pruned_duties
+from controller.multicast.graft import grafted_duties, pruned_duties, sender_duties
 from controller.trees.tree import Change, Role
 from controller.wire.addresses import parse_ip
 
 from .conftest import GRAPHS, World
 
 GROUPS = [parse_ip("239.1.2.3"), parse_ip("239.1.2.4")]
+
+
+def forget_sender(world: World, name: str) -> None:
+    """Have the core forget what a host sends."""
+    host = world.hosts[name]
+    for effect in world.core.senders.port_gone(host.dpid, host.port_no, world.now, host.mac):
+        world.perform(effect)
 
 
 def whole(world: World, group: bytes) -> dict:
@@ -32,8 +39,11 @@ def test_switches_do_what_the_whole_tree_says_after_every_join_and_leave(graph, 
     grafted = 0
     for _ in range(60):
         name, group = dice.choice(names), dice.choice(GROUPS)
-        if dice.random() < 0.15:
+        chance = dice.random()
+        if chance < 0.2:
             world.send(name, group)
+        elif chance < 0.25:
+            forget_sender(world, name)
         elif (name, group) in member:
             world.leave(name, group)
             member.discard((name, group))
@@ -127,18 +137,76 @@ def test_a_leave_asks_for_the_ports_of_its_own_way_alone(staying):
         assert len(asked) <= 1
 
 
-def test_the_last_receiver_beside_a_sender_is_no_matter_of_its_own_way():
-    """Nobody is left to serve, so that all switches of the sender's tree stop sending."""
+def test_the_first_receiver_has_all_senders_switches_send_to_it_and_the_last_one_has_them_stop():
     world = World(GRAPHS["fattree"]())
     names = sorted(world.hosts)
+    world.send(names[0])
+    world.send(names[5])
+    world.settle()
+    (group,) = world.core.plane.groups.values()
+    looked = looks(world)
     world.join(names[-1])
+    assert looked == [grafted_duties]
+    assert group.duties == whole(world, group.address)
+    world.settle(3.0)
+    assert world.send(names[0]) == world.send(names[5]) == {names[-1]: 1}
+    world.leave(names[-1])
+    world.advance(5.0)
+    assert looked == [grafted_duties, pruned_duties]
+    assert group.duties == whole(world, group.address)
+    assert [duty.channels for duty in group.duties.values()] == [(), ()]
+
+
+def test_a_join_after_a_leave_is_told_from_its_own_way_too():
+    world = World(GRAPHS["fattree"]())
+    names = sorted(world.hosts)
+    for name in (names[0], names[5], names[-1]):
+        world.join(name)
+    world.settle()
+    world.leave(names[-1])
+    world.advance(5.0)
+    (group,) = world.core.plane.groups.values()
+    assert group.unconfirmed is not None, "what was left is looked at with the next change"
+    looked = looks(world)
+    world.join(names[-1])
+    assert looked == [grafted_duties]
+    assert group.unconfirmed is None
+    assert group.duties == whole(world, group.address)
+
+
+@pytest.mark.parametrize("receivers", [0, 1, 3])
+def test_a_sender_asks_for_the_ports_of_its_own_way_alone_when_it_comes_and_when_it_goes(receivers):
+    world = World(GRAPHS["fattree"]())
+    names = sorted(world.hosts)
+    for name in names[:receivers]:
+        world.join(name)
     world.send(names[0])
     world.settle()
     (group,) = world.core.plane.groups.values()
-    world.leave(names[-1])
-    world.advance(5.0)
+    looked = looks(world)
+    world.send(names[-1])
+    world.settle()
+    assert looked == [sender_duties]
     assert group.duties == whole(world, group.address)
-    assert [duty.channels for duty in group.duties.values()] == [()]
+    assert world.send(names[-1]) == dict.fromkeys(names[:receivers], 1)
+    forget_sender(world, names[-1])
+    world.settle()
+    assert looked == [sender_duties] * 2
+    assert group.duties == whole(world, group.address)
+
+
+def looks(world: World) -> list:
+    """Return a list that is told, as it happens, by which function a change was found from one way alone."""
+    plane, looked = world.core.plane, []
+    locally = plane._locally
+
+    def noted(group, change, look, dpid):
+        found = locally(group, change, look, dpid)
+        looked.append(look if found is not None else None)
+        return found
+
+    plane._locally = noted
+    return looked
 
 
 def test_a_tree_that_changed_otherwise_is_looked_at_as_a_whole():
