@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from controller.config.edit_settings import Edits
-from controller.datapath.core import BARRIER_TIMEOUT_S
+from controller.datapath.batches import BARRIER_TIMEOUT_S
 from controller.datapath.lanes import Urgency
 from controller.datapath.window import WINDOWS
 from controller.effects import ApplyEdits, Put, RequestFlows

@@ -49,8 +49,8 @@ def grafted_duties(
     found: dict[int, SwitchDuty | None] = {}
     if len(group.interests) == 1:
         _add(group, found, dpid, (), hosts)
-        for node, above in _away_from(tree, dpid):
-            _add(group, found, node, (port(node, above),), ())
+        for at, nearer in _away_from(tree, dpid):
+            _add(group, found, at, (port(at, nearer),), ())
         return found
     way = [dpid]
     for node, above in change.added:

@@ -56,6 +56,8 @@ class Group:
         Links that left the tree of this version lately, with the times at which those failed that left because they
         did (`inf` for the others), when the last one left, and (dpid, key) of the entries that may still send over
         them.
+    left_is_within
+        Whether it is known that the tree and these links hold no cycle, and that none of them failed.
     old_versions
         Per other version the entries that may still be on switches.
     unsupported
@@ -70,6 +72,7 @@ class Group:
         "duties",
         "held",
         "interests",
+        "left_is_within",
         "left_links",
         "left_s",
         "named_sources",
@@ -92,6 +95,7 @@ class Group:
         self.duties: dict[int, SwitchDuty] = {}
         self.rules: dict[int, RuleSet] = {}
         self.left_links: dict[frozenset[NodeId], float] | None = None
+        self.left_is_within = False
         self.left_s = 0.0
         self.unconfirmed: set[tuple[int, RuleKey]] | None = None
         self.old_versions: dict[int, set[tuple[int, RuleKey]]] | None = None

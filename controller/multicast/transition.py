@@ -62,19 +62,33 @@ class Transitions:
     def choose(self, group: Group, tree: Tree | None, changes: Sequence[Change | None], now: float) -> Way:
         """Take in how a group's tree or terminals changed, and return the way there; BESIDE gives a new version."""
         self.settle(group, now)
-        earlier = self._in_question(group, now)
+        if not changes:
+            return Way.IN_PLACE
         removed = {frozenset(link) for change in changes if change is not None for link in change.removed}
+        added = {frozenset(link) for change in changes if change is not None for link in change.added}
+        has_failed = any(not self._cables.has_link(*link) for link in removed)
+        known = group.left_links
+        if known is None:
+            is_within = not added  # what is left of a tree lies within it
+        else:
+            is_within = group.left_is_within and not has_failed and added <= known.keys()
+        earlier: set[frozenset[NodeId]] = set()
+        if known is not None and not is_within:
+            earlier = self._in_question(group, now)
         if removed:
             self._leave(group, removed, now)
-        left = earlier | removed
-        if not left or tree is None or not changes:
+        group.left_is_within = is_within and not has_failed
+        if is_within:
             return Way.IN_PLACE
-        if not earlier and not any(change is not None and change.added for change in changes):
-            return Way.IN_PLACE  # what is left of a tree lies within it
+        left = earlier | removed
+        if not left or tree is None:
+            return Way.IN_PLACE
+        if not earlier and not added:
+            return Way.IN_PLACE
         links = {frozenset(link) for link in tree.links()}
         if not holds_cycle(links | left):
+            group.left_is_within = all(failed_s == inf for failed_s in (group.left_links or {}).values())
             return Way.IN_PLACE
-        added = {frozenset(link) for change in changes if change is not None for link in change.added}
         dead = {link for link in left if not self._cables.has_link(*link)}
         if (added or removed) and holds_cycle(links | left - dead):
             return Way.BESIDE if self._take_version(group) else Way.INTERRUPTED
@@ -117,11 +131,10 @@ class Transitions:
 
     def settle(self, group: Group, now: float) -> None:
         """Forget former links that no entry leads to any more and no packet is on."""
-        if group.unconfirmed is None:
-            return
-        group.unconfirmed = self._still_unconfirmed(group.unconfirmed)
-        if not group.unconfirmed and now >= group.left_s + UNDER_WAY_S:
-            group.left_links = group.unconfirmed = None
+        if group.unconfirmed is not None and now >= group.left_s + UNDER_WAY_S:
+            group.unconfirmed = self._still_unconfirmed(group.unconfirmed)
+            if not group.unconfirmed:
+                group.left_links = group.unconfirmed = None
 
     def _take_version(self, group: Group) -> bool:
         """Give a group's new tree a version that no switch knows of; False where there is none."""

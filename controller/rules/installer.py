@@ -33,7 +33,7 @@ from controller.rules.of13_resources import decode_resources
 from controller.rules.openflow import FlowStats, ResourceDescriptions
 from controller.rules.pipeline import DATAPATH_XID_TAG
 from controller.rules.plans import PlanQueue
-from controller.rules.reading import take_resources, take_stats
+from controller.rules.reading import compare, take_resources, take_stats
 from controller.rules.refusals import Refusals
 from controller.rules.release import Release
 from controller.rules.resources import Resources, in_order
@@ -398,7 +398,8 @@ class Installer(Errands):
         if state.reading is not None:
             self._checks.was_read(state.dpid, now)
             state.installed, state.reading = state.reading.entries, None
-            self._compare(state)
+            compare(state, self._hold_unknown)
+            self._refusals.full.cancel(state.dpid)
 
     def notice(self, kind: str, dpid: int, text: str, now: float, **particulars: object) -> None:
         """Give notice of what befell a switch."""
@@ -476,26 +477,6 @@ class Installer(Errands):
         if is_turn and not self._is_alone and state.resources is None:
             return Question(self._datapath.check(state, now), {})
         return self._request(state)
-
-    def _compare(self, state: SwitchState) -> None:
-        """Have the difference sent between what a switch has told and what it shall hold: puts, then removals."""
-        if state.resources is not None:
-            state.recount()
-            for key, (_, urgency) in state.resources.held.items():
-                state.lanes.add(key, urgency)
-            state.resources.release_all()
-        installed, asked, lanes = state.installed, state.lanes.keys(), state.lanes
-        for key in state.timed:
-            lanes.add(key, _PROMPT)
-        targets = state.targets()
-        differing = [key for key, value in targets.items() if value is not None and installed.get(key) != value]
-        differing += (*state.waiters, *state.failures)
-        differing += [
-            key for key in installed if targets.get(key) is None and (not self._hold_unknown or key in asked)
-        ]
-        lanes.set_bulk(differing)
-        state.full.clear()
-        self._refusals.full.cancel(state.dpid)
 
     def _forget_work(self, state: SwitchState) -> None:
         """Drop what was under way at a switch; plans go on without it."""

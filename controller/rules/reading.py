@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from controller.datapath.lanes import Urgency
 from controller.rules.notices import Notices
 from controller.rules.openflow import FlowStats, ResourceDescriptions
 from controller.rules.switch_state import READ_ENTRIES_BOUND, Reading, SwitchState
@@ -34,6 +35,27 @@ def take_resources(
         notices.give("read-faulty", state.dpid, text, now)
     reading.take_resources(told.entries, state.owner.app_tag, READ_ENTRIES_BOUND)
     _bound(reading, state.dpid, notices, now)
+
+
+def compare(state: SwitchState, hold_unknown: bool) -> None:
+    """Have the difference sent between what a switch has told and what it shall hold: puts, then removals.
+
+    With `hold_unknown` what nobody desires stays, but for what was to be removed already.
+    """
+    if state.resources is not None:
+        state.recount()
+        for key, (_, urgency) in state.resources.held.items():
+            state.lanes.add(key, urgency)
+        state.resources.release_all()
+    installed, asked, lanes = state.installed, state.lanes.keys(), state.lanes
+    for key in state.timed:
+        lanes.add(key, Urgency.PROMPT)
+    targets = state.targets()
+    differing = [key for key, value in targets.items() if value is not None and installed.get(key) != value]
+    differing += (*state.waiters, *state.failures)
+    differing += [key for key in installed if targets.get(key) is None and (not hold_unknown or key in asked)]
+    lanes.set_bulk(differing)
+    state.full.clear()
 
 
 def _bound(reading: Reading, dpid: int, notices: Notices, now: float) -> None:

@@ -1,7 +1,8 @@
-"""What a switch's first member or sender changes, or its last, is told from its own way, and is what the tree says."""
+"""What a switch's first member or sender changes, or its last, is told from its way, and is what the tree says."""
 
 from __future__ import annotations
 
+import copy
 import random
 
 import pytest
@@ -62,6 +63,51 @@ def test_switches_do_what_the_whole_tree_says_after_every_join_and_leave(graph, 
         held = {(dpid, key): rule for dpid, rules in world.rules().items() for key, rule in rules.items()}
         assert wanted.items() <= held.items()
     assert grafted > 10
+
+
+@pytest.mark.parametrize("graph", sorted(GRAPHS))
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_known_of_links_that_were_left_chooses_the_same_way_as_looking_at_all_of_them(graph, seed):
+    """Members come and go without a pause for switches to confirm, links fail and return."""
+    dice = random.Random(seed)
+    world = World(GRAPHS[graph](), seed=seed)
+    transitions, known_count = world.core.plane._transitions, 0
+    choose = transitions.choose
+
+    def chosen(group, tree, changes, now):
+        nonlocal known_count
+        again = copy.copy(group)
+        for name in ("left_links", "unconfirmed", "old_versions"):
+            setattr(again, name, copy.copy(getattr(group, name)))
+        again.left_is_within = False
+        known_count += group.left_is_within
+        way = choose(group, tree, changes, now)
+        assert choose(again, tree, changes, now) is way
+        assert (again.left_links, again.tree_version) == (group.left_links, group.tree_version)
+        return way
+
+    transitions.choose = chosen
+    names, links = sorted(world.hosts), [(link.u, link.v) for link in world.core.forest.graph.links()]
+    member: set[str] = set()
+    for _ in range(80):
+        name, chance = dice.choice(names), dice.random()
+        if chance < 0.1:
+            world.send(name)
+        elif chance < 0.16:
+            link = dice.choice(links)
+            world.cut(*link)
+            if dice.random() < 0.5:
+                world.settle()
+            world.mend(*link)
+        elif name in member:
+            world.leave(name)
+            member.discard(name)
+        else:
+            world.join(name)
+            member.add(name)
+        if dice.random() < 0.15:
+            world.settle()
+    assert known_count
 
 
 def test_where_all_receivers_were_on_one_side_links_get_outputs_back():

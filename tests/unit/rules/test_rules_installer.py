@@ -6,7 +6,8 @@ import struct
 
 import pytest
 
-from controller.datapath.core import BARRIER_TIMEOUT_S, READ_TIMEOUT_S
+from controller.datapath.batches import BARRIER_TIMEOUT_S
+from controller.datapath.core import READ_TIMEOUT_S
 from controller.effects import ApplyEdits, Put, Remove, RequestFlows
 from controller.events import BarrierReplied, EditFailed, FlowStatsReceived
 from controller.rules import plans as plans_module

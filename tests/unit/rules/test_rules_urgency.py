@@ -6,7 +6,7 @@ import pytest
 from slow_switch import Kind, Programmed
 
 from controller.config.edit_settings import Edits
-from controller.datapath.core import BARRIER_TIMEOUT_S
+from controller.datapath.batches import BARRIER_TIMEOUT_S
 from controller.datapath.lanes import Urgency
 from controller.datapath.window import GROWTH, START_EDITS
 from controller.effects import ApplyEdits, Put, Remove, RequestFlows

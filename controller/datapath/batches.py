@@ -1,0 +1,151 @@
+"""What is to be sent to switches, and how it is made up into batches: one under way at each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from controller.datapath.lanes import Urgency
+from controller.datapath.xids import Xids
+from controller.effects import ApplyEdits, Edit, Effect, Put, Remove
+from controller.rules.switch_state import Batch, Datapath, Owner, to_edit
+from controller.rules.timeouts import Timeouts
+
+if TYPE_CHECKING:
+    from controller.rules.model import Entry, Key
+    from controller.rules.switch_state import SwitchState, Waiter
+
+BARRIER_TIMEOUT_S = 5.0
+
+_new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
+
+
+class Batches:
+    """The sending part of a `DatapathCore`, which is one: keys are marked, and sent when it is flushed.
+
+    What `gathers` sends nothing before its next deadline, which is the time at which something came up to be sent: so
+    a switch gets in one batch what a turn of the loop has for it. Otherwise each event's edits are sent at once.
+    """
+
+    def __init__(self, xids: Xids, gathers: bool) -> None:
+        self.xids = xids
+        self.gathers = gathers
+        self.barriers: Timeouts[int] = Timeouts(BARRIER_TIMEOUT_S)
+        self._owners: dict[int, Owner] = {}
+        self._due: dict[int, Datapath] = {}
+        self._due_s: float | None = None
+        self._effects: list[Effect] = []
+
+    def tell(self, effect: Effect) -> None:
+        """Have something sent."""
+        self._effects.append(effect)
+
+    def mark(self, state: SwitchState, key: Key, urgency: Urgency) -> None:
+        """Have a key sent to a switch, unless that has no connection: then it gets the difference when it is back."""
+        if state.connected:
+            if state.resources is not None and self._is_held(state, key, urgency):
+                return
+            state.lanes.add(key, urgency)
+            if state.full:
+                state.full.pop(key, None)
+            self._due[state.dpid] = state.datapath
+
+    def _is_held(self, state: SwitchState, key: Key, urgency: Urgency) -> bool:
+        """Have a key wait where another has to be confirmed before, which is as urgent then; tell whether it does."""
+        resources, obstacle = state.resources, state.obstacle(key)
+        assert resources is not None
+        if obstacle is None:
+            resources.release(key)
+            return False
+        resources.hold(key, obstacle, urgency)
+        if urgency is Urgency.PROMPT:
+            state.lanes.hurry(obstacle)
+        return True
+
+    def wake(self, state: SwitchState, key: Key) -> None:
+        """Have sent what waited for a key to be confirmed."""
+        if state.resources is not None:
+            for waiting, urgency in state.resources.take_waiting(key):
+                self.mark(state, waiting, urgency)
+
+    def flush(self, now: float) -> None:
+        """Let owners go on, and send what is to be sent, or have it sent at the end of the turn."""
+        for owner in self._owners.values():
+            if owner.ready:
+                owner.advance(now)
+        if self._due:
+            if not self.gathers:
+                self._send_due(now)
+            elif self._due_s is None:
+                self._due_s = now
+
+    def _send_due(self, now: float) -> list[SwitchState]:
+        """Send batches; return what of owners turned out to need nothing, of which no barrier will tell them."""
+        self._due_s = None
+        settled: list[SwitchState] = []
+        while self._due:
+            due, self._due = self._due, {}
+            for datapath in due.values():
+                if datapath.barrier_xid is None and datapath.reading_xid is None and datapath.connected:
+                    self._send_batch(datapath, now, settled)
+            for owner in self._owners.values():
+                if owner.ready:
+                    owner.advance(now)
+        return settled
+
+    def take_effects(self) -> list[Effect]:
+        """Return what is to be sent."""
+        effects, self._effects = self._effects, []
+        return effects
+
+    def _send_batch(self, datapath: Datapath, now: float, settled: list[SwitchState]) -> None:
+        made: list[tuple[SwitchState, Batch]] = []
+        sent: list[Edit] = []
+        while not sent:
+            parts = datapath.waiting_parts()
+            if not parts:
+                return
+            shares = datapath.shares.take([part.lanes for part in parts], datapath.window.size)
+            for state, keys in zip(parts, shares, strict=True):
+                batch = self._batch(state, keys, sent, now)
+                if batch is not None:
+                    made.append((state, batch))
+                else:
+                    settled.append(state)
+        count = len(sent)
+        first_xid = xid = self.xids.take(count + 1)
+        for state, batch in made:
+            batch.first_xid, batch.barrier_xid = xid, first_xid + count
+            xid += len(batch.edits)
+            state.begin(batch)
+        datapath.under_way, datapath.barrier_xid = tuple([state for state, _ in made]), first_xid + count
+        datapath.edit_count = count
+        self.barriers.start(datapath.dpid, now)
+        self._effects.append(_new(ApplyEdits, (datapath.dpid, first_xid, tuple(sent))))
+
+    def _batch(self, state: SwitchState, keys: Iterable[Key], sent: list[Edit], now: float) -> Batch | None:
+        """Return what of these keys an owner's entries need, with the plans that wait; None where that is nothing.
+
+        Its edits are added to `sent`; its transaction ids are for the caller to say.
+        """
+        installed, desired, released, resources = state.installed, state.desired, state.released, state.resources
+        edits: dict[Key, Entry | None] = {}
+        waiters: dict[Key, list[Waiter]] = {}
+        removes = False
+        for key in keys:
+            value = released[key] if released and key in released else desired.get(key)
+            before = installed.get(key)
+            if value is before or value == before:
+                state.owner.settled(state, key, now)
+                continue
+            if resources is not None:
+                if self._is_held(state, key, Urgency.BULK):
+                    continue
+                sent.append(to_edit(key, value, exists=before is not None))
+            else:
+                sent.append(_new(Remove, (key,)) if value is None else _new(Put, (value,)))
+            removes = removes or value is None
+            edits[key] = value
+            if state.waiters and key in state.waiters:
+                waiters[key] = state.waiters.pop(key)
+        return Batch(0, 0, edits, waiters, state.take_timed(edits), removes) if edits else None
