@@ -12,6 +12,7 @@ import pytest
 from apps.cli.main import main
 from apps.replays import SHARERS, Replay, read_lines
 from controller.multicast.view import VIEWS
+from controller.rules.pipeline import DISCOVERY_TAG, MULTICAST_TAG, UNICAST_TAG
 from topology.graph import Graph
 
 pytestmark = pytest.mark.emulation
@@ -58,13 +59,19 @@ def test_a_live_run_is_replayed(live: Any, group: str, recording: Path, capsys: 
     assert VIEWS["rules"](core) == rules
 
     decisions = (live.controller.directory / "state" / "audit.jsonl").read_text().count("\n")
-    made = {"multicast": "ApplyEdits", "unicast": "ApplyEdits", "datapath": "ApplyEdits", "discovery": "SwitchUp"}
-    for app, kind in made.items():
-        assert main(["replay", str(recording), "--app", app]) == 0
-        effects = [json.loads(line)["effect"]["$"] for line in capsys.readouterr().out.splitlines()]
-        assert kind in effects
-        if app == "multicast":
-            assert effects.count("Audit") >= decisions > 0
+    made = {app: list(replayed(recording, app, capsys)) for app in ("multicast", "unicast", "datapath", "discovery")}
+    assert [effect["$"] for effect in made["multicast"]].count("Audit") >= decisions > 0
+    assert "SwitchUp" in {effect["$"] for effect in made["discovery"]}
+    batches = [effect["edits"] for effect in made["datapath"] if effect["$"] == "ApplyEdits"]
+    owners = {edit["rule"]["cookie"] >> 48 for edits in batches for edit in edits if edit["$"] == "Put"}
+    assert {DISCOVERY_TAG, MULTICAST_TAG, UNICAST_TAG} <= owners
+
+
+def replayed(recording: Path, app: str, capsys: pytest.CaptureFixture[str]) -> Iterator[dict[str, Any]]:
+    """Yield the effects that the command prints of an app."""
+    assert main(["replay", str(recording), "--app", app]) == 0
+    for line in capsys.readouterr().out.splitlines():
+        yield json.loads(line)["effect"]
 
 
 def without_rates(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
