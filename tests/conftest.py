@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from lanes import Lanes, give_way
+from lanes import COMPUTING, WAITING, Lanes, give_way
 
 # The same examples each time, however slow the machine; `--hypothesis-profile=explore` looks for new ones.
 settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -64,7 +64,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Lanes | None
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Let what holds no packets against the clock give way to what does."""
-    give_way(not _counts_packets(item))
+    give_way(0 if _counts_packets(item) else WAITING if _is_live(item) else COMPUTING)
     return (yield)
 
 

@@ -9,8 +9,11 @@ from typing import Any
 from xdist.scheduler import LoadFileScheduling
 
 LIVE_FOLDER = "tests/emulation/"
-SPARE = 10
-"""The niceness of what can wait: processors are for live tests first, which leave most of them free."""
+WAITING, COMPUTING = 5, 10
+"""The niceness of live tests that hold no packets against the clock, and of those that are not live.
+
+Processors are for live tests first, which leave most of them free.
+"""
 
 _NICENESS = os.getpriority(os.PRIO_PROCESS, 0)
 
@@ -40,10 +43,10 @@ def _is_live(module: str) -> bool:
     return module.startswith(LIVE_FOLDER)
 
 
-def give_way(spare: bool) -> None:
-    """Let this process, and those it starts from here on, have spare processors alone, or its share of all.
+def give_way(niceness: int) -> None:
+    """Let this process, and those it starts from here on, give way to those of less niceness.
 
     Without root's rights what once gave way goes on to do so.
     """
     with suppress(PermissionError):
-        os.setpriority(os.PRIO_PROCESS, 0, max(SPARE, _NICENESS) if spare else _NICENESS)
+        os.setpriority(os.PRIO_PROCESS, 0, max(niceness, _NICENESS))
