@@ -7,9 +7,13 @@ from typing import Any
 
 from apps.openflow.app import TableKeeper
 from apps.openflow.declared import DeclaredApp
+from apps.openflow.framework import running_apps
 from controller.effects import Notice
 from controller.multicast.sections import CRITICAL
 from controller.snapshot.events import EventLog, Severity
+
+TOLD_BY_ALARMS = frozenset({"switch-lost"})
+"""Notices that are no events of these apps where there are alarms, which tell of the same."""
 
 
 class NoticeApp(DeclaredApp, TableKeeper):
@@ -22,8 +26,10 @@ class NoticeApp(DeclaredApp, TableKeeper):
         self.offer(actions=self.table_checks.actions(), sections={"events": self.events.section})
 
     def notice(self, notice: Notice) -> None:
-        """Count and log a notice, and make an event of it."""
+        """Count and log a notice, and make an event of it where nobody else does."""
         super().notice(notice)
+        if notice.kind in TOLD_BY_ALARMS and "alarms" in running_apps():
+            return
         fields = dict(notice.fields)
         dpid, port_no = fields.get("dpid"), fields.get("port_no")
         self.events.add(

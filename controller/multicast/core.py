@@ -394,7 +394,7 @@ class MulticastCore:
         self.senders.switch_version(event.dpid, event.ofp_version)
         self.tagged.switch_connected(event.dpid, now)
         self.flood_guard.switch_connected(event.dpid, event.ofp_version)
-        self.sections.switch_connected(event)
+        self.sections.switch_connected(event, now)
         self._effects += self.installer.switch_connected(event.dpid, event.ofp_version, now)
 
     def _switch_disconnected(self, event: SwitchDisconnected, now: float) -> None:

@@ -144,10 +144,11 @@ class MulticastSections:
             else:
                 self._returned("switch-down", f"Switch {event.dpid} was gone", lost_s, event.dpid, now)
         elif isinstance(event, SwitchDown):
+            away_s = self._away_s.get(event.dpid, now)
             self._gone(event.dpid, now)
             self.switch_changed(event.dpid)
             self.hosts.log.forget()
-            self._lose((event.dpid,), now)
+            self._lose((event.dpid,), away_s)
         elif isinstance(event, LinkDown):
             self._lose((min(event), max(event)), now)
         elif isinstance(event, LinkUp):
@@ -159,10 +160,13 @@ class MulticastSections:
             if lost_s is not None:
                 self._returned("link-failed", f"{self._named(pair)} was down", lost_s, pair[0], now)
 
-    def switch_connected(self, event: SwitchConnected) -> None:
+    def switch_connected(self, event: SwitchConnected, now: float) -> None:
         """Take note that a datapath connected."""
         self.names.ports_described(event.dpid, event.ports)
-        self._away_s.pop(event.dpid, None)
+        lost_s = self._away_s.pop(event.dpid, None)
+        if lost_s is not None:
+            what = f"Switch {event.dpid} forwarded without a connection"
+            self._returned("switch-down", what, now - lost_s, event.dpid, now)
         (self._encrypted.add if event.encrypted else self._encrypted.discard)(event.dpid)
         self.gone.pop(event.dpid, None)
         self.switch_changed(event.dpid)

@@ -141,12 +141,15 @@ class MonitorSections:
             )
 
     def _is_left_out(self, port: PortKey, state: State) -> bool:
-        """Tell whether a port's link is one between switches that is told of elsewhere, and its return with it."""
+        """Tell whether a port's link is one between switches that is told of elsewhere, and its return with it.
+
+        Of the second end that goes down it is no longer known that it led to a switch, only that it led to no host.
+        """
         if state is State.CLEARED:
             is_left_out = port in self._left_out
             self._left_out.discard(port)
             return is_left_out
-        if self._core.poller.fabric.role(*port) is not PortRole.TRUNK or not self._alarms_tell():
+        if self._core.poller.fabric.role(*port) is PortRole.EDGE or not self._alarms_tell():
             return False
         self._left_out.add(port)
         return True

@@ -172,6 +172,20 @@ def test_what_is_back_before_it_is_an_alarm_is_told_with_its_ports_and_for_how_l
     assert len(texts) == 2 + links
 
 
+def test_a_switch_that_is_connected_again_at_once_is_told_of_once(make_world):
+    world = make_world("leaf-spine")
+    world.settle()
+    follower = Follower(world).read()
+    dpid = world.hosts["h1"].dpid
+    before = len(events(follower))
+    world.feed(SwitchDisconnected(dpid))
+    world.now += 0.4
+    world.connect(dpid)
+    world.settle()
+    told = [event["text"] for event in follower.read().known["events"].values()][before:]
+    assert told == [f"Switch {dpid:016x} forwarded without a connection for 0.4 s."]
+
+
 def test_of_what_is_an_alarm_the_alarms_tell(make_world):
     world = make_world("leaf-spine")
     follower = Follower(world).read()
