@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from controller.rules.model import (
@@ -64,6 +65,11 @@ Shape: TypeAlias = tuple[object, ...]
 """Which fields a match looks at, and with which masks."""
 
 
+SHAPES_CACHED = 4096
+"""Matches whose shapes are remembered: switches hold the same ones again and again."""
+
+
+@lru_cache(SHAPES_CACHED)
 def shape_of(match: Match) -> Shape:
     """Return which fields a match looks at: matches of one shape never overlap unless they are equal."""
     exact = tuple(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from apps.dashboard.server import DashboardServer
 from apps.dashboard.settings import ServerSettings
 from apps.dashboard.tokens import digest
 from apps.tls_files import SettingsInvalid
+
+from .conftest import Dashboard
 
 ANN, BOB, EVE = "ann-reads-and-writes", "bob-reads-and-writes", "eve-may-read-alone"
 RELOAD = "/policy/reload"
@@ -36,11 +38,25 @@ def write_private(path: Path, text: str) -> Path:
     return path
 
 
+def token_files(directory: Path) -> dict[str, str]:
+    operators = write_private(directory / "operators", f"# night shift\n\nann {ANN}\nbob@noc.example {BOB}\n")
+    viewers = write_private(directory / "viewers", f"eve {EVE}\n")
+    return {"token_file": str(operators), "read_token_file": str(viewers)}
+
+
 @pytest.fixture
 def files(tmp_path: Path) -> dict[str, str]:
-    operators = write_private(tmp_path / "operators", f"# night shift\n\nann {ANN}\nbob@noc.example {BOB}\n")
-    viewers = write_private(tmp_path / "viewers", f"eve {EVE}\n")
-    return {"token_file": str(operators), "read_token_file": str(viewers)}
+    return token_files(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def closed_url(settings: ServerSettings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where a server is of which nobody reads without a token, for requests that it refuses."""
+    found = Dashboard(replace(settings, **token_files(tmp_path_factory.mktemp("tokens"))), Limits())
+    found.client.headers.update(bearer(EVE))
+    found.wait_until(lambda: found.get("/status")["connected"])
+    yield found.url
+    found.close()
 
 
 @pytest.fixture
@@ -56,9 +72,9 @@ def closed(start: Callable[..., Any], files: dict[str, str]) -> Any:
     "path", ["/status", "/switches", "/switches/1", "/stream", "/openapi.json", "/no-such-thing"]
 )
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
-def test_no_read_goes_without_a_token_where_they_need_one(closed: Any, path: str, method: str) -> None:
+def test_no_read_goes_without_a_token_where_they_need_one(closed_url: str, path: str, method: str) -> None:
     for headers in ({}, bearer("nobody-has-this-token"), {"Authorization": f"Basic {EVE}"}):
-        answer = httpx.request(method, f"{closed.url}/api/v1{path}", headers=headers, trust_env=False)
+        answer = httpx.request(method, f"{closed_url}/api/v1{path}", headers=headers, trust_env=False)
         assert answer.status_code == 401
         assert answer.headers["www-authenticate"].startswith("Bearer")
         assert b"switch" not in answer.content
