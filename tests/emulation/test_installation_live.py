@@ -11,10 +11,13 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from apps.emulation import processes
 from apps.emulation.namespace import private_network
@@ -27,7 +30,8 @@ CONTROLLER = "192.0.2.1"
 FOLDERS = ("/etc", "/usr", "/var")
 HOME = "/usr/lib/vsrt-controller"
 LEFT_OUT = shutil.ignore_patterns(".*", "build", "*.egg-info", "vsrt-state", "__pycache__")
-BUILDS_WITH = ("setuptools", "wheel")
+BUILDS_WITH = {"setuptools", "wheel"}
+PINNED = re.compile(r"^([\w.-]+==[^\\\n]*)", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -36,16 +40,31 @@ def plain() -> dict[str, str]:
     return {"PATH": SYSTEM_PATH, "HOME": os.environ.get("HOME", "/root"), "DEBIAN_FRONTEND": "noninteractive"}
 
 
+def needed_by(package: str) -> set[str]:
+    """The names of all that a package needs, as it and these declare it."""
+    done: set[tuple[str, str]] = set()
+    left = {(package, "")}
+    while left:
+        name, extra = one = left.pop()
+        done.add(one)
+        for requirement in map(Requirement, metadata.requires(name) or ()):
+            if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
+                left |= {(canonicalize_name(requirement.name), each) for each in {*requirement.extras, ""}} - done
+    return {name for name, _ in done} - {package}
+
+
 @pytest.fixture(scope="module")
 def installing(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """An environment in which pip takes packages from a folder that has all that the checkout needs."""
     directory = tmp_path_factory.mktemp("packages")
-    shutil.copytree(ROOT, directory / "source", ignore=LEFT_OUT)
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
-    pinned = re.findall(r"^([\w.-]+==[^\\\n]*)", lock, re.MULTILINE)
-    (directory / "constraints.txt").write_text("\n".join(pinned))
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--wheel-dir", directory / "wheels"]
-    command += ["--constraint", directory / "constraints.txt", directory / "source", *BUILDS_WITH]
+    locked = [
+        each for each in map(Requirement, PINNED.findall(lock)) if each.marker is None or each.marker.evaluate()
+    ]
+    pinned = {canonicalize_name(each.name): f"{each.name}{each.specifier}" for each in locked}
+    wanted = [pinned[name] for name in sorted(needed_by("vsrt-controller") | BUILDS_WITH)]
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", directory / "wheels"]
+    command += ["--constraint", ROOT / "constraints.txt", *wanted]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     return {**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(directory / "wheels")}
@@ -72,7 +91,8 @@ def test_the_package_is_installed_runs_and_goes_without_a_trace(
             reader.run("test -s /usr/share/man/man1/vsrt-run.1.gz -a -s /usr/share/bash-completion/completions/vsrt")
             reader.run("grep --quiet ^ExecStart=/usr/bin/vsrt /lib/systemd/system/vsrt-controller.service")
             reader.run(
-                "vsrt run --config /etc/vsrt/policy.yaml --state-dir /var/lib/vsrt multicast monitor dashboard"
+                "vsrt run --config /etc/vsrt/policy.yaml --state-dir /var/lib/vsrt"
+                " multicast unicast monitor anomaly dashboard"
             )
             status = json.loads(reader.run("vsrt show status --json"))
             assert status["switches"] == 0
@@ -107,8 +127,10 @@ def share_packages(reader: Reader, one: str, other: str) -> None:
 
 
 def test_switches_of_one_s_own_from_nothing_and_the_upgrade(
-    installing: dict[str, str], plain: dict[str, str], tmp_path: Path
+    installing: dict[str, str], package: Path, plain: dict[str, str], tmp_path: Path
 ) -> None:
+    unpacked = tmp_path / "package"
+    subprocess.run(["dpkg-deb", "--extract", package, unpacked], check=True)
     checkout = tmp_path / "checkout"
     shutil.copytree(ROOT, checkout, ignore=LEFT_OUT)
     install, write, start, point, see = blocks("own-switches.md")
@@ -116,7 +138,11 @@ def test_switches_of_one_s_own_from_nothing_and_the_upgrade(
     with own_machine(tmp_path, checkout) as around:
         # What is installed is compiled as it is first imported: all of it at once takes longer than the rest.
         installer = Reader(checkout, {**installing, **plain, "PIP_COMPILE": "0"}, around)
-        assert "vsrt 0." in installer.run(install + write)
+        get_python, make_environment, *others = install.splitlines(keepends=True)
+        installer.run(get_python + make_environment)
+        # The package was installed from nothing; what it needs is there already.
+        share_packages(installer, f"{unpacked}{HOME}", "/opt/vsrt-0.1.0")
+        assert "vsrt 0." in installer.run("".join(others) + write)
         make_environment, *others = new.splitlines(keepends=True)
         installer.run(make_environment)
         share_packages(installer, "/opt/vsrt-0.1.0", "/opt/vsrt-0.2.0")
