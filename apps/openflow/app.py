@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 import math
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -93,10 +92,6 @@ COLLECTOR_THRESHOLDS = (2_000, 4, 3_000)
 """Of Python's cyclic collector: no loop goes on meanwhile, so it looks at 12,000 new objects at most. At all objects
 it looks once for 30 million that stay; by default it would do so often enough to double the cost of a join."""
 
-THREAD_TURN_S = 0.0005
-"""How long a thread that computes keeps the interpreter from one that waits for it. The loop of the switches lets go
-of it with each message that it sends or reads: by default it would wait 5 ms each time while another loop is busy."""
-
 
 class Core(Protocol):
     """A pure core: events in, effects out, and the moment it next wants to be woken."""
@@ -156,7 +151,6 @@ class App(BaseApp):  # type: ignore[misc]
         start_line.announce()
         gc.set_threshold(*COLLECTOR_THRESHOLDS)
         gc.freeze()
-        sys.setswitchinterval(THREAD_TURN_S)
         self._offer_figures()
         self.reactor.call(self._join)
         self.is_started = True
