@@ -56,6 +56,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--every-framework", action="store_true", help=text)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Lanes | None:
     """Have some processes keep to live modules."""
     return Lanes(config, log) if config.getoption("dist") == "loadfile" else None
