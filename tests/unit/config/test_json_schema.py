@@ -4,7 +4,6 @@ import copy
 import ipaddress
 import json
 import re
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -185,7 +184,7 @@ def documents(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
         name = schema["$ref"].rpartition("/")[2]
         if name == "tenant_or_host":
             name = "host"
-        return TEXTS[name] if name in TEXTS else _defined(name)
+        return TEXTS[name] if name in TEXTS else st.deferred(lambda: documents(SCHEMA["$defs"][name]))
     if "anyOf" in schema:
         return st.one_of([documents(choice) for choice in schema["anyOf"]])
     if "const" in schema:
@@ -212,12 +211,6 @@ def documents(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
         case "array":
             return st.lists(documents(schema["items"]), min_size=schema.get("minItems", 0), max_size=2)
     return _mappings(schema)
-
-
-@cache
-def _defined(name: str) -> st.SearchStrategy[Any]:
-    """Return what the schema defines by a name, which is one strategy wherever it is referred to."""
-    return st.deferred(lambda: documents(SCHEMA["$defs"][name]))
 
 
 def _mappings(schema: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
