@@ -67,7 +67,8 @@ class Datapaths:
         """Tell an app from here on; on the loop."""
         if not self._sharers:
             self._southbound.add_asker(self, DATAPATH_XID_TAG)
-            self._reactor.add(self)
+            # What a turn has for switches goes out before apps go on with what they left for later.
+            self._reactor.add(self, is_first=True)
         self._sharers[xid_tag] = sharer
 
     def remove(self, sharer: Sharer) -> None:

@@ -115,9 +115,9 @@ class Reactor:
             os.eventfd_write(self._wake, 1)
         return True
 
-    def add(self, member: Member) -> None:
-        """Call a member's `due` when it wants to; on the loop, or before it begins."""
-        self._members.append(member)
+    def add(self, member: Member, *, is_first: bool = False) -> None:
+        """Call a member's `due` when it wants to, before others' perhaps; on the loop, or before it begins."""
+        self._members.insert(0 if is_first else len(self._members), member)
 
     def remove(self, member: Member) -> None:
         """Call a member no more; on the loop."""

@@ -45,7 +45,7 @@ class Sharing:
     """Two apps that share."""
 
     def __init__(self) -> None:
-        loop = SimpleNamespace(add=lambda _member: None, remove=lambda _member: None)
+        loop = SimpleNamespace(add=lambda _member, is_first: None, remove=lambda _member: None)
         southbound = SimpleNamespace(add_asker=lambda _asker, _tag: None, remove_asker=lambda _asker: None)
         self.datapaths = Datapaths(loop, southbound)  # type: ignore[arg-type]
         self.first, self.second = App("multicast"), App("unicast")
