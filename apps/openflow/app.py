@@ -440,8 +440,7 @@ class TableKeeper(App):
 
     def switch_refused(self, host: str, reason: str) -> None:
         """Count, and tell of, a switch that was not let in; the same of a host once in a while."""
-        if self._tells_of_connections():
-            self._turn(self._switch_refused, host, reason)
+        self._turn(self._switch_refused, host, reason)
 
     def _switch_refused(self, host: str, reason: str) -> None:
         if self._refusals.passes((host, reason), time.monotonic()):

@@ -6,6 +6,7 @@ the framework's in between. Everything else, and what an app of somebody else's 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from struct import Struct
 from typing import Any, Protocol, TypeAlias
@@ -20,8 +21,11 @@ from controller.events import (
     ResourcesReceived,
     RoleReplied,
 )
+from controller.kernel.notices import NoticeLimiter
 from controller.rules.of13_resources import decode_role_reply
 from controller.wire.ethernet import ETHERTYPE_LLDP
+
+LOGGER = logging.getLogger("vsrt")
 
 OPENFLOW_1_0, OPENFLOW_1_3 = 1, 4
 
@@ -88,6 +92,7 @@ class Southbound:
         self._ipv4_group_takers: tuple[Taker, ...] = ()
         self._by_tag: dict[int, Asker] = {}
         self._connections: set[Connection] = set()
+        self._refusals = NoticeLimiter()
         self._echo_interval_s, self._unanswered = 1.0, 0
         self.deadline_s: float | None = None
         reactor.add(self)
@@ -168,10 +173,12 @@ class Southbound:
             self.deadline_s = self.reactor.now_s + UPKEEP_S
 
     def refused(self, connection: Connection, reason: str) -> None:
-        """Have the apps told of a connection that came to nothing; on the loop."""
+        """Have one of the apps tell of a connection that came to nothing, or the log without any; on the loop."""
         host = str(connection.address[0])
-        for taker in self._takers:
-            taker.switch_refused(host, reason)
+        if self._takers:
+            self._takers[0].switch_refused(host, reason)
+        elif self._refusals.passes((host, reason), self.reactor.now_s):
+            LOGGER.warning("A switch that connected from %s was refused: %s.", host, reason)
 
     def ended(self, connection: Connection) -> None:
         """Look after a connection no more; on the loop."""

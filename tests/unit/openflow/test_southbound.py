@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import struct
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -38,12 +39,16 @@ class App:
         self.takes_ipv4_groups = takes_ipv4_groups
         self.packets: list[PacketReceived] = []
         self.answers: list[Any] = []
+        self.refusals: list[tuple[str, str]] = []
 
     def packet_received(self, event: PacketReceived) -> None:
         self.packets.append(event)
 
     def answered(self, event: Any) -> None:
         self.answers.append(event)
+
+    def switch_refused(self, host: str, reason: str) -> None:
+        self.refusals.append((host, reason))
 
 
 def parsed(framework: str, version: str, data: bytes) -> Any:
@@ -167,3 +172,18 @@ def test_frames_to_ipv4_groups_go_to_those_alone_that_want_them() -> None:
         assert southbound.take(Datapath(), 4, 10, 11, packet_in_1_3(IN_PORT, frame))
     assert [event.data for event in multicast.packets] == [report, other_group, broadcast, host]
     assert [event.data for event in unicast.packets] == [other_group, broadcast, host]
+
+
+def test_one_app_tells_who_was_refused_and_the_log_where_there_is_none(caplog: pytest.LogCaptureFixture) -> None:
+    southbound = Southbound(Unhurried(), lambda _name: False)  # type: ignore[arg-type]
+    connection: Any = SimpleNamespace(address=("192.0.2.7", 40000))
+    for _ in range(3):
+        southbound.refused(connection, "it showed no certificate")
+    told = [record.getMessage() for record in caplog.records]
+    assert told == ["A switch that connected from 192.0.2.7 was refused: it showed no certificate."]
+    first, second = App(), App()
+    southbound.add(first, 1)
+    southbound.add(second, 2)
+    southbound.refused(connection, "it does not speak TLS")
+    assert (first.refusals, second.refusals) == ([("192.0.2.7", "it does not speak TLS")], [])
+    assert len(caplog.records) == 1
