@@ -2,7 +2,8 @@
 
 A line is an object with `app`, `t` (seconds) and either `start`, the arguments the core was made with, `event` or
 `effect`. Records stand as objects with their type under `$`, bytes as ``{"$": "bytes", "hex": ...}``, sets likewise.
-Arrays, which are what has `tolist`, are lists, and NaN is null. A policy's warnings are left out.
+Arrays, which are what has `tolist`, are lists, and NaN is null. A policy's warnings are left out, as is
+what a record derives from the rest of it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,16 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from controller import events
-from controller.config import alarm_settings, anomaly_settings, check_settings, edit_settings, policy, settings, terms
+from controller.config import (
+    alarm_settings,
+    anomaly_settings,
+    check_settings,
+    edit_settings,
+    policy,
+    settings,
+    terms,
+    vlans,
+)
 from topology.events import TOPOLOGY_EVENTS, PortRole
 
 
@@ -32,7 +42,7 @@ def _kinds_of(records: Iterable[ModuleType | type]) -> Iterator[type]:
 
 def readable(records: Iterable[ModuleType | type]) -> Mapping[str, type]:
     """Return the types of records by name: those given, those defined in modules given, and those all apps know."""
-    shared = (policy, settings, anomaly_settings, alarm_settings, check_settings, edit_settings, terms, events)
+    shared = (policy, settings, anomaly_settings, alarm_settings, check_settings, edit_settings, terms, vlans, events)
     return {
         kind.__name__: kind
         for kind in _kinds_of((*shared, *TOPOLOGY_EVENTS, PortRole, *records))
@@ -94,7 +104,8 @@ def plain(value: Any) -> Any:
         named = {name: plain(item) for name, item in zip(value._fields, value, strict=True)}
         return {"$": type(value).__name__, **named}
     if is_dataclass(value):
-        named = {entry.name: plain(getattr(value, entry.name)) for entry in fields(value) if entry.name != "warnings"}
+        given = (entry.name for entry in fields(value) if entry.init and entry.name != "warnings")
+        named = {name: plain(getattr(value, name)) for name in given}
         return {"$": type(value).__name__, **named}
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}

@@ -14,6 +14,7 @@ from controller.config.edit_settings import Edits
 from controller.config.faults import PolicyError
 from controller.config.settings import Allocation, Dashboard, Discovery, Limits, Monitor, Multicast, Unicast
 from controller.config.terms import HostTerm, Labelled, NamedSwitch, Prefix, SwitchPort
+from controller.config.vlans import Vlans
 
 VERSION = 1
 DEFAULT_RULE = "default"
@@ -92,6 +93,7 @@ class Policy:
     switches: tuple[NamedSwitch, ...] = ()
     labels: tuple[Labelled, ...] = ()
     static_members: tuple[StaticMember, ...] = ()
+    vlans: Vlans = field(default_factory=Vlans)
     limits: Limits = field(default_factory=Limits)
     multicast: Multicast = field(default_factory=Multicast)
     unicast: Unicast = field(default_factory=Unicast)

@@ -20,6 +20,7 @@ from controller.config.alarm_settings import Alarms, ExpectedTopology
 from controller.config.policy import Policy, Role, Rule, Tenant
 from controller.config.settings import Limits, Monitor, Multicast, RouterPorts
 from controller.config.terms import MacAddress, SwitchPort, parse_prefix
+from controller.config.vlans import PortVlans, VlanEntry, Vlans
 from controller.discovery.core import DiscoveryCore
 from controller.discovery.settings import DiscoverySettings
 from controller.events import PacketReceived, Port, PortChanged, SwitchConnected
@@ -42,6 +43,7 @@ POLICY = Policy(
     ),
     limits=Limits(reports_per_second_per_port=50),
     multicast=Multicast(fast_leave=True, router_ports=RouterPorts(static=frozenset({SwitchPort(2, 1)}))),
+    vlans=Vlans(entries=(VlanEntry(PortVlans(10, frozenset({20})), ports=(SwitchPort(1, 1),)),)),
     monitor={"thresholds": (1, 2.5, "x")},
 )
 
