@@ -141,15 +141,22 @@ finish() {
     exit "${INTERRUPTED:-$status}"
 }
 
+# Returns the status of a child, also of one that has ended; signals that this shell traps end the wait, not the child.
+await() {
+    local status
+    while true; do
+        status=0
+        wait "$1" || status=$?
+        [ -d "/proc/$1" ] || return "$status"
+    done
+}
+
 # Runs a command to its end. Ctrl-C reaches it by the terminal; a termination of the script is passed on as one.
 attend() {
     local status=0
     env --default-signal=INT "$@" </dev/null &
     CHILD=$!
-    while [ -d "/proc/$CHILD" ]; do
-        status=0
-        wait "$CHILD" || status=$?
-    done
+    await "$CHILD" || status=$?
     CHILD=
     return "$status"
 }
@@ -176,10 +183,7 @@ give_up_beside() {
 end_beside() {
     local status=0
     [ -n "$BESIDE" ] || return 0
-    while [ -d "/proc/$BESIDE" ]; do
-        status=0
-        wait "$BESIDE" || status=$?
-    done
+    await "$BESIDE" || status=$?
     BESIDE=
     [ "$status" = 0 ] || cat "$TMPDIR/beside.log"
     return "$status"

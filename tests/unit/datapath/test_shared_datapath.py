@@ -337,7 +337,7 @@ def test_an_app_hears_that_a_turn_left_nothing_to_be_sent():
 def test_an_app_that_does_not_listen_hears_of_readings_alone():
     world = SharedWorld()
     asked = []
-    world.apps[TAGS[0]].listens = lambda dpid: asked.append(dpid)
+    world.apps[TAGS[0]].listens = lambda dpid: bool(asked.append(dpid))
     world.connect()
     world.settle()
     assert [(tag, was_read) for tag, _, was_read in world.told] == [(tag, True) for tag in TAGS]
