@@ -350,10 +350,8 @@ class GroupPlane:
 
         A tree that only grew changes in place, unless the group has left links lately.
         """
-        if group.unconfirmed is not None:
-            self._transitions.settle(group, now)
-            if group.unconfirmed is not None:
-                return None
+        if group.unconfirmed is not None and self._transitions.settle(group, now):
+            return None
         duties = None if group.held else self._locally(group, change, grafted_duties, dpid)
         if duties is None:
             return None

@@ -129,12 +129,17 @@ class Transitions:
             if now < failed_s + UNDER_WAY_S or self._cables.has_link(*link)
         }
 
-    def settle(self, group: Group, now: float) -> None:
-        """Forget former links that no entry leads to any more and no packet is on."""
-        if group.unconfirmed is not None and now >= group.left_s + UNDER_WAY_S:
-            group.unconfirmed = self._still_unconfirmed(group.unconfirmed)
-            if not group.unconfirmed:
-                group.left_links = group.unconfirmed = None
+    def settle(self, group: Group, now: float) -> bool:
+        """Forget former links that no entry leads to any more and no packet is on; tell whether there are others."""
+        if group.unconfirmed is None:
+            return False
+        if now < group.left_s + UNDER_WAY_S:
+            return True
+        group.unconfirmed = self._still_unconfirmed(group.unconfirmed)
+        if group.unconfirmed:
+            return True
+        group.left_links = group.unconfirmed = None
+        return False
 
     def _take_version(self, group: Group) -> bool:
         """Give a group's new tree a version that no switch knows of; False where there is none."""

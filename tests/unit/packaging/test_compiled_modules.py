@@ -5,6 +5,7 @@ Where that variable is set these tests, as those of the cores, run over such a b
 
 from __future__ import annotations
 
+import ast
 import importlib
 import os
 import pickle
@@ -69,6 +70,56 @@ def test_the_listed_modules_run_compiled_where_that_was_asked_for_and_no_other_d
     files = [str(sys.modules[name].__file__) for name in plain_modules & sys.modules.keys()]
     assert files
     assert [file for file in files if not file.endswith(".py")] == []
+
+
+def asked_again(tree: ast.AST) -> list[str]:
+    """Return what is known not to be None where a call may have made it None, and is asked for again after it.
+
+    mypyc goes by what is known: there the attribute is taken for what it was, and a None raises TypeError.
+    """
+    found = []
+    for outer in ast.walk(tree):
+        for name in none_tests(outer.test, ast.IsNot) if isinstance(outer, ast.If) else ():
+            inside = [node for part in outer.body for node in ast.walk(part)]
+            calls = [node.lineno for node in inside if isinstance(node, ast.Call)]
+            told = [node.lineno for node in inside if isinstance(node, ast.Assign) and name in ast.unparse(node)]
+            for inner in inside:
+                if isinstance(inner, ast.If | ast.IfExp | ast.While) and name in none_tests(inner.test):
+                    before = [line for line in calls if line < inner.lineno]
+                    if before and not any(before[0] <= line < inner.lineno for line in told):
+                        found.append(f"{name}, line {inner.lineno}")
+    return found
+
+
+def none_tests(test: ast.expr, *kinds: type[ast.cmpop]) -> list[str]:
+    """Return the attributes that a condition compares with None."""
+    return [
+        ast.unparse(node.left)
+        for node in ast.walk(test)
+        if isinstance(node, ast.Compare)
+        and isinstance(node.left, ast.Attribute)
+        and isinstance(node.ops[0], kinds or (ast.Is, ast.IsNot))
+        and ast.unparse(node.comparators[0]) == "None"
+    ]
+
+
+def test_nothing_that_a_call_may_have_made_none_is_asked_for_again_where_it_is_known_not_to_be():
+    again = {source: asked_again(ast.parse((ROOT / source).read_text(encoding="utf-8"))) for source in COMPILED}
+    assert {source: names for source, names in again.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    ("body", "is_found"),
+    [
+        ("f(a)\n    if a.b is not None: g()", True),
+        ("f(a)\n    while a.b is None: g()", True),
+        ("a.b = f(a)\n    if a.b is not None: g()", False),
+        ("if a.b is not None: g()", False),
+        ("f(a)\n    if a.c is not None: g()", False),
+    ],
+)
+def test_what_is_asked_for_again_is_found(body: str, is_found: bool):
+    assert bool(asked_again(ast.parse(f"if a.b is not None and x:\n    {body}\n"))) is is_found
 
 
 KEY = RuleKey(2, 100, Match(eth_dst=b"\x01\0\x5e\1\1\1", eth_type=0x0800))
