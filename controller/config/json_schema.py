@@ -19,9 +19,11 @@ from controller.config.load import (
     SECTIONS,
 )
 from controller.config.policy import ACTIONS, ANY_HOST, DEFAULT_RULE, ROLES, VERSION, Role
+from controller.config.read_vlans import MAX_VLAN_ENTRIES, SECTION_KEYS, TIERS
 from controller.config.settings import REQUIRED_THRESHOLD_KEYS, SETTING_SECTIONS, Threshold
 from controller.config.static_members import ENTRY_KEYS, MAX_STATIC_MEMBERS
 from controller.config.terms import LABEL_KEY, LABEL_VALUE, MAX_PORT_NO, PORT_NAME, RESERVED_LABELS, SWITCH_NAME
+from controller.config.vlans import ALL, MAX_VLAN_ID, RESERVED_NAMES, UNTAGGED, VLAN_NAME
 from controller.wire.addresses import format_ip
 from controller.wire.dpids import MAX_DPID
 
@@ -41,6 +43,7 @@ _IPV6_LENGTH = "(/(0{0,2}[0-9]|0?[0-9]{2}|1[01][0-9]|12[0-8]))?"
 _HOST_MAC = "[0-9a-fA-F][02468aceACE](:[0-9a-fA-F]{2}){5}"
 _DPID = r"^(0[xX][0-9a-fA-F]{1,16}|[0-9a-fA-F]{16}|[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){7}|[0-9]{1,20})$"
 _LABELLED = f"^({SWITCH_NAME}|[0-9a-fA-F]{{2}}(:[0-9a-fA-F]{{2}}){{7}})(:(0x[0-9a-fA-F]{{1,8}}|[1-9][0-9]{{0,9}}))?$"
+_VLAN_ID = "([1-9][0-9]{0,2}|[1-3][0-9]{3}|40[0-8][0-9]|409[0-4])"
 _NAME = r"^\S(.*\S)?$"
 _NO_ADDRESS = r"^(?![0-9.]*$)[^:/]*$"
 
@@ -53,6 +56,23 @@ def policy_schema() -> Schema:
     to the reader: host bits, unknown tenants, names used twice, a MAC address in two tenants, what is in files that
     it names, and relations between two settings.
     """
+    vlan_section: Schema = {
+        "names": {
+            "description": "What VLANs are called.",
+            "type": "object",
+            "propertyNames": {"pattern": f"^({_VLAN_ID}|0x[0-9a-fA-F]{{1,4}})$"},
+            "additionalProperties": _definition("vlan_name"),
+        },
+        "default": {
+            "description": "What is said of ports of which no entry speaks; where absent, they are in no VLAN.",
+            "anyOf": [_mapping(said, (required,)) for required, said in _port_vlans().items()],
+        },
+        "ports": {
+            "description": "What is said of ports; the most specific entry decides.",
+            "maxItems": MAX_VLAN_ENTRIES,
+        }
+        | _list(_definition("vlan_entry")),
+    }
     sections: Schema = {name: _reference(type_) for name, type_ in SETTING_SECTIONS.items()}
     sections |= {
         "version": {"description": "Version of the format.", "type": "integer", "const": VERSION},
@@ -92,6 +112,8 @@ def policy_schema() -> Schema:
             "maxItems": MAX_STATIC_MEMBERS,
         }
         | _list(_definition("static_member")),
+        "vlans": {"description": "Which VLANs edge ports are in; links between switches carry all."}
+        | _mapping({name: vlan_section[name] for name in SECTION_KEYS}, ()),
     }
     return {
         "$schema": DIALECT,
@@ -160,13 +182,7 @@ def _definitions() -> Schema:
             "type": ["string", "integer", "boolean"],
             "pattern": f"^{LABEL_VALUE}$",
         },
-        "labels": {
-            "description": "Keys and values.",
-            "type": "object",
-            "maxProperties": MAX_LABELS,
-            "propertyNames": {"pattern": f"^{LABEL_KEY}$", "not": {"enum": list(RESERVED_LABELS)}},
-            "additionalProperties": _definition("label_value"),
-        },
+        "labels": _labels("Keys and values."),
         "static_member": {"description": "A group and the ports that are given it."}
         | _mapping(static_member, ENTRY_KEYS),
         "host": {
@@ -177,6 +193,22 @@ def _definitions() -> Schema:
             "description": "A tenant, or a host by IP address, prefix, MAC address or switch port.",
             "anyOf": [tenant_or_address, _definition("port")],
         },
+        "vlan_id": {"description": "A VLAN.", "type": "integer", "minimum": 1, "maximum": MAX_VLAN_ID},
+        "vlan_range": _text("VLANs from the first to the last, such as 30-35.", f"{_VLAN_ID}-{_VLAN_ID}"),
+        "vlan_name": {
+            "description": "A letter, then letters, digits, spaces, dots, underscores and hyphens.",
+            "type": "string",
+            "pattern": f"^{VLAN_NAME}$",
+            "not": {"enum": list(RESERVED_NAMES)},
+        },
+        "vlan_entry": {
+            "description": "Ports and their VLANs.",
+            "anyOf": [
+                _mapping({where: what} | said, (where, required))
+                for where, what in _vlan_ports().items()
+                for required, said in _port_vlans().items()
+            ],
+        },
         Threshold.__name__: _section(Threshold, REQUIRED_THRESHOLD_KEYS),
     }
     waiting = list(SETTING_SECTIONS.values())
@@ -186,6 +218,42 @@ def _definitions() -> Schema:
             definitions[type_.__name__] = _section(type_)
             waiting += [entry.type for entry in declared(type_).values() if isinstance(entry, Section)]
     return dict(sorted(definitions.items()))
+
+
+def _vlan_ports() -> Schema:
+    """Return what an entry of `vlans` may name ports by."""
+    return {
+        "ports": {"description": "These ports."} | _list(_definition("port"), least=1),
+        "switches": {"description": "All edge ports of these switches."} | _list(_definition("dpid"), least=1),
+        "labels": _labels("Ports that have all these labels, or whose switches have them.") | {"minProperties": 1},
+        "tier": {"description": "All edge ports of the switches of this tier.", "enum": list(TIERS)},
+    }
+
+
+def _port_vlans() -> dict[str, Schema]:
+    """Return what may be said of ports in `vlans`, by the key that must be there."""
+    vlan_or_untagged = {"anyOf": [_definition("vlan_id"), {"const": UNTAGGED}]}
+    members = _list({"anyOf": [_definition("vlan_id"), _definition("vlan_range")]}, least=1)
+    return {
+        "access": {
+            "access": {"description": "VLAN of frames without a tag."} | vlan_or_untagged,
+            "voice": {"description": "VLAN of frames with its tag."} | _definition("vlan_id"),
+        },
+        "trunk": {
+            "trunk": {"description": "VLANs of frames with their tags.", "anyOf": [{"const": ALL}, members]},
+            "native": {"description": "VLAN of frames without a tag; dropped where absent."} | vlan_or_untagged,
+        },
+    }
+
+
+def _labels(description: str) -> Schema:
+    return {
+        "description": description,
+        "type": "object",
+        "maxProperties": MAX_LABELS,
+        "propertyNames": {"pattern": f"^{LABEL_KEY}$", "not": {"enum": list(RESERVED_LABELS)}},
+        "additionalProperties": _definition("label_value"),
+    }
 
 
 def _host_rule(keys: Schema) -> Schema:

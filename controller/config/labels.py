@@ -32,7 +32,7 @@ def read_labels(reader: Reader, node: Node, path: str) -> tuple[Labelled, ...]:
     lines: dict[tuple[int, int | None], int] = {}
     for key, (line, child) in found.items():
         own_path = step(path, key)
-        labels = _labels(reader, child, own_path)
+        labels = read_label_pairs(reader, child, own_path)
         place = _place(reader, key, line, own_path)
         if place is None:
             continue
@@ -54,7 +54,8 @@ def _place(reader: Reader, key: str, line: int, path: str) -> tuple[int, int | N
     return None if dpid is None or port_no is None else (dpid, port_no)
 
 
-def _labels(reader: Reader, node: Node, path: str) -> tuple[tuple[str, str], ...]:
+def read_label_pairs(reader: Reader, node: Node, path: str) -> tuple[tuple[str, str], ...]:
+    """Return the labels of a mapping of keys to values, in its order."""
     found = reader.entries(node, path, "a mapping of labels, such as {pod: 2}", text_keys=False) or {}
     if len(found) > MAX_LABELS:
         reader.faults.error(node.line, path, f"{len(found)} labels; at most {MAX_LABELS} are supported")

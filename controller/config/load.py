@@ -18,6 +18,7 @@ from controller.config.faults import Faults, PolicyInvalid, quoted
 from controller.config.labels import read_labels
 from controller.config.policy import ACTIONS, ANY_HOST, DEFAULT_RULE, ROLES, VERSION, Policy, Role, Rule, Tenant
 from controller.config.read import Reader, scalar_value, step
+from controller.config.read_vlans import read_vlans
 from controller.config.settings import (
     MINUTES_ABOVE,
     MOST_DAYS,
@@ -46,6 +47,7 @@ from controller.config.terms import (
     parse_host_prefix,
     parse_host_term,
 )
+from controller.config.vlans import Vlans
 from controller.wire.addresses import format_ip
 
 MAX_RULES = 4096
@@ -55,7 +57,17 @@ MAX_NAMED_SWITCHES = 65536
 
 WEBHOOK_URL = re.compile(r"https?://[^\s/?#]+([/?][^\s#]*)?\Z")
 
-SECTIONS = ("version", "switches", "tenants", "rules", "default", "labels", "static_members", *SETTING_SECTIONS)
+SECTIONS = (
+    "version",
+    "switches",
+    "tenants",
+    "rules",
+    "default",
+    "labels",
+    "static_members",
+    "vlans",
+    *SETTING_SECTIONS,
+)
 SWITCH_KEYS = ("dpid", "ports")
 RULE_KEYS = ("name", "groups", "role", "hosts", "sources", "action")
 REQUIRED_RULE_KEYS = ("name", "role", "hosts", "action")
@@ -129,6 +141,7 @@ class _PolicyReader(Reader):
         read("version", self._version)
         switches = read("switches", self._switches) or ()
         labels = read("labels", lambda node, path: read_labels(self, node, path))
+        vlans = read("vlans", lambda node, path: read_vlans(self, node, path, labels or ()))
         tenants = read("tenants", self._tenants) or ()
         rules = read("rules", self._rules) or ()
         default = read("default", lambda node, path: self.choice(node, path, tuple(ACTIONS)))
@@ -157,6 +170,7 @@ class _PolicyReader(Reader):
             switches=switches,
             labels=labels or (),
             static_members=static_members or (),
+            vlans=vlans or Vlans(),
             limits=limits or Limits(),
             multicast=multicast or Multicast(),
             unicast=unicast or Unicast(),

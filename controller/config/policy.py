@@ -111,4 +111,4 @@ class Policy:
     def known_switches(self) -> frozenset[int]:
         """Return the switches that the policy speaks of as parts of the fabric, connected or not."""
         named = {switch.dpid for switch in self.switches} | {member.port.dpid for member in self.static_members}
-        return self.topology.all_switches() | named
+        return self.topology.all_switches() | named | self.vlans.switches

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,21 @@ MAX_VLAN_ID = 4094
 UNTAGGED = "untagged"
 """What stands for the fabric's own domain where a VLAN is named."""
 
+ALL = "all"
+"""What stands for every VLAN of the section in the place of a trunk's list."""
+
+VLAN_NAME = "[A-Za-z_]([A-Za-z0-9 ._-]{0,62}[A-Za-z0-9._-])?"
+RESERVED_NAMES = (ALL, UNTAGGED)
+"""What no VLAN is called."""
+
+_VLAN_NAME = re.compile(rf"{VLAN_NAME}\Z")
+
 K = TypeVar("K", bound=Hashable)
+
+
+def is_vlan_name(text: str) -> bool:
+    """Tell whether a text can name a VLAN: a letter, then 63 letters, digits, spaces, ``.``, ``_`` and ``-``."""
+    return _VLAN_NAME.match(text) is not None and text not in RESERVED_NAMES
 
 
 class PortVlans(NamedTuple):
@@ -65,7 +80,8 @@ class Vlans:
     has others of the same key. Of the entries about a port the most specific decides: one that lists it, one with a
     label of its own, one with labels of its switch alone, one that lists its switch, one of the switch's tier; else
     `default`. `conflicts` are where two are equally specific, of which the first was taken; a policy file that has
-    some is refused. `is_used` tells whether some port may be in other VLANs than the fabric's own domain.
+    some is refused. `is_used` tells whether some port may be in other VLANs than the fabric's own domain, and
+    `switches` are those that entries list, or ports of.
     """
 
     names: tuple[tuple[int, str], ...] = ()
@@ -74,6 +90,7 @@ class Vlans:
     labels: tuple[Labelled, ...] = ()
     conflicts: tuple[Conflict, ...] = field(init=False, repr=False, compare=False)
     is_used: bool = field(init=False, repr=False, compare=False)
+    switches: frozenset[int] = field(init=False, repr=False, compare=False)
     _by_port: dict[tuple[int, int], PortVlans | None] = field(init=False, repr=False, compare=False)
     _by_switch: dict[int, PortVlans | None] = field(init=False, repr=False, compare=False)
     _by_tier: dict[str, PortVlans | None] = field(init=False, repr=False, compare=False)
@@ -90,6 +107,7 @@ class Vlans:
             "_by_port": by_port,
             "_by_switch": by_switch,
             "_by_tier": by_tier,
+            "switches": frozenset(search.listed()),
             "_names": dict(self.names),
             "_all": frozenset(dict(self.names)).union(*named) - {0},
             "conflicts": tuple(search.conflicts.values()),
@@ -165,6 +183,10 @@ class _Search:
     def by_tier(self) -> dict[str, PortVlans | None]:
         """Return what is said of the ports of a tier's switches."""
         return {tier: self._decide(f"tier {tier}", found) for tier, found in self._tiers.items()}
+
+    def listed(self) -> set[int]:
+        """Return the switches that are listed, or ports of them."""
+        return {dpid for dpid, _ in self._ports} | self._switches.keys()
 
     def _add(self, said: dict[K, list[int]], key: K, index: int) -> None:
         """Keep the first entry about a key, and the first that says something else than that."""

@@ -57,6 +57,10 @@ def _named(policy: Policy) -> Iterator[tuple[str, int, int | None]]:
         yield "A label", labelled.dpid, labelled.port_no
     for member in policy.static_members:
         yield f"static_members on line {member.line}", *member.port
+    for entry in policy.vlans.entries:
+        what = f"vlans on line {entry.line}"
+        yield from ((what, *port) for port in entry.ports)
+        yield from ((what, dpid, None) for dpid in entry.switches)
     multicast = policy.multicast
     for setting, ports in (
         ("multicast.router_ports.static", multicast.router_ports.static),

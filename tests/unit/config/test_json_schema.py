@@ -36,6 +36,8 @@ BEYOND_A_SCHEMA = re.compile(
     "|is no https:// or http:// address|is neither unix:PATH nor|is neither a socket's path"
     "|is the end of two links|at different switches|is not a loopback address|cannot both listen"
     r"|is for source-specific multicast|is given \S+ already"
+    "|is already the name of VLAN|has a label|names no other VLAN|is upside down|its frames have a tag, or"
+    "|which is as specific"
     "|no switch of that name|the same has labels already|only a policy that is itself in a file"
 )
 RULE = {"name": "feed", "groups": ["239.1.0.0/16"], "role": "any", "hosts": "any", "action": "allow"}
@@ -165,6 +167,7 @@ NAMES = st.text("abcdefghijklmnopqrstuvwxyz -_éλ#'\"{}[]&*!|>%@", min_size=1, 
 )
 DPIDS = st.integers(1, (1 << 64) - 1)
 SWITCH_NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9 ._-]{0,20}[A-Za-z._-]", fullmatch=True)
+VLAN_IDS = st.integers(1, 4094)
 PORT_NUMBERS = st.integers(1, 0xFFFFFF00).map(str)
 TEXTS: dict[str, st.SearchStrategy[Any]] = {
     "dpid": DPIDS | DPIDS.map("{:016x}".format) | DPIDS.map(hex) | DPIDS.map(lambda dpid: dpid.to_bytes(8).hex(":")),
@@ -172,6 +175,8 @@ TEXTS: dict[str, st.SearchStrategy[Any]] = {
     "label_value": st.from_regex(LABEL_VALUE, fullmatch=True) | st.integers(0, 10**9) | st.booleans(),
     "single_group": (IPV4_GROUPS | IPV6_GROUPS).map(str),
     "source": (IPV4_HOSTS | IPV6_HOSTS).map(str) | PREFIXES,
+    "vlan_range": st.tuples(VLAN_IDS, VLAN_IDS).map(lambda pair: "-".join(map(str, sorted(pair)))),
+    "vlan_name": st.from_regex("[a-z][a-z 0-9]{0,9}x", fullmatch=True),
     "host": (IPV4_HOSTS | IPV6_HOSTS).map(str) | PREFIXES | MACS,
 }
 """Texts of which the schema knows less than what they mean."""
@@ -218,7 +223,10 @@ def _mappings(schema: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
         values = documents(schema["additionalProperties"]) if "additionalProperties" in schema else st.integers()
         pattern = schema.get("propertyNames", {}).get("pattern", "")
         if LABEL_KEY in pattern:
-            return st.dictionaries(st.sampled_from(["pod", "rack.row-2", "room"]), values, max_size=2)
+            least = schema.get("minProperties", 0)
+            return st.dictionaries(st.sampled_from(["pod", "rack.row-2", "room"]), values, min_size=least, max_size=2)
+        if "409[0-4]" in pattern:
+            return st.dictionaries(VLAN_IDS.map(str), values, max_size=2)
         keys = SWITCH_NAMES if SWITCH_NAME in pattern else PORT_NUMBERS if "0x" in pattern else NAMES
         return st.dictionaries(keys, values, max_size=2)
     properties = {

@@ -10,6 +10,7 @@ import pytest
 from controller.config.policy import Policy, Role, Rule, StaticMember, Tenant
 from controller.config.settings import Limits, Multicast, RouterPorts
 from controller.config.terms import Labelled, NamedSwitch, SwitchPort
+from controller.config.vlans import UNTAGGED_ONLY, VlanEntry, Vlans
 from controller.multicast.events import PolicyLoaded
 from controller.multicast.findings import findings
 from controller.multicast.journal_check import JournalCheck
@@ -63,6 +64,12 @@ def test_settings_of_the_policy_for_what_is_gone_are_found(make_world):
         switches=(NamedSwitch("here", here, ((77, "far"),)), NamedSwitch("old", gone)),
         labels=(Labelled(here, None, (("pod", "1"),)), Labelled(gone, 3, (("pod", "1"),))),
         static_members=(StaticMember(GROUP, SwitchPort(gone, 4), 12),),
+        vlans=Vlans(
+            entries=(
+                VlanEntry(UNTAGGED_ONLY, ports=(SwitchPort(here, 97),), line=14),
+                VlanEntry(UNTAGGED_ONLY, switches=(here, gone), line=15),
+            )
+        ),
         multicast=Multicast(router_ports=RouterPorts(static=ports)),
         tenants=(Tenant("studio", host),),
         rules=(Rule("one", (), frozenset({Role.ROUTER}), True, hosts=(SwitchPort(here, 98),)),),
@@ -71,11 +78,13 @@ def test_settings_of_the_policy_for_what_is_gone_are_found(make_world):
     world.settle()
     missing, no_port = "setting-without-switch", "setting-without-port"
     assert set(kinds(world)) == {
-        *((no_port, here, port_no) for port_no in (77, 98, 99)),
+        *((no_port, here, port_no) for port_no in (77, 97, 98, 99)),
         *((missing, gone, port_no) for port_no in (None, 1, 2, 3, 4)),
     }
     texts = [finding["text"] for finding in found(world)]
     assert any(text.startswith("static_members on line 12 in the policy file") for text in texts)
+    assert any(text.startswith("vlans on line 14 in the policy file names port") for text in texts)
+    assert any(text.startswith("vlans on line 15 in the policy file names switch") for text in texts)
     assert any("'studio'" in text for text in texts) and any("'one'" in text for text in texts)
 
 
