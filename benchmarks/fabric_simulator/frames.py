@@ -1,4 +1,4 @@
-"""What flow entries look at in a frame."""
+"""What flow entries look at in a frame, and what they change."""
 
 from __future__ import annotations
 
@@ -6,25 +6,45 @@ from controller.rules.evaluate import Fields
 from controller.rules.pipeline import ETH_TYPE_IPV4, ETH_TYPE_IPV6, IPPROTO_ICMPV6
 
 LLDP = b"\x88\xcc"
-_TAGS = (0x8100, 0x88A8)
+_TAGS = (b"\x81\x00", b"\x88\xa8")
+_VID_BITS = 0xFFF
 _HOP_BY_HOP = 0
 
 
 def fields_of(frame: bytes) -> Fields:
     """Return the fields of a frame; addresses of IP packets alone are read, and of IPv6 what follows its options."""
-    eth_type = int.from_bytes(frame[12:14], "big")
-    tagged = eth_type in _TAGS
-    start = 14
-    if tagged:
-        eth_type, start = int.from_bytes(frame[16:18], "big"), 18
-    packet = frame[start:]
+    tags = _tags(frame)
+    vlan_ids = tuple([int.from_bytes(tag[2:], "big") & _VID_BITS for tag in tags])
+    start = 12 + 4 * len(tags)
+    eth_type, packet = int.from_bytes(frame[start : start + 2], "big"), frame[start + 2 :]
     ends = (frame[:6], frame[6:12], eth_type)
     if eth_type == ETH_TYPE_IPV4 and len(packet) >= 20:
-        return Fields(*ends, packet[9], packet[12:16], packet[16:20], None, tagged)
+        return Fields(*ends, packet[9], packet[12:16], packet[16:20], None, vlan_ids)
     if eth_type == ETH_TYPE_IPV6 and len(packet) >= 48:
         protocol, at = packet[6], 40
         if protocol == _HOP_BY_HOP:
             protocol, at = packet[at], at + 8 + 8 * packet[at + 1]
         icmpv6_type = packet[at] if protocol == IPPROTO_ICMPV6 and len(packet) > at else None
-        return Fields(*ends, protocol, packet[8:24], packet[24:40], icmpv6_type, tagged)
-    return Fields(*ends, tagged=tagged)
+        return Fields(*ends, protocol, packet[8:24], packet[24:40], icmpv6_type, vlan_ids)
+    return Fields(*ends, vlan_ids=vlan_ids)
+
+
+def changed(frame: bytes, eth_dst: bytes, vlan_ids: tuple[int, ...]) -> bytes:
+    """Return a frame with another destination and other VLANs: the innermost tags stay but for their ids."""
+    tags = _tags(frame)
+    rest = frame[12 + 4 * len(tags) :]
+    for vlan_id in reversed(vlan_ids):
+        tag = tags.pop() if tags else _TAGS[0] + bytes(2)
+        priority = int.from_bytes(tag[2:], "big") & ~_VID_BITS
+        rest = tag[:2] + (priority | vlan_id).to_bytes(2, "big") + rest
+    return eth_dst + frame[6:12] + rest
+
+
+def _tags(frame: bytes) -> list[bytes]:
+    """Return the VLAN tags of a frame, outermost first, four bytes each."""
+    tags = []
+    at = 12
+    while frame[at : at + 2] in _TAGS and len(frame) >= at + 4:
+        tags.append(frame[at : at + 4])
+        at += 4
+    return tags

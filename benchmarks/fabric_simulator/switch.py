@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from controller.rules.pipeline import OPENFLOW_1_3
 from fabric_simulator import messages
-from fabric_simulator.frames import LLDP, fields_of
+from fabric_simulator.frames import LLDP, changed, fields_of
 from fabric_simulator.ports import PortCounters
 from fabric_simulator.table import Entry, Key, SwitchTable
 
@@ -250,15 +250,18 @@ class SimulatedSwitch:
             self.fabric.watch.circles += 1
             return
         if frame[12:14] == LLDP:
-            verdict = self.table.lldp(in_port, frame[:6])
+            verdict, as_it_came = self.table.lldp(in_port, frame[:6]), (frame[:6], ())
         else:
-            verdict = self.table.process(OPENFLOW_1_3, fields_of(frame), in_port, len(frame))
-        for port_no, eth_dst in verdict.sent:
+            fields = fields_of(frame)
+            verdict = self.table.process(OPENFLOW_1_3, fields, in_port, len(frame))
+            as_it_came = (fields.eth_dst, fields.vlan_ids)
+        for port_no, *now in verdict.sent:
+            copy = frame if (*now,) == as_it_came else changed(frame, *now)
             if port_no == messages.CONTROLLER:
                 rule = verdict.met[-1]
-                self._punt(in_port, frame, rule.key.table, rule.cookie)
+                self._punt(in_port, copy, rule.key.table, rule.cookie)
             else:
-                self.transmit(port_no, frame if eth_dst == frame[:6] else eth_dst + frame[6:], hops)
+                self.transmit(port_no, copy, hops)
 
     def _punt(self, in_port: int, frame: bytes, table: int, cookie: int) -> None:
         if self.socket is not None:

@@ -178,7 +178,7 @@ def _group_match(group: bytes, tree_version: int, source: Source) -> Match:
     eth_type = ETH_TYPE_IPV4 if bits == 32 else ETH_TYPE_IPV6
     source_bits = None if source is None else bits
     mac = versioned_mac(group, tree_version)
-    return _new(Match, (None, mac, None, eth_type, None, source, source_bits, group, bits, None, None, False))
+    return _new(Match, (None, mac, None, eth_type, None, source, source_bits, group, bits, None, None, False, None))
 
 
 @lru_cache(maxsize=16384)

@@ -16,16 +16,22 @@ from controller.rules.model import (
     GroupType,
     Match,
     Output,
+    PopVlan,
+    PushVlan,
     Rule,
     RuleKey,
     SetEthDst,
+    SetVlan,
     ToGroup,
 )
 from controller.rules.pipeline import OPENFLOW_1_0
 
 
 class Fields(NamedTuple):
-    """The fields of a packet that matches look at; addresses are bytes, None what the packet does not have."""
+    """The fields of a packet that matches look at; addresses are bytes, None what the packet does not have.
+
+    `vlan_ids` are those of its VLAN tags, outermost first, 0 that of a priority tag; `eth_type` is what follows them.
+    """
 
     eth_dst: bytes
     eth_src: bytes
@@ -34,14 +40,15 @@ class Fields(NamedTuple):
     ip_src: bytes | None = None
     ip_dst: bytes | None = None
     icmpv6_type: int | None = None
-    tagged: bool = False
+    vlan_ids: tuple[int, ...] = ()
 
 
 class Sent(NamedTuple):
-    """A copy of a packet that leaves by `port_no` (or goes to the controller, OFPP_CONTROLLER) with `eth_dst`."""
+    """A copy of a packet that leaves by `port_no` (or goes to the controller, OFPP_CONTROLLER), as it is then."""
 
     port_no: int
     eth_dst: bytes
+    vlan_ids: tuple[int, ...] = ()
 
 
 class Verdict(NamedTuple):
@@ -78,7 +85,8 @@ def shape_of(match: Match) -> Shape:
     )
     dst = match.eth_dst_mask or b"\xff" * 6 if match.eth_dst is not None else None
     families = (match.ip_src and len(match.ip_src), match.ip_dst and len(match.ip_dst))
-    return (*exact, dst, match.ip_src_prefix, match.ip_dst_prefix, *families, match.tagged)
+    tags = (match.tagged, match.vlan_id is not None)
+    return (*exact, dst, match.ip_src_prefix, match.ip_dst_prefix, *families, *tags)
 
 
 def project(ofp_version: int, shape: Shape, fields: Fields, in_port: int) -> tuple[object, ...] | None:
@@ -86,12 +94,16 @@ def project(ofp_version: int, shape: Shape, fields: Fields, in_port: int) -> tup
 
     What a match says of VLAN tags depends on the OpenFlow version: see `Match`.
     """
-    *exact, mask, src_bits, dst_bits, src_size, dst_size, tagged = shape
+    *exact, mask, src_bits, dst_bits, src_size, dst_size, tagged, has_vlan_id = shape
     has_in_port, has_src, has_type, has_proto, has_icmpv6 = exact
-    if ofp_version == OPENFLOW_1_0:
-        if fields.tagged and not tagged:
+    vlan_ids = fields.vlan_ids
+    if has_vlan_id:
+        if not vlan_ids:
             return None
-    elif tagged and not fields.tagged:
+    elif ofp_version == OPENFLOW_1_0:
+        if vlan_ids and not tagged:
+            return None
+    elif tagged and not vlan_ids:
         return None
     ip_src, ip_dst = fields.ip_src, fields.ip_dst
     if src_size and (ip_src is None or len(ip_src) != src_size):
@@ -107,6 +119,7 @@ def project(ofp_version: int, shape: Shape, fields: Fields, in_port: int) -> tup
         _masked(fields.eth_dst, mask) if mask else None,  # type: ignore[arg-type]
         _prefix(ip_src, src_bits) if src_size else None,  # type: ignore[arg-type]
         _prefix(ip_dst, dst_bits) if dst_size else None,  # type: ignore[arg-type]
+        vlan_ids[0] if has_vlan_id else None,
     )
 
 
@@ -121,6 +134,7 @@ def _values(match: Match) -> tuple[object, ...]:
         match.eth_dst,
         _prefix(match.ip_src, match.ip_src_prefix) if match.ip_src else None,
         _prefix(match.ip_dst, match.ip_dst_prefix) if match.ip_dst else None,
+        match.vlan_id,
     )
 
 
@@ -132,9 +146,11 @@ def _prefix(address: bytes | None, bits: int | None) -> int:
     return int.from_bytes(address or b"", "big") >> 8 * len(address or b"") - (bits or 0)
 
 
-def overlap(one: Match, other: Match) -> bool:
+def overlap(ofp_version: int, one: Match, other: Match) -> bool:
     """Tell whether some packet may match both."""
-    for name in ("in_port", "eth_src", "eth_type", "ip_proto", "icmpv6_type"):
+    if ofp_version == OPENFLOW_1_0 and not (one.tagged or other.tagged) and one.vlan_id != other.vlan_id:
+        return False
+    for name in ("in_port", "eth_src", "eth_type", "ip_proto", "icmpv6_type", "vlan_id"):
         a, b = getattr(one, name), getattr(other, name)
         if a is not None and b is not None and a != b:
             return False
@@ -211,7 +227,7 @@ class FlowTables:
             if ToGroup(group_id) in entry.rule.actions:
                 self.remove(key)
 
-    def conflict(self, rule: Rule) -> Rule | None:
+    def conflict(self, ofp_version: int, rule: Rule) -> Rule | None:
         """Return an entry of the same table and priority that overlaps and does something else, None for none."""
         table, priority, match = rule.key
         own_shape = shape_of(match)
@@ -219,7 +235,7 @@ class FlowTables:
             if shape == own_shape:
                 continue
             for entry in entries.values():
-                if entry.rule.actions != rule.actions and overlap(entry.rule.key.match, match):
+                if entry.rule.actions != rule.actions and overlap(ofp_version, entry.rule.key.match, match):
                     return entry.rule
         return None
 
@@ -259,7 +275,7 @@ class FlowTables:
             entry = self.lookup(ofp_version, table, fields, in_port)
             if entry is None:
                 if ofp_version == OPENFLOW_1_0:
-                    sent.append(Sent(OFPP_CONTROLLER, fields.eth_dst))
+                    sent.append(Sent(OFPP_CONTROLLER, fields.eth_dst, fields.vlan_ids))
                 break
             met.append(entry)
             table = None
@@ -274,11 +290,17 @@ class FlowTables:
         for action in actions:
             if isinstance(action, Output):
                 if action.port_no == OFPP_IN_PORT:
-                    sent.append(Sent(in_port, fields.eth_dst))
+                    sent.append(Sent(in_port, fields.eth_dst, fields.vlan_ids))
                 elif action.port_no != in_port:
-                    sent.append(Sent(action.port_no, fields.eth_dst))
+                    sent.append(Sent(action.port_no, fields.eth_dst, fields.vlan_ids))
             elif isinstance(action, SetEthDst):
                 fields = fields._replace(eth_dst=action.mac)
+            elif isinstance(action, PushVlan):
+                fields = fields._replace(vlan_ids=(action.vlan_id, *fields.vlan_ids))
+            elif isinstance(action, SetVlan) and fields.vlan_ids:
+                fields = fields._replace(vlan_ids=(action.vlan_id, *fields.vlan_ids[1:]))
+            elif isinstance(action, PopVlan):
+                fields = fields._replace(vlan_ids=fields.vlan_ids[1:])
             elif isinstance(action, ToGroup) and action.group_id in self.groups:
                 for bucket in self._buckets(self.groups[action.group_id]):
                     self._execute(bucket.actions, fields, in_port, sent)

@@ -46,7 +46,7 @@ from controller.rules.model import (
 )
 from controller.rules.of13_resources import encode_resource_reply
 from controller.rules.openflow import FlowCounter
-from controller.rules.pipeline import OPENFLOW_1_0, OPENFLOW_1_3
+from controller.rules.pipeline import OPENFLOW_1_0, OPENFLOW_1_3, TABLE_COUNT
 
 _RESERVED = (OFPP_CONTROLLER, OFPP_IN_PORT)
 
@@ -98,7 +98,7 @@ class FakeSwitch:
         ports: Collection[int] | None = None,
         *,
         capacity: int = 1_000_000,
-        table_count: int = 5,
+        table_count: int = TABLE_COUNT,
         meters: Collection[int] = (),
         resource_capacity: int = 1_000_000,
     ) -> None:
@@ -194,7 +194,7 @@ class FakeSwitch:
                 return _UNKNOWN_METER, f"no meter {action.meter_id}"
             if isinstance(action, Output) and not self._has_port(action.port_no):
                 return _BAD_OUT_PORT, f"no port {action.port_no}"
-        conflict = self.tables.conflict(rule)
+        conflict = self.tables.conflict(version, rule)
         if conflict is not None:
             return _OVERLAP[version], f"overlaps {conflict}"
         if rule.key not in self.tables.entries and len(self.tables.entries) >= self.capacity:
@@ -292,6 +292,7 @@ class Punt(NamedTuple):
     dpid: int
     in_port: int
     eth_dst: bytes
+    vlan_ids: tuple[int, ...] = ()
 
 
 class HostCopy(NamedTuple):
@@ -300,15 +301,20 @@ class HostCopy(NamedTuple):
     dpid: int
     port_no: int
     eth_dst: bytes
+    vlan_ids: tuple[int, ...] = ()
 
 
 class Copy(NamedTuple):
-    """A copy of a packet that has arrived at a switch; `way` are the steps before, as (dpid, in_port, eth_dst)."""
+    """A copy of a packet that has arrived at a switch.
+
+    `way` are the steps before, as (dpid, in_port, eth_dst, vlan_ids).
+    """
 
     dpid: int
     in_port: int
     eth_dst: bytes
-    way: tuple[tuple[int, int, bytes], ...] = ()
+    way: tuple[tuple[int, int, bytes, tuple[int, ...]], ...] = ()
+    vlan_ids: tuple[int, ...] = ()
 
 
 class Hop(NamedTuple):
@@ -350,28 +356,29 @@ class FakeFabric:
 
     def forward(self, copy: Copy, fields: Fields, size_bytes: int = 0) -> Hop:
         """Have a switch forward a copy that has arrived there; LoopFound where the copy was there before."""
-        dpid, in_port, eth_dst, way = copy
-        step = (dpid, in_port, eth_dst)
+        dpid, in_port, eth_dst, way, vlan_ids = copy
+        step = (dpid, in_port, eth_dst, vlan_ids)
         if step in way:
             raise LoopFound((*way, step))
         hop = Hop([], [], [])
         switch = self.switches.get(dpid)
         if switch is None:
             return hop
-        for sent in switch.process(fields._replace(eth_dst=eth_dst), in_port, size_bytes).sent:
+        arrived = fields._replace(eth_dst=eth_dst, vlan_ids=vlan_ids)
+        for sent in switch.process(arrived, in_port, size_bytes).sent:
             far = self._far.get((dpid, sent.port_no))
             if sent.port_no == OFPP_CONTROLLER:
-                hop.punts.append(Punt(dpid, in_port, sent.eth_dst))
+                hop.punts.append(Punt(dpid, in_port, sent.eth_dst, sent.vlan_ids))
             elif far is None:
-                hop.hosts.append(HostCopy(dpid, sent.port_no, sent.eth_dst))
+                hop.hosts.append(HostCopy(dpid, *sent))
             else:
-                hop.onward.append(Copy(*far, sent.eth_dst, (*way, step)))
+                hop.onward.append(Copy(*far, sent.eth_dst, (*way, step), sent.vlan_ids))
         return hop
 
     def deliver(self, dpid: int, in_port: int, fields: Fields, size_bytes: int = 0) -> Delivery:
         """Take a packet in at a port and follow all its copies to the end; LoopFound where one goes in circles."""
         delivery = Delivery(Counter(), Counter())
-        copies = [Copy(dpid, in_port, fields.eth_dst)]
+        copies = [Copy(dpid, in_port, fields.eth_dst, (), fields.vlan_ids)]
         while copies:
             hop = self.forward(copies.pop(), fields, size_bytes)
             delivery.hosts.update(hop.hosts)

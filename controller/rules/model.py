@@ -16,10 +16,11 @@ OFPP_IN_PORT = 0xFFFFFFF8
 class Match(NamedTuple):
     """Fields to match, None where any value will do. `ip_src` and `ip_dst` are 4 or 16 bytes with a prefix length.
 
-    `icmpv6_type` and the IPv6 fields exist in OpenFlow 1.3 only. `tagged` asks for a VLAN tag, whichever. A match
-    without it says nothing of tags in OpenFlow 1.3, where one entry takes the tagged frames before any other.
-    OpenFlow 1.0 cannot ask for a tag: there it is for untagged frames, and a tagged match is for every frame, to come
-    last.
+    `icmpv6_type` and the IPv6 fields exist in OpenFlow 1.3 only. `tagged` asks for a VLAN tag, whichever; `vlan_id`
+    (1 to 4094) for one with this id, outermost where there are several. It implies a tag: a match with both is
+    refused by every version. `eth_type` is what follows the tags. A match with neither says nothing of tags in
+    OpenFlow 1.3, where one entry takes the tagged frames before any other. OpenFlow 1.0 cannot ask for a tag,
+    whichever: there it is for untagged frames, and a tagged match is for every frame, to come last.
     """
 
     in_port: int | None = None
@@ -34,6 +35,7 @@ class Match(NamedTuple):
     icmpv6_type: int | None = None
     eth_dst_mask: bytes | None = None
     tagged: bool = False
+    vlan_id: int | None = None
 
 
 class Output(NamedTuple):
@@ -56,6 +58,29 @@ class SetQueue(NamedTuple):
 
     queue_id: int
     kind: str = "queue"
+
+
+class PushVlan(NamedTuple):
+    """Give a frame without a VLAN tag an 802.1Q tag with this id (1 to 4094) and priority 0.
+
+    `kind` keeps it unequal to other actions. What stands after it in the same entry has a tag to set or to pop.
+    """
+
+    vlan_id: int
+    kind: str = "push-vlan"
+
+
+class SetVlan(NamedTuple):
+    """Give the tag of a tagged frame another id (1 to 4094); `kind` keeps it unequal to other actions."""
+
+    vlan_id: int
+    kind: str = "set-vlan"
+
+
+class PopVlan(NamedTuple):
+    """Take the outermost VLAN tag off a tagged frame."""
+
+    kind: str = "pop-vlan"
 
 
 class ToGroup(NamedTuple):
@@ -85,7 +110,12 @@ class Opaque(NamedTuple):
     raw: bytes
 
 
-Action: TypeAlias = Output | SetEthDst | SetQueue | ToGroup | Goto | Meter | Opaque
+Action: TypeAlias = Output | SetEthDst | SetQueue | PushVlan | SetVlan | PopVlan | ToGroup | Goto | Meter | Opaque
+
+VLAN_ACTIONS = frozenset((PushVlan, SetVlan, PopVlan))
+
+VLAN_ID_MAX = 4094
+"""VLANs have ids from 1; 0 is the id in a priority tag, 4095 is reserved (IEEE 802.1Q, 9.6)."""
 
 
 class RuleKey(NamedTuple):

@@ -7,17 +7,22 @@ from struct import Struct
 
 from controller.rules.model import (
     OFPP_CONTROLLER,
+    VLAN_ACTIONS,
+    VLAN_ID_MAX,
     Action,
     Goto,
     Match,
     Meter,
     Opaque,
     Output,
+    PopVlan,
+    PushVlan,
     Resource,
     Rule,
     RuleKey,
     SetEthDst,
     SetQueue,
+    SetVlan,
     ToGroup,
 )
 from controller.rules.openflow import (
@@ -35,6 +40,7 @@ from controller.rules.openflow import (
     counter,
     match_problem,
     read_flow_stats,
+    tag_problem,
 )
 from controller.rules.pipeline import ETH_TYPE_IPV4, PRIORITY_MISS
 
@@ -48,7 +54,7 @@ _OFPTT_ALL = 0xFF
 _OFPP_MAX, _OFPP_CONTROLLER, _OFPP_NONE = 0xFF00, 0xFFFD, 0xFFFF
 _RESERVED_PORTS = 0xFFFF0000
 """Reserved ports are the last of 32 bits in OpenFlow 1.3, with these bits in front of those of 1.0."""
-_OFPAT_OUTPUT, _OFPAT_SET_DL_DST, _OFPAT_ENQUEUE = 0, 5, 11
+_OFPAT_OUTPUT, _OFPAT_SET_VLAN_VID, _OFPAT_STRIP_VLAN, _OFPAT_SET_DL_DST, _OFPAT_ENQUEUE = 0, 1, 3, 5, 11
 _OFPQ_ALL = 0xFFFFFFFF
 
 _OFPFW_IN_PORT, _OFPFW_DL_VLAN, _OFPFW_DL_SRC, _OFPFW_DL_DST, _OFPFW_DL_TYPE, _OFPFW_NW_PROTO = (
@@ -71,6 +77,8 @@ _PACKET_OUT = Struct("!BBHIIHH")
 _PACKET_IN = Struct("!BBHIIHHBx")
 _HH = Struct("!HH")
 _SET_DL_DST = _HH.pack(_OFPAT_SET_DL_DST, 16)
+_SET_VLAN_VID = _HH.pack(_OFPAT_SET_VLAN_VID, 8)
+_STRIP_VLAN = _HH.pack(_OFPAT_STRIP_VLAN, 8)
 
 _MISSING: dict[type, str] = {Goto: "goto", Meter: "meter", ToGroup: "group"}
 
@@ -99,6 +107,11 @@ def expressible(rule: Rule) -> str | None:
             return "an action that the model cannot say"
         elif kind is SetQueue:
             if (problem := _queue_problem(rule.actions)) is not None:
+                return problem
+        elif kind in VLAN_ACTIONS:
+            if rule.key.match.tagged:
+                return "a tagged match is for every frame in OpenFlow 1.0: whether it has a VLAN tag is not known"
+            if (problem := tag_problem(rule.key.match, rule.actions)) is not None:
                 return problem
         elif kind is not SetEthDst:
             return f"OpenFlow 1.0 has no {_MISSING[kind]}"
@@ -143,11 +156,9 @@ def encode_put(rule: Rule, xid: int) -> bytes:
             encoded += output  # type: ignore[operator]
         elif kind is SetEthDst:
             encoded += _SET_DL_DST + action[0] + bytes(6)  # type: ignore[operator]
-        elif kind is SetQueue:
-            encoded = _queued(rule)
-            break
         else:
-            raise NotExpressible(expressible(rule))
+            encoded = _actions(rule)
+            break
     if type(match) is str or key[0] or (key[2].tagged and key != _LAST):
         raise NotExpressible(expressible(rule))
     return (
@@ -170,8 +181,11 @@ def encode_put(rule: Rule, xid: int) -> bytes:
     )
 
 
-def _queued(rule: Rule) -> bytes:
-    """Return the actions of a rule some of whose outputs have queues."""
+def _actions(rule: Rule) -> bytes:
+    """Return the actions of a rule, whichever they are; NotExpressible where OpenFlow 1.0 cannot say it.
+
+    One message gives a frame its tag and the tag another id: which of both is meant follows from the match.
+    """
     reason = expressible(rule)
     if reason is not None:
         raise NotExpressible(reason)
@@ -179,6 +193,10 @@ def _queued(rule: Rule) -> bytes:
     for action in rule.actions:
         if isinstance(action, SetQueue):
             queue_id = action.queue_id
+        elif isinstance(action, PushVlan | SetVlan):
+            encoded += _SET_VLAN_VID + action.vlan_id.to_bytes(2, "big") + bytes(2)
+        elif isinstance(action, PopVlan):
+            encoded += _STRIP_VLAN + bytes(4)
         elif isinstance(action, SetEthDst):
             encoded += _SET_DL_DST + action.mac + bytes(6)
         elif isinstance(action, Output):
@@ -329,7 +347,7 @@ def _encode_match(match: Match) -> bytes:
         (match.in_port or 0) & 0xFFFF,
         match.eth_src or bytes(6),
         match.eth_dst or bytes(6),
-        0 if match.tagged else _OFP_VLAN_NONE,
+        match.vlan_id or (0 if match.tagged else _OFP_VLAN_NONE),
         0,
         match.eth_type or 0,
         0,
@@ -368,7 +386,7 @@ def _decode_entry(message: bytes, start: int, end: int) -> FlowCounter:
             _decoded.clear()
         decoded = _decoded[encoded] = _decode_match(encoded)
     match, foreign = decoded
-    actions = _decode_actions(message, start + _FLOW_STATS.size, end)
+    actions = _decode_actions(message, start + _FLOW_STATS.size, end, match)
     rule = Rule(RuleKey(table, priority, match), actions, cookie, idle, hard)
     # What stands in a further table is there by another version of the protocol, and 1.0 cannot name it.
     return FlowCounter(rule, counter(packets), counter(size), duration_s + nanoseconds / 1e9, foreign or table != 0)
@@ -379,6 +397,7 @@ def _decode_match(encoded: bytes) -> tuple[Match, bool]:
     wildcards, in_port, dl_src, dl_dst, vlan, _, dl_type, _, nw_proto, nw_src, nw_dst, _, _ = _MATCH.unpack(encoded)
     src = max(32 - (wildcards >> _NW_SRC_SHIFT & _NW_BITS), 0)
     dst = max(32 - (wildcards >> _NW_DST_SHIFT & _NW_BITS), 0)
+    any_vlan = bool(wildcards & _OFPFW_DL_VLAN)
     match = Match(
         in_port=None if wildcards & _OFPFW_IN_PORT else _port(in_port),
         eth_dst=None if wildcards & _OFPFW_DL_DST else dl_dst,
@@ -389,16 +408,18 @@ def _decode_match(encoded: bytes) -> tuple[Match, bool]:
         ip_src_prefix=src or None,
         ip_dst=nw_dst if dst else None,
         ip_dst_prefix=dst or None,
-        tagged=bool(wildcards & _OFPFW_DL_VLAN),
+        tagged=any_vlan,
+        vlan_id=None if any_vlan or vlan == _OFP_VLAN_NONE else vlan,
     )
-    other_vlan = not wildcards & _OFPFW_DL_VLAN_PCP if match.tagged else vlan != _OFP_VLAN_NONE
-    foreign = other_vlan or wildcards & _OFPFW_UNUSED != _OFPFW_UNUSED or wildcards > _KNOWN_WILDCARDS
+    asks_priority = not wildcards & _OFPFW_DL_VLAN_PCP and (any_vlan or vlan != _OFP_VLAN_NONE)
+    foreign = asks_priority or wildcards & _OFPFW_UNUSED != _OFPFW_UNUSED or wildcards > _KNOWN_WILDCARDS
     return match, foreign or match_problem(match) is not None or _match_limit(match) is not None
 
 
-def _decode_actions(message: bytes, offset: int, end: int) -> tuple[Action, ...]:
+def _decode_actions(message: bytes, offset: int, end: int, match: Match) -> tuple[Action, ...]:
     actions: list[Action] = []
     queue_id: int | None = None
+    is_tagged = match.vlan_id is not None
     while offset < end:
         kind, length = _HH.unpack_from(message, offset)
         if length < 8 or offset + length > end:
@@ -418,6 +439,13 @@ def _decode_actions(message: bytes, offset: int, end: int) -> tuple[Action, ...]
                 action = Output(_port(port_no))
         elif raw[:4] == _SET_DL_DST:
             action = SetEthDst(raw[4:10])
+        elif raw[:4] == _SET_VLAN_VID and not match.tagged:
+            vlan_id = int.from_bytes(raw[4:6], "big")
+            if 1 <= vlan_id <= VLAN_ID_MAX:
+                action = SetVlan(vlan_id) if is_tagged else PushVlan(vlan_id)
+            is_tagged = True
+        elif raw[:4] == _STRIP_VLAN and is_tagged:
+            action, is_tagged = PopVlan(), False
         actions.append(action)
         offset += length
     return tuple(actions)

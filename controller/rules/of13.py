@@ -8,16 +8,21 @@ from struct import error as struct_error
 
 from controller.rules.model import (
     OFPP_CONTROLLER,
+    VLAN_ACTIONS,
+    VLAN_ID_MAX,
     Action,
     Bucket,
     Goto,
     Meter,
     Opaque,
     Output,
+    PopVlan,
+    PushVlan,
     Rule,
     RuleKey,
     SetEthDst,
     SetQueue,
+    SetVlan,
     ToGroup,
 )
 from controller.rules.openflow import (
@@ -34,8 +39,11 @@ from controller.rules.openflow import (
     PacketIn,
     counter,
     read_flow_stats,
+    tag_problem,
+    vlan_id_problem,
 )
-from controller.rules.oxm import IN_PORT, MATCHES, OFPMT_OXM, decode_match, match_bytes
+from controller.rules.oxm import IN_PORT, MATCHES, OFPMT_OXM, OFPVID_PRESENT, VLAN_VID, decode_match, match_bytes
+from controller.wire.ethernet import ETHERTYPE_VLAN
 
 VERSION = 4
 OFPFC_ADD, OFPFC_DELETE_STRICT = 0, 4
@@ -47,7 +55,8 @@ _OFPTT_ALL = 0xFF
 _OFPP_ANY = _OFPG_ANY = 0xFFFFFFFF
 _OFPCML_NO_BUFFER = 0xFFFF
 _OFPIT_GOTO_TABLE, _OFPIT_APPLY_ACTIONS, _OFPIT_METER = 1, 4, 6
-_OFPAT_OUTPUT, _OFPAT_SET_QUEUE, _OFPAT_GROUP = 0, 21, 22
+_OFPAT_OUTPUT, _OFPAT_PUSH_VLAN, _OFPAT_POP_VLAN, _OFPAT_SET_QUEUE, _OFPAT_GROUP = 0, 17, 18, 21, 22
+_OFPAT_SET_FIELD = 25
 OFPG_MAX, OFPM_MAX = 0xFFFFFF00, 0xFFFF0000
 _OFPQ_ALL = 0xFFFFFFFF
 
@@ -56,11 +65,16 @@ _OUTPUT = Struct("!HHIH6x")
 _FLOW_STATS = Struct("!HBxIIHHHH4xQQQ")
 _PACKET_OUT = Struct("!BBHIIIH6x")
 _PACKET_IN = Struct("!BBHIIHBBQHH")
-_U8, _U32, _U64, _HH, _HHI, _IH = map(Struct, ("!B", "!I", "!Q", "!HH", "!HHI", "!IH"))
+_U8, _U16, _U32, _U64, _HH, _HHI, _IH = map(Struct, ("!B", "!H", "!I", "!Q", "!HH", "!HHI", "!IH"))
 
 _SET_ETH_DST = bytes.fromhex("0019001080000606")
 """OFPAT_SET_FIELD of 16 bytes with the OXM header of eth_dst; the address and two bytes of padding follow."""
-
+_SET_VLAN_VID = _HH.pack(_OFPAT_SET_FIELD, 16) + VLAN_VID
+"""The same for vlan_vid; two bytes with the id and six of padding follow."""
+_PUSH_VLAN = _HHI.pack(_OFPAT_PUSH_VLAN, 8, ETHERTYPE_VLAN << 16)
+_PUSHED = Opaque(_PUSH_VLAN)
+"""A pushed tag before its id is set: by itself it is nothing that the model says."""
+_POP_VLAN = _HHI.pack(_OFPAT_POP_VLAN, 8, 0)
 
 INSTRUCTIONS_CACHED = 4096
 """Lists of instructions, as bytes, of which it is known what they say; a fabric's switches have most in common."""
@@ -96,6 +110,9 @@ def expressible(rule: Rule) -> str | None:
                 return "a meter is not the first action"
             if not 1 <= action[0] <= OFPM_MAX:  # type: ignore[operator]
                 return f"meter {action[0]!r} cannot exist"
+        elif kind in VLAN_ACTIONS:
+            if (reason := tag_problem(rule.key.match, actions)) is not None:
+                return reason
         elif (reason := _action_problem(action)) is not None:
             return reason
     return None
@@ -103,8 +120,10 @@ def expressible(rule: Rule) -> str | None:
 
 def _action_problem(action: Action) -> str | None:
     """Return why OpenFlow 1.3 cannot say an action of a list, None where it can."""
-    if isinstance(action, Output | SetEthDst):
+    if isinstance(action, Output | SetEthDst | PopVlan):
         return None
+    if isinstance(action, PushVlan | SetVlan):
+        return vlan_id_problem(action.vlan_id)
     if isinstance(action, SetQueue):
         return None if 0 <= action.queue_id < _OFPQ_ALL else f"queue {action.queue_id} cannot exist"
     if isinstance(action, ToGroup):
@@ -280,10 +299,9 @@ def _instructions(rule: Rule) -> bytes:
         elif kind is SetEthDst:
             actions += _SET_ETH_DST + action[0] + b"\0\0"  # type: ignore[operator]
         else:
-            is_plain = False
-            reason = expressible(rule)
-            if reason is not None:
+            if is_plain and (reason := expressible(rule)) is not None:
                 raise NotExpressible(reason)
+            is_plain = False
             if isinstance(action, Goto):
                 goto = _HH.pack(_OFPIT_GOTO_TABLE, 8) + _U8.pack(action.table) + b"\0\0\0"
             elif isinstance(action, Meter):
@@ -306,9 +324,19 @@ def _action(action: Action) -> bytes:
         return _SET_ETH_DST + action.mac + b"\0\0"
     if isinstance(action, SetQueue):
         return _HHI.pack(_OFPAT_SET_QUEUE, 8, action.queue_id)
+    if isinstance(action, PushVlan):
+        return _PUSH_VLAN + _set_vlan_vid(action.vlan_id)
+    if isinstance(action, SetVlan):
+        return _set_vlan_vid(action.vlan_id)
+    if isinstance(action, PopVlan):
+        return _POP_VLAN
     if isinstance(action, ToGroup):
         return _HHI.pack(_OFPAT_GROUP, 8, action.group_id)
     raise NotExpressible(f"{type(action).__name__} stands in no list of actions")
+
+
+def _set_vlan_vid(vlan_id: int) -> bytes:
+    return _SET_VLAN_VID + _U16.pack(OFPVID_PRESENT | vlan_id) + bytes(6)
 
 
 def encode_actions(actions: Iterable[Action]) -> bytes:
@@ -372,9 +400,23 @@ def decode_actions(message: bytes, offset: int, end: int, actions: list[Action])
                 action = Output(port_no)
         elif raw[:8] == _SET_ETH_DST and length == 16:
             action = SetEthDst(raw[8:14])
+        elif raw[:8] == _SET_VLAN_VID and length == 16 and (vlan_id := _vlan_id_of(raw)) is not None:
+            if actions and actions[-1] == _PUSHED:
+                actions.pop()
+                action = PushVlan(vlan_id)
+            else:
+                action = SetVlan(vlan_id)
+        elif raw[:4] == _POP_VLAN[:4]:
+            action = PopVlan()
         elif kind == _OFPAT_SET_QUEUE and length == 8:
             action = SetQueue(_U32.unpack_from(raw, 4)[0])
         elif kind == _OFPAT_GROUP and length == 8:
             action = ToGroup(_U32.unpack_from(raw, 4)[0])
         actions.append(action)
         offset += length
+
+
+def _vlan_id_of(set_vlan_vid: bytes) -> int | None:
+    """Return the id that an action OFPAT_SET_FIELD sets in a tag, None where no VLAN can have it."""
+    vlan_id = _U16.unpack_from(set_vlan_vid, 8)[0] ^ OFPVID_PRESENT
+    return vlan_id if 1 <= vlan_id <= VLAN_ID_MAX else None

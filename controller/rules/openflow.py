@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from struct import Struct
 from struct import error as struct_error
 from typing import NamedTuple
 
-from controller.rules.model import Match, Resource, Rule
+from controller.rules.model import VLAN_ID_MAX, Action, Match, PopVlan, PushVlan, Resource, Rule, SetVlan
 from controller.rules.pipeline import ETH_TYPE_IPV4, ETH_TYPE_IPV6, IPPROTO_ICMPV6
 
 NO_BUFFER = 0xFFFFFFFF
@@ -167,7 +167,7 @@ def match_problem(match: Match) -> str | None:
     Canonical form is what a switch reports back: prerequisites present (OpenFlow 1.3.5, 7.2.3.8), no bits set
     that the mask leaves out, no mask that covers nothing or everything.
     """
-    in_port, eth_dst, eth_src, eth_type, ip_proto, ip_src, src_bits, ip_dst, dst_bits, icmpv6_type, mask, _ = match
+    in_port, eth_dst, eth_src, eth_type, ip_proto, ip_src, src_bits, ip_dst, dst_bits, icmpv6, mask, tag, vlan = match
     if (eth_dst is not None and len(eth_dst) != 6) or (eth_src is not None and len(eth_src) != 6):
         return "a MAC address has 6 bytes"
     if mask is not None:
@@ -186,8 +186,36 @@ def match_problem(match: Match) -> str | None:
         return problem
     if ip_proto is not None and not size:
         return "ip_proto needs an eth_type of IPv4 or IPv6"
-    if icmpv6_type is not None and (eth_type != ETH_TYPE_IPV6 or ip_proto != IPPROTO_ICMPV6):
+    if icmpv6 is not None and (eth_type != ETH_TYPE_IPV6 or ip_proto != IPPROTO_ICMPV6):
         return "icmpv6_type needs IPv6 and ICMPv6"
+    if vlan is not None:
+        return "a match asks for one VLAN or for any tag, not for both" if tag else vlan_id_problem(vlan)
+    return None
+
+
+def vlan_id_problem(vlan_id: int) -> str | None:
+    """Tell why no frame belongs to a VLAN with this id, None where frames may."""
+    return None if 1 <= vlan_id <= VLAN_ID_MAX else f"VLAN {vlan_id} cannot exist: ids are 1 to {VLAN_ID_MAX}"
+
+
+def tag_problem(match: Match, actions: Iterable[Action]) -> str | None:
+    """Tell why actions of an entry with this match cannot change a frame's VLAN tag, None where they can.
+
+    A tag is set or popped where the match asks for it or an action before has pushed it: a switch refuses else
+    (OpenFlow 1.3.5, 5.12). It is pushed where there is none yet, for OpenFlow 1.0 gives no frame two.
+    """
+    is_tagged = match.tagged or match.vlan_id is not None
+    for action in actions:
+        if isinstance(action, PushVlan):
+            if is_tagged:
+                return "a frame that has a VLAN tag is given no second one"
+            is_tagged = True
+        elif isinstance(action, SetVlan | PopVlan):
+            if not is_tagged:
+                return "a VLAN tag is set or popped where neither the match asks for one nor an action pushed it"
+            is_tagged = isinstance(action, SetVlan)
+        if isinstance(action, PushVlan | SetVlan) and (problem := vlan_id_problem(action.vlan_id)) is not None:
+            return problem
     return None
 
 

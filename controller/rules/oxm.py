@@ -22,14 +22,15 @@ IN_PORT, _ = _oxm(0, 4)
 _ETH_DST, _ETH_DST_MASKED = _oxm(3, 6)
 _ETH_SRC, _ = _oxm(4, 6)
 _ETH_TYPE, _ = _oxm(5, 2)
-_, _VLAN_VID_MASKED = _oxm(6, 2)
+VLAN_VID, _VLAN_VID_MASKED = _oxm(6, 2)
 _IP_PROTO, _ = _oxm(10, 1)
 _SRC = {4: _oxm(11, 4), 16: _oxm(26, 16)}
 _DST = {4: _oxm(12, 4), 16: _oxm(27, 16)}
 _ICMPV6_TYPE, _ = _oxm(29, 1)
 
-_OFPVID_PRESENT = 0x1000
-_ANY_TAG = _HH.pack(_OFPVID_PRESENT, _OFPVID_PRESENT)
+OFPVID_PRESENT = 0x1000
+_VID_BITS = 0x1FFF
+_ANY_TAG = _HH.pack(OFPVID_PRESENT, OFPVID_PRESENT)
 """Value and mask of vlan_vid for a tag of any VLAN, a priority tag too (1.3.5, 7.2.3.7, table 13)."""
 
 MATCHES: dict[Match, bytes | str] = {}
@@ -48,7 +49,7 @@ def match_bytes(match: Match) -> bytes | str:
 
 
 def _encode(match: Match) -> bytes:
-    in_port, eth_dst, eth_src, eth_type, ip_proto, ip_src, src_bits, ip_dst, dst_bits, icmpv6_type, mask, tag = match
+    in_port, eth_dst, eth_src, eth_type, ip_proto, ip_src, src_bits, ip_dst, dst_bits, icmpv6, mask, tag, vlan = match
     fields = b""
     if in_port is not None:
         fields = IN_PORT + _U32.pack(in_port)
@@ -60,14 +61,16 @@ def _encode(match: Match) -> bytes:
         fields += _ETH_TYPE + _U16.pack(eth_type)
     if tag:
         fields += _VLAN_VID_MASKED + _ANY_TAG
+    if vlan is not None:
+        fields += VLAN_VID + _U16.pack(OFPVID_PRESENT | vlan)
     if ip_proto is not None:
         fields += _IP_PROTO + _U8.pack(ip_proto)
     if ip_src is not None:
         fields += _address_field(_SRC, ip_src, src_bits)  # type: ignore[arg-type]
     if ip_dst is not None:
         fields += _address_field(_DST, ip_dst, dst_bits)  # type: ignore[arg-type]
-    if icmpv6_type is not None:
-        fields += _ICMPV6_TYPE + _U8.pack(icmpv6_type)
+    if icmpv6 is not None:
+        fields += _ICMPV6_TYPE + _U8.pack(icmpv6)
     length = 4 + len(fields)
     return _HH.pack(OFPMT_OXM, length) + fields + bytes(-length & 7)
 
@@ -141,8 +144,12 @@ def _read_eth_src(fields: dict[str, object], value: bytes) -> bool:
 
 
 def _read_vlan_vid(fields: dict[str, object], value: bytes) -> bool:
-    fields["tagged"] = value == _ANY_TAG
-    return value == _ANY_TAG
+    if value == _ANY_TAG:
+        fields["tagged"] = True
+        return True
+    vlan_vid, mask = int.from_bytes(value[:2], "big"), int.from_bytes(value[2:] or b"\xff\xff", "big")
+    fields["vlan_id"] = vlan_vid ^ OFPVID_PRESENT
+    return mask & _VID_BITS == _VID_BITS
 
 
 _FIELDS: dict[bytes, Callable[[dict[str, object], bytes], bool]] = {
@@ -151,6 +158,7 @@ _FIELDS: dict[bytes, Callable[[dict[str, object], bytes], bool]] = {
     _ETH_DST_MASKED: _read_eth_dst,
     _ETH_SRC: _read_eth_src,
     _ETH_TYPE: _number("eth_type"),
+    VLAN_VID: _read_vlan_vid,
     _VLAN_VID_MASKED: _read_vlan_vid,
     _IP_PROTO: _number("ip_proto"),
     _ICMPV6_TYPE: _number("icmpv6_type"),

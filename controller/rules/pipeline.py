@@ -1,16 +1,25 @@
 """The tables and priorities that all apps agree on; in OpenFlow 1.0 the same priorities stand in table 0.
 
-0 INGRESS   free for meters per ingress port; miss: ADMIT
-1 ADMIT     tagged frames: drop; punts to the controller, link-scope flooding, senders of groups at their own ports;
-            miss: FORWARD
-2 FORWARD   groups over their trees; other IP multicast: drop; miss: UNICAST
-3 UNICAST   what hosts send, by destination MAC address; frames from other switches: LOCATION; miss: punt or drop
-4 LOCATION  by location address (`controller/unicast/locations.py`); miss: punt or drop
+0 INGRESS       free for meters per ingress port; miss: ADMIT
+1 ADMIT         tagged frames: drop; punts to the controller, link-scope flooding, senders of groups at their own
+                ports; miss: FORWARD
+2 FORWARD       groups over their trees; other IP multicast: drop; miss: UNICAST
+3 UNICAST       what hosts send, by destination MAC address; frames from other switches: LOCATION; miss: punt or drop
+5 VLAN_ADMIT    what ADMIT is to untagged frames, for those with a tag that a port may carry
+6 VLAN_FORWARD  what FORWARD is, for the same
+7 VLAN_UNICAST  what UNICAST is, for the same
+8 LOCATION      by location address (`controller/unicast/locations.py`); miss: punt or drop
+
+Frames with a tag have tables of their own, so that the entries for untagged frames stay as they are. LOCATION comes
+after both chains, for a table can send frames on to later ones only. Nothing stands in tables 4 to 7 so far.
 """
 
 from __future__ import annotations
 
-INGRESS, ADMIT, FORWARD, UNICAST, LOCATION = range(5)
+INGRESS, ADMIT, FORWARD, UNICAST = range(4)
+VLAN_ADMIT, VLAN_FORWARD, VLAN_UNICAST, LOCATION = range(5, 9)
+TABLE_COUNT = LOCATION + 1
+"""Tables that a switch of OpenFlow 1.3 must have."""
 
 OPENFLOW_1_0 = 1
 OPENFLOW_1_3 = 4

@@ -15,9 +15,12 @@ from controller.rules.model import (
     Meter,
     MeterEntry,
     Output,
+    PopVlan,
+    PushVlan,
     Rule,
     SetEthDst,
     SetQueue,
+    SetVlan,
     ToGroup,
 )
 from controller.wire.addresses import format_ip, format_mac
@@ -83,6 +86,8 @@ def match_text(match: Match) -> str:
         parts.append(f"{name}={text}")
     if match.tagged:
         parts.append("vlan=any")
+    if match.vlan_id is not None:
+        parts.append(f"vlan={match.vlan_id}")
     return ", ".join(parts) or "any"
 
 
@@ -94,6 +99,12 @@ def _action_text(action: Action) -> str:
             return f"set eth_dst:{format_mac(mac)}"
         case SetQueue(queue_id=queue_id):
             return f"queue:{queue_id}"
+        case PushVlan(vlan_id=vlan_id):
+            return f"push vlan:{vlan_id}"
+        case SetVlan(vlan_id=vlan_id):
+            return f"set vlan:{vlan_id}"
+        case PopVlan():
+            return "pop vlan"
         case ToGroup(group_id=group_id):
             return f"group:{group_id:#x}"
         case Goto(table=table):

@@ -340,7 +340,7 @@ def test_entries_of_a_tour_take_a_frame_on_from_the_right_neighbour_alone(versio
     tables = FlowTables()
     for rule in (*base_rules(version), turn_rule(version, 7), tour_rule(version, 3, 9, 5)):
         assert LOWERINGS[version].expressible(rule) is None
-        assert tables.conflict(rule) is None
+        assert tables.conflict(version, rule) is None
         tables.put(rule)
     assert tables.process(version, Fields(TOUR_MAC, bytes(6), 0x88CC), 3).sent == (Sent(3, return_mac(7)),)
     assert tables.process(version, Fields(return_mac(9), bytes(6), 0x88CC), 3).sent == (Sent(5, TOUR_MAC),)

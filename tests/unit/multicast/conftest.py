@@ -90,7 +90,8 @@ def fields_of(frame: bytes) -> Fields:
     """Return what a switch sees of a frame."""
     eth_type = int.from_bytes(frame[12:14], "big")
     if eth_type in (0x8100, 0x88A8):
-        return fields_of(frame[:12] + frame[16:])._replace(tagged=True)
+        inner = fields_of(frame[:12] + frame[16:])
+        return inner._replace(vlan_ids=(int.from_bytes(frame[14:16], "big") & 0xFFF, *inner.vlan_ids))
     if eth_type == 0x0800:
         return Fields(frame[:6], frame[6:12], eth_type, frame[23], frame[26:30], frame[30:34])
     proto = frame[20]

@@ -30,10 +30,13 @@ from controller.rules.model import (
     MeterKey,
     Opaque,
     Output,
+    PopVlan,
+    PushVlan,
     Rule,
     RuleKey,
     SetEthDst,
     SetQueue,
+    SetVlan,
     ToGroup,
     is_own,
 )
@@ -46,7 +49,12 @@ KEY = RuleKey(0, 1, Match(in_port=1))
 
 ports = st.integers(1, 0xFFFFFEFF) | st.just(0xFFFFFFFD)
 bucket_actions = st.lists(
-    ports.map(Output) | st.binary(min_size=6, max_size=6).map(SetEthDst) | st.integers(0, 2**32 - 2).map(SetQueue),
+    ports.map(Output)
+    | st.binary(min_size=6, max_size=6).map(SetEthDst)
+    | st.integers(0, 2**32 - 2).map(SetQueue)
+    | st.integers(1, 4094).map(PushVlan)
+    | st.integers(1, 4094).map(SetVlan)
+    | st.just(PopVlan()),
     max_size=4,
 ).map(tuple)
 meters = st.tuples(
@@ -94,6 +102,13 @@ def their_actions(parser, actions):
             yield parser.OFPActionOutput(action.port_no, 0xFFFF if action.port_no == 0xFFFFFFFD else 0)
         elif isinstance(action, SetEthDst):
             yield parser.OFPActionSetField(eth_dst=action.mac.hex(":"))
+        elif isinstance(action, PushVlan):
+            yield parser.OFPActionPushVlan(0x8100)
+            yield parser.OFPActionSetField(vlan_vid=0x1000 | action.vlan_id)
+        elif isinstance(action, SetVlan):
+            yield parser.OFPActionSetField(vlan_vid=0x1000 | action.vlan_id)
+        elif isinstance(action, PopVlan):
+            yield parser.OFPActionPopVlan()
         else:
             yield parser.OFPActionSetQueue(action.queue_id)
 
@@ -152,13 +167,15 @@ def test_requests_say_the_same_to_a_framework(framework):
 @settings(max_examples=40, deadline=None)
 @given(told=st.lists(groups(), max_size=3), more=st.booleans())
 def test_replies_with_groups_say_the_same_to_a_framework(framework, told, more):
+    _, parser, _ = framework_13(framework)
     theirs = parsed(framework, of13_resources.encode_resource_reply(GROUP, 7, tuple(told), more=more))
     assert (theirs.xid, theirs.flags) == (7, int(more))
     assert [(one.group_id, one.type, len(one.buckets)) for one in theirs.body] == [
         (group.key.group_id, group.type, len(group.buckets)) for group in told
     ]
     weights = [(bucket.weight, len(bucket.actions)) for one in theirs.body for bucket in one.buckets]
-    assert weights == [(bucket.weight, len(bucket.actions)) for group in told for bucket in group.buckets]
+    buckets = [bucket for group in told for bucket in group.buckets]
+    assert weights == [(bucket.weight, len([*their_actions(parser, bucket.actions)])) for bucket in buckets]
 
 
 @settings(deadline=None)
@@ -219,6 +236,8 @@ def test_what_the_model_cannot_say_equals_nothing_that_is_put():
         (GroupEntry(GroupKey(1), GroupType.ALL, (Bucket((ToGroup(2),)),)), "no other groups"),
         (GroupEntry(GroupKey(1), GroupType.ALL, (Bucket((Goto(2),)),)), "cannot say"),
         (GroupEntry(GroupKey(1), GroupType.ALL, (Bucket((SetQueue(2**32 - 1),)),)), "queue"),
+        (GroupEntry(GroupKey(1), GroupType.ALL, (Bucket((PushVlan(0),)),)), "VLAN 0"),
+        (GroupEntry(GroupKey(1), GroupType.ALL, (Bucket((SetVlan(4095),)),)), "VLAN 4095"),
         (GroupEntry(GroupKey(1), GroupType.ALL, (Bucket((Output(1),)),) * 5000), "bytes"),
         (MeterEntry(MeterKey(0), 1, 1), "cannot exist"),
         (MeterEntry(MeterKey(0xFFFF0001), 1, 1), "cannot exist"),
@@ -275,6 +294,9 @@ def test_every_action_that_1_3_can_say_is_read_back_as_itself():
         Output: (Output(3),),
         SetEthDst: (SetEthDst(MAC),),
         SetQueue: (SetQueue(3), Output(1)),
+        PushVlan: (PushVlan(3),),
+        SetVlan: (PushVlan(3), SetVlan(4)),
+        PopVlan: (PushVlan(3), PopVlan()),
         ToGroup: (ToGroup(3),),
         Goto: (Goto(3),),
         Meter: (Meter(3),),

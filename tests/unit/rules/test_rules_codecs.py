@@ -20,10 +20,13 @@ from controller.rules.model import (
     Meter,
     Opaque,
     Output,
+    PopVlan,
+    PushVlan,
     Rule,
     RuleKey,
     SetEthDst,
     SetQueue,
+    SetVlan,
     ToGroup,
 )
 from controller.rules.openflow import (
@@ -36,114 +39,12 @@ from controller.rules.openflow import (
 )
 from controller.rules.pipeline import ETH_TYPE_IPV4, ETH_TYPE_IPV6
 from controller.wire.addresses import format_ip, format_mac
+from drawn_rules import RULES, SOME_RULES, versioned_lists, versioned_rules, versions
 
 FRAMEWORKS = ("ryu", "os_ken")
 MAC = bytes.fromhex("01005e010203")
 GROUP = Match(eth_dst=MAC, eth_type=ETH_TYPE_IPV4, ip_dst=b"\xef\1\2\3", ip_dst_prefix=32)
 MLD = Match(eth_type=ETH_TYPE_IPV6, ip_proto=58, icmpv6_type=143)
-
-macs = st.binary(min_size=6, max_size=6)
-
-
-def prefixed(size, prefix, raw):
-    keep = 8 * size - prefix
-    return (int.from_bytes(raw, "big") >> keep << keep).to_bytes(size, "big"), prefix
-
-
-def addresses(size):
-    return st.builds(prefixed, st.just(size), st.integers(1, 8 * size), st.binary(min_size=size, max_size=size))
-
-
-# Strategies are made once: making them in each draw takes longer than drawing from them.
-maybe_ports = st.none() | st.integers(1, 0xFEFF) | st.sampled_from([0xFFFFFFFE])
-maybe_macs = st.none() | macs
-masks = macs.filter(lambda mask: any(mask) and mask != b"\xff" * 6)
-maybe_queues = st.sampled_from([None, None, 0, 7, 2**32 - 2])
-maybe_octets = st.none() | st.integers(0, 255)
-other_eth_types = st.sampled_from([0x0806, 0x88CC, 0x8847])
-MATCH_KINDS = {
-    version: st.sampled_from([None, "v4", "other", *more]) for version, more in ((1, ()), (4, ("v6", "mask")))
-}
-MAYBE_ADDRESSES = {"v4": st.none() | addresses(4), "v6": st.none() | addresses(16)}
-
-
-@st.composite
-def matches(draw, version):
-    """Any match in canonical form that the version can say."""
-    fields = {
-        "in_port": draw(maybe_ports),
-        "eth_src": draw(maybe_macs),
-        "eth_dst": draw(maybe_macs),
-        "tagged": version == 4 and draw(st.booleans()),
-    }
-    kind = draw(MATCH_KINDS[version])
-    if kind == "mask":
-        mask = draw(masks)
-        fields["eth_dst"] = bytes(a & b for a, b in zip(draw(macs), mask, strict=True))
-        fields["eth_dst_mask"] = mask
-    if kind == "other":
-        fields["eth_type"] = draw(other_eth_types)
-    if kind in ("v4", "v6"):
-        fields["eth_type"] = ETH_TYPE_IPV4 if kind == "v4" else ETH_TYPE_IPV6
-        fields["ip_proto"] = draw(maybe_octets)
-        if fields["ip_proto"] == 58 and kind == "v6":
-            fields["icmpv6_type"] = draw(maybe_octets)
-        for name in ("ip_src", "ip_dst"):
-            value = draw(MAYBE_ADDRESSES[kind])
-            if value is not None:
-                fields[name], fields[name + "_prefix"] = value
-    return Match(**fields)
-
-
-@st.composite
-def queued(draw, actions):
-    """The actions with queues before some outputs, as OpenFlow 1.0 can say them."""
-    said, queue_id = [], None
-    for action in actions:
-        if isinstance(action, Output) and action.port_no != OFPP_CONTROLLER:
-            wanted = draw(maybe_queues)
-            if wanted is not None and wanted != queue_id:
-                queue_id = wanted
-                said.append(SetQueue(wanted))
-        said.append(action)
-    return said
-
-
-outputs_and_macs = (st.integers(1, 0xFEFF) | st.just(OFPP_CONTROLLER)).map(Output) | macs.map(SetEthDst)
-queues_and_groups = st.integers(0, 2**32 - 2).map(SetQueue) | st.integers(1, 0xFFFFFF00).map(ToGroup)
-ACTIONS = {
-    1: st.lists(outputs_and_macs, max_size=6),
-    4: st.lists(outputs_and_macs | queues_and_groups, max_size=6),
-}
-MATCHES = {version: matches(version) for version in (1, 4)}
-
-
-@st.composite
-def rules(draw, version):
-    """Any rule that the version can say."""
-    table = 0 if version == 1 else draw(st.integers(0, 200))
-    key = RuleKey(table, draw(st.integers(0, 0xFFFF)), draw(MATCHES[version]))
-    if version == 1 and draw(st.booleans()):
-        key = RuleKey(0, 0, Match(tagged=True))
-    actions = draw(ACTIONS[version])
-    if version == 1:
-        actions = draw(queued(actions))
-    if version == 4:
-        if draw(st.booleans()):
-            actions.insert(0, Meter(draw(st.integers(1, 0xFFFF))))
-        if draw(st.booleans()):
-            actions.append(Goto(draw(st.integers(table + 1, 253))))
-    timeouts = st.integers(0, 0xFFFF)
-    return Rule(key, tuple(actions), draw(st.integers(0, 2**64 - 2)), draw(timeouts), draw(timeouts))
-
-
-RULES = {version: rules(version) for version in (1, 4)}
-VERSIONED_RULES = {version: st.tuples(st.just(version), RULES[version]) for version in RULES}
-VERSIONED_LISTS = {version: st.tuples(st.just(version), st.lists(RULES[version], max_size=5)) for version in RULES}
-SOME_RULES = {version: st.lists(RULES[version], min_size=1, max_size=3) for version in RULES}
-versions = st.sampled_from([1, 4])
-versioned_rules = versions.flatmap(VERSIONED_RULES.__getitem__)
-versioned_lists = versions.flatmap(VERSIONED_LISTS.__getitem__)
 
 
 def parse(framework, version, message):
@@ -179,6 +80,12 @@ def seen_by_framework_13(flow_mod):
                 elif hasattr(action, "port"):
                     assert action.max_len == (0xFFFF if action.port == OFPP_CONTROLLER else 0)
                     actions.append(("output", action.port))
+                elif hasattr(action, "ethertype"):
+                    actions.append(("push", action.ethertype))
+                elif action.type == 18:
+                    actions.append(("pop", action.len))
+                elif action.key == "vlan_vid":
+                    actions.append(("vlan_vid", action.value))
                 else:
                     assert action.key == "eth_dst"
                     actions.append(("set", action.value))
@@ -197,6 +104,8 @@ def expected_fields_13(match):
         fields["eth_dst"] = value if match.eth_dst_mask is None else (value, format_mac(match.eth_dst_mask))
     if match.tagged:
         fields["vlan_vid"] = (0x1000, 0x1000)
+    if match.vlan_id is not None:
+        fields["vlan_vid"] = 0x1000 | match.vlan_id
     for name in ("ip_src", "ip_dst"):
         address, prefix = getattr(match, name), getattr(match, name + "_prefix")
         if address is None:
@@ -209,11 +118,20 @@ def expected_fields_13(match):
 
 
 def expected_actions(rule):
-    words = {Output: "output", SetEthDst: "set", SetQueue: "queue", ToGroup: "group", Goto: "goto", Meter: "meter"}
-    return [
-        (words[type(action)], format_mac(action[0]) if type(action) is SetEthDst else action[0])
-        for action in rule.actions
-    ]
+    words = {Output: "output", SetQueue: "queue", ToGroup: "group", Goto: "goto", Meter: "meter"}
+    expected = []
+    for action in rule.actions:
+        if isinstance(action, SetEthDst):
+            expected.append(("set", format_mac(action.mac)))
+        elif isinstance(action, PushVlan):
+            expected += [("push", 0x8100), ("vlan_vid", 0x1000 | action.vlan_id)]
+        elif isinstance(action, SetVlan):
+            expected.append(("vlan_vid", 0x1000 | action.vlan_id))
+        elif isinstance(action, PopVlan):
+            expected.append(("pop", 8))
+        else:
+            expected.append((words[type(action)], action[0]))
+    return expected
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
@@ -256,7 +174,8 @@ def test_put_of_1_0_says_the_same_to_a_framework(framework, rule, xid):
             assert parsed in (int.from_bytes(address, "big"), format_ip(address))
     for bit in (6, 7, 20, 21):
         assert wildcards >> bit & 1
-    assert (wildcards >> 1 & 1, theirs.dl_vlan) == ((1, 0) if match.tagged else (0, 0xFFFF))
+    vlan = (1, 0) if match.tagged else (0, match.vlan_id or 0xFFFF)
+    assert (wildcards >> 1 & 1, theirs.dl_vlan) == vlan
     assert (flow_mod.cookie, flow_mod.priority, flow_mod.command) == (rule.cookie, rule.key.priority, 2)
     assert (flow_mod.idle_timeout, flow_mod.hard_timeout) == rule[3:]
     expected, queue_id = b"", None
@@ -268,6 +187,10 @@ def test_put_of_1_0_says_the_same_to_a_framework(framework, rule, xid):
         elif isinstance(action, Output):
             max_len = 0xFFFF if action.port_no == OFPP_CONTROLLER else 0
             expected += struct.pack("!HHHH", 0, 8, action.port_no & 0xFFFF, max_len)
+        elif isinstance(action, PushVlan | SetVlan):
+            expected += struct.pack("!HHHxx", 1, 8, action.vlan_id)
+        elif isinstance(action, PopVlan):
+            expected += struct.pack("!HHxxxx", 3, 8)
         else:
             expected += struct.pack("!HH6s6x", 5, 16, action.mac)
     assert message[72:] == expected
@@ -347,7 +270,8 @@ def test_flow_stats_written_by_a_framework(framework):
     match = Match(3, MAC, eth_type=0x800, ip_src=b"\x0a\1\0\0", ip_src_prefix=16)
     actions = (Output(4), SetEthDst(bytes.fromhex("03005e010203")), Goto(3))
     assert first == FlowCounter(Rule(RuleKey(2, 9, match), actions, 0x5602 << 48), 5, None, 3.5, foreign=False)
-    assert udp.foreign and vlan.foreign
+    assert udp.foreign
+    assert not vlan.foreign and vlan.rule.key.match == Match(vlan_id=5)
     assert not tagged.foreign and tagged.rule.key.match == Match(tagged=True)
     assert not group.foreign and [type(action) for action in group.rule.actions] == [ToGroup, Opaque]
 
@@ -486,7 +410,8 @@ def test_what_can_be_said_is_not_refused(versioned):
 
 
 def test_actions_of_different_kinds_are_never_equal():
-    kinds = [Output(2), SetQueue(2), ToGroup(2), Goto(2), Meter(2), SetEthDst(b"\0" * 6), Opaque(b"\0" * 8)]
+    numbered = [kind(2) for kind in (Output, SetQueue, ToGroup, Goto, Meter, PushVlan, SetVlan)]
+    kinds = [*numbered, PopVlan(), SetEthDst(b"\0" * 6), Opaque(b"\0" * 8)]
     assert all(a != b for i, a in enumerate(kinds) for b in kinds[:i])
 
 

@@ -98,11 +98,18 @@ packets = st.builds(
     st.none(),
     st.sampled_from([None, b"\xef\1\2\3", b"\xe0\0\0\1", b"\xff" * 16]),
     st.none() | fields["icmpv6_type"],
-    st.booleans(),
+    st.sampled_from([(), (0,), (5,), (6, 5)]),
 )
 versions = st.sampled_from((1, 4))
 any_matches = (
-    st.fixed_dictionaries({**{name: st.none() | values for name, values in fields.items()}, "tagged": st.booleans()})
+    st.fixed_dictionaries(
+        {
+            **{name: st.none() | values for name, values in fields.items()},
+            "tagged": st.booleans(),
+            "vlan_id": st.sampled_from([None, None, 5, 6]),
+        }
+    )
+    .map(lambda drawn: {**drawn, "tagged": drawn["tagged"] and drawn["vlan_id"] is None})
     .map(lambda drawn: Match(**drawn))
     .flatmap(
         lambda match: st.sampled_from(
@@ -119,7 +126,10 @@ any_matches = (
 
 
 def naively_matches(version, match, packet, in_port):
-    if packet.tagged > match.tagged if version == 1 else match.tagged > packet.tagged:
+    if match.vlan_id is not None:
+        if packet.vlan_ids[:1] != (match.vlan_id,):
+            return False
+    elif bool(packet.vlan_ids) > match.tagged if version == 1 else match.tagged > bool(packet.vlan_ids):
         return False
     for name in ("eth_src", "eth_type", "ip_proto", "icmpv6_type"):
         if getattr(match, name) not in (None, getattr(packet, name)):
@@ -163,8 +173,8 @@ def test_lookup_finds_what_a_scan_finds(version, matches, packet, in_port, remov
 @given(versions, any_matches, any_matches, packets, st.integers(1, 2))
 def test_matches_that_share_a_packet_overlap(version, one, other, packet, in_port):
     if naively_matches(version, one, packet, in_port) and naively_matches(version, other, packet, in_port):
-        assert overlap(one, other)
-    assert overlap(one, other) == overlap(other, one)
+        assert overlap(version, one, other)
+    assert overlap(version, one, other) == overlap(version, other, one)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +189,7 @@ def test_matches_that_share_a_packet_overlap(version, one, other, packet, in_por
     ],
 )
 def test_a_fake_switch_refuses_what_is_wrong(refused, error):
-    switch = FakeSwitch(1, 4, ports={1, 2}, meters={1})
+    switch = FakeSwitch(1, 4, ports={1, 2}, table_count=5, meters={1})
     assert switch.apply(Put(rule(5, Match(in_port=1), Output(1)))) is None
     assert switch.apply(Put(rule(1, Match(in_port=7), Meter(1), Output(OFPP_CONTROLLER), Goto(3)))) is None
     assert switch.apply(Put(refused)) == error

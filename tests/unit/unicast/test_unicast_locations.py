@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from controller.discovery.base_rules import base_rules as discovery_rules
 from controller.effects import Put
 from controller.rules.evaluate import Fields
-from controller.rules.fake import Copy, FakeFabric, FakeSwitch
+from controller.rules.fake import Copy, FakeFabric, FakeSwitch, HostCopy, Punt
 from controller.rules.model import Goto, SetEthDst
 from controller.unicast import routes
 from controller.unicast.core import ASKED_KEPT_S
@@ -81,7 +81,7 @@ def test_every_host_reaches_every_other_by_a_shortest_path(make_bench, make_host
     far = {host.dpid: distances(cables, host.dpid) for host in hosts}
     for one, other in permutations(hosts, 2):
         way, out = follow(fabric, (one.dpid, one.port_no), other.mac)
-        assert out == [(other.dpid, other.port_no, other.mac)]
+        assert out == [HostCopy(other.dpid, other.port_no, other.mac)]
         assert len(way) == 1 + far[other.dpid][one.dpid]
 
 
@@ -130,8 +130,8 @@ def test_a_host_cannot_send_by_location_address(make_bench, make_host):
     address = bench.core.location_address(victim.mac)
     fabric = fabric_of(bench)
     for dpid, port_no in ((1, 5), (3, 6), (2, 7)):
-        assert follow(fabric, (dpid, port_no), address)[1] == [(dpid, port_no, address)], "the controller has it"
-    assert follow(fabric, (2, 11), address)[1] == [(3, 5, victim.mac)]
+        assert follow(fabric, (dpid, port_no), address)[1] == [Punt(dpid, port_no, address)], "the controller has it"
+    assert follow(fabric, (2, 11), address)[1] == [HostCopy(3, 5, victim.mac)]
 
 
 def test_a_port_lets_location_addresses_in_only_while_a_switch_is_behind_it(make_bench, make_host):
@@ -156,7 +156,7 @@ def test_a_host_whose_own_address_is_anothers_location_gets_nothing_of_it(make_b
     fabric = fabric_of(bench)
     for other in (hosts[0], hosts[1], hosts[3]):
         way, out = follow(fabric, (other.dpid, other.port_no), victim.mac)
-        assert out == [(victim.dpid, victim.port_no, victim.mac)], way
+        assert out == [HostCopy(victim.dpid, victim.port_no, victim.mac)], way
 
 
 @pytest.mark.parametrize("version", [1, 4])
@@ -167,10 +167,12 @@ def test_hosts_at_one_switch_with_the_same_last_bytes_are_both_served(make_bench
     assert len(addresses) == 4
     fabric = fabric_of(bench)
     for one, other in permutations(hosts, 2):
-        assert follow(fabric, (one.dpid, one.port_no), other.mac)[1] == [(other.dpid, other.port_no, other.mac)]
+        assert follow(fabric, (one.dpid, one.port_no), other.mac)[1] == [
+            HostCopy(other.dpid, other.port_no, other.mac)
+        ]
     bench.feed(HostGone(*hosts[0][:3]))
     bench.run(0.1)
-    assert follow(fabric_of(bench), (3, 5), macs[1])[1] == [(1, 6, macs[1])]
+    assert follow(fabric_of(bench), (3, 5), macs[1])[1] == [HostCopy(1, 6, macs[1])]
 
 
 @given(st.integers(0, 2**21 - 1), st.integers(0, LABEL_COUNT - 1), st.integers(0, 2**24 - 1))
@@ -208,10 +210,10 @@ def test_a_frame_without_a_location_address_from_another_switch_has_its_sender_g
         bench.feed(host)
     bench.run(0.1)
     data = encode_udp(hosts[0].mac, hosts[0].addresses[0], hosts[1].addresses[0], b"x", eth_dst=hosts[1].mac)
-    assert follow(fabric_of(bench), (2, 1), hosts[1].mac)[1] == [(2, 1, hosts[1].mac)], "the controller has it"
+    assert follow(fabric_of(bench), (2, 1), hosts[1].mac)[1] == [Punt(2, 1, hosts[1].mac)], "the controller has it"
     (sent,) = bench.frame((2, 1), data)
     assert (sent.dpid, sent.ports, sent.data) == (3, (5,), data)
-    assert follow(fabric_of(bench), (1, 5), hosts[1].mac)[1] == [(3, 5, hosts[1].mac)]
+    assert follow(fabric_of(bench), (1, 5), hosts[1].mac)[1] == [HostCopy(3, 5, hosts[1].mac)]
 
 
 def test_other_than_ip_is_delivered_and_has_its_entry_from_then_on(make_bench, make_host):
@@ -221,11 +223,11 @@ def test_other_than_ip_is_delivered_and_has_its_entry_from_then_on(make_bench, m
     for host in hosts:
         bench.feed(host)
     bench.run(0.1)
-    assert follow(fabric_of(bench), (1, 5), hosts[1].mac)[1] == [(1, 5, hosts[1].mac)]
+    assert follow(fabric_of(bench), (1, 5), hosts[1].mac)[1] == [Punt(1, 5, hosts[1].mac)]
     frame = encode_ethernet(hosts[1].mac, hosts[0].mac, 0x88A2, b"ata over ethernet")
     (sent,) = bench.frame((1, 5), frame)
     assert (sent.dpid, sent.ports, sent.data) == (3, (5,), frame)
-    assert follow(fabric_of(bench), (1, 5), hosts[1].mac)[1] == [(3, 5, hosts[1].mac)]
+    assert follow(fabric_of(bench), (1, 5), hosts[1].mac)[1] == [HostCopy(3, 5, hosts[1].mac)]
     fabric = fabric_of(bench)
     group = fabric.deliver(1, 5, packet(b"\x01\x80\xc2\0\0\x0e", eth_type=0x88A2))
     assert not group.hosts and not group.punts
@@ -243,8 +245,10 @@ def test_a_moved_hosts_new_entries_are_in_place_before_anybody_uses_them(make_be
     bench.run(0.1)
     assert bench.rules[1][host_key(4, hosts[2].mac)].actions[0] == SetEthDst(former)
     bench.confirm()
-    assert follow(fabric_of(bench), (1, 5), hosts[2].mac)[1] == [(4, 7, hosts[2].mac)]
-    assert follow(fabric_of(bench), (3, 6), hosts[2].mac)[1] == [(4, 7, hosts[2].mac)], "asked for where it was too"
+    assert follow(fabric_of(bench), (1, 5), hosts[2].mac)[1] == [HostCopy(4, 7, hosts[2].mac)]
+    assert follow(fabric_of(bench), (3, 6), hosts[2].mac)[1] == [HostCopy(4, 7, hosts[2].mac)], (
+        "asked for where it was too"
+    )
     assert not any(key.match.eth_dst == former for rules in bench.rules.values() for key in rules)
 
 
