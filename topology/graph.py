@@ -24,7 +24,10 @@ class Kind(StrEnum):
 
 
 class Link(NamedTuple):
-    """A cable between nodes `u` and `v`; `u_port` is the port number at `u` (None where unknown)."""
+    """A cable between nodes `u` and `v`; `u_port` is the port number at `u` (None where unknown).
+
+    Cables between the same nodes are a bundle; their ports tell them apart.
+    """
 
     u: NodeId
     v: NodeId
@@ -37,10 +40,22 @@ class Link(NamedTuple):
         """Return the same cable seen from `v`."""
         return Link(self.v, self.u, self.v_port, self.u_port, self.capacity_bps, self.weight)
 
+    @property
+    def ports(self) -> tuple[int | None, int | None]:
+        """The ports at both ends."""
+        return self.u_port, self.v_port
+
 
 def order_key(node: NodeId) -> tuple[str, Any]:
     """Sort key that orders nodes of mixed types deterministically."""
     return (type(node).__name__, node)
+
+
+def cable_order(link: Link) -> tuple[float, int, int]:
+    """Sort key of the cables of a bundle: the fastest first, then those with the lowest ports at the lower node."""
+    low = link if order_key(link.u) < order_key(link.v) else link.reversed()
+    u_port, v_port = (-1 if port is None else port for port in low.ports)
+    return -link.capacity_bps, u_port, v_port
 
 
 def holds_cycle(links: Iterable[frozenset[NodeId]]) -> bool:
@@ -70,10 +85,11 @@ def _root(above: Mapping[NodeId, NodeId], node: NodeId) -> NodeId:
 
 
 class Graph:
-    """Undirected simple graph of a fabric; neighbours iterate in a fixed order whatever the insertion order.
+    """Undirected graph of a fabric; neighbours iterate in a fixed order whatever the insertion order.
 
-    A node is a host or a switch (`Kind`); a link carries its port numbers, capacity and weight.
-    `version` grows with every change, so that derived data can tell whether it is stale.
+    A node is a host or a switch (`Kind`); a link carries its port numbers, capacity and weight. Several cables may
+    join two nodes, which are neighbours once; what asks for the link of two nodes gets the first of them by
+    `cable_order`. `version` grows by one with every change, so that derived data can tell whether it is stale.
     """
 
     def __init__(self) -> None:
@@ -81,6 +97,7 @@ class Graph:
         self._kind: dict[NodeId, Kind] = {}
         self._attributes: dict[NodeId, dict[str, Any]] = {}
         self._links: dict[NodeId, dict[NodeId, Link]] = {}
+        self._bundles: dict[NodeId, dict[NodeId, tuple[Link, ...]]] = {}
         self._neighbours: dict[NodeId, tuple[NodeId, ...]] = {}
         self._levels: dict[NodeId, int] = {}
         self._levels_version = -1
@@ -108,13 +125,14 @@ class Graph:
 
     def remove_node(self, node: NodeId) -> tuple[Link, ...]:
         """Remove `node` (KeyError where absent) and return the links that went with it."""
-        gone = tuple(self._links[node].values())
-        for link in gone:
-            self.remove_link(link.u, link.v)
+        gone: list[Link] = []
+        for neighbour in list(self._links[node]):
+            gone += self.cables(node, neighbour)
+            self.remove_link(node, neighbour)
         del self._links[node], self._kind[node], self._attributes[node]
         self._neighbours.pop(node, None)
         self.version += 1
-        return gone
+        return tuple(gone)
 
     def add_link(
         self,
@@ -125,7 +143,7 @@ class Graph:
         capacity_bps: float = DEFAULT_CAPACITY_BPS,
         weight: float = 1.0,
     ) -> Link:
-        """Join two known nodes (KeyError otherwise), replacing the link that joins them already.
+        """Join two known nodes (KeyError otherwise) by a cable, replacing the one at the same ports.
 
         Raises ValueError for a self-loop, a capacity that is not positive, or a negative weight.
         """
@@ -138,42 +156,87 @@ class Graph:
         link = Link(u, v, u_port, v_port, capacity_bps, weight)
         links_u, links_v = self._links[u], self._links[v]
         if v in links_u:
-            self._weighted_count -= links_u[v].weight != 1
+            others = [cable for cable in self.cables(u, v) if cable.ports != link.ports]
+            self._weighted_count -= sum(c.weight != 1 for c in self.cables(u, v)) - sum(c.weight != 1 for c in others)
+            self._set_cables(u, v, [*others, link])
+        else:
+            links_u[v] = link
+            links_v[u] = link.reversed()
+            self._neighbours.pop(u, None)
+            self._neighbours.pop(v, None)
         self._weighted_count += weight != 1
-        links_u[v] = link
-        links_v[u] = link.reversed()
-        self._neighbours.pop(u, None)
-        self._neighbours.pop(v, None)
         self.version += 1
         return link
 
-    def remove_link(self, u: NodeId, v: NodeId) -> Link:
-        """Remove and return the link between `u` and `v` (KeyError where there is none)."""
-        link = self._links[u].pop(v)
-        del self._links[v][u]
-        self._weighted_count -= link.weight != 1
-        self._neighbours.pop(u, None)
-        self._neighbours.pop(v, None)
+    def remove_link(self, u: NodeId, v: NodeId, u_port: int | None = None) -> Link:
+        """Remove the cable at a port of `u`, or all that join `u` and `v` where no port is named; return it, or one.
+
+        Raises KeyError where there is none.
+        """
+        cables = self.cables(u, v)
+        gone = [cable for cable in cables if u_port is None or cable.u_port == u_port]
+        if not gone:
+            raise KeyError((u, v, u_port))
+        self._weighted_count -= sum(cable.weight != 1 for cable in gone)
+        if len(gone) < len(cables):
+            self._set_cables(u, v, [cable for cable in cables if cable.u_port != u_port])
+        else:
+            self._drop_bundle(u, v)
+            del self._links[u][v], self._links[v][u]
+            self._neighbours.pop(u, None)
+            self._neighbours.pop(v, None)
         self.version += 1
-        return link
+        return gone[0]
+
+    def _set_cables(self, u: NodeId, v: NodeId, cables: list[Link]) -> None:
+        cables.sort(key=cable_order)
+        if len(cables) > 1:
+            self._bundles.setdefault(u, {})[v] = tuple(cables)
+            self._bundles.setdefault(v, {})[u] = tuple([cable.reversed() for cable in cables])
+        else:
+            self._drop_bundle(u, v)
+        self._links[u][v] = cables[0]
+        self._links[v][u] = cables[0].reversed()
+
+    def _drop_bundle(self, u: NodeId, v: NodeId) -> None:
+        for node, other in ((u, v), (v, u)):
+            row = self._bundles.get(node, {})
+            if row.pop(other, None) is not None and not row:
+                del self._bundles[node]
+
+    @property
+    def has_bundles(self) -> bool:
+        """Whether several cables join some two nodes."""
+        return bool(self._bundles)
+
+    def cables(self, u: NodeId, v: NodeId) -> tuple[Link, ...]:
+        """Return all cables between `u` and `v` as seen from `u`, by `cable_order` (KeyError where there is none)."""
+        bundle = self._bundles[u].get(v) if u in self._bundles else None
+        return (self._links[u][v],) if bundle is None else bundle
+
+    def cable(self, u: NodeId, v: NodeId, u_port: int | None) -> Link | None:
+        """Return the cable between `u` and `v` at a port of `u`, None where there is none."""
+        if not self.has_link(u, v):
+            return None
+        return next((cable for cable in self.cables(u, v) if cable.u_port == u_port), None)
 
     def has_link(self, u: NodeId, v: NodeId) -> bool:
         """Tell whether a link joins `u` and `v`."""
         return u in self._links and v in self._links[u]
 
     def link(self, u: NodeId, v: NodeId) -> Link:
-        """Return the link between `u` and `v` as seen from `u` (KeyError where there is none)."""
+        """Return the first cable between `u` and `v` as seen from `u` (KeyError where there is none)."""
         return self._links[u][v]
 
     def links(self) -> Iterator[Link]:
-        """Yield each link once, in a fixed order, with `u` before `v`."""
+        """Yield each cable once, in a fixed order, with `u` before `v`."""
         for u in self.nodes():
             for v in self.neighbours(u):
                 if order_key(u) < order_key(v):
-                    yield self._links[u][v]
+                    yield from self.cables(u, v)
 
     def port(self, u: NodeId, v: NodeId) -> int:
-        """Return the port number at `u` that leads to `v` (KeyError where no link or port is known)."""
+        """Return the port number at `u` of the first cable to `v` (KeyError where no link or port is known)."""
         port = self._links[u][v].u_port
         if port is None:
             raise KeyError((u, v))

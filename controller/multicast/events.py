@@ -27,12 +27,12 @@ class JournalRead(NamedTuple):
 
 
 class LoadsMeasured(NamedTuple):
-    """What the monitor saw on directed links since it last told of them: `loads` are (from dpid, to dpid, bit/s).
+    """What the monitor saw on cables since it last told of them.
 
-    0 bit/s stands for a link that cannot be seen any more.
+    `loads` are (from dpid, its port, to dpid, bit/s). 0 bit/s stands for a cable that cannot be seen any more.
     """
 
-    loads: tuple[tuple[int, int, float], ...]
+    loads: tuple[tuple[int, int, int, float], ...]
 
 
 class StaticMemberSet(NamedTuple):

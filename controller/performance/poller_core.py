@@ -81,7 +81,7 @@ class MonitorCore:
         self._kinds_version = -1
         self._links_of = (-1, -1)
         self._link_of_row: NDArray[np.int32] = np.empty(0, np.int32)
-        self._links: list[tuple[int, int]] = []
+        self._links: list[tuple[int, int, int]] = []
         self._out: list[Output] = []
         self._handlers: dict[type, Callable[[Any, float], None]] = {
             StatsReceived: self._stats_received,
@@ -229,13 +229,14 @@ class MonitorCore:
         for link in graph.links():
             for u, v, port_no in ((link.u, link.v, link.u_port), (link.v, link.u, link.v_port)):
                 row = self.ports.row(u, port_no) if isinstance(u, int) and port_no is not None else None
-                if row is not None and isinstance(u, int) and isinstance(v, int):
+                if row is not None and port_no is not None and isinstance(u, int) and isinstance(v, int):
                     self._link_of_row[row] = len(self._links)
-                    self._links.append((u, v))
+                    self._links.append((u, port_no, v))
 
     def _unsee(self, dpid: int) -> None:
         """Tell that what a switch sends cannot be seen any more."""
         graph = self.poller.fabric.graph
         if self.settings.feed_trees and dpid in graph and graph.neighbours(dpid):
-            loads = tuple((dpid, near, 0.0) for near in graph.neighbours(dpid) if isinstance(near, int))
-            self._out.append(LoadsMeasured(loads))
+            links = [link for near in graph.neighbours(dpid) for link in graph.cables(dpid, near)]
+            loads = [(dpid, link.u_port, link.v, 0.0) for link in links if link.u_port is not None]
+            self._out.append(LoadsMeasured(tuple(loads)))  # type: ignore[arg-type]

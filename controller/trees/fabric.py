@@ -197,6 +197,20 @@ def _by_order(item: tuple[NodeId, object]) -> tuple[str, object]:
     return order_key(item[0])
 
 
+def merged_pod(before: object, now: object, u: NodeId, v: NodeId) -> list[NodeId]:
+    """Return the ToRs of the pod that a new link made of several, none where it did not.
+
+    `before` and `now` are what the graph was and is recognised as.
+    """
+    if not isinstance(before, Fabric) or not isinstance(now, Fabric):
+        return []
+    half = next((node for node in (u, v) if node in before.pod), None)
+    if half is None:
+        return []
+    together = [node for node, number in now.pod.items() if number == now.pod.get(half)]
+    return together if len({before.pod[node] for node in together if node in before.pod}) > 1 else []
+
+
 def are_joined(fabric: Fabric, u: NodeId, v: NodeId) -> bool:
     """Tell whether an aggregation and a core, or two nodes of a pod, are seen to be in one component nearby."""
     core, other = (u, v) if u in fabric.down else (v, u)

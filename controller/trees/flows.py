@@ -7,7 +7,7 @@ Only terminals on the tree count.
 
 from __future__ import annotations
 
-from controller.trees.tree import RECEIVES, Links, Tree
+from controller.trees.tree import RECEIVES, ROLES, SENDS, Index, Tree
 from topology.graph import NodeId
 from topology.loads import LinkLoads
 
@@ -38,11 +38,11 @@ def discharge(tree: Tree, loads: LinkLoads) -> None:
 
 
 def _account(tree: Tree, loads: LinkLoads, sign: int) -> None:
-    index, bps = loads.index, loads.bps
     rates, receivers = tree.rate_below, tree.receivers_below
     if rates is None or receivers is None:
-        charge_links(loads, tuple(tree.parent.items()), sign * tree.idle_bps)
+        charge_links(tree, loads, sign * tree.idle_bps)
         return
+    index, bps = index_of(tree, loads), loads.bps
     all_rates, all_receivers = rates[tree.root], receivers[tree.root]
     for node, above in tree.parent.items():
         number = index[node][above]
@@ -50,15 +50,39 @@ def _account(tree: Tree, loads: LinkLoads, sign: int) -> None:
             bps[number] += sign * rates[node]
         if receivers[node]:
             bps[number ^ 1] += sign * (all_rates - rates[node])
+    if tree.cables is not None:
+        point(tree, loads)
 
 
-def charge_links(loads: LinkLoads, links: Links, bps: int) -> None:
-    """Add `bps` to both directions of `links`."""
-    index, table = loads.index, loads.bps
-    for u, v in links:
+def charge_links(tree: Tree, loads: LinkLoads, bps: int) -> None:
+    """Add `bps` to both directions of all links of a tree."""
+    index, table = index_of(tree, loads), loads.bps
+    for u, v in tree.parent.items():
         number = index[u][v]
         table[number] += bps
         table[number ^ 1] += bps
+    if tree.cables is not None:
+        point(tree, loads)
+
+
+def link_load(tree: Tree, node: NodeId) -> tuple[int, int]:
+    """Return what a tree puts on the link from a node to its parent, and on the way back, in bit/s."""
+    rates, receivers = tree.rate_below, tree.receivers_below
+    if rates is None or receivers is None:
+        return tree.idle_bps, tree.idle_bps
+    up = rates[node] if receivers[node] < receivers[tree.root] else 0
+    return up, rates[tree.root] - rates[node] if receivers[node] else 0
+
+
+def index_of(tree: Tree, loads: LinkLoads) -> Index:
+    """Return what has the number of each link of a tree, from either end."""
+    return loads.index if tree.cables is None else tree.cables
+
+
+def point(tree: Tree, loads: LinkLoads) -> None:
+    """Have the loads name the least busy cable of each link of a tree, whose load is another."""
+    for u, v in tree.parent.items():
+        loads.point(u, v)
 
 
 def _way_up(tree: Tree, node: NodeId) -> list[NodeId]:
@@ -77,7 +101,7 @@ def receiver_moved(tree: Tree, loads: LinkLoads, node: NodeId, step: int) -> Non
     rates, receivers = tree.rate_below, tree.receivers_below
     if rates is None or receivers is None:
         return
-    index, bps, parent, root = loads.index, loads.bps, tree.parent, tree.root
+    index, bps, parent, root = index_of(tree, loads), loads.bps, tree.parent, tree.root
     others = receivers[root] - (step < 0)
     # What is sent below a node leaves it where a receiver is outside. This one makes the difference only where
     # all the others are inside, which means above any one of them; and everywhere where there are no others.
@@ -105,6 +129,8 @@ def receiver_moved(tree: Tree, loads: LinkLoads, node: NodeId, step: int) -> Non
         receivers[below] += step
         below = above
     receivers[root] += step
+    if tree.cables is not None:
+        point(tree, loads)
 
 
 def _other_receiver(tree: Tree, node: NodeId) -> NodeId:
@@ -119,7 +145,7 @@ def rate_moved(tree: Tree, loads: LinkLoads, node: NodeId, by_bps: int) -> None:
     rates, receivers = tree.rate_below, tree.receivers_below
     if rates is None or receivers is None:
         return
-    index, bps = loads.index, loads.bps
+    index, bps = index_of(tree, loads), loads.bps
     way = _way_up(tree, node)
     all_receivers = receivers[tree.root]
     for below in way:
@@ -131,3 +157,54 @@ def rate_moved(tree: Tree, loads: LinkLoads, node: NodeId, by_bps: int) -> None:
     for below, above in tree.parent.items():
         if receivers[below] and below not in on_way:
             bps[index[above][below]] += by_bps
+    if tree.cables is not None:
+        point(tree, loads)
+
+
+def set_rate(tree: Tree, loads: LinkLoads, node: NodeId, rate_bps: int, is_accounted: bool = True) -> None:
+    """Take the rate of a sending terminal; its load is left out where the tree's is not accounted now."""
+    by_bps = rate_bps - tree.rates[node]
+    tree.rates[node] = rate_bps
+    tree.rate_bps += by_bps
+    if by_bps and is_accounted and node in tree.adjacent:
+        rate_moved(tree, loads, node, by_bps)
+
+
+def sender_known(tree: Tree, loads: LinkLoads, node: NodeId, rate_bps: int) -> None:
+    """Take a sending terminal that had not sent, and account the whole tree anew."""
+    if tree.root is not None:
+        discharge(tree, loads)
+    tree.rates[node] = rate_bps
+    tree.rate_bps += rate_bps
+    charge(tree, loads)
+
+
+def begin_roles(tree: Tree, loads: LinkLoads, node: NodeId, new: int, rate_bps: int) -> None:
+    """Account the roles that a terminal has from now on; a sender has `rate_bps` as long as it was not measured."""
+    if new & RECEIVES and tree.rate_below is not None and node in tree.adjacent:
+        receiver_moved(tree, loads, node, 1)
+    if new & SENDS:
+        if tree.rate_below is not None and node in tree.adjacent:
+            tree.rates[node] = 0
+            set_rate(tree, loads, node, rate_bps)
+        else:
+            sender_known(tree, loads, node, rate_bps)
+
+
+def end_roles(tree: Tree, loads: LinkLoads, node: NodeId, lost: int) -> None:
+    """Account roles that a terminal, which still has them, is about to lose."""
+    on_tree = node in tree.adjacent
+    if lost & RECEIVES and tree.rate_below is not None and on_tree:
+        receiver_moved(tree, loads, node, -1)
+    if lost & SENDS:
+        if on_tree and sum(n in tree.adjacent for n in tree.rates) > 1:
+            set_rate(tree, loads, node, 0)
+            del tree.rates[node]
+            return
+        role = int(tree.terminals[node])
+        if on_tree:
+            discharge(tree, loads)
+        tree.rate_bps -= tree.rates.pop(node)
+        if on_tree:
+            tree.terminals[node] = ROLES[role & ~lost]
+            charge(tree, loads)

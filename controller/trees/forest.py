@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from math import inf, isfinite
+from types import MappingProxyType
 
-from controller.trees import degraded, flows
+from controller.trees import cables, degraded, flows
 from controller.trees.algorithms import ALGORITHMS, DEFAULT_ALGORITHM
+from controller.trees.fabric import merged_pod
 from controller.trees.link_users import LinkUsers
 from controller.trees.network import Network
-from controller.trees.rebalance import rebalanced
+from controller.trees.rebalance import rebalanced, respread
 from controller.trees.tree import (
-    RECEIVES,
     ROLES,
     SENDS,
     Adjacency,
     Change,
     Form,
+    Index,
     Key,
     Links,
     Plan,
     Role,
     Tree,
+    adjacency,
     placing_order,
-    rooted,
+    spanning,
     terminals_served,
 )
 from controller.trees.vsrt import Vsrt
-from topology.graph import DEFAULT_CAPACITY_BPS, Graph, Kind, NodeId
+from topology.graph import DEFAULT_CAPACITY_BPS, Graph, Kind, Link, NodeId
 from topology.loads import LinkLoads
 
 NOTHING: Links = ()
+NO_CABLES: tuple[Link, ...] = ()
+_NO_PORTS: Mapping[tuple[NodeId, NodeId], tuple[int, int]] = MappingProxyType({})
 
 _new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
 
@@ -97,7 +102,7 @@ class Forest:
         return self._trees.get(key)
 
     def groups_on(self, u: NodeId, v: NodeId) -> frozenset[Key]:
-        """Return the groups whose trees use a link."""
+        """Return the groups whose trees use a cable between two switches."""
         return self._users.of(u, v)
 
     # Members.
@@ -138,15 +143,21 @@ class Forest:
                     tree.rate_bps -= self._default_bps
             if not path:
                 if new & SENDS:
-                    self._know_sender(tree, node)
+                    flows.sender_known(tree, self.loads, node, self._default_bps)
                 return self._rebuild(tree, keep=path is None)
             added = tree.attach(path)
-            self._users.add(key, added, tree.idle_bps if tree.rate_below is None else 0)
+            if self.loads.bundles:
+                cables.took(tree, added, self.loads)
+            self._users.add(
+                key, added, flows.index_of(tree, self.loads), tree.idle_bps if tree.rate_below is None else 0
+            )
+            if tree.cables is not None:
+                flows.point(tree, self.loads)
         else:
             added = NOTHING
-        self._begin_roles(tree, node, new)
+        flows.begin_roles(tree, self.loads, node, new, self._default_bps)
         if self.algorithm.settled(tree):
-            return _new(Change, (key, added, NOTHING, (), ()))
+            return _new(Change, (key, added, NOTHING, (), (), ()))
         return Change(key, added).then(self._rebuild(tree, keep=True))
 
     def leave(self, key: Key, node: NodeId, role: Role) -> Change:
@@ -158,7 +169,7 @@ class Forest:
             return Change(key)
         if key in self._broken:
             return self.mend(key).then(self.leave(key, node, role))
-        self._end_roles(tree, node, lost)
+        flows.end_roles(tree, self.loads, node, lost)
         if have != lost:
             tree.terminals[node] = ROLES[have & ~lost]
             return Change(key) if self._stays(tree) else self._rebuild(tree, keep=True)
@@ -170,14 +181,16 @@ class Forest:
         tree.detached.discard(node)
         if not tree.terminals:
             return self._fell(tree)
-        removed = NOTHING
+        removed, left = NOTHING, NO_CABLES
         if node in tree.adjacent:
             silent = tree.rate_below is None
             removed = tree.prune(node)
-            self._users.discard(key, removed, tree.idle_bps if silent else 0)
+            self._users.discard(key, removed, flows.index_of(tree, self.loads), tree.idle_bps if silent else 0)
+            if tree.cables is not None:
+                left = cables.gave(tree, removed, self.loads)
         if self._stays(tree):
-            return _new(Change, (key, NOTHING, removed, (), ()))
-        return Change(key, NOTHING, removed).then(self._rebuild(tree, keep=True))
+            return _new(Change, (key, NOTHING, removed, (), (), left))
+        return Change(key, NOTHING, removed, left=left).then(self._rebuild(tree, keep=True))
 
     def set_rate(self, key: Key, node: NodeId, rate_bps: float) -> None:
         """Account the measured rate of the senders at `node`; nothing where `node` sends nothing to the group.
@@ -188,11 +201,7 @@ class Forest:
         tree = self._trees.get(key)
         if tree is None or node not in tree.rates:
             return
-        by = rate - tree.rates[node]
-        tree.rates[node] = rate
-        tree.rate_bps += by
-        if by and node in tree.adjacent and key not in self._broken:
-            flows.rate_moved(tree, self.loads, node, by)
+        flows.set_rate(tree, self.loads, node, rate, is_accounted=key not in self._broken)
 
     def set_group_rate(self, key: Key, rate_bps: float) -> None:
         """Account a group, from now on, with this rate instead of the default while no sender of it is known.
@@ -203,61 +212,27 @@ class Forest:
         tree = self._trees.get(key)
         if tree is not None:
             if tree.rate_below is None and key not in self._broken:
-                flows.charge_links(self.loads, tuple(tree.links()), rate - tree.idle_bps)
+                flows.charge_links(tree, self.loads, rate - tree.idle_bps)
             tree.idle_bps = rate
 
     def _take_role(self, tree: Tree, node: NodeId, have: int, new: int) -> Change:
         tree.terminals[node] = ROLES[have | new]
-        self._begin_roles(tree, node, new)
+        flows.begin_roles(tree, self.loads, node, new, self._default_bps)
         return Change(tree.key) if self._stays(tree) else self._rebuild(tree, keep=True)
 
     def _stays(self, tree: Tree) -> bool:
         return not tree.detached and self.algorithm.settled(tree)
 
-    def _know_sender(self, tree: Tree, node: NodeId) -> None:
-        """Note a sender; the load is the caller's."""
-        if tree.root is not None:
-            flows.discharge(tree, self.loads)
-        tree.rates[node] = self._default_bps
-        tree.rate_bps += self._default_bps
-        flows.charge(tree, self.loads)
-
-    def _begin_roles(self, tree: Tree, node: NodeId, new: int) -> None:
-        if new & RECEIVES and tree.rate_below is not None and node in tree.adjacent:
-            flows.receiver_moved(tree, self.loads, node, 1)
-        if new & SENDS:
-            if tree.rate_below is not None and node in tree.adjacent:
-                tree.rates[node] = 0
-                self.set_rate(tree.key, node, self._default_bps)
-            else:
-                self._know_sender(tree, node)
-
-    def _end_roles(self, tree: Tree, node: NodeId, lost: int) -> None:
-        on_tree = node in tree.adjacent
-        if lost & RECEIVES and tree.rate_below is not None and on_tree:
-            flows.receiver_moved(tree, self.loads, node, -1)
-        if lost & SENDS:
-            if on_tree and sum(n in tree.adjacent for n in tree.rates) > 1:
-                self.set_rate(tree.key, node, 0)
-                del tree.rates[node]
-                return
-            role = int(tree.terminals[node])
-            if on_tree:
-                flows.discharge(tree, self.loads)
-            tree.rate_bps -= tree.rates.pop(node)
-            if on_tree:
-                tree.terminals[node] = ROLES[role & ~lost]
-                flows.charge(tree, self.loads)
-
     def _fell(self, tree: Tree) -> Change:
         removed = tuple(tree.parent.items())[::-1]
         flows.discharge(tree, self.loads)
-        self._users.discard(tree.key, removed)
+        self._users.discard(tree.key, removed, flows.index_of(tree, self.loads))
+        left = NO_CABLES if tree.cables is None else cables.gave(tree, removed, self.loads)
         for keys in (self._cut, self._general, self._worsened):
             keys.discard(tree.key)
         del self._trees[tree.key]
         tree.parent, tree.adjacent, tree.root = {}, {}, None
-        return Change(tree.key, NOTHING, removed)
+        return Change(tree.key, NOTHING, removed, left=left)
 
     # The fabric.
 
@@ -285,35 +260,34 @@ class Forest:
         capacity_bps: float = DEFAULT_CAPACITY_BPS,
         weight: float = 1.0,
     ) -> list[Change]:
-        """Add a link between known switches (see `Graph.add_link`), or change the one that joins them already.
+        """Add a cable between known switches (see `Graph.add_link`), or change the one at the same ports.
 
         Terminals that were cut off are attached again, and trees that had to be larger than necessary shrink.
-        A tree that is optimal as it is stays.
+        A tree that is optimal as it is stays. So do all where another cable joins the same switches.
         """
         repaired = self.repair()
         shape = self._network.shape if self._trees else None
-        pods = {} if shape is None else getattr(shape, "pod", {})
-        halves = [n for n in (u, v) if n in pods]
+        is_beside = self.graph.has_link(u, v) and self.loads.number(u, v, u_port, v_port) is None
+        if is_beside:
+            for key in self._users.of(u, v):
+                cables.note(self._trees[key], self.loads)
         link = self.graph.add_link(u, v, u_port, v_port, capacity_bps, weight)
-        self._network.link_added(u, v)
+        if is_beside:
+            self._network.cables_changed()
+        else:
+            self._network.link_added(u, v)
         self.loads.add_link(link)
-        if not self._trees:
+        if is_beside or not self._trees:
             return repaired
         concerned: set[Key] = set()
-        merged = getattr(self._network.shape, "pod", {})
-        if halves and merged:
-            pod = merged.get(halves[0])
-            once = {pods[node] for node, number in merged.items() if number == pod and node in pods}
-            if len(once) > 1:
-                # Two parts of a pod are one again, and trees over both may do without the core.
-                for node, number in merged.items():
-                    if number == pod:
-                        concerned |= self._homes.get(node, set())
+        for node in merged_pod(shape, self._network.shape, u, v):
+            # Trees over parts of a pod that are one again may do without the core.
+            concerned |= self._homes.get(node, set())
         return repaired + self._look_again(shape, concerned)
 
-    def remove_link(self, u: NodeId, v: NodeId) -> list[Change]:
-        """Take a link away (KeyError where there is none) and repair the trees that used it."""
-        self.lose_link(u, v)
+    def remove_link(self, u: NodeId, v: NodeId, u_port: int | None = None) -> list[Change]:
+        """Take a cable away, as `lose_link` does, and repair the trees that used it."""
+        self.lose_link(u, v, u_port)
         return self.repair()
 
     @property
@@ -321,32 +295,39 @@ class Forest:
         """Whether there is a tree that `repair` has not come to."""
         return bool(self._broken)
 
-    def lose_link(self, u: NodeId, v: NodeId) -> int:
-        """Take a link away (KeyError where there is none); return how many trees used it.
+    def lose_link(self, u: NodeId, v: NodeId, u_port: int | None = None) -> int:
+        """Take the cable at a port of `u` away, or all to `v` where none is named; return how many trees used it.
 
-        These stand as they were, without a load, until `repair` comes to them, or their group changes.
+        These stand as they were, without a load, until `repair` comes to them, or their group changes. KeyError is
+        raised where there is no such cable.
         """
-        self.graph.link(u, v)
-        return self._lose([(u, v)], None)
+        if self.graph.cable(u, v, u_port) is None and (u_port is not None or not self.graph.has_link(u, v)):
+            raise KeyError((u, v, u_port))
+        return self._lose([(u, v)], None, u_port)
 
     def lose_node(self, node: NodeId) -> int:
         """Take a switch and its links away (KeyError where absent); return how many trees used it, as above."""
         return self._lose([(node, other) for other in self.graph.neighbours(node)], node)
 
-    def _lose(self, links: list[tuple[NodeId, NodeId]], node: NodeId | None) -> int:
+    def _lose(self, links: list[tuple[NodeId, NodeId]], node: NodeId | None, u_port: int | None = None) -> int:
         known = self._broken
         keys: set[Key] = set() if node is None else set(self._homes.get(node, ()))
         for u, v in links:
-            keys |= self._users.take(u, v)
+            for number in self.loads.cables(u, v):
+                if u_port is None or self.loads.links[number].u_port == u_port:
+                    keys |= self._users.take(number)
         broken = self._in_order(keys)
         for tree in broken:
             if tree.key not in known:
                 flows.discharge(tree, self.loads)
         for u, v in links:
             if node is None:
-                self.graph.remove_link(u, v)
-                self._network.link_lost(u, v)
-            self.loads.remove_link(u, v)
+                self.graph.remove_link(u, v, u_port)
+                if self.graph.has_link(u, v):
+                    self._network.cables_changed()
+                else:
+                    self._network.link_lost(u, v)
+            self.loads.remove_link(u, v, u_port)
         if node is not None:
             self.graph.remove_node(node)
             self._network.node_lost(node)
@@ -413,50 +394,63 @@ class Forest:
     def rebalance(self, improvement: float = 0.05) -> list[Change]:
         """Spread the trees anew where that is better by at least the fraction `improvement`.
 
-        Only trees of optimal size on a recognised fabric move, to others of the same size. What is better, and which
-        trees can stay where they are, `controller.trees.rebalance` says.
+        Only trees of optimal size on a recognised fabric move, to others of the same size; any may move to other
+        cables of the links that it has. What is better, and which trees can stay where they are,
+        `controller.trees.rebalance` says.
         """
         changes = self.repair()
-        if not isinstance(self.algorithm, Vsrt):
-            return changes
-        movable = sorted((t for t in self if t.form is Form.DESIGNATED and t.parent), key=placing_order)
-        for tree, plan in rebalanced(self.algorithm, movable, improvement):
-            flows.discharge(tree, self.loads)
-            changes.append(self._become(tree, plan, set(tree.detached)))
+        if isinstance(self.algorithm, Vsrt):
+            movable = sorted((t for t in self if t.form is Form.DESIGNATED and t.parent), key=placing_order)
+            for tree, plan in rebalanced(self.algorithm, movable, improvement):
+                flows.discharge(tree, self.loads)
+                changes.append(self._become(tree, plan, set(tree.detached)))
+        if self.loads.bundles:
+            moved = {change.key for change in changes}
+            others = [tree for tree in self if tree.cables is not None and tree.key not in moved]
+            for tree in sorted(others, key=placing_order):
+                named = respread(tree, self.loads, improvement)
+                if named is not None:
+                    flows.discharge(tree, self.loads)
+                    changes.append(self._become(tree, tree.plan()._replace(cables=named), set(tree.detached)))
         return changes
 
-    def adopt(self, key: Key, links: Iterable[tuple[NodeId, NodeId]]) -> Change:
+    def adopt(
+        self,
+        key: Key,
+        links: Iterable[tuple[NodeId, NodeId]],
+        ports: Mapping[tuple[NodeId, NodeId], tuple[int, int]] = _NO_PORTS,
+    ) -> Change:
         """Give a group the tree made of `links`, which its switches hold already, as far as that is still right.
 
         The default algorithm takes it where it is optimal, else the optimal tree that keeps most of it; any other
-        takes it where it spans the group's terminals.
+        takes it where it spans the group's terminals. `ports` are those of the cables of links that had several.
         """
         tree = self._trees.get(key)
         if tree is None:
             return Change(key)
         mended = self.mend(key)
-        old: dict[NodeId, set[NodeId]] = {}
-        for u, v in links:
-            if self.graph.has_link(u, v):
-                old.setdefault(u, set()).add(v)
-                old.setdefault(v, set()).add(u)
+        old = adjacency(link for link in links if self.graph.has_link(*link))
+        named = cables.named(ports, self.loads)
         if isinstance(self.algorithm, Vsrt):
             flows.discharge(tree, self.loads)
-            return mended.then(self._replace(tree, old))
-        root = next((node for node in tree.terminals if node in old), None)
-        parent = {} if root is None else rooted(root, old)
-        spans = all(node == root or node in parent for node in tree.terminals)
-        if not spans or len(parent) != sum(map(len, old.values())) // 2:
+            return mended.then(self._replace(tree, old, named=named))
+        root, parent = spanning(old, tree.terminals)
+        if parent is None:
             return mended
         flows.discharge(tree, self.loads)
-        return mended.then(self._become(tree, Plan(root, parent), set()))
+        return mended.then(self._become(tree, Plan(root, parent, cables=named), set()))
 
     def _rebuild(self, tree: Tree, keep: bool, only_if_smaller: bool = False, steady_state: bool = False) -> Change:
         flows.discharge(tree, self.loads)
         return self._replace(tree, tree.adjacent if keep else {}, only_if_smaller, steady_state)
 
     def _replace(
-        self, tree: Tree, old: Adjacency, only_if_smaller: bool = False, steady_state: bool = False
+        self,
+        tree: Tree,
+        old: Adjacency,
+        only_if_smaller: bool = False,
+        steady_state: bool = False,
+        named: Index | None = None,
     ) -> Change:
         """Build a tree whose load is not accounted now."""
         reached = terminals_served(tree, self._network.components())
@@ -469,21 +463,25 @@ class Forest:
                 flows.charge(tree, self.loads)
                 return Change(tree.key)
             self._worsened.discard(tree.key)
-        return self._become(tree, plan, detached)
+        return self._become(tree, plan if named is None else plan._replace(cables=named), detached)
 
     def _become(self, tree: Tree, plan: Plan, detached: set[NodeId]) -> Change:
         key, before = tree.key, tree.detached
+        had = flows.index_of(tree, self.loads)
         added, removed = tree.install(plan)
         tree.detached, tree.version = detached, self._network.version
-        self._users.discard(key, removed)
-        self._users.add(key, added)
+        left, moved = NO_CABLES, NOTHING
+        if tree.cables is not None or self.loads.bundles:
+            left, moved = cables.chosen(tree, added, removed, plan.cables, self.loads)
+        self._users.discard(key, removed + moved, had)
+        self._users.add(key, added + moved, flows.index_of(tree, self.loads))
         flows.charge(tree, self.loads)
         _mark(self._cut, key, bool(detached))
         _mark(self._general, key, plan.form is Form.GENERAL)
         order = tree.terminals
         cut_off = tuple(node for node in order if node in detached and node not in before)
         back = tuple(node for node in order if node in before and node not in detached)
-        return Change(key, added, removed, cut_off, back)
+        return Change(key, added, removed, cut_off, back, left)
 
 
 def _mark(keys: set[Key], key: Key, belongs: bool) -> None:

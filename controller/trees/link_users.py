@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from controller.trees.tree import Key, Links
+from controller.trees.tree import Index, Key, Links
 from topology.graph import NodeId
 from topology.loads import LinkLoads
 
 
 class LinkUsers:
-    """The groups on each link, by the links' numbers in `loads`."""
+    """The groups on each cable, by the cables' numbers in `loads`."""
 
     def __init__(self, loads: LinkLoads) -> None:
         self._loads = loads
         self._keys: dict[int, set[Key]] = {}
 
     def of(self, u: NodeId, v: NodeId) -> frozenset[Key]:
-        """Return the groups whose trees use a link."""
-        number = self._loads.index.get(u, {}).get(v)
-        return frozenset() if number is None else frozenset(self._keys.get(number >> 1, ()))
+        """Return the groups whose trees use a cable between two switches."""
+        return frozenset().union(*(self._keys.get(number >> 1, ()) for number in self._loads.cables(u, v)))
 
-    def take(self, u: NodeId, v: NodeId) -> set[Key]:
-        """Return the groups whose trees use a link, and forget them (KeyError where there is no such link)."""
-        return self._keys.pop(self._loads.index[u][v] >> 1, set())
+    def on(self, number: int) -> frozenset[Key]:
+        """Return the groups whose trees use a cable."""
+        return frozenset(self._keys.get(number >> 1, ()))
 
-    def add(self, key: Key, links: Links, bps: int = 0) -> None:
-        """Note that a tree uses links, and add `bps` to both directions of each."""
-        index, load_bps, users = self._loads.index, self._loads.bps, self._keys
+    def take(self, number: int) -> set[Key]:
+        """Return the groups whose trees use a cable, and forget them."""
+        return self._keys.pop(number >> 1, set())
+
+    def add(self, key: Key, links: Links, index: Index, bps: int = 0) -> None:
+        """Note that a tree uses links, by the cables that `index` names, and add `bps` to both directions of each."""
+        load_bps, users = self._loads.bps, self._keys
         for u, v in links:
             number = index[u][v]
             load_bps[number] += bps
@@ -36,9 +39,9 @@ class LinkUsers:
             else:
                 keys.add(key)
 
-    def discard(self, key: Key, links: Links, bps: int = 0) -> None:
+    def discard(self, key: Key, links: Links, index: Index, bps: int = 0) -> None:
         """Note that a tree uses links no more, which may be gone, and take `bps` off both directions of each."""
-        index, load_bps, users = self._loads.index, self._loads.bps, self._keys
+        load_bps, users = self._loads.bps, self._keys
         for u, v in links:
             number = index.get(u, {}).get(v)
             if number is None:

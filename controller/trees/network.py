@@ -78,6 +78,11 @@ class Network:
         found = None if before is None else with_link(before, self.graph, u, v)
         self._follow(found, components is not None and components.get(u) == components.get(v))
 
+    def cables_changed(self) -> None:
+        """Follow a cable that was added or lost beside another, the last change of the graph."""
+        if self.version == self.graph.version - 1 and not (self._weighted or self.graph.is_weighted):
+            self.version = self.graph.version
+
     def node_added(self, node: NodeId) -> None:
         """Follow a switch that was added, the last change of the graph."""
         before = self._shape_before()

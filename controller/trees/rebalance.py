@@ -9,11 +9,12 @@ that makes nothing worse, smallest rate first; the trees that remain are the one
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import inf
 from typing import NamedTuple
 
-from controller.trees import flows
+from controller.trees import cables, flows
 from controller.trees.network import MASK
-from controller.trees.tree import Plan, Tree
+from controller.trees.tree import Index, Plan, Tree
 from controller.trees.vsrt import Vsrt
 from topology.loads import LinkLoads
 
@@ -33,6 +34,12 @@ class _Placed(NamedTuple):
     shadow: Tree
     plan: Plan
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the tree is to have other links, or other cables."""
+        tree, shadow = self.tree, self.shadow
+        return tree.adjacent != shadow.adjacent or tree.cables != shadow.cables
+
 
 def rebalanced(algorithm: Vsrt, trees: Sequence[Tree], improvement: float) -> list[tuple[Tree, Plan]]:
     """Return the trees to move and what to make of them; the loads are left as they were.
@@ -46,6 +53,35 @@ def rebalanced(algorithm: Vsrt, trees: Sequence[Tree], improvement: float) -> li
         must fall, while none of the three rises.
     """
     return _Search(algorithm).run(trees, improvement)
+
+
+def respread(tree: Tree, loads: LinkLoads, improvement: float) -> Index | None:
+    """Return the cables that a tree is to have, whose links stay; None where those that it has will do.
+
+    A link goes to another cable of its bundle where the busier of both cables is less busy then, by at least the
+    fraction `improvement`.
+    """
+    moved: Index | None = None
+    own = tree.cables or {}
+    for node, above in tree.links():
+        bundle = loads.bundles[node].get(above) if node in loads.bundles else None
+        if bundle is None:
+            continue
+        up, down = flows.link_load(tree, node)
+        mine = own[node][above]
+        other = min(bundle, key=lambda number: _use(loads, number, up, down) if number != mine else inf)
+        before = max(_use(loads, mine, 0, 0), _use(loads, other, 0, 0))
+        after = max(_use(loads, mine, -up, -down), _use(loads, other, up, down))
+        if after < before * (1 - improvement):
+            if moved is None:
+                moved = {at: dict(row) for at, row in own.items()}
+            moved[node][above], moved[above][node] = other, other ^ 1
+    return moved
+
+
+def _use(loads: LinkLoads, number: int, up_bps: int, down_bps: int) -> float:
+    """Return the utilisation of the busier direction of a cable with so much more load."""
+    return max(loads.bps[number] + up_bps, loads.bps[number ^ 1] + down_bps) / loads.capacity_bps[number]
 
 
 class Cost(NamedTuple):
@@ -87,11 +123,11 @@ class _Search:
                 self._clear(other)
                 for placed in best:
                     flows.charge(placed.shadow, self._loads)
-        moved = [placed for placed in best if placed.tree.adjacent != placed.shadow.adjacent]
+        moved = [placed for placed in best if placed.is_elsewhere]
         moved = self._send_back(moved, least.maximum) if least.improves(now, improvement) else self._undo(moved)
         for placed in moved:
             self._swap(placed.shadow, placed.tree)
-        return [(placed.tree, placed.plan) for placed in moved]
+        return [(placed.tree, placed.plan._replace(cables=placed.shadow.cables)) for placed in moved]
 
     def _cost(self) -> Cost:
         loads = self._loads
@@ -124,6 +160,8 @@ class _Search:
         shadow = Tree(tree.key, tree.seed, tree.idle_bps)
         shadow.terminals, shadow.rates, shadow.rate_bps = tree.terminals, tree.rates, tree.rate_bps
         shadow.install(plan)
+        if self._loads.bundles:
+            cables.took(shadow, tuple(shadow.links()), self._loads)
         flows.charge(shadow, self._loads)
         return _Placed(tree, shadow, plan)
 
@@ -168,7 +206,8 @@ class _Search:
 
 
 def _directions(loads: LinkLoads, tree: Tree) -> set[int]:
-    numbers = {loads.index[u][v] for u, v in tree.links()}
+    index = flows.index_of(tree, loads)
+    numbers = {index[u][v] for u, v in tree.links()}
     return numbers | {number ^ 1 for number in numbers}
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import IntFlag
 from typing import Final, NamedTuple, TypeAlias
 
 from controller.trees.hashing import stable_hash
-from topology.graph import NodeId
+from topology.graph import Link, NodeId
 
 Key: TypeAlias = Hashable
 """What names a group: its address, or a (source, group) pair."""
 
 Adjacency: TypeAlias = Mapping[NodeId, set[NodeId]]
 Links: TypeAlias = tuple[tuple[NodeId, NodeId], ...]
+Index: TypeAlias = dict[NodeId, dict[NodeId, int]]
+"""Numbers of directions in `LinkLoads`, by both ends."""
 
 
 class Role(IntFlag):
@@ -31,28 +33,35 @@ ROLES: tuple[Role, ...] = (Role(0), Role.RECEIVER, Role.SENDER, Role.RECEIVER | 
 
 
 class Change(NamedTuple):
-    """What an operation did to a tree: links added (from the leaf up) and removed, terminals cut off and back on."""
+    """What an operation did to a tree: links added (from the leaf up) and removed, terminals cut off and back on.
+
+    `left` are the cables that it left of those that had others beside them: those of such links removed, and of links
+    that it has by another cable now.
+    """
 
     key: Key
     added: Links = ()
     removed: Links = ()
     detached: tuple[NodeId, ...] = ()
     attached: tuple[NodeId, ...] = ()
+    left: tuple[Link, ...] = ()
 
     @property
     def empty(self) -> bool:
         """Tell whether links and reachability are as they were."""
-        return not (self.added or self.removed or self.detached or self.attached)
+        return not (self.added or self.removed or self.detached or self.attached or self.left)
 
     def then(self, second: Change) -> Change:
         """Return the one change that this and the next of the same tree amount to; `second` tells who is cut off."""
+        left = self.left + second.left
         if not (second.added or second.removed):
-            return second._replace(added=self.added, removed=self.removed)
+            return second._replace(added=self.added, removed=self.removed, left=left)
         was, gone = set(map(frozenset, self.added)), set(map(frozenset, self.removed))
         undone, again = set(map(frozenset, second.removed)), set(map(frozenset, second.added))
         return second._replace(
             added=_without(self.added, undone) + _without(second.added, gone),
             removed=_without(self.removed, again) + _without(second.removed, was),
+            left=left,
         )
 
 
@@ -70,7 +79,11 @@ class Form:
 
 
 class Plan(NamedTuple):
-    """A tree as it should become; `parent` holds every node but the root, each after its own parent."""
+    """A tree as it should become; `parent` holds every node but the root, each after its own parent.
+
+    `cables` names the cables of links, of which there may be others; what it does not name keeps its cable, or takes
+    the least busy one.
+    """
 
     root: NodeId | None
     parent: dict[NodeId, NodeId]
@@ -79,6 +92,7 @@ class Plan(NamedTuple):
     aggregations: Mapping[int, NodeId] = {}
     pinned: NodeId | None = None
     fallbacks: int = 0
+    cables: Mapping[NodeId, Mapping[NodeId, int]] | None = None
 
 
 class Tree:
@@ -102,6 +116,8 @@ class Tree:
         Rate in bps of the senders at each sending terminal, and `rate_bps` their sum.
     idle_bps
         Rate accounted in both directions of every link while no sender is on the tree.
+    cables
+        The number in `LinkLoads` of each of its links, from either end; None where no link of it has several cables.
     receivers_below, rate_below
         Receiving terminals and sending rate in the subtree of each node, while the tree has a sender.
     """
@@ -110,6 +126,7 @@ class Tree:
         "_aggregations",
         "_salt",
         "adjacent",
+        "cables",
         "core",
         "detached",
         "fallbacks",
@@ -139,6 +156,7 @@ class Tree:
         self.fallbacks = 0
         self.root: NodeId | None = None
         self.parent: dict[NodeId, NodeId] = {}
+        self.cables: Index | None = None
         self.pinned: NodeId | None = None
         self.form = Form.NEW
         self.core: NodeId | None = None
@@ -258,6 +276,25 @@ def adjacency_of(root: NodeId | None, parent: Mapping[NodeId, NodeId]) -> dict[N
         adjacent[above].add(node)
         adjacent[node] = {above}
     return adjacent
+
+
+def adjacency(links: Iterable[tuple[NodeId, NodeId]]) -> dict[NodeId, set[NodeId]]:
+    """Return the neighbours of every node on some links."""
+    adjacent: dict[NodeId, set[NodeId]] = {}
+    for u, v in links:
+        adjacent.setdefault(u, set()).add(v)
+        adjacent.setdefault(v, set()).add(u)
+    return adjacent
+
+
+def spanning(adjacent: Adjacency, terminals: Iterable[NodeId]) -> tuple[NodeId | None, dict[NodeId, NodeId] | None]:
+    """Return links as a tree, rooted at the first terminal on them; no parents where they are none over all."""
+    ends = list(terminals)
+    root = next((node for node in ends if node in adjacent), None)
+    parent = {} if root is None else rooted(root, adjacent)
+    spans = all(node == root or node in parent for node in ends)
+    is_tree = spans and len(parent) == sum(map(len, adjacent.values())) // 2
+    return root, parent if is_tree else None
 
 
 def rooted(root: NodeId, adjacent: Adjacency) -> dict[NodeId, NodeId]:

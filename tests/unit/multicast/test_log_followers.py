@@ -49,8 +49,13 @@ def happen(world, what, number, group):
     if what in ("join", "leave", "send"):
         getattr(world, what)(host, group)
     elif what == "load":
-        loads = tuple((u, v, float(number * (i + 1) % 9) * 1e8) for i, (u, v) in enumerate(pairs))
-        world.feed(LoadsMeasured(loads))
+        graph = world.core.fabric.graph
+        loads = [
+            (u, graph.port(u, v), v, float(number * (i + 1) % 9) * 1e8)
+            for i, (u, v) in enumerate(pairs)
+            if graph.has_link(u, v)
+        ]
+        world.feed(LoadsMeasured(tuple(loads)))
         world.advance(1.1)
     elif what == "cut" and len(world.down_links) < 2 and frozenset(pair) not in world.down_links:
         world.cut(*pair)

@@ -23,8 +23,8 @@ def cores_of(world, group):
 
 
 def load_all(world, dpid, bps):
-    neighbours = world.core.fabric.graph.neighbours(dpid)
-    return LoadsMeasured(tuple((near, dpid, bps) for near in neighbours))
+    graph = world.core.fabric.graph
+    return LoadsMeasured(tuple((near, graph.port(near, dpid), dpid, bps) for near in graph.neighbours(dpid)))
 
 
 def test_the_next_tree_avoids_what_unicast_loads(make_world):
@@ -44,7 +44,7 @@ def test_the_next_tree_avoids_what_unicast_loads(make_world):
 
 def test_loads_of_links_that_are_gone_are_passed_over(make_world):
     world = make_world("fattree")
-    assert world.feed(LoadsMeasured(((1, 999, 1e9), (998, 999, 1e9)))) == []
+    assert world.feed(LoadsMeasured(((1, 1, 999, 1e9), (998, 1, 999, 1e9)))) == []
 
 
 def test_a_tree_moves_off_a_link_that_others_fill_where_that_is_asked_for(make_world):
@@ -60,7 +60,7 @@ def test_a_tree_moves_off_a_link_that_others_fill_where_that_is_asked_for(make_w
 
 
 def test_it_can_be_recorded_and_read_back():
-    event = LoadsMeasured(((1, 2, 3e6), (2, 1, 0.0)))
+    event = LoadsMeasured(((1, 3, 2, 3e6), (2, 4, 1, 0.0)))
     (line,) = read_lines(io.StringIO(write_line("multicast", 1.0, "event", event)))
     assert plain(line.content) == plain(event)
     assert type(line.content) is LoadsMeasured

@@ -118,11 +118,11 @@ def test_rates_are_those_that_were_sent(fabric: Fabric):
 def test_links_are_told_what_their_sending_ends_send(fabric: Fabric):
     last = {}
     for effect in fabric.of(LoadsMeasured):
-        last.update({(u, v): bps for u, v, bps in effect.loads})
-    assert last.keys() == {(1, 3), (3, 1), (2, 3), (3, 2)}
-    assert last[1, 3] == pytest.approx(4e8, rel=0.001)
-    assert last[3, 2] == pytest.approx(3e8, rel=0.001)
-    assert last[3, 1] == last[2, 3] == 0
+        last.update({(u, port_no, v): bps for u, port_no, v, bps in effect.loads})
+    assert last.keys() == {(1, 1, 3), (3, 1, 1), (2, 1, 3), (3, 2, 2)}
+    assert last[1, 1, 3] == pytest.approx(4e8, rel=0.001)
+    assert last[3, 2, 2] == pytest.approx(3e8, rel=0.001)
+    assert last[3, 1, 1] == last[2, 1, 3] == 0
 
 
 def test_a_switch_that_falls_silent_is_down_and_its_links_carry_nothing_known(fabric: Fabric):
@@ -130,7 +130,7 @@ def test_a_switch_that_falls_silent_is_down_and_its_links_carry_nothing_known(fa
     fabric.effects.clear()
     fabric.run(15.0)
     assert SwitchTurned(3, False) in fabric.effects
-    assert LoadsMeasured(((3, 1, 0.0), (3, 2, 0.0))) in fabric.effects
+    assert LoadsMeasured(((3, 1, 1, 0.0), (3, 2, 2, 0.0))) in fabric.effects
     top = fabric.ask("top")
     assert top["down"] == [3]
     assert {port["dpid"] for port in top["ports"]} == {1, 2}
