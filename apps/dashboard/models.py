@@ -223,9 +223,10 @@ class StaticMember(PortKey):
 
 
 class Group(Identified):
-    """A group with its tree."""
+    """A group with its tree; `group` ends with `@` and the number of its VLAN where it is in one."""
 
     group: str | None = None
+    vlan: int | None = None
     links: list[list[int]] | None = None
     detached: list[int] | None = None
     members: list[Member] | None = None

@@ -20,7 +20,7 @@ from apps.registry import TABLE_APPS
 from controller.config.terms import LABEL_KEY, PORT_NAME, SWITCH_NAME
 from controller.snapshot.reader import Document, Section
 from controller.snapshot.selectors import MAX_LENGTH, SelectorInvalid, parse_selector, selected
-from controller.wire.addresses import format_ip, parse_ip
+from controller.wire.addresses import format_ip, parse_name
 
 Ask = Callable[[dict[str, Any]], Any]
 
@@ -58,7 +58,7 @@ AddressPath = Annotated[
     str,
     Path(
         max_length=45,
-        description="Address of a group, IPv4 or IPv6.",
+        description="Address of a group, IPv4 or IPv6; in a VLAN `@` and its number follow.",
         json_schema_extra={"anyOf": [{"format": "ipv4"}, {"format": "ipv6"}]},
     ),
 ]
@@ -317,7 +317,7 @@ async def answered(ask: Ask, question: dict[str, Any]) -> Any:
 def group_address(text: str) -> str:
     """Return a group's address as the controller writes it; Problem where it is none."""
     try:
-        return format_ip(parse_ip(text))
+        return format_ip(parse_name(text))
     except ValueError:
         raise Problem(422, f"address: {text!r} is no IP address") from None
 

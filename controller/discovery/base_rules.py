@@ -44,6 +44,7 @@ from controller.rules.pipeline import (
     PRIORITY_UNTAGGED_MISS,
     PRIORITY_VLAN_TAGGED,
     UNICAST,
+    admission_tables,
 )
 from controller.wire.ethernet import ETHERTYPE_ARP, ETHERTYPE_LLDP, ETHERTYPE_QINQ
 from controller.wire.lldp import ECHO_MAC, NEAREST_BRIDGE_MAC, TOUR_MAC, return_mac
@@ -107,11 +108,11 @@ def tour_rule(ofp_version: int, port_no: int, neighbour: int, next_port_no: int)
     return _tour_rule(ofp_version, match, (SetEthDst(TOUR_MAC), Output(next_port_no)))
 
 
-def guard_rules(ofp_version: int, port_no: int, seconds: int) -> list[Rule]:
+def guard_rules(ofp_version: int, port_no: int, seconds: int, has_vlans: bool) -> list[Rule]:
     """Return the entries that keep what `base_rules` sends to the controller away from it, for one port, a while."""
-    table = 0 if ofp_version == OPENFLOW_1_0 else ADMIT
     return [
         _rule(table, priority + 1, match._replace(in_port=port_no), ())._replace(hard_timeout_s=seconds)
+        for table in admission_tables(ofp_version, has_vlans)
         for priority, match in _punts(ofp_version)
     ]
 

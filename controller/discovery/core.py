@@ -13,8 +13,10 @@ from controller.discovery.journal import HostsRead, Journal, read_former
 from controller.discovery.moved import AGAIN_S, moved_frames
 from controller.discovery.port_table import PortTable, SwitchState
 from controller.discovery.ports import PortState
+from controller.discovery.remembered import RememberedHosts
 from controller.discovery.settings import DiscoveryChanged, DiscoverySettings
 from controller.discovery.timers import Timer, TimerKind
+from controller.discovery.vlan_access import VlanAccess
 from controller.effects import Edit, Effect, Notice, Put, Remove, SendPacket, WriteJournal
 from controller.events import (
     BarrierReplied,
@@ -65,7 +67,6 @@ MIN_SECRET_BYTES = 16
 SEGMENT_LOOPED, SEGMENT_RELEASED = "segment-looped", "segment-released"
 """A port is held, or is not any more, for a segment behind somebody else's switch; each is told every time."""
 
-
 _LLDP_FAULTS = {
     "lldp-forged": "an LLDP frame of our form with a wrong token arrived; somebody made it, or another run sent it",
     "lldp-replayed": "an LLDP frame of ours arrived a second time, or long after it was sent; it does not count",
@@ -97,16 +98,16 @@ class DiscoveryCore:
         self._out: list[Output] = []
         self._notices = PortNotices(lambda notice: self._out.append(notice))
         self.counters = self._notices.counters
-        self._remembered: dict[End, list[tuple[bytes, tuple[bytes, ...]]]] = {}
-        self._remembered_count = 0
+        self._remembered = RememberedHosts()
         self._deadlines: Deadlines[Timer] = Deadlines()
         self._installer = Installer(DISCOVERY_TAG, datapath=datapath)
         self._installer.use_policy(settings.check_interval_s, settings.edits)
         self._table = PortTable(settings, secret, self._deadlines, self)
         self._switches, self._ports = self._table.switches, self._table.ports
+        self._vlans = VlanAccess(settings.vlans, self._switches, self._ports, self)
         self._hosts = HostTable(settings, self._deadlines, self.emit, self.counted, self._table.was_heard)
         self._host_states, self._challenges = self._hosts.hosts, self._hosts.challenges
-        self._journal = Journal(self._host_states, self._remembered, self._table.neighbours)
+        self._journal = Journal(self._host_states, self._remembered.by_port, self._table.neighbours)
         self._due: dict[TimerKind, Callable[[Any, float], None]] = {
             **self._table.due,
             TimerKind.READY: self._switch_ready,
@@ -189,6 +190,7 @@ class DiscoveryCore:
         self._settings = settings
         self._hosts.settings_changed(settings)
         self._table.settings_changed(settings, now)
+        self._vlans.use(settings.vlans, now)
         self._installer.use_policy(settings.check_interval_s, settings.edits)
         return self._outputs(now)
 
@@ -208,6 +210,7 @@ class DiscoveryCore:
             self._deadlines.set(Timer(TimerKind.READY, dpid), now + self._settings.base_rules_latest_s)
         self._table.describe(dpid, tuple(ports), now)
         self.install(dpid, [Put(rule) for rule in first_rules(ofp_version, dpid)], now)
+        self._vlans.switch_connected(dpid, now)
         self._out += self._installer.switch_connected(dpid, ofp_version, now)
         return self._outputs(now)
 
@@ -373,6 +376,7 @@ class DiscoveryCore:
         for kind in (TimerKind.READY, TimerKind.GRACE):
             self._deadlines.cancel(Timer(kind, dpid))
         self.install(dpid, [Remove(rule.key) for rule in first_rules(switch.ofp_version, dpid)], now)
+        self._vlans.switch_removed(dpid, now)
         self._out += self._installer.switch_disconnected(dpid, now)
         self.emit(SwitchDown(dpid))
 
@@ -392,7 +396,8 @@ class DiscoveryCore:
             self._hosts.leave(port.end, now, is_down=port.role is PortRole.DOWN)
 
     def role_taken(self, port: PortState, now: float) -> None:
-        """Learn the hosts that a port showed before it was known to lead to hosts."""
+        """Let in what the port may have; learn the hosts that it showed before it was known to lead to hosts."""
+        self._vlans.port_changed(port, now)
         early, port.early = port.early, {}
         if port.role is PortRole.EDGE:
             self._recall(port.end, now)
@@ -404,6 +409,7 @@ class DiscoveryCore:
         dpid, port_no = port.end
         rule = hold_rule(self._switches[dpid].ofp_version, port_no)
         self.install(dpid, [Put(rule) if port.held else Remove(rule.key)], now)
+        self._vlans.port_changed(port, now)
         if port.held:
             low = min(port.lower)
             self._tell_moved(port.end, now)
@@ -467,31 +473,25 @@ class DiscoveryCore:
         dpid, port_no = port.end
         text = f"receives too much LLDP, ARP or ND: its switch drops all of it for {self._settings.guard_s:g} s"
         self.counted("port-guarded", port.end, text, now)
-        for rule in guard_rules(self._switches[dpid].ofp_version, port_no, self._settings.guard_s):
+        version = self._switches[dpid].ofp_version
+        for rule in guard_rules(version, port_no, self._settings.guard_s, self._vlans.is_used):
             self._out += self._installer.transient(dpid, rule)
 
     def _remember(self, end: End, hosts: list[tuple[bytes, tuple[bytes, ...]]], now: float) -> None:
-        room = self._settings.remembered_hosts - self._remembered_count
-        if len(hosts) > room:
+        if (kept := self._remembered.keep(end, hosts, self._settings.remembered_hosts)) < len(hosts):
             text = "had more hosts than there is room to remember: some are found when they send"
             self.counted("remembered-limit", end, text, now)
-        if hosts and room > 0:
-            self._remembered.setdefault(end, []).extend(hosts[:room])
-            self._remembered_count += len(hosts[:room])
+        if kept:
             self._deadlines.set(Timer(TimerKind.REMEMBERED, end), now + self._settings.host_timeout_s)
 
     def _recall(self, end: End, now: float) -> None:
-        for mac, addresses in self._take_remembered(end):
+        self._deadlines.cancel(Timer(TimerKind.REMEMBERED, end))
+        for mac, addresses in self._remembered.take(end):
             self._hosts.remembered(mac, addresses, end, now)
 
     def _forget_remembered(self, end: End, _now: float) -> None:
-        self._take_remembered(end)
-
-    def _take_remembered(self, end: End) -> list[tuple[bytes, tuple[bytes, ...]]]:
-        hosts = self._remembered.pop(end, [])
-        self._remembered_count -= len(hosts)
         self._deadlines.cancel(Timer(TimerKind.REMEMBERED, end))
-        return hosts
+        self._remembered.take(end)
 
 
 def _check(settings: DiscoverySettings) -> None:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from controller.config.edit_settings import Edits
 from controller.config.policy import Policy
+from controller.config.vlans import Vlans
 
 
 class DiscoverySettings(NamedTuple):
@@ -18,7 +19,7 @@ class DiscoverySettings(NamedTuple):
     switch whose connection ended counts as there for `switch_grace_s`, as long as it forwards and a link leads to it.
     Every switch's entries are read once in `check_interval_s`; `edits` says how many a switch is sent at once. LLDP,
     echo, segment and tour frames together leave at `frames_per_s` at most, in the long run, and at
-    `idle_frames_per_s` too where no port is new or suspect.
+    `idle_frames_per_s` too where no port is new or suspect. `vlans` says which VLANs ports to hosts let in.
     """
 
     lldp_interval_s: float = 2.0
@@ -53,6 +54,7 @@ class DiscoverySettings(NamedTuple):
     probe_ipv4: bytes = bytes(4)
     check_interval_s: float = 60.0
     edits: Edits = Edits()
+    vlans: Vlans = Vlans()
 
     def problem(self) -> str | None:
         """Return what is wrong with the values, None where nothing is."""
@@ -96,4 +98,5 @@ def of_policy(policy: Policy) -> DiscoverySettings:
         addresses_per_host=policy.limits.addresses_per_host,
         check_interval_s=policy.check.interval_s,
         edits=policy.edits,
+        vlans=policy.vlans,
     )

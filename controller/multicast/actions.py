@@ -15,7 +15,7 @@ from controller.multicast.events import (
     SwitchDrainSet,
     SwitchForgetAsked,
 )
-from controller.wire.addresses import is_multicast_ip, parse_ip
+from controller.wire.addresses import is_multicast_ip, parse_name
 
 MAX_DPID, MAX_PORT_NO = (1 << 64) - 1, (1 << 32) - 1
 
@@ -47,9 +47,9 @@ def _family(value: Any) -> int:
 
 def _group(value: Any) -> bytes:
     try:
-        address = parse_ip(value)
+        address = parse_name(value)
     except (ValueError, TypeError, AttributeError):
-        raise ValueError(f"{value!r} is no IP address") from None
+        raise ValueError(f"{value!r} is no IP address, nor one in a VLAN such as 239.1.1.1@20") from None
     if not is_multicast_ip(address):
         raise ValueError(f"{value} is no multicast address")
     return address

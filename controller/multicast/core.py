@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from typing import Any, TypeAlias
 
-from controller.admission.host import Decision
-from controller.config.policy import Policy, Role
+from controller.config.policy import Policy
 from controller.datapath.core import DatapathCore
 from controller.datapath.lanes import Urgency
 from controller.effects import ActionRefused, ActionTaken, Effect, Notice
@@ -28,16 +27,10 @@ from controller.events import (
     SwitchDisconnected,
     TableChanged,
 )
+from controller.kernel.domains import address_of, domain_of
 from controller.log import WriteLog
 from controller.membership.core import MembershipCore
-from controller.membership.events import (
-    ANY_SOURCE,
-    InterestChanged,
-    MembershipRefused,
-    RouterJudged,
-    RouterPortChanged,
-    SendQuery,
-)
+from controller.multicast.edge_ports import EdgePorts
 from controller.multicast.effects import Audit
 from controller.multicast.events import LoadsMeasured, PolicyLoaded
 from controller.multicast.fabric import FabricFollower
@@ -48,20 +41,21 @@ from controller.multicast.gate import Gate
 from controller.multicast.group import Sender
 from controller.multicast.groups import GroupPlane
 from controller.multicast.journal import Journal
+from controller.multicast.membership_effects import MembershipEffects
+from controller.multicast.memberships import Memberships
 from controller.multicast.operator import Operator
 from controller.multicast.places import HostPlaces
 from controller.multicast.policy_change import PolicyFollower
-from controller.multicast.queries import sent
 from controller.multicast.restart import Restart
-from controller.multicast.router_gate import RouterGate
 from controller.multicast.sections import MulticastSections
 from controller.multicast.senders import SenderTable
 from controller.multicast.settings import membership_limits, membership_settings
 from controller.multicast.tagged import TaggedFrames
+from controller.multicast.vlan_gate import membership_of
+from controller.multicast.vlan_ports import VlanPorts
 from controller.rules.installer import Installer
 from controller.rules.pipeline import MULTICAST_TAG
 from controller.trees.forest import Forest
-from controller.wire.addresses import is_link_scope_group
 from topology.events import TOPOLOGY_EVENTS, TopologyEvent
 from topology.graph import Graph
 from topology.live import LiveFabric
@@ -105,27 +99,25 @@ class MulticastCore:
         self.installer = Installer(MULTICAST_TAG, hold_unknown=True, datapath=datapath)
         self.installer.use_policy(policy.check.interval_s, policy.edits)
         self.fabric = LiveFabric()
-        self.plane = GroupPlane(self._forest(Graph()), self.installer, self.fabric.graph, self.sections.groups.touch)
+        self.vlan_ports = VlanPorts(policy.vlans, self.fabric)
+        self.plane = GroupPlane(
+            self._forest(Graph()), self.installer, self.fabric.graph, self.sections.groups.touch, self.vlan_ports
+        )
         self.flood = FloodPlane(self.installer)
         self.topology = FabricFollower(self)
         self.installer.listens = self.topology.waits_for
         self.operator = Operator(self)
         self.gate = Gate(policy, self.plane, self.fabric, self._audited, self._group_refused)
         self.admission = self.gate.admission
-        self.membership = MembershipCore(
-            membership_settings(policy),
-            membership_limits(policy),
-            self.gate.admit,
-            self.sections.groups.touch,
-            self.gate,
-            RouterGate(self.gate).judge,
-        )
+        self.membership = self._new_membership(0)
+        self.memberships = Memberships(self.membership, self._new_membership)
         limits = policy.limits
         self.senders = SenderTable(
             self.plane,
             self.installer,
             self.gate,
             self.group_changed,
+            self.vlan_ports,
             senders_per_port=limits.senders_per_port,
             unknown_packets_per_s=limits.unknown_packets_per_second_per_port,
             timeout_s=policy.multicast.sender_timeout_s,
@@ -134,11 +126,13 @@ class MulticastCore:
         self.places = HostPlaces()
         operator = self.operator
         self.journal: Journal = Journal(
-            self.fabric, self.plane, self.flood, self.membership, operator.settings, operator.is_set
+            self.fabric, self.plane, self.flood, self.memberships, operator.settings, operator.is_set
         )
-        self.flood_guard = FloodGuard(self.installer, self.counters, limits)
+        self.flood_guard = FloodGuard(self.installer, self.counters, limits, self.vlan_ports)
         self.following = PolicyFollower(self)
-        self.frames = FrameIntake(self, self.apply)
+        self.following_members = MembershipEffects(self)
+        self.frames = FrameIntake(self, self.following_members.apply)
+        self.edge_ports = EdgePorts(self)
         self._now = now
         self._effects: list[Output] = []
         self._due: dict[Due, float] = {Due.RELEASE: now + RESTART_GRACE_S}
@@ -191,7 +185,7 @@ class MulticastCore:
 
     def next_deadline(self) -> float | None:
         """Return when `DeadlineReached` is due next, None where nothing waits."""
-        soonest = self.membership.next_deadline()
+        soonest = self.memberships.next_deadline()
         for due_s in (
             self.installer.next_deadline(),
             self.journal.due_s,
@@ -258,7 +252,9 @@ class MulticastCore:
         room = self.gate.room
         self.settle_room(now)
         for group in room.next_waiting(ROOM_BATCH):
-            self.apply(self.membership.reconsider_refused(group, now), now)
+            vlan_id = domain_of(group)
+            membership = self.memberships.of(vlan_id)
+            self.apply(membership.reconsider_refused(address_of(group), now), now, vlan_id=vlan_id)
             self.operator.static.room_made(group, now)
             self._effects += self.senders.room_made(group, now)
         if room.waits():
@@ -268,57 +264,14 @@ class MulticastCore:
 
     # Membership
 
-    def apply(self, effects: Iterable[Any], now: float, urgency: Urgency = Urgency.PROMPT) -> None:
-        """Take what followed in membership, and have it done."""
-        for effect in effects:
-            kind = type(effect)
-            if kind is InterestChanged:
-                self._interest_changed(effect, now, urgency)
-            elif kind is SendQuery:
-                self._effects.append(sent(effect, self.policy.multicast.querier))
-            elif kind is RouterPortChanged:
-                self._router_port_changed(effect, now)
-            elif kind is RouterJudged:
-                self._router_judged(effect, now)
-            elif kind is MembershipRefused:
-                self.counters["membership-refused"] += 1
-            else:
-                self._effects.append(effect)
-        self.settle_room(now)
-
-    def _router_judged(self, effect: RouterJudged, now: float) -> None:
-        host, verdict = effect
-        self._effects.append(Audit(Decision(*verdict[:3]), host, None, Role.ROUTER, None))
-        if verdict.admit:
-            self.journal.routers_touched(now)
-            self.sections.router_port_changed(host.dpid, host.port_no, 4 if len(host.ip) == 4 else 6)
-
-    def _interest_changed(self, effect: InterestChanged, now: float, urgency: Urgency) -> None:
-        dpid, port_no, group, interest = effect
-        if (dpid, port_no, group) in self.operator.static.served:
-            interest = ANY_SOURCE
-        if is_link_scope_group(group):
-            effects, refresh = self.flood.interest_changed(dpid, port_no, group, interest is not None, now)
-            self._effects += effects
-            if refresh:
-                self.topology.flood_soon(now)
-        else:
-            self._effects += self.plane.interest_changed(dpid, port_no, group, interest, now, urgency)
-        self.group_changed(group, now, dpid)
+    def apply(self, effects: Iterable[Any], now: float, urgency: Urgency = Urgency.PROMPT, vlan_id: int = 0) -> None:
+        """Take what followed in the membership of a domain, and have it done."""
+        self.following_members.apply(effects, now, urgency, vlan_id)
 
     def router_port_declared(self, dpid: int, port_no: int, family: int, declared: bool, now: float) -> None:
         """Follow the operator's word about a router port."""
         self.apply(self.membership.declare_router_port(dpid, port_no, family, declared, now), now)
         self.sections.router_port_changed(dpid, port_no, family)
-
-    def _router_port_changed(self, effect: RouterPortChanged, now: float) -> None:
-        dpid, port_no, family, _, _ = effect
-        self._effects += self.plane.router_port_changed(effect, now)
-        self._effects += self.senders.port_reconsidered(dpid, port_no, now)
-        self.topology.flood_soon(now, dpid)
-        self.journal.routers_touched(now)
-        self.sections.router_port_changed(dpid, port_no, family)
-        self._groups_changed((a for a, group in self.plane.groups.items() if group.family == family), now)
 
     # Topology
 
@@ -350,8 +303,7 @@ class MulticastCore:
 
     def port_added(self, dpid: int, port_no: int, now: float) -> None:
         """Serve an edge port; what is unknown on the switches waits until its hosts had time to answer."""
-        self.apply(self.membership.port_added(dpid, port_no, now), now)
-        self.operator.static.port_added(dpid, port_no, now)
+        self.edge_ports.added(dpid, port_no, now)
         due_s = self._due.get(Due.RELEASE)
         if due_s is not None:
             answered_s = now + self.policy.multicast.querier.response_interval_s + 2.0
@@ -359,33 +311,26 @@ class MulticastCore:
 
     def port_removed(self, dpid: int, port_no: int, now: float) -> None:
         """Forget the members and senders of a port that leads to hosts no more."""
-        self.operator.static.port_removed(dpid, port_no, now)
-        self.apply(self.membership.port_removed(dpid, port_no, now), now, Urgency.BULK)
-        self._effects += self.senders.port_gone(dpid, port_no, now)
-        self.frames.port_removed(dpid, port_no)
-        self.flood_guard.port_removed(dpid, port_no)
-        for family in (4, 6):
-            if self.plane.is_router_port(dpid, port_no, family):
-                self._router_port_changed(RouterPortChanged(dpid, port_no, family, False), now)
+        self.edge_ports.removed(dpid, port_no, now)
 
     def port_suspended(self, dpid: int, port_no: int, now: float) -> None:
         """Keep the members and senders of a port whose switch is gone; they age until it is back."""
-        self.apply(self.membership.port_suspended(dpid, port_no, now), now)
+        self.edge_ports.suspended(dpid, port_no, now)
 
     def host_left(self, mac: bytes, dpid: int, port_no: int, now: float) -> None:
         """Forget the memberships and senders of a host at a place where it is no more."""
-        self.apply(self.membership.host_removed(mac, dpid, port_no, now), now)
-        self._effects += self.senders.port_gone(dpid, port_no, now, mac)
+        self.edge_ports.host_left(mac, dpid, port_no, now)
 
     def host_placed(self, mac: bytes, dpid: int, port_no: int, addresses: Iterable[bytes], now: float) -> None:
         """Look again at what a host said before it was known to be at a port, and at who uses its addresses."""
         for frame in self.places.early_reports(mac, dpid, port_no, now):
             self.frames.packet_received(PacketReceived(dpid, port_no, frame), now)
-        addresses = tuple(addresses)
-        self.apply(self.membership.addresses_moved(addresses, now), now)
-        if self.membership.router_ports.speak_for((mac, *addresses)):
-            self.apply(self.membership.reconsider_routers(now), now)
-        self._effects += self.senders.addresses_moved(addresses, now)
+        names, vlan_id = tuple(addresses), domain_of(mac)
+        membership, moved = self.memberships.of(vlan_id), tuple(address_of(name) for name in names)
+        self.apply(membership.addresses_moved(moved, now), now, vlan_id=vlan_id)
+        if membership.router_ports.speak_for((address_of(mac), *moved)):
+            self.apply(membership.reconsider_routers(now), now, vlan_id=vlan_id)
+        self._effects += self.senders.addresses_moved(names, now)
 
     # Switches
 
@@ -440,7 +385,8 @@ class MulticastCore:
     # Time
 
     def _deadline_reached(self, _event: DeadlineReached, now: float) -> None:
-        self.apply(self.membership.on_deadline(now), now)
+        for vlan_id, effects in self.memberships.on_deadline(now):
+            self.apply(effects, now, vlan_id=vlan_id)
         self._effects += self.installer.on_deadline(now)
         self._effects += self.senders.on_deadline(now)
         self._effects += self.tagged.on_deadline(now)
@@ -482,6 +428,10 @@ class MulticastCore:
 
     def _purge(self, now: float) -> None:
         self._effects += self.installer.release_unknown(now)
+
+    def _new_membership(self, vlan_id: int) -> MembershipCore:
+        settings, limits = membership_settings(self.policy), membership_limits(self.policy)
+        return membership_of(vlan_id, self.gate, settings, limits, self.sections.groups.touch)
 
     def _forest(self, graph: Graph) -> Forest:
         multicast = self.policy.multicast

@@ -17,6 +17,7 @@ from controller.multicast.groups import GroupPlane
 from controller.multicast.places import HostPlaces
 from controller.multicast.returning import ReturningLinks
 from controller.multicast.switch_ports import SwitchPorts
+from controller.multicast.vlan_ports import VlanPorts
 from controller.rules.installer import Installer
 from controller.rules.pipeline import OPENFLOW_1_0
 from controller.trees.tree import Change
@@ -60,6 +61,7 @@ class Owner(Protocol):
     plane: GroupPlane
     flood: FloodPlane
     places: HostPlaces
+    vlan_ports: VlanPorts
 
     def perform(self, effects: Iterable[Effect]) -> None:
         """Take effects that followed from an event."""
@@ -309,7 +311,8 @@ class FabricFollower:
         ]
         routers = frozenset(plane.router_families(dpid)) if plane.has_routers else frozenset()
         edges, connected = fabric.edge_ports(dpid), dpid in self.connected
-        return SwitchPorts(self._versions[dpid], edges, tuple(sorted(closed)), connected, routers)
+        vlans = self._owner.vlan_ports.at(dpid) if self._owner.vlan_ports.is_used else None
+        return SwitchPorts(self._versions[dpid], edges, tuple(sorted(closed)), connected, routers, vlans)
 
     def _switch_up(self, event: SwitchUp, now: float) -> None:
         owner, forest, graph = self._owner, self._owner.plane.forest, self.fabric.graph

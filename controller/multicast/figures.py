@@ -39,7 +39,7 @@ def multicast_figures(core: MulticastCore) -> MulticastFigures:
     clock = core.installer.clock
     return MulticastFigures(
         len(core.plane.groups),
-        core.membership.members_table.admitted_count,
+        core.memberships.admitted_count(),
         core.plane.sender_count,
         core.admission.counters(),
         core.plane.tree_change_count,

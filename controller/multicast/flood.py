@@ -7,36 +7,26 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from controller.datapath.lanes import Urgency
 from controller.effects import Edit, Effect, Notice, Put, Remove
+from controller.multicast.flood_rules import in_prefix, switch_rules
 from controller.multicast.link_scope import LinkScopeWays
 from controller.multicast.switch_ports import SwitchPorts, spanning_tree
 from controller.rules.compile import RuleSet, common_outputs
 from controller.rules.cookies import cookie_of
 from controller.rules.installer import Installer
-from controller.rules.model import OFPP_CONTROLLER, Action, Match, Output, Rule, RuleKey
+from controller.rules.model import OFPP_CONTROLLER, Output, Rule, RuleKey
 from controller.rules.pipeline import (
     ADMIT,
-    ETH_TYPE_IPV4,
     ETH_TYPE_IPV6,
-    IPPROTO_ICMPV6,
-    IPPROTO_IGMP,
-    IPPROTO_PIM,
-    MLD_TYPES,
     MULTICAST_TAG,
     OPENFLOW_1_0,
-    PRIORITY_LINK_SCOPE,
     PRIORITY_LINK_SCOPE_GROUP,
-    PRIORITY_MEMBERSHIP,
-    PRIORITY_PIM,
     PRIORITY_UNKNOWN_SENDER,
     SENDER_COOKIE_BIT,
 )
 from controller.rules.switch_state import Plan
 from controller.wire.addresses import (
-    ALL_PIM_ROUTERS_V4,
-    ALL_PIM_ROUTERS_V6,
     SOLICITED_NODE_PREFIX,
     format_ip,
-    parse_ip,
 )
 from topology.graph import Graph, NodeId, holds_cycle
 
@@ -45,12 +35,6 @@ PORTS_AT_ONCE, SWITCH_PORTS = 192, 8
 
 LINK_SCOPE_GROUPS_BOUND = 64
 """Link-scope IPv6 groups that get entries of their own; further ones stay flooded, which is always correct."""
-
-_LINK_SCOPE_V4 = (ETH_TYPE_IPV4, parse_ip("224.0.0.0"), 24)
-_LINK_SCOPE_V6 = ((ETH_TYPE_IPV6, parse_ip("ff02::"), 16), (ETH_TYPE_IPV6, parse_ip("ff00::"), 15))
-_ALL_V4 = (ETH_TYPE_IPV4, parse_ip("224.0.0.0"), 4)
-_ALL_V6 = (ETH_TYPE_IPV6, parse_ip("ff00::"), 8)
-_TO_CONTROLLER: tuple[Action, ...] = (Output(OFPP_CONTROLLER),)
 
 
 class FloodPlane:
@@ -179,7 +163,7 @@ class FloodPlane:
         known = self._ports.get(dpid)
         if known is None:
             return []
-        own = self._switch_rules(SwitchPorts(known.ofp_version, (), (port_no,)), [])
+        own = switch_rules(SwitchPorts(known.ofp_version, (), (port_no,), vlans=known.vlans and {}), [], self._cookie)
         closing = {key: rule for key, rule in own.items() if key.match.in_port == port_no}
         self._rules.setdefault(dpid, {}).update(closing)
         self._wanted.setdefault(dpid, {}).update(closing)
@@ -311,7 +295,7 @@ class FloodPlane:
         if ports is None or not (is_dirty or is_regrouped):
             return
         if is_dirty:
-            self._wanted[dpid] = self._switch_rules(ports, self._trunk_ports.get(dpid, []))
+            self._wanted[dpid] = switch_rules(ports, self._trunk_ports.get(dpid, []), self._cookie)
         if ports.ofp_version == OPENFLOW_1_0:
             return
         wanted = self._wanted.setdefault(dpid, {})
@@ -401,43 +385,6 @@ class FloodPlane:
                     return True
         return False
 
-    def _switch_rules(self, ports: SwitchPorts, trunks: list[int]) -> RuleSet:
-        table = 0 if ports.ofp_version == OPENFLOW_1_0 else ADMIT
-        flood = tuple(Output(port_no) for port_no in (*trunks, *ports.edges))
-        rules: RuleSet = {}
-
-        def put(priority: int, match: Match, actions: tuple[Action, ...]) -> None:
-            key = RuleKey(table, priority, match)
-            rules[key] = Rule(key, actions, self._cookie)
-
-        def put_groups(eth_type: int, all_groups: tuple[int, bytes, int], pim_routers: bytes) -> None:
-            bits = 8 * len(pim_routers)
-            family = 4 if bits == 32 else 6
-
-            def pim(port_no: int) -> Match:
-                return Match(port_no, eth_type=eth_type, ip_proto=IPPROTO_PIM, ip_dst=pim_routers, ip_dst_prefix=bits)
-
-            for port_no in ports.edges:
-                to_routers = flood if (port_no, family) in ports.routers else ()
-                put(PRIORITY_PIM, pim(port_no), (*_TO_CONTROLLER, *to_routers))
-                put(PRIORITY_UNKNOWN_SENDER, _prefix(*all_groups, in_port=port_no), _TO_CONTROLLER)
-            for port_no in ports.closed:
-                put(PRIORITY_PIM, pim(port_no), ())
-                put(PRIORITY_UNKNOWN_SENDER, _prefix(*all_groups, in_port=port_no), ())
-
-        put(PRIORITY_MEMBERSHIP, Match(eth_type=ETH_TYPE_IPV4, ip_proto=IPPROTO_IGMP), _TO_CONTROLLER)
-        put(PRIORITY_LINK_SCOPE, _prefix(*_LINK_SCOPE_V4), flood)
-        put_groups(ETH_TYPE_IPV4, _ALL_V4, ALL_PIM_ROUTERS_V4)
-        if ports.ofp_version == OPENFLOW_1_0:
-            return rules
-        for icmpv6_type in MLD_TYPES:
-            match = Match(eth_type=ETH_TYPE_IPV6, ip_proto=IPPROTO_ICMPV6, icmpv6_type=icmpv6_type)
-            put(PRIORITY_MEMBERSHIP, match, _TO_CONTROLLER)
-        for scope in _LINK_SCOPE_V6:
-            put(PRIORITY_LINK_SCOPE, _prefix(*scope), flood)
-        put_groups(ETH_TYPE_IPV6, _ALL_V6, ALL_PIM_ROUTERS_V6)
-        return rules
-
     def _group_rule(self, group: bytes, dpid: int) -> Rule:
         outputs = tuple(Output(port_no) for port_no in self._ways.outputs(group, dpid))
         return Rule(_group_key(group), outputs, self._cookie)
@@ -449,8 +396,4 @@ def _forwards(rule: Rule) -> bool:
 
 
 def _group_key(group: bytes) -> RuleKey:
-    return RuleKey(ADMIT, PRIORITY_LINK_SCOPE_GROUP, _prefix(ETH_TYPE_IPV6, group, 128))
-
-
-def _prefix(eth_type: int, address: bytes, bits: int, in_port: int | None = None) -> Match:
-    return Match(in_port=in_port, eth_type=eth_type, ip_dst=address, ip_dst_prefix=bits)
+    return RuleKey(ADMIT, PRIORITY_LINK_SCOPE_GROUP, in_prefix(ETH_TYPE_IPV6, group, 128))

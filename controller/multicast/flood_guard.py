@@ -9,11 +9,11 @@ from controller.config.settings import Limits
 from controller.effects import Effect, Notice
 from controller.multicast.group import Place
 from controller.multicast.guard import PortBuckets
+from controller.multicast.vlan_ports import VlanPorts
 from controller.rules.cookies import cookie_of
 from controller.rules.installer import Installer
 from controller.rules.model import Match, Rule, RuleKey
 from controller.rules.pipeline import (
-    ADMIT,
     ETH_TYPE_IPV4,
     ETH_TYPE_IPV6,
     IPPROTO_ICMPV6,
@@ -24,6 +24,7 @@ from controller.rules.pipeline import (
     OPENFLOW_1_0,
     PRIORITY_MEMBERSHIP_PENALTY,
     SENDER_COOKIE_BIT,
+    admission_tables,
 )
 from controller.wire.addresses import ALL_PIM_ROUTERS_V4, ALL_PIM_ROUTERS_V6
 
@@ -47,8 +48,9 @@ class FloodGuard:
     The entries end by themselves. When a flood is over, `released` ports are to be asked for their members.
     """
 
-    def __init__(self, installer: Installer, counters: Counter[str], limits: Limits) -> None:
+    def __init__(self, installer: Installer, counters: Counter[str], limits: Limits, vlan_ports: VlanPorts) -> None:
         self._installer = installer
+        self._vlan_ports = vlan_ports
         self._counters = counters
         self._versions: dict[int, int] = {}
         rate, burst = _budget(limits)
@@ -89,8 +91,9 @@ class FloodGuard:
             effects.append(Notice("port-guarded", text, _fields(flood)))
         self._floods.pop(flood, None)
         self._floods[flood] = now + CUT_S + QUIET_S
-        for rule in _cuts(self._versions.get(dpid, OPENFLOW_1_0), port_no, family):
-            effects += self._installer.transient(dpid, rule)
+        for table in admission_tables(self._versions.get(dpid, OPENFLOW_1_0), self._vlan_ports.is_used):
+            for rule in _cuts(table, port_no, family):
+                effects += self._installer.transient(dpid, rule)
         return False, effects
 
     def next_deadline(self) -> float | None:
@@ -118,8 +121,7 @@ def _fields(flood: tuple[Place, int]) -> tuple[tuple[str, object], ...]:
     return ("dpid", dpid), ("port_no", port_no), ("family", family)
 
 
-def _cuts(ofp_version: int, port_no: int, family: int) -> list[Rule]:
-    table = 0 if ofp_version == OPENFLOW_1_0 else ADMIT
+def _cuts(table: int, port_no: int, family: int) -> list[Rule]:
     if family == 4:
         matches = [Match(port_no, eth_type=ETH_TYPE_IPV4, ip_proto=IPPROTO_IGMP)]
         matches.append(_pim(port_no, ETH_TYPE_IPV4, ALL_PIM_ROUTERS_V4))

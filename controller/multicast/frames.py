@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from controller.effects import Effect, SendPacket
+from controller.datapath.lanes import Urgency
+from controller.effects import Effect
 from controller.events import PacketReceived
+from controller.kernel.domains import in_domain
 from controller.membership.core import MembershipCore
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.flood_guard import FloodGuard
@@ -15,12 +17,15 @@ from controller.multicast.gate import Gate
 from controller.multicast.groups import GroupPlane
 from controller.multicast.guard import PortBuckets
 from controller.multicast.journal import Journal
+from controller.multicast.memberships import Memberships
 from controller.multicast.places import EarlyReport, HostPlaces
 from controller.multicast.queries import passed_on
 from controller.multicast.senders import SenderTable
 from controller.multicast.tagged import VLAN_TAGGED
+from controller.multicast.vlan_gate import VlanGate
+from controller.multicast.vlan_ports import VlanPorts
 from controller.wire.addresses import ALL_PIM_ROUTERS_V4, ALL_PIM_ROUTERS_V6, is_link_scope_group
-from controller.wire.ethernet import ETHERTYPE_IPV4, ETHERTYPE_IPV6
+from controller.wire.ethernet import ETHERTYPE_IPV4, ETHERTYPE_IPV6, with_tag, without_tag
 from controller.wire.frame import decode_once, walk_extensions
 from controller.wire.ipv4 import PROTOCOL_IGMP, PROTOCOL_PIM
 from controller.wire.ipv6 import EXTENSION_HEADERS, ICMPV6
@@ -31,6 +36,9 @@ from topology.live import LiveFabric
 
 _IPV4, _IPV6 = ETHERTYPE_IPV4.to_bytes(2, "big"), ETHERTYPE_IPV6.to_bytes(2, "big")
 _IPV4_BYTES, _IPV6_BYTES = 34, 54
+
+VLAN_UNTAGGED = "vlan-untagged"
+"""The counter of frames without a tag at ports whose frames must have one."""
 
 QUERIES_PER_S, QUERIES_BURST = 10.0, 20.0
 """Queries of another router that are passed on from one port."""
@@ -45,6 +53,8 @@ class Owner(Protocol):
     plane: GroupPlane
     places: HostPlaces
     membership: MembershipCore
+    memberships: Memberships
+    vlan_ports: VlanPorts
     gate: Gate
     senders: SenderTable
     journal: Journal
@@ -54,19 +64,29 @@ class Owner(Protocol):
         """Take effects that followed from a frame."""
 
 
+class Apply(Protocol):
+    """Has done what followed in the membership of a domain."""
+
+    def __call__(
+        self, effects: Iterable[Any], now: float, urgency: Urgency = Urgency.PROMPT, vlan_id: int = 0
+    ) -> None:
+        """Take the effects."""
+
+
 class FrameIntake:
     """Decodes what a switch sent to the controller and hands it to membership, senders and routers.
 
     Only frames of edge ports count; every other one is counted under its reason. `apply` takes what the membership
-    core answers.
+    cores answer. A frame of a VLAN has its tag when it comes, whether the host's or that of the port where it entered
+    (`controller.rules.pipeline`), and is handled without it.
     """
 
-    def __init__(self, owner: Owner, apply: Callable[[Iterable[Any], float], None]) -> None:
+    def __init__(self, owner: Owner, apply: Apply) -> None:
         self._owner = owner
         self._apply = apply
         self._counters = owner.counters
         self._queries = PortBuckets(QUERIES_PER_S, QUERIES_BURST)
-        self._handlers: dict[type, Callable[[int, int, Any, bytes, float], None]] = {
+        self._handlers: dict[type, Callable[[int, int, Any, bytes, float, int], None]] = {
             Report: self._report_received,
             Query: self._query_received,
             PimHello: self._pim_hello_received,
@@ -78,6 +98,20 @@ class FrameIntake:
     def packet_received(self, event: PacketReceived, now: float) -> None:
         """Take one frame; nothing in it raises."""
         dpid, port_no, frame, _ = event
+        vlan_ports = self._owner.vlan_ports
+        if not vlan_ports.is_used:
+            self._take(dpid, port_no, frame, now, 0)
+            return
+        port, tagged = vlan_ports.of(dpid, port_no), without_tag(frame)
+        if tagged is None and port.untagged is not None:
+            self._take(dpid, port_no, frame, now, port.untagged)
+        elif tagged is not None and tagged[0] and tagged[0] in port.vlans():
+            self._take(dpid, port_no, tagged[1], now, tagged[0])
+        else:
+            self._counters[VLAN_UNTAGGED if tagged is None else VLAN_TAGGED] += 1
+
+    def _take(self, dpid: int, port_no: int, frame: bytes, now: float, vlan_id: int) -> None:
+        """Take a frame of a domain, without its tag."""
         family = _control_family(frame)
         if family:
             is_read, effects = self._owner.flood_guard.take(dpid, port_no, family, now)
@@ -90,83 +124,100 @@ class FrameIntake:
             self._owner.perform(self._owner.senders.unreadable(dpid, port_no, _data_family(frame), now))
         handler = self._handlers.get(type(packet))
         if handler is not None:
-            handler(dpid, port_no, packet, frame, now)
+            handler(dpid, port_no, packet, frame, now, vlan_id)
 
     def port_removed(self, dpid: int, port_no: int) -> None:
         """Forget the budgets of a port that leads to hosts no more."""
         self._queries.forget(dpid, port_no)
 
-    def _report_received(self, dpid: int, port_no: int, report: Report, frame: bytes, now: float) -> None:
+    def _report_received(
+        self, dpid: int, port_no: int, report: Report, frame: bytes, now: float, vlan_id: int
+    ) -> None:
         owner, mac = self._owner, report.eth_src
+        if vlan_id:
+            mac = in_domain(mac, vlan_id)
         if (dpid, port_no) not in owner.topology.edges:
             self._counters["report-not-at-edge"] += 1
             if owner.fabric.role(dpid, port_no) is PortRole.UNKNOWN:
-                owner.places.keep(mac, EarlyReport(dpid, port_no, frame, now))
+                self._keep_early(mac, dpid, port_no, frame, now, vlan_id)
             return
         host = owner.fabric.host(mac)
         if host is None:
             owner.places.note(mac, dpid, port_no)
         elif host.port_no != port_no or host.dpid != dpid:
             self._counters["report-elsewhere"] += 1
-            owner.places.keep(mac, EarlyReport(dpid, port_no, frame, now))
+            self._keep_early(mac, dpid, port_no, frame, now, vlan_id)
             return
+        membership = owner.memberships.of(vlan_id) if vlan_id else owner.membership
         if not owner.plane.has_routers:
-            effects = owner.membership.report_received(dpid, port_no, report, now)
-            if effects:
-                self._apply(effects, now)
+            effects = membership.report_received(dpid, port_no, report, now)
+            if effects or vlan_id:
+                self._apply(effects, now, vlan_id=vlan_id)
             return
-        is_admitted = owner.membership.is_admitted
+        is_admitted, mac = membership.is_admitted, report.eth_src
         before = {record.group for record in report.records if is_admitted(dpid, port_no, mac, record.group)}
-        self._apply(owner.membership.report_received(dpid, port_no, report, now), now)
-        if owner.gate.is_spoofed(mac, report.source, dpid, port_no):
+        self._apply(membership.report_received(dpid, port_no, report, now), now, vlan_id=vlan_id)
+        gate = VlanGate(owner.gate, vlan_id) if vlan_id else owner.gate
+        if gate.is_spoofed(mac, report.source, dpid, port_no):
             return
         if all(r.group in before or is_admitted(dpid, port_no, mac, r.group) for r in report.records):
-            owner.perform(
-                SendPacket(to_dpid, (to_port,), frame)
-                for to_dpid, to_port in owner.plane.router_ports(report.family, [r.group for r in report.records])
-                if (to_dpid, to_port) != (dpid, port_no)
-            )
+            groups = [r.group for r in report.records]
+            for to_dpid, to_port in owner.plane.router_ports(report.family, groups, vlan_id):
+                if (to_dpid, to_port) != (dpid, port_no):
+                    owner.perform(owner.vlan_ports.sent(to_dpid, (to_port,), frame, vlan_id))
 
-    def _query_received(self, dpid: int, port_no: int, query: Query, frame: bytes, now: float) -> None:
+    def _keep_early(self, mac: bytes, dpid: int, port_no: int, frame: bytes, now: float, vlan_id: int) -> None:
+        """Keep a report, as it came, until it is known what its port leads to, or where its host is."""
+        came = with_tag(frame, vlan_id) if vlan_id else frame
+        self._owner.places.keep(mac, EarlyReport(dpid, port_no, came, now))
+
+    def _query_received(self, dpid: int, port_no: int, query: Query, frame: bytes, now: float, vlan_id: int) -> None:
         owner = self._owner
+        membership = owner.memberships.of(vlan_id)
         if (dpid, port_no) not in owner.topology.edges:
             self._counters["query-not-at-edge"] += 1
             return
-        self._apply(owner.membership.query_received(dpid, port_no, query, now), now)
-        _, _, *querier = owner.membership.querier(query.family)[:6]
+        self._apply(membership.query_received(dpid, port_no, query, now), now, vlan_id=vlan_id)
+        _, _, *querier = membership.querier(query.family)[:6]
         if querier != [query.source, query.eth_src, dpid, port_no]:
             return
         owner.journal.routers_touched(now)
         if self._queries.take(dpid, port_no, now):
-            owner.perform(passed_on(owner.plane, owner.fabric, dpid, port_no, query, frame))
+            place = (dpid, port_no)
+            owner.perform(passed_on(owner.plane, owner.fabric, owner.vlan_ports, *place, query, frame, vlan_id))
         else:
             self._counters["queries-over-limit"] += 1
 
-    def _pim_hello_received(self, dpid: int, port_no: int, hello: PimHello, frame: bytes, now: float) -> None:
+    def _pim_hello_received(
+        self, dpid: int, port_no: int, hello: PimHello, frame: bytes, now: float, vlan_id: int
+    ) -> None:
         owner, family = self._owner, hello.family
         if (dpid, port_no) not in owner.topology.edges:
             return
-        known = owner.plane.is_router_port(dpid, port_no, family)
-        self._apply(owner.membership.pim_hello_received(dpid, port_no, hello, now), now)
-        if not known and owner.plane.is_router_port(dpid, port_no, family):
+        known = owner.plane.is_router_port(dpid, port_no, family, vlan_id)
+        membership = owner.memberships.of(vlan_id)
+        self._apply(membership.pim_hello_received(dpid, port_no, hello, now), now, vlan_id=vlan_id)
+        if not known and owner.plane.is_router_port(dpid, port_no, family, vlan_id):
             # The switch passes on what routers say from now on; this one it only gave to the controller.
-            owner.perform(
-                SendPacket(to_dpid, (to_port,), frame)
-                for to_dpid, to_port in owner.plane.router_ports(family)
-                if (to_dpid, to_port) != (dpid, port_no)
-            )
+            for to_dpid, to_port in owner.plane.router_ports(family, vlan_id=vlan_id):
+                if (to_dpid, to_port) != (dpid, port_no):
+                    owner.perform(owner.vlan_ports.sent(to_dpid, (to_port,), frame, vlan_id))
 
-    def _data_received(self, dpid: int, port_no: int, data: Data, frame: bytes, now: float) -> None:
+    def _data_received(self, dpid: int, port_no: int, data: Data, frame: bytes, now: float, vlan_id: int) -> None:
         owner = self._owner
+        if vlan_id:
+            data = data._replace(group=in_domain(data.group, vlan_id))
         if is_link_scope_group(data.group) or (dpid, port_no) not in owner.topology.edges:
             self._counters["data-not-expected"] += 1
             return
         owner.perform(owner.senders.data_received(dpid, port_no, data, frame, now))
 
-    def _malformed_received(self, _dpid: int, _port_no: int, packet: Malformed, _frame: bytes, _now: float) -> None:
+    def _malformed_received(
+        self, _dpid: int, _port_no: int, packet: Malformed, _frame: bytes, _now: float, _vlan_id: int
+    ) -> None:
         self._counters[packet.reason] += 1
 
-    def _ignored(self, _dpid: int, _port_no: int, packet: Ignored, _frame: bytes, _now: float) -> None:
+    def _ignored(self, _dpid: int, _port_no: int, packet: Ignored, _frame: bytes, _now: float, _vlan_id: int) -> None:
         if packet.reason == VLAN_TAGGED:
             self._counters[VLAN_TAGGED] += 1
 

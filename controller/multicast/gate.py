@@ -7,6 +7,7 @@ from collections.abc import Callable
 from controller.admission.admission import Admission
 from controller.admission.host import Decision, Host, HostLike
 from controller.config.policy import Policy, Role
+from controller.kernel.domains import address_of, domain_of, in_domain
 from controller.membership.events import HostRef
 from controller.multicast.effects import Audit
 from controller.multicast.group import SenderKey
@@ -62,11 +63,11 @@ class Gate:
         if is_link_scope_group(group):
             return True
         if host.spoofed:
-            decision = self.spoofed(host)
+            decision = self.spoofed(host, domain_of(group))
         elif self._is_over_bound(group, receives=True):
             return False
         else:
-            decision = self.admission.decide(host, group, Role.RECEIVER, source)
+            decision = self.admission.decide(host, address_of(group), Role.RECEIVER, source)
         self._audit(_new(Audit, (decision, host, group, Role.RECEIVER, source)))
         if decision.admit:
             self.room.promise(group)
@@ -74,11 +75,13 @@ class Gate:
 
     def would_admit(self, host: HostRef, group: bytes, source: bytes | None) -> bool:
         """Tell what `admit` would say where there is room; this counts as no decision."""
-        return not host.spoofed and self.admission.explain(host, group, Role.RECEIVER, source).admit
+        return not host.spoofed and self.admission.explain(host, address_of(group), Role.RECEIVER, source).admit
 
     def refusal(self, host: HostRef, group: bytes, source: bytes | None) -> Decision:
         """Return why a receiver is refused; this counts as no decision."""
-        decision = self.spoofed(host) if host.spoofed else self.admission.explain(host, group, Role.RECEIVER, source)
+        if host.spoofed:
+            return self.spoofed(host, domain_of(group))
+        decision = self.admission.explain(host, address_of(group), Role.RECEIVER, source)
         if decision.admit:
             return NOT_JUDGED if self.is_judging else NO_ROOM
         return decision
@@ -89,7 +92,7 @@ class Gate:
         if self._is_over_bound(group, receives=False):
             decision = NO_ROOM
         else:
-            decision = self.admission.decide(host, group, Role.SENDER, None)
+            decision = self.admission.decide(host, address_of(group), Role.SENDER, None)
             if decision.admit:
                 self.room.served(group)
         self._audit(Audit(decision, host, group, Role.SENDER, None))
@@ -99,7 +102,8 @@ class Gate:
         """Return what `decide_sender` would; this counts as no decision."""
         if self._is_over_bound(group, receives=False):
             return NO_ROOM
-        return self.admission.explain(Host(key.mac, key.address, key.dpid, key.port_no), group, Role.SENDER, None)
+        host: HostLike = Host(key.mac, key.address, key.dpid, key.port_no)
+        return self.admission.explain(host, address_of(group), Role.SENDER, None)
 
     def gave_way(self, key: SenderKey, group: bytes) -> None:
         """Have it audited that a sender is refused from now on, for its group gave way to another."""
@@ -111,26 +115,30 @@ class Gate:
         self._group_refused(group)
         return True
 
-    def is_sender_spoofed(self, key: SenderKey) -> bool:
+    def is_sender_spoofed(self, key: SenderKey, vlan_id: int) -> bool:
         """Tell whether the sender's addresses are known to be somewhere else; routers speak for others."""
-        return not self._is_behind_router(key) and self.is_spoofed(key.mac, key.address, key.dpid, key.port_no)
+        if self._is_behind_router(key, vlan_id):
+            return False
+        mac, address = in_domain(key.mac, vlan_id), in_domain(key.address, vlan_id)
+        return self.is_spoofed(mac, address, key.dpid, key.port_no)
 
-    def is_sender_bound(self, key: SenderKey) -> bool:
+    def is_sender_bound(self, key: SenderKey, vlan_id: int) -> bool:
         """Tell whether the sender is known to be where it sends from, with the address that it uses."""
-        return self._is_behind_router(key) or self.is_bound(key.mac, key.address, key.dpid, key.port_no)
+        mac, address = in_domain(key.mac, vlan_id), in_domain(key.address, vlan_id)
+        return self._is_behind_router(key, vlan_id) or self.is_bound(mac, address, key.dpid, key.port_no)
 
-    def spoofed(self, host: HostRef) -> Decision:
+    def spoofed(self, host: HostRef, vlan_id: int = 0) -> Decision:
         """Return why a host with a false address is refused."""
-        owner, address = self._fabric.host_by_ip(host.ip), format_ip(host.ip)
-        if owner is None or owner.mac == host.mac:
+        owner, address = self._fabric.host_by_ip(in_domain(host.ip, vlan_id)), format_ip(host.ip)
+        if owner is None or owner.mac == in_domain(host.mac, vlan_id):
             return Decision(False, SPOOFED, f"{address} was another host's and is not known to be this one's own")
         place = f"port {owner.dpid}:{owner.port_no}"
         return Decision(False, SPOOFED, f"{address} belongs to {format_mac(owner.mac)} at {place}")
 
-    def _is_behind_router(self, key: SenderKey) -> bool:
-        return self._plane.is_router_port(key.dpid, key.port_no, 4 if len(key.address) == 4 else 6)
+    def _is_behind_router(self, key: SenderKey, vlan_id: int) -> bool:
+        return self._plane.is_router_port(key.dpid, key.port_no, 4 if len(key.address) == 4 else 6, vlan_id)
 
-    # Bindings of receivers
+    # Bindings of receivers, by the names of their addresses
 
     def is_spoofed(self, mac: bytes, ip: bytes, dpid: int, port_no: int) -> bool:
         """Tell whether the MAC address is known to live elsewhere, or the IP address to be another's."""

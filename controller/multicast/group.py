@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from controller.kernel.domains import domain_of, family_of
 from controller.membership.events import Interest
 from controller.multicast.rate_meter import RateMeter
 from controller.rules.compile import RuleSet, SwitchDuty
@@ -42,6 +43,10 @@ class Group:
 
     Attributes
     ----------
+    address
+        The group's name in its domain: its address, with the VLAN behind it where it is in one.
+    vlan_id
+        The VLAN that the group is in, 0 for the fabric's own domain.
     interests
         What the admitted members at each port want, per switch and port.
     named_sources
@@ -82,10 +87,12 @@ class Group:
         "tree_version",
         "unconfirmed",
         "unsupported",
+        "vlan_id",
     )
 
     def __init__(self, address: bytes, cookie: int, tree_version: int, held: bool) -> None:
         self.address = address
+        self.vlan_id = domain_of(address)
         self.cookie = cookie
         self.tree_version = tree_version
         self.held = held
@@ -104,7 +111,7 @@ class Group:
     @property
     def family(self) -> int:
         """4 or 6."""
-        return 4 if len(self.address) == 4 else 6
+        return family_of(self.address)
 
     @property
     def is_wanted(self) -> bool:

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from controller.datapath.lanes import Urgency
 from controller.effects import Effect, Notice, Put, Remove
+from controller.kernel.domains import in_domain
 from controller.membership.events import Interest, RouterPortChanged
 from controller.multicast.duties import group_duties, refusals
 from controller.multicast.graft import Local, Look, changed_duties, grafted_duties, pruned_duties, sender_duties
 from controller.multicast.group import Group, Place, Sender, SenderKey
 from controller.multicast.router_table import RouterTable
-from controller.multicast.transition import DRAIN_S, Stage, Transitions, Way
+from controller.multicast.transition import DRAIN_S, Stage, Transitions, Way, shrink_first
+from controller.multicast.vlan_ports import NO_OIFS, VlanPorts
 from controller.rules.compile import (
     LOWER,
     NO_DUTY,
@@ -19,15 +21,15 @@ from controller.rules.compile import (
     ChannelDuty,
     RuleSet,
     SwitchDuty,
-    common_outputs,
     default_rule,
     supports,
     tree_version_of,
 )
+from controller.rules.compile_vlan import lower_in_vlan
 from controller.rules.cookies import cookie_of
 from controller.rules.installer import Installer
 from controller.rules.model import Rule, RuleKey
-from controller.rules.pipeline import MULTICAST_TAG, SENDER_COOKIE_BIT
+from controller.rules.pipeline import MULTICAST_TAG, OPENFLOW_1_3, SENDER_COOKIE_BIT
 from controller.trees.forest import Forest
 from controller.trees.tree import Change, Links, Role
 from controller.wire.addresses import format_ip
@@ -50,7 +52,14 @@ class GroupPlane:
     `tree_change_count` the changes of trees.
     """
 
-    def __init__(self, forest: Forest, installer: Installer, cables: Graph, changed: Callable[[bytes], None]) -> None:
+    def __init__(
+        self,
+        forest: Forest,
+        installer: Installer,
+        cables: Graph,
+        changed: Callable[[bytes], None],
+        vlan_ports: VlanPorts,
+    ) -> None:
         self.groups: dict[bytes, Group] = {}
         self.has_routers = False
         self.sender_count = 0
@@ -59,6 +68,7 @@ class GroupPlane:
         self._installer = installer
         self._transitions = Transitions(installer, forest.graph, cables)
         self._changed = changed
+        self._vlan_ports = vlan_ports
         self._ofp_versions: dict[int, int] = {}
         self._routers = RouterTable()
         self.unheard: dict[bytes, None] = {}
@@ -165,13 +175,14 @@ class GroupPlane:
         """Take note that the rate of a sender of a group is a little different."""
         self._changed(address)
 
-    def router_port_changed(self, event: RouterPortChanged, now: float) -> list[Effect]:
-        """Give a router port the groups that it may have, or no longer."""
+    def router_port_changed(self, event: RouterPortChanged, now: float, vlan_id: int = 0) -> list[Effect]:
+        """Give a router port of a domain the groups that it may have, or no longer."""
         dpid, _, family, _, _ = event
-        self._routers.change(*event)
+        self._routers.change(*event, vlan_id)
         self.has_routers = bool(self._routers)
         effects: list[Effect] = []
-        for group in [group for group in self.groups.values() if group.family == family]:
+        groups = [group for group in self.groups.values() if group.family == family and group.vlan_id == vlan_id]
+        for group in groups:
             self._note_unheard(group)
             change = None
             if dpid not in self._routers.of_group(group.address) and dpid not in group.interests:
@@ -179,13 +190,13 @@ class GroupPlane:
             effects += self._refresh(group, (change, *self._sync_routers(group)), now, Urgency.BULK)
         return effects
 
-    def is_router_port(self, dpid: int, port_no: int, family: int) -> bool:
-        """Tell whether a multicast router of a family is behind a port."""
-        return self._routers.has(dpid, port_no, family)
+    def is_router_port(self, dpid: int, port_no: int, family: int, vlan_id: int = 0) -> bool:
+        """Tell whether a multicast router of a family is behind a port, in a domain."""
+        return self._routers.has(dpid, port_no, family, vlan_id)
 
-    def router_ports(self, family: int, groups: Iterable[bytes] | None = None) -> Iterator[Place]:
-        """Yield each router port of a family, or those that may have one of some groups."""
-        return self._routers.ports(family, groups)
+    def router_ports(self, family: int, groups: Iterable[bytes] | None = None, vlan_id: int = 0) -> Iterator[Place]:
+        """Yield each router port of a family in a domain, or those that may have one of some groups, by address."""
+        return self._routers.ports(family, groups, vlan_id)
 
     def router_families(self, dpid: int) -> Iterator[tuple[int, int]]:
         """Yield the (port number, family) of each router port of a datapath."""
@@ -273,7 +284,8 @@ class GroupPlane:
                 if match.ip_dst is not None and match.eth_dst is not None:
                     self._found.setdefault(rule.cookie, tree_version_of(match))
             elif match.in_port is not None and match.eth_src and match.ip_src and match.ip_dst:
-                senders.append((match.ip_dst, SenderKey(dpid, match.in_port, match.eth_src, match.ip_src)))
+                group = in_domain(match.ip_dst, match.vlan_id or 0)
+                senders.append((group, SenderKey(dpid, match.in_port, match.eth_src, match.ip_src)))
         return senders
 
     def release(self, now: float) -> list[Effect]:
@@ -324,7 +336,7 @@ class GroupPlane:
         ports = group.interests.get(dpid)
         host_ports = tuple(sorted(ports)) if ports else ()
         old = group.duties.get(dpid)
-        if old is None and host_ports:
+        if old is None and host_ports and not group.vlan_id:
             version = group.tree_version
             channel = _new(ChannelDuty, (None, (), host_ports))
             rule = default_rule(ofp_version, address, version, channel, group.cookie)
@@ -361,7 +373,7 @@ class GroupPlane:
         for at in sorted(duties):
             duty, before = duties[at], group.rules.get(at)
             tree_version, (channel,), senders = duty  # type: ignore[misc]
-            if senders:
+            if senders or group.vlan_id:
                 after = self._lower(group, at, duty)  # type: ignore[arg-type]
                 puts += [(at, rule) for key, rule in after.items() if before is None or before.get(key) != rule]
             else:
@@ -426,7 +438,7 @@ class GroupPlane:
             for key, rule in after.items():
                 old = before.get(key)
                 if way is Way.INTERRUPTED:
-                    self._shrink_first(dpid, rule, old, unconfirmed, puts, entering)
+                    shrink_first(dpid, rule, old, (dpid, key) in unconfirmed, puts, entering)
                 elif old != rule:
                     enters = rule.cookie & SENDER_COOKIE_BIT and rule.actions and (moved or old is None)
                     (entering if enters else puts).append((dpid, Put(rule)))
@@ -440,18 +452,6 @@ class GroupPlane:
             effects += self._installer.change(stages, now, DRAIN_S if moved and removes else 0.0, urgency)
         return effects
 
-    @staticmethod
-    def _shrink_first(
-        dpid: int, rule: Rule, old: Rule | None, unconfirmed: set[tuple[int, RuleKey]], first: Stage, second: Stage
-    ) -> None:
-        """Have a switch give up what an entry has no more before any takes on what is new; this interrupts."""
-        kept = common_outputs(rule, old)
-        if old != rule or (dpid, rule.key) in unconfirmed:
-            if old is not None:
-                first.append((dpid, Put(kept)))
-            if old is None or kept != rule:
-                second.append((dpid, Put(rule)))
-
     def _end_if_empty(self, group: Group) -> None:
         """Forget a group without members and senders, but for what it may still have on switches."""
         if group.interests or group.senders:
@@ -464,7 +464,13 @@ class GroupPlane:
                 del self._ended[next(iter(self._ended))]
 
     def _lower(self, group: Group, dpid: int, duty: SwitchDuty) -> RuleSet:
-        lower = LOWER.get(self._ofp_versions.get(dpid, 0))
+        ofp_version = self._ofp_versions.get(dpid, 0)
+        if group.vlan_id:
+            if ofp_version != OPENFLOW_1_3:
+                return {}
+            untagged = self._vlan_ports.at(dpid).get(group.vlan_id, NO_OIFS).untagged
+            return lower_in_vlan(group.address, untagged, duty, group.cookie)
+        lower = LOWER.get(ofp_version)
         return lower(group.address, duty, group.cookie) if lower else {}
 
     def _supported(self, group: Group, effects: list[Effect]) -> dict[int, SwitchDuty]:

@@ -17,13 +17,14 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any, TypeAlias
 
+from controller.kernel.domains import address_of, domain_of
 from controller.log import Entry, Kind, LogPart, WriteLog
-from controller.membership.core import MembershipCore
 from controller.multicast.flood import FloodPlane
 from controller.multicast.groups import GroupPlane
+from controller.multicast.memberships import Memberships
 from controller.multicast.operator import Setting, setting_entry
 from controller.multicast.restored import RestoredGroup
-from controller.wire.addresses import format_ip, format_mac, parse_ip
+from controller.wire.addresses import format_ip, format_mac, parse_name
 from topology.events import LinkDown, LinkUp, PortRole, PortRoleChanged, SwitchDown, SwitchUp, TopologyEvent
 from topology.live import LiveFabric
 
@@ -58,7 +59,7 @@ class Journal:
         fabric: LiveFabric,
         plane: GroupPlane,
         flood: FloodPlane,
-        membership: MembershipCore,
+        memberships: Memberships,
         settings: Callable[[], Iterable[Setting]],
         is_set: Callable[[Setting], bool],
     ) -> None:
@@ -66,7 +67,7 @@ class Journal:
         self._fabric = fabric
         self._plane = plane
         self._flood = flood
-        self._membership = membership
+        self._memberships = memberships
         self._settings = settings
         self._is_set = is_set
         self._settings_touched: dict[Setting, None] = {}
@@ -200,7 +201,7 @@ class Journal:
         entries += [self._place_entry(place) for place in places]
         if self._routers_touched:
             self._routers_touched = False
-            records = self._membership.routers_snapshot(now)
+            records = self._memberships.own.routers_snapshot(now)
             entries.append(Entry(Kind.OBSERVATION, "routers", {"records": records}))
         trees = _take(self._trees, GROUPS_PER_WRITE)
         for address in trees:
@@ -298,9 +299,10 @@ class Journal:
         else:
             ports = [(dpid, port_no) for port_no in group.interests.get(dpid, ())]
         senders = () if group is None else group.senders.items()
+        membership = self._memberships.of(domain_of(address))
         return {
             "group": format_ip(address),
-            "members": self._membership.group_snapshot(address, ports, now),
+            "members": membership.group_snapshot(address_of(address), ports, now),
             "senders": [
                 {
                     "dpid": key.dpid,
@@ -336,7 +338,7 @@ def group_of(key: str) -> bytes | None:
     if subject not in ("tree", "heard"):
         return None
     try:
-        return parse_ip(rest.partition("/")[0])
+        return parse_name(rest.partition("/")[0])
     except ValueError:
         return None
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from controller.admission.admission import Admission
 from controller.datapath.lanes import Urgency
 from controller.effects import ActionRefused, ActionTaken
+from controller.kernel.domains import domain_of
 from controller.log import Entry, Kind
 from controller.membership.tables import GroupKind, group_kind
 from controller.multicast.events import (
@@ -19,6 +20,7 @@ from controller.multicast.events import (
     SwitchDrainSet,
     SwitchForgetAsked,
 )
+from controller.multicast.memberships import Memberships
 from controller.multicast.sections import MulticastSections
 from controller.multicast.senders import SenderTable
 from controller.multicast.static_members import Owner as StaticOwner
@@ -26,7 +28,7 @@ from controller.multicast.static_members import StaticMembers
 from controller.rules.installer import Installer
 from controller.snapshot.events import State
 from controller.trees.forest import Forest
-from controller.wire.addresses import format_ip, is_multicast_ip, parse_ip
+from controller.wire.addresses import format_ip, is_multicast_ip, parse_name
 from topology.events import PortRole
 
 SETTINGS_BOUND = 16384
@@ -75,6 +77,7 @@ class Owner(StaticOwner, Protocol):
     counters: Counter[str]
     admission: Admission
     sections: MulticastSections
+    memberships: Memberships
     senders: SenderTable
     installer: Installer
 
@@ -120,7 +123,7 @@ class Operator:
         core = self._core
         for member in self.static.by_operator():
             yield Setting("static-member", *member)
-        for router_port in sorted(core.membership.declared_router_ports):
+        for router_port in sorted(core.memberships.own.declared_router_ports):
             yield Setting("router-port", *router_port)
         for dpid in sorted(core.topology.drained):
             yield Setting("drain", dpid)
@@ -132,13 +135,13 @@ class Operator:
             return dpid in self._core.topology.drained
         if isinstance(what, bytes):
             return self.static.is_by_operator((dpid, port_no, what))
-        return (dpid, port_no, what) in self._core.membership.declared_router_ports
+        return (dpid, port_no, what) in self._core.memberships.own.declared_router_ports
 
     def restore(self, settings: OperatorSettings, now: float) -> None:
         """Take over what an earlier run was told, before its topology."""
         self.static.restore(settings.static_members)
         for key in settings.router_ports:
-            self._core.membership.declare_router_port(*key, True, now)
+            self._core.memberships.own.declare_router_port(*key, True, now)
         for dpid in settings.drained:
             self._core.topology.set_drained(dpid, True, now)
 
@@ -200,7 +203,8 @@ class Operator:
             return
         self._check_port(dpid, port_no)
         limits = core.policy.limits
-        if self.static.count_at(dpid, port_no) + core.membership.group_count(dpid, port_no) >= limits.groups_per_port:
+        heard = core.memberships.of(domain_of(group)).group_count(dpid, port_no)
+        if self.static.count_at(dpid, port_no) + heard >= limits.groups_per_port:
             raise _Refusal("port_no", f"port {dpid}:{port_no} has {limits.groups_per_port} groups, its limit")
         if not core.gate.room.has(group):
             raise _Refusal("group", f"{limits.groups} groups have a tree, as many as the policy allows")
@@ -217,7 +221,7 @@ class Operator:
 
     def _set_router_port(self, event: RouterPortSet, now: float) -> Record:
         dpid, port_no, family, present = event
-        declared = self._core.membership.declared_router_ports
+        declared = self._core.memberships.own.declared_router_ports
         if present:
             self._check_port(dpid, port_no)
             if len(declared) >= SETTINGS_BOUND:
@@ -225,7 +229,7 @@ class Operator:
         elif event[:3] not in declared:
             raise _Refusal("port_no", f"port {dpid}:{port_no} was not declared a router port of family {family}")
         self._core.router_port_declared(dpid, port_no, family, present, now)
-        known = self._core.membership.router_ports.get(dpid, port_no, family) is not None
+        known = self._core.memberships.own.router_ports.get(dpid, port_no, family) is not None
         text = f"Port {dpid}:{port_no} is declared a router port of IPv{family}{'' if present else ' no longer'}."
         state = State.RAISED if present else State.CLEARED
         self._tell(now, Setting("router-port", *event[:3]), "router-port", text, state, dpid=dpid, port_no=port_no)
@@ -284,7 +288,8 @@ class Operator:
 
     def _reset_counters(self, _event: CountersResetAsked, now: float) -> Record:
         core = self._core
-        for counters in (core.counters, core.membership.counters, core.senders.counters, core.installer.counters):
+        memberships = (membership.counters for _, membership in core.memberships.all())
+        for counters in (core.counters, *memberships, core.senders.counters, core.installer.counters):
             counters.clear()
         core.admission.reset()
         core.sections.events.add(now, "counters-reset", "All counters begin anew.")
@@ -307,7 +312,7 @@ def setting_entry(setting: Setting, is_set: bool) -> Entry:
 
 def read_static_member(dpid: Any, port_no: Any, text: Any) -> tuple[int, int, bytes]:
     """Return what the log says of a static member; TypeError or ValueError where it cannot be read."""
-    group = parse_ip(text)
+    group = parse_name(text)
     if not is_multicast_ip(group):
         raise ValueError("no group")
     return int(dpid), int(port_no), group

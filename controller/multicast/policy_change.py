@@ -13,14 +13,20 @@ from typing import Any, Protocol
 from controller.admission.concern import Concern
 from controller.config.policy import Policy, Role
 from controller.datapath.lanes import Urgency
-from controller.membership.core import MembershipCore
+from controller.kernel.domains import address_of
+from controller.multicast.edge_ports import EdgePorts
 from controller.multicast.events import PolicyLoaded
+from controller.multicast.fabric import FabricFollower
 from controller.multicast.flood_guard import FloodGuard
 from controller.multicast.gate import Gate
+from controller.multicast.groups import GroupPlane
+from controller.multicast.memberships import InDomain, Memberships
 from controller.multicast.operator import Operator
 from controller.multicast.sections import MulticastSections
 from controller.multicast.senders import SenderTable
 from controller.multicast.settings import membership_limits, membership_settings
+from controller.multicast.vlan_gate import VlanGate
+from controller.multicast.vlan_ports import VlanPorts
 from controller.rules.installer import Installer
 
 SLICE_STEPS = 256
@@ -42,11 +48,18 @@ class Owner(Protocol):
     installer: Installer
     flood_guard: FloodGuard
     senders: SenderTable
-    membership: MembershipCore
+    memberships: Memberships
     operator: Operator
+    topology: FabricFollower
+    plane: GroupPlane
+    edge_ports: EdgePorts
+    vlan_ports: VlanPorts
 
-    def apply(self, effects: Iterable[Any], now: float, urgency: Urgency = Urgency.PROMPT) -> None:
-        """Take what followed in membership, and have it done."""
+    def perform(self, effects: Iterable[Any]) -> None:
+        """Take effects that followed."""
+
+    def apply(self, effects: Iterable[Any], now: float, urgency: Urgency = Urgency.PROMPT, vlan_id: int = 0) -> None:
+        """Take what followed in the membership of a domain, and have it done."""
 
     def trees_wanted(self, now: float) -> None:
         """Build all trees anew as the policy wants them now."""
@@ -64,7 +77,7 @@ class PolicyFollower:
     def __init__(self, core: Owner) -> None:
         self._core = core
         self._concern = Concern()
-        self._steps: Iterator[list[Any]] | None = None
+        self._steps: Iterator[InDomain] | None = None
         self._now = 0.0
 
     @property
@@ -87,6 +100,8 @@ class PolicyFollower:
         )
         if any(getattr(multicast, name) != getattr(before.multicast, name) for name in BUILT_BY):
             core.trees_wanted(now)
+        if core.vlan_ports.policy_loaded(policy.vlans):
+            self._follow_vlans(now)
         core.operator.static.policy_loaded(policy.static_members, now)
         if reworded:
             self._begin(now)
@@ -99,17 +114,18 @@ class PolicyFollower:
     def advance(self, now: float) -> None:
         """Do the next slice, and have the one after it done where there is one."""
         core, spent = self._core, 0
-        effects: list[Any] = []
+        followed: dict[int, list[Any]] = {}
         self._now = now
         while self._steps is not None and spent < SLICE_STEPS:
             step = next(self._steps, None)
             if step is None:
                 self._steps, self._concern = None, Concern()
-            elif step:
+            elif step.effects:
                 spent += CHANGE_STEPS
-                effects += step
+                followed.setdefault(step.vlan_id, []).extend(step.effects)
             spent += 1
-        core.apply(effects, now, Urgency.BULK)
+        for vlan_id, effects in followed.items():
+            core.apply(effects, now, Urgency.BULK, vlan_id)
         if self._steps is not None:
             core.judge_on(now)
 
@@ -117,25 +133,45 @@ class PolicyFollower:
         self._steps = self._all_steps()
         self.advance(now)
 
-    def _all_steps(self) -> Iterator[list[Any]]:
+    def _all_steps(self) -> Iterator[InDomain]:
         core, concern = self._core, self._concern
         if concern:
             core.gate.is_judging = True
-            yield from core.membership.tell_refused_anew()
-            yield from core.membership.reconsider(core.gate.would_admit, partial(_is_about, concern, Role.RECEIVER))
+            yield from self._told_anew()
+            for vlan_id, membership in core.memberships.all():
+                gate = VlanGate(core.gate, vlan_id) if vlan_id else core.gate
+                for effects in membership.reconsider(gate.would_admit, partial(_is_about, concern, Role.RECEIVER)):
+                    yield InDomain(vlan_id, effects)
             if concern.of_role(Role.SENDER):
-                yield from core.senders.reconsider(partial(_is_about, concern, Role.SENDER), lambda: self._now)
+                for done in core.senders.reconsider(partial(_is_about, concern, Role.SENDER), lambda: self._now):
+                    yield InDomain(0, done)  # type: ignore[arg-type]
             core.gate.is_judging = False
-        yield from core.membership.tell_refused_anew()
+        yield from self._told_anew()
+
+    def _told_anew(self) -> Iterator[InDomain]:
+        for vlan_id, membership in self._core.memberships.all():
+            for effects in membership.tell_refused_anew():
+                yield InDomain(vlan_id, effects)
 
     def _set_membership(self, before: Policy, reworded: bool, now: float) -> None:
         core, policy = self._core, self._core.policy
         settings, limits = membership_settings(policy), membership_limits(policy)
-        if (settings, limits) != (membership_settings(before), membership_limits(before)):
-            core.apply(core.membership.set_settings(settings, limits, now), now)
-        elif reworded:
-            core.apply(core.membership.reconsider_routers(now), now)
+        is_set_otherwise = (settings, limits) != (membership_settings(before), membership_limits(before))
+        for vlan_id, membership in core.memberships.all():
+            if is_set_otherwise:
+                core.apply(membership.set_settings(settings, limits, now), now, vlan_id=vlan_id)
+            elif reworded:
+                core.apply(membership.reconsider_routers(now), now, vlan_id=vlan_id)
+
+    def _follow_vlans(self, now: float) -> None:
+        """Have ports to hosts be in the VLANs that the policy puts them in now, and their entries say so."""
+        core = self._core
+        core.edge_ports.moved_to_other_vlans(sorted(core.topology.edges), now)
+        dpids = sorted({dpid for dpid, _ in core.topology.edges})
+        for dpid in dpids:
+            core.perform(core.plane.recompile(dpid, now, Urgency.BULK))
+        core.topology.flood_soon(now, *dpids)
 
 
 def _is_about(concern: Concern, role: Role, group: bytes) -> bool:
-    return concern.about(group, role)
+    return concern.about(address_of(group), role)

@@ -6,10 +6,13 @@ from functools import lru_cache
 
 from controller.config.settings import Querier
 from controller.effects import SendPacket
+from controller.kernel.domains import in_domain
 from controller.membership.events import SendQuery
 from controller.multicast.groups import GroupPlane
+from controller.multicast.vlan_ports import VlanPorts
 from controller.wire.addresses import is_link_scope_group
 from controller.wire.encode import encode
+from controller.wire.ethernet import with_tag
 from controller.wire.packets import Query
 from topology.live import LiveFabric
 
@@ -18,27 +21,39 @@ CONTROLLER_MAC = bytes.fromhex("025653525401")
 
 
 def passed_on(
-    plane: GroupPlane, fabric: LiveFabric, dpid: int, port_no: int, query: Query, frame: bytes
+    plane: GroupPlane,
+    fabric: LiveFabric,
+    vlan_ports: VlanPorts,
+    dpid: int,
+    port_no: int,
+    query: Query,
+    frame: bytes,
+    vlan_id: int,
 ) -> list[SendPacket]:
-    """Hand the querier's query to all other edge ports, or to those with members of the group it is about."""
+    """Hand the querier's query to all other edge ports of its domain, or to those with members of its group.
+
+    `frame` has no tag; it gets that of its VLAN where that is tagged.
+    """
     ports: dict[int, list[int]] = {}
     if query.group is not None and not is_link_scope_group(query.group):
-        group = plane.groups.get(query.group)
+        group = plane.groups.get(in_domain(query.group, vlan_id))
         for to_dpid, interests in group.interests.items() if group is not None else ():
             ports[to_dpid] = list(interests)
+    elif vlan_ports.is_used:
+        for to_dpid in fabric.switches():
+            ports[to_dpid] = vlan_ports.all_of(to_dpid, vlan_id)
     else:
         for to_dpid in fabric.switches():
             ports[to_dpid] = list(fabric.edge_ports(to_dpid))
     passed = []
     for to_dpid, to_ports in ports.items():
         others = tuple(port for port in to_ports if (to_dpid, port) != (dpid, port_no))
-        if others:
-            passed.append(SendPacket(to_dpid, others, frame))
+        passed += vlan_ports.sent(to_dpid, others, frame, vlan_id)
     return passed
 
 
-def sent(effect: SendQuery, querier: Querier) -> SendPacket:
-    """Return a query of our own as a packet."""
+def sent(effect: SendQuery, querier: Querier, tag: int = 0) -> SendPacket:
+    """Return a query of our own as a packet, with a VLAN's tag where `tag` is not 0."""
     query = Query(
         effect.family,
         effect.version,
@@ -51,7 +66,8 @@ def sent(effect: SendQuery, querier: Querier) -> SendPacket:
         effect.robustness,
         effect.query_interval_s,
     )
-    return SendPacket(effect.dpid, (effect.port_no,), _frame(query))
+    frame = _frame(query)
+    return SendPacket(effect.dpid, (effect.port_no,), with_tag(frame, tag) if tag else frame)
 
 
 @lru_cache(maxsize=64)

@@ -7,12 +7,13 @@ from typing import Any, Protocol
 
 from controller.datapath.lanes import Urgency
 from controller.effects import Notice
-from controller.membership.core import MembershipCore
+from controller.kernel.domains import domain_of
 from controller.multicast.events import JournalRead, LogRead
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.former_journal import read_records
 from controller.multicast.groups import GroupPlane
 from controller.multicast.journal import Journal
+from controller.multicast.memberships import Memberships
 from controller.multicast.operator import Operator
 from controller.multicast.restored import Restored, read_entries
 from controller.multicast.senders import SenderTable
@@ -22,14 +23,14 @@ class Owner(Protocol):
     """What a restart asks of the core around it."""
 
     journal: Journal
-    membership: MembershipCore
+    memberships: Memberships
     operator: Operator
     plane: GroupPlane
     senders: SenderTable
     topology: FabricFollower
 
-    def apply(self, effects: Iterable[Any], now: float, urgency: Urgency = Urgency.PROMPT) -> None:
-        """Take what followed in membership, and have it done."""
+    def apply(self, effects: Iterable[Any], now: float, urgency: Urgency = Urgency.PROMPT, vlan_id: int = 0) -> None:
+        """Take what followed in the membership of a domain, and have it done."""
 
     def perform(self, effects: Iterable[Any]) -> None:
         """Take effects that followed from an event."""
@@ -64,9 +65,10 @@ class Restart:
         core.operator.restore(restored.operator, now)
         core.topology.assume(restored.topology, now)
         core.journal.assume(restored.topology)
-        core.apply(core.membership.restore(restored.routers, now), now)
+        core.apply(core.memberships.own.restore(restored.routers, now), now)
         for group in restored.groups:
-            core.apply(core.membership.restore(group.members, now), now)
+            vlan_id = domain_of(group.address)
+            core.apply(core.memberships.of(vlan_id).restore(group.members, now), now, vlan_id=vlan_id)
             for key, sender in group.senders:
                 core.perform(core.senders.restore(group.address, key, sender, now))
             core.perform(core.plane.adopt(group.address, group.links, group.tree_version, now))

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import inf
 from typing import Any, NamedTuple
 
+from controller.kernel.domains import family_of
 from controller.log import Entry
 from controller.multicast.group import Sender, SenderKey
 from controller.multicast.operator import OperatorSettings, read_router_port, read_static_member
 from controller.rules.compile import TREE_VERSIONS
 from controller.rules.lowering import LOWERINGS
-from controller.wire.addresses import is_multicast_ip, parse_ip, parse_mac
+from controller.wire.addresses import is_multicast_ip, parse_ip, parse_mac, parse_name
 from topology.events import LinkUp, PortRole, PortRoleChanged, SwitchUp, TopologyEvent
 from topology.live import LiveFabric
 
@@ -168,7 +169,7 @@ def read_senders(records: Iterable[Record], address: bytes) -> Iterator[tuple[Se
         key = SenderKey(
             int(entry["dpid"]), int(entry["port_no"]), parse_mac(entry["mac"]), parse_ip(entry["address"])
         )
-        if len(key.address) != len(address):
+        if family_of(key.address) != family_of(address):
             raise ValueError("addresses of two families")
         rate_bps = float(entry["rate_bps"])
         if not 0 <= rate_bps < inf:
@@ -177,7 +178,7 @@ def read_senders(records: Iterable[Record], address: bytes) -> Iterator[tuple[Se
 
 
 def _group(value: Record) -> bytes:
-    address = parse_ip(value["group"])
+    address = parse_name(value["group"])
     if not is_multicast_ip(address):
         raise ValueError("no group")
     return address

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
+from controller.admission.admission import Admission
+from controller.admission.host import Decision
 from controller.config.policy import DEFAULT_RULE
 from controller.membership.events import HostRef, RouterVerdict
-from controller.multicast.gate import Gate
+
+
+class DomainGate(Protocol):
+    """What is asked of the gate of a domain."""
+
+    @property
+    def admission(self) -> Admission:
+        """What decides by the policy."""
+
+    def is_spoofed(self, mac: bytes, ip: bytes, dpid: int, port_no: int) -> bool:
+        """Tell whether the MAC address is known to live elsewhere, or the IP address to be another's."""
+
+    def spoofed(self, host: HostRef) -> Decision:
+        """Return why a host with a false address is refused."""
+
+    def known(self, mac: bytes, dpid: int, port_no: int) -> tuple[bytes, ...] | None:
+        """Return the IP addresses that the MAC address holds at the port; None where it is not known there."""
 
 
 class RouterGate:
     """Judges routers by the rules of role `router`, none whose address is known to be another's."""
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: DomainGate) -> None:
         self._gate = gate
 
     def judge(self, host: HostRef) -> RouterVerdict | None:

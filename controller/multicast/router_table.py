@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from types import MappingProxyType
 
+from controller.kernel.domains import address_of, domain_of, family_of
 from controller.multicast.group import Place
 
 Groups = frozenset[Container[bytes]]
 """The groups that are in one of these."""
 
 
+_NO_PORTS: Mapping[int, AbstractSet[int]] = MappingProxyType({})
+
+
 class RouterTable:
-    """Router ports by family and datapath; most may have every group of their family, some only those allowed."""
+    """Router ports by domain, family and datapath; most may have every group of their family, some those allowed."""
 
     def __init__(self) -> None:
         self._ports: dict[int, dict[int, set[int]]] = {4: {}, 6: {}}
@@ -22,9 +27,12 @@ class RouterTable:
         """Tell whether there is a router port of either family."""
         return any(self._ports.values())
 
-    def change(self, dpid: int, port_no: int, family: int, present: bool, groups: Groups | None) -> None:
+    def change(
+        self, dpid: int, port_no: int, family: int, present: bool, groups: Groups | None, vlan_id: int = 0
+    ) -> None:
         """Enter a router port with its groups (None: every one), or take it out."""
-        ports, limited = self._ports[family], self._limited[family]
+        key = _key(family, vlan_id)
+        ports, limited = self._ports.setdefault(key, {}), self._limited.setdefault(key, {})
         limited.pop((dpid, port_no), None)
         if present:
             ports.setdefault(dpid, set()).add(port_no)
@@ -35,37 +43,43 @@ class RouterTable:
             if not ports[dpid]:
                 del ports[dpid]
 
-    def has(self, dpid: int, port_no: int, family: int) -> bool:
-        """Tell whether a router of a family is behind a port."""
-        return port_no in self._ports[family].get(dpid, ())
+    def has(self, dpid: int, port_no: int, family: int, vlan_id: int = 0) -> bool:
+        """Tell whether a router of a family is behind a port, in a domain."""
+        return port_no in self._ports.get(_key(family, vlan_id), _NO_PORTS).get(dpid, ())
 
     def of_group(self, group: bytes) -> Mapping[int, AbstractSet[int]]:
         """Return the port numbers, by dpid, that get a group which is served at all."""
-        family = 4 if len(group) == 4 else 6
-        ports, limited = self._ports[family], self._limited[family]
+        size = len(group)
+        key = 4 if size == 4 else 6 if size == 16 else _key(family_of(group), domain_of(group))
+        ports, limited = self._ports.get(key, _NO_PORTS), self._limited.get(key)
         if not limited:
             return ports
         allowed: dict[int, set[int]] = {}
         for dpid, port_nos in ports.items():
-            kept = {port_no for port_no in port_nos if self._may_have(dpid, port_no, family, group)}
+            kept = {port_no for port_no in port_nos if self._may_have(dpid, port_no, key, address_of(group))}
             if kept:
                 allowed[dpid] = kept
         return allowed
 
     def families(self, dpid: int) -> Iterator[tuple[int, int]]:
-        """Yield the (port number, family) of each router port of a datapath."""
-        for family, ports in self._ports.items():
-            for port_no in ports.get(dpid, ()):
+        """Yield the (port number, family) of each router port of a datapath in the fabric's own domain."""
+        for family in (4, 6):
+            for port_no in self._ports[family].get(dpid, ()):
                 yield port_no, family
 
-    def ports(self, family: int, groups: Iterable[bytes] | None = None) -> Iterator[Place]:
-        """Yield each router port of a family, or those that may have one of some groups."""
-        asked = None if groups is None else tuple(groups)
-        for dpid, port_nos in self._ports[family].items():
+    def ports(self, family: int, groups: Iterable[bytes] | None = None, vlan_id: int = 0) -> Iterator[Place]:
+        """Yield each router port of a family in a domain, or those that may have one of some groups, by address."""
+        asked, key = None if groups is None else tuple(groups), _key(family, vlan_id)
+        for dpid, port_nos in self._ports.get(key, _NO_PORTS).items():
             for port_no in port_nos:
-                if asked is None or any(self._may_have(dpid, port_no, family, group) for group in asked):
+                if asked is None or any(self._may_have(dpid, port_no, key, address) for address in asked):
                     yield dpid, port_no
 
-    def _may_have(self, dpid: int, port_no: int, family: int, group: bytes) -> bool:
-        groups = self._limited[family].get((dpid, port_no))
-        return groups is None or any(group in allowed for allowed in groups)
+    def _may_have(self, dpid: int, port_no: int, key: int, address: bytes) -> bool:
+        groups = self._limited[key].get((dpid, port_no))
+        return groups is None or any(address in allowed for allowed in groups)
+
+
+def _key(family: int, vlan_id: int) -> int:
+    """Return what the tables are keyed by: the family, and the VLAN id in the bits above."""
+    return vlan_id << 3 | family

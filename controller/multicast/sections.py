@@ -372,7 +372,7 @@ class MulticastSections:
 
     def _group_keys(self) -> list[bytes]:
         core = self._core
-        wanted = (group for group in core.membership.members_table.groups() if not is_link_scope_group(group))
+        wanted = (group for group in core.memberships.groups() if not is_link_scope_group(group))
         return sorted({*core.plane.groups, *wanted, *core.operator.static.groups()})
 
     def _group(self, address: bytes) -> Document | None:

@@ -8,24 +8,25 @@ from dataclasses import replace
 
 from controller.effects import Effect, Notice, SendPacket
 from controller.events import FlowStatsReceived
+from controller.kernel.domains import domain_of, in_domain
 from controller.multicast.gate import NO_ROOM, SPOOFED, Gate
 from controller.multicast.group import Place, Sender, SenderKey
 from controller.multicast.groups import GroupPlane
 from controller.multicast.guard import PortBuckets
 from controller.multicast.rate_meter import Reading
 from controller.multicast.sender_polls import SenderPolls
+from controller.multicast.vlan_ports import VlanPorts
 from controller.rules.cookies import cookie_of
 from controller.rules.installer import Installer
 from controller.rules.lowering import LOWERINGS
 from controller.rules.model import Match, Rule, RuleKey
 from controller.rules.pipeline import (
-    ADMIT,
     ETH_TYPE_IPV4,
     ETH_TYPE_IPV6,
     MULTICAST_TAG,
-    OPENFLOW_1_0,
     PRIORITY_UNKNOWN_PENALTY,
     SENDER_COOKIE_BIT,
+    admission_tables,
 )
 from controller.wire.addresses import format_ip, format_mac, group_mac
 from controller.wire.packets import Data
@@ -53,6 +54,7 @@ class SenderTable:
         installer: Installer,
         gate: Gate,
         changed: Callable[[bytes, float, int], None],
+        vlan_ports: VlanPorts,
         *,
         senders_per_port: int,
         unknown_packets_per_s: float,
@@ -63,6 +65,7 @@ class SenderTable:
         self._installer = installer
         self._gate = gate
         self._changed = changed
+        self._vlan_ports = vlan_ports
         self._buckets = PortBuckets(unknown_packets_per_s, max(2 * unknown_packets_per_s, 1.0))
         self.set_limits(senders_per_port, unknown_packets_per_s, timeout_s)
         self._by_port: dict[Place, dict[Entry, None]] = {}
@@ -88,9 +91,7 @@ class SenderTable:
         """Take a packet to a group that no flow entry of its port knew."""
         if not self._buckets.take(dpid, port_no, now):
             self.counters["unknown-packets-over-limit"] += 1
-            return self._penalise(
-                dpid, port_no, len(data.group), now, "more packets of unknown senders than its limit"
-            )
+            return self._penalise(dpid, port_no, data.family, now, "more packets of unknown senders than its limit")
         if frame[:6] != group_mac(data.group):
             self.counters["data-mac-mismatch"] += 1
             return []
@@ -105,9 +106,7 @@ class SenderTable:
         effects += more
         if not room:
             self.counters["senders-per-port"] += 1
-            return effects + self._penalise(
-                dpid, port_no, len(data.group), now, "packets of more senders than its limit"
-            )
+            return effects + self._penalise(dpid, port_no, data.family, now, "packets of more senders than its limit")
         effects += self._add(data.group, key, sender, now)
         if sender.admitted:
             effects += self._relay(data, dpid, port_no, frame)
@@ -119,10 +118,10 @@ class SenderTable:
             return []
         self.counters["unknown-packets-over-limit"] += 1
         why = "more packets that cannot be read than allowed"
-        return self._penalise(dpid, port_no, 4 if family == 4 else 16, now, why)
+        return self._penalise(dpid, port_no, family, now, why)
 
     def _judge(self, group: bytes, key: SenderKey, now: float) -> tuple[Sender, list[Effect]]:
-        if not self._gate.is_sender_spoofed(key):
+        if not self._gate.is_sender_spoofed(key, domain_of(group)):
             decision = self._gate.decide_sender(key, group)
             return Sender(decision.admit, decision.rule, now), []
         self.counters["spoofed-sender"] += 1
@@ -143,27 +142,33 @@ class SenderTable:
         return False, []
 
     def _relay(self, data: Data, dpid: int, port_no: int, frame: bytes) -> list[Effect]:
-        """Hand a packet that came before its flow entries to every receiver directly."""
+        """Hand a packet that came before its flow entries, without tag, to every receiver directly."""
         ports: dict[int, list[int]] = {}
         for to_dpid, to_port in self._plane.receiving_ports(data.group, data.source):
             if (to_dpid, to_port) != (dpid, port_no):
                 ports.setdefault(to_dpid, []).append(to_port)
-        return [SendPacket(to_dpid, tuple(to_ports), frame) for to_dpid, to_ports in ports.items()]
+        vlan_id = domain_of(data.group)
+        if not vlan_id:
+            return [SendPacket(to_dpid, tuple(to_ports), frame) for to_dpid, to_ports in ports.items()]
+        sent = self._vlan_ports.sent
+        return [packet for at, to_ports in ports.items() for packet in sent(at, to_ports, frame, vlan_id)]
 
-    def _penalise(self, dpid: int, port_no: int, address_bytes: int, now: float, why: str) -> list[Effect]:
+    def _penalise(self, dpid: int, port_no: int, family: int, now: float, why: str) -> list[Effect]:
         """Drop what a port sends to unknown groups for a while, at the switch."""
         if not self._buckets.cut_off(dpid, port_no, now, PENALTY_S):
             return []
-        if address_bytes == 4:
+        if family == 4:
             match = Match(port_no, eth_type=ETH_TYPE_IPV4, ip_dst=b"\xe0\0\0\0", ip_dst_prefix=4)
         else:
             match = Match(port_no, eth_type=ETH_TYPE_IPV6, ip_dst=b"\xff" + bytes(15), ip_dst_prefix=8)
-        table = 0 if self._versions.get(dpid) == OPENFLOW_1_0 else ADMIT
-        key = RuleKey(table, PRIORITY_UNKNOWN_PENALTY, match)
-        rule = Rule(key, (), cookie_of(MULTICAST_TAG, "penalty"), hard_timeout_s=PENALTY_S)
         text = f"Port {dpid}:{port_no} receives {why}: those without a flow entry are dropped for {PENALTY_S} s."
         notice = Notice("sender-penalty", text, (("dpid", dpid), ("port_no", port_no)))
-        return [notice, *self._installer.transient(dpid, rule)]
+        effects: list[Effect] = [notice]
+        for table in admission_tables(self._versions.get(dpid, 0), self._vlan_ports.is_used):
+            key = RuleKey(table, PRIORITY_UNKNOWN_PENALTY, match)
+            rule = Rule(key, (), cookie_of(MULTICAST_TAG, "penalty"), hard_timeout_s=PENALTY_S)
+            effects += self._installer.transient(dpid, rule)
+        return effects
 
     # What else changes senders
 
@@ -183,7 +188,7 @@ class SenderTable:
         """Decide anew about a sender whose verdict is another one now; where only its rule is, take note of that."""
         sender = self._plane.groups[group].senders[key]
         is_false = sender.rule == SPOOFED
-        if not self._is_false(key, sender):
+        if not self._is_false(key, sender, domain_of(group)):
             decision = self._gate.sender_decision(key, group)
             if not is_false and decision.admit == sender.admitted:
                 if decision.rule != sender.rule:
@@ -222,10 +227,10 @@ class SenderTable:
         return self._reconsider(sorted(self._by_port.get((dpid, port_no), ())), now, only_spoofed=True)
 
     def port_gone(self, dpid: int, port_no: int, now: float, mac: bytes | None = None) -> list[Effect]:
-        """Forget the senders at a port, or only those with one MAC address."""
+        """Forget the senders at a port, or only those of one host, by the name of its MAC address."""
         effects: list[Effect] = []
         for group, key in sorted(self._by_port.get((dpid, port_no), ())):
-            if mac is None or key.mac == mac:
+            if mac is None or in_domain(key.mac, domain_of(group)) == mac:
                 effects += self._remove(group, key, now)
         if mac is None:
             self._buckets.forget(dpid, port_no)
@@ -245,7 +250,7 @@ class SenderTable:
         effects: list[Effect] = []
         for group, key in entries:
             sender = self._plane.groups[group].senders[key]
-            spoofed = self._is_false(key, sender)
+            spoofed = self._is_false(key, sender, domain_of(group))
             if only_spoofed and spoofed == (sender.rule == SPOOFED):
                 continue
             if spoofed:
@@ -259,15 +264,18 @@ class SenderTable:
             self._changed(group, now, key.dpid)
         return effects
 
-    def _is_false(self, key: SenderKey, sender: Sender) -> bool:
+    def _is_false(self, key: SenderKey, sender: Sender, vlan_id: int) -> bool:
         """Tell whether a sender's address is another's, or was and is not known to be its own."""
-        return self._gate.is_sender_spoofed(key) or (sender.rule == SPOOFED and not self._gate.is_sender_bound(key))
+        gate = self._gate
+        if gate.is_sender_spoofed(key, vlan_id):
+            return True
+        return sender.rule == SPOOFED and not gate.is_sender_bound(key, vlan_id)
 
     def _add(self, group: bytes, key: SenderKey, sender: Sender, now: float) -> list[Effect]:
         entry = (group, key)
         self._by_port.setdefault((key.dpid, key.port_no), {})[entry] = None
-        for address in (key.mac, key.address):
-            self._by_address.setdefault(address, {})[entry] = None
+        for name in _names(group, key):
+            self._by_address.setdefault(name, {})[entry] = None
         self._changed(group, now, key.dpid)
         return self._plane.sender_set(group, key, sender, now)
 
@@ -277,10 +285,10 @@ class SenderTable:
         del self._by_port[place][entry]
         if not self._by_port[place]:
             del self._by_port[place]
-        for address in (key.mac, key.address):
-            del self._by_address[address][entry]
-            if not self._by_address[address]:
-                del self._by_address[address]
+        for name in _names(group, key):
+            del self._by_address[name][entry]
+            if not self._by_address[name]:
+                del self._by_address[name]
         self._changed(group, now, key.dpid)
         return self._plane.sender_removed(group, key, now)
 
@@ -335,6 +343,7 @@ class SenderTable:
             port_no, mac, address, to = match.in_port, match.eth_src, match.ip_src, match.ip_dst
             if entry.byte_count is None or port_no is None or mac is None or address is None or to is None:
                 continue
+            to = in_domain(to, match.vlan_id or 0)
             group = self._plane.groups.get(to)
             sender = group.senders.get(SenderKey(event.dpid, port_no, mac, address)) if group is not None else None
             if sender is None:
@@ -367,3 +376,9 @@ class SenderTable:
             return False
         sender.placed_bps = sender.rate_bps
         return True
+
+
+def _names(group: bytes, key: SenderKey) -> tuple[bytes, bytes]:
+    """Return the names of a sender's MAC and IP addresses in the domain of its group."""
+    vlan_id = domain_of(group)
+    return in_domain(key.mac, vlan_id), in_domain(key.address, vlan_id)

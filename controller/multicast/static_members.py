@@ -7,12 +7,14 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 from controller.config.policy import Policy, StaticMember
-from controller.membership.core import MembershipCore
+from controller.kernel.domains import address_of, domain_of
 from controller.membership.events import ANY_SOURCE
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.gate import Gate
 from controller.multicast.group import Place
 from controller.multicast.groups import GroupPlane
+from controller.multicast.memberships import Memberships
+from controller.multicast.vlan_ports import VlanPorts
 from controller.snapshot.log import Document, Section
 from controller.snapshot.names import Names
 from controller.wire.addresses import format_ip
@@ -51,7 +53,8 @@ class Owner(Protocol):
     policy: Policy
     fabric: LiveFabric
     topology: FabricFollower
-    membership: MembershipCore
+    memberships: Memberships
+    vlan_ports: VlanPorts
     plane: GroupPlane
     gate: Gate
 
@@ -209,6 +212,10 @@ class StaticMembers:
             return spoken(f"switch {dpid} has no port {port_no}")
         if core.fabric.role(dpid, port_no) is PortRole.TRUNK:
             return spoken(f"port {dpid}:{port_no} leads to another switch")
+        if is_edge and not self._is_in_domain(key):
+            vlan_id = domain_of(group)
+            domain = f"VLAN {vlan_id}" if vlan_id else "the fabric's own domain, but in VLANs alone"
+            return spoken(f"port {dpid}:{port_no} is not in {domain}")
         if is_edge and self._is_full(dpid, port_no):
             limit = core.policy.limits.groups_per_port
             return spoken(f"port {dpid}:{port_no} is given {limit} groups, as many as limits.groups_per_port allows")
@@ -258,6 +265,11 @@ class StaticMembers:
             self._retry([(dpid, port_no, other) for other in groups], now)
         self._touch(key, now)
 
+    def _is_in_domain(self, key: Key) -> bool:
+        dpid, port_no, group = key
+        vlan_ports = self._core.vlan_ports
+        return not vlan_ports.is_used or domain_of(group) in vlan_ports.of(dpid, port_no).vlans()
+
     def _is_full(self, dpid: int, port_no: int) -> bool:
         served = sum((dpid, port_no, group) in self.served for group in self._at(dpid, port_no))
         return served >= self._core.policy.limits.groups_per_port
@@ -266,7 +278,7 @@ class StaticMembers:
         """Give a port its group if it leads to hosts and there is room; anew if its switch was gone meanwhile."""
         dpid, port_no, group = key
         core, room = self._core, self._core.gate.room
-        if (dpid, port_no) not in core.topology.edges:
+        if (dpid, port_no) not in core.topology.edges or not self._is_in_domain(key):
             return
         if key not in self.served:
             if self._is_full(dpid, port_no) or room.refuses(group, receives=True):
@@ -282,7 +294,9 @@ class StaticMembers:
         if key not in self.served:
             return
         self.served.discard(key)
-        core.perform(core.plane.interest_changed(*key, core.membership.interest(*key), now))
+        dpid, port_no, group = key
+        interest = core.memberships.of(domain_of(group)).interest(dpid, port_no, address_of(group))
+        core.perform(core.plane.interest_changed(*key, interest, now))
 
     def _retry(self, keys: Iterable[Key], now: float) -> None:
         """Serve what waited, as far as that can be now."""

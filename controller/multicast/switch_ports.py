@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from controller.multicast.vlan_ports import VlanOifs
 from topology.graph import Graph
 
 
@@ -12,7 +14,7 @@ class SwitchPorts(NamedTuple):
 
     `edges` are the ports that lead to hosts, `closed` those of which it is not known what they lead to, `routers` the
     (port, family) of those with a multicast router: PIM from elsewhere goes nowhere. A switch that is not `connected`
-    may go on forwarding by what it holds.
+    may go on forwarding by what it holds. `vlans` are the ports by VLAN, None where no port of the fabric is in one.
     """
 
     ofp_version: int
@@ -20,6 +22,7 @@ class SwitchPorts(NamedTuple):
     closed: tuple[int, ...]
     connected: bool = True
     routers: frozenset[tuple[int, int]] = frozenset()
+    vlans: Mapping[int, VlanOifs] | None = None
 
     def opened(self, port_no: int) -> SwitchPorts:
         """Return the ports of which one leads to a switch."""

@@ -13,9 +13,9 @@ from math import inf
 
 from controller.effects import Edit, Put, Remove
 from controller.multicast.group import Group
-from controller.rules.compile import TREE_VERSIONS, tree_version_of
+from controller.rules.compile import TREE_VERSIONS, common_outputs, tree_version_of
 from controller.rules.installer import Installer
-from controller.rules.model import RuleKey
+from controller.rules.model import Rule, RuleKey
 from controller.trees.tree import RECEIVES, SENDS, Change, Tree
 from topology.graph import Graph, NodeId, component_roots, holds_cycle
 
@@ -173,3 +173,13 @@ def _crosses_once(tree: Tree, links: Iterable[frozenset[NodeId]]) -> bool:
     senders = {root.get(node, node) for node, role in tree.terminals.items() if int(role) & SENDS}
     receivers = {root.get(node, node) for node, role in tree.terminals.items() if int(role) & RECEIVES}
     return not senders or (len(senders) == len(receivers) == 1 and senders != receivers)
+
+
+def shrink_first(dpid: int, rule: Rule, old: Rule | None, is_unconfirmed: bool, first: Stage, second: Stage) -> None:
+    """Have a switch give up what an entry has no more before any takes on what is new; this interrupts."""
+    kept = common_outputs(rule, old)
+    if old != rule or is_unconfirmed:
+        if old is not None:
+            first.append((dpid, Put(kept)))
+        if old is None or kept != rule:
+            second.append((dpid, Put(rule)))

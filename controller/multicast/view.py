@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from controller.admission.admission import Admission
+from controller.kernel.domains import domain_of
 from controller.membership.core import MembershipCore
 from controller.membership.events import FilterMode, Member
 from controller.membership.querier import FAMILIES
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.gate import Gate
 from controller.multicast.groups import GroupPlane
+from controller.multicast.memberships import Memberships
 from controller.multicast.senders import SenderTable
 from controller.multicast.static_members import StaticMembers
 from controller.rules.installer import Installer
@@ -48,6 +50,7 @@ class Shown(Protocol):
     plane: GroupPlane
     installer: Installer
     membership: MembershipCore
+    memberships: Memberships
     senders: SenderTable
     gate: Gate
     admission: Admission
@@ -113,7 +116,8 @@ def _switches(core: Shown, some: Sequence[int], count: int) -> str:
 
 def _counters(core: Shown) -> Counter[str]:
     total: Counter[str] = Counter()
-    for counters in (core.counters, core.membership.counters, core.senders.counters, core.installer.counters):
+    memberships = (membership.counters for _, membership in core.memberships.all())
+    for counters in (core.counters, *memberships, core.senders.counters, core.installer.counters):
         for name, count in counters.items():
             total[name] += count
     return total
@@ -121,7 +125,7 @@ def _counters(core: Shown) -> Counter[str]:
 
 def groups(core: Shown) -> list[Document]:
     """Return each group with its tree, members, senders and refusals."""
-    wanted = (address for address in core.membership.members_table.groups() if not is_link_scope_group(address))
+    wanted = (address for address in core.memberships.groups() if not is_link_scope_group(address))
     addresses = {*core.plane.groups, *wanted, *core.operator.static.groups()}
     return [group(core, address) for address in sorted(addresses)]
 
@@ -130,10 +134,11 @@ def group(core: Shown, address: bytes) -> Document:
     """Return one group: its tree, members, senders and refusals."""
     group = core.plane.groups.get(address)
     tree = core.forest.tree(address)
-    members = list(core.membership.members_of(address))
+    members = list(core.memberships.members_of(address))
     admitted = [_member(member) for member in members if member.admitted]
     return {
         "group": format_ip(address),
+        "vlan": domain_of(address) or None,
         "links": sorted(sorted(link) for link in tree.links()) if tree is not None else [],  # type: ignore[type-var]
         "detached": sorted(tree.detached) if tree is not None else [],
         "size": len(admitted),

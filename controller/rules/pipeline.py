@@ -36,6 +36,9 @@ DATAPATH_XID_TAG = 0xA0
 SENDER_COOKIE_BIT = 1 << 47
 """Set in the cookies of sender entries, so that their counters can be read alone."""
 
+PRIORITY_PORT_VLAN = 300
+PRIORITY_PORT_TAGGED = 200
+PRIORITY_PORT_UNTAGGED = 100
 PRIORITY_VLAN_TAGGED = 65535
 PRIORITY_ECHO = 65100
 PRIORITY_LLDP = 65000
@@ -45,6 +48,7 @@ PRIORITY_MEMBERSHIP = 60000
 PRIORITY_ADDRESS_RESOLUTION = 59000
 PRIORITY_PIM = 52000
 PRIORITY_LINK_SCOPE_GROUP = 51000
+PRIORITY_LINK_SCOPE_VLAN = 50500
 PRIORITY_LINK_SCOPE = 50000
 PRIORITY_SENDER = 40000
 PRIORITY_UNKNOWN_PENALTY = 35000
@@ -65,3 +69,10 @@ IPPROTO_IGMP = 2
 IPPROTO_ICMPV6 = 58
 IPPROTO_PIM = 103
 MLD_TYPES = (130, 131, 132, 143)
+
+
+def admission_tables(ofp_version: int, has_vlans: bool) -> tuple[int, ...]:
+    """Return the tables that decide what a port may send, of frames without tags and, with VLANs, of the others."""
+    if ofp_version == OPENFLOW_1_0:
+        return (0,)
+    return (ADMIT, VLAN_ADMIT) if has_vlans else (ADMIT,)

@@ -13,6 +13,18 @@ ETHERTYPE_EXPERIMENTAL = 0x88B5
 """IEEE 802, local experimental EtherType 1."""
 
 
+def with_tag(frame: bytes, vlan_id: int) -> bytes:
+    """Return a frame with an 802.1Q tag of a VLAN, priority 0, in front of its EtherType."""
+    return frame[:12] + ETHERTYPE_VLAN.to_bytes(2, "big") + vlan_id.to_bytes(2, "big") + frame[12:]
+
+
+def without_tag(frame: bytes) -> tuple[int, bytes] | None:
+    """Return the VLAN id of a frame's 802.1Q tag and the frame without it; None where there is no whole one."""
+    if len(frame) < 18 or frame[12] << 8 | frame[13] != ETHERTYPE_VLAN:
+        return None
+    return (frame[14] & 0x0F) << 8 | frame[15], frame[:12] + frame[16:]
+
+
 def encode_ethernet(eth_dst: bytes, eth_src: bytes, ethertype: int, payload: bytes) -> bytes:
     """Return a frame without its check sequence, padded to 60 bytes; ValueError for a MAC that is not 6 bytes."""
     if len(eth_dst) != 6 or len(eth_src) != 6:

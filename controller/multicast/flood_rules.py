@@ -1,0 +1,114 @@
+"""What every switch holds whatever groups exist: punts, link-scope flooding, and what ports let in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from controller.multicast.switch_ports import SwitchPorts
+from controller.multicast.vlan_ports import NO_OIFS
+from controller.rules.compile import RuleSet
+from controller.rules.model import OFPP_CONTROLLER, Action, Match, Output, PopVlan, Rule, RuleKey
+from controller.rules.pipeline import (
+    ADMIT,
+    ETH_TYPE_IPV4,
+    ETH_TYPE_IPV6,
+    IPPROTO_ICMPV6,
+    IPPROTO_IGMP,
+    IPPROTO_PIM,
+    MLD_TYPES,
+    OPENFLOW_1_0,
+    PRIORITY_LINK_SCOPE,
+    PRIORITY_LINK_SCOPE_VLAN,
+    PRIORITY_MEMBERSHIP,
+    PRIORITY_PIM,
+    PRIORITY_UNKNOWN_SENDER,
+    VLAN_ADMIT,
+)
+from controller.wire.addresses import ALL_PIM_ROUTERS_V4, ALL_PIM_ROUTERS_V6, parse_ip
+
+_LINK_SCOPE_V4 = (ETH_TYPE_IPV4, parse_ip("224.0.0.0"), 24)
+_LINK_SCOPE_V6 = ((ETH_TYPE_IPV6, parse_ip("ff02::"), 16), (ETH_TYPE_IPV6, parse_ip("ff00::"), 15))
+_ALL_V4 = (ETH_TYPE_IPV4, parse_ip("224.0.0.0"), 4)
+_ALL_V6 = (ETH_TYPE_IPV6, parse_ip("ff00::"), 8)
+_TO_CONTROLLER: tuple[Action, ...] = (Output(OFPP_CONTROLLER),)
+
+
+def switch_rules(ports: SwitchPorts, trunks: Sequence[int], cookie: int) -> RuleSet:
+    """Return the entries of a switch whose `trunks` are on the spanning tree, for each of its tables."""
+    if ports.ofp_version == OPENFLOW_1_0:
+        table = _Table(0, ports, cookie, only_ipv4=True)
+        table.flood(trunks, ports.edges)
+        return table.rules
+    own = _Table(ADMIT, ports, cookie)
+    if ports.vlans is None:
+        own.flood(trunks, ports.edges)
+        return own.rules
+    own.flood(trunks, ports.vlans.get(0, NO_OIFS).untagged)
+    tagged = _Table(VLAN_ADMIT, ports._replace(routers=frozenset()), cookie)
+    tagged.flood(trunks, ())
+    for vlan_id, oifs in ports.vlans.items():
+        if vlan_id:
+            tagged.flood_vlan(vlan_id, trunks, oifs.tagged, oifs.untagged)
+    return own.rules | tagged.rules
+
+
+class _Table:
+    """The entries of one table, in which frames of every domain look alike but for their tag."""
+
+    def __init__(self, table: int, ports: SwitchPorts, cookie: int, only_ipv4: bool = False) -> None:
+        self.rules: RuleSet = {}
+        self._table = table
+        self._ports = ports
+        self._cookie = cookie
+        self._scopes = (_LINK_SCOPE_V4,) if only_ipv4 else (_LINK_SCOPE_V4, *_LINK_SCOPE_V6)
+        self._only_ipv4 = only_ipv4
+
+    def flood(self, trunks: Sequence[int], edges: Sequence[int]) -> None:
+        """Put what goes to the controller, and flood link-scope groups to other switches and hosts."""
+        flood = tuple(Output(port_no) for port_no in (*trunks, *edges))
+        self._put(PRIORITY_MEMBERSHIP, Match(eth_type=ETH_TYPE_IPV4, ip_proto=IPPROTO_IGMP), _TO_CONTROLLER)
+        self._put_groups(ETH_TYPE_IPV4, _ALL_V4, ALL_PIM_ROUTERS_V4, flood)
+        for scope in self._scopes:
+            self._put(PRIORITY_LINK_SCOPE, in_prefix(*scope), flood)
+        if self._only_ipv4:
+            return
+        for icmpv6_type in MLD_TYPES:
+            match = Match(eth_type=ETH_TYPE_IPV6, ip_proto=IPPROTO_ICMPV6, icmpv6_type=icmpv6_type)
+            self._put(PRIORITY_MEMBERSHIP, match, _TO_CONTROLLER)
+        self._put_groups(ETH_TYPE_IPV6, _ALL_V6, ALL_PIM_ROUTERS_V6, flood)
+
+    def flood_vlan(self, vlan_id: int, trunks: Sequence[int], tagged: Sequence[int], untagged: Sequence[int]) -> None:
+        """Flood link-scope groups of a VLAN to its hosts here too."""
+        flood: tuple[Action, ...] = tuple(Output(port_no) for port_no in (*trunks, *tagged))
+        if untagged:
+            flood = (*flood, PopVlan(), *(Output(port_no) for port_no in untagged))
+        for scope in self._scopes:
+            self._put(PRIORITY_LINK_SCOPE_VLAN, in_prefix(*scope)._replace(vlan_id=vlan_id), flood)
+
+    def _put(self, priority: int, match: Match, actions: tuple[Action, ...]) -> None:
+        key = RuleKey(self._table, priority, match)
+        self.rules[key] = Rule(key, actions, self._cookie)
+
+    def _put_groups(
+        self, eth_type: int, all_groups: tuple[int, bytes, int], pim_routers: bytes, flood: tuple[Action, ...]
+    ) -> None:
+        """Have groups that no sender's entry knows go to the controller from ports to hosts, and from closed ones
+        nowhere; PIM goes to every router, and to the controller, from ports with routers alone."""
+        bits = 8 * len(pim_routers)
+        family = 4 if bits == 32 else 6
+
+        def pim(port_no: int) -> Match:
+            return Match(port_no, eth_type=eth_type, ip_proto=IPPROTO_PIM, ip_dst=pim_routers, ip_dst_prefix=bits)
+
+        for port_no in self._ports.edges:
+            to_routers = flood if (port_no, family) in self._ports.routers else ()
+            self._put(PRIORITY_PIM, pim(port_no), (*_TO_CONTROLLER, *to_routers))
+            self._put(PRIORITY_UNKNOWN_SENDER, in_prefix(*all_groups, in_port=port_no), _TO_CONTROLLER)
+        for port_no in self._ports.closed:
+            self._put(PRIORITY_PIM, pim(port_no), ())
+            self._put(PRIORITY_UNKNOWN_SENDER, in_prefix(*all_groups, in_port=port_no), ())
+
+
+def in_prefix(eth_type: int, address: bytes, bits: int, in_port: int | None = None) -> Match:
+    """Return the match of packets to the addresses of a prefix, from one port or any."""
+    return Match(in_port=in_port, eth_type=eth_type, ip_dst=address, ip_dst_prefix=bits)

@@ -1,0 +1,123 @@
+"""What follows from membership, domain by domain: trees, flooding, queries, router ports and decisions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from controller.admission.host import Decision
+from controller.config.policy import Policy, Role
+from controller.datapath.lanes import Urgency
+from controller.kernel.domains import family_of, in_domain
+from controller.membership.events import (
+    ANY_SOURCE,
+    InterestChanged,
+    MembershipRefused,
+    RouterJudged,
+    RouterPortChanged,
+    SendQuery,
+)
+from controller.multicast.effects import Audit
+from controller.multicast.fabric import FabricFollower
+from controller.multicast.flood import FloodPlane
+from controller.multicast.groups import GroupPlane
+from controller.multicast.journal import Journal
+from controller.multicast.memberships import Memberships
+from controller.multicast.operator import Operator
+from controller.multicast.queries import sent
+from controller.multicast.sections import MulticastSections
+from controller.multicast.senders import SenderTable
+from controller.multicast.vlan_ports import VlanPorts
+from controller.wire.addresses import is_link_scope_group
+
+
+class Owner(Protocol):
+    """What the core around has for what follows."""
+
+    counters: Counter[str]
+    policy: Policy
+    flood: FloodPlane
+    plane: GroupPlane
+    topology: FabricFollower
+    operator: Operator
+    journal: Journal
+    sections: MulticastSections
+    senders: SenderTable
+    memberships: Memberships
+    vlan_ports: VlanPorts
+
+    def perform(self, effects: Iterable[Any]) -> None:
+        """Take effects that followed."""
+
+    def group_changed(self, group: bytes, now: float, dpid: int | None = None) -> None:
+        """Take note that a group changed."""
+
+    def settle_room(self, now: float) -> None:
+        """Count what has a tree from now on."""
+
+
+class MembershipEffects:
+    """Has done what a membership core answers."""
+
+    def __init__(self, core: Owner) -> None:
+        self._core = core
+
+    def apply(self, effects: Iterable[Any], now: float, urgency: Urgency = Urgency.PROMPT, vlan_id: int = 0) -> None:
+        """Take what followed in the membership of a domain, and have it done."""
+        core = self._core
+        for effect in effects:
+            kind = type(effect)
+            if kind is InterestChanged:
+                self._interest_changed(effect, now, urgency, vlan_id)
+            elif kind is SendQuery:
+                is_tagged = core.vlan_ports.is_tagged(effect.dpid, effect.port_no, vlan_id)
+                core.perform((sent(effect, core.policy.multicast.querier, vlan_id if is_tagged else 0),))
+            elif kind is RouterPortChanged:
+                self.router_port_changed(effect, now, vlan_id)
+            elif kind is RouterJudged:
+                self._router_judged(effect, now)
+            elif kind is MembershipRefused:
+                core.counters["membership-refused"] += 1
+            else:
+                core.perform((effect,))
+        if vlan_id:
+            core.memberships.followed(vlan_id)
+        core.settle_room(now)
+
+    def _interest_changed(self, effect: InterestChanged, now: float, urgency: Urgency, vlan_id: int) -> None:
+        core = self._core
+        dpid, port_no, group, interest = effect
+        if vlan_id:
+            group = in_domain(group, vlan_id)
+        if (dpid, port_no, group) in core.operator.static.served:
+            interest = ANY_SOURCE
+        if not is_link_scope_group(group):
+            core.perform(core.plane.interest_changed(dpid, port_no, group, interest, now, urgency))
+        elif not vlan_id:
+            effects, refresh = core.flood.interest_changed(dpid, port_no, group, interest is not None, now)
+            core.perform(effects)
+            if refresh:
+                core.topology.flood_soon(now)
+        core.group_changed(group, now, dpid)
+
+    def _router_judged(self, effect: RouterJudged, now: float) -> None:
+        host, verdict = effect
+        core = self._core
+        core.perform((Audit(Decision(*verdict[:3]), host, None, Role.ROUTER, None),))
+        if verdict.admit:
+            core.journal.routers_touched(now)
+            core.sections.router_port_changed(host.dpid, host.port_no, family_of(host.ip))
+
+    def router_port_changed(self, effect: RouterPortChanged, now: float, vlan_id: int = 0) -> None:
+        """Follow a router port that came or went."""
+        core = self._core
+        dpid, port_no, family, _, _ = effect
+        core.perform(core.plane.router_port_changed(effect, now, vlan_id))
+        core.perform(core.senders.port_reconsidered(dpid, port_no, now))
+        core.topology.flood_soon(now, dpid)
+        core.journal.routers_touched(now)
+        core.sections.router_port_changed(dpid, port_no, family)
+        for name, group in core.plane.groups.items():
+            if group.family == family and group.vlan_id == vlan_id:
+                core.group_changed(name, now)

@@ -1,0 +1,90 @@
+"""Which ports that lead to hosts are in which VLANs, tagged or not, switch by switch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from controller.config.vlans import PortVlans, Vlans
+from controller.effects import SendPacket
+from controller.wire.ethernet import with_tag
+from topology.graph import Kind
+from topology.live import LiveFabric
+
+
+class VlanOifs(NamedTuple):
+    """The ports of a switch that have a VLAN, in ascending order: with the tag, and without."""
+
+    tagged: tuple[int, ...]
+    untagged: tuple[int, ...]
+
+
+NO_OIFS = VlanOifs((), ())
+
+
+class VlanPorts:
+    """What the policy says of the ports to hosts of a fabric, kept by switch until its ports or the policy change.
+
+    `is_used` tells whether any port is in a VLAN.
+    """
+
+    def __init__(self, vlans: Vlans, fabric: LiveFabric) -> None:
+        self.is_used = vlans.is_used
+        self._vlans = vlans
+        self._fabric = fabric
+        self._at: dict[int, dict[int, VlanOifs]] = {}
+
+    def of(self, dpid: int, port_no: int) -> PortVlans:
+        """Return what the policy says of a port, if it leads to hosts."""
+        return self._vlans.of(dpid, port_no, Kind.TOR.value)
+
+    def at(self, dpid: int) -> Mapping[int, VlanOifs]:
+        """Return the ports of a switch by VLAN id, those in the fabric's own domain under 0."""
+        found = self._at.get(dpid)
+        if found is None:
+            found = self._at[dpid] = self._look(dpid) if self.is_used else {}
+        return found
+
+    def is_tagged(self, dpid: int, port_no: int, vlan_id: int) -> bool:
+        """Tell whether frames of a domain have a tag at a port."""
+        return bool(vlan_id) and self.of(dpid, port_no).untagged != vlan_id
+
+    def all_of(self, dpid: int, vlan_id: int) -> list[int]:
+        """Return the ports to hosts of a switch that are in a domain."""
+        if not self.is_used:
+            return [] if vlan_id else list(self._fabric.edge_ports(dpid))
+        oifs = self.at(dpid).get(vlan_id, NO_OIFS)
+        return sorted((*oifs.tagged, *oifs.untagged))
+
+    def sent(self, dpid: int, ports: Sequence[int], frame: bytes, vlan_id: int) -> list[SendPacket]:
+        """Return what sends a frame without tag out of ports of a domain, with its tag where it has one there."""
+        tagged = tuple(port_no for port_no in ports if self.is_tagged(dpid, port_no, vlan_id))
+        others = tuple(port_no for port_no in ports if port_no not in tagged)
+        packets = [SendPacket(dpid, others, frame)] if others else []
+        return [*packets, SendPacket(dpid, tagged, with_tag(frame, vlan_id))] if tagged else packets
+
+    def ports_changed(self, dpid: int) -> None:
+        """Take note that other ports of a switch lead to hosts now."""
+        self._at.pop(dpid, None)
+
+    def policy_loaded(self, vlans: Vlans) -> bool:
+        """Go by another policy from now on; False where that says the same of VLANs."""
+        if vlans == self._vlans:
+            return False
+        self._vlans, self.is_used = vlans, vlans.is_used
+        self._at.clear()
+        return True
+
+    def _look(self, dpid: int) -> dict[int, VlanOifs]:
+        tagged: dict[int, list[int]] = {}
+        untagged: dict[int, list[int]] = {}
+        for port_no in sorted(self._fabric.edge_ports(dpid)):
+            port = self.of(dpid, port_no)
+            for vlan_id in port.tagged:
+                tagged.setdefault(vlan_id, []).append(port_no)
+            if port.untagged is not None:
+                untagged.setdefault(port.untagged, []).append(port_no)
+        return {
+            vlan_id: VlanOifs(tuple(tagged.get(vlan_id, ())), tuple(untagged.get(vlan_id, ())))
+            for vlan_id in sorted(tagged.keys() | untagged.keys())
+        }

@@ -1,0 +1,366 @@
+"""VLANs are broadcast domains: groups, members, senders, queriers and link-scope flooding of each are its own."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from controller.config.terms import SwitchPort
+from controller.config.vlans import PortVlans, VlanEntry, Vlans
+from controller.discovery.vlan_rules import edge_rules, link_rules, vlan_base_rules
+from controller.effects import Put
+from controller.events import PacketReceived
+from controller.kernel.domains import in_domain
+from controller.multicast import view
+from controller.multicast.events import PolicyLoaded
+from controller.wire.addresses import parse_ip
+from controller.wire.encode import encode
+from controller.wire.ethernet import with_tag, without_tag
+from controller.wire.frame import decode
+from controller.wire.packets import GroupRecord, Query, RecordType, Report
+from controller.wire.udp import encode_udp
+from topology.events import HostLearnt
+
+from .conftest import GRAPHS, GROUP, OPEN, World, fields_of
+
+MDNS = parse_ip("224.0.0.251")
+TRUNK = PortVlans(None, frozenset((10, 20)))
+PORTS = {
+    "h1": PortVlans(10, frozenset()),
+    "h2": PortVlans(10, frozenset()),
+    "h3": PortVlans(20, frozenset()),
+    "h5": TRUNK,
+    "h7": PortVlans(10, frozenset((20,))),
+    "h9": PortVlans(20, frozenset()),
+    "h16": PortVlans(10, frozenset()),
+}
+"""The ports of a fat tree's hosts that are in VLANs; the others are in the fabric's own domain."""
+
+
+class VlanWorld(World):
+    """A fabric whose ports are in the VLANs of `ports`; discovery has told its switches so."""
+
+    def __init__(self, ports: Mapping[str, PortVlans] = PORTS, graph: str = "fattree", version: int = 4) -> None:
+        plain = World(GRAPHS[graph](), start=False)
+        self.port_vlans = {plain.hosts[name].place: port for name, port in ports.items()}
+        super().__init__(GRAPHS[graph](), replace(OPEN, vlans=vlans_of(self.port_vlans)), version, start=False)
+        for switch in self.switches.values():
+            trunks = {port_no for ends in self.links.values() for dpid, port_no in ends if dpid == switch.dpid}
+            rules = vlan_base_rules() + [rule for port_no in trunks for rule in link_rules(port_no)]
+            for (dpid, port_no), port in self.port_vlans.items():
+                rules += edge_rules(port_no, port) if dpid == switch.dpid else []
+            for rule in rules if version == 4 else ():
+                assert switch.apply(Put(rule)) is None
+        self.connect_all()
+        self.settle()
+        self.notices.clear()
+
+    def learn(self, host):
+        vlan_id = self.domain(host.name)
+        addresses = tuple(in_domain(address, vlan_id) for address in (host.v4, host.v6))
+        self.feed(HostLearnt(in_domain(host.mac, vlan_id), host.dpid, host.port_no, addresses))
+
+    def domain(self, name):
+        """Return the domain in which a host speaks unless told otherwise."""
+        port = self.port_vlans.get(self.hosts[name].place, PortVlans(0, frozenset()))
+        return min(port.tagged) if port.untagged is None else port.untagged
+
+    def speak(self, name, frame, vlan_id=None):
+        """Have a host send a frame, in a domain of its port; return who got copies, and with which tags."""
+        place = self.hosts[name].place
+        vlan_id = self.domain(name) if vlan_id is None else vlan_id
+        port = self.port_vlans.get(place, PortVlans(0, frozenset()))
+        return self.utter(place, with_tag(frame, vlan_id) if vlan_id and vlan_id != port.untagged else frame)
+
+    def utter(self, place, frame):
+        delivery = self.fabric.deliver(*place, fields_of(frame), len(frame))
+        at = {host.place: host.name for host in self.hosts.values()}
+        got = Counter()
+        for copy, count in delivery.hosts.items():
+            got[at[copy.dpid, copy.port_no], copy.vlan_ids] += count
+        first, (_, inner) = len(self.packet_outs), without_tag(frame) or (0, frame)
+        for punt in delivery.punts:
+            assert (punt.dpid, punt.in_port) == place, "the controller got a frame from inside the fabric"
+            handed = inner
+            for tag in reversed(punt.vlan_ids):
+                handed = with_tag(handed, tag)
+            self.feed(PacketReceived(*place, handed))
+        for to, sent in self.packet_outs[first:]:
+            tag, untagged = without_tag(sent) or (0, sent)
+            if untagged == inner:
+                got[at[to], (tag,) if tag else ()] += 1
+        return got
+
+    def tell(self, name, kind, group=GROUP, vlan_id=None):
+        host = self.hosts[name]
+        report = Report(4, 3, host.mac, host.v4, (GroupRecord(kind, group, ()),))
+        return self.speak(name, encode(report), vlan_id)
+
+    def joins(self, name, group=GROUP, vlan_id=None):
+        self.tell(name, RecordType.CHANGE_TO_EXCLUDE, group, vlan_id)
+
+    def sends(self, name, group=GROUP, vlan_id=None):
+        host = self.hosts[name]
+        return self.speak(name, encode_udp(host.mac, host.v4, group, b"data"), vlan_id)
+
+
+def vlans_of(ports):
+    return Vlans(entries=tuple(VlanEntry(port, ports=(SwitchPort(*place),)) for place, port in ports.items()))
+
+
+@pytest.fixture
+def world():
+    return VlanWorld()
+
+
+def started(world, name, group=GROUP, vlan_id=None):
+    """Have a host send until its entries are there, and return what the next packet reaches."""
+    world.sends(name, group, vlan_id)
+    world.settle()
+    return world.sends(name, group, vlan_id)
+
+
+def test_a_group_of_one_vlan_is_not_that_of_another(world):
+    for name in ("h2", "h16", "h9", "h4"):
+        world.joins(name)
+    world.joins("h5", vlan_id=10)
+    world.settle()
+    assert started(world, "h1") == {("h2", ()): 1, ("h16", ()): 1, ("h5", (10,)): 1}
+    assert started(world, "h3") == {("h9", ()): 1}
+    assert started(world, "h8") == {("h4", ()): 1}
+    shown = {(document["group"], document["vlan"]) for document in view.groups(world.core)}
+    assert shown == {("239.1.2.3", None), ("239.1.2.3@10", 10), ("239.1.2.3@20", 20)}
+
+
+def test_the_first_packets_reach_members_before_there_are_entries(world):
+    for name in ("h2", "h16"):
+        world.joins(name)
+    world.joins("h5", vlan_id=10)
+    world.settle()
+    assert world.sends("h1") == {("h2", ()): 1, ("h16", ()): 1, ("h5", (10,)): 1}
+
+
+def test_a_port_has_its_domains_with_tag_and_without(world):
+    world.joins("h7")
+    world.joins("h7", vlan_id=20)
+    world.joins("h5", vlan_id=20)
+    world.settle()
+    assert started(world, "h1") == {("h7", ()): 1}
+    assert started(world, "h9") == {("h7", (20,)): 1, ("h5", (20,)): 1}
+    assert started(world, "h5", vlan_id=20) == {("h7", (20,)): 1}
+
+
+def test_frames_of_other_vlans_than_the_ports_own_go_nowhere(world):
+    for name in ("h2", "h9", "h4"):
+        world.joins(name)
+    world.settle()
+    place = world.hosts["h1"].place
+    data = encode_udp(world.hosts["h1"].mac, world.hosts["h1"].v4, GROUP, b"data")
+    for tag in (10, 20, 30, 0, 4095):
+        assert world.utter(place, with_tag(data, tag)) == {}
+    assert world.utter(world.hosts["h5"].place, data) == {}
+    assert world.utter(world.hosts["h4"].place, with_tag(data, 10)) == {}
+    assert world.utter(world.hosts["h5"].place, with_tag(with_tag(data, 20), 10)) == {}
+    assert not list(world.core.plane.groups[in_domain(GROUP, 10)].senders)
+
+
+def test_a_report_with_the_tag_of_another_vlan_is_no_membership(world):
+    host = world.hosts["h4"]
+    report = encode(Report(4, 3, host.mac, host.v4, (GroupRecord(RecordType.CHANGE_TO_EXCLUDE, GROUP, ()),)))
+    world.feed(PacketReceived(*host.place, with_tag(report, 10)))
+    world.feed(PacketReceived(*world.hosts["h5"].place, report))
+    assert not list(world.core.memberships.groups())
+    assert (world.core.counters["vlan-tagged"], world.core.counters["vlan-untagged"]) == (1, 1)
+
+
+def test_link_scope_groups_reach_all_of_their_vlan_alone(world):
+    assert world.sends("h1", MDNS) == {("h2", ()): 1, ("h16", ()): 1, ("h5", (10,)): 1, ("h7", ()): 1}
+    assert world.sends("h9", MDNS) == {("h3", ()): 1, ("h5", (20,)): 1, ("h7", (20,)): 1}
+    own = {f"h{n}" for n in range(1, 17)} - PORTS.keys() - {"h4"}
+    assert world.sends("h4", MDNS) == {(name, ()): 1 for name in own}
+
+
+def test_every_domain_of_a_port_is_asked(world):
+    world.packet_outs.clear()
+    world.advance(200.0)
+    asked: dict[str, set[int]] = {}
+    at = {host.place: host.name for host in world.hosts.values()}
+    for place, frame in world.packet_outs:
+        tag, inner = without_tag(frame) or (0, frame)
+        if isinstance(decode(inner), Query):
+            asked.setdefault(at[place], set()).add(tag)
+    assert asked == {**{name: {0} for name in world.hosts}, "h5": {10, 20}, "h7": {0, 20}}
+
+
+def test_members_end_in_their_own_domain(world):
+    world.joins("h7")
+    world.joins("h7", vlan_id=20)
+    world.settle()
+    world.tell("h7", RecordType.CHANGE_TO_INCLUDE, vlan_id=20)
+    world.advance(10.0)
+    assert list(world.core.plane.groups) == [in_domain(GROUP, 10)]
+    assert started(world, "h1") == {("h7", ()): 1}
+    world.advance(600.0)
+    assert not list(world.core.memberships.groups())
+
+
+def test_trees_of_vlans_are_built_around_what_is_lost(world):
+    for name in ("h2", "h16"):
+        world.joins(name)
+    world.joins("h5", vlan_id=10)
+    world.settle()
+    assert len(started(world, "h1")) == 3
+    a, b = sorted(next(iter(world.core.forest.tree(in_domain(GROUP, 10)).links())))
+    world.cut(a, b)
+    world.settle()
+    assert world.sends("h1") == {("h2", ()): 1, ("h16", ()): 1, ("h5", (10,)): 1}
+    world.mend(a, b)
+    world.settle()
+    assert world.sends("h1") == {("h2", ()): 1, ("h16", ()): 1, ("h5", (10,)): 1}
+
+
+def test_a_restarted_controller_knows_the_groups_of_vlans(world):
+    for name in ("h2", "h16", "h9"):
+        world.joins(name)
+    world.joins("h5", vlan_id=10)
+    world.settle()
+    before = started(world, "h1")
+    started(world, "h3")
+    world.restart()
+    world.connect_all()
+    world.settle()
+    assert world.sends("h1") == before
+    world.advance(70.0)
+    assert world.sends("h1") == before
+    assert world.sends("h3") == {("h9", ()): 1}
+    assert not world.refused_edits()
+
+
+def test_without_its_log_a_controller_finds_the_senders_of_vlans(world):
+    world.joins("h2")
+    world.settle()
+    started(world, "h1")
+    world.restart(journal=False)
+    world.connect_all()
+    world.settle()
+    assert [key.mac for key in world.core.plane.groups[in_domain(GROUP, 10)].senders] == [world.hosts["h1"].mac]
+
+
+def test_a_port_that_is_put_into_another_vlan_leaves_its_own(world):
+    for name in ("h2", "h16", "h9"):
+        world.joins(name)
+    world.settle()
+    started(world, "h1")
+    place = world.hosts["h16"].place
+    ports = {**world.port_vlans, place: PortVlans(20, frozenset())}
+    world.feed(PolicyLoaded(replace(world.policy, vlans=vlans_of(ports))))
+    for rule in edge_rules(place[1], ports[place]):
+        world.switches[place[0]].apply(Put(rule))
+    world.port_vlans = ports
+    world.settle()
+    assert world.sends("h1") == {("h2", ()): 1}
+    world.joins("h16")
+    world.settle()
+    assert started(world, "h3") == {("h9", ()): 1, ("h16", ()): 1}
+    assert world.sends("h1") == {("h2", ()): 1}
+
+
+def test_a_port_whose_tag_changes_gets_its_group_as_it_is_now(world):
+    world.joins("h2")
+    world.joins("h7")
+    world.settle()
+    assert started(world, "h1") == {("h2", ()): 1, ("h7", ()): 1}
+    place = world.hosts["h7"].place
+    ports = {**world.port_vlans, place: PortVlans(None, frozenset((10, 20)))}
+    world.feed(PolicyLoaded(replace(world.policy, vlans=vlans_of(ports))))
+    world.settle()
+    assert world.sends("h1") == {("h2", ()): 1, ("h7", (10,)): 1}
+
+
+def test_a_static_member_is_of_the_domain_that_its_group_names(world):
+    host = world.hosts["h16"]
+    place = {"dpid": host.dpid, "port_no": host.port_no}
+    assert world.do("static-member-add", group="239.1.2.3@10", **place).document["served"]
+    waits = world.do("static-member-add", group="239.1.2.3", **place).document["waiting_for"]
+    assert waits.endswith("is not in the fabric's own domain, but in VLANs alone")
+    waits = world.do("static-member-add", group="239.1.2.3@20", **place).document["waiting_for"]
+    assert waits.endswith("is not in VLAN 20")
+    world.settle()
+    assert started(world, "h1") == {("h16", ()): 1}
+    assert started(world, "h3") == {} == started(world, "h4")
+    ports = {**world.port_vlans, host.place: PortVlans(20, frozenset())}
+    world.feed(PolicyLoaded(replace(world.policy, vlans=vlans_of(ports))))
+    world.settle()
+    assert world.sends("h1") == {}
+    assert world.sends("h3") == {("h16", ()): 1}
+
+
+def test_a_querier_of_one_vlan_is_none_of_another():
+    multicast = replace(OPEN.multicast, querier=replace(OPEN.multicast.querier, accept_others=True))
+    world = VlanWorld()
+    world.feed(PolicyLoaded(replace(world.policy, multicast=multicast)))
+    world.settle()
+    host = world.hosts["h1"]
+    query = Query(4, 3, host.mac, parse_ip("10.0.0.1"), None, (), 10.0, False, 2, 125.0)
+    before = len(world.packet_outs)
+    world.speak("h1", encode(query))
+    passed = [(place, without_tag(frame)) for place, frame in world.packet_outs[before:]]
+    at = {host.place: host.name for host in world.hosts.values()}
+    assert {(at[place], tagged[0] if tagged else 0) for place, tagged in passed} == {
+        ("h2", 0),
+        ("h16", 0),
+        ("h7", 0),
+        ("h5", 10),
+    }
+    assert not world.core.memberships.of(10).querier(4).is_ours
+    assert world.core.memberships.of(20).querier(4).is_ours
+    assert world.core.membership.querier(4).is_ours
+
+
+def test_a_group_of_a_vlan_is_refused_where_a_switch_speaks_openflow_1_0():
+    world = VlanWorld({"h1": PortVlans(10, frozenset()), "h2": PortVlans(10, frozenset())}, version=1)
+    world.feed(PacketReceived(*world.hosts["h2"].place, encode(join_of(world.hosts["h2"]))))
+    world.settle()
+    (notice,) = [notice for notice in world.notices if notice.kind == "group-unsupported"]
+    assert notice.text.startswith("Group 239.1.2.3@10 is not served: switch ")
+    assert notice.text.endswith("groups in VLANs need OpenFlow 1.3.")
+
+
+def join_of(host):
+    return Report(4, 3, host.mac, host.v4, (GroupRecord(RecordType.CHANGE_TO_EXCLUDE, GROUP, ()),))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_member_gets_each_packet_once_with_its_tag(seed):
+    chosen = random.Random(seed)
+    names = [f"h{n}" for n in range(1, 17)]
+    ports = {}
+    for name in names:
+        untagged = chosen.choice((None, 0, 10, 20))
+        tagged = frozenset(vlan_id for vlan_id in (10, 20, 30) if vlan_id != untagged and chosen.random() < 0.4)
+        if untagged is not None or tagged:
+            ports[name] = PortVlans(untagged, tagged)
+    world = VlanWorld(ports)
+    members: dict[int, set[str]] = {}
+    for _ in range(60):
+        name = chosen.choice(sorted(ports))
+        vlan_id = chosen.choice(sorted(ports[name].vlans()))
+        if chosen.random() < 0.7:
+            world.joins(name, vlan_id=vlan_id)
+            members.setdefault(vlan_id, set()).add(name)
+        else:
+            world.tell(name, RecordType.CHANGE_TO_INCLUDE, vlan_id=vlan_id)
+            members.setdefault(vlan_id, set()).discard(name)
+    world.advance(5.0)
+    for name in sorted(ports):
+        for vlan_id in sorted(ports[name].vlans()):
+            expected = {
+                (other, (vlan_id,) if vlan_id and ports[other].untagged != vlan_id else ()): 1
+                for other in members.get(vlan_id, ())
+                if other != name
+            }
+            assert started(world, name, vlan_id=vlan_id) == expected
