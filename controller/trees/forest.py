@@ -101,6 +101,10 @@ class Forest:
         """Return the tree of a group, None where it has no terminal."""
         return self._trees.get(key)
 
+    def components(self) -> dict[NodeId, int]:
+        """Return the number of the part of the fabric that each switch is in; not to be changed."""
+        return self._network.components()
+
     def groups_on(self, u: NodeId, v: NodeId) -> frozenset[Key]:
         """Return the groups whose trees use a cable between two switches."""
         return self._users.of(u, v)
