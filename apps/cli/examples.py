@@ -53,6 +53,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("vsrt check", "what switches hold against what they shall; nothing is changed"),
         ("vsrt check --repair --switch leaf1", "have what differs at one switch put right"),
     ),
+    "vsrt doctor": (
+        ("vsrt doctor", "what is to be looked at, and what to do about it"),
+        ("vsrt doctor --json", "for a script: status 0 where there is nothing to tell"),
+    ),
     "vsrt do": (("vsrt do drain 3", "take the trees away from a switch"),),
     "vsrt do acknowledge": (("vsrt do acknowledge switch-down:3", "somebody sees to it"),),
     "vsrt do drain": (("vsrt do drain 3", "before switch 3 is serviced"),),

@@ -23,6 +23,7 @@ COMMANDS = {
     "watch": "follow what a running controller knows, as it changes",
     "do": "have a running controller change a setting or do something once",
     "check": "compare what switches hold with what they shall, and repair it if asked",
+    "doctor": "say what of a running controller, its switches and its policy is to be looked at",
     "dashboard": "serve the operator's page and API of a running controller",
     "replay": "replay a recorded run and print the effects as JSON lines",
     "perf": "rates, histograms and events of ports",

@@ -197,10 +197,7 @@ class Forest:
         return Change(key, NOTHING, removed, left=left).then(self._rebuild(tree, keep=True))
 
     def set_rate(self, key: Key, node: NodeId, rate_bps: float) -> None:
-        """Account the measured rate of the senders at `node`; nothing where `node` sends nothing to the group.
-
-        Raises ValueError for a rate that is negative or no number.
-        """
+        """Account the measured rate of senders at `node`, if there are any; ValueError for one below 0 or NaN."""
         rate = _rate(rate_bps)
         tree = self._trees.get(key)
         if tree is None or node not in tree.rates:
