@@ -56,6 +56,7 @@ from controller.multicast.vlan_ports import VlanPorts
 from controller.rules.installer import Installer
 from controller.rules.pipeline import MULTICAST_TAG
 from controller.trees.forest import Forest
+from controller.trees.islands import group_of
 from topology.events import TOPOLOGY_EVENTS, TopologyEvent
 from topology.graph import Graph
 from topology.live import LiveFabric
@@ -293,9 +294,10 @@ class MulticastCore:
 
     def trees_changed(self, changes: Iterable[Any], now: float, urgency: Urgency = Urgency.PROMPT) -> None:
         """Follow changes of trees."""
-        changes = list(changes)
+        changes = [*changes, *self.plane.islands.review()]
         self._effects += self.plane.trees_changed(changes, now, urgency)
-        self._groups_changed((change.key for change in changes), now)
+        for group in dict.fromkeys(group_of(change.key) for change in changes):
+            self.group_changed(group, now)  # type: ignore[arg-type]
 
     def perform(self, effects: Iterable[Output]) -> None:
         """Take effects that followed from an event."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
 from controller.membership.events import FilterMode
@@ -21,25 +21,26 @@ Ports = Mapping[int, AbstractSet[int]]
 
 
 def group_duties(
-    group: Group, tree: Tree | None, port: Callable[[int, int], int], router_ports: Ports
+    group: Group, trees: Iterable[Tree], port: Callable[[int, int], int], router_ports: Ports
 ) -> dict[int, SwitchDuty]:
     """Return what each switch does for a group; switches with nothing to do are left out.
 
     Parameters
     ----------
-    group, tree
-        The group and its tree; terminals that are not on the tree get nothing.
+    group, trees
+        The group and its trees, no two of which have a switch in common; terminals that are on none get nothing.
     port
         Port number at the first switch that leads to the second.
     router_ports
         Ports that get every packet of a group that is served at all.
     """
     channels: dict[int, tuple[ChannelDuty, ...]] = {}
-    if tree is not None:
-        channels = channel_duties(
+    members = _members(group, router_ports)
+    for tree in trees:
+        channels |= channel_duties(
             tree.adjacent,  # type: ignore[arg-type]
             port,
-            _members(group, router_ports),
+            members,
             (None, *(group.named_sources or ())),
         )
     senders = _senders(group)

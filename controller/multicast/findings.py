@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from controller.config.terms import SwitchPort
+from controller.trees.islands import group_of
 from controller.wire.addresses import format_ip, format_mac, is_link_scope_group
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def _members(core: MulticastCore) -> Iterator[Finding | None]:
 def _trees(core: MulticastCore) -> Iterator[Finding | None]:
     """Look at groups and trees: whether there is anybody they are for, and whether senders are where hosts are."""
     for tree in list(core.forest):
-        address: bytes = tree.key  # type: ignore[assignment]
+        address: bytes = group_of(tree.key)  # type: ignore[assignment]
         if address not in core.plane.groups and address in core.forest:
             yield finding(core, "tree-without-group", f"{format_ip(address)} has a tree for nobody.", group=address)
     for address in list(core.plane.groups):

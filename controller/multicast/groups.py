@@ -31,7 +31,8 @@ from controller.rules.installer import Installer
 from controller.rules.model import Rule, RuleKey
 from controller.rules.pipeline import MULTICAST_TAG, OPENFLOW_1_3, SENDER_COOKIE_BIT
 from controller.trees.forest import Forest
-from controller.trees.tree import Change, Links, Role
+from controller.trees.islands import Islands, group_of
+from controller.trees.tree import Change, Key, Links, Role
 from controller.wire.addresses import format_ip
 from topology.graph import Graph
 
@@ -42,7 +43,7 @@ _new = tuple.__new__  # what a named tuple's own constructor does, for a third o
 
 
 class GroupPlane:
-    """All groups over one forest; `has_routers` tells whether there is a router port of either family.
+    """All groups over one forest, and `islands` of it; `has_routers` tells whether there is a router port.
 
     What a switch holds for a group depends on the group's members, senders and tree alone; in which order edits go
     out, `Transitions` says. A new sender's entry comes after those of its way. `cables` are the links over which
@@ -65,6 +66,7 @@ class GroupPlane:
         self.sender_count = 0
         self.tree_change_count = 0
         self._forest = forest
+        self.islands = Islands(forest)
         self._installer = installer
         self._transitions = Transitions(installer, forest.graph, cables)
         self._changed = changed
@@ -169,6 +171,7 @@ class GroupPlane:
         """Tell the forest what the senders of a group at one switch send together."""
         rate_bps = sum(s.rate_bps for k, s in self.groups[address].senders.items() if k.dpid == dpid and s.admitted)
         self._forest.set_rate(address, dpid, rate_bps)
+        self.islands.set_rate(address, dpid, rate_bps)
         self._changed(address)
 
     def sender_rated(self, address: bytes) -> None:
@@ -205,11 +208,10 @@ class GroupPlane:
     def receiving_ports(self, address: bytes, source: bytes) -> Iterator[Place]:
         """Yield every port with a member or router that wants a packet of `source`, were it sent now."""
         group = self.groups.get(address)
-        tree = self._forest.tree(address)
-        if group is None or tree is None or group.unsupported is not None:
+        if group is None or group.unsupported is not None:
             return
         routers = self._routers.of_group(address)
-        for dpid in tree.adjacent:
+        for dpid in (dpid for tree in self.islands.trees(address) for dpid in tree.adjacent):
             router_ports = routers.get(dpid, ())  # type: ignore[call-overload]
             for port_no, interest in group.interests.get(dpid, {}).items():  # type: ignore[call-overload]
                 if interest.wants(source) and port_no not in router_ports:
@@ -237,27 +239,19 @@ class GroupPlane:
     def trees_changed(self, changes: Iterable[Change], now: float, urgency: Urgency = Urgency.PROMPT) -> list[Effect]:
         """Follow trees that the forest repaired, re-attached or moved."""
         effects: list[Effect] = []
+        by_group: dict[Key, list[Change]] = {}
         for change in changes:
-            group = self.groups.get(change.key)  # type: ignore[call-overload]
+            by_group.setdefault(group_of(change.key), []).append(change)
+        for address, changed in by_group.items():
+            group = self.groups.get(address)  # type: ignore[call-overload]
             if group is not None:
-                effects += self._refresh(group, (change,), now, urgency)
+                effects += self._refresh(group, changed, now, urgency)
         return effects
 
     def use_forest(self, forest: Forest, now: float) -> list[Effect]:
         """Move every group to its tree in a forest without trees, over the same graph."""
-        before, self._forest = self._forest, forest
-        changes = []
-        for old in before:
-            for dpid, role in old.terminals.items():
-                forest.join(old.key, dpid, role)
-            for dpid, rate_bps in old.rates.items():
-                forest.set_rate(old.key, dpid, rate_bps)
-            new = forest.tree(old.key)
-            had = {frozenset(link) for link in old.links()}
-            has = {frozenset(link) for link in new.links()} if new is not None else set()
-            removed = tuple(link for link in old.links() if frozenset(link) not in has)
-            added = tuple(link for link in new.links() if frozenset(link) not in had) if new is not None else ()
-            changes.append(Change(old.key, added, removed))
+        before, self._forest, self.islands = self.islands, forest, Islands(forest)
+        changes = list(before.moved_to(self.islands))
         return self.trees_changed(changes, now, Urgency.BULK)
 
     # Restarts
@@ -267,7 +261,7 @@ class GroupPlane:
         group = self.groups.get(address)
         if group is None:
             return []
-        self._forest.adopt(address, links)
+        self.islands.adopt(address, links)
         group.tree_version = tree_version
         group.left_links = group.unconfirmed = None
         return self._refresh(group, (), now, Urgency.BULK)
@@ -412,11 +406,10 @@ class GroupPlane:
             self._end_if_empty(group)
             return []
         is_anew = not changes
-        if self._forest.is_broken and not (mended := self._forest.mend(group.address)).empty:
-            changes = (mended, *changes)
+        changes = self.islands.followed(group.address, changes)
         self.tree_change_count += any(change is not None and not change.empty for change in changes)
         unconfirmed = group.unconfirmed or set()
-        way = self._transitions.choose(group, self._forest.tree(group.address), changes, now)
+        way = self._transitions.choose(group, list(self.islands.trees(group.address)), changes, now)
         moved = way is Way.BESIDE
         effects: list[Effect] = []
         duties: dict[int, SwitchDuty | None] | None = None
@@ -475,9 +468,8 @@ class GroupPlane:
 
     def _supported(self, group: Group, effects: list[Effect]) -> dict[int, SwitchDuty]:
         """Return what each switch is to do; where one of them cannot, the group is refused whole."""
-        duties = group_duties(
-            group, self._forest.tree(group.address), self._forest.graph.port, self._routers.of_group(group.address)
-        )
+        trees = list(self.islands.trees(group.address))
+        duties = group_duties(group, trees, self._forest.graph.port, self._routers.of_group(group.address))
         reason = None
         for dpid in duties:
             why = supports(self._ofp_versions.get(dpid, 0), group.address)

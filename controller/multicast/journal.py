@@ -287,8 +287,7 @@ class Journal:
         group = self._plane.groups.get(address)
         if group is None:
             return None
-        tree = self._plane.forest.tree(address)
-        links = () if tree is None else tuple(tree.links())
+        links = tuple(link for tree in self._plane.islands.trees(address) for link in tree.links())
         return {"group": format_ip(address), "tree_version": group.tree_version, "links": links}
 
     def heard_at(self, address: bytes, dpid: int, now: float) -> Record:

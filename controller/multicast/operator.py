@@ -28,6 +28,7 @@ from controller.multicast.static_members import StaticMembers
 from controller.rules.installer import Installer
 from controller.snapshot.events import State
 from controller.trees.forest import Forest
+from controller.trees.islands import group_of
 from controller.wire.addresses import format_ip, is_multicast_ip, parse_name
 from topology.events import PortRole
 
@@ -262,9 +263,9 @@ class Operator:
         """Return the groups whose trees lead through a switch, and how many trees have a terminal there."""
         transit, local = [], 0
         for tree in self._core.forest:
-            local += dpid in tree.terminals
+            local += dpid in tree.terminals and tree.key == group_of(tree.key)
             if len(tree.adjacent.get(dpid, ())) > 1:
-                transit.append(tree.key)
+                transit.append(group_of(tree.key))
         return [format_ip(key) for key in sorted(transit)], local  # type: ignore[type-var]
 
     def _forget_switch(self, event: SwitchForgetAsked, now: float) -> Record:

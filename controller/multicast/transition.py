@@ -59,8 +59,8 @@ class Transitions:
         self._graph = graph
         self._cables = cables
 
-    def choose(self, group: Group, tree: Tree | None, changes: Sequence[Change | None], now: float) -> Way:
-        """Take in how a group's tree or terminals changed, and return the way there; BESIDE gives a new version."""
+    def choose(self, group: Group, trees: Sequence[Tree], changes: Sequence[Change | None], now: float) -> Way:
+        """Take in how a group's trees or terminals changed, and return the way there; BESIDE gives a new version."""
         self.settle(group, now)
         if not changes:
             return Way.IN_PLACE
@@ -81,20 +81,20 @@ class Transitions:
         if is_within:
             return Way.IN_PLACE
         left = earlier | removed
-        if not left or tree is None:
+        if not left or not trees:
             return Way.IN_PLACE
         if not earlier and not added:
             return Way.IN_PLACE
-        links = {frozenset(link) for link in tree.links()}
+        links = {frozenset(link) for tree in trees for link in tree.links()}
         if not holds_cycle(links | left):
             group.left_is_within = all(failed_s == inf for failed_s in (group.left_links or {}).values())
             return Way.IN_PLACE
         dead = {link for link in left if not self._cables.has_link(*link)}
         if (added or removed) and holds_cycle(links | left - dead):
             return Way.BESIDE if self._take_version(group) else Way.INTERRUPTED
-        if not earlier and _crosses_once(tree, links - added | removed - dead):
+        if not earlier and _crosses_once(trees, links - added | removed - dead):
             return Way.IN_PLACE
-        if not all(self._installer.answers(dpid, now) for dpid in tree.adjacent):  # type: ignore[arg-type]
+        if not all(self._installer.answers(dpid, now) for tree in trees for dpid in tree.adjacent):  # type: ignore[arg-type]
             return Way.IN_PLACE
         return Way.BESIDE if self._take_version(group) else Way.IN_PLACE
 
@@ -162,7 +162,7 @@ class Transitions:
         return {(dpid, key) for dpid, key in entries if dpid in graph and not is_confirmed(dpid, key)}
 
 
-def _crosses_once(tree: Tree, links: Iterable[frozenset[NodeId]]) -> bool:
+def _crosses_once(trees: Sequence[Tree], links: Iterable[frozenset[NodeId]]) -> bool:
     """Tell whether no packet passes between the parts of a broken tree over a dead link and by a new way as well.
 
     `links` are those of the old tree that live on. So it is without senders, and where these are together in one part
@@ -170,8 +170,9 @@ def _crosses_once(tree: Tree, links: Iterable[frozenset[NodeId]]) -> bool:
     the one way or the other.
     """
     root = component_roots(links)
-    senders = {root.get(node, node) for node, role in tree.terminals.items() if int(role) & SENDS}
-    receivers = {root.get(node, node) for node, role in tree.terminals.items() if int(role) & RECEIVES}
+    terminals = trees[0].terminals
+    senders = {root.get(node, node) for node, role in terminals.items() if int(role) & SENDS}
+    receivers = {root.get(node, node) for node, role in terminals.items() if int(role) & RECEIVES}
     return not senders or (len(senders) == len(receivers) == 1 and senders != receivers)
 
 

@@ -133,14 +133,14 @@ def groups(core: Shown) -> list[Document]:
 def group(core: Shown, address: bytes) -> Document:
     """Return one group: its tree, members, senders and refusals."""
     group = core.plane.groups.get(address)
-    tree = core.forest.tree(address)
+    links = [sorted(link) for tree in core.plane.islands.trees(address) for link in tree.links()]  # type: ignore[type-var]
     members = list(core.memberships.members_of(address))
     admitted = [_member(member) for member in members if member.admitted]
     return {
         "group": format_ip(address),
         "vlan": domain_of(address) or None,
-        "links": sorted(sorted(link) for link in tree.links()) if tree is not None else [],  # type: ignore[type-var]
-        "detached": sorted(tree.detached) if tree is not None else [],
+        "links": sorted(links),
+        "detached": sorted(core.plane.islands.cut_off(address)),
         "size": len(admitted),
         "rate_bps": round(sum(s.rate_bps for s in group.senders.values() if s.admitted)) if group is not None else 0,
         "members": admitted,

@@ -6,7 +6,7 @@ as detached. `Islands` gives these trees of their own, as groups of the forest u
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from controller.trees.forest import Forest
@@ -63,6 +63,45 @@ class Islands:
         served = {node for tree in trees[1:] for node in tree.terminals if node not in tree.detached}
         return {node for node in trees[0].detached if node not in served}
 
+    def followed(self, group: Key, changes: Sequence[Change | None]) -> Sequence[Change | None]:
+        """Return changes of a group's trees with what they lead to: links lost are built around, islands follow."""
+        forest = self._forest
+        if forest.is_broken and not (mended := forest.mend(group)).empty:
+            changes = (mended, *changes)
+        main = forest.tree(group)
+        if group in self._keys or (main is not None and main.detached):
+            changes = (*changes, *self.sync(group))
+        return changes
+
+    def adopt(self, group: Key, links: Iterable[tuple[NodeId, NodeId]]) -> None:
+        """Give a group's trees the links that its switches hold already, as far as that is still right."""
+        links = tuple(links)
+        self._forest.adopt(group, links)
+        self.sync(group)
+        for key in self._keys.get(group, ()):
+            self._forest.adopt(key, links)
+
+    def moved_to(self, others: Islands) -> Iterator[Change]:
+        """Give all groups their terminals in another forest without trees, and yield what that changes."""
+        for old in list(self._forest):
+            if isinstance(old.key, IslandKey):
+                continue
+            group, forest = old.key, others._forest
+            for node, role in old.terminals.items():
+                forest.join(group, node, role)
+            others.sync(group)
+            for tree in self.trees(group):
+                for node, rate_bps in tree.rates.items():
+                    forest.set_rate(group, node, rate_bps)
+                    others.set_rate(group, node, rate_bps)
+            had, has = self._links(group), others._links(group)
+            removed = tuple(link for ends, link in had.items() if ends not in has)
+            added = tuple(link for ends, link in has.items() if ends not in had)
+            yield Change(group, added, removed)
+
+    def _links(self, group: Key) -> dict[frozenset[NodeId], tuple[NodeId, NodeId]]:
+        return {frozenset(link): link for tree in self.trees(group) for link in tree.links()}
+
     def sync(self, group: Key) -> list[Change]:
         """Bring the trees of a group's islands in step with its main tree; return what changed of them."""
         main = self._forest.tree(group)
@@ -95,8 +134,8 @@ class Islands:
             self._keys.pop(group, None)
         return [change for change in changes if not change.empty]
 
-    def review(self) -> Iterator[tuple[Key, list[Change]]]:
-        """Yield the groups whose islands were joined or parted since the last time, and what changed of their trees.
+    def review(self) -> Iterator[Change]:
+        """Yield what changes of trees in islands that were joined or parted since the last time.
 
         Nothing else tells of links between two islands that a main tree is in neither of.
         """
@@ -105,9 +144,7 @@ class Islands:
             return
         self._components_version = version
         for group in list(self._keys):
-            changes = self.sync(group)
-            if changes:
-                yield group, changes
+            yield from self.sync(group)
 
     def set_rate(self, group: Key, node: NodeId, rate_bps: float) -> None:
         """Account the measured rate of the senders at `node` to the tree that it is on beside the main one."""
