@@ -21,6 +21,7 @@ from controller.rules.pipeline import (
     PRIORITY_LINK_SCOPE_VLAN,
     PRIORITY_MEMBERSHIP,
     PRIORITY_PIM,
+    PRIORITY_PIM_VLAN,
     PRIORITY_UNKNOWN_SENDER,
     VLAN_ADMIT,
 )
@@ -30,6 +31,7 @@ _LINK_SCOPE_V4 = (ETH_TYPE_IPV4, parse_ip("224.0.0.0"), 24)
 _LINK_SCOPE_V6 = ((ETH_TYPE_IPV6, parse_ip("ff02::"), 16), (ETH_TYPE_IPV6, parse_ip("ff00::"), 15))
 _ALL_V4 = (ETH_TYPE_IPV4, parse_ip("224.0.0.0"), 4)
 _ALL_V6 = (ETH_TYPE_IPV6, parse_ip("ff00::"), 8)
+_PIM = {4: (ETH_TYPE_IPV4, ALL_PIM_ROUTERS_V4), 6: (ETH_TYPE_IPV6, ALL_PIM_ROUTERS_V6)}
 _TO_CONTROLLER: tuple[Action, ...] = (Output(OFPP_CONTROLLER),)
 
 
@@ -44,7 +46,7 @@ def switch_rules(ports: SwitchPorts, trunks: Sequence[int], cookie: int) -> Rule
         own.flood(trunks, ports.edges)
         return own.rules
     own.flood(trunks, ports.vlans.get(0, NO_OIFS).untagged)
-    tagged = _Table(VLAN_ADMIT, ports._replace(routers=frozenset()), cookie)
+    tagged = _Table(VLAN_ADMIT, ports, cookie)
     tagged.flood(trunks, ())
     for vlan_id, oifs in ports.vlans.items():
         if vlan_id:
@@ -67,7 +69,7 @@ class _Table:
         """Put what goes to the controller, and flood link-scope groups to other switches and hosts."""
         flood = tuple(Output(port_no) for port_no in (*trunks, *edges))
         self._put(PRIORITY_MEMBERSHIP, Match(eth_type=ETH_TYPE_IPV4, ip_proto=IPPROTO_IGMP), _TO_CONTROLLER)
-        self._put_groups(ETH_TYPE_IPV4, _ALL_V4, ALL_PIM_ROUTERS_V4, flood)
+        self._put_groups(4, _ALL_V4, flood)
         for scope in self._scopes:
             self._put(PRIORITY_LINK_SCOPE, in_prefix(*scope), flood)
         if self._only_ipv4:
@@ -75,38 +77,41 @@ class _Table:
         for icmpv6_type in MLD_TYPES:
             match = Match(eth_type=ETH_TYPE_IPV6, ip_proto=IPPROTO_ICMPV6, icmpv6_type=icmpv6_type)
             self._put(PRIORITY_MEMBERSHIP, match, _TO_CONTROLLER)
-        self._put_groups(ETH_TYPE_IPV6, _ALL_V6, ALL_PIM_ROUTERS_V6, flood)
+        self._put_groups(6, _ALL_V6, flood)
 
     def flood_vlan(self, vlan_id: int, trunks: Sequence[int], tagged: Sequence[int], untagged: Sequence[int]) -> None:
-        """Flood link-scope groups of a VLAN to its hosts here too."""
+        """Flood link-scope groups of a VLAN to its hosts here too, and PIM from ports with routers of it to all."""
         flood: tuple[Action, ...] = tuple(Output(port_no) for port_no in (*trunks, *tagged))
         if untagged:
             flood = (*flood, PopVlan(), *(Output(port_no) for port_no in untagged))
         for scope in self._scopes:
             self._put(PRIORITY_LINK_SCOPE_VLAN, in_prefix(*scope)._replace(vlan_id=vlan_id), flood)
+        for port_no, family, domain in self._ports.routers:
+            if domain == vlan_id and port_no in self._ports.edges:
+                match = _pim_from(port_no, family)._replace(vlan_id=vlan_id)
+                self._put(PRIORITY_PIM_VLAN, match, (*_TO_CONTROLLER, *flood))
 
     def _put(self, priority: int, match: Match, actions: tuple[Action, ...]) -> None:
         key = RuleKey(self._table, priority, match)
         self.rules[key] = Rule(key, actions, self._cookie)
 
-    def _put_groups(
-        self, eth_type: int, all_groups: tuple[int, bytes, int], pim_routers: bytes, flood: tuple[Action, ...]
-    ) -> None:
+    def _put_groups(self, family: int, all_groups: tuple[int, bytes, int], flood: tuple[Action, ...]) -> None:
         """Have groups that no sender's entry knows go to the controller from ports to hosts, and from closed ones
         nowhere; PIM goes to every router, and to the controller, from ports with routers alone."""
-        bits = 8 * len(pim_routers)
-        family = 4 if bits == 32 else 6
-
-        def pim(port_no: int) -> Match:
-            return Match(port_no, eth_type=eth_type, ip_proto=IPPROTO_PIM, ip_dst=pim_routers, ip_dst_prefix=bits)
-
         for port_no in self._ports.edges:
-            to_routers = flood if (port_no, family) in self._ports.routers else ()
-            self._put(PRIORITY_PIM, pim(port_no), (*_TO_CONTROLLER, *to_routers))
+            has_router = self._table != VLAN_ADMIT and (port_no, family, 0) in self._ports.routers
+            to_routers = flood if has_router else ()
+            self._put(PRIORITY_PIM, _pim_from(port_no, family), (*_TO_CONTROLLER, *to_routers))
             self._put(PRIORITY_UNKNOWN_SENDER, in_prefix(*all_groups, in_port=port_no), _TO_CONTROLLER)
         for port_no in self._ports.closed:
-            self._put(PRIORITY_PIM, pim(port_no), ())
+            self._put(PRIORITY_PIM, _pim_from(port_no, family), ())
             self._put(PRIORITY_UNKNOWN_SENDER, in_prefix(*all_groups, in_port=port_no), ())
+
+
+def _pim_from(port_no: int, family: int) -> Match:
+    """Return the match of PIM to all routers of a family from a port."""
+    eth_type, routers = _PIM[family]
+    return Match(port_no, eth_type=eth_type, ip_proto=IPPROTO_PIM, ip_dst=routers, ip_dst_prefix=8 * len(routers))
 
 
 def in_prefix(eth_type: int, address: bytes, bits: int, in_port: int | None = None) -> Match:

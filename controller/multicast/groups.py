@@ -201,9 +201,9 @@ class GroupPlane:
         """Yield each router port of a family in a domain, or those that may have one of some groups, by address."""
         return self._routers.ports(family, groups, vlan_id)
 
-    def router_families(self, dpid: int) -> Iterator[tuple[int, int]]:
-        """Yield the (port number, family) of each router port of a datapath."""
-        return self._routers.families(dpid)
+    def router_ports_at(self, dpid: int) -> frozenset[tuple[int, int, int]]:
+        """Return the (port number, family, VLAN id) of each router port of a datapath."""
+        return self._routers.at(dpid)
 
     def receiving_ports(self, address: bytes, source: bytes) -> Iterator[Place]:
         """Yield every port with a member or router that wants a packet of `source`, were it sent now."""

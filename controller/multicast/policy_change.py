@@ -170,7 +170,7 @@ class PolicyFollower:
         dpids = sorted({dpid for dpid, _ in core.topology.edges})
         for dpid in dpids:
             core.perform(core.plane.recompile(dpid, now, Urgency.BULK))
-        core.topology.flood_soon(now, *dpids)
+        core.topology.flood_soon(now, *core.topology.fabric.ofp_versions())
 
 
 def _is_about(concern: Concern, role: Role, group: bytes) -> bool:

@@ -22,6 +22,7 @@ class RouterTable:
     def __init__(self) -> None:
         self._ports: dict[int, dict[int, set[int]]] = {4: {}, 6: {}}
         self._limited: dict[int, dict[Place, Groups]] = {4: {}, 6: {}}
+        self._at: dict[int, set[tuple[int, int, int]]] = {}
 
     def __bool__(self) -> bool:
         """Tell whether there is a router port of either family."""
@@ -36,12 +37,16 @@ class RouterTable:
         limited.pop((dpid, port_no), None)
         if present:
             ports.setdefault(dpid, set()).add(port_no)
+            self._at.setdefault(dpid, set()).add((port_no, family, vlan_id))
             if groups is not None:
                 limited[dpid, port_no] = groups
         elif dpid in ports:
             ports[dpid].discard(port_no)
             if not ports[dpid]:
                 del ports[dpid]
+            self._at[dpid].discard((port_no, family, vlan_id))
+            if not self._at[dpid]:
+                del self._at[dpid]
 
     def has(self, dpid: int, port_no: int, family: int, vlan_id: int = 0) -> bool:
         """Tell whether a router of a family is behind a port, in a domain."""
@@ -61,11 +66,9 @@ class RouterTable:
                 allowed[dpid] = kept
         return allowed
 
-    def families(self, dpid: int) -> Iterator[tuple[int, int]]:
-        """Yield the (port number, family) of each router port of a datapath in the fabric's own domain."""
-        for family in (4, 6):
-            for port_no in self._ports[family].get(dpid, ()):
-                yield port_no, family
+    def at(self, dpid: int) -> frozenset[tuple[int, int, int]]:
+        """Return the (port number, family, VLAN id) of each router port of a datapath."""
+        return frozenset(self._at.get(dpid, ()))
 
     def ports(self, family: int, groups: Iterable[bytes] | None = None, vlan_id: int = 0) -> Iterator[Place]:
         """Yield each router port of a family in a domain, or those that may have one of some groups, by address."""

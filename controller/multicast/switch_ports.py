@@ -13,7 +13,8 @@ class SwitchPorts(NamedTuple):
     """What flooding has to know of a switch.
 
     `edges` are the ports that lead to hosts, `closed` those of which it is not known what they lead to, `routers` the
-    (port, family) of those with a multicast router: PIM from elsewhere goes nowhere. A switch that is not `connected`
+    (port, family, VLAN id) of those with a multicast router, VLAN id 0 standing for the fabric's own domain: PIM from
+    elsewhere goes nowhere. A switch that is not `connected`
     may go on forwarding by what it holds. `vlans` are the ports by VLAN, None where no port of the fabric is in one.
     """
 
@@ -21,7 +22,7 @@ class SwitchPorts(NamedTuple):
     edges: tuple[int, ...]
     closed: tuple[int, ...]
     connected: bool = True
-    routers: frozenset[tuple[int, int]] = frozenset()
+    routers: frozenset[tuple[int, int, int]] = frozenset()
     vlans: Mapping[int, VlanOifs] | None = None
 
     def opened(self, port_no: int) -> SwitchPorts:

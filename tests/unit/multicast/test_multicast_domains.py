@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from controller.config.settings import RouterPorts
 from controller.config.terms import SwitchPort
 from controller.config.vlans import PortVlans, VlanEntry, Vlans
 from controller.discovery.vlan_rules import edge_rules, link_rules, vlan_base_rules
@@ -17,16 +18,18 @@ from controller.events import PacketReceived
 from controller.kernel.domains import in_domain
 from controller.multicast import view
 from controller.multicast.events import PolicyLoaded
+from controller.rules.pipeline import VLAN_ADMIT
 from controller.wire.addresses import parse_ip
 from controller.wire.encode import encode
 from controller.wire.ethernet import with_tag, without_tag
 from controller.wire.frame import decode
-from controller.wire.packets import GroupRecord, Query, RecordType, Report
+from controller.wire.packets import GroupRecord, PimHello, Query, RecordType, Report
 from controller.wire.udp import encode_udp
 from topology.events import HostLearnt
 
 from .conftest import GRAPHS, GROUP, OPEN, World, fields_of
 
+GROUP_OF = {4: GROUP, 6: parse_ip("ff0e::1:2:3")}
 MDNS = parse_ip("224.0.0.251")
 TRUNK = PortVlans(None, frozenset((10, 20)))
 PORTS = {
@@ -319,6 +322,43 @@ def test_a_querier_of_one_vlan_is_none_of_another():
     assert not world.core.memberships.of(10).querier(4).is_ours
     assert world.core.memberships.of(20).querier(4).is_ours
     assert world.core.membership.querier(4).is_ours
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_pim_of_a_router_reaches_its_vlan_alone(family):
+    learning = replace(OPEN, multicast=replace(OPEN.multicast, router_ports=RouterPorts(learn=True)))
+    world = VlanWorld()
+    world.feed(PolicyLoaded(replace(learning, vlans=world.policy.vlans)))
+    world.settle()
+
+    def pim(name, vlan_id=None):
+        host = world.hosts[name]
+        return world.speak(name, encode(PimHello(family, host.mac, host.address(GROUP_OF[family]), 105.0)), vlan_id)
+
+    assert pim("h1") == {}, "there is no other router yet"
+    world.advance(2.0)
+    in_vlan_10 = {("h2", ()): 1, ("h16", ()): 1, ("h5", (10,)): 1, ("h7", ()): 1}
+    assert pim("h1") == in_vlan_10
+    assert pim("h7", 20) == {}
+    world.advance(2.0)
+    assert pim("h7", 20) == {("h3", ()): 1, ("h9", ()): 1, ("h5", (20,)): 1}
+    assert pim("h7") == {("h1", ()): 1}, "the controller alone hears of a port's first router in another VLAN"
+    assert pim("h1") == in_vlan_10
+    world.feed(PolicyLoaded(replace(OPEN, vlans=world.policy.vlans)))
+    world.advance(2.0)
+    assert pim("h1") == {}
+
+
+def test_a_fabric_whose_ports_are_put_into_vlans_while_it_runs_knows_them_at_every_switch():
+    world = World(GRAPHS["fattree"](), OPEN)
+    world.settle()
+    place = world.hosts["h1"].place
+    world.feed(PolicyLoaded(replace(OPEN, vlans=vlans_of({place: PortVlans(10, frozenset())}))))
+    world.settle()
+    assert all(any(key.table == VLAN_ADMIT for key in switch.rules) for switch in world.switches.values())
+    world.feed(PolicyLoaded(OPEN))
+    world.settle()
+    assert not any(any(key.table == VLAN_ADMIT for key in switch.rules) for switch in world.switches.values())
 
 
 def test_a_group_of_a_vlan_is_refused_where_a_switch_speaks_openflow_1_0():
