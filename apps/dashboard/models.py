@@ -173,9 +173,10 @@ class Port(Identified):
 
 
 class Host(Identified):
-    """A host."""
+    """A host; `vlan` is null in the fabric's own domain."""
 
     mac: str | None = None
+    vlan: int | None = None
     dpid: Dpid = None
     dpid_hex: Hexadecimal = None
     port_no: PortNo = None

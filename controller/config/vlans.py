@@ -47,6 +47,15 @@ class PortVlans(NamedTuple):
         """Return the VLANs that the port is in, 0 among them where frames without a tag are of the fabric's own."""
         return self.tagged if self.untagged is None else self.tagged | {self.untagged}
 
+    def domain(self, tag: int | None) -> int | None:
+        """Return the domain of a frame with a tag, None for one without; None where the port may not have it.
+
+        The tag may be that of the port's own VLAN too, which its switch has given it.
+        """
+        if tag is None:
+            return self.untagged
+        return tag if tag and (tag == self.untagged or tag in self.tagged) else None
+
 
 UNTAGGED_ONLY = PortVlans(0, frozenset())
 """A port of the fabric's own domain, as all are of which a policy says nothing."""

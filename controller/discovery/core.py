@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from typing import Any
 
 from controller.datapath.core import DatapathCore
 from controller.discovery.base_rules import first_rules, guard_rules, hold_rule
 from controller.discovery.detection import Pace
 from controller.discovery.hosts import HostTable
+from controller.discovery.intake import FrameIntake, Output
 from controller.discovery.journal import HostsRead, Journal, read_former
 from controller.discovery.moved import AGAIN_S, moved_frames
 from controller.discovery.port_table import PortTable, SwitchState
@@ -17,7 +18,7 @@ from controller.discovery.remembered import RememberedHosts
 from controller.discovery.settings import DiscoveryChanged, DiscoverySettings
 from controller.discovery.timers import Timer, TimerKind
 from controller.discovery.vlan_access import VlanAccess
-from controller.effects import Edit, Effect, Notice, Put, Remove, SendPacket, WriteJournal
+from controller.effects import Edit, Notice, Put, Remove, SendPacket
 from controller.events import (
     BarrierReplied,
     CheckRequested,
@@ -38,25 +39,9 @@ from controller.kernel.ports import End
 from controller.rules.inspection import Inspection
 from controller.rules.installer import Installer
 from controller.rules.pipeline import DISCOVERY_TAG
-from controller.wire.arp import REPLY
-from controller.wire.frame import decode_once
-from controller.wire.packets import (
-    Arp,
-    Data,
-    Ignored,
-    Lldp,
-    Malformed,
-    Neighbour,
-    Packet,
-    PimHello,
-    Query,
-    Report,
-    Unicast,
-)
+from controller.wire.packets import Packet
 from topology.events import HostGone, HostLearnt, PortRole, SwitchDown, SwitchUp, TopologyEvent
 from topology.live import LiveFabric
-
-Output: TypeAlias = Effect | TopologyEvent | WriteJournal
 
 COST_AT_ONCE, TOUR_COST = 128, 8
 """Timers and effects of one turn; a tour whose frame may be missed, or a hub's tours, cost as much as so many."""
@@ -66,13 +51,6 @@ _OF_TOURS = frozenset((TimerKind.TOUR_CHECK, TimerKind.HUB))
 MIN_SECRET_BYTES = 16
 SEGMENT_LOOPED, SEGMENT_RELEASED = "segment-looped", "segment-released"
 """A port is held, or is not any more, for a segment behind somebody else's switch; each is told every time."""
-
-_LLDP_FAULTS = {
-    "lldp-forged": "an LLDP frame of our form with a wrong token arrived; somebody made it, or another run sent it",
-    "lldp-replayed": "an LLDP frame of ours arrived a second time, or long after it was sent; it does not count",
-}
-_FROM_A_HOST = frozenset((Report, Query, PimHello, Data, Unicast))
-_GUARDED_REASONS = ("arp-", "nd-", "lldp-", "icmpv6-", "vlan-")
 
 
 class DiscoveryCore:
@@ -105,9 +83,12 @@ class DiscoveryCore:
         self._table = PortTable(settings, secret, self._deadlines, self)
         self._switches, self._ports = self._table.switches, self._table.ports
         self._vlans = VlanAccess(settings.vlans, self._switches, self._ports, self)
-        self._hosts = HostTable(settings, self._deadlines, self.emit, self.counted, self._table.was_heard)
-        self._host_states, self._challenges = self._hosts.hosts, self._hosts.challenges
-        self._journal = Journal(self._host_states, self._remembered.by_port, self._table.neighbours)
+        self._hosts = HostTable(
+            settings, self._deadlines, self.emit, self.counted, self._table.was_heard, self._vlans.framed
+        )
+        known = self._ports, self._table, self._hosts, self._vlans
+        self._intake = FrameIntake(self, settings, *known, self.counters, self.counted)
+        self._journal = Journal(self._hosts.hosts, self._remembered.by_port, self._table.neighbours)
         self._due: dict[TimerKind, Callable[[Any, float], None]] = {
             **self._table.due,
             TimerKind.READY: self._switch_ready,
@@ -118,7 +99,7 @@ class DiscoveryCore:
             TimerKind.MOVED: self._tell_moved,
         }
         self._handle: dict[type, Callable[[Any, float], tuple[Output, ...]]] = {
-            PacketReceived: self._frame_received,
+            PacketReceived: self._intake.frame_received,
             SwitchConnected: lambda event, now: self.switch_connected(
                 event.dpid, event.ofp_version, event.ports, now
             ),
@@ -179,7 +160,7 @@ class DiscoveryCore:
                 break
         self._out += self._installer.on_deadline(now)
         self._out += self._journal.on_deadline(now)
-        return self._outputs(now)
+        return self.outputs(now)
 
     def settings_changed(self, settings: DiscoverySettings, now: float) -> tuple[Output, ...]:
         """Go by other settings: link capacities at once, times from their next use on, bounds for what comes.
@@ -190,9 +171,12 @@ class DiscoveryCore:
         self._settings = settings
         self._hosts.settings_changed(settings)
         self._table.settings_changed(settings, now)
-        self._vlans.use(settings.vlans, now)
+        self._intake.settings_changed(settings)
+        if self._vlans.use(settings.vlans, now):
+            for end in self._ports:
+                self._hosts.keep_domains(end, self._vlans.of(end).vlans(), now)
         self._installer.use_policy(settings.check_interval_s, settings.edits)
-        return self._outputs(now)
+        return self.outputs(now)
 
     def switch_connected(self, dpid: int, ofp_version: int, ports: Iterable[Port], now: float) -> tuple[Output, ...]:
         """Take in a switch that finished its handshake, or did so again before its disconnection was noticed."""
@@ -212,7 +196,7 @@ class DiscoveryCore:
         self.install(dpid, [Put(rule) for rule in first_rules(ofp_version, dpid)], now)
         self._vlans.switch_connected(dpid, now)
         self._out += self._installer.switch_connected(dpid, ofp_version, now)
-        return self._outputs(now)
+        return self.outputs(now)
 
     def switch_disconnected(self, dpid: int, now: float) -> tuple[Output, ...]:
         """Take in that a switch has no connection: after a grace, or with its last link, it is taken out."""
@@ -227,7 +211,7 @@ class DiscoveryCore:
             self._out += self._installer.switch_disconnected(dpid, now)
             if grace_s == 0:
                 self._remove_switch(dpid, now)
-        return self._outputs(now)
+        return self.outputs(now)
 
     def port_changed(self, dpid: int, port: Port, deleted: bool, now: float) -> tuple[Output, ...]:
         """Take in a port status message."""
@@ -237,46 +221,13 @@ class DiscoveryCore:
                 self.suspect_table(dpid, now)
             else:
                 self._table.update(dpid, port, now)
-        return self._outputs(now)
+        return self.outputs(now)
 
-    def _frame_received(self, event: PacketReceived, now: float) -> tuple[Output, ...]:
-        packet = decode_once(event.data)
-        if not event.unmatched:
-            return self.packet_received(event.dpid, event.in_port, packet, now)
-        self.suspect_table(event.dpid, now)
-        return (*self._outputs(now), *self.packet_received(event.dpid, event.in_port, packet, now))
-
-    def packet_received(self, dpid: int, in_port: int, packet: Packet, now: float) -> tuple[Output, ...]:
-        """Learn from a packet that a switch sent to the controller."""
-        kind = type(packet)
-        end = (dpid, in_port)
-        if kind in _FROM_A_HOST:
-            mac, address = packet.eth_src, packet.source  # type: ignore[union-attr]
-            host = self._host_states.get(mac)
-            if host is not None and host.end == end and address in host.addresses and not self._challenges:
-                host.use(address, now)
-                return ()
-            port = self._ports.get(end)
-            if port is not None:
-                self._host_seen(port, mac, address, now, False)
-            return self._outputs(now)
-        port = self._ports.get(end)
-        if port is None or not port.up:
-            return ()
-        if isinstance(packet, Lldp):
-            fault = self._table.lldp_received(port, packet, now)
-            if fault is not None:
-                self.counted(fault, end, _LLDP_FAULTS[fault], now)
-                self._count_towards_guard(port, now)
-        elif isinstance(packet, Arp | Neighbour):
-            self._count_towards_guard(port, now)
-            self._resolution_received(port, packet, now)
-        elif isinstance(packet, Malformed) or (
-            isinstance(packet, Ignored) and packet.reason.startswith(_GUARDED_REASONS)
-        ):
-            self.counters[packet.reason] += 1
-            self._count_towards_guard(port, now)
-        return self._outputs(now)
+    def packet_received(
+        self, dpid: int, in_port: int, packet: Packet, now: float, vlan_id: int = 0
+    ) -> tuple[Output, ...]:
+        """Learn from a packet that a switch sent to the controller, in a VLAN, 0 for the fabric's own domain."""
+        return self._intake.packet_received(dpid, in_port, packet, now, vlan_id)
 
     def restore(self, hosts: Iterable[HostLearnt], now: float) -> tuple[Output, ...]:
         """Take hosts known from before a restart; each is announced, and asked, once its port proves to be one."""
@@ -285,7 +236,7 @@ class DiscoveryCore:
             self._remember(end, [(host.mac, host.addresses)], now)
             if end in self._ports and self._ports[end].role is PortRole.EDGE:
                 self._recall(end, now)
-        return self._outputs(now)
+        return self.outputs(now)
 
     def _journal_lost(self, _event: JournalLost, now: float) -> tuple[Output, ...]:
         self._journal.begin_anew(now)
@@ -300,7 +251,8 @@ class DiscoveryCore:
         self._table.neighbours.restore(former.neighbours, now + self._settings.host_timeout_s)
         return self.restore(former.hosts, now)
 
-    def _outputs(self, now: float) -> tuple[Output, ...]:
+    def outputs(self, now: float) -> tuple[Output, ...]:
+        """Return what has followed since it was last asked."""
         while (cut_off := self._table.cut_off()) is not None:
             self._remove_switch(cut_off, now)
         if not self._out:
@@ -360,7 +312,7 @@ class DiscoveryCore:
         switch = self._switches.get(event.dpid)
         if switch is not None and not switch.ready and self._installer.in_sync(event.dpid):
             self._switch_ready(event.dpid, now)
-        return self._outputs(now)
+        return self.outputs(now)
 
     def _switch_ready(self, dpid: int, now: float) -> None:
         self._deadlines.cancel(Timer(TimerKind.READY, dpid))
@@ -402,7 +354,8 @@ class DiscoveryCore:
         if port.role is PortRole.EDGE:
             self._recall(port.end, now)
             for (mac, address), seen_s in early.items():
-                self._hosts.seen(mac, address, port.end, seen_s)
+                if self._vlans.lets_in(port.end, mac):
+                    self._hosts.seen(mac, address, port.end, seen_s)
 
     def hold_changed(self, port: PortState, now: float) -> None:
         """Have what arrives at a held port dropped, and tell the operator."""
@@ -426,49 +379,11 @@ class DiscoveryCore:
     def _tell_moved(self, end: End, _now: float) -> None:
         port = self._ports.get(end)
         if port is not None and port.held:
-            self._out += moved_frames(min(port.lower), {end, *port.lower}, self._host_states.values())
+            hosts = self._hosts.hosts.values()
+            self._out += moved_frames(min(port.lower), {end, *port.lower}, hosts, self._vlans)
 
-    def _resolution_received(self, port: PortState, packet: Arp | Neighbour, now: float) -> None:
-        mac = packet.eth_src
-        address: bytes | None
-        if isinstance(packet, Arp):
-            claimed, address, answer = packet.sender_mac, packet.sender_ip, packet.operation == REPLY
-        else:
-            claimed = mac if packet.mac is None else packet.mac
-            address = packet.source if packet.solicitation else packet.target
-            answer = not packet.solicitation
-        if claimed != mac:
-            text = "receives ARP or ND that names another MAC address than its frame: it is ignored"
-            self.counted("resolution-mac-mismatch", port.end, text, now)
-            return
-        self._host_seen(port, mac, address, now, answer)
-
-    def _host_seen(self, port: PortState, mac: bytes, address: bytes, now: float, answer: bool) -> None:
-        settings = self._settings
-        if mac == settings.controller_mac:
-            self.counted(
-                "own-frame",
-                port.end,
-                "receives a frame that the controller sent: something behind the port sends frames back",
-                now,
-            )
-        elif port.role is PortRole.EDGE:
-            host = self._host_states.get(mac)
-            if host is not None and host.end != port.end:
-                self._table.segments.host_heard_elsewhere(port, now)
-            self._hosts.seen(mac, address, port.end, now, answer)
-        elif (
-            port.role is PortRole.UNKNOWN
-            and not port.looped()
-            and not port.held
-            and len(port.early) < settings.early_per_port
-        ):
-            port.early[mac, address] = now
-
-    def _count_towards_guard(self, port: PortState, now: float) -> None:
-        """Keep a port's LLDP, ARP and ND from the controller for a while once there is too much of it."""
-        if port.guard.take(now) or now < port.guarded_until_s:
-            return
+    def guard(self, port: PortState, now: float) -> None:
+        """Keep a port's LLDP, ARP and ND from the controller for a while."""
         port.guarded_until_s = now + self._settings.guard_s
         dpid, port_no = port.end
         text = f"receives too much LLDP, ARP or ND: its switch drops all of it for {self._settings.guard_s:g} s"
@@ -487,7 +402,8 @@ class DiscoveryCore:
     def _recall(self, end: End, now: float) -> None:
         self._deadlines.cancel(Timer(TimerKind.REMEMBERED, end))
         for mac, addresses in self._remembered.take(end):
-            self._hosts.remembered(mac, addresses, end, now)
+            if self._vlans.lets_in(end, mac):
+                self._hosts.remembered(mac, addresses, end, now)
 
     def _forget_remembered(self, end: End, _now: float) -> None:
         self._deadlines.cancel(Timer(TimerKind.REMEMBERED, end))

@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Protocol
 
+from controller.discovery.addresses import MAC_BYTES, is_host_address, is_host_mac, spread, text_of
 from controller.discovery.former import FormerPlaces, GivenWay
 from controller.discovery.probes import host_probe
 from controller.discovery.settings import DiscoverySettings
 from controller.discovery.timers import Timer, TimerKind
 from controller.effects import SendPacket
 from controller.kernel.deadlines import Deadlines
+from controller.kernel.domains import address_of, domain_of
 from controller.kernel.ports import End
-from controller.kernel.spread import fraction
 from controller.kernel.token_bucket import TokenBucket
-from controller.wire.addresses import format_ip, format_mac, is_multicast_ip
+from controller.wire.addresses import format_ip, format_mac
 from topology.events import HostGone, HostLearnt
 
 TURNOVER_BURST, TURNOVER_PER_S = 32, 2.0
@@ -25,7 +26,7 @@ TURNOVER_BURST, TURNOVER_PER_S = 32, 2.0
 
 @dataclass(slots=True)
 class HostState:
-    """A host: where it is and when each of its addresses was last seen there.
+    """A host: where it is and when each of its addresses was last seen there, all by their names in its domain.
 
     `addresses` has the last sign of life of each, answers to our questions included: it decides when an address is
     asked for and forgotten. `used_s` has when the host last used it by itself: it decides which one gives way.
@@ -76,7 +77,7 @@ class Counted(Protocol):
 
 
 class HostTable:
-    """The hosts behind edge ports.
+    """The hosts behind edge ports; addresses are names in their domains (`controller.kernel.domains`).
 
     Parameters
     ----------
@@ -91,6 +92,8 @@ class HostTable:
     was_heard : Callable
         Tells whether all would have been heard that hosts at a port said since a time: without that they do not age,
         nor lose what others claim.
+    framed : Callable
+        Returns a frame as a port has it in a VLAN: with its tag, or without.
     """
 
     def __init__(
@@ -100,12 +103,14 @@ class HostTable:
         emit: Callable[[HostLearnt | HostGone | SendPacket], None],
         counted: Counted,
         was_heard: Callable[[End, float], bool],
+        framed: Callable[[End, bytes, int], bytes],
     ) -> None:
         self.settings_changed(settings)
         self._deadlines = deadlines
         self._emit = emit
         self._counted = counted
         self._was_heard = was_heard
+        self._framed = framed
         self._former = FormerPlaces(settings.remembered_hosts)
         self._given_way = GivenWay()
         self.hosts: dict[bytes, HostState] = {}
@@ -161,7 +166,7 @@ class HostTable:
                 host.use(address, now - self._idle_s)
         self._add(host)
         self._tell(host)
-        self._deadlines.set(Timer(TimerKind.HOST, mac), now + fraction(int.from_bytes(mac, "big")))
+        self._deadlines.set(Timer(TimerKind.HOST, mac), now + spread(mac))
 
     def leave(self, end: End, now: float, *, is_down: bool = False) -> None:
         """Forget the hosts of a port that is down or leads to hosts no more; those of one that is down may return."""
@@ -173,6 +178,13 @@ class HostTable:
         for claimed in tuple(self._claims_at.get(end, ())):
             self._drop(self.challenges[claimed])
         for mac in sorted(self._at.get(end, ())):
+            self._gone(self.hosts[mac], now)
+
+    def keep_domains(self, end: End, vlan_ids: Collection[int], now: float) -> None:
+        """Forget the hosts of a port, and what is claimed there, that are in none of these domains."""
+        for claimed in [name for name in self._claims_at.get(end, ()) if domain_of(name) not in vlan_ids]:
+            self._drop(self.challenges[claimed])
+        for mac in sorted(mac for mac in self._at.get(end, ()) if domain_of(mac) not in vlan_ids):
             self._gone(self.hosts[mac], now)
 
     def at(self, end: End) -> list[tuple[bytes, tuple[bytes, ...]]]:
@@ -246,7 +258,7 @@ class HostTable:
         self._add(host)
         if address is None or not self._bind(host, address, now, False):
             self._tell(host)
-        jitter_s = 0.1 * self._idle_s * fraction(int.from_bytes(mac, "big"))
+        jitter_s = 0.1 * self._idle_s * spread(mac)
         self._deadlines.set(Timer(TimerKind.HOST, mac), now + self._idle_s - jitter_s)
 
     def _bind(self, host: HostState, address: bytes, now: float, answer: bool) -> bool:
@@ -321,7 +333,7 @@ class HostTable:
         if self._given_way.user(claimed):
             return
         holder = self.hosts[self._owners.get(claimed, claimed)]
-        text = f"loses {_text(claimed)}, which {format_mac(holder.mac)} took while its holder was away: it is back"
+        text = f"loses {text_of(claimed)}, which {format_mac(holder.mac)} took while its holder was away: it is back"
         self._counted("address-reclaimed", holder.end, text, now)
         if claimed == holder.mac:
             self._gone(holder, now)
@@ -354,7 +366,7 @@ class HostTable:
             self._counted(
                 "spoof-blocked",
                 end,
-                f"has a host that uses {_text(claimed)}, which belongs to {format_mac(holder.mac)}: it is refused",
+                f"has a host that uses {text_of(claimed)}, which belongs to {format_mac(holder.mac)}: it is refused",
                 now,
             )
             return
@@ -389,7 +401,7 @@ class HostTable:
             challenge.refuted = True
             self._deadlines.set(Timer(TimerKind.CHALLENGE, claimed), now + self._settings.challenge_hold_s)
             where = f"port {challenge.holder_end[0]}:{challenge.holder_end[1]}"
-            claim = f"has a host, {format_mac(challenge.claimant)}, that claims {_text(claimed)}"
+            claim = f"has a host, {format_mac(challenge.claimant)}, that claims {text_of(claimed)}"
             text = f"{claim}: its holder answers at {where}, and the claim is refused"
             self._counted("spoof-suspected", challenge.end, text, now)
 
@@ -406,7 +418,7 @@ class HostTable:
                 self._counted(
                     "host-limit",
                     challenge.end,
-                    f"has as many hosts as its limit: {_text(challenge.claimed)} is not learnt",
+                    f"has as many hosts as its limit: {text_of(challenge.claimed)} is not learnt",
                     now,
                 )
                 return
@@ -467,23 +479,11 @@ class HostTable:
         self._emit(HostLearnt(host.mac, *host.end, tuple(sorted(host.addresses))))
 
     def _probe(self, mac: bytes, address: bytes, end: End) -> None:
-        frame = host_probe(mac, address, self._settings.controller_mac, self._settings.probe_ipv4)
+        settings = self._settings
+        if len(mac) == MAC_BYTES:
+            frame = host_probe(mac, address, settings.controller_mac, settings.probe_ipv4)
+        else:
+            asked = address_of(mac), address_of(address)
+            frame = host_probe(*asked, settings.controller_mac, settings.probe_ipv4)
+            frame = self._framed(end, frame, domain_of(mac))
         self._emit(SendPacket(end[0], (end[1],), frame))
-
-
-def is_host_mac(mac: bytes) -> bool:
-    """Tell whether a MAC address is that of one interface."""
-    return mac != bytes(6) and not mac[0] & 1
-
-
-def is_host_address(address: bytes) -> bool:
-    """Tell whether one host can own an address: no unspecified, loopback, multicast or broadcast one."""
-    if is_multicast_ip(address) or not any(address):
-        return False
-    if len(address) == 4:
-        return address[0] not in (0, 127) and address[0] < 240
-    return address != bytes(15) + b"\x01"
-
-
-def _text(claimed: bytes) -> str:
-    return format_mac(claimed) if len(claimed) == 6 else format_ip(claimed)

@@ -1,6 +1,7 @@
 """The journal: what a restarted controller must know of hosts that do not speak by themselves, and of cables.
 
-A record is one host, or the switch that one port leads to; the last one of a MAC address or port counts. The host is
+A record is one host, or the switch that one port leads to; the last one of a MAC address in a VLAN, or of a port,
+counts. The host is
 asked at once when its port is found again, and a port waits for its switch only for a while, so that a record that is
 too old does no harm.
 """
@@ -11,9 +12,11 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
-from controller.discovery.hosts import HostState, is_host_address, is_host_mac
+from controller.discovery.addresses import is_host_address, is_host_mac
+from controller.discovery.hosts import HostState
 from controller.discovery.neighbours import Neighbours
 from controller.effects import JournalPart, WriteJournal
+from controller.kernel.domains import HIGHEST_VLAN, OWN_DOMAIN, address_of, domain_of, in_domain
 from controller.kernel.ports import End
 from controller.wire.addresses import format_ip, format_mac, parse_ip, parse_mac
 from topology.events import HostLearnt
@@ -28,7 +31,7 @@ COMPACT_ABOVE, COMPACT_FACTOR = 2000, 4
 Record = dict[str, Any]
 
 Key: TypeAlias = bytes | End
-"""What a record is about: the MAC address of a host, or a port."""
+"""What a record is about: the MAC address of a host, by its name in its domain, or a port."""
 
 
 class HostsRead(NamedTuple):
@@ -76,13 +79,16 @@ def _read_neighbour(record: Record, neighbours: dict[End, int]) -> None:
 
 
 def _read_host(record: Record) -> HostLearnt:
-    mac = parse_mac(record["mac"])
+    mac, vlan_id = parse_mac(record["mac"]), record.get("vlan", OWN_DOMAIN)
     if not is_host_mac(mac):
         raise ValueError("no MAC address of a host")
+    if isinstance(vlan_id, bool) or not isinstance(vlan_id, int) or not OWN_DOMAIN <= vlan_id <= HIGHEST_VLAN:
+        raise ValueError("no VLAN")
+    mac = in_domain(mac, vlan_id)
     if record["dpid"] is None:
         return HostLearnt(mac, 0, 0, ())
     dpid, port_no = int(record["dpid"]), int(record["port_no"])
-    addresses = tuple(map(parse_ip, record["ips"]))
+    addresses = tuple(in_domain(parse_ip(text), vlan_id) for text in record["ips"])
     if dpid <= 0 or port_no <= 0 or not all(map(is_host_address, addresses)):
         raise ValueError("no place or address of a host")
     return HostLearnt(mac, dpid, port_no, addresses)
@@ -94,7 +100,7 @@ class Journal:
     Parameters
     ----------
     hosts
-        The hosts that are known, by MAC address.
+        The hosts that are known, by MAC address; all addresses are names in their domains.
     remembered
         Hosts, as MAC and IP addresses, that wait for their ports to be found again.
     neighbours
@@ -177,7 +183,7 @@ class Journal:
             return _neighbour_record(key, self._neighbours.known.get(key))
         host = self._hosts.get(key)
         if host is None:
-            return {"mac": format_mac(key), "dpid": None}
+            return {**_named(key), "dpid": None}
         return _host_record(key, host.end, sorted(host.addresses))
 
     def _remembered_records(self) -> Iterable[Record]:
@@ -189,7 +195,13 @@ class Journal:
 
 
 def _host_record(mac: bytes, end: End, addresses: Iterable[bytes]) -> Record:
-    return {"mac": format_mac(mac), "dpid": end[0], "port_no": end[1], "ips": list(map(format_ip, addresses))}
+    ips = [format_ip(address_of(address)) for address in addresses]
+    return {**_named(mac), "dpid": end[0], "port_no": end[1], "ips": ips}
+
+
+def _named(mac: bytes) -> Record:
+    vlan_id, named = domain_of(mac), {"mac": format_mac(address_of(mac))}
+    return {**named, "vlan": vlan_id} if vlan_id else named
 
 
 def _neighbour_record(end: End, neighbour: int | None) -> Record:

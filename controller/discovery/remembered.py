@@ -7,7 +7,7 @@ from typing import TypeAlias
 from controller.kernel.ports import End
 
 KnownHost: TypeAlias = tuple[bytes, tuple[bytes, ...]]
-"""A MAC address and its IP addresses."""
+"""A MAC address and its IP addresses, by their names in their domain."""
 
 
 class RememberedHosts:

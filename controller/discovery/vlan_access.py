@@ -1,19 +1,29 @@
-"""Keeps the entries by which ports let VLANs in, in step with what ports lead to and with the policy."""
+"""Which VLANs ports let in, by policy, and the entries for it, in step with what ports lead to."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Protocol
 
-from controller.config.vlans import Vlans
+from controller.config.vlans import PortVlans, Vlans
 from controller.discovery.ports import PortState
-from controller.discovery.vlan_rules import edge_rules, link_rules, vlan_base_rules
+from controller.discovery.vlan_rules import closed_rules, edge_rules, link_rules, vlan_base_rules
 from controller.effects import Edit, Put, Remove
+from controller.kernel.domains import OWN_DOMAIN, domain_of
 from controller.kernel.ports import End
 from controller.rules.model import Rule
 from controller.rules.pipeline import OPENFLOW_1_3
+from controller.wire.ethernet import with_tag, without_tag
 from topology.events import PortRole
 from topology.graph import Kind
+
+VLAN_TAGGED, VLAN_UNTAGGED = "vlan-tagged", "vlan-untagged"
+"""The counters of frames with a tag that their port may not have, and without one where it must have one."""
+
+VLAN_UNSUPPORTED = "vlan-unsupported"
+"""A port is in VLANs, but its switch speaks OpenFlow 1.0."""
+
+_OWN_ALONE, _NONE = PortVlans(OWN_DOMAIN, frozenset()), PortVlans(None, frozenset())
 
 
 class Switch(Protocol):
@@ -23,21 +33,27 @@ class Switch(Protocol):
 
 
 class Owner(Protocol):
-    """What installs entries."""
+    """What installs entries, and tells of what cannot be done."""
+
+    def counted(self, kind: str, end: End, does: str, now: float) -> None:
+        """Count, and tell what a port does."""
 
     def install(self, dpid: int, edits: list[Edit], now: float) -> None:
         """Have flow entries put and removed."""
 
 
 class VlanAccess:
-    """What every switch and port has of them; nothing where no port is in a VLAN, and at OpenFlow 1.0.
+    """What every switch and port has of them; nothing where no port is in a VLAN.
 
-    `switches` and `ports` are kept by the owner. A port that is held lets no VLAN in.
+    `switches` and `ports` are kept by the owner. A port that is held lets no VLAN in. OpenFlow 1.0 has no VLANs:
+    there a port of the fabric's own domain has that alone, and any other is closed. `is_used` tells whether any port
+    is in a VLAN.
     """
 
     def __init__(
         self, vlans: Vlans, switches: Mapping[int, Switch], ports: Mapping[End, PortState], owner: Owner
     ) -> None:
+        self.is_used = vlans.is_used
         self._vlans = vlans
         self._switches = switches
         self._ports = ports
@@ -45,10 +61,37 @@ class VlanAccess:
         self._based: set[int] = set()
         self._entries: dict[End, list[Rule]] = {}
 
-    @property
-    def is_used(self) -> bool:
-        """Whether any port is in a VLAN."""
-        return self._vlans.is_used
+    def of(self, end: End) -> PortVlans:
+        """Return the VLANs of a port, if it leads to hosts."""
+        dpid, port_no = end
+        found = self._vlans.of(dpid, port_no, Kind.TOR.value)
+        switch = self._switches.get(dpid)
+        if switch is None or switch.ofp_version == OPENFLOW_1_3:
+            return found
+        return _OWN_ALONE if found.untagged == OWN_DOMAIN else _NONE
+
+    def lets_in(self, end: End, name: bytes) -> bool:
+        """Tell whether a port may have the domain of an address's name."""
+        return domain_of(name) in self.of(end).vlans() if self.is_used else domain_of(name) == OWN_DOMAIN
+
+    def framed(self, end: End, frame: bytes, vlan_id: int) -> bytes:
+        """Return a frame as a port has it in a domain: with the tag, or without."""
+        return with_tag(frame, vlan_id) if vlan_id and self.of(end).untagged != vlan_id else frame
+
+    def domain_of_frame(self, port: PortState, frame: bytes) -> tuple[int, bytes] | str:
+        """Return the domain of a frame and the frame without its tag, or why it does not count.
+
+        What comes before a port is known to lead to hosts has not been given its tag yet. Between switches every
+        frame of a VLAN has one.
+        """
+        tagged = without_tag(frame)
+        tag = None if tagged is None else tagged[0]
+        if port.role is PortRole.TRUNK:
+            return (OWN_DOMAIN, frame) if tagged is None else tagged
+        found = self.of(port.end).domain(tag)
+        if found is None:
+            return VLAN_UNTAGGED if tagged is None else VLAN_TAGGED
+        return found, frame if tagged is None else tagged[1]
 
     def switch_connected(self, dpid: int, now: float) -> None:
         """Have a switch know the tables of VLANs, or no longer."""
@@ -85,20 +128,29 @@ class VlanAccess:
         else:
             del self._entries[port.end]
         self._owner.install(port.end[0], edits, now)
+        if wanted and port.end[0] not in self._based:
+            does = "is in VLANs, and its switch speaks OpenFlow 1.0, which has none here: nothing is let in"
+            self._owner.counted(VLAN_UNSUPPORTED, port.end, does, now)
 
-    def use(self, vlans: Vlans, now: float) -> None:
-        """Go by another policy."""
+    def use(self, vlans: Vlans, now: float) -> bool:
+        """Go by another policy; False where that says the same."""
         if vlans == self._vlans:
-            return
-        self._vlans = vlans
+            return False
+        self._vlans, self.is_used = vlans, vlans.is_used
         for dpid in self._switches:
             self.switch_connected(dpid, now)
         for port in self._ports.values():
             self.port_changed(port, now)
+        return True
 
     def _wanted(self, port: PortState) -> list[Rule]:
         dpid, port_no = port.end
-        if dpid not in self._based or port.held:
+        if port.held or not self.is_used:
+            return []
+        if self._switches[dpid].ofp_version != OPENFLOW_1_3:
+            is_closed = port.role is PortRole.EDGE and self.of(port.end).untagged != OWN_DOMAIN
+            return closed_rules(port_no) if is_closed else []
+        if dpid not in self._based:
             return []
         if port.role is PortRole.TRUNK:
             return link_rules(port_no)

@@ -17,6 +17,7 @@ from controller.rules.pipeline import (
     INGRESS,
     IPPROTO_ICMPV6,
     PRIORITY_ADDRESS_RESOLUTION,
+    PRIORITY_HELD,
     PRIORITY_LLDP,
     PRIORITY_MISS,
     PRIORITY_OTHER_MULTICAST,
@@ -71,6 +72,14 @@ def edge_rules(port_no: int, port: PortVlans) -> list[Rule]:
         rules.append(_rule(INGRESS, PRIORITY_PORT_TAGGED, Match(port_no, tagged=True), (Goto(ADMIT),)))
         rules.append(_rule(INGRESS, PRIORITY_PORT_UNTAGGED, Match(port_no), enter))
     return rules
+
+
+def closed_rules(port_no: int) -> list[Rule]:
+    """Return the entry by which an OpenFlow 1.0 switch drops what a port of a VLAN sends without a tag, but LLDP.
+
+    It has no tables for VLANs, and else took it for the fabric's own domain.
+    """
+    return [_rule(0, PRIORITY_HELD - 1, Match(port_no), ())]
 
 
 def _rule(table: int, priority: int, match: Match, actions: tuple[Action, ...]) -> Rule:

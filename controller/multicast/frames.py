@@ -102,13 +102,12 @@ class FrameIntake:
         if not vlan_ports.is_used:
             self._take(dpid, port_no, frame, now, 0)
             return
-        port, tagged = vlan_ports.of(dpid, port_no), without_tag(frame)
-        if tagged is None and port.untagged is not None:
-            self._take(dpid, port_no, frame, now, port.untagged)
-        elif tagged is not None and tagged[0] and tagged[0] in port.vlans():
-            self._take(dpid, port_no, tagged[1], now, tagged[0])
+        tag, untagged = without_tag(frame) or (None, frame)
+        vlan_id = vlan_ports.of(dpid, port_no).domain(tag)
+        if vlan_id is not None:
+            self._take(dpid, port_no, untagged, now, vlan_id)
         else:
-            self._counters[VLAN_UNTAGGED if tagged is None else VLAN_TAGGED] += 1
+            self._counters[VLAN_UNTAGGED if tag is None else VLAN_TAGGED] += 1
 
     def _take(self, dpid: int, port_no: int, frame: bytes, now: float, vlan_id: int) -> None:
         """Take a frame of a domain, without its tag."""

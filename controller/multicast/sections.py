@@ -9,6 +9,7 @@ from controller.config.policy import Policy
 from controller.durations import format_duration
 from controller.effects import Notice
 from controller.events import PortChanged, SwitchConnected
+from controller.kernel.domains import address_of, domain_of
 from controller.multicast import view
 from controller.multicast.effects import Audit
 from controller.multicast.group import Place
@@ -367,8 +368,9 @@ class MulticastSections:
         host = self._core.fabric.host(mac)
         if host is None:
             return None
-        ips = sorted(format_ip(address) for address in host.addresses)
-        return {"mac": format_mac(mac), "dpid": host.dpid, "port_no": host.port_no, "ips": ips}
+        ips = sorted(format_ip(address_of(address)) for address in host.addresses)
+        said = {"mac": format_mac(address_of(mac)), "vlan": domain_of(mac) or None}
+        return {**said, "dpid": host.dpid, "port_no": host.port_no, "ips": ips}
 
     def _group_keys(self) -> list[bytes]:
         core = self._core

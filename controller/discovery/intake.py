@@ -1,0 +1,191 @@
+"""What arrives from switches: LLDP for the ports, and whatever tells which host is at a port, in which domain."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeAlias
+
+from controller.discovery.hosts import HostTable
+from controller.discovery.port_table import PortTable
+from controller.discovery.ports import PortState
+from controller.discovery.settings import DiscoverySettings
+from controller.discovery.vlan_access import VlanAccess
+from controller.effects import Effect, WriteJournal
+from controller.events import PacketReceived
+from controller.kernel.domains import in_domain
+from controller.kernel.ports import End
+from controller.wire.arp import REPLY
+from controller.wire.ethernet import ETHERTYPE_LLDP
+from controller.wire.frame import decode_once
+from controller.wire.packets import (
+    Arp,
+    Data,
+    Ignored,
+    Lldp,
+    Malformed,
+    Neighbour,
+    Packet,
+    PimHello,
+    Query,
+    Report,
+    Unicast,
+)
+from topology.events import PortRole, TopologyEvent
+
+Output: TypeAlias = Effect | TopologyEvent | WriteJournal
+
+_LLDP_FAULTS = {
+    "lldp-forged": "an LLDP frame of our form with a wrong token arrived; somebody made it, or another run sent it",
+    "lldp-replayed": "an LLDP frame of ours arrived a second time, or long after it was sent; it does not count",
+}
+_FROM_A_HOST = frozenset((Report, Query, PimHello, Data, Unicast))
+_GUARDED_REASONS = ("arp-", "nd-", "lldp-", "icmpv6-", "vlan-")
+_LLDP = ETHERTYPE_LLDP.to_bytes(2, "big")
+
+
+class Owner(Protocol):
+    """What the intake of frames asks the core around it."""
+
+    def outputs(self, now: float) -> tuple[Output, ...]:
+        """Return what has followed since it was last asked."""
+
+    def suspect_table(self, dpid: int, now: float) -> None:
+        """Have a switch's flow entries looked at, which may be gone."""
+
+    def guard(self, port: PortState, now: float) -> None:
+        """Have a switch keep a port's LLDP, ARP and ND from the controller for a while."""
+
+
+class FrameIntake:
+    """Learns from what switches send to the controller.
+
+    `ports`, `table`, `hosts` and `vlans` are the owner's, which takes `counters` and `counted` too. What names a host
+    is named in the domain of its frame.
+    """
+
+    def __init__(
+        self,
+        owner: Owner,
+        settings: DiscoverySettings,
+        ports: Mapping[End, PortState],
+        table: PortTable,
+        hosts: HostTable,
+        vlans: VlanAccess,
+        counters: Counter[str],
+        counted: Callable[[str, End, str, float], None],
+    ) -> None:
+        self._owner = owner
+        self._settings = settings
+        self._ports = ports
+        self._table = table
+        self._hosts = hosts
+        self._host_states, self._challenges = hosts.hosts, hosts.challenges
+        self._vlans = vlans
+        self._counters = counters
+        self._counted = counted
+
+    def settings_changed(self, settings: DiscoverySettings) -> None:
+        """Go by these settings from now on."""
+        self._settings = settings
+
+    def frame_received(self, event: PacketReceived, now: float) -> tuple[Output, ...]:
+        """Learn from a frame that a switch sent to the controller; nothing in it raises."""
+        dpid, in_port, frame, unmatched = event
+        vlan_id = 0
+        before: tuple[Output, ...] = ()
+        if unmatched:
+            self._owner.suspect_table(dpid, now)
+            before = self._owner.outputs(now)
+        if self._vlans.is_used and frame[12:14] != _LLDP:
+            port = self._ports.get((dpid, in_port))
+            if port is None or not port.up:
+                return before
+            found = self._vlans.domain_of_frame(port, frame)
+            if isinstance(found, str):
+                self._counters[found] += 1
+                self._count_towards_guard(port, now)
+                return (*before, *self._owner.outputs(now))
+            vlan_id, frame = found
+        packet = decode_once(frame)
+        if not before:
+            return self.packet_received(dpid, in_port, packet, now, vlan_id)
+        return (*before, *self.packet_received(dpid, in_port, packet, now, vlan_id))
+
+    def packet_received(
+        self, dpid: int, in_port: int, packet: Packet, now: float, vlan_id: int = 0
+    ) -> tuple[Output, ...]:
+        """Learn from a packet of a domain."""
+        kind = type(packet)
+        end = (dpid, in_port)
+        if kind in _FROM_A_HOST:
+            mac, address = packet.eth_src, packet.source  # type: ignore[union-attr]
+            if vlan_id:
+                mac, address = in_domain(mac, vlan_id), in_domain(address, vlan_id)
+            host = self._host_states.get(mac)
+            if host is not None and host.end == end and address in host.addresses and not self._challenges:
+                host.use(address, now)
+                return ()
+            port = self._ports.get(end)
+            if port is not None:
+                self._host_seen(port, mac, address, now, False)
+            return self._owner.outputs(now)
+        port = self._ports.get(end)
+        if port is None or not port.up:
+            return ()
+        if isinstance(packet, Lldp):
+            fault = self._table.lldp_received(port, packet, now)
+            if fault is not None:
+                self._counted(fault, end, _LLDP_FAULTS[fault], now)
+                self._count_towards_guard(port, now)
+        elif isinstance(packet, Arp | Neighbour):
+            self._count_towards_guard(port, now)
+            self._resolution_received(port, packet, now, vlan_id)
+        elif isinstance(packet, Malformed) or (
+            isinstance(packet, Ignored) and packet.reason.startswith(_GUARDED_REASONS)
+        ):
+            self._counters[packet.reason] += 1
+            self._count_towards_guard(port, now)
+        return self._owner.outputs(now)
+
+    def _resolution_received(self, port: PortState, packet: Arp | Neighbour, now: float, vlan_id: int) -> None:
+        mac = packet.eth_src
+        if isinstance(packet, Arp):
+            claimed, address, answer = packet.sender_mac, packet.sender_ip, packet.operation == REPLY
+        else:
+            claimed = mac if packet.mac is None else packet.mac
+            address = packet.source if packet.solicitation else packet.target
+            answer = not packet.solicitation
+        if claimed != mac:
+            text = "receives ARP or ND that names another MAC address than its frame: it is ignored"
+            self._counted("resolution-mac-mismatch", port.end, text, now)
+            return
+        if vlan_id:
+            mac, address = in_domain(mac, vlan_id), in_domain(address, vlan_id)
+        self._host_seen(port, mac, address, now, answer)
+
+    def _host_seen(self, port: PortState, mac: bytes, address: bytes, now: float, answer: bool) -> None:
+        settings = self._settings
+        if mac[:6] == settings.controller_mac:
+            self._counted(
+                "own-frame",
+                port.end,
+                "receives a frame that the controller sent: something behind the port sends frames back",
+                now,
+            )
+        elif port.role is PortRole.EDGE:
+            host = self._host_states.get(mac)
+            if host is not None and host.end != port.end:
+                self._table.segments.host_heard_elsewhere(port, now)
+            self._hosts.seen(mac, address, port.end, now, answer)
+        elif (
+            port.role is PortRole.UNKNOWN
+            and not port.looped()
+            and not port.held
+            and len(port.early) < settings.early_per_port
+        ):
+            port.early[mac, address] = now
+
+    def _count_towards_guard(self, port: PortState, now: float) -> None:
+        if not port.guard.take(now) and now >= port.guarded_until_s:
+            self._owner.guard(port, now)
