@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS entries (key TEXT PRIMARY KEY, kind TEXT NOT NULL, re
   value TEXT NOT NULL) WITHOUT ROWID;
 """
 _READ = "SELECT kind, key, value FROM entries ORDER BY revision, key"
-_json_text = json.JSONEncoder(separators=(",", ":")).encode
+_json_text = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 class LogDatabase(StateDatabase):

@@ -102,7 +102,7 @@ class Connection:
         self._descriptor: int | None = None
         self._lock = threading.Lock()
         self._messages: deque[bytes] = deque()
-        self._partial: memoryview | None = None
+        self._partial: bytes | memoryview | None = None
         self._is_closed = self._is_last_put = self._flush_asked = False
         self._shakes_hands = self.is_encrypted = isinstance(self._socket, TlsStream)
         self.blocked_s: float | None = None
@@ -161,7 +161,8 @@ class Connection:
                 sent_bytes = self._socket.send(self._partial)
                 if self.blocked_s is not None:
                     self.blocked_s = self._reactor.now_s
-                self._partial = self._partial[sent_bytes:] if sent_bytes < len(self._partial) else None
+                is_whole = sent_bytes == len(self._partial)
+                self._partial = None if is_whole else memoryview(self._partial)[sent_bytes:]
         except _NOT_NOW:
             if self.blocked_s is None:
                 self.blocked_s = self._reactor.now_s
@@ -176,7 +177,7 @@ class Connection:
         if self._is_last_put:
             self.end()
 
-    def _next(self) -> memoryview:
+    def _next(self) -> bytes:
         """Take some of the messages that wait, to be sent at once."""
         with self._lock:
             messages = self._messages
@@ -186,7 +187,7 @@ class Connection:
                 taken.append(messages.popleft())
                 size_bytes += len(taken[-1])
             self.waiting_bytes -= size_bytes + MESSAGE_BYTES * len(taken)
-        return memoryview(taken[0] if len(taken) == 1 else b"".join(taken))
+        return taken[0] if len(taken) == 1 else b"".join(taken)
 
     # Reading
 

@@ -155,8 +155,13 @@ def new_reactor(name: str) -> Reactor:
 
 def _observed(name: str) -> bool:
     """Tell whether an app of somebody else's observes an event of OpenFlow."""
-    server = app_manager.lookup_service_brick(OPENFLOW_SERVER)
-    return server is not None and bool(server.observers.get(getattr(ofp_event, name, None)))
+    server = app_manager.SERVICE_BRICKS.get(OPENFLOW_SERVER)
+    return server is not None and bool(server.observers.get(_event_class(name)))
+
+
+@cache
+def _event_class(name: str) -> Any:
+    return getattr(ofp_event, name, None)
 
 
 SWITCHES = new_reactor("switches")

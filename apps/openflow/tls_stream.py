@@ -88,7 +88,7 @@ class TlsStream:
             raise BlockingIOError
         return b"".join(found)
 
-    def send(self, message: memoryview) -> int:
+    def send(self, message: bytes | memoryview) -> int:
         """Send the beginning of a message, and return how many bytes of it."""
         if not self._owed_bytes:
             self._owed_bytes = self._tls.write(message[:RECORD_BYTES])

@@ -118,7 +118,8 @@ class Batches:
             batch.first_xid, batch.barrier_xid = xid, first_xid + count
             xid += len(batch.edits)
             state.begin(batch)
-        datapath.under_way, datapath.barrier_xid = tuple([state for state, _ in made]), first_xid + count
+        datapath.under_way = (made[0][0],) if len(made) == 1 else tuple([state for state, _ in made])
+        datapath.barrier_xid = first_xid + count
         datapath.edit_count = count
         self.barriers.start(datapath.dpid, now)
         self._effects.append(_new(ApplyEdits, (datapath.dpid, first_xid, tuple(sent))))

@@ -8,6 +8,8 @@ from typing import Protocol
 from controller.membership.events import HostRef
 from controller.membership.tables import Host, HostState
 
+_new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
+
 
 class Bindings(Protocol):
     """What is known of MAC addresses, IP addresses and ports apart from what reports say."""
@@ -52,14 +54,15 @@ class Identities:
         self._bindings = bindings
         self._users: dict[bytes, dict[Host, None]] = {}
 
-    def is_spoofed(self, ref: HostRef) -> bool:
+    def is_spoofed(self, mac: bytes, ip: bytes, dpid: int, port_no: int) -> bool:
         """Tell whether a host that has no memberships yet reports with a false address."""
-        return self._bindings.is_spoofed(*ref[:4])
+        return self._bindings.is_spoofed(mac, ip, dpid, port_no)
 
     def new_host(self, ref: HostRef) -> Host:
         """Return a host that was not there before; a false address tells nothing of it."""
-        known = self._bindings.known(ref.mac, ref.dpid, ref.port_no)
-        own = HostRef(*ref[:4], ref.known if known is None else known)
+        mac, ip, dpid, port_no, told, _ = ref
+        known = self._bindings.known(mac, dpid, port_no)
+        own: HostRef = _new(HostRef, (mac, ip, dpid, port_no, told if known is None else known, False))
         if not ref.spoofed:
             return Host(own, self._bindings.standing(own))
         own = own._replace(ip=bytes(len(ref.ip)))

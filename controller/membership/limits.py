@@ -27,7 +27,9 @@ class TokenBucket:
 
     def take(self, now: float, rate: float, burst: float) -> bool:
         """Take one token, of `rate` per second and at most `burst`; False where there is none."""
-        tokens = burst if self._at < 0 else min(burst, self._tokens + (now - self._at) * rate)
+        tokens = burst if self._at < 0 else self._tokens + (now - self._at) * rate
+        if tokens > burst:
+            tokens = burst
         self._at = now
         if tokens < 1:
             self._tokens = tokens

@@ -150,7 +150,7 @@ class Members:
     ) -> bool:
         """Tell whether a report comes with a false address, and take in one that is new and the host's own."""
         if host is None:
-            spoofed = self.identities.is_spoofed(HostRef(report.eth_src, report.source, port.dpid, port.port_no))
+            spoofed = self.identities.is_spoofed(report.eth_src, report.source, port.dpid, port.port_no)
         elif host.ref.ip == report.source:
             return False
         else:

@@ -195,7 +195,9 @@ def _add(
     """Have a switch send to further ports, and return what it did before."""
     old = group.duties.get(at) or NO_DUTY
     before = old[1][0] if old[1] else _NO_CHANNEL
-    trunk_ports = tuple(sorted(before[1] + ports)) if before[1] else tuple(sorted(ports))
+    trunk_ports = before[1] + ports
+    if ports and len(trunk_ports) > 1:
+        trunk_ports = tuple(sorted(trunk_ports))
     channel = _new(ChannelDuty, (None, trunk_ports, host_ports or before[2]))
     found[at] = _new(SwitchDuty, (group.tree_version, (channel,), old[2]))
     return before

@@ -362,12 +362,13 @@ class GroupPlane:
         if duties is None:
             return None
         self.tree_change_count += not change.empty
-        address, cookie, versions = group.address, group.cookie, self._ofp_versions
+        address, cookie, vlan_id, versions = group.address, group.cookie, group.vlan_id, self._ofp_versions
+        all_duties, all_rules = group.duties, group.rules
         puts: list[tuple[int, Rule]] = []
         for at in sorted(duties):
-            duty, before = duties[at], group.rules.get(at)
+            duty, before = duties[at], all_rules.get(at)
             tree_version, (channel,), senders = duty  # type: ignore[misc]
-            if senders or group.vlan_id:
+            if senders or vlan_id:
                 after = self._lower(group, at, duty)  # type: ignore[arg-type]
                 puts += [(at, rule) for key, rule in after.items() if before is None or before.get(key) != rule]
             else:
@@ -375,8 +376,8 @@ class GroupPlane:
                 after = {rule[0]: rule}
                 if before is None or before.get(rule[0]) != rule:
                     puts.append((at, rule))
-            group.duties[at] = duty  # type: ignore[assignment]
-            group.rules[at] = after
+            all_duties[at] = duty  # type: ignore[assignment]
+            all_rules[at] = after
         return self._installer.put(puts, now, urgency)
 
     def _locally(self, group: Group, change: Change, look: Look, dpid: int) -> dict[int, SwitchDuty | None] | None:
@@ -386,7 +387,7 @@ class GroupPlane:
         if duties is not None:
             for at in duties:
                 version = versions.get(at, 0)
-                if version not in LOWER or supports(version, address) is not None:
+                if version != OPENFLOW_1_3 and (version not in LOWER or supports(version, address) is not None):
                     return None
         return duties
 

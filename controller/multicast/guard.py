@@ -28,11 +28,16 @@ class PortBuckets:
 
     def take(self, dpid: int, port_no: int, now: float) -> bool:
         """Take one token of a port; False where it has none left."""
-        level, since = self._levels.get((dpid, port_no), (self.burst, now))
-        level = min(self.burst, level + (now - since) * self.rate_per_s)
-        allowed = level >= 1.0
-        self._levels[dpid, port_no] = (level - 1.0 if allowed else level, now)
-        return allowed
+        place, burst = (dpid, port_no), self.burst
+        known = self._levels.get(place)
+        level = burst if known is None else known[0] + (now - known[1]) * self.rate_per_s
+        if level > burst:
+            level = burst
+        if level < 1.0:
+            self._levels[place] = (level, now)
+            return False
+        self._levels[place] = (level - 1.0, now)
+        return True
 
     def cut_off(self, dpid: int, port_no: int, now: float, seconds: float) -> bool:
         """Note that a port is cut off for a while; False where it is already."""

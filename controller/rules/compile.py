@@ -195,12 +195,18 @@ def _sender_match(group: bytes, sender: SenderEntry) -> Match:
 def default_rule(ofp_version: int, group: bytes, tree_version: int, duty: ChannelDuty, cookie: int) -> Rule:
     """Return the entry for all sources that no member names, which is all of a switch without senders and others."""
     key = _channel_key(0 if ofp_version == OPENFLOW_1_0 else FORWARD, group, tree_version, None)
-    return _new(Rule, (key, _actions(group, duty, tree_version, tree_version), cookie, 0, 0))
+    actions = _actions(group, duty, tree_version, tree_version) if tree_version else _outputs(duty[1] + duty[2])
+    return _new(Rule, (key, actions, cookie, 0, 0))
+
+
+@lru_cache(maxsize=16384)
+def _outputs(ports: tuple[int, ...]) -> tuple[Action, ...]:
+    return tuple(map(_output, ports))
 
 
 @lru_cache(maxsize=4096)
-def _outputs(ports: tuple[int, ...]) -> tuple[Action, ...]:
-    return tuple(map(Output, ports))
+def _output(port_no: int) -> Output:
+    return _new(Output, (port_no,))
 
 
 def lower_to_1_3(group: bytes, duty: SwitchDuty, cookie: int) -> RuleSet:

@@ -44,9 +44,14 @@ class ConfirmationClock:
 
     def add(self, state: SwitchState, key: Key) -> None:
         """Wait for an entry that is to be sent to a switch."""
-        if self.current is not None and state.connected:
-            self.current.entry_count += 1
-            state.timed.setdefault(key, []).append(self.current)
+        current = self.current
+        if current is not None and state.connected:
+            current.entry_count += 1
+            known = state.timed.get(key)
+            if known is None:
+                state.timed[key] = [current]
+            else:
+                known.append(current)
 
     def settled(self, changes: Iterable[Timed], now: float) -> None:
         """Take it that an entry is confirmed for those who waited for it."""

@@ -436,7 +436,9 @@ class Installer(Errands):
     def _flush(self, now: float) -> list[Effect]:
         """Let plans go on, send what can be sent, and return all effects."""
         self._datapath.flush(now)
-        return [*self.take_effects(), *self._datapath.take_effects()]
+        effects = self.take_effects() if self._effects or self._notices.given else []
+        sent = self._datapath.take_effects()
+        return [*effects, *sent] if effects and sent else effects or sent
 
     # Refusals
 

@@ -281,10 +281,12 @@ class Datapath:
 
     def waiting_parts(self) -> list[SwitchState]:
         """Return what each owner that knows of the connection has here, where something of it is to be sent."""
-        attached = self.attached
-        return [
-            part for tag, part in self.parts.items() if (part.lanes.prompt or part.lanes.bulk) and tag in attached
-        ]
+        waiting: list[SwitchState] = []
+        for tag, part in self.parts.items():
+            lanes = part.lanes
+            if (lanes.prompt or lanes.bulk) and tag in self.attached:
+                waiting.append(part)
+        return waiting
 
 
 @dataclass(slots=True)
@@ -324,16 +326,18 @@ class SwitchState:
     def begin(self, batch: Batch) -> None:
         """Have a batch under way; what the switch tells that is being asked may be of before or after its edits."""
         self.batch = batch
-        for reading in (self.check, self.survey):
-            if reading is not None:
-                reading.edited.update(batch.edits)
+        if self.check is not None:
+            self.check.edited.update(batch.edits)
+        if self.survey is not None:
+            self.survey.edited.update(batch.edits)
 
     def take_timed(self, keys: Iterable[Key]) -> dict[Key, list[Timed]]:
         """Return, and keep no longer, the changes that wait for any of these keys, which are those of a batch."""
         timed = self.timed
         if not timed:
             return {}
-        if self.lanes or self.full or self.failures or self.turns or self.resources is not None:
+        lanes = self.lanes
+        if lanes.prompt or lanes.bulk or self.full or self.failures or self.turns or self.resources is not None:
             return {key: timed.pop(key) for key in keys if key in timed}
         self.timed = {}  # what is timed waits in a lane unless something of the above keeps it
         return timed
