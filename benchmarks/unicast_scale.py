@@ -157,7 +157,7 @@ def measure(k: int, arguments: argparse.Namespace) -> dict[str, list[float]]:
         changes: tuple[tuple[str, object], ...] = (
             ("a host is found", host),
             ("a host is gone", HostGone(*host[:3])),
-            ("a core link fails", LinkDown(links[0].dpid_a, links[0].dpid_b)),
+            ("a core link fails", LinkDown(*links[0][:4])),
             ("a core link is back", links[0]),
         )
         for name, event in changes:

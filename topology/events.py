@@ -29,7 +29,7 @@ class SwitchDown(NamedTuple):
 
 
 class LinkUp(NamedTuple):
-    """A cable works in both directions, or the cable that stands for this pair of switches changed."""
+    """A cable works in both directions, or its capacity changed; two switches may be joined by several."""
 
     dpid_a: int
     port_a: int
@@ -39,10 +39,12 @@ class LinkUp(NamedTuple):
 
 
 class LinkDown(NamedTuple):
-    """No cable joins these two switches any more."""
+    """A cable works no more."""
 
     dpid_a: int
+    port_a: int
     dpid_b: int
+    port_b: int
 
 
 class PortRoleChanged(NamedTuple):

@@ -41,6 +41,11 @@ class Link(NamedTuple):
         return Link(self.v, self.u, self.v_port, self.u_port, self.capacity_bps, self.weight)
 
     @property
+    def ends(self) -> frozenset[tuple[NodeId, int | None]]:
+        """Both ends, each with its port: what names a cable, from whichever end it is seen."""
+        return frozenset(((self.u, self.u_port), (self.v, self.v_port)))
+
+    @property
     def ports(self) -> tuple[int | None, int | None]:
         """The ports at both ends."""
         return self.u_port, self.v_port

@@ -24,13 +24,14 @@ class LiveFabric:
 
     `graph` holds the connected switches and the links between them; a switch that has hosts is a ToR, so that levels
     count from the servers. Hosts are no nodes of it. Events may come twice and, as far as they speak of different
-    switches, links, ports or hosts, in any order: the outcome is the same. `SwitchDown` forgets all of a switch.
+    switches, links, ports or hosts, in any order: the outcome is the same. `SwitchDown` forgets all of a switch, and
+    `LinkUp` what was cabled to one of its ends before.
     """
 
     def __init__(self) -> None:
         self.graph = Graph()
         self._versions: dict[int, int] = {}
-        self._links: dict[tuple[int, int], LinkUp] = {}
+        self._cables: dict[int, dict[int, LinkUp]] = {}
         self._roles: dict[int, dict[int, PortRole]] = {}
         self._edge_ports: dict[int, tuple[int, ...]] = {}
         self._hosts: dict[bytes, HostLearnt] = {}
@@ -74,9 +75,20 @@ class LiveFabric:
         """Return the ports of a switch that have a role, in ascending order."""
         return tuple(sorted(port_no for port_no, has in self._roles.get(dpid, {}).items() if has is role))
 
-    def link(self, dpid_a: int, dpid_b: int) -> LinkUp | None:
-        """Return the link that joins two switches, the lower datapath id first."""
-        return self._links.get((min(dpid_a, dpid_b), max(dpid_a, dpid_b)))
+    def cable(self, dpid: int, port_no: int) -> LinkUp | None:
+        """Return the cable at a port, the lower datapath id first."""
+        return self._cables.get(dpid, {}).get(port_no)
+
+    def cables(self, dpid_a: int, dpid_b: int) -> list[LinkUp]:
+        """Return the cables between two switches, by the ports of the first."""
+        found = sorted(self._cables.get(dpid_a, {}).items())
+        return [link for _, link in found if dpid_b in (link.dpid_a, link.dpid_b)]
+
+    def displaced(self, event: LinkUp) -> list[LinkUp]:
+        """Return the cables that were at the ends of one that came up, each of which leads elsewhere now."""
+        at_ends = (self.cable(event.dpid_a, event.port_a), self.cable(event.dpid_b, event.port_b))
+        ends = _ends(event)
+        return sorted({cable for cable in at_ends if cable is not None and _ends(cable) != ends})
 
     def edge_ports(self, dpid: int) -> tuple[int, ...]:
         """Return the ports of a switch that lead to hosts, in ascending order."""
@@ -126,7 +138,7 @@ class LiveFabric:
         events: list[TopologyEvent] = [SwitchUp(dpid, self._versions[dpid]) for dpid in sorted(self._versions)]
         for dpid in sorted(self._roles):
             events += [PortRoleChanged(dpid, port_no, role) for port_no, role in sorted(self._roles[dpid].items())]
-        events += [self._links[pair] for pair in sorted(self._links)]
+        events += sorted({cable for at in self._cables.values() for cable in at.values()})
         return tuple(events)
 
     def _switch_up(self, event: SwitchUp) -> bool:
@@ -136,8 +148,8 @@ class LiveFabric:
         self._versions[event.dpid] = event.ofp_version
         if fresh:
             self.graph.add_node(event.dpid, self._kind(event.dpid))
-            for pair in sorted(pair for pair in self._links if event.dpid in pair):
-                self._join(self._links[pair])
+            for _, cable in sorted(self._cables.get(event.dpid, {}).items()):
+                self._join(cable)
         return True
 
     def _switch_down(self, event: SwitchDown) -> bool:
@@ -145,23 +157,25 @@ class LiveFabric:
         known = self._versions.pop(dpid, None) is not None
         if known:
             self.graph.remove_node(dpid)
-        pairs = [pair for pair in self._links if dpid in pair]
-        for pair in pairs:
-            del self._links[pair]
+        cables = list(self._cables.get(dpid, {}).values())
+        for cable in cables:
+            self._unplug(cable)
         roles = self._roles.pop(dpid, None)
         self._edge_ports.pop(dpid, None)
         hosts = self.hosts_of(dpid)
         for host in hosts:
             self._forget(host)
-        return known or bool(pairs) or bool(roles) or bool(hosts)
+        return known or bool(cables) or bool(roles) or bool(hosts)
 
     def _link_up(self, event: LinkUp) -> bool:
         if event.dpid_a > event.dpid_b:
             event = LinkUp(event.dpid_b, event.port_b, event.dpid_a, event.port_a, event.capacity_bps)
-        pair = (event.dpid_a, event.dpid_b)
-        if self._links.get(pair) == event:
+        if self.cable(event.dpid_a, event.port_a) == event:
             return False
-        self._links[pair] = event
+        for cable in self.displaced(event):
+            self._unplug(cable)
+        for dpid, port_no in _ends(event):
+            self._cables.setdefault(dpid, {})[port_no] = event
         self._join(event)
         return True
 
@@ -170,12 +184,19 @@ class LiveFabric:
             self.graph.add_link(event.dpid_a, event.dpid_b, event.port_a, event.port_b, event.capacity_bps)
 
     def _link_down(self, event: LinkDown) -> bool:
-        pair = (min(event), max(event))
-        if self._links.pop(pair, None) is None:
+        cable = self.cable(event.dpid_a, event.port_a)
+        if cable is None or _ends(cable) != _ends(event):
             return False
-        if self.graph.has_link(*pair):
-            self.graph.remove_link(*pair)
+        self._unplug(cable)
         return True
+
+    def _unplug(self, cable: LinkUp) -> None:
+        for dpid, port_no in _ends(cable):
+            del self._cables[dpid][port_no]
+            if not self._cables[dpid]:
+                del self._cables[dpid]
+        if self.graph.cable(cable.dpid_a, cable.dpid_b, cable.port_a) is not None:
+            self.graph.remove_link(cable.dpid_a, cable.dpid_b, cable.port_a)
 
     def _port_role_changed(self, event: PortRoleChanged) -> bool:
         if self.role(event.dpid, event.port_no) is event.role:
@@ -231,3 +252,9 @@ class LiveFabric:
     def _set_kind(self, dpid: int) -> None:
         if dpid in self._versions:
             self.graph.add_node(dpid, self._kind(dpid))
+
+
+def _ends(event: LinkUp | LinkDown) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return both ends of a cable, the lower one first."""
+    one, other = (event.dpid_a, event.port_a), (event.dpid_b, event.port_b)
+    return (one, other) if one < other else (other, one)

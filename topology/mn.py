@@ -74,8 +74,8 @@ class GraphTopo(Topo):  # type: ignore[misc]
             self.addHost(self.names[host], ip=f"{ip}/{HOST_PREFIX}", mac=mac)
         for switch in switches:
             self.addSwitch(self.names[switch], dpid=f"{dpids[switch]:x}")
-        for u, v, *_ in graph.links():
-            self.addLink(self.names[u], self.names[v], port1=ports[u][v], port2=ports[v][u])
+        for u, v, u_port, v_port, *_ in graph.links():
+            self.addLink(self.names[u], self.names[v], port1=ports[u][v, u_port], port2=ports[v][u, v_port])
 
 
 def _claim(nodes: list[NodeId], given: dict[NodeId, int | None], first: int, what: str) -> dict[NodeId, int]:
@@ -110,21 +110,21 @@ def _dpid(graph: Graph, switch: NodeId) -> int | None:
     return switch if dpid is None and isinstance(switch, int) and switch > 0 else dpid
 
 
-def _ports(graph: Graph) -> dict[NodeId, dict[NodeId, int]]:
-    """Return the port number of every node by neighbour."""
-    ports: dict[NodeId, dict[NodeId, int]] = {}
+def _ports(graph: Graph) -> dict[NodeId, dict[tuple[NodeId, int | None], int]]:
+    """Return the port number of every node by neighbour and the port that the graph gives."""
+    ports: dict[NodeId, dict[tuple[NodeId, int | None], int]] = {}
     for node in graph.nodes():
         lowest = 0 if graph.kind(node) is Kind.HOST else 1
-        given = {neighbour: graph.link(node, neighbour).u_port for neighbour in graph.neighbours(node)}
-        known = [port for port in given.values() if port is not None]
+        given = [(near, cable.u_port) for near in graph.neighbours(node) for cable in graph.cables(node, near)]
+        known = [port for _, port in given if port is not None]
         if len(set(known)) < len(known) or min(known, default=lowest) < lowest:
             raise ValueError(f"node {node!r}: ports {sorted(known)} are not different numbers from {lowest}")
         free = _free_from(lowest, set(known))
-        ports[node] = {neighbour: next(free) if port is None else port for neighbour, port in given.items()}
+        ports[node] = {(near, port): next(free) if port is None else port for near, port in given}
     return ports
 
 
-def _names(graph: Graph, ports: dict[NodeId, dict[NodeId, int]]) -> dict[NodeId, str]:
+def _names(graph: Graph, ports: dict[NodeId, dict[tuple[NodeId, int | None], int]]) -> dict[NodeId, str]:
     names: dict[NodeId, str] = {}
     for node in graph.nodes():
         room = MAX_INTERFACE_CHARACTERS - len(f"-eth{max(ports[node].values(), default=0)}")

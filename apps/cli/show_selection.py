@@ -170,7 +170,7 @@ def places(fields: Mapping[str, Any]) -> Iterator[Place]:
     if isinstance(member := fields.get("member"), str) and (match := _MEMBER.match(member)):
         yield int(match[1]), int(match[2])
     for link in fields.get("links") or ():
-        yield from ((dpid, None) for dpid in link)
+        yield from ((dpid, None) for dpid in link[:2])
     for name in ("members", "refused", "senders", "static_members", "queriers"):
         for entry in fields.get(name) or ():
             yield from places(entry)

@@ -160,7 +160,7 @@ def _tree(group: Fields) -> str:
 def _group(group: Fields, called: Called) -> Iterator[Row]:
     yield "tree", "-", "-", "-", _tree(group)
     for link in group.get("links") or ():
-        yield "link", " - ".join(called.label(dpid) for dpid in link), "-", "-", "-"
+        yield "link", " - ".join(_tree_link(link, called)), "-", "-", "-"
     for member in group.get("members") or ():
         yield "member", *_host(member, called), _sources(member)
     for port in group.get("static_members") or ():
@@ -169,6 +169,15 @@ def _group(group: Fields, called: Called) -> Iterator[Row]:
         yield "refused member", *_host(member, called), _refused_by(member)
     for sender in group.get("senders") or ():
         yield "sender" if sender["admitted"] else "refused sender", *_host(sender, called), _sending(sender)
+
+
+def _tree_link(link: Sequence[int], called: Called) -> Iterator[str]:
+    """Yield both ends of a link of a tree: switches, or ports where several cables join them."""
+    if len(link) == 2:
+        yield from (called.label(dpid) for dpid in link)
+    else:
+        for dpid, port_no in zip(link[:2], link[2:], strict=True):
+            yield place({"dpid": dpid, "port_no": port_no}, called)
 
 
 def _static(port: Fields) -> str:

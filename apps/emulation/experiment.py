@@ -176,9 +176,9 @@ class _Run:
         fabric = self._fabric
         match event.do:
             case "link-down":
-                fabric.link_down(*event.nodes)
+                fabric.link_down(event.nodes[0], event.nodes[1])
             case "link-up":
-                fabric.link_up(*event.nodes)
+                fabric.link_up(event.nodes[0], event.nodes[1])
             case "switch-down":
                 fabric.switch_down(*event.nodes)
             case "switch-up":

@@ -23,7 +23,9 @@ class Faults:
     def __init__(self, net: Any, controllers: Sequence[Any]) -> None:
         self._net = net
         self._controllers = controllers
-        self._links = {frozenset((link.intf1.node.name, link.intf2.node.name)): link for link in net.links}
+        self._links: dict[frozenset[str], Any] = {}
+        for link in net.links:
+            self._links[self._new_cable(link.intf1.node.name, link.intf2.node.name)] = link
         self._switches = {switch.name for switch in net.switches}
         self._pulled: set[frozenset[str]] = set()
         self._gone: set[str] = set()
@@ -32,16 +34,18 @@ class Faults:
         self._dead: set[str] = set()
         self._moved: dict[str, str] = {}
 
-    def pull(self, u: str, v: str) -> None:
-        """Pull a cable: both ends see it go."""
-        cable = frozenset((u, v))
+    def pull(self, u: str, v: str, number: int = 1) -> None:
+        """Pull a cable, of several that with this number: both ends see it go."""
+        cable = _cable(u, v, number)
         self._pulled.add(cable)
         if not self._gone & cable:
             self._unplug(self._ends(cable), {u if u in self._switches else v})
 
-    def put_back(self, u: str, v: str) -> None:
+    def put_back(self, u: str, v: str, number: int = 1) -> None:
         """Put a cable back."""
-        cable = frozenset((u, v))
+        self._put_back(_cable(u, v, number))
+
+    def _put_back(self, cable: frozenset[str]) -> None:
         self._pulled.discard(cable)
         if not self._gone & cable:
             self._plug(self._ends(cable))
@@ -125,13 +129,20 @@ class Faults:
         for name in sorted(self._gone):
             self.bring_switch(name)
         for cable in sorted(self._pulled, key=sorted):
-            self.put_back(*cable)
+            self._put_back(cable)
         for name, neighbour in sorted(self._deaf):
             self.mend_hearing(name, neighbour)
         for name in sorted(self._dead):
             self.revive_switch(name)
         for name in sorted(self._cut):
             self.mend_control(name)
+
+    def _new_cable(self, u: str, v: str) -> frozenset[str]:
+        """Name the next cable between two nodes."""
+        number = 1
+        while _cable(u, v, number) in self._links:
+            number += 1
+        return _cable(u, v, number)
 
     def _flows(self, name: str, *command: str) -> None:
         processes.run("ovs-ofctl", "-O", "OpenFlow10,OpenFlow13", *command[:-1], name, command[-1])
@@ -186,6 +197,11 @@ class Faults:
 def wait_flows() -> None:
     """Wait until Open vSwitch forwards by the flow entries and ports it has; barriers do not wait for its caches."""
     processes.run("ovs-appctl", "-t", "ovs-vswitchd", "revalidator/wait")
+
+
+def _cable(u: str, v: str, number: int) -> frozenset[str]:
+    """Return what names the first, second, ... cable between two nodes."""
+    return frozenset((u, v) if number == 1 else (u, v, f"#{number}"))
 
 
 def _is_patched(end: Any) -> bool:

@@ -24,7 +24,7 @@ from apps.emulation.faults import Faults, wait_flows
 from apps.emulation.namespace import network_of, private_network
 from apps.emulation.ovs import Datapath, PrivateOpenVSwitch
 from apps.emulation.processes import EmulationError
-from topology.graph import Graph, Kind, NodeId
+from topology.graph import Graph, Kind, Link, NodeId
 from topology.mn import MULTICAST_ROUTE, OFFLOADS, graph_topo
 
 CONTROLLER_PORT = 6653
@@ -171,9 +171,13 @@ class EmulatedFabric:
                         switch=here.node.name,
                         interface=here.name,
                         port_no=here.node.ports[here],
-                        capacity_bps=self.graph.link(node, far).capacity_bps,
+                        capacity_bps=self._cable(node, far, here.node.ports[here]).capacity_bps,
                         host=capacity.Host(there.node.pid, there.name) if self.graph.kind(far) is Kind.HOST else None,
                     )
+
+    def _cable(self, node: NodeId, far: NodeId, port_no: int) -> Link:
+        """Return the cable at a port, which the graph need not name."""
+        return self.graph.cable(node, far, port_no) or self.graph.link(node, far)
 
     def node(self, node: NodeId) -> Any:
         """Return the Mininet node of a node of the graph (KeyError where unknown)."""
@@ -248,13 +252,13 @@ class EmulatedFabric:
                 sock.bind((self.interface(host), 0))
                 sock.send(frame.ljust(60, b"\0"))
 
-    def link_down(self, u: NodeId, v: NodeId) -> None:
-        """Pull the cable between `u` and `v`: both ends see it go."""
-        self._faults.pull(self._names[u], self._names[v])
+    def link_down(self, u: NodeId, v: NodeId, number: int = 1) -> None:
+        """Pull the cable between `u` and `v`, of several that with this number: both ends see it go."""
+        self._faults.pull(self._names[u], self._names[v], number)
 
-    def link_up(self, u: NodeId, v: NodeId) -> None:
-        """Put the cable between `u` and `v` back."""
-        self._faults.put_back(self._names[u], self._names[v])
+    def link_up(self, u: NodeId, v: NodeId, number: int = 1) -> None:
+        """Put the cable between `u` and `v` back, of several that with this number."""
+        self._faults.put_back(self._names[u], self._names[v], number)
 
     def switch_down(self, switch: NodeId) -> None:
         """Take a switch away: its bridge, flows and connections are gone, and its cables are dead."""

@@ -57,7 +57,7 @@ SILENT_FAILURE = gauge(
     "Within what time a failure that no port status tells of is found, in a fabric of this size.",
 )
 
-LINKS = gauge("vsrt_links", "Known links by state: up, standby, failed or moved.")
+LINKS = gauge("vsrt_links", "Known links by state: up, failed or moved.")
 LINK_UP = gauge("vsrt_link_up", "1 where a known link between switches is up, or stands by, else 0.")
 ALARMS = gauge("vsrt_alarms", "Open alarms, by severity.")
 

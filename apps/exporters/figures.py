@@ -105,7 +105,7 @@ def alarm_figures(core: AlarmCore) -> list[Metric]:
     for link in known.links.values():
         state = known.state(link)
         states[state] += 1
-        links.append((_ends(link.cable), int(state in (LinkState.UP, LinkState.STANDBY))))
+        links.append((_ends(link.cable), int(state is LinkState.UP)))
     return [
         (metrics.LINKS, [({"state": state.value}, states[state]) for state in LinkState]),
         (metrics.LINK_UP, links),

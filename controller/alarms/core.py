@@ -27,7 +27,7 @@ from controller.alarms.facts import AlarmFacts
 from controller.alarms.history import AlarmHistory
 from controller.alarms.judge import Judge
 from controller.alarms.kept import CLEARED, KeptState, read_alarm, read_cleared, restore_known
-from controller.alarms.known import Cable, End, KnownLink, read_cable
+from controller.alarms.known import Cable, End, KnownLink, cable_of, read_cable
 from controller.alarms.register import alarm_key
 from controller.alarms.sections import AlarmSections
 from controller.config.alarm_settings import Alarms, ExpectedTopology
@@ -173,7 +173,7 @@ class AlarmCore:
                 switch.present = isinstance(event, SwitchUp)
             if isinstance(event, SwitchDown):
                 for cable in [link.cable for link in known.links_of(event.dpid) if link.is_up]:
-                    for link in known.link_down(*cable.pair, now):
+                    for link in known.link_down(cable, now):
                         self._link_touched(link, now)
             self._switch_touched(event.dpid, now)
         elif isinstance(event, LinkUp):
@@ -182,7 +182,7 @@ class AlarmCore:
             for dpid in (event.dpid_a, event.dpid_b):
                 self.kept.touch("switch", dpid)
         elif isinstance(event, LinkDown):
-            for link in known.link_down(*event, now):
+            for link in known.link_down(cable_of(*event), now):
                 self._link_touched(link, now)
 
     def _count_hosts(self, dpid: int, now: float) -> None:
@@ -193,11 +193,10 @@ class AlarmCore:
             self.kept.touch("switch", dpid)
 
     def _trees_repaired(self, event: TreesRepaired, now: float) -> None:
-        dpid_a, dpid_b, tree_count = event
-        for link in [link for link in self.known.links_of(dpid_a) if link.cable.beyond(dpid_a) == dpid_b]:
-            if self.known.is_missing(link):
-                link.repaired_count += tree_count
-                self._link_touched(link, now)
+        link = self.known.links.get(cable_of(*event[:4]))
+        if link is not None and self.known.is_missing(link):
+            link.repaired_count += event.tree_count
+            self._link_touched(link, now)
 
     # Reports
 

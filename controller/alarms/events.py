@@ -31,10 +31,12 @@ class ConditionOver(NamedTuple):
 
 
 class TreesRepaired(NamedTuple):
-    """Trees were built around the failed links of two switches."""
+    """Trees were built around a cable that failed."""
 
     dpid_a: int
+    port_a: int
     dpid_b: int
+    port_b: int
     tree_count: int
 
 

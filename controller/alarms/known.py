@@ -59,8 +59,6 @@ class LinkState(StrEnum):
     """How a known link is."""
 
     UP = "up"
-    STANDBY = "standby"
-    """A parallel cable stands for both, and nothing says that this one failed."""
     FAILED = "failed"
     MOVED = "moved"
     """It is missing, and a port of it leads elsewhere now."""
@@ -98,7 +96,7 @@ class KnownLink:
 
     @property
     def is_up(self) -> bool:
-        """Whether it stands for its pair of switches now."""
+        """Whether it works now."""
         return self.up_s is not None
 
 
@@ -114,7 +112,6 @@ class KnownFabric:
         self.expected_ports: frozenset[End] = frozenset()
         self._expected_ports_of: dict[int, list[End]] = {}
         self._links_of: dict[int, dict[Cable, KnownLink]] = {}
-        self._up_of_pair: dict[tuple[int, int], Cable] = {}
         self._up_at: dict[End, Cable] = {}
         self._versions: dict[int, int] = {}
         self.expect(topology)
@@ -208,39 +205,40 @@ class KnownFabric:
         return self._port(event.dpid, event.port, event.deleted or not event.port.up, now)
 
     def link_up(self, event: LinkUp, now: float) -> list[KnownLink]:
-        """Take in which cable stands for a pair of switches; return the links of which this changes the state."""
+        """Take in that a cable works; return the links of which this changes the state."""
         cable = cable_of(*event[:4])
-        changed = self.link_down(*cable.pair, now) if self._up_of_pair.get(cable.pair) != cable else []
+        changed: list[KnownLink] = []
+        for end in cable:
+            if self._up_at.get(end) not in (None, cable):
+                changed += self._down(end, now)
         link = self.link(cable)
         if link is None:
             return changed
         link.capacity_bps, link.is_seen = event.capacity_bps, True
         if not link.is_up:
             link.up_s, link.lost_s, link.repaired_count = now, None, 0
-        self._up_of_pair[cable.pair] = cable
         for end in cable:
             self._up_at[end] = cable
         return [*changed, *self._concerned(cable)]
 
-    def link_down(self, dpid_a: int, dpid_b: int, now: float) -> list[KnownLink]:
-        """Take in that no cable joins two switches; return the links of which this changes the state."""
-        pair = min(dpid_a, dpid_b), max(dpid_a, dpid_b)
-        cable = self._up_of_pair.pop(pair, None)
-        if cable is None:
-            return []
-        for end in cable:
-            if self._up_at.get(end) == cable:
-                del self._up_at[end]
+    def link_down(self, cable: Cable, now: float) -> list[KnownLink]:
+        """Take in that a cable works no more; return the links of which this changes the state."""
+        return self._down(cable.a, now) if self._up_at.get(cable.a) == cable else []
+
+    def _down(self, end: End, now: float) -> list[KnownLink]:
+        cable = self._up_at[end]
+        for either in cable:
+            del self._up_at[either]
         link = self.links.get(cable)
         if link is not None:
             link.up_s, link.lost_s = None, now
         return self._concerned(cable)
 
     def _concerned(self, cable: Cable) -> list[KnownLink]:
-        """Return the links whose state depends on one: those that share a port, and those parallel to it."""
+        """Return the links whose state depends on one: those that share a port."""
         ends = set(cable)
         known = {link.cable: link for dpid in cable.pair for link in self.links_of(dpid)}
-        return [link for link in known.values() if link.cable.pair == cable.pair or ends & set(link.cable)]
+        return [link for link in known.values() if ends & set(link.cable)]
 
     def forget_link(self, cable: Cable) -> None:
         """Expect a link no more."""
@@ -266,8 +264,6 @@ class KnownFabric:
         others = [self._up_at.get(end) for end in link.cable]
         if any(others):
             return LinkState.MOVED
-        if link.cable.pair in self._up_of_pair and all(self.port_down_s(end) is None for end in link.cable):
-            return LinkState.STANDBY
         return LinkState.FAILED
 
     def port_down_s(self, end: End) -> float | None:
@@ -293,7 +289,7 @@ class KnownFabric:
         neighbours = set()
         for link in self.links_of(dpid):
             neighbour = self.switches[link.cable.beyond(dpid)]
-            if neighbour.connected and self.state(link) is not LinkState.STANDBY:
+            if neighbour.connected:
                 if self.state(link) is not LinkState.FAILED:
                     return False
                 neighbours.add(neighbour.dpid)

@@ -204,7 +204,7 @@ class AlarmSections:
             return None
         state = known.state(link)
         at_s = link.up_s if state is LinkState.UP else link.lost_s
-        if at_s is None or state is LinkState.STANDBY:
+        if at_s is None:
             return None
         return {
             **_ends(cable),

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeAlias
 
 from controller.discovery.ports import PortState
 from controller.kernel.ports import End
 from topology.events import LinkDown, LinkUp
 from topology.graph import DEFAULT_CAPACITY_BPS
 
-Pair: TypeAlias = tuple[int, int]
-
 
 class Links:
-    """The cables in service and the one of each pair of switches that stands for it.
+    """The cables in service, each a link of its own whatever other cables join the same switches.
 
-    Of parallel cables the fastest stands for the pair, of equally fast ones that with the lowest port numbers; so
-    the outcome does not depend on the order in which they came up. A cable that comes up takes a token from its lower
-    end's flap bucket; without one it waits for `retry`.
+    A cable that comes up takes a token from its lower end's flap bucket; without one it waits for `retry`.
 
     Parameters
     ----------
@@ -44,8 +39,7 @@ class Links:
         self._touched = touched
         self._wait = wait
         self._other_end: dict[End, End] = {}
-        self._cables: dict[Pair, set[End]] = {}
-        self._announced: dict[Pair, LinkUp] = {}
+        self._announced: dict[End, LinkUp] = {}
 
     def sighted(self, source: PortState, sink: PortState, now: float) -> bool:
         """Note that a frame of `source` arrived at `sink` and tell whether that is news."""
@@ -94,10 +88,10 @@ class Links:
         """Announce the link of a port anew where its capacity changed."""
         other = self._other_end.get(port.end)
         if other is not None:
-            self._announce(_pair(port.end, other))
+            self._announce(min(port.end, other))
 
     def _reconsider(self, changed: Iterable[PortState], now: float) -> None:
-        pairs: dict[Pair, None] = {}
+        lower_ends: dict[End, None] = {}
         changed = tuple(changed)
         for port in changed:
             end = port.end
@@ -106,47 +100,39 @@ class Links:
             if other == mutual:
                 continue
             if other is not None:
-                self._unplug(end, other)
-                pairs[_pair(end, other)] = None
+                del self._other_end[end], self._other_end[other]
+                lower_ends[min(end, other)] = None
             if mutual is not None:
                 low = min(end, mutual)
                 if self._ports[low].flaps.take(now):
                     self._other_end[end], self._other_end[mutual] = mutual, end
-                    self._cables.setdefault(_pair(end, mutual), set()).add(low)
-                    pairs[_pair(end, mutual)] = None
+                    lower_ends[low] = None
                 else:
                     self._wait(low, now + self._ports[low].flaps.wait_s(now))
-        for pair in sorted(pairs):
-            if pair in self._announced:
-                self._announce(pair)
+        for low in sorted(lower_ends):
+            self._withdraw(low)
         for port in changed:
             self._touched(port, now)
-        for pair in sorted(pairs):
-            self._announce(pair)
+        for low in sorted(lower_ends):
+            self._announce(low)
 
-    def _unplug(self, end: End, other: End) -> None:
-        del self._other_end[end], self._other_end[other]
-        pair = _pair(end, other)
-        self._cables[pair].discard(min(end, other))
-        if not self._cables[pair]:
-            del self._cables[pair]
+    def _withdraw(self, low: End) -> None:
+        """Tell of a cable by its lower end that it is there no more, where that was told and is so."""
+        link = self._announced.get(low)
+        if link is not None and self._other_end.get(low) != (link.dpid_b, link.port_b):
+            del self._announced[low]
+            self._emit(LinkDown(*link[:4]))
 
-    def _announce(self, pair: Pair) -> None:
-        links = [self._link(low, self._other_end[low]) for low in self._cables.get(pair, ())]
-        link = min(links, key=lambda link: (-link.capacity_bps, link), default=None)
-        if link == self._announced.get(pair):
+    def _announce(self, low: End) -> None:
+        """Tell of the cable at a lower end, where it is there and not known as it is."""
+        other = self._other_end.get(low)
+        if other is None or low > other:
             return
-        if link is None:
-            del self._announced[pair]
-            self._emit(LinkDown(*pair))
-        else:
-            self._announced[pair] = link
+        link = self._link(low, other)
+        if link != self._announced.get(low):
+            self._announced[low] = link
             self._emit(link)
 
     def _link(self, a: End, b: End) -> LinkUp:
         speeds = [port.speed_bps for port in (self._ports[a], self._ports[b]) if port.speed_bps > 0]
         return LinkUp(*a, *b, min(speeds, default=DEFAULT_CAPACITY_BPS))
-
-
-def _pair(a: End, b: End) -> Pair:
-    return (a[0], b[0]) if a[0] < b[0] else (b[0], a[0])

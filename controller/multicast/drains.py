@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable
 
 from controller.trees.hashing import stable_hash
 from controller.trees.tree import Change, Key
-from topology.graph import Graph, Link, NodeId
+from topology.graph import Graph, Link, NodeId, cable_order
 
 
-def avoided_links(graph: Graph, drained: Collection[NodeId]) -> set[frozenset[NodeId]]:
-    """Return the links, as pairs of nodes, that no tree is to use while some switches are drained.
+def avoided_links(graph: Graph, drained: Collection[NodeId]) -> set[frozenset[tuple[NodeId, int | None]]]:
+    """Return the cables, by their `Link.ends`, that no tree is to use while some switches are drained.
 
     A drained switch keeps one link to each part that the rest of the fabric falls into without it: its own hosts
     stay reachable, and a tree passes it only where nothing else joins its terminals. Fast links are kept before slow
@@ -37,7 +37,7 @@ def avoided_links(graph: Graph, drained: Collection[NodeId]) -> set[frozenset[No
     for link in sorted(concerned, key=lambda link: _order(link, drained)):
         one, other = find(link.u), find(link.v)
         if one == other:
-            avoided.add(frozenset((link.u, link.v)))
+            avoided.add(link.ends)
         else:
             root[one] = other
     return avoided
@@ -52,6 +52,7 @@ def merged(changes: Iterable[Change]) -> list[Change]:
     return list(found.values())
 
 
-def _order(link: Link, drained: Collection[NodeId]) -> tuple[bool, float, int, str]:
+def _order(link: Link, drained: Collection[NodeId]) -> tuple[bool, float, int, str, tuple[float, int, int]]:
     pair = f"{link.u}-{link.v}"
-    return (link.u in drained and link.v in drained, -link.capacity_bps, stable_hash(pair), pair)
+    is_between = link.u in drained and link.v in drained
+    return (is_between, -link.capacity_bps, stable_hash(pair), pair, cable_order(link))

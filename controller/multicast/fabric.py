@@ -179,7 +179,10 @@ class FabricFollower:
         if isinstance(event, LinkUp) and self._returning.holds(event):
             self._hold(event, now)
             return False
-        lost = self._returning.link_down(*event) if isinstance(event, LinkDown) else ()
+        if isinstance(event, LinkUp):
+            for cable in self.fabric.displaced(event):
+                self._owner.follow(LinkDown(*cable[:4]), now)
+        lost = self._returning.link_down(event) if isinstance(event, LinkDown) else ()
         if not self.fabric.apply(event):
             return False
         if isinstance(event, HostGone):
@@ -325,8 +328,8 @@ class FabricFollower:
             self._sync_links((), now)
             return
         for neighbour in graph.neighbours(dpid):
-            link = graph.link(dpid, neighbour)
-            owner.trees_changed(forest.add_link(*link[:5]), now, Urgency.BULK)
+            for link in graph.cables(dpid, neighbour):
+                owner.trees_changed(forest.add_link(*link[:5]), now, Urgency.BULK)
 
     def _switch_down(self, event: SwitchDown, now: float) -> None:
         dpid = event.dpid
@@ -370,22 +373,18 @@ class FabricFollower:
                 owner.perform(owner.flood.open_port(*place, now))
         if event.dpid_a not in forest.graph or event.dpid_b not in forest.graph:
             return
-        moved = forest.graph.has_link(event.dpid_a, event.dpid_b)
-        link = self.fabric.graph.link(event.dpid_a, event.dpid_b)
         if self.drained:
             self._sync_links((), now)
         else:
-            owner.trees_changed(forest.add_link(*link[:5]), now, Urgency.BULK)
-        if moved:
-            for dpid in (event.dpid_a, event.dpid_b):
-                owner.perform(owner.plane.recompile(dpid, now))
+            a, a_port, b, b_port, capacity_bps = event
+            owner.trees_changed(forest.add_link(a, b, a_port, b_port, capacity_bps), now, Urgency.BULK)
 
     def _link_down(self, event: LinkDown, now: float) -> None:
         forest = self._owner.plane.forest
         if self.drained:
             self._sync_links((), now)
-        elif forest.graph.has_link(event.dpid_a, event.dpid_b):
-            self.repaired_count += forest.lose_link(event.dpid_a, event.dpid_b)
+        elif forest.graph.cable(event.dpid_a, event.dpid_b, event.port_a) is not None:
+            self.repaired_count += forest.lose_link(event.dpid_a, event.dpid_b, event.port_a)
             self._repair(now)
             return
         self._look_at_returning(now)
@@ -400,13 +399,13 @@ class FabricFollower:
         changes = list(changes)
         for link in list(graph.links()):
             u, v = link.u, link.v
-            if frozenset((u, v)) in avoided or u not in forest.graph or v not in forest.graph:
+            if link.ends in avoided or u not in forest.graph or v not in forest.graph:
                 continue
-            if not forest.graph.has_link(u, v) or forest.graph.link(u, v) != link:
+            if forest.graph.cable(u, v, link.u_port) != link:
                 changes += forest.add_link(*link)
         for link in list(forest.graph.links()):
-            if frozenset(link[:2]) in avoided or not graph.has_link(link.u, link.v):
-                changes += forest.remove_link(link.u, link.v)
+            if link.ends in avoided or graph.cable(link.u, link.v, link.u_port) is None:
+                changes += forest.remove_link(link.u, link.v, link.u_port)
         self._owner.trees_changed(merged(changes), now, urgency)
 
     def _port_role_changed(self, event: PortRoleChanged, now: float) -> None:

@@ -10,6 +10,7 @@ from controller.effects import Edit, Effect, Notice, Put, Remove
 from controller.multicast.flood_rules import in_prefix, switch_rules
 from controller.multicast.link_scope import LinkScopeWays
 from controller.multicast.switch_ports import SwitchPorts, spanning_tree
+from controller.multicast.tree_links import ways_of
 from controller.rules.compile import RuleSet, common_outputs
 from controller.rules.cookies import cookie_of
 from controller.rules.installer import Installer
@@ -73,6 +74,7 @@ class FloodPlane:
         self._graph_version = -1
         self._tree: dict[int, set[int]] = {}
         self._tree_links: set[frozenset[NodeId]] = set()
+        self._has_bundles = False
         self._applied: dict[int, set[int]] = {}
         self._ports: dict[int, SwitchPorts] = {}
         self._is_stale = False
@@ -268,8 +270,11 @@ class FloodPlane:
             moved = {dpid for dpid in before.keys() | tree.keys() if before.get(dpid) != tree.get(dpid)}
             if moved:
                 self._tree = tree
-                self._tree_links = {frozenset((u, v)) for u, neighbours in tree.items() for v in neighbours}
                 dirty |= moved
+            if moved or self._has_bundles or graph.has_bundles:
+                pairs = ((u, v) for u, neighbours in self._tree.items() for v in neighbours)
+                self._tree_links = set(ways_of((graph.link(u, v) for u, v in pairs), graph))
+                self._has_bundles = graph.has_bundles
         self._pending |= dirty
         has_groups = bool(self._ways.members)
         for dpid in dirty:

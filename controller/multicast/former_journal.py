@@ -21,7 +21,7 @@ from controller.multicast.restored import (
 )
 from controller.rules.compile import TREE_VERSIONS
 from controller.wire.addresses import is_multicast_ip, parse_ip
-from topology.events import LinkDown, PortRole, PortRoleChanged, SwitchDown, TopologyEvent
+from topology.events import LinkDown, LinkUp, PortRole, PortRoleChanged, SwitchDown, TopologyEvent
 from topology.live import LiveFabric
 
 Record = dict[str, Any]
@@ -43,7 +43,7 @@ def read_records(records: Iterable[Record], static_groups: Iterable[bytes] = ())
             if record["kind"] == "topology":
                 fabric = _followed(LiveFabric(), tuple(_topology_events(record)))
             elif record["kind"] == "topology-changes":
-                fabric = _followed(fabric, [_READERS[name](*fields) for name, *fields in record["changes"]])
+                fabric = _changed(fabric, [_READERS[name](*fields) for name, *fields in record["changes"]])
             elif record["kind"] == "routers":
                 routers = tuple(record["records"])
             elif record["kind"] == "operator":
@@ -63,11 +63,21 @@ def _followed(fabric: LiveFabric, events: Iterable[TopologyEvent]) -> LiveFabric
     return fabric
 
 
+def _changed(fabric: LiveFabric, events: Iterable[TopologyEvent]) -> LiveFabric:
+    """Follow changes by which two switches have one link at most, which its return replaces."""
+    for event in events:
+        if isinstance(event, LinkUp | LinkDown):
+            for cable in fabric.cables(event.dpid_a, event.dpid_b):
+                fabric.apply(LinkDown(*cable[:4]))
+        fabric.apply(event)
+    return fabric
+
+
 _READERS: dict[str, Callable[..., TopologyEvent]] = {
     "switch-up": read_switch,
     "switch-down": lambda dpid: SwitchDown(int(dpid)),
     "link-up": read_link,
-    "link-down": lambda dpid_a, dpid_b: LinkDown(int(dpid_a), int(dpid_b)),
+    "link-down": lambda dpid_a, dpid_b: LinkDown(int(dpid_a), 0, int(dpid_b), 0),
     "port": lambda dpid, port_no, role: PortRoleChanged(int(dpid), int(port_no), PortRole(role)),
 }
 

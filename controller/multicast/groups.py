@@ -13,6 +13,7 @@ from controller.multicast.graft import Local, Look, changed_duties, grafted_duti
 from controller.multicast.group import Group, Place, Sender, SenderKey
 from controller.multicast.router_table import RouterTable
 from controller.multicast.transition import DRAIN_S, Stage, Transitions, Way, shrink_first
+from controller.multicast.tree_links import is_link, pairs_and_ports, port_of
 from controller.multicast.vlan_ports import NO_OIFS, VlanPorts
 from controller.rules.compile import (
     LOWER,
@@ -32,7 +33,7 @@ from controller.rules.model import Rule, RuleKey
 from controller.rules.pipeline import MULTICAST_TAG, OPENFLOW_1_3, SENDER_COOKIE_BIT
 from controller.trees.forest import Forest
 from controller.trees.islands import Islands, group_of
-from controller.trees.tree import Change, Key, Links, Role
+from controller.trees.tree import Change, Key, Role
 from controller.wire.addresses import format_ip
 from topology.graph import Graph
 
@@ -229,7 +230,7 @@ class GroupPlane:
         return self.recompile(dpid, now, Urgency.BULK)
 
     def recompile(self, dpid: int, now: float, urgency: Urgency = Urgency.PROMPT) -> list[Effect]:
-        """Compile again whatever passes a switch, whose cables moved to other ports or whose version changed."""
+        """Compile again whatever passes a switch, whose version changed."""
         effects: list[Effect] = []
         for group in list(self.groups.values()):
             if dpid in group.duties:
@@ -256,12 +257,15 @@ class GroupPlane:
 
     # Restarts
 
-    def adopt(self, address: bytes, links: Links, tree_version: int, now: float) -> list[Effect]:
-        """Give a group the tree that its entries on the switches stand for already, as far as it is still valid."""
+    def adopt(self, address: bytes, links: Iterable[tuple[int, ...]], tree_version: int, now: float) -> list[Effect]:
+        """Give a group the tree that its entries on the switches stand for already, as far as it is still valid.
+
+        A link is two switches; that by one of several cables has the ports at both after them.
+        """
         group = self.groups.get(address)
         if group is None:
             return []
-        self.islands.adopt(address, links)
+        self.islands.adopt(address, *pairs_and_ports(links))
         group.tree_version = tree_version
         group.left_links = group.unconfirmed = None
         return self._refresh(group, (), now, Urgency.BULK)
@@ -382,8 +386,11 @@ class GroupPlane:
 
     def _locally(self, group: Group, change: Change, look: Look, dpid: int) -> dict[int, SwitchDuty | None] | None:
         """Return what switches do otherwise, told from the way of one alone; None where that does not tell."""
-        tree, versions, address = self._forest.tree(group.address), self._ofp_versions, group.address
-        duties = None if tree is None else look(group, tree, change, dpid, self._forest.graph.port)
+        forest, versions, address = self._forest, self._ofp_versions, group.address
+        tree = forest.tree(address)
+        if tree is None or (any(is_link((tree,), cable) for cable in change.left)):
+            return None
+        duties = look(group, tree, change, dpid, port_of((tree,), change, forest.graph, forest.loads))
         if duties is not None:
             for at in duties:
                 version = versions.get(at, 0)
@@ -410,7 +417,8 @@ class GroupPlane:
         changes = self.islands.followed(group.address, changes)
         self.tree_change_count += any(change is not None and not change.empty for change in changes)
         unconfirmed = group.unconfirmed or set()
-        way = self._transitions.choose(group, list(self.islands.trees(group.address)), changes, now)
+        trees = list(self.islands.trees(group.address))
+        way = self._transitions.choose(group, trees, changes, self._forest.loads, now)
         moved = way is Way.BESIDE
         effects: list[Effect] = []
         duties: dict[int, SwitchDuty | None] | None = None
@@ -470,7 +478,8 @@ class GroupPlane:
     def _supported(self, group: Group, effects: list[Effect]) -> dict[int, SwitchDuty]:
         """Return what each switch is to do; where one of them cannot, the group is refused whole."""
         trees = list(self.islands.trees(group.address))
-        duties = group_duties(group, trees, self._forest.graph.port, self._routers.of_group(group.address))
+        port = port_of(trees, None, self._forest.graph, self._forest.loads)
+        duties = group_duties(group, trees, port, self._routers.of_group(group.address))
         reason = None
         for dpid in duties:
             why = supports(self._ofp_versions.get(dpid, 0), group.address)

@@ -5,7 +5,7 @@
 | `static-member/DPID/PORT/GROUP`, `router-port/DPID/PORT/FAMILY`, `drain/DPID` | what operators set | decision |
 | `tree/GROUP` | the tree and its version: a choice that looked at the loads of its time | decision |
 | `heard/GROUP/DPID` | members and senders at a switch | observation |
-| `switch/DPID`, `link/DPID-DPID` | what discovery found | observation |
+| `switch/DPID`, `link/DPID:PORT-DPID:PORT` | what discovery found | observation |
 | `routers` | queriers and learnt router ports | observation |
 
 Topology from the log is assumed until discovery confirms it; what is not confirmed in time is taken down again.
@@ -18,12 +18,14 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from controller.kernel.domains import address_of, domain_of
+from controller.kernel.ports import Cable, cable_of
 from controller.log import Entry, Kind, LogPart, WriteLog
 from controller.multicast.flood import FloodPlane
 from controller.multicast.groups import GroupPlane
 from controller.multicast.memberships import Memberships
 from controller.multicast.operator import Setting, setting_entry
 from controller.multicast.restored import RestoredGroup
+from controller.multicast.tree_links import links_of
 from controller.wire.addresses import format_ip, format_mac, parse_name
 from topology.events import LinkDown, LinkUp, PortRole, PortRoleChanged, SwitchDown, SwitchUp, TopologyEvent
 from topology.live import LiveFabric
@@ -40,9 +42,8 @@ CHANGES_BOUND = 65536
 """Switches and links that wait to be written; beyond them the log is written anew."""
 
 Record: TypeAlias = dict[str, Any]
-Pair: TypeAlias = tuple[int, int]
-Place: TypeAlias = int | Pair
-"""A switch, or the two that a link joins."""
+Place: TypeAlias = int | Cable
+"""A switch or a link."""
 
 
 class Journal:
@@ -75,7 +76,8 @@ class Journal:
         self._trees: dict[bytes, None] = {}
         self._heard: dict[tuple[bytes, int], None] = {}
         self._routers_touched = False
-        self._links_at: dict[int, set[Pair]] = {}
+        self._links_at: dict[int, set[Cable]] = {}
+        self._unknown_keys: list[str] = []
         self._trees_written: dict[bytes, int] = {}
         self._watched: set[bytes] | None = None
         self._is_lost = False
@@ -107,23 +109,22 @@ class Journal:
             self._places.clear()
             self._is_lost = True
         if isinstance(event, LinkUp | LinkDown):
-            dpids = (event.dpid_a, event.dpid_b)
-            self._link_touched((min(dpids), max(dpids)), isinstance(event, LinkUp))
+            self._link_touched(cable_of(event), isinstance(event, LinkUp))
         else:
             self._places[event.dpid] = None
             if isinstance(event, SwitchDown):
-                for pair in sorted(self._links_at.get(event.dpid, ())):
-                    self._link_touched(pair, False)
+                for cable in sorted(self._links_at.get(event.dpid, ())):
+                    self._link_touched(cable, False)
         if self.due_s is None:
             self.due_s = now + JOURNAL_INTERVAL_S
 
-    def _link_touched(self, pair: Pair, is_up: bool) -> None:
-        self._places[pair] = None
-        for dpid in pair:
+    def _link_touched(self, cable: Cable, is_up: bool) -> None:
+        self._places[cable] = None
+        for dpid in (cable[0], cable[2]):
             if is_up:
-                self._links_at.setdefault(dpid, set()).add(pair)
+                self._links_at.setdefault(dpid, set()).add(cable)
             elif dpid in self._links_at:
-                self._links_at[dpid].discard(pair)
+                self._links_at[dpid].discard(cable)
                 if not self._links_at[dpid]:
                     del self._links_at[dpid]
 
@@ -149,6 +150,9 @@ class Journal:
         for group in groups:
             self._trees_written[group.address] = hash((group.tree_version, group.links))
         for entry in entries:
+            if entry.subject == "link" and ":" not in entry.key:
+                self._unknown_keys.append(entry.key)  # of a version that knew one link of two switches
+                self.due_s = now + JOURNAL_INTERVAL_S if self.due_s is None else self.due_s
             address = group_of(entry.key)
             if address is None:
                 continue
@@ -186,7 +190,7 @@ class Journal:
             if isinstance(event, SwitchUp | PortRoleChanged):
                 self._places[event.dpid] = None
             elif isinstance(event, LinkUp):
-                self._places[event.dpid_a, event.dpid_b] = None
+                self._places[cable_of(event)] = None
         for address in [*self._plane.groups, *self._flood.groups()]:
             self._trees[address] = None
             for dpid in self._dpids(address):
@@ -197,6 +201,8 @@ class Journal:
     def _changed(self, now: float) -> list[Entry]:
         entries = [setting_entry(setting, self._is_set(setting)) for setting in self._settings_touched]
         self._settings_touched.clear()
+        entries += [Entry(Kind.OBSERVATION, key, None) for key in self._unknown_keys]
+        self._unknown_keys.clear()
         places = _take(self._places, CHANGES_PER_WRITE)
         entries += [self._place_entry(place) for place in places]
         if self._routers_touched:
@@ -218,9 +224,11 @@ class Journal:
 
     def _place_entry(self, place: Place) -> Entry:
         if isinstance(place, tuple):
-            link = self._fabric.link(*place)
-            value = None if link is None else {"ends": list(link[:4]), "capacity_bps": link.capacity_bps}
-            return Entry(Kind.OBSERVATION, f"link/{place[0]}-{place[1]}", value)
+            link = self._fabric.cable(place[0], place[1])
+            value = None
+            if link is not None and link[:4] == place:
+                value = {"ends": list(place), "capacity_bps": link.capacity_bps}
+            return Entry(Kind.OBSERVATION, "link/{}:{}-{}:{}".format(*place), value)
         edges, trunks = (self._fabric.ports(place, role) for role in (PortRole.EDGE, PortRole.TRUNK))
         version = self._fabric.ofp_version(place)
         there = {"dpid": place, "ofp_version": version, "edge_ports": list(edges), "trunk_ports": list(trunks)}
@@ -244,7 +252,7 @@ class Journal:
         """Note what topology is only known from the journal: each with the event that would take it down again."""
         for event in events:
             if isinstance(event, LinkUp):
-                self._assumed[LinkDown(event.dpid_a, event.dpid_b)] = None
+                self._assumed[LinkDown(*cable_of(event))] = None
             elif isinstance(event, PortRoleChanged):
                 self._assumed[event._replace(role=PortRole.DOWN)] = None
             elif isinstance(event, SwitchUp):
@@ -263,8 +271,7 @@ class Journal:
                 return False
             self._assumed.pop(down, None)
         elif isinstance(event, LinkUp | LinkDown):
-            self._assumed.pop(LinkDown(event.dpid_a, event.dpid_b), None)
-            self._assumed.pop(LinkDown(event.dpid_b, event.dpid_a), None)
+            self._assumed.pop(LinkDown(*cable_of(event)), None)
         elif isinstance(event, SwitchUp):
             self._assumed.pop(SwitchDown(event.dpid), None)
         elif isinstance(event, SwitchDown):
@@ -273,7 +280,7 @@ class Journal:
 
     def _forget_switch(self, dpid: int) -> None:
         for event in list(self._assumed):
-            if dpid in event[: 2 if isinstance(event, LinkDown) else 1]:
+            if dpid in ((event.dpid_a, event.dpid_b) if isinstance(event, LinkDown) else event[:1]):
                 del self._assumed[event]
 
     def unconfirmed(self) -> list[TopologyEvent]:
@@ -287,7 +294,8 @@ class Journal:
         group = self._plane.groups.get(address)
         if group is None:
             return None
-        links = tuple(link for tree in self._plane.islands.trees(address) for link in tree.links())
+        trees = self._plane.islands.trees(address)
+        links = tuple(link for tree in trees for link in links_of(tree, self._plane.forest.loads))
         return {"group": format_ip(address), "tree_version": group.tree_version, "links": links}
 
     def heard_at(self, address: bytes, dpid: int, now: float) -> Record:

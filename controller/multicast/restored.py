@@ -25,11 +25,14 @@ _NOWHERE = (PortRole.DOWN, PortRole.UNKNOWN)
 
 
 class RestoredGroup(NamedTuple):
-    """A group as an earlier run left it."""
+    """A group as an earlier run left it.
+
+    Each of `links` is two switches; one by a cable that had others beside it has the ports at both after them.
+    """
 
     address: bytes
     tree_version: int
-    links: tuple[tuple[int, int], ...]
+    links: tuple[tuple[int, ...], ...]
     members: tuple[dict[str, Any], ...]
     senders: tuple[tuple[SenderKey, Sender], ...]
 
@@ -103,7 +106,9 @@ class _Reader:
 
     def _tree(self, value: Record) -> None:
         address = _group(value)
-        links = tuple((int(u), int(v)) for u, v in value["links"])
+        links = tuple(tuple(map(int, link)) for link in value["links"])
+        if any(len(link) not in (2, 4) for link in links):
+            raise ValueError("no link")
         version = int(value["tree_version"]) % TREE_VERSIONS
         self.groups[address] = self._known(address)._replace(tree_version=version, links=links)
 

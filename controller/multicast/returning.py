@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from controller.multicast.group import Place
 from controller.rules.installer import Installer
-from topology.events import LinkUp
+from topology.events import LinkDown, LinkUp
 from topology.graph import Graph, NodeId
 
-Pair = tuple[int, int]
+Ends = tuple[Place, Place]
+"""Both ends of a cable, the lower one first."""
 
 
 class ReturningLinks:
@@ -39,7 +40,7 @@ class ReturningLinks:
         self._installer = installer
         self._cables = cables
         self._lost: set[Place] = set()
-        self._held: dict[Pair, LinkUp] = {}
+        self._held: dict[Ends, LinkUp] = {}
         self._parts: dict[NodeId, int] = {}
         self._parts_version = -1
         self.shut: set[Place] = set()
@@ -48,13 +49,13 @@ class ReturningLinks:
         """Tell whether the link at a port was lost, and its switch is not known to send nothing there any more."""
         return place in self._lost
 
-    def link_down(self, a: int, b: int) -> tuple[Place, ...]:
+    def link_down(self, event: LinkDown) -> Iterable[Place]:
         """Take in that discovery has lost a link; return its ends where it was in use."""
         self._parts.clear()
         self._parts_version = -1
-        if self._held.pop(_pair(a, b), None) is not None or not self._cables.has_link(a, b):
+        ends = _ends(event)
+        if self._held.pop(ends, None) is not None or not self._is_cable(event):
             return ()
-        ends = ((a, self._cables.port(a, b)), (b, self._cables.port(b, a)))
         self._lost.update(ends)
         return ends
 
@@ -66,13 +67,13 @@ class ReturningLinks:
 
     def holds(self, event: LinkUp) -> bool:
         """Take in that discovery has found a link, and tell whether it stays out of use for now."""
-        pair = _pair(event.dpid_a, event.dpid_b)
+        ends = _ends(event)
         held = self._must_wait(event)
         if held:
-            self._held[pair] = event
-            self.shut.update(_ends(event))
+            self._held[ends] = event
+            self.shut.update(ends)
         else:
-            self._held.pop(pair, None)
+            self._held.pop(ends, None)
         return held
 
     def shuts(self, place: Place) -> bool:
@@ -103,10 +104,14 @@ class ReturningLinks:
         return opened
 
     def _must_wait(self, event: LinkUp) -> bool:
-        a, b = event.dpid_a, event.dpid_b
         if not any(self._may_send(end) for end in _ends(event)):
             return False
-        return not self._cables.has_link(a, b) and self._are_joined(a, b)
+        return not self._is_cable(event) and self._are_joined(event.dpid_a, event.dpid_b)
+
+    def _is_cable(self, event: LinkUp | LinkDown) -> bool:
+        """Tell whether a cable is in use."""
+        cable = self._cables.cable(event.dpid_a, event.dpid_b, event.port_a)
+        return cable is not None and cable.v_port == event.port_b
 
     def _may_send(self, place: Place) -> bool:
         """Tell whether a switch may still send over the lost link at a port; where not, forget that it was lost."""
@@ -122,7 +127,8 @@ class ReturningLinks:
 
     def _is_in_use(self, dpid: int, port_no: int) -> bool:
         cables = self._cables
-        return dpid in cables and any(cables.port(dpid, other) == port_no for other in cables.neighbours(dpid))
+        near = cables.neighbours(dpid) if dpid in cables else ()
+        return any(cables.cable(dpid, other, port_no) is not None for other in near)
 
     def _are_joined(self, a: NodeId, b: NodeId) -> bool:
         """Tell whether links that are in use lead from one switch to another.
@@ -148,9 +154,6 @@ class ReturningLinks:
         return parts
 
 
-def _pair(a: int, b: int) -> Pair:
-    return (a, b) if a < b else (b, a)
-
-
-def _ends(event: LinkUp) -> tuple[Place, Place]:
-    return (event.dpid_a, event.port_a), (event.dpid_b, event.port_b)
+def _ends(event: LinkUp | LinkDown) -> Ends:
+    one, other = (event.dpid_a, event.port_a), (event.dpid_b, event.port_b)
+    return (one, other) if one < other else (other, one)

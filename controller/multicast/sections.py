@@ -10,6 +10,7 @@ from controller.durations import format_duration
 from controller.effects import Notice
 from controller.events import PortChanged, SwitchConnected
 from controller.kernel.domains import address_of, domain_of
+from controller.kernel.ports import Cable, cable_of
 from controller.multicast import view
 from controller.multicast.effects import Audit
 from controller.multicast.group import Place
@@ -27,7 +28,7 @@ from topology.events import (
     SwitchUp,
     TopologyEvent,
 )
-from topology.graph import Kind, NodeId
+from topology.graph import Kind
 
 COMPARE_INTERVAL_S = 1.0
 """How often what changes all the time is compared with what readers know: status, counters, whether in sync."""
@@ -46,12 +47,6 @@ LEVEL_TIERS = MappingProxyType({1: Kind.TOR, 2: Kind.AGGREGATION})
 
 QUERIERS = "queriers"
 STATUS = "status"
-
-Cable = tuple[int, int, int, int]
-"""Both ends of a link: (dpid, port_no, dpid, port_no), the lower dpid first."""
-
-ENDS_BOUND = 65_536
-"""Links whose ports are remembered, to name them when they are lost."""
 
 
 class Owner(view.Shown, Protocol):
@@ -93,7 +88,6 @@ class MulticastSections:
         self._status: Document = {}
         self._queriers: Document = {}
         self._lost: dict[tuple[int, ...], float] = {}
-        self._ends: dict[tuple[int, int], tuple[tuple[int, int], tuple[int, int]]] = {}
         self._refusals, self._refusals_s = REFUSALS_BURST, now
 
     def by_name(self) -> dict[str, Section[Any]]:
@@ -151,15 +145,13 @@ class MulticastSections:
             self.hosts.log.forget()
             self._lose((event.dpid,), away_s)
         elif isinstance(event, LinkDown):
-            self._lose((min(event), max(event)), now)
+            self._lose(cable_of(event), now)
         elif isinstance(event, LinkUp):
-            pair = (min(event.dpid_a, event.dpid_b), max(event.dpid_a, event.dpid_b))
-            ends = (event.dpid_a, event.port_a), (event.dpid_b, event.port_b)
-            if len(self._ends) < ENDS_BOUND or pair in self._ends:
-                self._ends[pair] = min(ends), max(ends)
-            lost_s = self._found(pair, now)
+            cable = cable_of(event)
+            lost_s = self._found(cable, now)
             if lost_s is not None:
-                self._returned("link-failed", f"{self._named(pair)} was down", lost_s, pair[0], now)
+                what = "The link of port {}:{} and port {}:{} was down".format(*cable)
+                self._returned("link-failed", what, lost_s, cable[0], now)
 
     def switch_connected(self, event: SwitchConnected, now: float) -> None:
         """Take note that a datapath connected."""
@@ -269,14 +261,6 @@ class MulticastSections:
             text = f"{what} for {format_duration(lost_s)}."
             self.events.add(now, kind, text, severity=Severity.WARNING, dpid=dpid)
 
-    def _named(self, pair: tuple[int, int]) -> str:
-        """Return what the link of two switches is called, by its ports where they are known."""
-        ends = self._ends.get(pair)
-        if ends is None:
-            return f"The link of switch {pair[0]} and switch {pair[1]}"
-        (dpid_a, port_a), (dpid_b, port_b) = ends
-        return f"The link of port {dpid_a}:{port_a} and port {dpid_b}:{port_b}"
-
     def _lose(self, what: tuple[int, ...], now: float) -> None:
         if len(self._lost) >= LOST_BOUND:
             del self._lost[next(iter(self._lost))]
@@ -335,13 +319,13 @@ class MulticastSections:
         return level, (LEVEL_TIERS.get(level or 0, Kind.CORE) if known else Kind.SWITCH).value
 
     def _cables(self) -> set[Cable]:
-        return {_cable(*link[:4]) for link in self._core.fabric.graph.links()}  # type: ignore[arg-type]
+        return {(link.u, link.u_port, link.v, link.v_port) for link in self._core.fabric.graph.links()}  # type: ignore[misc]
 
     def _link(self, cable: Cable) -> Document | None:
         dpid_a, port_a, dpid_b, port_b = cable
         graph = self._core.fabric.graph
-        link = graph.link(dpid_a, dpid_b) if graph.has_link(dpid_a, dpid_b) else None
-        if link is None or _cable(*link[:4]) != cable:  # type: ignore[arg-type]
+        link = graph.cable(dpid_a, dpid_b, port_a)
+        if link is None or link.v_port != port_b:
             return None
         ends = {"dpid_a": dpid_a, "port_a": port_a, "dpid_b": dpid_b, "port_b": port_b}
         return {**ends, "capacity_bps": link.capacity_bps}
@@ -393,10 +377,6 @@ class MulticastSections:
 
     def _router(self, key: Any) -> Document | None:
         return self._queriers if key == QUERIERS else view.router_port(self._core, *key)
-
-
-def _cable(u: NodeId, v: NodeId, u_port: int, v_port: int) -> Cable:
-    return (u, u_port, v, v_port) if u < v else (v, v_port, u, u_port)  # type: ignore[operator,return-value]
 
 
 def _router_id(key: Any) -> str:

@@ -13,11 +13,13 @@ from math import inf
 
 from controller.effects import Edit, Put, Remove
 from controller.multicast.group import Group
+from controller.multicast.tree_links import TreeWays, is_alive
 from controller.rules.compile import TREE_VERSIONS, common_outputs, tree_version_of
 from controller.rules.installer import Installer
 from controller.rules.model import Rule, RuleKey
 from controller.trees.tree import RECEIVES, SENDS, Change, Tree
 from topology.graph import Graph, NodeId, component_roots, holds_cycle
+from topology.loads import LinkLoads
 
 UNDER_WAY_S = 0.05
 """How long a packet that has crossed a link may be on its way beyond."""
@@ -59,14 +61,16 @@ class Transitions:
         self._graph = graph
         self._cables = cables
 
-    def choose(self, group: Group, trees: Sequence[Tree], changes: Sequence[Change | None], now: float) -> Way:
+    def choose(
+        self, group: Group, trees: Sequence[Tree], changes: Sequence[Change | None], loads: LinkLoads, now: float
+    ) -> Way:
         """Take in how a group's trees or terminals changed, and return the way there; BESIDE gives a new version."""
         self.settle(group, now)
         if not changes:
             return Way.IN_PLACE
-        removed = {frozenset(link) for change in changes if change is not None for link in change.removed}
-        added = {frozenset(link) for change in changes if change is not None for link in change.added}
-        has_failed = any(not self._cables.has_link(*link) for link in removed)
+        ways = TreeWays(trees, loads)
+        removed, added = ways.removed(changes), ways.added(changes)
+        has_failed = any(not is_alive(link, self._cables) for link in removed)
         known = group.left_links
         if known is None:
             is_within = not added  # what is left of a tree lies within it
@@ -85,11 +89,11 @@ class Transitions:
             return Way.IN_PLACE
         if not earlier and not added:
             return Way.IN_PLACE
-        links = {frozenset(link) for tree in trees for link in tree.links()}
+        links = ways.now()
         if not holds_cycle(links | left):
             group.left_is_within = all(failed_s == inf for failed_s in (group.left_links or {}).values())
             return Way.IN_PLACE
-        dead = {link for link in left if not self._cables.has_link(*link)}
+        dead = {link for link in left if not is_alive(link, self._cables)}
         if (added or removed) and holds_cycle(links | left - dead):
             return Way.BESIDE if self._take_version(group) else Way.INTERRUPTED
         if not earlier and _crosses_once(trees, links - added | removed - dead):
@@ -114,7 +118,7 @@ class Transitions:
     def _leave(self, group: Group, links: Iterable[frozenset[NodeId]], now: float) -> None:
         """Remember links that a group's tree has left, and since when those that failed carry nothing."""
         left = group.left_links = {} if group.left_links is None else group.left_links
-        left.update((link, inf if self._cables.has_link(*link) else now) for link in links)
+        left.update((link, inf if is_alive(link, self._cables) else now) for link in links)
         group.left_s = now
         group.unconfirmed = group.unconfirmed or set()
 
@@ -126,7 +130,7 @@ class Transitions:
         return {
             link
             for link, failed_s in (group.left_links or {}).items()
-            if now < failed_s + UNDER_WAY_S or self._cables.has_link(*link)
+            if now < failed_s + UNDER_WAY_S or is_alive(link, self._cables)
         }
 
     def settle(self, group: Group, now: float) -> bool:

@@ -17,6 +17,7 @@ from controller.multicast.groups import GroupPlane
 from controller.multicast.memberships import Memberships
 from controller.multicast.senders import SenderTable
 from controller.multicast.static_members import StaticMembers
+from controller.multicast.tree_links import links_of
 from controller.rules.installer import Installer
 from controller.snapshot.log import Document
 from controller.snapshot.names import Names
@@ -133,13 +134,12 @@ def groups(core: Shown) -> list[Document]:
 def group(core: Shown, address: bytes) -> Document:
     """Return one group: its tree, members, senders and refusals."""
     group = core.plane.groups.get(address)
-    links = [sorted(link) for tree in core.plane.islands.trees(address) for link in tree.links()]  # type: ignore[type-var]
     members = list(core.memberships.members_of(address))
     admitted = [_member(member) for member in members if member.admitted]
     return {
         "group": format_ip(address),
         "vlan": domain_of(address) or None,
-        "links": sorted(links),
+        "links": tree_links(core, address),
         "detached": sorted(core.plane.islands.cut_off(address)),
         "size": len(admitted),
         "rate_bps": round(sum(s.rate_bps for s in group.senders.values() if s.admitted)) if group is not None else 0,
@@ -162,6 +162,15 @@ def group(core: Shown, address: bytes) -> Document:
         else [],
         "unsupported": group.unsupported if group is not None else None,
     }
+
+
+def tree_links(core: Shown, address: bytes) -> list[list[int]]:
+    """Return the links of a group's trees: two switches each, and both ports where several cables join these."""
+    found: list[list[int]] = []
+    for tree in core.plane.islands.trees(address):
+        for u, v, *ports in links_of(tree, core.forest.loads):
+            found.append([u, v, *ports] if u < v else [v, u, *ports[::-1]])
+    return sorted(found)
 
 
 def _member(member: Member) -> Document:

@@ -97,6 +97,17 @@ def named(ports: Mapping[tuple[NodeId, NodeId], tuple[int, int]], loads: LinkLoa
     return found or None
 
 
+def told_apart(tree: Tree, loads: LinkLoads) -> dict[tuple[NodeId, NodeId], Link]:
+    """Return the cables, by their links, that a tree has of those that have others beside them."""
+    if tree.cables is None:
+        return {}
+    return {
+        (u, v): loads.links[tree.cables[u][v]]
+        for u, v in tree.links()
+        if u in loads.bundles and v in loads.bundles[u]
+    }
+
+
 def _note(own: Index, links: Links, loads: LinkLoads) -> None:
     for u, v in links:
         number = loads.index[u][v]

@@ -6,12 +6,13 @@ as detached. `Islands` gives these trees of their own, as groups of the forest u
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from controller.trees.cables import told_apart
 from controller.trees.forest import Forest
 from controller.trees.tree import Change, Key, Role, Tree
-from topology.graph import NodeId
+from topology.graph import Link, NodeId
 
 
 class IslandKey(NamedTuple):
@@ -73,13 +74,21 @@ class Islands:
             changes = (*changes, *self.sync(group))
         return changes
 
-    def adopt(self, group: Key, links: Iterable[tuple[NodeId, NodeId]]) -> None:
-        """Give a group's trees the links that its switches hold already, as far as that is still right."""
+    def adopt(
+        self,
+        group: Key,
+        links: Iterable[tuple[NodeId, NodeId]],
+        ports: Mapping[tuple[NodeId, NodeId], tuple[int, int]],
+    ) -> None:
+        """Give a group's trees the links that its switches hold already, as far as that is still right.
+
+        `ports` are those of the cables of links that had several.
+        """
         links = tuple(links)
-        self._forest.adopt(group, links)
+        self._forest.adopt(group, links, ports)
         self.sync(group)
         for key in self._keys.get(group, ()):
-            self._forest.adopt(key, links)
+            self._forest.adopt(key, links, ports)
 
     def moved_to(self, others: Islands) -> Iterator[Change]:
         """Give all groups their terminals in another forest without trees, and yield what that changes."""
@@ -97,7 +106,14 @@ class Islands:
             had, has = self._links(group), others._links(group)
             removed = tuple(link for ends, link in had.items() if ends not in has)
             added = tuple(link for ends, link in has.items() if ends not in had)
-            yield Change(group, added, removed)
+            keep = {cable.ends for cable in others._told_apart(group)}
+            left = tuple(cable for cable in self._told_apart(group) if cable.ends not in keep)
+            yield Change(group, added, removed, left=left)
+
+    def _told_apart(self, group: Key) -> list[Link]:
+        """Return the cables that a group's trees have of those that have others beside them."""
+        loads = self._forest.loads
+        return [cable for tree in self.trees(group) for cable in told_apart(tree, loads).values()]
 
     def _links(self, group: Key) -> dict[frozenset[NodeId], tuple[NodeId, NodeId]]:
         return {frozenset(link): link for tree in self.trees(group) for link in tree.links()}

@@ -58,8 +58,8 @@ def rebalanced(algorithm: Vsrt, trees: Sequence[Tree], improvement: float) -> li
 def respread(tree: Tree, loads: LinkLoads, improvement: float) -> Index | None:
     """Return the cables that a tree is to have, whose links stay; None where those that it has will do.
 
-    A link goes to another cable of its bundle where the busier of both cables is less busy then, by at least the
-    fraction `improvement`.
+    A link goes to another cable of its bundle that is less busy by at least the fraction `improvement`, where the
+    busier of both is less busy then.
     """
     moved: Index | None = None
     own = tree.cables or {}
@@ -70,9 +70,9 @@ def respread(tree: Tree, loads: LinkLoads, improvement: float) -> Index | None:
         up, down = flows.link_load(tree, node)
         mine = own[node][above]
         other = min(bundle, key=lambda number: _use(loads, number, up, down) if number != mine else inf)
-        before = max(_use(loads, mine, 0, 0), _use(loads, other, 0, 0))
+        before = _use(loads, mine, 0, 0)
         after = max(_use(loads, mine, -up, -down), _use(loads, other, up, down))
-        if after < before * (1 - improvement):
+        if after < before and _use(loads, other, 0, 0) < before * (1 - improvement):
             if moved is None:
                 moved = {at: dict(row) for at, row in own.items()}
             moved[node][above], moved[above][node] = other, other ^ 1

@@ -9,8 +9,10 @@ from typing import NamedTuple, TypeAlias
 
 _MASK = (1 << 64) - 1
 
-Near: TypeAlias = Mapping[int, Mapping[int, int]]
-"""For each switch its neighbours, each with the port of the switch that leads there."""
+Near: TypeAlias = Mapping[int, Mapping[int, tuple[int, ...]]]
+"""For each switch its neighbours, each with the ports of the switch that lead there, one for each cable.
+
+The ports of both ends of a cable stand at the same place."""
 
 Pair: TypeAlias = tuple[int, int]
 """Two switches with a link between them, or without one any more."""
@@ -130,7 +132,7 @@ class Paths:
     def _hops(self, near: Near, dpid: int) -> tuple[NextHop, ...]:
         nearer = self.distance[dpid] - 1
         links, distance = near[dpid], self.distance
-        return tuple([NextHop(to, links[to]) for to in sorted(links) if distance.get(to) == nearer])
+        return tuple([NextHop(to, port) for to in sorted(links) if distance.get(to) == nearer for port in links[to]])
 
 
 def mix(value: int) -> int:
@@ -144,9 +146,9 @@ def mix(value: int) -> int:
 def choose(seed: int, dpid: int, next_hops: Sequence[NextHop], count: int) -> list[NextHop]:
     """Return the next hops that the labels of a destination take at a switch: those with the highest random weights.
 
-    Labels take different next hops where there are as many, else the last ones take the last next hop. Where the set
-    of next hops changes, labels move whose next hop went, or before whose one a new one or another label's comes
-    (rendezvous hashing, doi:10.1109/90.663936).
+    Labels take different neighbours where there are as many, else the last ones take the last neighbour, by
+    different cables where there are as many. Where the set of next hops changes, labels move whose next hop went, or
+    before whose one a new one or another label's comes (rendezvous hashing, doi:10.1109/90.663936).
 
     Parameters
     ----------
@@ -162,8 +164,19 @@ def choose(seed: int, dpid: int, next_hops: Sequence[NextHop], count: int) -> li
     if len(next_hops) == 1:
         return [next_hops[0]] * count
     here = seed ^ _salt(dpid)
-    ranked = sorted(next_hops, key=lambda hop: (mix(here ^ _salt(~hop.dpid & _MASK)), hop), reverse=True)
-    return [ranked[min(index, len(ranked) - 1)] for index in range(count)]
+    cables: dict[int, list[NextHop]] = {}
+    for hop in next_hops:
+        cables.setdefault(hop.dpid, []).append(hop)
+    ranked = sorted(cables, key=lambda far: (mix(here ^ _salt(~far & _MASK)), far), reverse=True)
+    chosen: list[NextHop] = []
+    for index in range(count):
+        place = min(index, len(ranked) - 1)
+        to_same = cables[ranked[place]]
+        if len(to_same) > 1:
+            there = here ^ _salt(~ranked[place] & _MASK)
+            to_same = sorted(to_same, key=lambda hop: (mix(there ^ _salt(hop.port_no)), hop), reverse=True)
+        chosen.append(to_same[min(index - place, len(to_same) - 1)])
+    return chosen
 
 
 @lru_cache(maxsize=1 << 16)

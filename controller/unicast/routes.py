@@ -48,7 +48,7 @@ class Routes:
         self.away: set[int] = set()
         self.unsure: dict[int, set[int]] = {}
         self._held = held
-        self._near: dict[int, dict[int, int]] = {}
+        self._near: dict[int, dict[int, tuple[int, ...]]] = {}
         self._pairs: list[Pair] = []
         self._versions: dict[int, int] = {}
         self._places: dict[bytes, Place] = {}
@@ -119,12 +119,14 @@ class Routes:
                 return []
             if here != dpid or version != OPENFLOW_1_0:
                 found.append((here, destination.passing_rule(version, place, ports)))
-            onward = [far for far, port_no in self._near[here].items() if port_no == ports[place.label]]
-            if not onward:
+            port_no = ports[place.label]
+            onward = next((far for far, port_nos in self._near[here].items() if port_no in port_nos), None)
+            if onward is None:
                 return []
-            if self._versions.get(onward[0]) != OPENFLOW_1_0:
-                found.append((onward[0], trunk_rule(self._near[onward[0]][here])))
-            here = onward[0]
+            if self._versions.get(onward) != OPENFLOW_1_0:
+                arrives_at = self._near[onward][here][self._near[here][onward].index(port_no)]
+                found.append((onward, trunk_rule(arrives_at)))
+            here = onward
         return [*found, (here, from_others)]
 
     # Who asks for whom
@@ -229,17 +231,17 @@ class Routes:
         near, noted = self._near, len(self._pairs)
         for dpid in touched:
             former = near.pop(dpid, None)
-            links: dict[int, int] = {}
+            links: dict[int, tuple[int, ...]] = {}
             if dpid in graph:
-                links = {far: graph.port(dpid, far) for far in graph.neighbours(dpid) if isinstance(far, int)}
+                links = {far: _ports(graph, dpid, far) for far in graph.neighbours(dpid) if isinstance(far, int)}
                 near[dpid] = links
             for far in (former or {}).keys() - links.keys():
                 near.get(far, {}).pop(dpid, None)
                 self._pairs.append((dpid, far))
-            for far, port_no in links.items():
-                back = near.setdefault(far, {})
-                if back.get(dpid) != graph.port(far, dpid) or (former or {}).get(far) != port_no:
-                    back[dpid] = graph.port(far, dpid)
+            for far, port_nos in links.items():
+                back, back_ports = near.setdefault(far, {}), _ports(graph, far, dpid)
+                if back.get(dpid) != back_ports or (former or {}).get(far) != port_nos:
+                    back[dpid] = back_ports
                     self._pairs.append((dpid, far))
             if (former is None) != (dpid not in near):
                 self._pairs.append((dpid, dpid))
@@ -378,7 +380,8 @@ class Routes:
                 destination.ports[dpid] = ports
             stopped: list[RuleKey] = []
             if dpid in around and dpid not in self.away:
-                misleading = {Output(port_no) for far, port_no in self._near[dpid].items() if far in astray}
+                ways = [port_nos for far, port_nos in self._near[dpid].items() if far in astray]
+                misleading = {Output(port_no) for port_nos in ways for port_no in port_nos}
                 stopped = [key for key, rule in held.items() if rule.actions[-1] in misleading]
             if stopped:
                 stages.setdefault(_FIRST, []).extend([(dpid, Remove(key)) for key in stopped])
@@ -397,10 +400,15 @@ class Routes:
             keys = destination.passing_keys(self._versions[dpid])
             ports = {port_no for key in keys if (port_no := self._held(dpid, key)) is not None}
             if dpid == destination.dpid:
-                if ports & set(self._near[dpid].values()):
+                if not ports.isdisjoint(chain.from_iterable(self._near[dpid].values())):
                     astray.add(dpid)
                 continue
             nearer = {hop.port_no for hop in next_hops[dpid] if hop.dpid not in astray}
             if destination.dpid in self.unsure.get(dpid, ()) or not ports or not ports <= nearer:
                 astray.add(dpid)
         return astray
+
+
+def _ports(graph: Graph, dpid: int, far: int) -> tuple[int, ...]:
+    """Return the ports of a switch that lead to another, in the order that their cables have from either end."""
+    return tuple([cable.u_port for cable in graph.cables(dpid, far) if cable.u_port is not None])

@@ -75,7 +75,7 @@ class Live:
 
     def tree(self, group: str) -> list[tuple[NodeId, NodeId]]:
         switches = {self.fabric.dpid(switch): switch for switch in self.fabric.graph.switches()}
-        return [(switches[u], switches[v]) for u, v in self.document(group)["links"]]
+        return [(switches[u], switches[v]) for u, v, *_ports in self.document(group)["links"]]
 
     def wait_ready(self, **wanted: int) -> None:
         """Wait until counts of the status are as wanted, and every switch holds what it shall, and goes by it."""

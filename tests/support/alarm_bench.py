@@ -112,13 +112,13 @@ def host(number: int, dpid: int, port_no: int = 9) -> HostLearnt:
 
 
 def pull(bench: Bench, link: tuple[int, ...] = (1, 1, 2, 1)) -> None:
-    bench.give(port_event(*link[:2], False), LinkDown(link[0], link[2]), port_event(*link[2:], False))
+    bench.give(port_event(*link[:2], False), LinkDown(*link), port_event(*link[2:], False))
 
 
 def dead_switch_events() -> list[Any]:
     return [
-        (port_event(1, 2, False), LinkDown(1, 3)),
-        (port_event(2, 2, False), LinkDown(2, 3)),
+        (port_event(1, 2, False), LinkDown(1, 2, 3, 1)),
+        (port_event(2, 2, False), LinkDown(2, 2, 3, 2)),
         (SwitchDisconnected(3),),
         (HostGone(bytes([0, 0, 0, 0, 0, 7]), 3, 9), SwitchDown(3)),
     ]

@@ -38,9 +38,9 @@ def test_a_switch_that_dies_is_one_line_with_all_its_links() -> None:
 
 def test_a_link_whose_switch_is_lost_later_is_not_told_to_be_well() -> None:
     bench = Bench(TRIANGLE)
-    bench.give(LinkDown(1, 3))
+    bench.give(LinkDown(1, 2, 3, 1))
     bench.wait(10)
-    bench.give(LinkDown(2, 3), SwitchDisconnected(3), SwitchDown(3))
+    bench.give(LinkDown(2, 2, 3, 2), SwitchDisconnected(3), SwitchDown(3))
     bench.wait(10)
     assert [(kind, state) for kind, state, _ in bench.events] == [
         ("link-failed", "raised"),
@@ -51,7 +51,7 @@ def test_a_link_whose_switch_is_lost_later_is_not_told_to_be_well() -> None:
 def test_what_an_operator_forgets_is_one_line() -> None:
     bench = Bench(TRIANGLE)
     pull(bench)
-    bench.give(SwitchDisconnected(3), LinkDown(1, 3), LinkDown(2, 3), SwitchDown(3))
+    bench.give(SwitchDisconnected(3), LinkDown(1, 2, 3, 1), LinkDown(2, 2, 3, 2), SwitchDown(3))
     bench.wait(10)
     told = len(bench.events)
     bench.give(ForgetSwitchAsked(3), ForgetLinkAsked(read_cable("1:1-2:1")))

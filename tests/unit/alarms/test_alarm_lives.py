@@ -149,7 +149,7 @@ def test_a_flapping_link_is_told_of_a_few_times_only() -> None:
 def test_a_flapping_alarm_whose_cause_is_gone_says_so_wherever_it_is_shown() -> None:
     bench = Bench(STAR)
     for _ in range(2):
-        bench.give(SwitchDisconnected(1), *(LinkDown(1, dpid) for dpid in (2, 3, 4)), SwitchDown(1))
+        bench.give(SwitchDisconnected(1), *(LinkDown(*link) for link in STAR), SwitchDown(1))
         bench.wait(30)
         bench.connect(1)
         bench.give(*(LinkUp(*link, 1e9) for link in STAR))
@@ -238,7 +238,7 @@ def test_known_links_have_a_bound_and_the_oldest_failure_gives_way(monkeypatch: 
     bench.links = TRIANGLE
     for dpid in (1, 2, 3):
         bench.connect(dpid)
-    bench.give(LinkUp(1, 1, 2, 1, 1e9), LinkUp(1, 2, 3, 1, 1e9), LinkDown(1, 2), LinkUp(2, 2, 3, 2, 1e9))
+    bench.give(LinkUp(1, 1, 2, 1, 1e9), LinkUp(1, 2, 3, 1, 1e9), LinkDown(1, 1, 2, 1), LinkUp(2, 2, 3, 2, 1e9))
     bench.wait(40)
     assert set(bench.section("links")) == {"1:2-3:1", "2:2-3:2"}
     assert bench.core.known.counters["known-links-over-limit"] == 1

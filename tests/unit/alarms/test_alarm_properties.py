@@ -32,7 +32,7 @@ class Fabric:
                 for end in (link[:2], link[2:]):
                     if end[0] not in self.dead:
                         self.bench.give(port_event(*end, False))
-                self.bench.give(LinkDown(link[0], link[2]))
+                self.bench.give(LinkDown(*link))
                 self.up.discard(index)
             elif is_up and index not in self.up:
                 self.bench.give(port_event(*link[:2], True), port_event(*link[2:], True), LinkUp(*link, 1e9))

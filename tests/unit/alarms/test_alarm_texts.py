@@ -35,7 +35,7 @@ def expecting(text: str) -> Any:
 def cut_cable() -> Bench:
     bench = Bench(TRIANGLE)
     pull(bench)
-    bench.give(TreesRepaired(1, 2, 3))
+    bench.give(TreesRepaired(1, 1, 2, 1, 3))
     return bench
 
 
@@ -50,13 +50,13 @@ def moved_cable() -> Bench:
 
 def cut_off() -> Bench:
     bench = Bench(((1, 1, 2, 1),))
-    bench.give(host(1, 2), LinkDown(1, 2))
+    bench.give(host(1, 2), LinkDown(1, 1, 2, 1))
     return bench
 
 
 def cut_off_switch() -> Bench:
     bench = Bench(TRIANGLE)
-    bench.give(LinkDown(1, 3), LinkDown(2, 3))
+    bench.give(LinkDown(1, 2, 3, 1), LinkDown(2, 2, 3, 2))
     return bench
 
 

@@ -64,7 +64,7 @@ def connect(app: Alarms) -> None:
 def pull(app: Alarms) -> None:
     """What a switch and discovery tell where a cable is pulled."""
     app.ask(lambda: app.feed(PortChanged(1, Port(1, "", bytes(6), False, 1e9), False)))
-    app.send_event(app.name, TopologyChanged((LinkDown(1, 2),)))
+    app.send_event(app.name, TopologyChanged((LinkDown(1, 1, 2, 1),)))
     app.ask(lambda: app.feed(DeadlineReached()))
 
 

@@ -69,8 +69,8 @@ def test_a_switch_that_dies_is_given_up_though_its_cables_keep_their_carrier(mak
     assert world.events == []
     world.run(0.4)
     assert [event for event in world.events if not hasattr(event, "role")] == [
-        LinkDown(1, 2),
-        LinkDown(2, 3),
+        LinkDown(1, 2, 2, 1),
+        LinkDown(2, 2, 3, 1),
         SwitchDown(2),
     ]
     world.run(60.0)

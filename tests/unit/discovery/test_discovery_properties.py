@@ -25,17 +25,11 @@ def wirings(draw):
 
 
 def expected_links(cables):
-    links = {}
-    for a, b in cables:
-        low, high = min(a, b), max(a, b)
-        if low[0] != high[0]:
-            pair = (low[0], high[0])
-            links[pair] = min(links.get(pair, (low[1], high[1])), (low[1], high[1]))
-    return links
+    return {(*min(a, b), *max(a, b)) for a, b in cables if a[0] != b[0]}
 
 
 def found_links(world):
-    return {(link.u, link.v): (link.u_port, link.v_port) for link in world.fabric.graph.links()}
+    return {(link.u, link.u_port, link.v, link.v_port) for link in world.fabric.graph.links()}
 
 
 @settings(max_examples=100, deadline=None)
@@ -108,21 +102,21 @@ def test_events_come_in_an_order_that_makes_sense(make_world, wiring, random):
         world.port((dpid, random.choice(PORTS)), up=random.random() < 0.5)
         world.run(random.choice([0.0, 1.0]))
     switches: set[int] = set()
-    links: set[tuple[int, int]] = set()
+    links: set[tuple[int, ...]] = set()
     hosts: dict[bytes, int] = {}
     for event in world.events:
         if isinstance(event, SwitchUp):
             switches.add(event.dpid)
         elif isinstance(event, SwitchDown):
             assert event.dpid in switches
-            assert not any(event.dpid in pair for pair in links)
+            assert not any(event.dpid in link[::2] for link in links)
             assert event.dpid not in hosts.values()
             switches.discard(event.dpid)
         elif isinstance(event, LinkUp):
             assert {event.dpid_a, event.dpid_b} <= switches
-            links.add((event.dpid_a, event.dpid_b))
+            links.add(event[:4])
         elif isinstance(event, LinkDown):
-            links.remove((event.dpid_a, event.dpid_b))
+            links.remove(event)
         elif isinstance(event, HostLearnt):
             assert event.dpid in switches
             assert hosts.setdefault(event.mac, event.dpid) == event.dpid, "HostGone comes between two places"

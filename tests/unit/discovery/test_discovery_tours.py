@@ -75,7 +75,7 @@ def test_a_link_that_dies_in_silence_is_found_as_soon_as_in_a_small_fabric(make_
     world.run(2.7)
     assert world.links() == {(HUB, leaf) for leaf in LEAVES if leaf != leaf_port + 1}
     world.run(60.0)
-    assert changes(world) == [LinkDown(HUB, leaf_port + 1)], "and no other"
+    assert changes(world) == [LinkDown(HUB, leaf_port, leaf_port + 1, 1)], "and no other"
     world.cut.clear()
     world.run(10.0)
     assert len(world.links()) == len(LEAVES)
@@ -103,7 +103,7 @@ def test_a_frozen_switch_at_a_tours_other_end_loses_its_link_alone(make_world):
     world.dead.add(4)
     world.run(2.7)
     world.run(20.0)
-    assert changes(world) == [LinkDown(HUB, 4)]
+    assert changes(world) == [LinkDown(HUB, 3, 4, 1)]
 
 
 def test_all_links_that_die_at_once_are_found(make_world):
@@ -144,7 +144,7 @@ def test_a_tour_whose_frames_never_return_asks_nothing_and_its_links_are_asked_s
     assert world.core.counters["link-suspected"] == suspected == 0
     world.cut |= {(HUB, 3), (4, 1)}
     world.run(12.0)
-    assert changes(world) == [LinkDown(HUB, 4)]
+    assert changes(world) == [LinkDown(HUB, 3, 4, 1)]
 
 
 def test_switches_without_echo_have_no_tours(make_world):

@@ -97,8 +97,8 @@ def test_repeats_change_nothing():
     assert not any(fabric.apply(event) for event in STATE)
     assert not fabric.apply(LinkUp(2, 20, 1, 10, 1e9)), "the same cable from its other end"
     assert fabric.graph.version == version
-    assert fabric.apply(LinkDown(2, 1))
-    assert not fabric.apply(LinkDown(1, 2))
+    assert fabric.apply(LinkDown(2, 20, 1, 10))
+    assert not fabric.apply(LinkDown(1, 10, 2, 20))
 
 
 def test_a_link_waits_for_both_its_switches():

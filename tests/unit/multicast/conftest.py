@@ -121,6 +121,7 @@ class World:
         self.now = 1000.0
         self.core = MulticastCore(policy, self.now)
         self.hosts: dict[str, Host] = {}
+        # Named by the two switches, further cables between these with -1, -2, ... beside them.
         self.links: dict[frozenset[int], tuple[Place, Place]] = {}
         self.switches: dict[int, FakeSwitch] = {}
         self.notices: list[Notice] = []
@@ -154,7 +155,9 @@ class World:
                     ports[number[node]].add(port_no)
                     ends.append((number[node], port_no))
             if len(ends) == 2:
-                self.links[frozenset((ends[0][0], ends[1][0]))] = (ends[0], ends[1])
+                pair = (ends[0][0], ends[1][0])
+                others = sum(key.issuperset(pair) for key in self.links)
+                self.links[frozenset((*pair, -others) if others else pair)] = (ends[0], ends[1])
             else:
                 (name,) = {link.u, link.v} - number.keys()
                 n = int(str(name)[1:])
@@ -276,22 +279,22 @@ class World:
             self.feed(PortRoleChanged(dpid, port_no, PortRole.TRUNK))
         self.feed(LinkUp(one[0], one[1], other[0], other[1], 1e9))
 
-    def cut(self, a: int, b: int) -> None:
-        ends = self.links[frozenset((a, b))]
+    def cut(self, *name: int) -> None:
+        ends = self.links[frozenset(name)]
         self.fabric.cut(ends[0])
-        self.down_links.add(frozenset((a, b)))
+        self.down_links.add(frozenset(name))
         for end in ends:
             self.feed(PortRoleChanged(*end, PortRole.DOWN))
-        self.feed(LinkDown(min(a, b), max(a, b)))
+        self.feed(LinkDown(*ends[0], *ends[1]))
 
-    def mend(self, a: int, b: int) -> None:
-        self.link_up(*self.plug(a, b))
+    def mend(self, *name: int) -> None:
+        self.link_up(*self.plug(*name))
 
-    def plug(self, a: int, b: int) -> tuple[Place, Place]:
+    def plug(self, *name: int) -> tuple[Place, Place]:
         """Put a cable back whose ports are up, while discovery does not know yet what they lead to."""
-        ends = self.links[frozenset((a, b))]
+        ends = self.links[frozenset(name)]
         self.fabric.connect(*ends)
-        self.down_links.discard(frozenset((a, b)))
+        self.down_links.discard(frozenset(name))
         for end in ends:
             self.feed(PortRoleChanged(*end, PortRole.UNKNOWN))
         return ends
@@ -303,9 +306,9 @@ class World:
         for host in self.hosts.values():
             if host.dpid == dpid:
                 self.feed(HostGone(host.mac, dpid, host.port_no))
-        for pair in self.links:
+        for pair, ends in self.links.items():
             if dpid in pair and pair not in self.down_links:
-                self.feed(LinkDown(min(pair), max(pair)))
+                self.feed(LinkDown(*ends[0], *ends[1]))
         self.feed(SwitchDisconnected(dpid))
         self.feed(SwitchDown(dpid))
         if dies:
@@ -319,7 +322,7 @@ class World:
             assert self.switches[dpid].apply(rule_put(rule)) is None
         self.connect(dpid)
         for pair, ends in self.links.items():
-            if dpid in pair and pair not in self.down_links and pair <= self.connected:
+            if dpid in pair and pair not in self.down_links and {end[0] for end in ends} <= self.connected:
                 self.link_up(*ends)
         for host in self.hosts.values():
             if host.dpid == dpid:
@@ -443,6 +446,23 @@ def leaf_spine(leaves: int = 3, spines: int = 2, hosts: int = 2) -> Graph:
     return draft.graph
 
 
+def bundles(spines: int = 2) -> Graph:
+    """Return three ToRs with two hosts each, two cables to each spine, and two more between the first two ToRs."""
+    from topology.generators.draft import Draft
+    from topology.graph import Kind
+
+    draft = Draft(1e9)
+    lower = [draft.switch(Kind.TOR) for _ in range(3)]
+    upper = [draft.switch(Kind.AGGREGATION) for _ in range(spines)]
+    for leaf in lower:
+        draft.hosts(leaf, 2)
+        for spine in (*upper, *upper):
+            draft.link(leaf, spine)
+    for _ in range(2):
+        draft.link(lower[0], lower[1])
+    return draft.graph
+
+
 def ring(switches: int = 5, hosts: int = 1) -> Graph:
     """Return switches in a circle, each with hosts."""
     from topology.generators.draft import Draft
@@ -461,6 +481,7 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
     "fattree": lambda: make("fattree", {"k": 4}),
     "avalanche24": lambda: make("avalanche24"),
     "leaf-spine": leaf_spine,
+    "bundles": bundles,
     "ring": ring,
     "tree": lambda: make("tree", {"depth": 2, "fanout": 3}),
 }

@@ -81,9 +81,9 @@ def started(switches: int = 40) -> Written:
 @pytest.mark.parametrize(
     ("change", "keys"),
     [
-        (LinkDown(3, 4), ["link/3-4"]),
+        (LinkDown(3, 9, 4, 10), ["link/3:9-4:10"]),
         (PortRoleChanged(7, 2, PortRole.DOWN), ["switch/7"]),
-        (SwitchDown(40), ["switch/40", "link/39-40"]),
+        (SwitchDown(40), ["switch/40", "link/39:9-40:10"]),
         (SwitchUp(41, 4), ["switch/41"]),
     ],
 )
@@ -145,7 +145,7 @@ def test_coming_and_going_costs_no_room():
     world = started(10)
     before = len(world.log.read())
     for _ in range(400):
-        world.feed(*(LinkDown(dpid, dpid + 1) for dpid in range(1, 10)))
+        world.feed(*(LinkDown(dpid, 9, dpid + 1, 10) for dpid in range(1, 10)))
         world.feed(*(LinkUp(dpid, 9, dpid + 1, 10, 1e10) for dpid in range(1, 10)))
         world.write(0.1)
     world.feed(*(PortRoleChanged(1, 1, role) for _ in range(20_000) for role in (PortRole.DOWN, PortRole.EDGE)))

@@ -9,6 +9,7 @@ import pytest
 
 from controller.multicast.duties import group_duties
 from controller.multicast.graft import grafted_duties, pruned_duties, sender_duties
+from controller.multicast.tree_links import port_of
 from controller.trees.tree import Change, Role
 from controller.wire.addresses import parse_ip
 
@@ -27,7 +28,8 @@ def forget_sender(world: World, name: str) -> None:
 def whole(world: World, group: bytes) -> dict:
     """Return what each switch does for a group, by its whole tree."""
     plane = world.core.plane
-    return group_duties(plane.groups[group], plane.forest.tree(group), plane.forest.graph.port, {})
+    forest, trees = plane.forest, list(plane.islands.trees(group))
+    return group_duties(plane.groups[group], trees, port_of(trees, None, forest.graph, forest.loads), {})
 
 
 @pytest.mark.parametrize("graph", sorted(GRAPHS))
@@ -74,20 +76,20 @@ def test_what_is_known_of_links_that_were_left_chooses_the_same_way_as_looking_a
     transitions, known_count = world.core.plane._transitions, 0
     choose = transitions.choose
 
-    def chosen(group, tree, changes, now):
+    def chosen(group, tree, changes, loads, now):
         nonlocal known_count
         again = copy.copy(group)
         for name in ("left_links", "unconfirmed", "old_versions"):
             setattr(again, name, copy.copy(getattr(group, name)))
         again.left_is_within = False
         known_count += group.left_is_within
-        way = choose(group, tree, changes, now)
-        assert choose(again, tree, changes, now) is way
+        way = choose(group, tree, changes, loads, now)
+        assert choose(again, tree, changes, loads, now) is way
         assert (again.left_links, again.tree_version) == (group.left_links, group.tree_version)
         return way
 
     transitions.choose = chosen
-    names, links = sorted(world.hosts), [(link.u, link.v) for link in world.core.forest.graph.links()]
+    names, links = sorted(world.hosts), sorted(sorted(name) for name in world.links)
     member: set[str] = set()
     for _ in range(80):
         name, chance = dice.choice(names), dice.random()

@@ -17,6 +17,7 @@ from controller.config.settings import Limits, Multicast
 from controller.events import DeadlineReached, PacketReceived, SwitchDisconnected
 from controller.rules.evaluate import Fields
 from controller.rules.fake import Copy
+from controller.trees.cables import told_apart
 from controller.wire.addresses import parse_ip
 from topology.events import LinkDown, PortRole, PortRoleChanged
 from topology.generators.draft import Draft
@@ -75,6 +76,15 @@ class Race:
     def links(self) -> list[list[int]]:
         return sorted(sorted(link) for link in self.world.core.forest.tree(GROUP).links())
 
+    def cables(self) -> list[list[int]]:
+        """Return the cables of the tree as `World.links` names them."""
+        forest = self.world.core.forest
+        own = told_apart(forest.tree(GROUP), forest.loads)
+        ends = {cable.ends for cable in own.values()} | {
+            forest.graph.link(u, v).ends for u, v in forest.tree(GROUP).links() if (u, v) not in own
+        }
+        return sorted(sorted(name) for name, both in self.world.links.items() if frozenset(both) in ends)
+
     def send(self, count: int = 1) -> list[Packet]:
         sent = []
         for _ in range(count):
@@ -128,20 +138,22 @@ class Race:
             world.now = max(world.now, due_s)
             world.feed(DeadlineReached())
 
-    def pull(self, a: int, b: int) -> None:
+    def pull(self, *name: int) -> None:
         """Pull a cable; the controller is told later."""
-        pair = frozenset((a, b))
+        pair = frozenset(name)
         self.world.fabric.cut(self.world.links[pair][0])
         self.world.down_links.add(pair)
 
-    def told(self, a: int, b: int) -> None:
-        for end in self.world.links[frozenset((a, b))]:
+    def told(self, *name: int) -> None:
+        ends = self.world.links[frozenset(name)]
+        for end in ends:
             self.world.feed(PortRoleChanged(*end, PortRole.DOWN))
-        self.world.feed(LinkDown(min(a, b), max(a, b)))
+        self.world.feed(LinkDown(*ends[0], *ends[1]))
 
     def reached_without(self, sender: str, lost: set[frozenset[int]]) -> set[str]:
         """Return the members on the sender's side of links of the present tree that are lost."""
-        links = [frozenset(link) for link in self.links() if frozenset(link) not in lost]
+        names = [frozenset(name) for name in self.cables()]
+        links = [frozenset(dpid for dpid in name if dpid > 0) for name in names if name not in lost]
         found, queue = set(), [self.world.hosts[sender].dpid]
         while queue:
             here = queue.pop()
@@ -163,7 +175,7 @@ def fabric_of(name: str) -> Graph | str:
     return {"ring": lambda: ring(5), "diamond": diamond}.get(name, lambda: name)()
 
 
-FABRICS = [("ring", 40), ("diamond", 40), ("leaf-spine", 40), ("avalanche24", 20), ("fattree", 15)]
+FABRICS = [("ring", 40), ("diamond", 40), ("leaf-spine", 40), ("bundles", 40), ("avalanche24", 20), ("fattree", 15)]
 
 
 def race(make_world, graph, version, seed):
@@ -182,7 +194,7 @@ def test_a_link_of_the_tree_fails_under_packets(make_world, graph, count, versio
         r = race(make_world, graph, version, seed)
         if not r.links():
             continue
-        cut = r.dice.choice(r.links())
+        cut = r.dice.choice(r.cables())
         steady = {sender: r.reached_without(sender, {frozenset(cut)}) for sender in r.senders}
         r.send(4)
         r.run(r.dice.randrange(12))
@@ -202,7 +214,7 @@ def test_a_link_of_the_tree_fails_under_packets(make_world, graph, count, versio
         r.check_all(packets) if not r.world.core.forest.tree(GROUP).detached else r.check_once()
 
 
-@pytest.mark.parametrize("graph", ["ring", "diamond", "leaf-spine", "avalanche24"])
+@pytest.mark.parametrize("graph", ["ring", "diamond", "leaf-spine", "bundles", "avalanche24"])
 def test_links_fail_and_return_and_members_come_and_go_under_packets(make_world, graph, version):
     """Whatever happens and however late switches are: nobody gets a packet twice, and in the end all get all.
 
@@ -218,7 +230,7 @@ def test_links_fail_and_return_and_members_come_and_go_under_packets(make_world,
             r.run(r.dice.randrange(15))
             what = r.dice.choice(["pull", "pull", "mend", "mend", "join", "leave", "send", "pass"])
             if what == "pull" and r.links():
-                link = r.dice.choice(r.links())
+                link = r.dice.choice(r.cables())
                 r.pull(*link)
                 r.run(r.dice.randrange(4))
                 r.told(*link)

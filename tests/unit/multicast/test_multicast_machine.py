@@ -36,7 +36,7 @@ class Events(RuleBasedStateMachine):
     make_world: Callable[..., Any]
 
     @initialize(
-        graph=st.sampled_from(["fattree", "leaf-spine", "ring", "avalanche24", "tree"]),
+        graph=st.sampled_from(["fattree", "leaf-spine", "ring", "avalanche24", "tree", "bundles"]),
         version=st.sampled_from([1, 4]),
         seed=st.integers(0, 1000),
     )
@@ -201,7 +201,7 @@ class Events(RuleBasedStateMachine):
             here = queue.pop()
             for pair in links:
                 if here in pair:
-                    (there,) = pair - {here}
+                    (there,) = (dpid for dpid in pair - {here} if dpid > 0)
                     if there not in found:
                         found.add(there)
                         queue.append(there)

@@ -11,7 +11,7 @@ from controller.config.settings import Limits, Multicast
 from controller.events import SwitchDisconnected
 from controller.multicast.events import PolicyLoaded
 from controller.wire.addresses import parse_ip
-from topology.events import HostGone, LinkUp, PortRole, PortRoleChanged
+from topology.events import HostGone, LinkDown, LinkUp, PortRole, PortRoleChanged
 
 GROUP = parse_ip("239.1.2.3")
 SLOW = parse_ip("239.7.7.7")
@@ -228,6 +228,7 @@ def test_a_cable_that_moves_to_other_ports(make_world, version):
     for dpid in (a, b):
         world.feed(PortRoleChanged(dpid, 40, PortRole.TRUNK))
     world.feed(LinkUp(a, 40, b, 40, 1e9))
+    world.feed(LinkDown(a, a_port, b, b_port))
     for dpid, port_no in ((a, a_port), (b, b_port)):
         world.feed(PortRoleChanged(dpid, port_no, PortRole.DOWN))
     world.settle()

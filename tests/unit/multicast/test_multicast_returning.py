@@ -113,7 +113,7 @@ def test_a_cable_back_at_once_leads_nothing_in(make_world, version, link_first):
     carry_out(world, seconds=0.0)
     ends = world.links[frozenset((STALLED, spine))]
     world.fabric.cut(ends[0])
-    events = [LinkDown(STALLED, spine), *(PortRoleChanged(*end, PortRole.DOWN) for end in ends)]
+    events = [LinkDown(*ends[0], *ends[1]), *(PortRoleChanged(*end, PortRole.DOWN) for end in ends)]
     for event in events if link_first else events[::-1]:
         world.feed(event)
     carry_out(world, seconds=0.0)
@@ -128,14 +128,14 @@ def test_a_link_that_was_silent_leads_nothing_in_once_it_is_found_again(make_wor
     carry_out(world)
     ends = world.links[frozenset((STALLED, spine))]
     world.fabric.cut(ends[0])
-    world.feed(LinkDown(STALLED, spine))
+    world.feed(LinkDown(*ends[0], *ends[1]))
     carry_out(world)
     check(world)
     world.feed(LinkUp(*ends[0], *ends[1], 1e9))
     carry_out(world, members=MEMBERS, seconds=0.0)
     world.fabric.connect(*ends)
     check(world)
-    world.feed(LinkDown(STALLED, spine))
+    world.feed(LinkDown(*ends[0], *ends[1]))
     world.fabric.cut(ends[0])
     world.settle()
     assert not is_used(world, STALLED, spine), "it was lost again while it was held"
@@ -229,8 +229,11 @@ def test_the_second_cable_of_a_link_in_use_takes_over_at_once(repaired):
     world.feed(LinkUp(*lost, *new, 1e9))
     for end in (lost, new):
         world.feed(PortRoleChanged(*end, PortRole.TRUNK))
+    assert world.core.fabric.cable(*lost) is None, "it is held, for the other one joins the same switches"
     for end in former:
         world.feed(PortRoleChanged(*end, PortRole.DOWN))
+    world.feed(LinkDown(*former[0], *former[1]))
+    assert world.core.fabric.cable(*lost) is not None
     carry_out(world)
     check(world)
 

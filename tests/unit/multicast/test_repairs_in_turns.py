@@ -50,7 +50,7 @@ def lose(world, pair):
     world.fabric.cut(ends[0])
     for end in ends:
         world.feed(PortRoleChanged(*end, PortRole.DOWN))
-    world.feed(LinkDown(*pair))
+    world.feed(LinkDown(*ends[0], *ends[1]))
 
 
 def turns_of(world):
@@ -84,8 +84,8 @@ def test_a_turn_is_as_long_with_many_groups_as_with_some(busy):
     def calls(count):
         world, _ = busy(count)
         pair = busiest_link(world)
-        lose_it = LinkDown(*pair)
         ends = world.links[frozenset(pair)]
+        lose_it = LinkDown(*ends[0], *ends[1])
         for end in ends:
             world.feed(PortRoleChanged(*end, PortRole.DOWN))
         return calls_of(lambda: world.core.handle(lose_it, world.now))

@@ -9,7 +9,7 @@ import pytest
 from controller.multicast.returning import ReturningLinks
 from controller.rules.installer import Installer
 from controller.rules.pipeline import MULTICAST_TAG, OPENFLOW_1_3
-from topology.events import LinkUp
+from topology.events import LinkDown, LinkUp
 from topology.graph import Graph
 from turns import calls_of
 
@@ -48,7 +48,7 @@ def test_a_link_is_held_where_others_join_its_ends_whatever_came_and_went_before
     for _ in range(400):
         a, b = draw.choice(pairs)
         if graph.has_link(a, b):
-            returning.link_down(a, b)
+            returning.link_down(LinkDown(a, b, b, a))
             graph.remove_link(a, b)
             lost.append((a, b))
         elif lost:
@@ -66,7 +66,7 @@ def test_links_that_wait_cost_no_look_at_the_fabric_each():
     returning = ReturningLinks(unread(graph.nodes()), graph)
     back = [LinkUp(leaf, 208, 208, leaf, 1e9) for leaf in range(1, 51)]
     for event in back:
-        returning.link_down(event.dpid_a, event.dpid_b)
+        returning.link_down(LinkDown(*event[:4]))
         graph.remove_link(event.dpid_a, event.dpid_b)
     assert all(returning.holds(event) for event in back)
     assert calls_of(lambda: list(returning.released())) < 50 * 20

@@ -287,7 +287,7 @@ class FollowingToo(Following):
 
 
 def test_every_change_of_the_fabric_is_told_in_its_order() -> None:
-    changes = (SwitchUp(1, 4), SwitchUp(2, 4), LinkDown(1, 2))
+    changes = (SwitchUp(1, 4), SwitchUp(2, 4), LinkDown(1, 1, 2, 1))
     with serving(Following, FollowingToo) as apps:
         apps[0].send_event_to_observers(TopologyChanged(changes))
         for app in apps:
@@ -296,7 +296,7 @@ def test_every_change_of_the_fabric_is_told_in_its_order() -> None:
 
 def test_changes_that_take_long_leave_the_loop_to_others_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fabric_app, "FOLLOW_S", 0.0)
-    first, later = (SwitchUp(1, 4), SwitchUp(2, 4), SwitchUp(3, 4)), (LinkDown(1, 2),)
+    first, later = (SwitchUp(1, 4), SwitchUp(2, 4), SwitchUp(3, 4)), (LinkDown(1, 1, 2, 1),)
     with serving(Following) as (app,):
         turns: list[int] = []
 
@@ -314,7 +314,7 @@ def test_changes_that_take_long_leave_the_loop_to_others_in_between(monkeypatch:
 def test_a_change_that_cannot_be_followed_costs_no_other_one() -> None:
     with serving(Following) as (app,):
         app.core.effects[SwitchUp] = LookupError(FAULT)
-        app.send_event_to_observers(TopologyChanged((SwitchUp(1, 4), SwitchUp(2, 4), LinkDown(1, 2))))
+        app.send_event_to_observers(TopologyChanged((SwitchUp(1, 4), SwitchUp(2, 4), LinkDown(1, 1, 2, 1))))
         assert len(told_until(app.core, LinkDown)) == 3
         assert app.ask(lambda: app.notices["handler-failed"]) == 2
 

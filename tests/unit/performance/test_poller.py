@@ -252,8 +252,8 @@ def test_a_switch_keeps_its_class_while_it_is_gone_or_cut_off():
     bench.feed(LinkUp(2, 2, 3, 1, 1e9))
     bench.feed(HostLearnt(bytes(6), 1, 3, ()))
     bench.run(5.0)
-    bench.feed(LinkDown(1, 2))
-    bench.feed(LinkDown(2, 3))
+    bench.feed(LinkDown(1, 1, 2, 1))
+    bench.feed(LinkDown(2, 2, 3, 1))
     bench.run(10.0)
     assert bench.kinds() == [Kind.TOR, Kind.AGGREGATION, Kind.CORE]
     bench.feed(HostGone(bytes(6), 1, 3))

@@ -120,7 +120,7 @@ class Bench:
         else:
             self.other_end.pop(a, None)
             self.other_end.pop(b, None)
-            self.feed(LinkDown(a[0], b[0]))
+            self.feed(LinkDown(*cable))
             for end in (a, b):
                 self.feed(PortRoleChanged(*end, PortRole.DOWN))
 

@@ -15,8 +15,8 @@ def links_of(pairs, nodes=()):
     """The neighbours of each node with ports, as `Paths` has them; a link's port is the number of the other end."""
     near = {node: {} for node in nodes}
     for one, other in pairs:
-        near.setdefault(one, {})[other] = 100 + other
-        near.setdefault(other, {})[one] = 100 + one
+        near.setdefault(one, {})[other] = (100 + other,)
+        near.setdefault(other, {})[one] = (100 + one,)
     return near
 
 
@@ -66,7 +66,7 @@ def test_paths_that_follow_changes_are_those_found_anew(change, root_stays):
 def test_a_port_that_is_another_is_followed():
     near = ring(4)
     paths = Paths(near, 0)
-    near[1][0] = 7
+    near[1][0] = (7,)
     assert paths.update(near, {(1, 0)}) == {1}
     assert paths.next_hops[1] == (NextHop(0, 7),)
 
@@ -80,6 +80,26 @@ def test_labels_take_different_next_hops_and_move_only_where_they_must(seed, dpi
     for lost in hops:
         if lost not in chosen:
             assert choose(mix(seed), dpid, [hop for hop in hops if hop != lost], label_count) == chosen
+
+
+@given(st.integers(0, 2**48 - 1), st.integers(0, 2**64 - 1), st.integers(1, 3), st.integers(2, 4), st.integers(1, 3))
+def test_labels_take_different_neighbours_before_different_cables(seed, dpid, far_count, cable_count, label_count):
+    single = [NextHop(far, 10 * far) for far in range(far_count)]
+    hops = [NextHop(far, 10 * far + cable) for far in range(far_count) for cable in range(cable_count)]
+    chosen = choose(mix(seed), dpid, hops, label_count)
+    assert [hop.dpid for hop in chosen] == [hop.dpid for hop in choose(mix(seed), dpid, single, label_count)]
+    to_last = [hop for hop in chosen if hop.dpid == chosen[-1].dpid]
+    assert len(set(to_last)) == min(len(to_last), cable_count)
+    assert choose(mix(seed), dpid, hops[::-1], label_count) == chosen
+    for lost in hops:
+        if lost not in chosen:
+            assert choose(mix(seed), dpid, [hop for hop in hops if hop != lost], label_count) == chosen
+
+
+def test_destinations_spread_evenly_over_parallel_cables():
+    hops = [NextHop(5, port_no) for port_no in range(1, 4)]
+    counts = Counter(choose(mix(seed), 7, hops, 2)[0] for seed in range(3000))
+    assert all(900 < count < 1100 for count in counts.values()) and len(counts) == 3
 
 
 def test_consecutive_destinations_spread_evenly():

@@ -84,6 +84,27 @@ def test_failures_and_returns_keep_everybody_connected(fabric):
     assert bench.host_rules() == before
 
 
+def test_parallel_cables_share_the_destinations_and_each_fails_by_itself(make_bench, make_host):
+    bench = make_bench()
+    cables = [(1, 1, 9, 1), (1, 2, 9, 2), (2, 1, 9, 3), (2, 2, 9, 4), (1, 3, 2, 3), (1, 4, 2, 4), (3, 1, 9, 5)]
+    ends = [(dpid, 100 + n) for dpid in (1, 2, 3) for n in range(6)]
+    bench.build(cables, ends)
+    hosts = [make_host(number, *end) for number, end in enumerate(ends, 5)]
+    populate(bench, hosts)
+    assert_reachable(bench, hosts)
+    before = bench.host_rules()
+    assert {bench.core.port_to(1, host.mac) for host in hosts if host.dpid == 2} == {3, 4}
+    assert {bench.core.port_to(1, host.mac) for host in hosts if host.dpid == 3} == {1, 2}
+    for cable in cables[:-1]:
+        bench.link(cable, up=False)
+        bench.run(0.1)
+        assert_reachable(bench, hosts)
+        bench.link(cable)
+        bench.run(0.1)
+        assert_reachable(bench, hosts)
+    assert bench.host_rules() == before
+
+
 def test_a_failure_changes_only_what_it_must(fabric):
     bench, _hosts, cables = fabric
     bench.edits = 0

@@ -196,7 +196,7 @@ def test_settings_of_another_chain_have_thresholds_learnt_anew(change: dict, kep
 
 def test_a_cable_that_is_pulled_and_put_back_is_no_loss():
     fabric, core = after_learning()
-    core.handle(LinkDown(2, 101), 0.0)
+    core.handle(LinkDown(2, 1, 101, 2), 0.0)
     fabric.feed(core, 20)
     core.handle(LinkUp(2, 1, 101, 2, 1e9), 0.0)
     fabric.feed(core, 60)

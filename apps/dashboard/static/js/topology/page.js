@@ -8,7 +8,7 @@ import {List, found} from "../list.js";
 import {Load, Ref, State, Time, severityTone} from "../parts.js";
 import {go, hashOf, route, selected, selection, treeOf} from "../route.js";
 import {gravestFirst, groups, links, section} from "../store.js";
-import {Drawing, pairOf, treePairs} from "./view.js";
+import {Drawing, isOnTree} from "./view.js";
 
 const MANY = 8;
 
@@ -38,10 +38,10 @@ const ends = (dpid) => {
 
 /** The links as rows, of the marked tree alone where there is one. */
 function Table({group}) {
-  const pairs = group && treePairs(group);
+  const isShown = group && isOnTree(group);
   const order = (dpid) => tierOrder(section("switches").get(String(dpid)) ?? {});
   const rows = links.value
-    .filter(({dpid_a, dpid_b}) => !pairs || pairs.has(pairOf(dpid_a, dpid_b)))
+    .filter((link) => !isShown || isShown(link))
     .map((link) => {
       const byTier = order(link.dpid_a) - order(link.dpid_b);
       const [upper, lower] = byTier < 0 || (!byTier && byLabel(link.dpid_a, link.dpid_b) <= 0) ? [link.dpid_a, link.dpid_b] : [link.dpid_b, link.dpid_a];

@@ -155,9 +155,15 @@ function prepared(canvas, {width, height}) {
 
 const same = (a, b) => a?.kind === b?.kind && a?.id === b?.id;
 
-export const pairOf = (a, b) => [String(a), String(b)].sort().join("-");
+const pairOf = (a, b) => [String(a), String(b)].sort().join("-");
 
-export const treePairs = (group) => new Set((group.links ?? []).map(([a, b]) => pairOf(a, b)));
+/** What tells whether a link is on a group's tree, whose links name both ports where several cables join two switches. */
+export function isOnTree(group) {
+  const names = new Set((group.links ?? []).map(([a, b, portA, portB]) =>
+    portA == null ? pairOf(a, b) : pairOf(`${a}:${portA}`, `${b}:${portB}`)));
+  return ({dpid_a, port_a, dpid_b, port_b}) =>
+    names.has(pairOf(dpid_a, dpid_b)) || names.has(pairOf(`${dpid_a}:${port_a}`, `${dpid_b}:${port_b}`));
+}
 
 /** The links drawn with what they carry: those of the chosen switch, those busy enough, and none beside a tree. */
 function shownOf(segments, current, chosen, group) {
@@ -171,8 +177,8 @@ function shownOf(segments, current, chosen, group) {
 }
 
 function segmentsOfTree(segments, group) {
-  const pairs = treePairs(group);
-  return segments.filter(({link}) => pairs.has(pairOf(link.dpid_a, link.dpid_b)));
+  const isShown = isOnTree(group);
+  return segments.filter(({link}) => isShown(link));
 }
 
 /** What is drawn of each switch besides its place. */
