@@ -16,7 +16,7 @@ from controller.discovery.port_table import PortTable, SwitchState
 from controller.discovery.ports import PortState
 from controller.discovery.remembered import RememberedHosts
 from controller.discovery.settings import DiscoveryChanged, DiscoverySettings
-from controller.discovery.timers import Timer, TimerKind
+from controller.discovery.timers import RESTART_GRACE_S, Timer, TimerKind
 from controller.discovery.vlan_access import VlanAccess
 from controller.effects import Edit, Notice, Put, Remove, SendPacket
 from controller.events import (
@@ -78,7 +78,7 @@ class DiscoveryCore:
         self.counters = self._notices.counters
         self._remembered = RememberedHosts()
         self._deadlines: Deadlines[Timer] = Deadlines()
-        self._installer = Installer(DISCOVERY_TAG, datapath=datapath)
+        self._installer = Installer(DISCOVERY_TAG, hold_unknown=settings.vlans.is_used, datapath=datapath)
         self._installer.use_policy(settings.check_interval_s, settings.edits)
         self._table = PortTable(settings, secret, self._deadlines, self)
         self._switches, self._ports = self._table.switches, self._table.ports
@@ -97,6 +97,7 @@ class DiscoveryCore:
             TimerKind.HOST: self._hosts.host_due,
             TimerKind.CHALLENGE: self._hosts.challenge_due,
             TimerKind.MOVED: self._tell_moved,
+            TimerKind.RELEASE: lambda _none, now: self._out.extend(self._installer.release_unknown(now)),
         }
         self._handle: dict[type, Callable[[Any, float], tuple[Output, ...]]] = {
             PacketReceived: self._intake.frame_received,
@@ -180,6 +181,8 @@ class DiscoveryCore:
 
     def switch_connected(self, dpid: int, ofp_version: int, ports: Iterable[Port], now: float) -> tuple[Output, ...]:
         """Take in a switch that finished its handshake, or did so again before its disconnection was noticed."""
+        if not self._switches:
+            self._deadlines.set(Timer(TimerKind.RELEASE, None), now + RESTART_GRACE_S)
         switch = self._switches.get(dpid)
         if switch is not None and switch.ofp_version != ofp_version:
             self._remove_switch(dpid, now)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+RESTART_GRACE_S = 30.0
+"""From the first connection on, how long entries stay on switches that let VLANs in at ports not yet known."""
+
 
 class TimerKind(IntEnum):
     """The kinds of timer, with what each is about."""
@@ -28,6 +31,7 @@ class TimerKind(IntEnum):
     MOVED = 17  # end: tell its segment's bridges again where hosts are, now that it is held
     AWAITED = 18  # end: it waits no longer for the switch that it led to before a restart
     FORMER = 19  # None: forget which switches ports led to before a restart that are not back
+    RELEASE = 20  # None: remove what an earlier run left on switches and nobody wants
 
 
 class Timer(NamedTuple):

@@ -7,11 +7,11 @@ from typing import Protocol
 
 from controller.config.vlans import PortVlans, Vlans
 from controller.discovery.ports import PortState
-from controller.discovery.vlan_rules import closed_rules, edge_rules, link_rules, vlan_base_rules
+from controller.discovery.vlan_rules import closed_rules, edge_rules, entry_keys, link_rules, vlan_base_rules
 from controller.effects import Edit, Put, Remove
 from controller.kernel.domains import OWN_DOMAIN, domain_of
 from controller.kernel.ports import End
-from controller.rules.model import Rule
+from controller.rules.model import Rule, RuleKey
 from controller.rules.pipeline import OPENFLOW_1_3
 from controller.wire.ethernet import with_tag, without_tag
 from topology.events import PortRole
@@ -60,6 +60,7 @@ class VlanAccess:
         self._owner = owner
         self._based: set[int] = set()
         self._entries: dict[End, list[Rule]] = {}
+        self._followed: set[End] = set()
 
     def of(self, end: End) -> PortVlans:
         """Return the VLANs of a port, if it leads to hosts."""
@@ -110,6 +111,7 @@ class VlanAccess:
         """Forget a switch that is gone for good."""
         removed: list[Edit] = [Remove(rule.key) for rule in vlan_base_rules()] if dpid in self._based else []
         self._based.discard(dpid)
+        self._followed = {end for end in self._followed if end[0] != dpid}
         for end in [end for end in self._entries if end[0] == dpid]:
             removed += [Remove(rule.key) for rule in self._entries.pop(end)]
         if removed:
@@ -118,15 +120,16 @@ class VlanAccess:
     def port_changed(self, port: PortState, now: float) -> None:
         """Follow what a port leads to, and whether it is held."""
         wanted, had = self._wanted(port), self._entries.get(port.end, [])
-        if wanted == had:
+        left = self._left_by_an_earlier_run(port)
+        if wanted == had and not left:
             return
         keys = {rule.key for rule in wanted}
-        edits: list[Edit] = [Remove(rule.key) for rule in had if rule.key not in keys]
+        edits: list[Edit] = [Remove(key) for key in (*left, *(rule.key for rule in had)) if key not in keys]
         edits += [Put(rule) for rule in wanted if rule not in had]
         if wanted:
             self._entries[port.end] = wanted
         else:
-            del self._entries[port.end]
+            self._entries.pop(port.end, None)
         self._owner.install(port.end[0], edits, now)
         if wanted and port.end[0] not in self._based:
             does = "is in VLANs, and its switch speaks OpenFlow 1.0, which has none here: nothing is let in"
@@ -142,6 +145,17 @@ class VlanAccess:
         for port in self._ports.values():
             self.port_changed(port, now)
         return True
+
+    def _left_by_an_earlier_run(self, port: PortState) -> list[RuleKey]:
+        """Return, once it is known what a port leads to, the entries that it may have had as something else."""
+        if port.end in self._followed or port.role not in (PortRole.EDGE, PortRole.TRUNK):
+            return []
+        dpid, port_no = port.end
+        is_old = self._switches[dpid].ofp_version != OPENFLOW_1_3
+        if not (is_old and self.is_used) and dpid not in self._based:
+            return []
+        self._followed.add(port.end)
+        return [rule.key for rule in closed_rules(port_no)] if is_old else entry_keys(port_no)
 
     def _wanted(self, port: PortState) -> list[Rule]:
         dpid, port_no = port.end

@@ -82,6 +82,14 @@ def closed_rules(port_no: int) -> list[Rule]:
     return [_rule(0, PRIORITY_HELD - 1, Match(port_no), ())]
 
 
+def entry_keys(port_no: int) -> list[RuleKey]:
+    """Return the keys of the entries that say where all frames of a port go, with a tag and without."""
+    return [
+        RuleKey(INGRESS, PRIORITY_PORT_TAGGED, Match(port_no, tagged=True)),
+        RuleKey(INGRESS, PRIORITY_PORT_UNTAGGED, Match(port_no)),
+    ]
+
+
 def _rule(table: int, priority: int, match: Match, actions: tuple[Action, ...]) -> Rule:
     origin = ("vlan", table, priority, match.in_port, match.vlan_id)
     return Rule(RuleKey(table, priority, match), actions, cookie_of(DISCOVERY_TAG, origin))
