@@ -86,6 +86,7 @@ class EmulatedFabric:
         self._old_switches = frozenset(old_switches)
         self.sender = Agent("sender")
         self.receiver = Agent("receiver")
+        self._vlan_devices: Agent | None = None
         self._capacities = capacities
         self._patch_links = patch_links
         self._datapath = datapath
@@ -306,16 +307,36 @@ class EmulatedFabric:
         """Wait until packets go by the flow entries that the switches have confirmed; their caches follow later."""
         wait_flows()
 
-    def join(self, host: NodeId, group: str, *, name: str | None = None, **options: Any) -> int:
+    def add_vlan(self, host: NodeId, vlan_id: int, address: str) -> str:
+        """Give a host an interface on a VLAN, with an IPv4 address, and return its name; it has the host's MAC.
+
+        What the host gets with the tag of the VLAN comes in there without it, and the other way round.
+        """
+        if self._vlan_devices is None:
+            self._vlan_devices = self._stack.enter_context(Agent("vlan_devices"))
+        pid, parent = self.pid(host), self.interface(host)
+        name = f"{parent}.{vlan_id}"
+        self._vlan_devices.ask("add", pid=pid, interface=parent, vlan_id=vlan_id, name=name)
+        with network_of(pid):
+            for path in ("ipv4/conf/all/rp_filter", f"ipv4/conf/{name}/rp_filter", f"ipv6/conf/{name}/accept_dad"):
+                Path(f"/proc/sys/net/{path}").write_text("0")
+            processes.run("ip", "link", "set", name, "address", str(self.node(host).MAC()), "up")
+            processes.run("ip", "address", "add", f"{address}/32", "dev", name)
+        return name
+
+    def join(
+        self, host: NodeId, group: str, *, name: str | None = None, interface: str | None = None, **options: Any
+    ) -> int:
         """Let `host` join `group` on a socket called `name`, and return the time of the call (monotonic, ns).
 
-        Options: ``include``, ``exclude`` (source addresses), ``igmp_version`` (forced until it leaves), ``port``.
+        `interface` is that of a VLAN (`add_vlan`), the host's own where it is None. Options: ``include``, ``exclude``
+        (source addresses), ``igmp_version`` (forced until it leaves), ``port``.
         """
         reply = self.receiver.ask(
             "join",
             name=name or f"{host} {group}",
             pid=self.pid(host),
-            interface=self.interface(host),
+            interface=interface or self.interface(host),
             group=group,
             **options,
         )
@@ -329,13 +350,18 @@ class EmulatedFabric:
         """Count the test datagrams that reach `host` at all; read by `received` as ``tap HOST``."""
         self.receiver.ask("tap", name=f"tap {host}", pid=self.pid(host), interface=self.interface(host))
 
-    def open_stream(self, stream: int, host: NodeId, group: str, rate_bps: float, **options: Any) -> None:
-        """Prepare a stream from `host` to `group`. Options: ``pattern``, ``seed``, ``frame_bytes``, ``ttl``."""
+    def open_stream(
+        self, stream: int, host: NodeId, group: str, rate_bps: float, *, interface: str | None = None, **options: Any
+    ) -> None:
+        """Prepare a stream from `host` to `group`. Options: ``pattern``, ``seed``, ``frame_bytes``, ``ttl``.
+
+        `interface` is that of a VLAN (`add_vlan`), the host's own where it is None.
+        """
         self.sender.ask(
             "open",
             stream=stream,
             pid=self.pid(host),
-            interface=self.interface(host),
+            interface=interface or self.interface(host),
             group=group,
             rate_bps=rate_bps,
             **options,

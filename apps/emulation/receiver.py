@@ -24,7 +24,6 @@ GAP_S = 0.02
 GAPS_KEPT = 1000
 SEQUENCE_LIMIT = 1 << 24
 BATCH_COUNT = 64
-ETH_P_ALL = 3
 IGMP_VERSION_PATH = "/proc/sys/net/ipv4/conf/{}/force_igmp_version"
 
 
@@ -93,6 +92,7 @@ class Subscription:
             self.socket = socket.socket(family, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
             try:
                 self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, f"{self.interface}\0".encode())
                 with suppress(PermissionError):
                     self.socket.setsockopt(socket.SOL_SOCKET, traffic.SO_RCVBUFFORCE, traffic.BUFFER_BYTES)
                 if family is socket.AF_INET:
@@ -159,11 +159,7 @@ class Tap:
         self.counts: dict[str, int] = {}
         self.wrong_destination_count = 0
         with network_of(request.get("pid")):
-            kind = socket.SOCK_RAW | socket.SOCK_NONBLOCK
-            self.socket = socket.socket(socket.AF_PACKET, kind, socket.htons(ETH_P_ALL))
-            with suppress(PermissionError):
-                self.socket.setsockopt(socket.SOL_SOCKET, traffic.SO_RCVBUFFORCE, traffic.BUFFER_BYTES)
-            self.socket.bind((request["interface"], ETH_P_ALL))
+            self.socket = traffic.open_wire(request["interface"])
 
     def close(self) -> None:
         """End the tap."""
@@ -173,13 +169,16 @@ class Tap:
         """Count what has arrived, a bounded number at a time."""
         try:
             for _ in range(BATCH_COUNT):
-                frame, address = self.socket.recvfrom(2048)
-                if address[2] != socket.PACKET_OUTGOING:  # type: ignore[attr-defined,unused-ignore]
+                frame, is_own = traffic.receive_frame(self.socket)
+                if not is_own:
                     self._count(frame)
         except BlockingIOError:
             pass
 
     def _count(self, frame: bytes) -> None:
+        vlan_id = traffic.vlan_id_of(frame)
+        if vlan_id:
+            frame = frame[:12] + frame[16:]
         if frame[12:14] == b"\x08\x00" and frame[42:46] == traffic.MAGIC:
             group = frame[30:34]
             expected = b"\x01\x00\x5e" + bytes((group[1] & 0x7F, group[2], group[3]))
@@ -189,11 +188,15 @@ class Tap:
         else:
             return
         name = socket.inet_ntop(socket.AF_INET if len(group) == 4 else socket.AF_INET6, group)
+        name = f"{name}@{vlan_id}" if vlan_id else name
         self.counts[name] = self.counts.get(name, 0) + 1
         self.wrong_destination_count += frame[:6] != expected
 
     def report(self) -> dict[str, Any]:
-        """Return the datagrams seen by group, and how many had another Ethernet destination than the group's."""
+        """Return the datagrams seen by group, with ``@`` and the VLAN id of their tag behind it where they had one.
+
+        Beside it stands how many had another Ethernet destination than their group's.
+        """
         return {"groups": self.counts, "wrong_destination_count": self.wrong_destination_count}
 
 

@@ -12,6 +12,7 @@ import socket
 import struct
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 MAGIC = b"VSRT"
@@ -31,6 +32,14 @@ MCAST_JOIN_SOURCE_GROUP = 46
 MCAST_LEAVE_SOURCE_GROUP = 47
 IP_MULTICAST_ALL = 49
 IPV6_MULTICAST_ALL = 29
+
+TAG_PROTOCOL = 0x8100
+ETH_P_ALL = 3
+SOL_PACKET = 263
+PACKET_AUXDATA = 8
+TP_STATUS_VLAN_VALID, TP_STATUS_VLAN_TPID_VALID = 1 << 4, 1 << 6
+_AUXDATA = struct.Struct("=IIIHHHH")
+_FRAME_BYTES = 2048
 
 
 def family_of(address: str) -> socket.AddressFamily:
@@ -60,6 +69,38 @@ def change_membership(
         request += _storage(source)
     level = socket.IPPROTO_IPV6 if family_of(group) is socket.AF_INET6 else socket.IPPROTO_IP
     sock.setsockopt(level, option, request)
+
+
+def open_wire(interface: str) -> socket.socket:
+    """Return a socket that never blocks, for whole frames of an interface of this network."""
+    sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_NONBLOCK, socket.htons(ETH_P_ALL))
+    with suppress(PermissionError):
+        sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
+    sock.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
+    sock.bind((interface, ETH_P_ALL))
+    return sock
+
+
+def receive_frame(sock: socket.socket) -> tuple[bytes, bool]:
+    """Return a frame of `open_wire` as it is on the wire, and whether this host sent it; BlockingIOError if none.
+
+    The kernel takes the tag of a VLAN off a frame before it shows it, and tells it beside.
+    """
+    frame, ancillary, _, address = sock.recvmsg(_FRAME_BYTES, socket.CMSG_SPACE(_AUXDATA.size))
+    for level, kind, data in ancillary:
+        if (level, kind) == (SOL_PACKET, PACKET_AUXDATA):
+            status, *_, tag, protocol = _AUXDATA.unpack_from(data)
+            if status & TP_STATUS_VLAN_VALID:
+                protocol = protocol if status & TP_STATUS_VLAN_TPID_VALID else TAG_PROTOCOL
+                frame = frame[:12] + struct.pack("!HH", protocol, tag) + frame[12:]
+    return frame, address[2] == socket.PACKET_OUTGOING  # type: ignore[attr-defined,unused-ignore]
+
+
+def vlan_id_of(frame: bytes) -> int:
+    """Return the VLAN id of a frame's tag, 0 where it has none."""
+    if len(frame) < 18 or int.from_bytes(frame[12:14], "big") != TAG_PROTOCOL:
+        return 0
+    return int.from_bytes(frame[14:16], "big") & 0xFFF
 
 
 def answer_lines(handle: Callable[[dict[str, Any]], dict[str, Any] | None], data: bytes) -> bytes:

@@ -188,11 +188,13 @@ def _of(groups: list[dict[str, Any]], group: str) -> dict[str, Any]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a module's tests under each framework, or under the one that it names as `FRAMEWORK`.
 
-    A module names one where the framework has no part in what it tests; `--every-framework` overrules it.
+    A module names one where the framework has no part in what it tests; `--every-framework` overrules it, and so
+    does naming a test among the module's `UNDER_EVERY_FRAMEWORK`.
     """
     if "framework" in metafunc.fixturenames:
         one = getattr(metafunc.module, "FRAMEWORK", None)
-        every = one is None or metafunc.config.getoption("every_framework")
+        by_name = metafunc.function.__name__ in getattr(metafunc.module, "UNDER_EVERY_FRAMEWORK", ())
+        every = one is None or by_name or metafunc.config.getoption("every_framework")
         metafunc.parametrize("framework", FRAMEWORKS if every else (one,), indirect=True, scope="module")
 
 

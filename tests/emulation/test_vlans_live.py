@@ -1,0 +1,308 @@
+"""Groups of VLANs on switches: hosts at access and trunk ports join, send and ask in their own domains alone."""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from apps.emulation import traffic
+from apps.emulation.namespace import network_of
+from controller.wire.addresses import parse_ip, parse_mac
+from controller.wire.encode import encode
+from controller.wire.ethernet import with_tag, without_tag
+from controller.wire.frame import decode
+from controller.wire.packets import GroupRecord, Query, RecordType, Report
+from controller.wire.udp import encode_udp
+from topology.graph import Graph, Kind
+
+pytestmark = pytest.mark.emulation
+FRAMEWORK = "os-ken"
+UNDER_EVERY_FRAMEWORK = frozenset({"test_each_domain_has_its_own_packets"})
+
+RATE_BPS = 4e6  # 400 packets/s
+STREAMS = {10: (1, "h1"), 20: (2, "h2"), 0: (3, "h3")}
+"""The number of the stream of each domain, and the host at s1 that sends it."""
+
+ACCESS = {"h1": 10, "h2": 20, "h5": 10, "h6": 20}
+TRUNKS = {"h8": (10, 20)}
+"""The VLANs of the hosts' ports; h3, h4 and h7 are in the fabric's own domain."""
+
+RECEIVERS = {10: ("h5", "h8.10"), 20: ("h6", "h8.20"), 0: ("h7",)}
+POLICY = """\
+version: 1
+default: allow
+multicast: {querier: {query_interval_s: 20, response_interval_s: 1, last_member_interval_s: 0.2}}
+vlans:
+  names: {10: storage, 20: video}
+  ports:
+"""
+WRONG_FRAMES = 25
+COUNTED_WITHIN_S = 100.0
+"""Counters of what switches drop are read once a minute."""
+
+
+@pytest.fixture(scope="module")
+def bench() -> tuple[Graph, dict[str, Any]]:
+    """ToRs s1 with h1 to h4 and s2 with h5 to h8, joined by s3 and by s4."""
+    graph = Graph()
+    for name in ("s1", "s2"):
+        graph.add_node(name, Kind.TOR)
+    for name in ("s3", "s4"):
+        graph.add_node(name, Kind.AGGREGATION)
+        for tor in ("s1", "s2"):
+            graph.add_link(tor, name)
+    for number in range(1, 9):
+        graph.add_node(f"h{number}", Kind.HOST)
+        graph.add_link("s1" if number <= 4 else "s2", f"h{number}", capacity_bps=1e9)
+    return graph, {}
+
+
+@pytest.fixture
+def vlans(live: Any) -> Any:
+    """The fabric with its ports in their VLANs."""
+    live.set_policy(policy(live))
+    for vlan_id in TRUNKS["h8"]:
+        if f"{live.fabric.interface('h8')}.{vlan_id}@" not in interfaces(live, "h8"):
+            live.fabric.add_vlan("h8", vlan_id, f"10.0.{vlan_id}.8")
+    live.wait_ready()
+    return live
+
+
+def interfaces(live: Any, host: str) -> str:
+    """Return the names of a host's interfaces, each followed by an @."""
+    lines = live.fabric.run_on(host, "ip", "-brief", "link").splitlines()
+    return " ".join(f"{line.split()[0].partition('@')[0]}@" for line in lines)
+
+
+def place(live: Any, host: str) -> tuple[int, int]:
+    """Return the dpid and the number of the port that a host is at."""
+    link = live.fabric.node(host).defaultIntf().link
+    end = link.intf1 if link.intf2.node.name == host else link.intf2
+    return int(end.node.dpid, 16), int(end.node.ports[end])
+
+
+def policy(live: Any, access: Mapping[str, int] = ACCESS) -> str:
+    lines = []
+    for host, vlan_id in access.items():
+        dpid, port_no = place(live, host)
+        lines.append(f"    - {{ports: [{{dpid: {dpid}, port: {port_no}}}], access: {vlan_id}}}\n")
+    for host, allowed in TRUNKS.items():
+        dpid, port_no = place(live, host)
+        lines.append(f"    - {{ports: [{{dpid: {dpid}, port: {port_no}}}], trunk: {list(allowed)}}}\n")
+    return POLICY + "".join(lines)
+
+
+def named(group: str, vlan_id: int) -> str:
+    return f"{group}@{vlan_id}" if vlan_id else group
+
+
+def join(live: Any, group: str, *receivers: str) -> None:
+    """Have hosts join, those at a trunk port on the interface of their VLAN."""
+    for receiver in receivers:
+        host, _, vlan_id = receiver.partition(".")
+        interface = f"{live.fabric.interface(host)}.{vlan_id}" if vlan_id else None
+        live.fabric.join(host, group, name=f"{receiver} {group}", interface=interface)
+
+
+def join_everywhere(live: Any, group: str) -> None:
+    """Have all receivers of all domains join one address, and wait until they are members of their own."""
+    for receivers in RECEIVERS.values():
+        join(live, group, *receivers)
+    for vlan_id, receivers in RECEIVERS.items():
+        live.wait_members(named(group, vlan_id), {receiver.partition(".")[0] for receiver in receivers})
+
+
+def send_everywhere(live: Any, group: str, domains: tuple[int, ...] = (10, 20, 0)) -> None:
+    """Have the sender of each domain send (phase 0), and wait until it is known there."""
+    for vlan_id in domains:
+        number, host = STREAMS[vlan_id]
+        live.fabric.open_stream(number, host, group, RATE_BPS, pattern="constant")
+        live.fabric.send(0, streams=[number])
+        wanted, mac = named(group, vlan_id), live.mac(host)
+
+        def known(groups: list[dict[str, Any]], wanted: str = wanted, mac: str = mac) -> bool:
+            found = [document for document in groups if document["group"] == wanted]
+            return any(sender["mac"] == mac for document in found for sender in document["senders"])
+
+        live.controller.wait_until("groups", known)
+    live.wait_ready()
+
+
+def streams_seen(live: Any, name: str) -> set[int]:
+    """Return the streams of which a socket has received something."""
+    return {int(key.partition(":")[0]) for key in live.fabric.settled()[name]["streams"]}
+
+
+def assert_own_packets(live: Any, group: str, phase: int) -> None:
+    """Every receiver has what its domain's sender sent in a phase, once, and nothing of other domains."""
+    for vlan_id, receivers in RECEIVERS.items():
+        number, _ = STREAMS[vlan_id]
+        names = [f"{receiver} {group}" for receiver in receivers]
+        live.assert_all_received(phase, *names, stream=number)
+        assert all(streams_seen(live, name) == {number} for name in names)
+
+
+@contextmanager
+def wire(live: Any, host: str) -> Iterator[socket.socket]:
+    """What comes and goes on the cable of a host."""
+    with network_of(live.fabric.pid(host)):
+        sock = traffic.open_wire(live.fabric.interface(host))
+    with sock:
+        yield sock
+
+
+def general_query_tags(sock: socket.socket, count: int, timeout_s: float = 30.0) -> set[int]:
+    """Return with which tags a host was asked about all groups, once there are as many different ones."""
+    tags: set[int] = set()
+    deadline = time.monotonic() + timeout_s
+    while len(tags) < count and select.select([sock], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        frame, is_own = traffic.receive_frame(sock)
+        tag, inner = without_tag(frame) or (0, frame)
+        packet = decode(inner)
+        if not is_own and isinstance(packet, Query) and packet.group is None and packet.family == 4:
+            tags.add(tag)
+    return tags
+
+
+def test_each_domain_has_its_own_packets(vlans: Any, group: str) -> None:
+    join_everywhere(vlans, group)
+    for host in ("h4", "h5", "h6", "h7", "h8"):
+        vlans.fabric.tap(host)
+    send_everywhere(vlans, group)
+    vlans.send(1, 0.5)
+    vlans.halt()
+    assert_own_packets(vlans, group, 1)
+    seen = vlans.fabric.settled()
+    tags = {host: set(seen[f"tap {host}"]["groups"]) for host in ("h4", "h5", "h6", "h7", "h8")}
+    assert tags == {
+        "h4": set(),
+        "h5": {group},
+        "h6": {group},
+        "h7": {group},
+        "h8": {f"{group}@10", f"{group}@20"},
+    }
+    assert not any(seen[f"tap {host}"]["wrong_destination_count"] for host in tags)
+
+
+def test_ipv6_groups_have_their_domain_too(vlans: Any) -> None:
+    group = "ff1e::1020"
+    join_everywhere(vlans, group)
+    send_everywhere(vlans, group)
+    vlans.send(1, 0.5)
+    vlans.halt()
+    assert_own_packets(vlans, group, 1)
+
+
+def test_a_host_at_a_trunk_port_sends_into_its_vlan(vlans: Any, group: str) -> None:
+    join(vlans, group, "h5", "h6", "h7")
+    for vlan_id, host in ((10, "h5"), (20, "h6"), (0, "h7")):
+        vlans.wait_members(named(group, vlan_id), {host})
+    interface = f"{vlans.fabric.interface('h8')}.10"
+    vlans.fabric.open_stream(1, "h8", group, RATE_BPS, interface=interface, pattern="constant")
+    vlans.fabric.send(0, streams=[1])
+    vlans.controller.wait_until(
+        "groups",
+        lambda groups: any(found["group"] == f"{group}@10" and found["senders"] for found in groups),
+    )
+    vlans.wait_ready()
+    vlans.send(1, 0.5)
+    vlans.halt()
+    vlans.assert_all_received(1, f"h5 {group}")
+    assert [streams_seen(vlans, f"{host} {group}") for host in ("h6", "h7")] == [set(), set()]
+
+
+def test_every_domain_of_a_port_is_asked(live: Any, request: pytest.FixtureRequest) -> None:
+    with wire(live, "h8") as at_trunk, wire(live, "h5") as at_access:
+        request.getfixturevalue("vlans")
+        assert general_query_tags(at_trunk, 3) >= {10, 20}
+        assert general_query_tags(at_access, 1) == {0}
+
+
+def test_wrong_tags_go_nowhere_and_are_counted(vlans: Any, group: str) -> None:
+    join_everywhere(vlans, group)
+    hosts = ("h2", "h4", "h5", "h6", "h7", "h8")
+    for host in hosts:
+        vlans.fabric.tap(host)
+    before = vlans.controller.show("status")["counters"].get("vlan-tagged", 0)
+    mac, source = parse_mac(vlans.mac("h1")), parse_ip(vlans.fabric.address("h1"))
+    magic = traffic.HEADER.pack(traffic.MAGIC, 9, 0, 0, 0, 0)
+    other = group.rpartition(".")[0] + ".77"
+    records = (GroupRecord(RecordType.CHANGE_TO_EXCLUDE, parse_ip(other), ()),)
+    frames = [encode_udp(mac, source, parse_ip(group), magic), encode(Report(4, 3, mac, source, records))]
+    with wire(vlans, "h1") as sock:
+        for tag in (10, 20, 30):
+            for frame in frames * WRONG_FRAMES:
+                sock.send(with_tag(frame, tag))
+    vlans.controller.wait_until(
+        "status",
+        lambda status: status["counters"].get("vlan-tagged", 0) == before + 6 * WRONG_FRAMES,
+        COUNTED_WITHIN_S,
+    )
+    seen = vlans.fabric.settled()
+    assert all(seen[f"tap {host}"]["groups"] == {} for host in hosts)
+    known = {document["group"] for document in vlans.controller.show("groups")}
+    assert not known & {named(other, vlan_id) for vlan_id in (0, 10, 20, 30)}
+
+
+def test_a_stream_in_a_vlan_survives_a_pulled_cable(vlans: Any, group: str) -> None:
+    join_everywhere(vlans, group)
+    send_everywhere(vlans, group)
+    link = vlans.tree(f"{group}@10")[0]
+    vlans.fabric.send(1)
+    vlans.fabric.link_down(*link)
+    vlans.wait_ready(links=3)
+    vlans.fabric.send(2, 0.5)
+    vlans.fabric.wait_sent(15)
+    assert link not in vlans.tree(f"{group}@10")
+    for receiver in RECEIVERS[10]:
+        sent, received, duplicates = vlans.counts(1, f"{receiver} {group}")
+        assert duplicates == 0
+        assert sent - received < 400  # a second's worth
+    assert_own_packets(vlans, group, 2)
+    vlans.fabric.link_up(*link)
+    vlans.wait_ready(links=4)
+    vlans.send(3, 0.5)
+    assert_own_packets(vlans, group, 3)
+
+
+def test_a_port_is_moved_to_another_vlan_while_packets_flow(vlans: Any, group: str) -> None:
+    join_everywhere(vlans, group)
+    send_everywhere(vlans, group)
+    vlans.fabric.send(1)
+    vlans.set_policy(policy(vlans, {**ACCESS, "h5": 20}))
+    vlans.wait_members(f"{group}@10", {"h8"})
+    vlans.wait_members(f"{group}@20", {"h5", "h6", "h8"})
+    vlans.send(2, 0.5)
+    vlans.halt()
+    vlans.assert_all_received(2, f"h5 {group}", f"h6 {group}", f"h8.20 {group}", stream=2)
+    assert vlans.counts(2, f"h5 {group}", stream=1)[1] == 0
+    for vlan_id, receiver in ((10, "h8.10"), (20, "h6"), (20, "h8.20"), (0, "h7")):
+        vlans.assert_all_received(1, f"{receiver} {group}", stream=STREAMS[vlan_id][0])
+
+
+def test_a_controller_that_is_killed_and_comes_back_costs_nothing(vlans: Any, group: str) -> None:
+    join_everywhere(vlans, group)
+    send_everywhere(vlans, group)
+    before = {switch: flows(vlans, switch) for switch in ("s1", "s2", "s3", "s4")}
+    vlans.fabric.send(1)
+    vlans.controller.kill()
+    vlans.controller.start()
+    vlans.controller.wait_discovered(vlans.fabric)
+    for vlan_id, receivers in RECEIVERS.items():
+        vlans.wait_members(named(group, vlan_id), {receiver.partition(".")[0] for receiver in receivers})
+    vlans.halt()
+    assert_own_packets(vlans, group, 1)
+    for switch, held in before.items():
+        assert flows(vlans, switch) ^ held == set(), switch
+
+
+def flows(live: Any, switch: str) -> set[str]:
+    """Return the entries of a switch, without what they have counted."""
+    lines = live.fabric.ofctl("dump-flows", switch, "--no-stats").splitlines()
+    return {line.strip() for line in lines if "actions=" in line}
