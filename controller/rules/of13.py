@@ -82,6 +82,8 @@ INSTRUCTIONS_CACHED = 4096
 _outputs: dict[int, bytes] = {}
 _plain: dict[tuple[Action, ...], bytes] = {}
 """The instructions of lists of outputs and rewritten addresses alone, which any table may have."""
+_tagging: dict[tuple[bool, tuple[Action, ...]], bytes] = {}
+"""Those of lists that change VLAN tags beside, where the match asks for a tag, and where it does not."""
 _decoded: dict[bytes, tuple[Action, ...]] = {}
 
 _new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
@@ -93,7 +95,7 @@ def expressible(rule: Rule) -> str | None:
     if type(match) is str:
         return match
     actions = rule.actions
-    if actions in _plain:
+    if actions in _plain or (_asks_for_tag(rule), actions) in _tagging:
         return None
     last = len(actions) - 1
     for index, action in enumerate(actions):
@@ -289,9 +291,17 @@ def _output(port_no: int) -> bytes:
     return encoded
 
 
+def _asks_for_tag(rule: Rule) -> bool:
+    match = rule.key.match
+    return match.tagged or match.vlan_id is not None
+
+
 def _instructions(rule: Rule) -> bytes:
+    kept = _tagging.get((_asks_for_tag(rule), rule.actions))
+    if kept is not None:
+        return kept
     meter = goto = actions = b""
-    is_plain = True
+    is_plain = is_for_any_table = True
     for action in rule.actions:
         kind = type(action)
         if kind is Output:
@@ -302,6 +312,7 @@ def _instructions(rule: Rule) -> bytes:
             if is_plain and (reason := expressible(rule)) is not None:
                 raise NotExpressible(reason)
             is_plain = False
+            is_for_any_table = is_for_any_table and kind in VLAN_ACTIONS
             if isinstance(action, Goto):
                 goto = _HH.pack(_OFPIT_GOTO_TABLE, 8) + _U8.pack(action.table) + b"\0\0\0"
             elif isinstance(action, Meter):
@@ -314,6 +325,10 @@ def _instructions(rule: Rule) -> bytes:
         if len(_plain) >= ACTIONS_CACHED:
             _plain.clear()
         _plain[rule.actions] = actions
+    elif is_for_any_table:
+        if len(_tagging) >= ACTIONS_CACHED:
+            _tagging.clear()
+        _tagging[_asks_for_tag(rule), rule.actions] = actions
     return meter + actions + goto
 
 

@@ -75,6 +75,17 @@ def test_in_1_0_the_last_entry_leaves_tags_alone(action):
         of10.encode_put(last, 1)
 
 
+def test_what_one_match_allows_is_no_less_refused_for_another():
+    popping, pushing = (PopVlan(), Output(1)), (PushVlan(5), Output(1))
+    for match, allowed, refused in ((VLAN_10, popping, pushing), (Match(), pushing, popping)):
+        encoded = [of13.encode_put(rule(match, *allowed, priority=priority), 1) for priority in (1, 2, 1)]
+        assert encoded[0] == encoded[2] != encoded[1]
+        assert of13.expressible(rule(match, *allowed)) is None
+        assert of13.expressible(rule(match, *refused)) is not None
+        with pytest.raises(NotExpressible):
+            of13.encode_put(rule(match, *refused), 1)
+
+
 def test_in_1_3_a_match_for_any_tag_lets_it_be_set_and_popped():
     entry = rule(ANY_TAG, SetVlan(5), Output(1), PopVlan(), Output(2), PushVlan(6), Output(3))
     assert of13.expressible(entry) is None
