@@ -52,7 +52,7 @@ def _in_turn(items: list[pytest.Item]) -> list[pytest.Item]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let every emulation test run under each framework."""
-    text = "run emulation tests under Ryu and os-ken also where the framework has no part in what they test"
+    text = "run each emulation test under Ryu and os-ken, where else tests take turns or keep to one of them"
     parser.addoption("--every-framework", action="store_true", help=text)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -186,7 +187,7 @@ def _of(groups: list[dict[str, Any]], group: str) -> dict[str, Any]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a module's tests under each framework, or under the one that it names as `FRAMEWORK`.
+    """Have a module's tests for each framework, or for the one that it names as `FRAMEWORK`.
 
     A module names one where the framework has no part in what it tests; `--every-framework` overrules it, and so
     does naming a test among the module's `UNDER_EVERY_FRAMEWORK`.
@@ -196,6 +197,38 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         by_name = metafunc.function.__name__ in getattr(metafunc.module, "UNDER_EVERY_FRAMEWORK", ())
         every = one is None or by_name or metafunc.config.getoption("every_framework")
         metafunc.parametrize("framework", FRAMEWORKS if every else (one,), indirect=True, scope="module")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Run each case under one framework, in turn, unless it is about what frameworks do (`each_framework`).
+
+    All are run with `--every-framework`, and where tests are named by their ids.
+    """
+    if config.getoption("every_framework") or any("::" in argument for argument in config.args):
+        return
+    cases: Counter[tuple[object, object]] = Counter()
+    kept, left_out = [], []
+    for item in items:
+        (kept if _in_turn(item, cases) else left_out).append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
+
+
+def _in_turn(item: pytest.Item, cases: Counter[tuple[object, object]]) -> bool:
+    """Tell whether it is a case's turn under its framework; it depends on where the case stands in its module.
+
+    `cases` counts those of each function under each framework.
+    """
+    if not isinstance(item, pytest.Function) or hasattr(item.module, "FRAMEWORK"):
+        return True
+    framework = getattr(item, "callspec", None) and item.callspec.params.get("framework")
+    if framework is None or item.get_closest_marker("each_framework"):
+        return True
+    functions = [function for name, function in vars(item.module).items() if name.startswith("test_")]
+    place = functions.index(item.obj) + cases[item.obj, framework]
+    cases[item.obj, framework] += 1
+    return bool(FRAMEWORKS[place % len(FRAMEWORKS)] == framework)
 
 
 @pytest.fixture(scope="module")

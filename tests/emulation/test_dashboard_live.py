@@ -133,6 +133,7 @@ def test_a_join_is_streamed_and_a_drain_moves_the_tree(controller: ControllerPro
     fabric.restore()
 
 
+@pytest.mark.each_framework
 def test_the_server_ends_with_the_controller(controller: ControllerProcess) -> None:
     children = Path(f"/proc/{controller.pid}/task/{controller.pid}/children").read_text().split()
     assert children

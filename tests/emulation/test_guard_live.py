@@ -272,6 +272,7 @@ def test_mld_of_version_1_joins(live: Any) -> None:
         live.fabric.run_on("h3", "sysctl", "-qw", f"{setting}=0")
 
 
+@pytest.mark.each_framework
 def test_a_full_table_is_reported_and_what_was_served_still_is(live: Any, group: str) -> None:
     live.join(group, "h2", "h3")
     live.stream(1, "h1", group)

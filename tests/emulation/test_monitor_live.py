@@ -177,6 +177,7 @@ def test_a_switch_without_connection_is_down_until_it_is_back(watched: Watched) 
     watched.wait(lambda: watched.ask("top")["down"] == [], "no switch is shown as down")
 
 
+@pytest.mark.each_framework
 def test_a_second_monitor_reads_beside_the_controller(watched: Watched, framework: Framework, tmp_path: Any) -> None:
     fabric = watched.fabric
     policy = tmp_path / "second.yaml"

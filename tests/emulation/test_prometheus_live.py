@@ -269,6 +269,7 @@ def wait_value(prometheus: Prometheus, expression: str, wanted: Callable[[float]
     prometheus.wait(expression, lambda found: len(found) == 1 and wanted(found[0][1]))
 
 
+@pytest.mark.each_framework
 def test_multicast_switches_links_and_loops_are_scraped_without_the_monitor(
     start_fabric: Callable[..., EmulatedFabric], diamond: Graph, framework: Framework, tmp_path: Path
 ) -> None:

@@ -32,6 +32,7 @@ def bench(recording: Path, diamond: Graph) -> tuple[Graph, dict[str, Any]]:
     return diamond, {}
 
 
+@pytest.mark.each_framework
 def test_a_live_run_is_replayed(live: Any, group: str, recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     closed = group.replace("239.1.", "239.9.", 1)
     live.join(group, "h2", "h3")

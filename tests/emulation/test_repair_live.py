@@ -244,6 +244,7 @@ def test_a_lost_switch_whose_cables_die_is_gone_at_once(live: Any, group: str) -
     live.assert_all_received(1, f"h3 {group}")
 
 
+@pytest.mark.each_framework
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_restart_of_the_controller_interrupts_nothing(live: Any, group: str, end: str) -> None:
     start_stream(live, group, "h3")
@@ -279,6 +280,7 @@ def test_policy_edit_takes_members_off_and_on(live: Any, group: str) -> None:
     live.assert_all_received(2, f"h3 {group}")
 
 
+@pytest.mark.each_framework
 def test_sighup_reads_a_policy_whose_change_does_not_show(live: Any, group: str) -> None:
     live.set_policy(ALLOW_ALL)
     live.join(group, "h3")

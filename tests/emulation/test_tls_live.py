@@ -92,6 +92,7 @@ def unplugged(switches: None) -> Iterator[None]:
         run("ovs-vsctl", "--timeout=10", "del-controller", bridge, "--", "del-ssl")
 
 
+@pytest.mark.each_framework
 def test_switches_are_let_in_by_their_certificates_alone(
     framework: Framework, pki: Pki, unplugged: None, tmp_path: Path
 ) -> None:
