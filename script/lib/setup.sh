@@ -34,7 +34,7 @@ install_packages() {
         ovs-vswitchd:openvswitch-switch mnexec:mininet iperf:iperf ethtool:ethtool tcpdump:tcpdump
         ip:iproute2 tc:iproute2 ping:iputils-ping sysctl:procps ifconfig:net-tools setpriv:util-linux
         promtool:prometheus chromium:chromium openssl:openssl sadf:sysstat zsh:zsh fish:fish mandoc:mandoc
-        systemd-analyze:systemd gcc:gcc python3-config:python3-dev
+        systemd-analyze:systemd gcc:gcc tcc:tcc python3-config:python3-dev
     )
     "$HAS_ROOT" || pairs=()
     for tool in "${pairs[@]}"; do
@@ -196,7 +196,8 @@ test_beside() {
     test_compiled
 }
 
-# Builds the compiled cores without optimisation, and runs tests of those that all others need over them.
+# Builds the compiled cores without optimisation, and runs tests of those that all others need over them. Where tcc is,
+# it makes the machine code, of what gcc has no complaint about.
 test_compiled() {
     local source="$TMPDIR/source" built="$TMPDIR/compiled" packages=(
         admission membership rules snapshot unicast datapath packaging/test_compiled_modules.py
@@ -210,8 +211,11 @@ test_compiled() {
     (cd "$ROOT" && cp -r apps controller topology policies dashboards scenarios packaging pyproject.toml setup.py \
         README.md LICENSE MANIFEST.in CHANGELOG.md "$source")
     export VSRT_COMPILE=1
-    VSRT_COMPILE_LEVEL=0 PIP_DISABLE_PIP_VERSION_CHECK=1 attend "$VENV/bin/python" -m pip install -q \
-        --no-build-isolation --no-deps --no-compile --target "$built" "$source"
+    local compiler=gcc
+    if command -v tcc >/dev/null; then compiler="$ROOT/script/lib/cc"; fi
+    CC="$compiler" LDSHARED="$compiler -shared" VSRT_COMPILE_LEVEL=0 PIP_DISABLE_PIP_VERSION_CHECK=1 \
+        attend "$VENV/bin/python" -m pip install -q --no-build-isolation --no-deps --no-compile \
+        --target "$built" "$source"
     PYTHONPATH="$built" PYTHONSAFEPATH=1 attend "$VENV/bin/python" -m pytest -q -p no:cacheprovider -n "$(nproc)" \
         --dist loadfile "${packages[@]/#/tests/unit/}"
     unset VSRT_COMPILE
