@@ -1,6 +1,7 @@
 """Installations from nothing, on a machine whose files are copies: by the how-to guides, and as a Debian package.
 
-The Python packages come from the index once, in the versions of the lock, into a folder that all installations share.
+The Python packages are those of the environment that runs the tests, in the versions of the lock: packed again, into
+a folder that all installations share.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 from packaging.requirements import Requirement
@@ -31,7 +32,7 @@ FOLDERS = ("/etc", "/usr", "/var")
 HOME = "/usr/lib/vsrt-controller"
 LEFT_OUT = shutil.ignore_patterns(".*", "build", "*.egg-info", "vsrt-state", "__pycache__")
 BUILDS_WITH = {"setuptools", "wheel"}
-PINNED = re.compile(r"^([\w.-]+==[^\\\n]*)", re.MULTILINE)
+TAG = re.compile(r"^Tag: (\S+)$", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -53,21 +54,25 @@ def needed_by(package: str) -> set[str]:
     return {name for name, _ in done} - {package}
 
 
+def pack(name: str, folder: Path) -> None:
+    """Write the wheel of an installed package, but for what pip makes of a wheel: commands and bytecode."""
+    found = metadata.distribution(name)
+    tags = [tag.split("-") for tag in TAG.findall(found.read_text("WHEEL") or "")]
+    tag = "-".join(".".join(dict.fromkeys(parts)) for parts in zip(*tags, strict=True))
+    files = [file for file in found.files or () if ".." not in file.parts and file.suffix != ".pyc"]
+    path = folder / f"{name.replace('-', '_')}-{found.version}-{tag}.whl"
+    with ZipFile(path, "w", strict_timestamps=False) as wheel:
+        for file in files:
+            wheel.write(str(file.locate()), str(file))
+
+
 @pytest.fixture(scope="module")
 def installing(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """An environment in which pip takes packages from a folder that has all that the checkout needs."""
-    directory = tmp_path_factory.mktemp("packages")
-    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
-    locked = [
-        each for each in map(Requirement, PINNED.findall(lock)) if each.marker is None or each.marker.evaluate()
-    ]
-    pinned = {canonicalize_name(each.name): f"{each.name}{each.specifier}" for each in locked}
-    wanted = [pinned[name] for name in sorted(needed_by("vsrt-controller") | BUILDS_WITH)]
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", directory / "wheels"]
-    command += ["--constraint", ROOT / "constraints.txt", *wanted]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
-    return {**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(directory / "wheels")}
+    folder = tmp_path_factory.mktemp("packages")
+    for name in sorted(needed_by("vsrt-controller") | BUILDS_WITH):
+        pack(name, folder)
+    return {**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(folder)}
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +90,8 @@ def test_the_package_is_installed_runs_and_goes_without_a_trace(
 ) -> None:
     with own_machine(tmp_path, tmp_path, FOLDERS) as around, private_network():
         with Reader(tmp_path, plain, around) as reader:
-            reader.run(f"dpkg --install {package}")
+            # Triggers are other packages' work: the index of all manual pages of the machine is made anew.
+            reader.run(f"dpkg --no-triggers --install {package}")
             assert reader.run("vsrt --version").startswith("vsrt 0.")
             assert "good" in reader.run("vsrt policy check /etc/vsrt/policy.yaml")
             reader.run("test -s /usr/share/man/man1/vsrt-run.1.gz -a -s /usr/share/bash-completion/completions/vsrt")
@@ -98,10 +104,10 @@ def test_the_package_is_installed_runs_and_goes_without_a_trace(
             assert status["switches"] == 0
             reader.run("curl --silent --fail --retry 20 --retry-connrefused --retry-delay 1 http://127.0.0.1:8181/")
         with Reader(tmp_path, plain, around) as reader:
-            reader.run("echo '# mine' >> /etc/vsrt/policy.yaml\ndpkg --remove vsrt-controller")
+            reader.run("echo '# mine' >> /etc/vsrt/policy.yaml\ndpkg --no-triggers --remove vsrt-controller")
             reader.run(f"test ! -e {HOME} -a ! -e /usr/bin/vsrt")
             assert "# mine" in reader.run("cat /etc/vsrt/policy.yaml")
-            reader.run("dpkg --purge vsrt-controller")
+            reader.run("dpkg --no-triggers --purge vsrt-controller")
             reader.run("test ! -e /etc/vsrt -a ! -e /var/lib/vsrt")
 
 
@@ -145,7 +151,7 @@ def test_switches_of_one_s_own_from_nothing_and_the_upgrade(
         assert "vsrt 0." in installer.run("".join(others) + write)
         make_environment, *others = new.splitlines(keepends=True)
         installer.run(make_environment)
-        share_packages(installer, "/opt/vsrt-0.1.0", "/opt/vsrt-0.2.0")
+        share_packages(installer, f"{unpacked}{HOME}", "/opt/vsrt-0.2.0")
         installer.run("".join(others))
         with private_network(), PrivateOpenVSwitch() as ovs:
             processes.run("ip", "address", "add", f"{CONTROLLER}/32", "dev", "lo")

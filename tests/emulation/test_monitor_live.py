@@ -22,7 +22,7 @@ pytestmark = pytest.mark.emulation
 
 CAPACITY_BPS = 25e6
 RATE_BPS = 5e6
-PAYLOAD_BYTES, HEADER_BYTES = 1200, 42
+PAYLOAD_BYTES, HEADER_BYTES = 1470, 42
 SECOND_PORT = 16654
 POLICY = f"""\
 version: 1
@@ -101,12 +101,13 @@ def watched(framework: Framework, tmp_path_factory: pytest.TempPathFactory) -> I
         fabric.wait_addresses()
         fabric.announce()
         controller.wait_until("status", lambda answer: answer["hosts"] >= 16)
-        yield Watched(fabric, controller)
+        watched = Watched(fabric, controller)
+        watched.wait(lambda: all(p["tx_bps"] is not None for p in watched.ports().values()), "rates of all ports")
+        yield watched
 
 
 def test_every_port_is_watched_and_every_class_told(watched: Watched) -> None:
     switches = watched.fabric.graph.switches()
-    watched.wait(lambda: all(port["tx_bps"] is not None for port in watched.ports().values()), "rates of all ports")
     assert len(watched.ports()) == 2 * watched.fabric.switch_link_count() + 16
     assert watched.ask("top")["down"] == []
 
