@@ -70,7 +70,11 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 def pytest_configure() -> None:
-    """Keep what Python compiles, beside the sources and out of the repository: tests start hundreds of processes."""
+    """Keep what Python compiles, beside the sources and out of the repository: tests start hundreds of processes.
+
+    What is imported and collected stays, and is not looked through for what may go.
+    """
+    gc.disable()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
 
@@ -95,6 +99,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
+    gc.enable()
 
 
 @pytest.hookimpl(trylast=True)

@@ -23,8 +23,8 @@ from topology.generators import make
 pytestmark = [pytest.mark.emulation, pytest.mark.unhurried]
 FRAMEWORK = "os-ken"
 
-CAPACITY_BPS = 10e6
-RATE_BPS = 3e6
+CAPACITY_BPS = 3e6
+RATE_BPS = 1e6
 LEAST_PCT = 10.0
 POLICY = f"""\
 version: 1

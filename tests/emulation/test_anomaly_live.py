@@ -21,7 +21,7 @@ from topology.generators import make
 pytestmark = pytest.mark.emulation
 
 CAPACITY_BPS = 100e6
-RATE_BPS = 3e6
+RATE_BPS = 2e6
 SINK = "lost"
 POLICY = f"""\
 version: 1

@@ -20,8 +20,8 @@ from topology.generators import make
 
 pytestmark = pytest.mark.emulation
 
-CAPACITY_BPS = 25e6
-RATE_BPS = 5e6
+CAPACITY_BPS = 10e6
+RATE_BPS = 2e6
 PAYLOAD_BYTES, HEADER_BYTES = 1470, 42
 SECOND_PORT = 16654
 POLICY = f"""\
