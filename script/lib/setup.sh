@@ -77,8 +77,9 @@ install_environment() {
         cd "$ROOT"
         # Also for the isolated builds: c65ryu (Ryu 5.0) builds only with the setuptools that constraints.txt allows.
         export PIP_CONSTRAINT="$ROOT/constraints.txt" PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
-        "$VENV/bin/python" -m pip install -q --no-deps -r requirements.lock
-        "$VENV/bin/python" -m pip install -q --no-deps -e .
+        # Of all these modules a quarter is ever imported, and translated then.
+        "$VENV/bin/python" -m pip install -q --no-deps --no-compile -r requirements.lock
+        "$VENV/bin/python" -m pip install -q --no-deps --no-compile -e .
     ) >&2 </dev/null
     printf '%s\n' "$wanted" >"$stamp"
 }

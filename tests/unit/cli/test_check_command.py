@@ -81,9 +81,9 @@ class Switches:
         return {"done": True, "count": len(self.findings), "findings": self.findings}
 
 
-@pytest.fixture
-def controller(tmp_path: Any) -> Iterator[FedController]:
-    controller = FedController(tmp_path / "vsrt.sock", multicast_documents())
+@pytest.fixture(scope="module")
+def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FedController]:
+    controller = FedController(tmp_path_factory.mktemp("controller") / "vsrt.sock", multicast_documents())
     controller.documents["status"]["status"]["apps"] = ["discovery", "multicast", "alarms"]
     controller.server.actions = dict(controller.server.actions)
     controller.start()
@@ -91,23 +91,26 @@ def controller(tmp_path: Any) -> Iterator[FedController]:
     controller.stop()
 
 
-@pytest.fixture
-def switches(controller: FedController, monkeypatch: pytest.MonkeyPatch) -> Switches:
-    monkeypatch.setattr(check_command, "SETTLE_S", 0.01)
-    monkeypatch.setattr(check_command, "POLL_S", 0.01)
-    return Switches(controller)
-
-
-@pytest.fixture(params=["socket", "url"])
-def source(request: pytest.FixtureRequest, controller: FedController) -> Iterator[list[str]]:
-    if request.param == "socket":
-        yield ["--socket", str(controller.path)]
-        return
+@pytest.fixture(scope="module")
+def api(controller: FedController) -> Iterator[list[str]]:
     token = controller.path.with_name("token")
     token.write_text(TOKEN + "\n")
     token.chmod(0o600)
     with served(controller.path, token_file=str(token)) as address:
         yield ["--url", address, "--token-file", str(token)]
+
+
+@pytest.fixture
+def switches(controller: FedController, monkeypatch: pytest.MonkeyPatch) -> Switches:
+    monkeypatch.setattr(check_command, "SETTLE_S", 0.01)
+    monkeypatch.setattr(check_command, "POLL_S", 0.01)
+    controller.asked.clear()
+    return Switches(controller)
+
+
+@pytest.fixture(params=["socket", "url"])
+def source(request: pytest.FixtureRequest, controller: FedController) -> list[str]:
+    return ["--socket", str(controller.path)] if request.param == "socket" else request.getfixturevalue("api")
 
 
 def test_where_no_switch_was_read_nothing_is_said_to_be_well(
