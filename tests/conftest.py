@@ -18,7 +18,7 @@ settings.register_profile("repeatable", derandomize=True, deadline=None, suppres
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("repeatable")
 
-COLLECTOR_THRESHOLDS = (5_000, 20, 20)
+COLLECTOR_THRESHOLDS = (50_000, 20, 20)
 EMULATION_TOOLS = ("ovs-vswitchd", "ovsdb-server", "mnexec", "ethtool", "tc", "setpriv")
 
 

@@ -27,6 +27,8 @@ DISCOVERY_TIMEOUT_S = 20.0
 LOG_TIMEOUT_S = 10.0
 LISTEN_STATE = "0A"
 POLL_S = 0.02
+LISTENING_POLL_S = 0.1
+"""Each look at who listens has the kernel go through all its tables of connections, which takes it 10 ms and more."""
 
 _RYU_ENVIRONMENT: dict[str, str] = {
     "EVENTLET_NO_GREENDNS": "yes",
@@ -145,7 +147,7 @@ class ControllerProcess:
             self.check_alive()
             if time.monotonic() > deadline:
                 raise EmulationError(f"the controller does not listen on port {self.port}:\n{self.log()[-4000:]}")
-            time.sleep(POLL_S)
+            time.sleep(LISTENING_POLL_S)
 
     def check_alive(self) -> None:
         """Raise EmulationError, with the end of the log, where the controller has ended."""
