@@ -17,7 +17,7 @@ from topology.events import (
     SwitchDown,
     SwitchUp,
 )
-from topology.graph import Kind
+from topology.graph import Kind, Link
 from topology.live import LiveFabric
 
 A, B = b"\x02\0\0\0\0\x0a", b"\x02\0\0\0\0\x0b"
@@ -99,6 +99,19 @@ def test_repeats_change_nothing():
     assert fabric.graph.version == version
     assert fabric.apply(LinkDown(2, 20, 1, 10))
     assert not fabric.apply(LinkDown(1, 10, 2, 20))
+
+
+def test_an_end_has_one_cable_and_two_switches_may_have_several():
+    fabric = built([SwitchUp(1, 4), SwitchUp(2, 4), LinkUp(1, 10, 2, 20, 1e9), LinkUp(2, 21, 1, 11, 1e9)])
+    assert [cable[:4] for cable in fabric.cables(1, 2)] == [(1, 10, 2, 20), (1, 11, 2, 21)]
+    moved = LinkUp(1, 11, 2, 20, 1e9)
+    assert [cable[:4] for cable in fabric.displaced(moved)] == [(1, 10, 2, 20), (1, 11, 2, 21)]
+    fabric.apply(moved)
+    assert list(fabric.graph.links()) == [Link(1, 2, 11, 20, 1e9)]
+    assert fabric.cable(1, 10) is None
+    assert fabric.cable(2, 20) == moved
+    again = built(fabric.snapshot())
+    assert again.snapshot() == fabric.snapshot()
 
 
 def test_a_link_waits_for_both_its_switches():

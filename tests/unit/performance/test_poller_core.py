@@ -125,6 +125,19 @@ def test_links_are_told_what_their_sending_ends_send(fabric: Fabric):
     assert last[3, 1, 1] == last[2, 1, 3] == 0
 
 
+def test_parallel_cables_are_told_each_with_what_it_carries(fabric: Fabric):
+    fabric.feed(LinkUp(1, 2, 3, 3, 1e9))
+    fabric.tx_bps[1, 2] = 2e8
+    fabric.effects.clear()
+    fabric.run(35.0)
+    last = {}
+    for effect in fabric.of(LoadsMeasured):
+        last.update({(u, port_no, v): bps for u, port_no, v, bps in effect.loads})
+    assert last[1, 1, 3] == pytest.approx(4e8, rel=0.001)
+    assert last[1, 2, 3] == pytest.approx(2e8, rel=0.001)
+    assert last[3, 3, 1] == 0
+
+
 def test_a_switch_that_falls_silent_is_down_and_its_links_carry_nothing_known(fabric: Fabric):
     fabric.silent.add(3)
     fabric.effects.clear()
