@@ -13,6 +13,7 @@ from controller.multicast.events import LoadsMeasured
 from controller.multicast.restored import read_entries
 from controller.multicast.view import tree_links
 from controller.trees.cables import told_apart
+from topology.events import LinkUp
 from topology.generators.draft import Draft
 from topology.graph import Graph, Kind
 
@@ -146,3 +147,33 @@ def test_the_log_names_the_cable_of_each_tree(spread):
     assert {group.address: group.links[0][2:] for group in restored.groups} == {
         group: used(world, group) for group in GROUPS
     }
+
+
+def test_after_a_restart_each_group_goes_on_by_its_cable(spread):
+    """By their loads alone the groups would come out otherwise: those on the first cable have left, but for one."""
+    world = spread
+    for group in GROUPS:
+        if used(world, group) == (3, 3) and group != GROUPS[0]:
+            for name in ("h3", "h4"):
+                world.leave(name, group)
+    world.advance(1.0)
+    by = {group: used(world, group) for group in GROUPS if world.core.forest.tree(group).parent}
+    before = world.rules()
+    world.restart()
+    world.connect_all()
+    world.settle()
+    assert world.applied == 0
+    assert {group: used(world, group) for group in by} == by
+    assert world.rules() == before
+
+
+def test_a_cable_replaces_what_was_at_its_ends_before(spread):
+    """Nothing told that both cables were pulled before one of them was plugged in across."""
+    world = spread
+    world.fabric.cut((1, 3))
+    world.fabric.cut((1, 4))
+    world.fabric.connect((1, 4), (2, 3))
+    world.feed(LinkUp(1, 4, 2, 3, 1e9))
+    world.settle()
+    assert [link.ports for link in world.core.forest.graph.cables(1, 2)] == [(4, 3)]
+    assert all_served(world)
