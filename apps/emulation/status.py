@@ -11,7 +11,7 @@ from typing import Any
 from apps.emulation.processes import EmulationError
 from apps.status_client import query
 
-POLL_S = 0.02
+POLL_S = 0.05
 
 
 def show(path: Path | str, what: str) -> Any:
