@@ -61,6 +61,17 @@ def labels(fields: Fields) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted((fields.get("labels") or {}).items())) or "-"
 
 
+def vlans(port: Fields) -> str:
+    """Return the VLANs of a port to hosts: that of frames without a tag by its name, and those with one."""
+    found = port.get("vlans")
+    if not found:
+        return "-"
+    untagged, names = found.get("untagged"), found.get("names") or {}
+    parts = [] if untagged is None else [names.get(str(untagged)) or str(untagged or "untagged")]
+    parts += [f"{found['tagged']} tagged"] if found.get("tagged") else []
+    return " + ".join(parts) or "none"
+
+
 def place(fields: Fields, called: Called) -> str:
     """Return the port, or the switch, that a document is at."""
     return called.label(fields.get("dpid"), fields.get("port_no"))
@@ -122,6 +133,7 @@ def _ports(port: Fields, called: Called) -> Iterator[Row]:
         place(port, called),
         text(port.get("name")),
         text(port.get("role")),
+        vlans(port),
         *rates,
         *busy,
         *bad,
@@ -141,6 +153,7 @@ def _groups(group: Fields, called: Called) -> Iterator[Row]:
     admitted = sum(1 for sender in sending if sender["admitted"])
     yield (
         group["group"],
+        text(group.get("vlan_name") or group.get("vlan")),
         len(group.get("members") or ()),
         len(group.get("static_members") or ()),
         admitted,
@@ -237,13 +250,17 @@ def _events(event: Fields, called: Called) -> Iterator[Row]:
 
 def _routers(router: Fields, called: Called) -> Iterator[Row]:
     for querier in router.get("queriers") or ():
-        what = f"querier of IPv{querier['family']}"
+        what = f"querier of IPv{querier['family']}{_in_vlan(querier)}"
         if querier["address"] is None:
             yield what, "-", "this controller" if querier["ours"] else "nobody"
         else:
             yield what, place(querier, called), querier["address"]
     if "family" in router:
-        yield f"router port of IPv{router['family']}", place(router, called), _why_router(router)
+        yield f"router port of IPv{router['family']}{_in_vlan(router)}", place(router, called), _why_router(router)
+
+
+def _in_vlan(fields: Fields) -> str:
+    return f" in VLAN {fields['vlan']}" if fields.get("vlan") else ""
 
 
 def _why_router(router: Fields) -> str:
@@ -314,6 +331,7 @@ _PORT_TITLES = (
     "PORT",
     "NAME",
     "ROLE",
+    "VLANS",
     "RX BIT/S",
     "TX BIT/S",
     "RX %",
@@ -330,7 +348,7 @@ TABLES: dict[str, Table] = {
     "groups": Table(
         "a line for each group",
         ("groups",),
-        ("GROUP", "MEMBERS", "STATIC", "SENDERS", "REFUSED", "RATE", "TREE"),
+        ("GROUP", "VLAN", "MEMBERS", "STATIC", "SENDERS", "REFUSED", "RATE", "TREE"),
         _groups,
         _of("groups"),
         PLACES | {"group"},

@@ -142,6 +142,14 @@ class StaticGroup(Described):
     waiting_for: WaitingFor = None
 
 
+class Vlans(Described):
+    """The VLANs of a port: `untagged` that of frames without a tag, 0 for the fabric's own domain, null for none."""
+
+    untagged: int | None = None
+    tagged: str | None = None
+    names: dict[str, str] | None = None
+
+
 class Port(Identified):
     """A port of a switch, with its rates, its metric and its score."""
 
@@ -151,6 +159,7 @@ class Port(Identified):
     role: str | None = None
     name: str | None = None
     labels: dict[str, str] | None = None
+    vlans: Vlans | None = None
     static_members: list[StaticGroup] | None = None
     speed_bps: Rate = None
     rx_bps: Rate = None
@@ -228,6 +237,7 @@ class Group(Identified):
 
     group: str | None = None
     vlan: int | None = None
+    vlan_name: str | None = None
     links: list[list[int]] | None = None
     detached: list[int] | None = None
     members: list[Member] | None = None
@@ -279,6 +289,7 @@ class Router(Identified):
     dpid_hex: Hexadecimal = None
     port_no: PortNo = None
     family: int | None = None
+    vlan: int | None = None
     static: bool | None = None
     routers: list[str] | None = None
     groups: list[str] | None = None

@@ -137,6 +137,10 @@ class Vlans:
         """Return the VLANs, 1 to 4094, that the section names anywhere."""
         return self._all
 
+    def given_name(self, vlan_id: int) -> str | None:
+        """Return the name that the section gives a VLAN, None where it gives none."""
+        return self._names.get(vlan_id)
+
     def name(self, vlan_id: int) -> str:
         """Return what a VLAN is called: its name, else its number; ``untagged`` for 0."""
         return self._names.get(vlan_id) or (str(vlan_id) if vlan_id else UNTAGGED)

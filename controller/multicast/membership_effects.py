@@ -76,7 +76,7 @@ class MembershipEffects:
             elif kind is RouterPortChanged:
                 self.router_port_changed(effect, now, vlan_id)
             elif kind is RouterJudged:
-                self._router_judged(effect, now)
+                self._router_judged(effect, now, vlan_id)
             elif kind is MembershipRefused:
                 core.counters["membership-refused"] += 1
             else:
@@ -101,13 +101,13 @@ class MembershipEffects:
                 core.topology.flood_soon(now)
         core.group_changed(group, now, dpid)
 
-    def _router_judged(self, effect: RouterJudged, now: float) -> None:
+    def _router_judged(self, effect: RouterJudged, now: float, vlan_id: int) -> None:
         host, verdict = effect
         core = self._core
         core.perform((Audit(Decision(*verdict[:3]), host, None, Role.ROUTER, None),))
         if verdict.admit:
             core.journal.routers_touched(now)
-            core.sections.router_port_changed(host.dpid, host.port_no, family_of(host.ip))
+            core.sections.router_port_changed(host.dpid, host.port_no, family_of(host.ip), vlan_id)
 
     def router_port_changed(self, effect: RouterPortChanged, now: float, vlan_id: int = 0) -> None:
         """Follow a router port that came or went."""
@@ -117,7 +117,7 @@ class MembershipEffects:
         core.perform(core.senders.port_reconsidered(dpid, port_no, now))
         core.topology.flood_soon(now, dpid)
         core.journal.routers_touched(now)
-        core.sections.router_port_changed(dpid, port_no, family)
+        core.sections.router_port_changed(dpid, port_no, family, vlan_id)
         for name, group in core.plane.groups.items():
             if group.family == family and group.vlan_id == vlan_id:
                 core.group_changed(name, now)

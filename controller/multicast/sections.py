@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 from controller.config.policy import Policy
 from controller.durations import format_duration
@@ -23,6 +23,7 @@ from topology.events import (
     HostLearnt,
     LinkDown,
     LinkUp,
+    PortRole,
     PortRoleChanged,
     SwitchDown,
     SwitchUp,
@@ -49,12 +50,6 @@ QUERIERS = "queriers"
 STATUS = "status"
 
 
-class Owner(view.Shown, Protocol):
-    """The core whose documents these are."""
-
-    policy: Policy
-
-
 class MulticastSections:
     """The sections of the multicast core; `environment` adds to the status what only the shell knows.
 
@@ -62,7 +57,7 @@ class MulticastSections:
     switches that left the fabric, as last shown: they stay until they are back or the operator forgets them.
     """
 
-    def __init__(self, core: Owner, now: float) -> None:
+    def __init__(self, core: view.Shown, now: float) -> None:
         self.environment: Document = {}
         self.names = Names(core.policy.switches, core.policy.labels)
         self.events = EventLog("multicast", self.names.spoken)
@@ -185,6 +180,9 @@ class MulticastSections:
     def policy_loaded(self, policy: Policy) -> None:
         """Take the names and labels of a policy."""
         before = self._core.policy
+        if policy.vlans != before.vlans:
+            self.ports.log.forget()
+            self.groups.log.forget()
         if (policy.switches, policy.labels) != (before.switches, before.labels):
             self.names.configure(policy.switches, policy.labels)
             self.switches.log.forget()
@@ -206,9 +204,9 @@ class MulticastSections:
         for group in self._core.operator.static.groups_at(dpid):
             self.groups.touch(group)
 
-    def router_port_changed(self, dpid: int, port_no: int, family: int) -> None:
-        """Take note that a router port came, went, or was set by the operator."""
-        self.routers.touch((dpid, port_no, family))
+    def router_port_changed(self, dpid: int, port_no: int, family: int, vlan_id: int = 0) -> None:
+        """Take note that a router port of a domain came, went, or was set by the operator."""
+        self.routers.touch((dpid, port_no, family, vlan_id))
 
     def noticed(self, notice: Notice, now: float) -> None:
         """Make an event of a notice."""
@@ -343,7 +341,8 @@ class MulticastSections:
         role = fabric.role(dpid, port_no).value
         static = self._core.operator.static.of_port(dpid, port_no)
         said = {"name": self.names.port(dpid, port_no), "labels": self.names.labels(dpid, port_no)}
-        return {"dpid": dpid, "port_no": port_no, **said, "role": role, "static_members": static}
+        vlans = view.port_vlans(self._core, dpid, port_no) if role == PortRole.EDGE.value else None
+        return {"dpid": dpid, "port_no": port_no, **said, "role": role, "vlans": vlans, "static_members": static}
 
     def _host_keys(self) -> list[bytes]:
         return [host.mac for host in self._core.fabric.hosts()]
@@ -373,14 +372,17 @@ class MulticastSections:
         return None if counts is None else {"rule": name, **counts}
 
     def _router_keys(self) -> list[Any]:
-        return [QUERIERS, *sorted(self._core.membership.router_port_keys())]
+        return [QUERIERS, *view.router_port_keys(self._core)]
 
     def _router(self, key: Any) -> Document | None:
         return self._queriers if key == QUERIERS else view.router_port(self._core, *key)
 
 
 def _router_id(key: Any) -> str:
-    return key if key == QUERIERS else "{}:{}:{}".format(*key)
+    if key == QUERIERS:
+        return QUERIERS
+    dpid, port_no, family, vlan_id = key
+    return f"{dpid}:{port_no}:{family}@{vlan_id}" if vlan_id else f"{dpid}:{port_no}:{family}"
 
 
 def _differing(known: dict[Any, Any], found: dict[Any, Any]) -> list[Any]:

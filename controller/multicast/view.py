@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 from typing import Protocol
 
 from controller.admission.admission import Admission
+from controller.config.policy import Policy
 from controller.kernel.domains import domain_of
 from controller.membership.core import MembershipCore
 from controller.membership.events import FilterMode, Member
@@ -18,6 +20,7 @@ from controller.multicast.memberships import Memberships
 from controller.multicast.senders import SenderTable
 from controller.multicast.static_members import StaticMembers
 from controller.multicast.tree_links import links_of
+from controller.multicast.vlan_ports import VlanPorts
 from controller.rules.installer import Installer
 from controller.snapshot.log import Document
 from controller.snapshot.names import Names
@@ -27,6 +30,9 @@ from topology.live import LiveFabric
 
 NAMED = 5
 """Switches that the reason for not being ready names."""
+
+VLANS_NAMED = 32
+"""VLANs of a port that are shown by name, the lowest first."""
 
 
 class WithStatic(Protocol):
@@ -46,7 +52,9 @@ class Shown(Protocol):
     """The core that is shown."""
 
     counters: Counter[str]
+    policy: Policy
     fabric: LiveFabric
+    vlan_ports: VlanPorts
     topology: FabricFollower
     plane: GroupPlane
     installer: Installer
@@ -139,6 +147,7 @@ def group(core: Shown, address: bytes) -> Document:
     return {
         "group": format_ip(address),
         "vlan": domain_of(address) or None,
+        "vlan_name": core.policy.vlans.given_name(domain_of(address)),
         "links": tree_links(core, address),
         "detached": sorted(core.plane.islands.cut_off(address)),
         "size": len(admitted),
@@ -199,27 +208,61 @@ def rules(core: Shown) -> list[Document]:
 
 def routers(core: Shown) -> Document:
     """Return who is the querier of each family, and the ports with multicast routers."""
-    ports = [router_port(core, *key) for key in sorted(core.membership.router_port_keys())]
+    ports = [router_port(core, *key) for key in router_port_keys(core)]
     return {**queriers(core), "router_ports": ports}
 
 
-def router_port(core: Shown, dpid: int, port_no: int, family: int) -> Document | None:
-    """Return a port with a multicast router, None where there is none."""
-    entry = core.membership.router_ports.get(dpid, port_no, family)
+def router_port_keys(core: Shown) -> list[tuple[int, int, int, int]]:
+    """Return the (dpid, port number, family, VLAN id) of each port with a multicast router, in order."""
+    all_of = core.memberships.all()
+    return sorted((*key, vlan_id) for vlan_id, membership in all_of for key in membership.router_port_keys())
+
+
+def router_port(core: Shown, dpid: int, port_no: int, family: int, vlan_id: int) -> Document | None:
+    """Return a port with a multicast router of a domain, None where there is none."""
+    entry = core.memberships.of(vlan_id).router_ports.get(dpid, port_no, family)
     if entry is None:
         return None
     groups = None if entry.groups is None else sorted(str(allowed) for allowed in entry.groups)
     routers = sorted({format_ip(speaker.address) for speaker in entry.routers})
-    place = {"dpid": dpid, "port_no": port_no, "family": family}
+    place = {"dpid": dpid, "port_no": port_no, "family": family, "vlan": vlan_id or None}
     return {**place, "static": entry.static, "routers": routers, "groups": groups}
 
 
+def port_vlans(core: Shown, dpid: int, port_no: int) -> Document | None:
+    """Return the VLANs of a port to hosts; None where no port of the fabric is in one."""
+    if not core.vlan_ports.is_used:
+        return None
+    vlans, port = core.policy.vlans, core.vlan_ports.of(dpid, port_no)
+    named = ((vlan_id, vlans.given_name(vlan_id)) for vlan_id in sorted(port.vlans()))
+    names = islice(((str(vlan_id), name) for vlan_id, name in named if name is not None), VLANS_NAMED)
+    return {"untagged": port.untagged, "tagged": in_ranges(sorted(port.tagged)), "names": dict(names)}
+
+
+def in_ranges(vlan_ids: Sequence[int]) -> str:
+    """Return ascending numbers as text, as ``20,30-35``."""
+    ranges: list[list[int]] = []
+    for vlan_id in vlan_ids:
+        if ranges and ranges[-1][1] == vlan_id - 1:
+            ranges[-1][1] = vlan_id
+        else:
+            ranges.append([vlan_id, vlan_id])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
+
+
 def queriers(core: Shown) -> Document:
-    """Return who is the querier of each family."""
+    """Return who is the querier of each family; in VLANs, where that is not the controller."""
+    found = [
+        (vlan_id, querier)
+        for vlan_id, membership in core.memberships.all()
+        for querier in map(membership.querier, FAMILIES)
+        if not (vlan_id and querier.is_ours)
+    ]
     return {
         "queriers": [
             {
                 "family": querier.family,
+                "vlan": vlan_id or None,
                 "ours": querier.is_ours,
                 "address": format_ip(querier.address) if querier.address is not None else None,
                 "dpid": querier.dpid,
@@ -227,7 +270,7 @@ def queriers(core: Shown) -> Document:
                 "robustness": querier.robustness,
                 "query_interval_s": querier.query_interval_s,
             }
-            for querier in map(core.membership.querier, FAMILIES)
+            for vlan_id, querier in found
         ],
     }
 

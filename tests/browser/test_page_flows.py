@@ -72,6 +72,12 @@ def marked_px(page: Page) -> int:
     return count
 
 
+def test_a_port_is_shown_with_its_vlans_and_the_routers_there(open_page: OpenPage) -> None:
+    shown = panel(open_page("#/ports?select=port/13:1"))
+    expect(shown).to_contain_text("storage + 20,30-35 tagged")
+    expect(shown).to_contain_text("IPv4 in VLAN 20")
+
+
 def test_a_join_appears_by_itself(open_page: OpenPage, fabric: DrainedController) -> None:
     page = open_page("#/groups")
     members = row(page, "239.1.1.2").get_by_role("gridcell").nth(1)

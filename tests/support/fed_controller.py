@@ -211,7 +211,14 @@ def multicast_documents() -> dict[str, dict[str, Any]]:
         },
         "links": {"1:3-3:1": {"dpid_a": 1, "port_a": 3, "dpid_b": 3, "port_b": 1, "capacity_bps": 1e9}},
         "ports": {
-            f"{dpid}:{port_no}": {"dpid": dpid, "port_no": port_no, "role": role}
+            f"{dpid}:{port_no}": {
+                "dpid": dpid,
+                "port_no": port_no,
+                "role": role,
+                "vlans": {"untagged": 10, "tagged": "20,30-35", "names": {"10": "storage"}}
+                if port_no == 10
+                else None,
+            }
             for dpid, port_no, role in ((1, 3, "trunk"), (3, 1, "trunk"), (3, 2, "edge"), (3, 10, "edge"))
         },
         "hosts": {MEMBER["mac"]: {"mac": MEMBER["mac"], "dpid": 3, "port_no": 2, "ips": ["10.0.0.2", "fe80::2"]}},
@@ -232,7 +239,8 @@ def multicast_documents() -> dict[str, dict[str, Any]]:
                     {**QUERIER, "family": 6, "ours": False, "address": "fe80::9", "dpid": 3, "port_no": 2},
                 ]
             },
-            "3:2:6": {"dpid": 3, "port_no": 2, "family": 6, "static": True},
+            "3:2:6": {"dpid": 3, "port_no": 2, "family": 6, "vlan": None, "static": True},
+            "3:2:4@20": {"dpid": 3, "port_no": 2, "family": 4, "vlan": 20, "static": False, "routers": ["10.0.0.9"]},
         },
         "events": {
             "multicast-9": event(100, "older", severity="warning", dpid=3, port_no=2),

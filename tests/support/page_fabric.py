@@ -99,8 +99,10 @@ def documents() -> dict[str, dict[str, Any]]:
         "version: 1\nrules:\n  - {name: feed, groups: [239.1.0.0/16], role: sender, action: allow}\ndefault: deny\n"
     )
     anomaly = {"member": "13:1", "peer_group": "tor", "metric": "tx_bps", "since_s": 60, "score": 3.25}
+    fabric = fat_tree()
+    fabric["ports"]["13:1"]["vlans"] = {"untagged": 10, "tagged": "20,30-35", "names": {"10": "storage"}}
     return {
-        **fat_tree(),
+        **fabric,
         "status": {"status": {"ready": True, "switches": 20, "apps": ["multicast"], "counters": {}}},
         "groups": {
             "239.1.1.1": {**served_group, "links": TREE, "size": 1},
@@ -110,7 +112,17 @@ def documents() -> dict[str, dict[str, Any]]:
             "feed": {"rule": "feed", "allow": 5, "deny": 0},
             "default": {"rule": "default", "allow": 0, "deny": 2},
         },
-        "routers": {"queriers": {"queriers": []}},
+        "routers": {
+            "queriers": {"queriers": []},
+            "13:1:4@20": {
+                "dpid": 13,
+                "port_no": 1,
+                "family": 4,
+                "vlan": 20,
+                "static": False,
+                "routers": ["10.0.0.9"],
+            },
+        },
         "events": {
             "multicast-1": event(100, "switch 9 is part of the fabric", kind="switch-up", dpid=9),
             "multicast-2": event(

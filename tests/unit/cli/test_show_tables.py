@@ -154,8 +154,16 @@ def test_documents_are_chosen_sorted_and_counted(documents: Callable[..., Any], 
 def test_routers_keep_their_shape(show: Show, documents: Callable[..., Any]):
     found = documents("routers")
     assert [querier["family"] for querier in found["queriers"]] == [4, 6]
-    assert [(port["dpid"], port["port_no"], port["family"]) for port in found["router_ports"]] == [(3, 2, 6)]
+    ports = [(port["dpid"], port["port_no"], port["family"], port["vlan"]) for port in found["router_ports"]]
+    assert sorted(ports, key=str) == [(3, 2, 4, 20), (3, 2, 6, None)]
     assert "this controller" in show("routers")
+    assert "router port of IPv4 in VLAN 20" in show("routers")
+
+
+def test_a_port_is_shown_with_its_vlans(show: Show, documents: Callable[..., Any]):
+    assert "storage + 20,30-35 tagged" in show("ports", "--port", "3:10")
+    (port,) = documents("ports", "--port", "3:10")
+    assert port["vlans"] == {"untagged": 10, "tagged": "20,30-35", "names": {"10": "storage"}}
 
 
 def test_a_rule_keeps_the_place_that_the_policy_gives_it(documents: Callable[..., Any]):

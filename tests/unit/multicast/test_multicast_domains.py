@@ -30,6 +30,8 @@ from topology.events import HostLearnt
 from .conftest import GRAPHS, GROUP, OPEN, World, fields_of
 
 GROUP_OF = {4: GROUP, 6: parse_ip("ff0e::1:2:3")}
+MANY = 10_000
+"""More documents than a section has here."""
 MDNS = parse_ip("224.0.0.251")
 TRUNK = PortVlans(None, frozenset((10, 20)))
 PORTS = {
@@ -118,6 +120,10 @@ def vlans_of(ports):
 @pytest.fixture
 def world():
     return VlanWorld()
+
+
+def put_of(section):
+    return section.changes(0, MANY)["put"]
 
 
 def started(world, name, group=GROUP, vlan_id=None):
@@ -347,6 +353,41 @@ def test_pim_of_a_router_reaches_its_vlan_alone(family):
     world.feed(PolicyLoaded(replace(OPEN, vlans=world.policy.vlans)))
     world.advance(2.0)
     assert pim("h1") == {}
+
+
+def test_operators_see_which_vlans_ports_groups_and_routers_are_in():
+    world = VlanWorld({**PORTS, "h6": PortVlans(None, frozenset((20, *range(30, 36))))})
+    sections = world.core.sections
+    accepting = replace(OPEN.multicast, router_ports=RouterPorts(learn=True))
+    accepting = replace(accepting, querier=replace(OPEN.multicast.querier, accept_others=True))
+    seen = sections.ports.changes(0, MANY)["version"]
+    named = replace(world.policy.vlans, names=((20, "video"), (35, "storage")))
+    world.feed(PolicyLoaded(replace(world.policy, multicast=accepting, vlans=named)))
+    world.joins("h9")
+    world.settle()
+
+    def port(name):
+        return put_of(sections.ports)["{}:{}".format(*world.hosts[name].place)]["vlans"]
+
+    assert sections.ports.changes(seen, MANY)["whole"], "all are told anew"
+    assert port("h1") == {"untagged": 10, "tagged": "", "names": {}}
+    assert port("h7") == {"untagged": 10, "tagged": "20", "names": {"20": "video"}}
+    assert port("h6") == {"untagged": None, "tagged": "20,30-35", "names": {"20": "video", "35": "storage"}}
+    assert port("h4") == {"untagged": 0, "tagged": "", "names": {}}
+    trunk = next(iter(world.links.values()))[0]
+    assert put_of(sections.ports)["{}:{}".format(*trunk)]["vlans"] is None
+    group = put_of(sections.groups)["239.1.2.3@20"]
+    assert (group["group"], group["vlan"], group["vlan_name"]) == ("239.1.2.3@20", 20, "video")
+
+    router = world.hosts["h7"]
+    query = Query(4, 3, router.mac, parse_ip("10.0.0.1"), None, (), 10.0, False, 2, 125.0)
+    world.speak("h7", encode(query), 20)
+    shown = view.routers(world.core)
+    queriers = [(found["family"], found["vlan"], found["ours"], found["address"]) for found in shown["queriers"]]
+    assert queriers == [(4, None, True, None), (6, None, True, None), (4, 20, False, "10.0.0.1")]
+    place = {"dpid": router.dpid, "port_no": router.port_no, "family": 4, "vlan": 20}
+    assert [{name: found[name] for name in place} for found in shown["router_ports"]] == [place]
+    assert f"{router.dpid}:{router.port_no}:4@20" in put_of(sections.routers)
 
 
 def test_a_fabric_whose_ports_are_put_into_vlans_while_it_runs_knows_them_at_every_switch():

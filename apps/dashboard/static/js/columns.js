@@ -18,6 +18,16 @@ const portColumn = {
   key: "port", label: "Port", ...fit(92, 1.2), value: (row) => (row.dpid == null ? null : orderOfPort(row)),
   cell: (row) => html`<${Place} ...${row} />`,
 };
+/** The VLANs of a port to hosts: that of frames without a tag by its name, and those with one. */
+export function vlansOf({vlans}) {
+  if (!vlans) return null;
+  const {untagged, tagged, names = {}} = vlans;
+  const own = untagged == null ? [] : [names[untagged] ?? (untagged === 0 ? "untagged" : String(untagged))];
+  return [...own, ...(tagged ? [`${tagged} tagged`] : [])].join(" + ") || "none";
+}
+
+export const vlanOf = ({vlan, vlan_name}) => (vlan == null ? null : vlan_name ? `${vlan} (${vlan_name})` : String(vlan));
+
 const groupColumn = {key: "group", label: "Group", ...fit(120, 1.4), cell: (row) => text(row.group)};
 
 export function switchTone(node) {
@@ -68,6 +78,7 @@ export const LISTS = {
         cell: (row) => (row.refused_count ? html`<span class="is-refused">${row.refused_count}</span>` : 0)},
       {key: "link_count", label: "Tree links", ...fit(80), ...end, ...wide},
       rate("rate_bps", "Rate"),
+      {key: "vlan", label: "VLAN", ...fit(70), ...wide, cell: (row) => vlanOf(row) ?? ""},
       {key: "unsupported", label: "Note", ...fit(80, 1.4), cell: (row) => row.unsupported ?? (row.detached?.length ? `cut off: ${row.detached.map(label).join(", ")}` : ""), ...wide},
     ],
   },
@@ -105,6 +116,7 @@ export const LISTS = {
       portColumn,
       {key: "name", label: "Name", ...fit(84, 1.1), cell: (row) => text(row.name), ...wide},
       {key: "role", label: "Role", ...fit(60), cell: (row) => text(row.role), ...wide},
+      {key: "vlans", label: "VLANs", ...fit(84, 1.1), ...wide, value: (row) => vlansOf(row), cell: (row) => vlansOf(row) ?? "", title: (row) => vlansOf(row)},
       load("rx_utilisation_pct", "Receiving"),
       load("tx_utilisation_pct", "Sending"),
       rate("rx_bps", "Rx", wide),

@@ -2,7 +2,7 @@
 
 import {html, useState} from "../../vendor/preact.js";
 import {Order, allocate, drain, forget, forgetLink, rebuild, routerPort, staticMember, undrain} from "../actions.js";
-import {farEnd, linkTone, openflow, sourcesOf, switchTone} from "../columns.js";
+import {farEnd, linkTone, openflow, sourcesOf, switchTone, vlanOf, vlansOf} from "../columns.js";
 import {bps, count, counted, number, pct, pps, text, time} from "../format.js";
 import {hexOf, label, shortened} from "../ids.js";
 import {Age, Facts, Load, Ref, State} from "../parts.js";
@@ -48,6 +48,7 @@ export function Group({id}) {
   const refused = all.filter((party) => party.state === "refused");
   const each = (party) => html`<${Party} key=${party.id} party=${party} />`;
   return html`<${Facts} of=${[
+      ["VLAN", vlanOf(group)],
       ["Rate", bps(group.rate_bps)],
       ["Tree", counted(group.links?.length ?? 0, "link")],
       ["Cut off", group.detached?.length ? `switches ${group.detached.map(label).join(", ")}` : null],
@@ -99,6 +100,12 @@ export function Switch({id}) {
 
 const labelsOf = ({labels}) => Object.entries(labels ?? {}).map(([key, value]) => `${key}=${value}`).join(", ") || null;
 
+const namesOf = ({vlans}) => Object.entries(vlans?.names ?? {}).map(([id, name]) => `${id} ${name}`).join(", ") || null;
+
+const routersInVlans = (port) => [...section("routers").values()]
+  .filter((router) => router.vlan != null && router.dpid === port.dpid && router.port_no === port.port_no)
+  .map((router) => `IPv${router.family} in VLAN ${router.vlan}`).join(", ") || null;
+
 const busier = (port) => {
   const known = [port.rx_utilisation_pct, port.tx_utilisation_pct].filter((value) => value != null);
   return known.length ? Math.max(...known) : null;
@@ -124,6 +131,8 @@ export function PortDetails({id}) {
       ["Name", port.name],
       ["Switch", html`<${Ref} kind="switch" id=${port.dpid} />`],
       ["Role", port.role],
+      ["VLANs", vlansOf(port)],
+      ["VLAN names", namesOf(port)],
       ["Labels", labelsOf(port)],
       ["Other end", far && html`<${Ref} kind="port" id=${`${far.dpid}:${far.port_no}`} />`],
       ["Link", far && html`<${Ref} kind="link" id=${far.link.id} />`],
@@ -149,7 +158,8 @@ export function PortDetails({id}) {
     <${Part} title="Groups here" amount=${here.length}><${Some} rows=${here} none="None." each=${(party) => html`<li key=${party.id}><${Ref} kind="group" id=${party.group} /><span>${party.role}, ${party.state}</span></li>`} /><//>
     <${Part} title="Router port"><div class="inline-form"><label>IP version <select value=${family} onChange=${(event) => setFamily(event.target.value)}><option>4</option><option>6</option></select></label>
       <${Order} what=${routerPort(port.dpid, port.port_no, Number(family), Boolean(router?.static))} label=${router?.static ? "Remove router port" : "Make it a router port"} /></div>
-      ${router && !router.static && html`<p class="quiet">A multicast router was heard here.</p>`}<//>`;
+      ${router && !router.static && html`<p class="quiet">A multicast router was heard here.</p>`}
+      ${routersInVlans(port) && html`<p class="quiet">Multicast routers of VLANs: ${routersInVlans(port)}.</p>`}<//>`;
 }
 
 const disqualification = (value) => (!value ? null : value === true ? "disqualified" : Array.isArray(value) ? value.join(", ") : String(value));
