@@ -192,7 +192,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 _ARGUMENTS: dict[str, Callable[[argparse.ArgumentParser], object]] = {
     "switch": lambda parser: parser.add_argument("switch", metavar="SWITCH", help="name or datapath id"),
-    "group": lambda parser: parser.add_argument("group", metavar="GROUP", help="IPv4 or IPv6 address of the group"),
+    "group": lambda parser: parser.add_argument(
+        "group", metavar="GROUP", help="IPv4 or IPv6 address of the group, in a VLAN with its id: 239.1.1.1@20"
+    ),
     "port": lambda parser: parser.add_argument("port", metavar="SWITCH:PORT", help="a switch's port"),
     "missing": lambda parser: parser.add_argument(
         "missing", metavar="SWITCH|LINK", help="a switch, or both ends of a link, such as leaf1:3-spine2:1"

@@ -15,7 +15,7 @@ from apps.cli.times import add_zone, clock_of
 from apps.dashboard.lists import GRAVITIES, at_least, is_field, matching, ordered
 from controller.snapshot.reader import Document, Snapshot
 from controller.snapshot.selectors import SelectorInvalid, Term, parse_selector, selected, unknown_keys
-from controller.wire.addresses import format_ip, is_multicast_ip, parse_ip
+from controller.wire.addresses import format_ip, is_multicast_ip, parse_name
 
 Place = tuple[int, int | None]
 
@@ -23,11 +23,11 @@ _MEMBER = re.compile(r"([0-9]+):([0-9]+)\Z")
 
 
 def read_group(text: str, field: str) -> str:
-    """Return a group's address as documents have it; InputError, naming `field`, where it is none."""
+    """Return a group's address, or ``239.1.1.1@20`` in a VLAN, as documents have it; InputError, naming `field`."""
     try:
-        group = parse_ip(text)
+        group = parse_name(text)
     except ValueError:
-        raise InputError(f"{field}: {text!r} is no IP address") from None
+        raise InputError(f"{field}: {text!r} is no IP address, nor one in a VLAN such as 239.1.1.1@20") from None
     if not is_multicast_ip(group):
         raise InputError(f"{field}: {text} is not within the multicast addresses 224.0.0.0/4 or ff00::/8")
     return format_ip(group)

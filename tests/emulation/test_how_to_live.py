@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -95,9 +96,52 @@ def test_a_fabric_is_planned(reader: Reader) -> None:
     assert list((reader.directory / "plots").glob("*.png"))
 
 
+def test_ports_are_put_into_vlans(reader: Reader, fabric: EmulatedFabric) -> None:
+    write_files(reader, "vlans.md")
+    start, see_ports, see_groups, see_dropped, move = blocks("vlans.md")
+    joins, sends, wrong_tag = filter(None, map(typed, blocks("vlans.md", "text")))
+
+    def at_hosts(commands: list[tuple[str, str]]) -> None:
+        for host, command in commands:
+            reader.run(f"nsenter --net=/proc/{fabric.pid(host)}/ns/net -- {command}")
+
+    def status() -> Any:
+        return json.loads(reader.run("vsrt show status --json"))
+
+    def members() -> dict[str, list[str]]:
+        groups = json.loads(reader.run("vsrt show groups --json"))
+        return {group["group"]: sorted(member["ip"] for member in group["members"]) for group in groups}
+
+    reader.run(start)
+    wait_fabric(reader, fabric)
+    fabric.announce()
+    shown = reader.run(see_ports)
+    assert "storage" in shown and "video" in shown
+    at_hosts(joins)
+    wait(lambda: members() == {"239.1.1.1@10": ["10.0.0.5"], "239.1.1.1@20": ["10.0.0.6"]})
+    at_hosts(sends)
+    shown = reader.run(see_groups)
+    assert "239.1.1.1@10" in shown and "10.0.0.6" in shown and "10.0.0.2" in shown
+    for host, sender, other in (("h5", "10.0.0.1", "10.0.0.2"), ("h6", "10.0.0.2", "10.0.0.1")):
+        heard = (reader.directory / f"{host}.log").read_text()
+        assert f"connected with {sender}" in heard and f"connected with {other}" not in heard
+    at_hosts(wrong_tag)
+    wait(lambda: status()["counters"].get("vlan-tagged") == 25, 120)
+    assert "25" in reader.run(see_dropped)
+    assert "good" in reader.run(move)
+    at_hosts(joins[:1])
+    wait(lambda: members().get("239.1.1.1@20") == ["10.0.0.5"])
+
+
+def typed(block: str) -> list[tuple[str, str]]:
+    """Return what is typed at Mininet's prompt, by host."""
+    lines = (line.removeprefix("mininet> ").split(" ", 1) for line in block.splitlines() if "mininet> " in line)
+    return [(host, command) for host, command in lines]
+
+
 def test_what_is_not_run_needs_a_service_manager_containers_or_a_long_build() -> None:
     with_an_installation = {"own-switches.md", "upgrade.md"}
-    run_here = {"prometheus-and-grafana.md", "write-a-policy.md", "allocate-ports.md"}
+    run_here = {"prometheus-and-grafana.md", "write-a-policy.md", "allocate-ports.md", "vlans.md"}
     run_here |= {"diagnose-a-port.md", "plan-a-fabric.md"}
     pages = {path.name for path in (ROOT / "docs" / "how-to").glob("*.md")} - {"index.md"}
     built_in_a_wheel = {"compile-the-cores.md"}

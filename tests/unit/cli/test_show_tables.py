@@ -215,6 +215,7 @@ def test_names_from_the_network_do_not_reach_the_terminal_as_commands(show: Show
         (["group"], "ADDRESS: missing"),
         (["groups", "239.1.1.1"], "ADDRESS: not with groups"),
         (["group", "1.2.3"], "ADDRESS: '1.2.3' is no IP address"),
+        (["group", "239.1.1.1@4095"], "ADDRESS: '239.1.1.1@4095' is no IP address, nor one in a VLAN"),
         (["everything"], "invalid choice: 'everything'"),
     ],
 )
@@ -229,6 +230,7 @@ def test_a_field_that_no_app_has_filled_yet_is_none_to_complain_of(show: Show, w
 
 def test_a_group_that_is_not_there_is_told(show: Show):
     assert "there is no group 239.9.9.9" in show("group", "239.9.9.9", status=1)
+    assert "there is no group 239.1.1.1@20" in show("group", "239.1.1.1@20", status=1)
 
 
 def test_more_documents_than_one_answer_holds_are_all_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
