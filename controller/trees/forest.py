@@ -150,13 +150,13 @@ class Forest:
                     flows.sender_known(tree, self.loads, node, self._default_bps)
                 return self._rebuild(tree, keep=path is None)
             added = tree.attach(path)
-            if self.loads.bundles:
-                cables.took(tree, added, self.loads)
-            self._users.add(
-                key, added, flows.index_of(tree, self.loads), tree.idle_bps if tree.rate_below is None else 0
-            )
-            if tree.cables is not None:
-                flows.point(tree, self.loads)
+            loads, idle_bps = self.loads, tree.idle_bps if tree.rate_below is None else 0
+            if tree.cables is None and not loads.bundles:
+                self._users.add(key, added, loads.index, idle_bps)
+            else:
+                cables.took(tree, added, loads)
+                self._users.add(key, added, flows.index_of(tree, loads), idle_bps)
+                flows.point(tree, loads)
         else:
             added = NOTHING
         flows.begin_roles(tree, self.loads, node, new, self._default_bps)
