@@ -17,6 +17,7 @@ import gc
 import random
 import time
 from collections import deque
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from measure import Measurement, report
@@ -36,6 +37,7 @@ from controller.events import (
     SwitchConnected,
     TableChanged,
 )
+from controller.kernel.ports import End
 from controller.multicast.core import MulticastCore
 from controller.multicast.effects import Audit
 from controller.rules.lowering import LOWERINGS
@@ -60,13 +62,19 @@ SETTLE_S = 90.0
 
 
 class Fabric:
-    """The cores of a controller over a fat tree."""
+    """The cores of a controller over a fat tree; `hosts_at` names the hosts of a port by number, one without it."""
 
-    def __init__(self, k: int, seed: int = 1) -> None:
+    def __init__(
+        self,
+        k: int,
+        seed: int = 1,
+        policy: Policy = POLICY,
+        hosts_at: Callable[[int, End], list[HostLearnt]] | None = None,
+    ) -> None:
         self.random = random.Random(seed)
         self.now = 0.0
         self.datapaths = DatapathCore(DATAPATH_XID_TAG, gathers=True)
-        self.multicast = MulticastCore(POLICY, self.now, self.datapaths)
+        self.multicast = MulticastCore(policy, self.now, self.datapaths)
         self.unicast = UnicastCore(UnicastSettings(check_interval_s=0.0), self.datapaths)
         self.owners = {core.xid_tag: core for core in (self.multicast, self.unicast)}
         self.replies: deque[BarrierReplied] = deque()
@@ -89,8 +97,9 @@ class Fabric:
             trunks = ((link.dpid_a, link.port_a), (link.dpid_b, link.port_b))
             self.feed_all(*(PortRoleChanged(*end, PortRole.TRUNK) for end in trunks), link)
         self.feed_all(*(PortRoleChanged(*end, PortRole.EDGE) for end in edges))
-        self.hosts = [HostLearnt(b"\x02\0" + n.to_bytes(4, "big"), *end, (b"\x0a" + n.to_bytes(3, "big"),))
-                      for n, end in enumerate(edges)]  # fmt: skip
+        self.links, self.edges = links, edges
+        named = hosts_at or (lambda number, end: [host_at(number, end)])
+        self.hosts = [host for number, end in enumerate(edges) for host in named(number, end)]
         self.feed_all(*self.hosts)
         self.advance(SETTLE_S)
 
@@ -174,6 +183,10 @@ class Fabric:
         for host, group in reports:
             frame = encode(Report(4, 3, host.mac, host.addresses[0], (GroupRecord(kind, group),)))
             events.append(PacketReceived(host.dpid, host.port_no, frame))
+        self.hear(events)
+
+    def hear(self, events: Sequence[PacketReceived]) -> None:
+        """Take frames of hosts, in bursts."""
         if self.profile is not None:
             self.profile.enable()
         for first in range(0, len(events), BURST):
@@ -198,6 +211,11 @@ class Fabric:
             lines.line(*audit[:4], 1.7e9, audit[4])
         self.audits.clear()
         return time.process_time() - began_s
+
+
+def host_at(number: int, end: End) -> HostLearnt:
+    """Return the host of a number, at a port."""
+    return HostLearnt(b"\x02\0" + number.to_bytes(4, "big"), *end, (b"\x0a" + number.to_bytes(3, "big"),))
 
 
 def group_address(number: int) -> bytes:

@@ -7,6 +7,7 @@ those first, and takes the tag off for the others.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from controller.kernel.domains import address_of, domain_of
 from controller.rules.compile import ChannelDuty, RuleSet, SenderEntry, Source, SwitchDuty, versioned_mac
@@ -22,6 +23,8 @@ from controller.rules.pipeline import (
     VLAN_FORWARD,
 )
 
+_new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
+
 
 def lower_in_vlan(name: bytes, untagged_ports: Sequence[int], duty: SwitchDuty, cookie: int) -> RuleSet:
     """Lower to two tables, as `compile.lower_to_1_3` does outside VLANs.
@@ -35,37 +38,48 @@ def lower_in_vlan(name: bytes, untagged_ports: Sequence[int], duty: SwitchDuty, 
     duty, cookie
         What the switch does, and the cookie of its entries.
     """
-    address, vlan_id, version = address_of(name), domain_of(name), duty.tree_version
+    version, channels, senders = duty
     rules: RuleSet = {}
-    enter: tuple[Action, ...] = (Goto(VLAN_FORWARD),)
-    if version:
-        enter = (SetEthDst(versioned_mac(address, version)), Goto(VLAN_FORWARD))
-    for sender in duty.senders:
-        key = RuleKey(VLAN_ADMIT, PRIORITY_SENDER, _sender_match(address, vlan_id, sender))
-        rules[key] = Rule(key, enter if sender.admitted else (), cookie | SENDER_COOKIE_BIT)
-    for channel in duty.channels:
-        priority = PRIORITY_GROUP if channel.source is None else PRIORITY_CHANNEL
-        key = RuleKey(VLAN_FORWARD, priority, _match(address, vlan_id, version, channel.source))
-        rules[key] = Rule(key, outputs_in_vlan(address, untagged_ports, channel, version), cookie)
+    if senders:
+        enter: tuple[Action, ...] = (Goto(VLAN_FORWARD),)
+        if version:
+            enter = (SetEthDst(versioned_mac(address_of(name), version)), Goto(VLAN_FORWARD))
+        for sender in senders:
+            key = RuleKey(VLAN_ADMIT, PRIORITY_SENDER, _sender_match(name, sender))
+            rules[key] = Rule(key, enter if sender.admitted else (), cookie | SENDER_COOKIE_BIT)
+    for channel in channels:
+        key = _channel_key(name, version, channel.source)
+        rules[key] = _new(Rule, (key, outputs_in_vlan(name, untagged_ports, channel, version), cookie, 0, 0))
     return rules
 
 
 def outputs_in_vlan(
-    address: bytes, untagged_ports: Sequence[int], channel: ChannelDuty, tree_version: int
+    name: bytes, untagged_ports: Sequence[int], channel: ChannelDuty, tree_version: int
 ) -> tuple[Action, ...]:
     """Return the output list for packets that carry the tag of their VLAN and the MAC address of a tree version."""
-    tagged = [port_no for port_no in channel.host_ports if port_no not in untagged_ports]
-    untagged = [port_no for port_no in channel.host_ports if port_no in untagged_ports]
-    actions: list[Action] = [Output(port_no) for port_no in channel.trunk_ports]
-    if tree_version and channel.host_ports:
-        actions.append(SetEthDst(versioned_mac(address, 0)))
-    actions += map(Output, tagged)
-    if untagged:
-        actions += [PopVlan(), *map(Output, untagged)]
-    return tuple(actions)
+    _, trunk_ports, host_ports = channel
+    tagged = tuple([port_no for port_no in host_ports if port_no not in untagged_ports])
+    untagged = tuple([port_no for port_no in host_ports if port_no in untagged_ports])
+    if not tree_version or not host_ports:
+        return _outputs(trunk_ports + tagged, untagged)
+    restored = SetEthDst(versioned_mac(address_of(name), 0))
+    return (*_outputs(trunk_ports, ()), restored, *_outputs(tagged, untagged))
 
 
-def _match(address: bytes, vlan_id: int, tree_version: int, source: Source) -> Match:
+@lru_cache(maxsize=16384)
+def _outputs(tagged: tuple[int, ...], untagged: tuple[int, ...]) -> tuple[Action, ...]:
+    with_tag = tuple(map(Output, tagged))
+    return (*with_tag, PopVlan(), *map(Output, untagged)) if untagged else with_tag
+
+
+@lru_cache(maxsize=16384)
+def _channel_key(name: bytes, tree_version: int, source: Source) -> RuleKey:
+    priority = PRIORITY_GROUP if source is None else PRIORITY_CHANNEL
+    return RuleKey(VLAN_FORWARD, priority, _match(name, tree_version, source))
+
+
+def _match(name: bytes, tree_version: int, source: Source) -> Match:
+    address = address_of(name)
     bits = 8 * len(address)
     return Match(
         eth_dst=versioned_mac(address, tree_version),
@@ -74,10 +88,10 @@ def _match(address: bytes, vlan_id: int, tree_version: int, source: Source) -> M
         ip_src_prefix=None if source is None else bits,
         ip_dst=address,
         ip_dst_prefix=bits,
-        vlan_id=vlan_id,
+        vlan_id=domain_of(name),
     )
 
 
-def _sender_match(address: bytes, vlan_id: int, sender: SenderEntry) -> Match:
-    match = _match(address, vlan_id, 0, sender.address)
+def _sender_match(name: bytes, sender: SenderEntry) -> Match:
+    match = _match(name, 0, sender.address)
     return match._replace(in_port=sender.port_no, eth_src=sender.mac)

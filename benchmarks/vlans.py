@@ -1,0 +1,242 @@
+"""What VLANs cost: joins, memory and repairs of a fabric in one VLAN against one in none, and 4,000 VLANs.
+
+    PYTHONPATH=. python benchmarks/vlans.py [--k 8] [--groups 200] [--members 10] [--rounds 7] [--vlans 4000] [--json]
+
+Cores over a fat tree as in `fabric_joins.py`, one fabric beside the other in one process; rounds of each take turns,
+so that other work meets both alike. Times are processor time. In the first comparison all ports to hosts are access
+ports of VLAN 10. In the second one the ports of 20 switches are trunks, each VLAN has two of them and ten groups, and
+is compared with as many groups in none; entries are looked for at switches that have neither a port nor a
+tree of their VLAN.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import time
+import tracemalloc
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from fabric_joins import POLICY, Fabric, host_at
+from measure import Measurement, report
+
+from apps.openflow.app import COLLECTOR_THRESHOLDS
+from controller.config.terms import SwitchPort
+from controller.config.vlans import PortVlans, VlanEntry, Vlans
+from controller.events import PacketReceived
+from controller.kernel.domains import address_of, domain_of, in_domain
+from controller.kernel.ports import End
+from controller.wire.encode import encode
+from controller.wire.ethernet import with_tag
+from controller.wire.packets import GroupRecord, RecordType, Report
+from controller.wire.udp import encode_udp
+from topology.events import HostLearnt, LinkDown, LinkUp
+
+VLAN_ID = 10
+JOIN, LEAVE = RecordType.CHANGE_TO_EXCLUDE, RecordType.CHANGE_TO_INCLUDE
+SMALL_K = 4
+GROUPS_PER_VLAN = 10
+PORTS_PER_VLAN = 2
+
+
+def in_one_vlan(k: int, vlan_id: int) -> Fabric:
+    """Return a fabric whose ports to hosts are all access ports of a VLAN, or in none where that is 0."""
+    policy = replace(POLICY, vlans=Vlans(default=PortVlans(vlan_id, frozenset())))
+    return Fabric(k, policy=policy, hosts_at=lambda number, end: [in_vlan(host_at(number, end), vlan_id)])
+
+
+def in_vlan(host: HostLearnt, vlan_id: int) -> HostLearnt:
+    """Return a host by its names in a VLAN."""
+    return HostLearnt(in_domain(host.mac, vlan_id), host.dpid, host.port_no,
+                      tuple(in_domain(address, vlan_id) for address in host.addresses))  # fmt: skip
+
+
+def frame_of(host: HostLearnt, frame: bytes) -> PacketReceived:
+    """Return what the controller gets of a frame: with the tag of its host's VLAN."""
+    vlan_id = domain_of(host.mac)
+    return PacketReceived(host.dpid, host.port_no, with_tag(frame, vlan_id) if vlan_id else frame)
+
+
+def told(host: HostLearnt, group: bytes, kind: RecordType) -> PacketReceived:
+    """Return a report of a group."""
+    mac, address = address_of(host.mac), address_of(host.addresses[0])
+    return frame_of(host, encode(Report(4, 3, mac, address, (GroupRecord(kind, group),))))
+
+
+def sent(host: HostLearnt, group: bytes) -> PacketReceived:
+    """Return a packet to a group."""
+    return frame_of(host, encode_udp(address_of(host.mac), address_of(host.addresses[0]), group, b"x"))
+
+
+def group_address(number: int) -> bytes:
+    """Return the address of a group."""
+    return bytes((239, 1, number >> 8, number & 255))
+
+
+def members_of(fabric: Fabric, groups: int, members: int) -> list[tuple[HostLearnt, bytes]]:
+    """Return members of groups, drawn anew."""
+    chosen = [fabric.random.sample(fabric.hosts, members) for _ in range(groups)]
+    return [(chosen[number][place], group_address(number)) for place in range(members) for number in range(groups)]
+
+
+def heard_us(fabric: Fabric, reports: list[tuple[HostLearnt, bytes]], kind: RecordType) -> float:
+    """Have hosts report groups; return the microseconds that each took."""
+    events = [told(host, group, kind) for host, group in reports]
+    began_s = time.process_time()
+    fabric.hear(events)
+    return 1e6 * (time.process_time() - began_s) / len(events)
+
+
+def repair_ms(fabric: Fabric, links: list[LinkUp]) -> Iterator[float]:
+    """Have links fail and come back one after the other; yield the milliseconds that each repair took."""
+    for link in links:
+        began_s = time.process_time()
+        fabric.feed_all(LinkDown(link.dpid_a, link.port_a, link.dpid_b, link.port_b))
+        fabric.advance(2.0)
+        yield 1e3 * (time.process_time() - began_s)
+        fabric.feed_all(link)
+        fabric.advance(20.0)
+
+
+def one_vlan(arguments: argparse.Namespace) -> list[Measurement]:
+    """Compare a fabric in one VLAN with one in none."""
+    fabrics = {"no VLAN": in_one_vlan(arguments.k, 0), "VLAN 10": in_one_vlan(arguments.k, VLAN_ID)}
+    samples: dict[tuple[str, str], list[float]] = {}
+    for fabric in fabrics.values():
+        fabric.feed_all(*(sent(fabric.hosts[number % len(fabric.hosts)], group_address(number))
+                          for number in range(arguments.groups)))  # fmt: skip
+    gc.freeze()
+    for number in range(arguments.rounds + 1):
+        order = list(fabrics.items())[:: 1 if number % 2 else -1]
+        for name, fabric in order:
+            reports = members_of(fabric, arguments.groups, arguments.members)
+            for what, kind in (("join", JOIN), ("leave", LEAVE)):
+                took_us = heard_us(fabric, reports, kind)
+                fabric.write()
+                if number:
+                    samples.setdefault((f"{what}, {name}", "us"), []).append(took_us)
+    for fabric in fabrics.values():
+        heard_us(fabric, members_of(fabric, arguments.groups, arguments.members), JOIN)
+        fabric.write()
+    cut = fabrics["no VLAN"].random.sample(fabrics["no VLAN"].links, min(arguments.repairs, 64))
+    repairs = {name: repair_ms(fabric, cut) for name, fabric in fabrics.items()}
+    for _ in cut:
+        for name, took in repairs.items():
+            samples.setdefault((f"repair of a link, {name}", "ms"), []).append(next(took))
+    found = [Measurement(name, unit, values) for (name, unit), values in samples.items()]
+    for what in ("join", "leave", "repair of a link"):
+        unit = "ms" if what.startswith("repair") else "us"
+        pairs = zip(samples[f"{what}, no VLAN", unit], samples[f"{what}, VLAN 10", unit], strict=True)
+        found.append(Measurement(f"{what}: no VLAN / VLAN 10", "", [plain / tagged for plain, tagged in pairs]))
+    return found
+
+
+def memory(arguments: argparse.Namespace) -> list[Measurement]:
+    """Return what a group takes with its members, in none and in one VLAN."""
+    found = []
+    for name, vlan_id in (("no VLAN", 0), ("VLAN 10", VLAN_ID)):
+        fabric = in_one_vlan(SMALL_K, vlan_id)
+        reports = members_of(fabric, arguments.groups, min(arguments.members, 8))
+        events = [told(host, group, JOIN) for host, group in reports]
+        gc.collect()
+        tracemalloc.start()
+        fabric.hear(events)
+        fabric.write()
+        gc.collect()
+        held = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        found.append(Measurement(f"memory of a group, {name}", "bytes", [held / arguments.groups]))
+    return found
+
+
+def many_vlans(arguments: argparse.Namespace) -> list[Measurement]:
+    """Compare joins in many VLANs with as many in none, and look for entries where nobody needs them."""
+    ids = range(1, arguments.vlans + 1)
+    half = SMALL_K // 2
+    port_count = SMALL_K * half * half
+    of_port: dict[int, list[int]] = {number: [] for number in range(port_count)}
+    for vlan_id in ids:
+        for place in range(PORTS_PER_VLAN):
+            of_port[(vlan_id + place * (1 + vlan_id // port_count % (port_count - 1))) % port_count].append(vlan_id)
+    ends = Fabric(SMALL_K).edges
+    entries = tuple(
+        VlanEntry(PortVlans(None, frozenset(of_port[number])), ports=(SwitchPort(*end),))
+        for number, end in enumerate(ends)
+    )
+    trunks = replace(POLICY, vlans=Vlans(entries=entries))
+
+    def hosts_at(number: int, end: End) -> list[HostLearnt]:
+        return [in_vlan(host_at(number, end), vlan_id) for vlan_id in of_port[number]]
+
+    fabrics = {
+        "no VLAN": Fabric(SMALL_K),
+        f"{arguments.vlans} VLANs": Fabric(SMALL_K, policy=trunks, hosts_at=hosts_at),
+    }
+    work = [
+        (number, vlan_id, group)
+        for place in range(GROUPS_PER_VLAN)
+        for number, vlan_ids in of_port.items()
+        for vlan_id in vlan_ids
+        for group in (bytes((239, 2 + place, vlan_id >> 8, vlan_id & 255)),)
+    ]
+    samples: dict[str, list[float]] = {name: [] for name in fabrics}
+    size = max(1, len(work) // 20)
+    gc.freeze()
+    for first in range(0, len(work), size):
+        for name, fabric in fabrics.items():
+            has_vlans = fabric.multicast.vlan_ports.is_used
+            reports = [
+                (in_vlan(host_at(number, ends[number]), vlan_id if has_vlans else 0), group)
+                for number, vlan_id, group in work[first : first + size]
+            ]
+            samples[name].append(heard_us(fabric, reports, JOIN))
+            fabric.write()
+    plain, tagged = samples.values()
+    needless, held = entries_without_need(fabrics[f"{arguments.vlans} VLANs"])
+    return [
+        *(Measurement(f"join, {arguments.vlans * GROUPS_PER_VLAN} groups in {name}", "us", found)
+          for name, found in samples.items()),
+        Measurement("join: VLANs / no VLAN", "", [b / a for a, b in zip(plain, tagged, strict=True)]),
+        Measurement("entries with a VLAN id, all switches", "", [float(held)]),
+        Measurement("entries at switches without a port or tree of their VLAN", "", [float(needless)]),
+    ]  # fmt: skip
+
+
+def entries_without_need(fabric: Fabric) -> tuple[int, int]:
+    """Return how many entries match a VLAN of which their switch has no port and no tree, and how many match one."""
+    core = fabric.multicast
+    needed: dict[int, set[int]] = {}
+    for dpid in core.fabric.switches():
+        for vlan_id in core.vlan_ports.at(dpid):
+            needed.setdefault(vlan_id, set()).add(dpid)
+    for name in core.plane.groups:
+        for tree in core.plane.islands.trees(name):
+            needed.setdefault(domain_of(name), set()).update(tree.adjacent)
+    needless = held = 0
+    for dpid in core.fabric.switches():
+        for key in core.installer.installed(dpid):
+            if key.match.vlan_id is not None:
+                held += 1
+                needless += dpid not in needed.get(key.match.vlan_id, ())
+    return needless, held
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--k", type=int, default=8)
+    parser.add_argument("--groups", type=int, default=200)
+    parser.add_argument("--members", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--repairs", type=int, default=15)
+    parser.add_argument("--vlans", type=int, default=4000)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    gc.set_threshold(*COLLECTOR_THRESHOLDS)
+    found = [*memory(arguments), *one_vlan(arguments), *many_vlans(arguments)]
+    report(found, as_json=arguments.json, source=Path(__file__).name)
+
+
+if __name__ == "__main__":
+    main()
