@@ -244,8 +244,7 @@ def test_a_lost_switch_whose_cables_die_is_gone_at_once(live: Any, group: str) -
     live.assert_all_received(1, f"h3 {group}")
 
 
-@pytest.mark.each_framework
-@pytest.mark.parametrize("end", ["stop", "kill"])
+@pytest.mark.parametrize("end", [pytest.param("stop", marks=pytest.mark.each_framework), "kill"])
 def test_restart_of_the_controller_interrupts_nothing(live: Any, group: str, end: str) -> None:
     start_stream(live, group, "h3")
     before = live.document(group)
