@@ -7,11 +7,12 @@ from controller.kernel.spread import fraction
 from controller.wire.addresses import format_ip, format_mac, is_multicast_ip
 
 MAC_BYTES = 6
+_NO_MAC = bytes(MAC_BYTES)
 
 
 def is_host_mac(mac: bytes) -> bool:
     """Tell whether a MAC address, or its name in a domain, is that of one interface."""
-    return mac[:MAC_BYTES] != bytes(MAC_BYTES) and not mac[0] & 1
+    return not mac[0] & 1 and not mac.startswith(_NO_MAC)
 
 
 def is_host_address(address: bytes) -> bool:

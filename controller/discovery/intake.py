@@ -91,26 +91,25 @@ class FrameIntake:
 
     def frame_received(self, event: PacketReceived, now: float) -> tuple[Output, ...]:
         """Learn from a frame that a switch sent to the controller; nothing in it raises."""
-        dpid, in_port, frame, unmatched = event
-        vlan_id = 0
-        before: tuple[Output, ...] = ()
-        if unmatched:
-            self._owner.suspect_table(dpid, now)
-            before = self._owner.outputs(now)
-        if self._vlans.is_used and frame[12:14] != _LLDP:
-            port = self._ports.get((dpid, in_port))
-            if port is None or not port.up:
-                return before
-            found = self._vlans.domain_of_frame(port, frame)
-            if isinstance(found, str):
-                self._counters[found] += 1
-                self._count_towards_guard(port, now)
-                return (*before, *self._owner.outputs(now))
-            vlan_id, frame = found
-        packet = decode_once(frame)
-        if not before:
-            return self.packet_received(dpid, in_port, packet, now, vlan_id)
-        return (*before, *self.packet_received(dpid, in_port, packet, now, vlan_id))
+        if not event.unmatched:
+            return self._received(event, now)
+        self._owner.suspect_table(event.dpid, now)
+        return (*self._owner.outputs(now), *self._received(event, now))
+
+    def _received(self, event: PacketReceived, now: float) -> tuple[Output, ...]:
+        frame = event.data
+        if not self._vlans.is_used or frame[12:14] == _LLDP:
+            return self.packet_received(event.dpid, event.in_port, decode_once(frame), now)
+        port = self._ports.get((event.dpid, event.in_port))
+        if port is None or not port.up:
+            return ()
+        found = self._vlans.domain_of_frame(port, frame)
+        if isinstance(found, str):
+            self._counters[found] += 1
+            self._count_towards_guard(port, now)
+            return self._owner.outputs(now)
+        vlan_id, untagged = found
+        return self.packet_received(event.dpid, event.in_port, decode_once(untagged), now, vlan_id)
 
     def packet_received(
         self, dpid: int, in_port: int, packet: Packet, now: float, vlan_id: int = 0
@@ -166,7 +165,7 @@ class FrameIntake:
 
     def _host_seen(self, port: PortState, mac: bytes, address: bytes, now: float, answer: bool) -> None:
         settings = self._settings
-        if mac[:6] == settings.controller_mac:
+        if mac.startswith(settings.controller_mac):
             self._counted(
                 "own-frame",
                 port.end,

@@ -49,6 +49,16 @@ class VlanPorts:
         """Tell whether frames of a domain have a tag at a port."""
         return bool(vlan_id) and self.of(dpid, port_no).untagged != vlan_id
 
+    def has(self, dpid: int, port_no: int, vlan_id: int) -> bool:
+        """Tell whether a port that leads to hosts is in a domain."""
+        return vlan_id in self.of(dpid, port_no).vlans() if self.is_used else not vlan_id
+
+    def framed(self, dpid: int, port_no: int, frame: bytes, vlan_id: int) -> bytes | None:
+        """Return a frame of a domain as a port has it, with the tag or without; None where it is not in it."""
+        if not self.has(dpid, port_no, vlan_id):
+            return None
+        return with_tag(frame, vlan_id) if self.is_tagged(dpid, port_no, vlan_id) else frame
+
     def all_of(self, dpid: int, vlan_id: int) -> list[int]:
         """Return the ports to hosts of a switch that are in a domain."""
         if not self.is_used:

@@ -11,7 +11,8 @@
 8 LOCATION      by location address (`controller/unicast/locations.py`); miss: punt or drop
 
 Frames with a tag have tables of their own, so that the entries for untagged frames stay as they are. LOCATION comes
-after both chains, for a table can send frames on to later ones only. Nothing stands in tables 4 to 7 so far.
+after both chains, for a table can send frames on to later ones only. Nothing stands in table 4, nor in 5 to 7 where
+no port is in a VLAN.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from controller.rules.pipeline import (
     PRIORITY_UNTAGGED_MISS,
     UNICAST,
     UNICAST_TAG,
+    VLAN_UNICAST,
 )
 from controller.wire.addresses import BROADCAST_MAC
 
@@ -29,24 +30,30 @@ _BROADCAST = Match(eth_dst=BROADCAST_MAC, eth_type=ETH_TYPE_IPV4)
 _GROUP_BIT = b"\x01" + bytes(5)
 
 
-def base_rules(ofp_version: int) -> list[Rule]:
-    """Return the entries for a switch that speaks OpenFlow 1.0 (1) or 1.3 (4)."""
+def base_rules(ofp_version: int, has_vlans: bool = False) -> list[Rule]:
+    """Return the entries for a switch that speaks OpenFlow 1.0 (1) or 1.3 (4), in a fabric with VLANs or without."""
     if ofp_version == OPENFLOW_1_0:
         return [
             _rule(0, _PRIORITY_UNKNOWN, Match(eth_type=ETH_TYPE_IPV4), _TO_CONTROLLER),
             _rule(0, _PRIORITY_BROADCAST, _BROADCAST, _TO_CONTROLLER),
         ]
+    vlan_rules = _host_rules(VLAN_UNICAST) if has_vlans else []
+    return [*_host_rules(UNICAST), _rule(LOCATION, _PRIORITY_UNKNOWN, Match(), _TO_CONTROLLER), *vlan_rules]
+
+
+def _host_rules(table: int) -> list[Rule]:
+    """Return the entries of a table that takes what hosts send."""
     return [
-        _rule(UNICAST, _PRIORITY_UNKNOWN, Match(), _TO_CONTROLLER),
-        _rule(UNICAST, _PRIORITY_GROUP, Match(eth_dst=_GROUP_BIT, eth_dst_mask=_GROUP_BIT), ()),
-        _rule(UNICAST, _PRIORITY_BROADCAST, _BROADCAST, _TO_CONTROLLER),
-        _rule(LOCATION, _PRIORITY_UNKNOWN, Match(), _TO_CONTROLLER),
+        _rule(table, _PRIORITY_UNKNOWN, Match(), _TO_CONTROLLER),
+        _rule(table, _PRIORITY_GROUP, Match(eth_dst=_GROUP_BIT, eth_dst_mask=_GROUP_BIT), ()),
+        _rule(table, _PRIORITY_BROADCAST, _BROADCAST, _TO_CONTROLLER),
     ]
 
 
-def guard_rules(ofp_version: int, port_no: int, seconds: int) -> list[Rule]:
+def guard_rules(ofp_version: int, port_no: int, seconds: int, has_vlans: bool = False) -> list[Rule]:
     """Return the entries that keep what `base_rules` sends to the controller away from it, for one port, a while."""
-    tables = (0,) if ofp_version == OPENFLOW_1_0 else (UNICAST, LOCATION)
+    of13 = (UNICAST, LOCATION, VLAN_UNICAST) if has_vlans else (UNICAST, LOCATION)
+    tables = (0,) if ofp_version == OPENFLOW_1_0 else of13
     guarded = Match(in_port=port_no)
     return [_rule(table, _PRIORITY_GUARD, guarded, ())._replace(hard_timeout_s=seconds) for table in tables]
 

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from controller.datapath.core import DatapathCore
 from controller.datapath.lanes import Urgency
-from controller.discovery.probes import link_local
 from controller.effects import Edit, Effect, Put, Remove, SendPacket
 from controller.events import (
     BarrierReplied,
@@ -24,27 +23,25 @@ from controller.events import (
     TableChanged,
 )
 from controller.kernel.deadlines import Deadlines
+from controller.kernel.domains import OWN_DOMAIN, domain_of
 from controller.kernel.notices import PortNotices
 from controller.kernel.ports import End
+from controller.multicast.vlan_ports import VlanPorts
 from controller.rules.inspection import Inspection
 from controller.rules.installer import Installer
 from controller.rules.model import Rule
 from controller.rules.pipeline import OPENFLOW_1_0, UNICAST_TAG
 from controller.unicast.base_rules import base_rules
 from controller.unicast.changed_hosts import ChangedHosts
-from controller.unicast.entries import trunk_rule
+from controller.unicast.entries import trunk_rules
 from controller.unicast.guards import Guards
 from controller.unicast.holdings import FormerEntries, port_held, unconfirmed
+from controller.unicast.intake import FrameIntake
 from controller.unicast.relays import Relays
 from controller.unicast.resolution import Resolver
 from controller.unicast.routes import Plan, Routes
 from controller.unicast.settings import UnicastChanged, UnicastSettings
-from controller.wire.addresses import BROADCAST_MAC, UNSPECIFIED_V4
-from controller.wire.arp import arp_request, encode_arp
-from controller.wire.ethernet import ETHERTYPE_IPV4, ETHERTYPE_QINQ, ETHERTYPE_VLAN
-from controller.wire.frame import decode_once
-from controller.wire.nd import encode_neighbour, neighbour_solicitation
-from controller.wire.packets import Arp, Ignored, Malformed, Neighbour, Packet, Unicast
+from controller.wire.packets import Packet
 from topology.events import (
     HostGone,
     HostLearnt,
@@ -61,20 +58,11 @@ ASKED_KEPT_S = 300.0
 MAX_GONE_COUNT = 16384
 """Hosts that are gone of which it is remembered, for so long, which switches have entries for them."""
 
-_IPV4 = ETHERTYPE_IPV4.to_bytes(2, "big")
-_TAGS = (ETHERTYPE_VLAN.to_bytes(2, "big"), ETHERTYPE_QINQ.to_bytes(2, "big"))
-_IPV4_GROUP = b"\x01\x00\x5e"
-_LLDP_GROUP = b"\x01\x80\xc2"
-_IPV6_GROUP = b"\x33\x33"
-_ICMPV6 = b"\x3a"
-_HEADER_BYTES = 14
-
 
 class _Kind(IntEnum):
     FLUSH = 1
-    SEARCH = 2  # IP address
-    GONE = 3  # MAC address
-    RELEASE = 4
+    GONE = 2  # name of a MAC address
+    RELEASE = 3
 
 
 class _Timer(NamedTuple):
@@ -90,7 +78,8 @@ class UnicastCore:
     """Forwards between hosts by destination MAC address, and answers for them.
 
     Nothing is ever flooded by a switch: what many are to hear goes from the controller to edge ports, and what comes
-    back from one of them does not count as its sender lives elsewhere.
+    back from one of them does not count as its sender lives elsewhere. Hosts and addresses go by their names in
+    domains (`controller.kernel.domains`), and each domain is a world of its own.
     """
 
     def __init__(self, settings: UnicastSettings, datapath: DatapathCore | None = None) -> None:
@@ -99,26 +88,30 @@ class UnicastCore:
         self._again: set[int] = set()
         self._installer = Installer(UNICAST_TAG, hold_unknown=True, datapath=datapath)
         self._installer.use_policy(settings.check_interval_s, settings.edits)
-        self._routes = Routes(partial(port_held, self._installer))
+        self._vlan_ports = VlanPorts(settings.vlans, self.fabric)
+        self._routes = Routes(partial(port_held, self._installer), self._vlan_ports.is_tagged)
         self._resolver = Resolver(self.fabric, settings, self)
         self._deadlines: Deadlines[_Timer] = Deadlines()
         self._out: list[Effect] = []
         self._now = 0.0
         self._changed_hosts = ChangedHosts(self.fabric, self._routes)
         self._base: dict[int, int] = {}
-        self._searches_count = 0
         self._urgent = self._begun = False
         self._former = FormerEntries(self._installer)
         self._touched: set[int] = set()
         self._first: dict[End, None] = {}
         self._trunks: dict[int, set[int]] = {}
         self._gone_count = 0
-        self._relays = Relays(self.fabric, settings, self.counted)
-        self._guards = Guards(self.fabric, settings, self.counted, self._put_transient)
+        self._relays = Relays(self.fabric, settings, self._vlan_ports, self.counted)
+        self._guards = Guards(self.fabric, settings, self._vlan_ports, self.counted, self._put_transient)
         self._notices = PortNotices(lambda notice: self._out.append(notice))
         self.counters = self._notices.counters
+        parts = self._routes, self._resolver, self._guards, self._vlan_ports
+        self._intake = FrameIntake(self, self.fabric, settings, *parts, self.counters, self.counted)
         self._handle: dict[type, Callable[[Any, float], None]] = {
-            PacketReceived: lambda event, now: self._frame_received((event.dpid, event.in_port), event.data, now),
+            PacketReceived: lambda event, now: self._intake.frame_received(
+                (event.dpid, event.in_port), event.data, now
+            ),
             SwitchConnected: self._switch_connected,
             SwitchDisconnected: self._switch_disconnected,
             PortChanged: lambda _event, _now: None,
@@ -147,9 +140,9 @@ class UnicastCore:
         return self._outputs()
 
     def packet_received(self, dpid: int, in_port: int, packet: Packet, data: bytes, now: float) -> tuple[Effect, ...]:
-        """Take in a packet that a switch sent to the controller, decoded and as it came."""
+        """Take in a packet of the fabric's own domain that a switch sent here, decoded and as it came."""
         self._now = now
-        self._packet_received((dpid, in_port), packet, data, now)
+        self._intake.packet_received((dpid, in_port), packet, data, now)
         return self._outputs()
 
     @property
@@ -168,42 +161,44 @@ class UnicastCore:
 
     def next_deadline(self) -> float | None:
         """Return when `DeadlineReached` is due, None for never."""
-        parts = (self._relays, self._guards, self._resolver, self._installer)
+        parts = (self._relays, self._guards, self._resolver, self._intake, self._installer)
         deadlines = [self._deadlines.next(), *(part.next_deadline() for part in parts)]
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def port_to(self, dpid: int, mac: bytes) -> int | None:
-        """Return the port that leads from a switch towards a host, None where there is none."""
+        """Return the port that leads from a switch towards a host, by its name, None where there is none."""
         return self._routes.port_to(dpid, mac)
 
     def location_address(self, mac: bytes) -> bytes | None:
-        """Return the address that frames for a host have between switches, None for a host that is not known."""
+        """Return the address that frames for a host have between switches, by its name; None where it is unknown."""
         place = self._routes.place(mac)
         return None if place is None else place.address
 
-    # What the resolver needs of the core
+    # What the resolver and the intake of frames need of the core
 
-    def send(self, end: End, data: bytes) -> None:
-        """Send a frame out of one port."""
-        self._out.append(SendPacket(end[0], (end[1],), data))
+    def send(self, end: End, data: bytes, vlan_id: int = OWN_DOMAIN) -> None:
+        """Send a frame of a domain out of one port, as the port has it; not out of one that is not in the domain."""
+        framed = self._vlan_ports.framed(*end, data, vlan_id) if self._vlan_ports.is_used else data
+        if framed is not None:
+            self._out.append(SendPacket(end[0], (end[1],), framed))
 
-    def ask(self, end: End, data: bytes, now: float) -> None:
+    def ask(self, end: End, data: bytes, now: float, vlan_id: int = OWN_DOMAIN) -> None:
         """Send a host's question out of the port of the one that is to answer, as far as that port's bound allows.
 
         Else those who ask could make it answer so often that its own ARP and ND are dropped.
         """
         if self._guards.allow_question(end, now):
-            self.send(end, data)
+            self.send(end, data, vlan_id)
 
-    def relay(self, origin: End, data: bytes, now: float) -> None:
-        """Send a frame out of all edge ports but `origin`, as far as the bounds on its port and on all allow."""
-        self._out += self._relays.relay(origin, data, now)
+    def relay(self, origin: End, data: bytes, now: float, vlan_id: int = OWN_DOMAIN) -> None:
+        """Send a frame out of all edge ports of its domain but `origin`, as far as the bounds allow."""
+        self._out += self._relays.relay(origin, data, now, vlan_id)
 
     def unready(self, one: HostLearnt, other: HostLearnt) -> int | None:
         """Return a switch that cannot yet forward between two hosts, None where all can."""
         found = None
-        self._ask(one.dpid, other.mac, self._now)
-        self._ask(other.dpid, one.mac, self._now)
+        self.asked_for(one.dpid, other.mac, self._now)
+        self.asked_for(other.dpid, one.mac, self._now)
         for source, target in ((one, other), (other, one)):
             way = self._routes.way(source.dpid, target.mac)
             if not way:
@@ -218,7 +213,7 @@ class UnicastCore:
         """Count something of which nobody need be told."""
         self.counters[kind] += 1
 
-    def _ask(self, dpid: int, mac: bytes, now: float) -> None:
+    def asked_for(self, dpid: int, mac: bytes, now: float) -> None:
         """Have a switch hold an entry for a host of which one of its own wants something."""
         edits = self._routes.ask(dpid, mac)
         if edits:
@@ -233,10 +228,7 @@ class UnicastCore:
     def _switch_up(self, event: SwitchUp, now: float) -> None:
         dpid, version = event
         self._base[dpid] = version
-        rules = base_rules(version)
-        if version != OPENFLOW_1_0:
-            rules += [trunk_rule(port_no) for port_no in sorted(self._trunks.get(dpid, ()))]
-        self._change([[(dpid, Put(rule)) for rule in rules]], now)
+        self._change([[(dpid, Put(rule)) for rule in self._standing_rules(dpid)]], now)
         self._touched.add(dpid)
         self._flush_soon(now)
 
@@ -247,11 +239,12 @@ class UnicastCore:
         self._urgent = True
         self._is_back(dpid)
         self._flush(now)
-        trunks = self._trunks.pop(dpid, ())
-        version = self._base.pop(dpid, None)
-        if version is None:
+        self._vlan_ports.ports_changed(dpid)
+        rules = self._standing_rules(dpid) if dpid in self._base else None
+        self._trunks.pop(dpid, None)
+        if rules is None:
             return
-        rules = [*base_rules(version), *(trunk_rule(port_no) for port_no in trunks if version != OPENFLOW_1_0)]
+        del self._base[dpid]
         self._change([[(dpid, Remove(rule.key)) for rule in rules]], now, Urgency.BULK)
         self._relays.switch_down(dpid)
         self._guards.switch_down(dpid)
@@ -259,14 +252,24 @@ class UnicastCore:
     def _role_changed(self, event: PortRoleChanged, now: float) -> None:
         """Let frames by location address in where another switch is, and nowhere else."""
         dpid, port_no, role = event
+        self._vlan_ports.ports_changed(dpid)
         trunks = self._trunks.setdefault(dpid, set())
         if (role is PortRole.TRUNK) == (port_no in trunks):
             return
         trunks.symmetric_difference_update((port_no,))
         if self._base.get(dpid, OPENFLOW_1_0) != OPENFLOW_1_0:
-            rule = trunk_rule(port_no)
-            edit: Edit = Put(rule) if port_no in trunks else Remove(rule.key)
-            self._change([[(dpid, edit)]], now)
+            rules = trunk_rules(port_no, self._vlan_ports.is_used)
+            edits: list[Edit] = [Put(rule) if port_no in trunks else Remove(rule.key) for rule in rules]
+            self._change([[(dpid, edit) for edit in edits]], now)
+
+    def _standing_rules(self, dpid: int) -> list[Rule]:
+        """Return the entries of a switch that name no host, with those of the ports that lead to switches."""
+        version, has_vlans = self._base[dpid], self._vlan_ports.is_used
+        rules = base_rules(version, has_vlans)
+        if version != OPENFLOW_1_0:
+            for port_no in sorted(self._trunks.get(dpid, ())):
+                rules += trunk_rules(port_no, has_vlans)
+        return rules
 
     def _link_changed(self, event: LinkUp | LinkDown, now: float) -> None:
         if isinstance(event, LinkUp):
@@ -300,15 +303,18 @@ class UnicastCore:
         """Let the entries follow what has changed since the last time; what is left goes on at once."""
         self._deadlines.cancel(_FLUSH)
         hosts = self._changed_hosts.take(len(self._base))
+        if self._vlan_ports.is_used:
+            hosts = [(mac, host if host is None or self._may_be_at(host) else None) for mac, host in hosts]
         self._urgent |= bool(hosts)
         touched, self._touched = self._touched, set()
         again, self._again = self._again, set()
         urgency = Urgency.PROMPT if self._urgent else Urgency.BULK
         versions = self.fabric.ofp_versions()
         first = [
-            (dpid, Put(trunk_rule(port_no)))
+            (dpid, Put(rule))
             for dpid, port_no in self._first
             if port_no in self._trunks.get(dpid, ()) and versions.get(dpid, OPENFLOW_1_0) != OPENFLOW_1_0
+            for rule in trunk_rules(port_no, self._vlan_ports.is_used)
         ]
         plans = self._routes.update(self.fabric.graph, versions, hosts, touched, again, urgency, first)
         for plan, plan_urgency in plans:
@@ -323,20 +329,36 @@ class UnicastCore:
             self._urgent = False
             self._first.clear()
 
+    def _may_be_at(self, host: HostLearnt) -> bool:
+        """Tell whether the policy lets a host be where it is, which discovery may not have followed yet."""
+        return self._vlan_ports.has(host.dpid, host.port_no, domain_of(host.mac))
+
     def _follow_asked(self, mac: bytes, host: HostLearnt | None, now: float) -> None:
         """Remember for a while who asked for a host that is gone; of one that is found switches may tell it."""
         timer = _Timer(_Kind.GONE, mac)
         if host is not None:
             for dpid in self._former.switches_of(mac):
-                self._ask(dpid, mac, now)
+                self.asked_for(dpid, mac, now)
         elif self._gone_count >= MAX_GONE_COUNT:
             self._routes.forget(mac)
         elif timer not in self._deadlines:
             self._gone_count += 1
             self._deadlines.set(timer, now + ASKED_KEPT_S)
 
-    def _settings_changed(self, event: UnicastChanged, _now: float) -> None:
+    def _settings_changed(self, event: UnicastChanged, now: float) -> None:
         self._installer.use_policy(event.settings.check_interval_s, event.settings.edits)
+        before = {dpid: self._standing_rules(dpid) for dpid in self._base}
+        had_vlans = self._vlan_ports.is_used
+        if not self._vlan_ports.policy_loaded(event.settings.vlans):
+            return
+        if self._vlan_ports.is_used != had_vlans:
+            for dpid, former in before.items():
+                rules = self._standing_rules(dpid)
+                stage: list[tuple[int, Edit]] = [(dpid, Put(rule)) for rule in rules if rule not in former]
+                stage += [(dpid, Remove(rule.key)) for rule in former if rule not in rules]
+                self._change([stage], now)
+        self._changed_hosts.note(*(host.mac for host in self.fabric.hosts()))
+        self._flush_soon(now)
 
     # Switches
 
@@ -368,7 +390,7 @@ class UnicastCore:
     def _table_changed(self, event: Any, now: float) -> None:
         for mac in self._former.tables_told(event.dpid):
             if self.fabric.host(mac) is not None:
-                self._ask(event.dpid, mac, now)
+                self.asked_for(event.dpid, mac, now)
         if event.dpid in self._routes.away and self._installer.is_read(event.dpid):
             self._routes.unsure[event.dpid].clear()
             if self._installer.in_sync(event.dpid):
@@ -389,75 +411,6 @@ class UnicastCore:
     def _change(self, plan: Plan, now: float, urgency: Urgency = Urgency.PROMPT) -> None:
         self._out += self._installer.change(plan, now, urgency=urgency)
 
-    # Packets
-
-    def _frame_received(self, end: End, data: bytes, now: float) -> None:
-        """Decode what may concern this core: neither membership nor the data of groups does."""
-        first = data[:3]
-        if first in (_IPV4_GROUP, _LLDP_GROUP) or (first[:2] == _IPV6_GROUP and data[20:21] != _ICMPV6):
-            return
-        self._packet_received(end, decode_once(data), data, now)
-
-    def _packet_received(self, end: End, packet: Packet, data: bytes, now: float) -> None:
-        if data[6:12] == self._settings.controller_mac:
-            self.counters["own-frame"] += 1
-            self._guards.allow_packet(end, now)
-        elif isinstance(packet, Arp | Neighbour):
-            self._resolver.received(end, packet, data, now)
-        elif data[:6] == BROADCAST_MAC and data[12:14] == _IPV4:
-            self._broadcast(end, data, now)
-        elif isinstance(packet, Unicast | Malformed | Ignored):
-            self._missed(end, packet, data, now)
-
-    def _missed(self, end: End, packet: Packet, data: bytes, now: float) -> None:
-        """Deliver what its switch had no entry for yet, or look for the host that it is meant for."""
-        role = self.fabric.role(*end)
-        if not self._guards.allow_packet(end, now) or role not in (PortRole.EDGE, PortRole.TRUNK):
-            return
-        if len(data) < _HEADER_BYTES or (data[0] | data[6]) & 1 or data[12:14] in _TAGS:
-            return
-        at_edge = role is PortRole.EDGE
-        source = packet.source if isinstance(packet, Unicast) else b""
-        if at_edge and self.fabric.binding_conflict(data[6:12], source, *end):
-            self.counted("unicast-spoofed", end, "receives packets with another host's addresses: they are dropped")
-            return
-        mac = data[:6] if at_edge else self._routes.host_of(data[:6]) or data[:6]
-        host = self.fabric.host(mac)
-        if host is not None:
-            self.counters["unicast-delivered"] += 1
-            if (host.dpid, host.port_no) != end:
-                self.send((host.dpid, host.port_no), mac + data[6:])
-            sender = None if at_edge else self.fabric.host(data[6:12])
-            if at_edge or sender is not None:
-                self._ask(end[0] if sender is None else sender.dpid, mac, now)
-        elif isinstance(packet, Unicast):
-            self.counters["unicast-unknown"] += 1
-            if at_edge and self.fabric.host_by_ip(packet.destination) is None:
-                self._search(end, packet.destination, now)
-
-    def _search(self, end: End, address: bytes, now: float) -> None:
-        """Ask everywhere for the holder of an address, now and then."""
-        timer = _Timer(_Kind.SEARCH, address)
-        if timer in self._deadlines:
-            return
-        if self._searches_count >= self._settings.searches:
-            self.counted(
-                "search-limit", end, "receives packets to more unknown hosts than are looked for: they are dropped"
-            )
-            return
-        self._searches_count += 1
-        self._deadlines.set(timer, now + self._settings.search_interval_s)
-        mac = self._settings.controller_mac
-        if len(address) == 4:
-            frame = encode_arp(arp_request(mac, UNSPECIFIED_V4, address))
-        else:
-            frame = encode_neighbour(neighbour_solicitation(mac, link_local(mac), address))
-        self.relay(end, frame, now)
-
-    def _broadcast(self, end: End, data: bytes, now: float) -> None:
-        if self.fabric.role(*end) is PortRole.EDGE and self._guards.allow_packet(end, now):
-            self.relay(end, data, now)
-
     # Deadlines
 
     def _deadline_reached(self, _event: DeadlineReached, now: float) -> None:
@@ -466,14 +419,13 @@ class UnicastCore:
                 self._flush(now)
             elif timer.kind is _Kind.RELEASE:
                 self._release(now)
-            elif timer.kind is _Kind.SEARCH:
-                self._searches_count -= 1
             else:
                 self._gone_count -= 1
                 self._routes.forget(timer.subject)
         self._relays.on_deadline(now)
         self._guards.on_deadline(now)
         self._resolver.on_deadline(now)
+        self._intake.on_deadline(now)
         self._out += self._installer.on_deadline(now)
 
     def _release(self, now: float) -> None:

@@ -7,24 +7,36 @@ from typing import NamedTuple
 
 from controller.rules.model import Rule, RuleKey
 from controller.rules.pipeline import OPENFLOW_1_0
-from controller.unicast.entries import far_rule, label_key, label_rule, location_key, own_rules, passing_rule
+from controller.unicast.entries import (
+    can_serve,
+    far_rule,
+    label_key,
+    label_rule,
+    location_key,
+    own_rules,
+    passing_rule,
+)
 from controller.unicast.locations import LABEL_COUNT, host_number, label_of, location_address
 from controller.unicast.paths import Near, NextHop, Paths, choose, mix
 from topology.events import HostLearnt
 
 
 class Place(NamedTuple):
-    """Where a host is, and its location address."""
+    """Where a host is, its location address, and whether its port has its VLAN with the tag.
+
+    `mac` is the name of its MAC address in its domain.
+    """
 
     mac: bytes
     dpid: int
     port_no: int
     address: bytes
     label: int
+    is_tagged: bool
 
-    def own_rules(self, ofp_version: int) -> tuple[Rule, Rule]:
-        """Return the entries at the host's own switch."""
-        return own_rules(ofp_version, self.mac, self.address, self.port_no)
+    def own_rules(self, ofp_version: int) -> tuple[Rule, ...]:
+        """Return the entries at the host's own switch: for what comes from other switches, and for the rest."""
+        return own_rules(ofp_version, self.mac, self.address, self.port_no, self.is_tagged)
 
 
 class Destination:
@@ -47,15 +59,16 @@ class Destination:
         self._seed = mix(dpid)
         self._by_number: dict[int, bytes] = {}
 
-    def enter(self, host: HostLearnt) -> Place:
+    def enter(self, host: HostLearnt, is_tagged: bool) -> Place:
         """Give a host a place; one that is here already keeps its location address."""
         former = self.places.get(host.mac)
         if former is not None:
-            place = former._replace(port_no=host.port_no)
+            place = former._replace(port_no=host.port_no, is_tagged=is_tagged)
         else:
             own, label = host_number(host.mac, self._by_number), label_of(host.mac)
             self._by_number[own] = host.mac
-            place = Place(host.mac, host.dpid, host.port_no, location_address(self.number, label, own), label)
+            address = location_address(self.number, label, own)
+            place = Place(host.mac, host.dpid, host.port_no, address, label, is_tagged)
         self.places[host.mac] = place
         return place
 
@@ -84,7 +97,9 @@ class Destination:
             labelled = [label_rule(self.number, label, port_no) for label, port_no in enumerate(ports)]
             return {rule.key: rule for rule in labelled}
         rules: list[Rule | None] = [
-            passing_rule(ofp_version, mac, place.address, ports[place.label]) for mac, place in self.places.items()
+            passing_rule(ofp_version, mac, place.address, ports[place.label])
+            for mac, place in self.places.items()
+            if can_serve(ofp_version, mac)
         ]
         for mac in self.places.keys() & asked:
             place = self.places[mac]
@@ -101,4 +116,5 @@ class Destination:
         """Return the keys under which a switch may have entries for what comes from other switches."""
         if ofp_version != OPENFLOW_1_0:
             return [label_key(self.number, label) for label in range(LABEL_COUNT)]
-        return [location_key(ofp_version, place.address) for place in self.places.values()]
+        places = (place for mac, place in self.places.items() if can_serve(ofp_version, mac))
+        return [location_key(ofp_version, place.address) for place in places]

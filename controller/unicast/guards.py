@@ -8,6 +8,7 @@ from typing import TypeAlias
 from controller.kernel.deadlines import Deadlines
 from controller.kernel.ports import End
 from controller.kernel.token_bucket import TokenBucket
+from controller.multicast.vlan_ports import VlanPorts
 from controller.rules.model import Rule
 from controller.unicast.base_rules import guard_rules
 from controller.unicast.settings import UnicastSettings
@@ -20,9 +21,15 @@ class Guards:
     """Token buckets per port; entries that `put` sends to its switch keep what is beyond them from the controller."""
 
     def __init__(
-        self, fabric: LiveFabric, settings: UnicastSettings, counted: Counted, put: Callable[[int, Rule], None]
+        self,
+        fabric: LiveFabric,
+        settings: UnicastSettings,
+        vlan_ports: VlanPorts,
+        counted: Counted,
+        put: Callable[[int, Rule], None],
     ) -> None:
         self._fabric = fabric
+        self._vlan_ports = vlan_ports
         self._settings = settings
         self._counted = counted
         self._put = put
@@ -46,7 +53,7 @@ class Guards:
             self._guarded.set(end, now + settings.guard_s)
             text = f"receives too many packets to unknown hosts: its switch drops them for {settings.guard_s:g} s"
             self._counted("port-guarded", end, text)
-            for rule in guard_rules(version, end[1], settings.guard_s):
+            for rule in guard_rules(version, end[1], settings.guard_s, self._vlan_ports.is_used):
                 self._put(end[0], rule)
         return False
 

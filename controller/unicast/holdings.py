@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from controller.kernel.domains import in_domain
 from controller.rules.inspection import Inspection
 from controller.rules.model import Output, RuleKey, SetEthDst
 
@@ -30,12 +31,12 @@ class FormerEntries:
         self._is_over = False
 
     def tables_told(self, dpid: int) -> list[bytes]:
-        """Return the hosts for which a switch has such entries, by MAC address, once it has told what it holds."""
+        """Return the hosts for which a switch has such entries, by their names, once it has told what it holds."""
         if self._is_over or dpid in self._told or not self._entries.is_read(dpid):
             return []
         self._told.add(dpid)
         found = [
-            key.match.eth_dst
+            in_domain(key.match.eth_dst, key.match.vlan_id or 0)
             for key, rule in self._entries.unknown(dpid).items()
             if key.match.eth_dst is not None and rule.actions and isinstance(rule.actions[0], SetEthDst)
         ]

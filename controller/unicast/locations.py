@@ -8,8 +8,8 @@ A location address is a locally administered unicast address, as the pseudo MAC 
     24 bits                      the host at that switch
 
 The first two make the label, by which switches forward. Numbers of switches are hashes of their datapath ids, those
-of hosts are the last 24 bits of their own addresses, so that they are the same after a restart. Where two would be
-equal the one that came second has another.
+of hosts are the last 24 bits of their own addresses, in VLANs hashes of address and VLAN, so that they are the same
+after a restart. Where two would be equal the one that came second has another.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ LABEL_COUNT = 2
 
 LABEL_MASK = b"\xff\xff\xff\0\0\0"
 
+_MAC_BYTES = 6
 _HOST_BITS = 24
 _NUMBER_BITS = 21
 _HOSTS = (1 << _HOST_BITS) - 1
@@ -37,9 +38,11 @@ def switch_number(dpid: int, taken: Container[int]) -> int:
 
 
 def host_number(mac: bytes, taken: Container[int]) -> int:
-    """Return the number of a host at its switch, 0 to 2^24 - 1, none of those that are taken."""
-    number = int.from_bytes(mac, "big") & _HOSTS
+    """Return the number of a host, by its MAC address's name, at its switch, 0 to 2^24 - 1, none that is taken."""
     seed = int.from_bytes(mac, "big")
+    if len(mac) != _MAC_BYTES:
+        seed = mix(seed)
+    number = seed & _HOSTS
     while number in taken:
         seed = mix(seed)
         number = seed & _HOSTS

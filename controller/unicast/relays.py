@@ -7,9 +7,13 @@ from typing import TypeAlias
 
 from controller.effects import SendPacket
 from controller.kernel.deadlines import Deadlines
+from controller.kernel.domains import OWN_DOMAIN, in_domain
 from controller.kernel.ports import End
 from controller.kernel.token_bucket import TokenBucket
+from controller.multicast.vlan_ports import NO_OIFS, VlanPorts
+from controller.rules.pipeline import OPENFLOW_1_0
 from controller.unicast.settings import UnicastSettings
+from controller.wire.ethernet import with_tag
 from topology.live import LiveFabric
 
 RELAY_HOME_S = 10.0
@@ -23,8 +27,11 @@ Counted: TypeAlias = Callable[[str, End, str], None]
 class Relays:
     """Relays frames, and drops what comes back of them at another port than its sender's."""
 
-    def __init__(self, fabric: LiveFabric, settings: UnicastSettings, counted: Counted) -> None:
+    def __init__(
+        self, fabric: LiveFabric, settings: UnicastSettings, vlan_ports: VlanPorts, counted: Counted
+    ) -> None:
         self._fabric = fabric
+        self._vlan_ports = vlan_ports
         self._settings = settings
         self._counted = counted
         self._buckets: dict[End, tuple[TokenBucket, TokenBucket]] = {}
@@ -33,14 +40,18 @@ class Relays:
         self._expiry: Deadlines[bytes] = Deadlines()
         self.next_deadline: Callable[[], float | None] = self._expiry.next
 
-    def relay(self, origin: End, data: bytes, now: float) -> list[SendPacket]:
-        """Return the frame for all edge ports but `origin`, as far as the bounds on its port and on all allow.
+    def relay(self, origin: End, data: bytes, now: float, vlan_id: int = OWN_DOMAIN) -> list[SendPacket]:
+        """Return a frame without tag for all edge ports of its domain but `origin`, with the tag where they have it.
 
-        A part of what all may is kept for ports that relay few, so that those that relay many do not silence them.
+        That is as far as the bounds on the port of origin and on all allow. A part of what all may is kept for ports
+        that relay few, so that those that relay many do not silence them.
         """
         mac = data[6:12]
         settings = self._settings
-        if mac != settings.controller_mac and not self._is_at_home(mac, origin):
+        is_ours = mac == settings.controller_mac
+        if vlan_id:
+            mac = in_domain(mac, vlan_id)
+        if not is_ours and not self._is_at_home(mac, origin):
             self._counted("relay-returned", origin, "receives a broadcast from a host of another port: it is dropped")
             return []
         buckets = self._buckets.get(origin)
@@ -52,11 +63,7 @@ class Relays:
         if not any_number.take(now):
             self._counted("relay-limit", origin, "receives too many broadcasts: those beyond the limit are dropped")
             return []
-        packets = []
-        for dpid in self._fabric.switches():
-            ports = tuple(port_no for port_no in self._fabric.edge_ports(dpid) if (dpid, port_no) != origin)
-            if ports:
-                packets.append(SendPacket(dpid, ports, data))
+        packets = self._to_domain(origin, data, vlan_id) if self._vlan_ports.is_used else self._to_all(origin, data)
         kept = 0.0 if few.take(now) else RELAY_KEPT_SHARE * settings.relay_total_burst_count
         if not self._total.take(now, len(packets), kept):
             self._counted(
@@ -65,7 +72,7 @@ class Relays:
                 "receives a broadcast that is dropped: all ports together are over the limit",
             )
             return []
-        if mac != settings.controller_mac and self._fabric.host(mac) is None:
+        if not is_ours and self._fabric.host(mac) is None:
             self._homes[mac] = origin
             self._expiry.set(mac, now + RELAY_HOME_S)
         return packets
@@ -79,6 +86,27 @@ class Relays:
         """Forget the bounds on the ports of a switch that is gone."""
         for end in [end for end in self._buckets if end[0] == dpid]:
             del self._buckets[end]
+
+    def _to_all(self, origin: End, data: bytes) -> list[SendPacket]:
+        packets = []
+        for dpid in self._fabric.switches():
+            ports = tuple(port_no for port_no in self._fabric.edge_ports(dpid) if (dpid, port_no) != origin)
+            if ports:
+                packets.append(SendPacket(dpid, ports, data))
+        return packets
+
+    def _to_domain(self, origin: End, data: bytes, vlan_id: int) -> list[SendPacket]:
+        packets = []
+        tagged = with_tag(data, vlan_id)
+        for dpid in self._fabric.switches():
+            if vlan_id and self._fabric.ofp_version(dpid) == OPENFLOW_1_0:
+                continue
+            oifs = self._vlan_ports.at(dpid).get(vlan_id, NO_OIFS)
+            for ports, frame in ((oifs.untagged, data), (oifs.tagged, tagged)):
+                others = tuple(port_no for port_no in ports if (dpid, port_no) != origin)
+                if others:
+                    packets.append(SendPacket(dpid, others, frame))
+        return packets
 
     def _is_at_home(self, mac: bytes, origin: End) -> bool:
         """Tell whether a sender is where it is known to live, or where its frames were relayed from of late."""

@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import NamedTuple, Protocol, TypeAlias
 
 from controller.kernel.deadlines import Deadlines
+from controller.kernel.domains import OWN_DOMAIN, address_of, domain_of, in_domain
 from controller.kernel.ports import End
 from controller.unicast.settings import UnicastSettings
 from controller.wire.addresses import UNSPECIFIED_V4, UNSPECIFIED_V6
@@ -25,7 +26,7 @@ _NA_FLAGS_OFFSET = 58
 _ROUTER_FLAG = 0x80
 
 AskKey: TypeAlias = tuple[bytes, bytes]
-"""MAC address of the host that asks, and IP address that it asks about."""
+"""MAC address of the host that asks, and IP address that it asks about, by their names in their domain."""
 
 
 class AskKind(IntEnum):
@@ -40,7 +41,8 @@ class AskKind(IntEnum):
 class Ask:
     """A question or announcement under way; `reply` is the answer of `responder`, held until it can be of use.
 
-    `waits_for` is the switch whose entries are not in place yet.
+    `waits_for` is the switch whose entries are not in place yet. `mac`, `target` and `responder` are names in the
+    domain `vlan_id`; frames have no tag.
     """
 
     kind: AskKind
@@ -53,6 +55,7 @@ class Ask:
     reply: bytes | None = None
     responder: bytes | None = None
     waits_for: int | None = None
+    vlan_id: int = OWN_DOMAIN
 
     @property
     def key(self) -> AskKey:
@@ -67,14 +70,14 @@ class Ask:
 class Surroundings(Protocol):
     """What the resolver needs of the core around it."""
 
-    def send(self, end: End, data: bytes) -> None:
-        """Send a frame out of one port."""
+    def send(self, end: End, data: bytes, vlan_id: int = OWN_DOMAIN) -> None:
+        """Send a frame of a domain out of one port."""
 
-    def ask(self, end: End, data: bytes, now: float) -> None:
+    def ask(self, end: End, data: bytes, now: float, vlan_id: int = OWN_DOMAIN) -> None:
         """Send a host's question out of the port of the one that is to answer, as far as that port's bound allows."""
 
-    def relay(self, origin: End, data: bytes, now: float) -> None:
-        """Send a frame out of all edge ports but `origin`, as far as its bounds allow."""
+    def relay(self, origin: End, data: bytes, now: float, vlan_id: int = OWN_DOMAIN) -> None:
+        """Send a frame out of all edge ports of its domain but `origin`, as far as its bounds allow."""
 
     def unready(self, one: HostLearnt, other: HostLearnt) -> int | None:
         """Return a switch that cannot yet forward between two hosts, None where all can."""
@@ -94,6 +97,10 @@ class _Said(NamedTuple):
     target: bytes
     unspecified: bool
 
+    def within(self, vlan_id: int) -> _Said:
+        """Return the same with the names of addresses in a VLAN."""
+        return self._replace(address=in_domain(self.address, vlan_id), target=in_domain(self.target, vlan_id))
+
 
 class Resolver:
     """Follows each question from the asker to the answer.
@@ -101,7 +108,8 @@ class Resolver:
     A host's packets count only where the host is known to live, so nobody can poison a neighbour's cache. A known
     target is answered for by proxy once every switch on the way there and back has its entries in place; an unknown
     one is asked for at all edge ports. Who checks on a neighbour by unicast, or whether an address is free, gets
-    through to its holder, so that the dead do not answer.
+    through to its holder, so that the dead do not answer. All this is within a domain: nobody hears of a question in
+    another one, and its hosts answer for nobody there.
     """
 
     def __init__(self, fabric: LiveFabric, settings: UnicastSettings, around: Surroundings) -> None:
@@ -116,8 +124,8 @@ class Resolver:
         self._plain: dict[bytes, bytes] = {}
         self.next_deadline: Callable[[], float | None] = self._expiry.next
 
-    def received(self, end: End, packet: Arp | Neighbour, data: bytes, now: float) -> None:
-        """Take in an ARP or neighbour discovery packet."""
+    def received(self, end: End, packet: Arp | Neighbour, data: bytes, now: float, vlan_id: int = OWN_DOMAIN) -> None:
+        """Take in an ARP or neighbour discovery packet of a domain."""
         role = self._fabric.role(*end)
         if role is PortRole.UNKNOWN:  # a host that speaks while its port is being looked at asks again
             self._around.count("resolution-early")
@@ -129,24 +137,27 @@ class Resolver:
             return
         if packet.eth_dst == self._settings.controller_mac:
             return
-        said = _said(packet)
-        mac = packet.eth_src
+        said, mac, receiver = _said(packet), packet.eth_src, packet.eth_dst
+        if vlan_id:
+            mac, receiver = in_domain(mac, vlan_id), in_domain(receiver, vlan_id)
+            said = None if said is None else said.within(vlan_id)
         if said is not None and said.question and said.address == said.target:
-            self._open(Ask(AskKind.ANNOUNCE, mac, end, said.target, packet, data), now)
+            self._open(Ask(AskKind.ANNOUNCE, mac, end, said.target, packet, data, vlan_id=vlan_id), now)
         elif said is None or self._fabric.binding_conflict(mac, said.address, *end):
             self._around.counted(
                 "resolution-spoofed", end, "receives ARP or ND with another host's addresses: it is ignored"
             )
         elif not said.question:
-            self._answered(end, packet, data, now)
+            self._answered(end, packet, said.address, data, now)
         elif said.unspecified:
-            self._detect_duplicate(Ask(AskKind.DETECT_DUPLICATE, mac, end, said.target, packet, data), now)
+            tentative = Ask(AskKind.DETECT_DUPLICATE, mac, end, said.target, packet, data, vlan_id=vlan_id)
+            self._detect_duplicate(tentative, now)
         else:
-            holder = None if packet.eth_dst[0] & 1 else self._fabric.host(packet.eth_dst)
+            holder = None if receiver[0] & 1 else self._fabric.host(receiver)
             if holder is not None:
                 self._pass_on(end, holder, data, now)
             else:
-                self._open(Ask(AskKind.RESOLVE, mac, end, said.target, packet, data), now)
+                self._open(Ask(AskKind.RESOLVE, mac, end, said.target, packet, data, vlan_id=vlan_id), now)
 
     def host_learnt(self, host: HostLearnt, now: float) -> None:
         """Go on with what waited for this host or its addresses."""
@@ -166,11 +177,15 @@ class Resolver:
             ask = self._asks[key]
             self._close(ask)
             if ask.reply is not None:
-                self._around.send(ask.end, ask.reply)
+                self._around.send(ask.end, ask.reply, ask.vlan_id)
 
-    def _answered(self, end: End, packet: Arp | Neighbour, data: bytes, now: float) -> None:
-        """Bring an answer to who asked; one to everybody defends an address or announces it."""
-        mac, target = packet.eth_src, packet.sender_ip if isinstance(packet, Arp) else packet.target
+    def _answered(self, end: End, packet: Arp | Neighbour, target: bytes, data: bytes, now: float) -> None:
+        """Bring an answer to who asked; one to everybody defends an address or announces it.
+
+        `target` is the name of the address that the answer is about.
+        """
+        vlan_id = domain_of(target)
+        mac = in_domain(packet.eth_src, vlan_id)
         if isinstance(packet, Neighbour) and data[_NEXT_HEADER_OFFSET] == ICMPV6:
             if len(self._plain) >= MAX_PLAIN_COUNT:
                 self._plain.clear()
@@ -183,14 +198,14 @@ class Resolver:
             tentative = [ask for ask in asks if ask.kind is AskKind.DETECT_DUPLICATE and ask.mac != mac]
             for ask in tentative:
                 self._close(ask)
-                self._around.send(ask.end, data)
+                self._around.send(ask.end, data, vlan_id)
             if not tentative:
-                self._open(Ask(AskKind.ANNOUNCE, mac, end, target, packet, data), now)
+                self._open(Ask(AskKind.ANNOUNCE, mac, end, target, packet, data, vlan_id=vlan_id), now)
             return
-        asker = self._fabric.host(packet.eth_dst)
+        asker = self._fabric.host(in_domain(packet.eth_dst, vlan_id))
         if asker is not None:
             where = (asker.dpid, asker.port_no)
-            answered = Ask(AskKind.RESOLVE, asker.mac, where, target, packet, data, True, data, mac)
+            answered = Ask(AskKind.RESOLVE, asker.mac, where, target, packet, data, True, data, mac, vlan_id=vlan_id)
             self._open(answered, now)
 
     def _detect_duplicate(self, ask: Ask, now: float) -> None:
@@ -202,11 +217,11 @@ class Resolver:
         if holder is not None:
             self._pass_on(ask.end, holder, ask.data, now)
         else:
-            self._around.relay(ask.end, ask.data, now)
+            self._around.relay(ask.end, ask.data, now, ask.vlan_id)
 
     def _pass_on(self, end: End, holder: HostLearnt, data: bytes, now: float) -> None:
         if (holder.dpid, holder.port_no) != end:
-            self._around.ask((holder.dpid, holder.port_no), data, now)
+            self._around.ask((holder.dpid, holder.port_no), data, now, domain_of(holder.mac))
 
     def _open(self, ask: Ask, now: float) -> None:
         if self._keep(ask, now):
@@ -263,7 +278,7 @@ class Resolver:
         if ask.kind is AskKind.ANNOUNCE:
             if ask.target in asker.addresses:
                 self._close(ask)
-                self._around.relay(ask.end, ask.data, now)
+                self._around.relay(ask.end, ask.data, now, ask.vlan_id)
             return
         if ask.kind is AskKind.DETECT_DUPLICATE:
             return
@@ -274,7 +289,7 @@ class Resolver:
         if responder is None:
             if not ask.relayed and ask.reply is None:
                 ask.relayed = True
-                self._around.relay(ask.end, ask.data, now)
+                self._around.relay(ask.end, ask.data, now, ask.vlan_id)
             return
         if (responder.dpid, responder.port_no) == ask.end:
             self._close(ask)
@@ -285,11 +300,13 @@ class Resolver:
             return
         self._close(ask)
         if ask.reply is not None:
-            self._around.send(ask.end, ask.reply)
+            self._around.send(ask.end, ask.reply, ask.vlan_id)
         elif isinstance(ask.packet, Arp):
-            self._around.send(ask.end, encode_arp(arp_reply(ask.packet, responder.mac)))
+            reply = encode_arp(arp_reply(ask.packet, address_of(responder.mac)))
+            self._around.send(ask.end, reply, ask.vlan_id)
         elif self._plain.get(ask.target) == responder.mac:
-            self._around.send(ask.end, encode_neighbour(neighbour_advertisement(ask.packet, responder.mac)))
+            advertisement = encode_neighbour(neighbour_advertisement(ask.packet, address_of(responder.mac)))
+            self._around.send(ask.end, advertisement, ask.vlan_id)
         else:
             self._pass_on(ask.end, responder, ask.data, now)
 

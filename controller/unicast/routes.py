@@ -8,10 +8,11 @@ from typing import TypeAlias
 
 from controller.datapath.lanes import Urgency
 from controller.effects import Edit, Put, Remove
+from controller.kernel.domains import domain_of
 from controller.rules.model import Output, Rule, RuleKey
-from controller.rules.pipeline import OPENFLOW_1_0
+from controller.rules.pipeline import OPENFLOW_1_0, UNICAST, VLAN_UNICAST
 from controller.unicast.destinations import Destination, Place
-from controller.unicast.entries import far_rule, host_key, location_key, trunk_rule
+from controller.unicast.entries import can_serve, far_rule, host_key, location_key, trunk_rule
 from controller.unicast.locations import number_of, switch_number
 from controller.unicast.paths import Pair
 from topology.events import HostLearnt
@@ -22,6 +23,9 @@ Plan: TypeAlias = list[Stage]
 """Stages of edits, each to be in place before the next is sent."""
 
 Plans: TypeAlias = list[tuple[Plan, Urgency]]
+
+Tagged: TypeAlias = Callable[[int, int, int], bool]
+"""Whether a port of a switch has a VLAN with its tag."""
 
 Held: TypeAlias = Callable[[int, RuleKey], int | None]
 """The port by which a switch without a connection goes on sending what an entry is for; None for no entry."""
@@ -41,13 +45,14 @@ class Routes:
     before, but for switches that are `away`: those that have lost their connection and go on with the entries that
     they hold. Nothing is sent to one whose entries for a destination do not lead nearer to it (it is astray), or may
     be one of two (it is `unsure` of the destination): another path of equal length is taken, or none. So every hop
-    leads nearer to the destination, and nothing circles.
+    leads nearer to the destination, and nothing circles. Hosts go by the names of their MAC addresses.
     """
 
-    def __init__(self, held: Held) -> None:
+    def __init__(self, held: Held, is_tagged: Tagged = lambda _dpid, _port_no, _vlan_id: False) -> None:
         self.away: set[int] = set()
         self.unsure: dict[int, set[int]] = {}
         self._held = held
+        self._is_tagged = is_tagged
         self._near: dict[int, dict[int, tuple[int, ...]]] = {}
         self._pairs: list[Pair] = []
         self._versions: dict[int, int] = {}
@@ -106,6 +111,9 @@ class Routes:
         place = self._places.get(mac)
         if place is None or dpid not in self._versions or place.dpid not in self._versions:
             return []
+        vlan_id = domain_of(mac)
+        if vlan_id and self._versions[place.dpid] == OPENFLOW_1_0:
+            return []
         from_others, from_own = place.own_rules(self._versions[place.dpid])
         if dpid == place.dpid:
             return [(dpid, from_own)]
@@ -117,6 +125,8 @@ class Routes:
             ports, version = destination.ports.get(here), self._versions.get(here)
             if ports is None or version is None or len(found) > 3 * len(self._versions):
                 return []
+            if vlan_id and version == OPENFLOW_1_0:
+                return []
             if here != dpid or version != OPENFLOW_1_0:
                 found.append((here, destination.passing_rule(version, place, ports)))
             port_no = ports[place.label]
@@ -125,7 +135,7 @@ class Routes:
                 return []
             if self._versions.get(onward) != OPENFLOW_1_0:
                 arrives_at = self._near[onward][here][self._near[here][onward].index(port_no)]
-                found.append((onward, trunk_rule(arrives_at)))
+                found.append((onward, trunk_rule(arrives_at, VLAN_UNICAST if vlan_id else UNICAST)))
             here = onward
         return [*found, (here, from_others)]
 
@@ -259,7 +269,7 @@ class Routes:
                 near += [(dpid, Put(rule)) for place in places for rule in place.own_rules(versions[dpid])]
                 far += [edit for place in asked for edit in self._far_edits(place, (dpid,))]
                 continue
-            keys = [host_key(former[dpid], place.mac) for place in asked]
+            keys = [host_key(former[dpid], place.mac) for place in asked if can_serve(former[dpid], place.mac)]
             keys += [rule.key for place in places for rule in place.own_rules(former[dpid])]
             for destination in self._destinations.values():
                 if destination.ports.pop(dpid, None) is not None:
@@ -272,7 +282,7 @@ class Routes:
         if former is not None and (host is None or host.dpid != former.dpid):
             leaving = self._leave(former)
             if host is None:
-                keys = [(dpid, host_key(version, mac)) for dpid, version in self._known(self._asked_by.get(mac, ()))]
+                keys = [(dpid, host_key(version, mac)) for dpid, version in self._asking(mac)]
                 far += [*leaving, *((dpid, Remove(key)) for dpid, key in keys)]
             else:
                 move[2] += leaving
@@ -286,9 +296,9 @@ class Routes:
         passing = [
             (dpid, Put(self._destinations[place.dpid].passing_rule(OPENFLOW_1_0, place, ports)))
             for dpid, ports in self._destinations[place.dpid].ports.items()
-            if self._versions[dpid] == OPENFLOW_1_0
+            if self._versions[dpid] == OPENFLOW_1_0 and can_serve(OPENFLOW_1_0, mac)
         ]
-        asked = self._known(self._asked_by.get(mac, ()))
+        asked = self._asking(mac)
         asking = self._far_edits(place, [dpid for dpid, _version in asked])
         if former is None:
             near += arrival
@@ -302,6 +312,10 @@ class Routes:
         """Return the switches that are there, each with its OpenFlow version."""
         return [(dpid, self._versions[dpid]) for dpid in sorted(dpids) if dpid in self._versions]
 
+    def _asking(self, mac: bytes) -> list[tuple[int, int]]:
+        """Return the switches that are there and where a host was asked for that they can serve, with versions."""
+        return [known for known in self._known(self._asked_by.get(mac, ())) if can_serve(known[1], mac)]
+
     def _enter(self, host: HostLearnt) -> Place:
         """Give a host a place."""
         destination = self._destinations.get(host.dpid)
@@ -311,7 +325,9 @@ class Routes:
             destination = Destination(host.dpid, number, self._near, len(self._pairs))
             self._destinations[host.dpid] = destination
             self._behind[host.dpid] = None
-        place = self._places[host.mac] = destination.enter(host)
+        vlan_id = domain_of(host.mac)
+        is_tagged = bool(vlan_id) and self._is_tagged(host.dpid, host.port_no, vlan_id)
+        place = self._places[host.mac] = destination.enter(host, is_tagged)
         return place
 
     def _leave(self, place: Place) -> Stage:
@@ -321,7 +337,7 @@ class Routes:
         del self._places[place.mac]
         keys = [(dpid, rule.key) for dpid, v in self._known((place.dpid,)) for rule in place.own_rules(v)]
         for dpid in destination.ports:
-            if self._versions[dpid] == OPENFLOW_1_0:
+            if self._versions[dpid] == OPENFLOW_1_0 and can_serve(OPENFLOW_1_0, place.mac):
                 keys.append((dpid, location_key(OPENFLOW_1_0, place.address)))
         return [(dpid, Remove(key)) for dpid, key in keys]
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from controller.config.edit_settings import Edits
 from controller.config.policy import Policy
+from controller.config.vlans import Vlans
 
 
 class UnicastSettings(NamedTuple):
@@ -13,7 +14,8 @@ class UnicastSettings(NamedTuple):
 
     `settle_s` is how long changes of the topology are gathered before routes follow. After a restart the entries
     found on switches stay for `restart_grace_s`, until the hosts that they serve are known again. Every
-    switch's entries are read once in `check_interval_s`; `edits` says how many a switch is sent at once.
+    switch's entries are read once in `check_interval_s`; `edits` says how many a switch is sent at once. `vlans`
+    says which VLANs ports to hosts are in.
     """
 
     settle_s: float = 0.002
@@ -35,6 +37,7 @@ class UnicastSettings(NamedTuple):
     controller_mac: bytes = b"\x02VSRT\x00"
     check_interval_s: float = 60.0
     edits: Edits = Edits()
+    vlans: Vlans = Vlans()
 
 
 class UnicastChanged(NamedTuple):
@@ -45,4 +48,4 @@ class UnicastChanged(NamedTuple):
 
 def of_policy(policy: Policy) -> UnicastSettings:
     """Return the settings that a policy wants."""
-    return UnicastSettings(check_interval_s=policy.check.interval_s, edits=policy.edits)
+    return UnicastSettings(check_interval_s=policy.check.interval_s, edits=policy.edits, vlans=policy.vlans)

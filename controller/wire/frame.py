@@ -66,8 +66,8 @@ _number = int.from_bytes
 def decode(frame: bytes | bytearray | memoryview) -> Packet:
     """Decode one Ethernet frame without its check sequence.
 
-    A frame with a VLAN tag is not looked into, whatever it carries: VLANs are not supported. Bytes behind the length
-    that the IP header gives are padding. A frame that ends before that length (a switch may hand over only its
+    A frame with a VLAN tag is not looked into, whatever it carries: who serves VLANs takes it off. Bytes behind the
+    length that the IP header gives are padding. A frame that ends before that length (a switch may hand over only its
     beginning) is still `Data` or `Unicast`; messages that are read whole are then malformed.
 
     Returns

@@ -63,7 +63,7 @@ REASONS: Final[dict[str, str]] = {
 IGNORED_REASONS: Final[dict[str, str]] = {
     "eth-802.3": "a length in place of an EtherType (spanning tree and the like)",
     "ethertype": "an EtherType that is not read",
-    "vlan-tagged": "a VLAN tag (802.1Q, 802.1ad), a priority tag too: VLANs are not supported",
+    "vlan-tagged": "a VLAN tag (802.1Q, 802.1ad), a priority tag too, where no VLAN is expected",
     "ip-broadcast": "an IP packet to everybody: the broadcast address, or a unicast address in a group frame",
     "igmp-type": "an IGMP type that is no membership message (DVMRP, mtrace, PIMv1)",
     "pim-type": "a PIM message to a group that is no version 2 hello",
