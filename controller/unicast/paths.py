@@ -164,6 +164,9 @@ def choose(seed: int, dpid: int, next_hops: Sequence[NextHop], count: int) -> li
     if len(next_hops) == 1:
         return [next_hops[0]] * count
     here = seed ^ _salt(dpid)
+    if len({hop.dpid for hop in next_hops}) == len(next_hops):
+        first = sorted(next_hops, key=lambda hop: (mix(here ^ _salt(~hop.dpid & _MASK)), hop), reverse=True)
+        return [first[min(index, len(first) - 1)] for index in range(count)]
     cables: dict[int, list[NextHop]] = {}
     for hop in next_hops:
         cables.setdefault(hop.dpid, []).append(hop)
