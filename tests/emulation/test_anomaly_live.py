@@ -21,7 +21,7 @@ from topology.generators import make
 pytestmark = pytest.mark.emulation
 
 CAPACITY_BPS = 100e6
-RATE_BPS = 2e6
+RATE_BPS = 3e6
 SINK = "lost"
 POLICY = f"""\
 version: 1
@@ -160,7 +160,7 @@ def _send(stack: ExitStack, fabric: EmulatedFabric, source: str, target: str) ->
     stack.callback(server.wait)
     stack.callback(server.kill)
     fabric.run_on(source, "ping", "-c", "1", "-W", "5", address)
-    words = ["iperf", "-u", "-c", address, "-b", str(int(RATE_BPS)), "-l", "1400", "-t", "600"]
+    words = ["iperf", "-u", "-c", address, "-b", str(int(RATE_BPS)), "-l", "600", "-t", "600"]
     with network_of(fabric.pid(source)):
         client = subprocess.Popen(words, stdout=subprocess.DEVNULL)
     stack.callback(client.wait)
