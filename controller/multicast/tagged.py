@@ -1,4 +1,4 @@
-"""How many frames with a VLAN tag the switches have dropped: VLANs are not supported."""
+"""How many frames with a VLAN tag the switches have dropped, at ports that the policy does not put into the VLAN."""
 
 from __future__ import annotations
 
@@ -92,5 +92,5 @@ class TaggedFrames:
         self._due.set(dpid, now + COUNT_INTERVAL_S)
         self._counters[VLAN_TAGGED] += dropped
         if self._limiter.passes(dpid, now):
-            text = f"Switch {dpid} dropped {dropped} frames with a VLAN tag: VLANs are not supported."
+            text = f"Switch {dpid} dropped {dropped} frames with a VLAN tag that their port is not to have."
             yield Notice(VLAN_TAGGED, text, (("dpid", dpid),))

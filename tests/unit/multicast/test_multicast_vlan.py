@@ -82,7 +82,7 @@ def test_what_the_switches_dropped_is_counted_and_told_once(make_world, version)
     world.advance(11.0)
     assert world.core.counters["vlan-tagged"] == 13
     (notice,) = [notice for notice in world.notices if notice.kind == "vlan-tagged"]
-    assert notice.text == f"Switch {host.dpid} dropped 12 frames with a VLAN tag: VLANs are not supported."
+    assert notice.text == f"Switch {host.dpid} dropped 12 frames with a VLAN tag that their port is not to have."
 
 
 def test_counts_go_on_over_a_connection_and_begin_anew_with_the_entry(make_world, version):
