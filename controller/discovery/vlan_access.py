@@ -45,9 +45,10 @@ class Owner(Protocol):
 class VlanAccess:
     """What every switch and port has of them; nothing where no port is in a VLAN.
 
-    `switches` and `ports` are kept by the owner. A port that is held lets no VLAN in. OpenFlow 1.0 has no VLANs:
-    there a port of the fabric's own domain has that alone, and any other is closed. `is_used` tells whether any port
-    is in a VLAN.
+    `switches` and `ports` are kept by the owner. A port that is held lets no VLAN in. One that led to hosts keeps its
+    VLANs while it is down, and until it is known to lead to a switch: what comes first is tagged too. OpenFlow 1.0
+    has no VLANs: there a port of the fabric's own domain has that alone, and any other is closed. `is_used` tells
+    whether any port is in a VLAN.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class VlanAccess:
         self._based: set[int] = set()
         self._entries: dict[End, list[Rule]] = {}
         self._followed: set[End] = set()
+        self._edges: set[End] = set()
 
     def of(self, end: End) -> PortVlans:
         """Return the VLANs of a port, if it leads to hosts."""
@@ -112,6 +114,7 @@ class VlanAccess:
         removed: list[Edit] = [Remove(rule.key) for rule in vlan_base_rules()] if dpid in self._based else []
         self._based.discard(dpid)
         self._followed = {end for end in self._followed if end[0] != dpid}
+        self._edges = {end for end in self._edges if end[0] != dpid}
         for end in [end for end in self._entries if end[0] == dpid]:
             removed += [Remove(rule.key) for rule in self._entries.pop(end)]
         if removed:
@@ -119,6 +122,10 @@ class VlanAccess:
 
     def port_changed(self, port: PortState, now: float) -> None:
         """Follow what a port leads to, and whether it is held."""
+        if port.role is PortRole.EDGE:
+            self._edges.add(port.end)
+        elif port.role is PortRole.TRUNK:
+            self._edges.discard(port.end)
         wanted, had = self._wanted(port), self._entries.get(port.end, [])
         left = self._left_by_an_earlier_run(port)
         if wanted == had and not left:
@@ -161,13 +168,14 @@ class VlanAccess:
         dpid, port_no = port.end
         if port.held or not self.is_used:
             return []
+        is_edge = port.end in self._edges
         if self._switches[dpid].ofp_version != OPENFLOW_1_3:
-            is_closed = port.role is PortRole.EDGE and self.of(port.end).untagged != OWN_DOMAIN
+            is_closed = is_edge and self.of(port.end).untagged != OWN_DOMAIN
             return closed_rules(port_no) if is_closed else []
         if dpid not in self._based:
             return []
         if port.role is PortRole.TRUNK:
             return link_rules(port_no)
-        if port.role is PortRole.EDGE:
+        if is_edge:
             return edge_rules(port_no, self._vlans.of(dpid, port_no, Kind.TOR.value))
         return []

@@ -62,21 +62,21 @@ class _Table:
         self._table = table
         self._ports = ports
         self._cookie = cookie
-        self._scopes = (_LINK_SCOPE_V4,) if only_ipv4 else (_LINK_SCOPE_V4, *_LINK_SCOPE_V6)
         self._only_ipv4 = only_ipv4
 
     def flood(self, trunks: Sequence[int], edges: Sequence[int]) -> None:
         """Put what goes to the controller, and flood link-scope groups to other switches and hosts."""
         flood = tuple(Output(port_no) for port_no in (*trunks, *edges))
         self._put(PRIORITY_MEMBERSHIP, Match(eth_type=ETH_TYPE_IPV4, ip_proto=IPPROTO_IGMP), _TO_CONTROLLER)
+        self._put(PRIORITY_LINK_SCOPE, in_prefix(*_LINK_SCOPE_V4), flood)
         self._put_groups(4, _ALL_V4, flood)
-        for scope in self._scopes:
-            self._put(PRIORITY_LINK_SCOPE, in_prefix(*scope), flood)
         if self._only_ipv4:
             return
         for icmpv6_type in MLD_TYPES:
             match = Match(eth_type=ETH_TYPE_IPV6, ip_proto=IPPROTO_ICMPV6, icmpv6_type=icmpv6_type)
             self._put(PRIORITY_MEMBERSHIP, match, _TO_CONTROLLER)
+        for scope in _LINK_SCOPE_V6:
+            self._put(PRIORITY_LINK_SCOPE, in_prefix(*scope), flood)
         self._put_groups(6, _ALL_V6, flood)
 
     def flood_vlan(self, vlan_id: int, trunks: Sequence[int], tagged: Sequence[int], untagged: Sequence[int]) -> None:
@@ -84,7 +84,7 @@ class _Table:
         flood: tuple[Action, ...] = tuple(Output(port_no) for port_no in (*trunks, *tagged))
         if untagged:
             flood = (*flood, PopVlan(), *(Output(port_no) for port_no in untagged))
-        for scope in self._scopes:
+        for scope in (_LINK_SCOPE_V4, *_LINK_SCOPE_V6):
             self._put(PRIORITY_LINK_SCOPE_VLAN, in_prefix(*scope)._replace(vlan_id=vlan_id), flood)
         for port_no, family, domain in self._ports.routers:
             if domain == vlan_id and port_no in self._ports.edges:

@@ -12,6 +12,7 @@ from controller.discovery.journal import HostsRead
 from controller.discovery.settings import DiscoveryChanged, DiscoverySettings
 from controller.events import PacketReceived
 from controller.kernel.domains import address_of, domain_of, in_domain
+from controller.rules.pipeline import INGRESS
 from controller.wire.arp import encode_arp
 from controller.wire.ethernet import ETHERTYPE_EXPERIMENTAL, with_tag, without_tag
 from controller.wire.frame import decode
@@ -98,6 +99,37 @@ def world(make_vlans):
 def plug(world, mac, vlan_id, end, *addresses):
     world.host(in_domain(mac, vlan_id), end, *addresses)
     return [event for address in addresses for event in world.says(mac, vlan_id, end, address)]
+
+
+def entries_of(world, dpid, port_no):
+    """Return what a switch holds in its first table for frames of a port."""
+    return {rule for key, rule in world.rules[dpid].items() if key.table == INGRESS and key.match.in_port == port_no}
+
+
+def test_a_port_that_comes_back_is_in_its_vlan_from_its_first_frame(world):
+    """Were it not, a host could reach the fabric's own domain by pulling its cable for a moment."""
+    own = entries_of(world, 1, 1)
+    assert own
+    world.port((1, 1), up=False)
+    assert entries_of(world, 1, 1) == own
+    world.port((1, 1), up=True)
+    assert world.fabric.role(1, 1) is PortRole.UNKNOWN
+    assert entries_of(world, 1, 1) == own
+
+
+def test_a_port_that_is_cabled_to_a_switch_carries_every_vlan(world):
+    own = entries_of(world, 1, 1)
+    world.port((1, 1), up=False)
+    world.port((2, 1), up=False)
+    world.cable((1, 1), (2, 1))
+    world.link((1, 1), up=True)
+    world.run(1.0)
+    assert world.fabric.role(1, 1) is PortRole.TRUNK
+    carries = entries_of(world, 1, 1)
+    assert carries
+    assert carries != own
+    world.port((1, 1), up=False)
+    assert entries_of(world, 1, 1) == set()
 
 
 def test_the_same_addresses_in_two_vlans_are_two_hosts(world):
