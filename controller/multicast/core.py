@@ -369,7 +369,8 @@ class MulticastCore:
             if not self.installer.installed(dpid):
                 self.topology.disinherit(dpid, now)
             for group, key in self.plane.entries_found(dpid, self.installer.unknown(dpid)):
-                self._effects += self.senders.restore(group, key, Sender(False, "", now), now)
+                if self.vlan_ports.has(key.dpid, key.port_no, domain_of(group)):
+                    self._effects += self.senders.restore(group, key, Sender(False, "", now), now)
 
     def _flow_stats_received(self, event: FlowStatsReceived, now: float) -> None:
         if self.tagged.owns_poll(event):

@@ -15,8 +15,9 @@ from controller.multicast.groups import GroupPlane
 from controller.multicast.journal import Journal
 from controller.multicast.memberships import Memberships
 from controller.multicast.operator import Operator
-from controller.multicast.restored import Restored, read_entries
+from controller.multicast.restored import UNREADABLE, Restored, read_entries
 from controller.multicast.senders import SenderTable
+from controller.multicast.vlan_ports import VlanPorts
 
 
 class Owner(Protocol):
@@ -28,6 +29,7 @@ class Owner(Protocol):
     plane: GroupPlane
     senders: SenderTable
     topology: FabricFollower
+    vlan_ports: VlanPorts
 
     def apply(self, effects: Iterable[Any], now: float, urgency: Urgency = Urgency.PROMPT, vlan_id: int = 0) -> None:
         """Take what followed in the membership of a domain, and have it done."""
@@ -37,7 +39,10 @@ class Owner(Protocol):
 
 
 class Restart:
-    """Gives a core what it knew; `handlers` are those of the events that tell of it."""
+    """Gives a core what it knew, but for what was heard in VLANs that the policy does not put its port in any more.
+
+    `handlers` are those of the events that tell of it.
+    """
 
     def __init__(self, core: Owner) -> None:
         self._core = core
@@ -68,10 +73,20 @@ class Restart:
         core.apply(core.memberships.own.restore(restored.routers, now), now)
         for group in restored.groups:
             vlan_id = domain_of(group.address)
-            core.apply(core.memberships.of(vlan_id).restore(group.members, now), now, vlan_id=vlan_id)
+            members = [record for record in group.members if self._is_in_domain(record, vlan_id)]
+            core.apply(core.memberships.of(vlan_id).restore(members, now), now, vlan_id=vlan_id)
             for key, sender in group.senders:
-                core.perform(core.senders.restore(group.address, key, sender, now))
+                if core.vlan_ports.has(key.dpid, key.port_no, vlan_id):
+                    core.perform(core.senders.restore(group.address, key, sender, now))
             core.perform(core.plane.adopt(group.address, group.links, group.tree_version, now))
         if restored.faults:
             text = f"{restored.faults} {what} cannot be read: their hosts must report again."
             core.perform([Notice("journal-faulty", text, (("records", restored.faults),))])
+
+    def _is_in_domain(self, record: Any, vlan_id: int) -> bool:
+        """Tell whether a member's port is in a domain; what cannot be read is left to who counts it."""
+        try:
+            place = int(record["dpid"]), int(record["port_no"])
+        except UNREADABLE:
+            return True
+        return self._core.vlan_ports.has(*place, vlan_id)

@@ -249,6 +249,36 @@ def test_a_restarted_controller_knows_the_groups_of_vlans(world):
     assert not world.refused_edits()
 
 
+@pytest.mark.parametrize("domains", [PortVlans(20, frozenset()), PortVlans(0, frozenset())], ids=["20", "own"])
+def test_a_port_that_is_in_another_vlan_after_a_restart_gets_nothing_of_its_former_one(world, domains):
+    for name in ("h2", "h16"):
+        world.joins(name)
+    world.settle()
+    started(world, "h1")
+    started(world, "h16")
+    ports = {**world.port_vlans, world.hosts["h16"].place: domains}
+    world.restart(policy=replace(world.policy, vlans=vlans_of(ports)))
+    world.port_vlans = ports
+    world.connect_all()
+    world.settle()
+    assert world.sends("h1") == {("h2", ()): 1}
+    senders = world.core.plane.groups[in_domain(GROUP, 10)].senders
+    assert [key.mac for key in senders] == [world.hosts["h1"].mac]
+
+
+def test_a_port_that_is_in_a_vlan_after_a_restart_gets_nothing_of_the_own_domain(world):
+    for name in ("h4", "h6"):
+        world.joins(name)
+    world.settle()
+    assert started(world, "h8") == {("h4", ()): 1, ("h6", ()): 1}
+    ports = {**world.port_vlans, world.hosts["h6"].place: PortVlans(20, frozenset())}
+    world.restart(policy=replace(world.policy, vlans=vlans_of(ports)))
+    world.port_vlans = ports
+    world.connect_all()
+    world.settle()
+    assert world.sends("h8") == {("h4", ()): 1}
+
+
 def test_without_its_log_a_controller_finds_the_senders_of_vlans(world):
     world.joins("h2")
     world.settle()
