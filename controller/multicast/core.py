@@ -28,6 +28,7 @@ from controller.events import (
     TableChanged,
 )
 from controller.kernel.domains import address_of, domain_of
+from controller.kernel.vlan_ports import VlanPorts
 from controller.log import WriteLog
 from controller.membership.core import MembershipCore
 from controller.multicast.edge_ports import EdgePorts
@@ -52,7 +53,6 @@ from controller.multicast.senders import SenderTable
 from controller.multicast.settings import membership_limits, membership_settings
 from controller.multicast.tagged import TaggedFrames
 from controller.multicast.vlan_gate import membership_of
-from controller.multicast.vlan_ports import VlanPorts
 from controller.rules.installer import Installer
 from controller.rules.pipeline import MULTICAST_TAG
 from controller.trees.forest import Forest

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from controller.datapath.lanes import Urgency
 from controller.kernel.domains import address_of, domain_of
+from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.events import RouterPortChanged
 from controller.multicast.flood_guard import FloodGuard
 from controller.multicast.frames import FrameIntake
@@ -16,7 +17,6 @@ from controller.multicast.membership_effects import MembershipEffects
 from controller.multicast.memberships import Memberships
 from controller.multicast.operator import Operator
 from controller.multicast.senders import SenderTable
-from controller.multicast.vlan_ports import VlanPorts
 
 
 class Owner(Protocol):

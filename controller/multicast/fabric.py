@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from controller.datapath.lanes import Urgency
 from controller.effects import Effect, Notice
 from controller.events import PortChanged, SwitchConnected
+from controller.kernel.vlan_ports import VlanPorts
 from controller.multicast.drains import avoided_links, merged
 from controller.multicast.flood import FloodPlane
 from controller.multicast.group import Place
@@ -17,7 +18,6 @@ from controller.multicast.groups import GroupPlane
 from controller.multicast.places import HostPlaces
 from controller.multicast.returning import ReturningLinks
 from controller.multicast.switch_ports import SwitchPorts
-from controller.multicast.vlan_ports import VlanPorts
 from controller.rules.installer import Installer
 from controller.rules.pipeline import OPENFLOW_1_0
 from controller.trees.tree import Change

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from controller.config.settings import Limits
 from controller.effects import Effect, Notice
+from controller.kernel.vlan_ports import VlanPorts
 from controller.multicast.group import Place
 from controller.multicast.guard import PortBuckets
-from controller.multicast.vlan_ports import VlanPorts
 from controller.rules.cookies import cookie_of
 from controller.rules.installer import Installer
 from controller.rules.model import Match, Rule, RuleKey

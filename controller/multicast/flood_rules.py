@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from controller.kernel.vlan_ports import NO_OIFS
 from controller.multicast.switch_ports import SwitchPorts
-from controller.multicast.vlan_ports import NO_OIFS
 from controller.rules.compile import RuleSet
 from controller.rules.model import OFPP_CONTROLLER, Action, Match, Output, PopVlan, Rule, RuleKey
 from controller.rules.pipeline import (

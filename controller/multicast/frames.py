@@ -10,6 +10,7 @@ from controller.datapath.lanes import Urgency
 from controller.effects import Effect
 from controller.events import PacketReceived
 from controller.kernel.domains import in_domain
+from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.core import MembershipCore
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.flood_guard import FloodGuard
@@ -23,7 +24,6 @@ from controller.multicast.queries import passed_on
 from controller.multicast.senders import SenderTable
 from controller.multicast.tagged import VLAN_TAGGED
 from controller.multicast.vlan_gate import VlanGate
-from controller.multicast.vlan_ports import VlanPorts
 from controller.wire.addresses import ALL_PIM_ROUTERS_V4, ALL_PIM_ROUTERS_V6, is_link_scope_group
 from controller.wire.ethernet import ETHERTYPE_IPV4, ETHERTYPE_IPV6, with_tag, without_tag
 from controller.wire.frame import decode_once, walk_extensions

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from controller.datapath.lanes import Urgency
 from controller.effects import Effect, Notice, Put, Remove
 from controller.kernel.domains import in_domain
+from controller.kernel.vlan_ports import NO_OIFS, VlanPorts
 from controller.membership.events import Interest, RouterPortChanged
 from controller.multicast.duties import group_duties, refusals
 from controller.multicast.graft import Local, Look, changed_duties, grafted_duties, pruned_duties, sender_duties
@@ -14,7 +15,6 @@ from controller.multicast.group import Group, Place, Sender, SenderKey
 from controller.multicast.router_table import RouterTable
 from controller.multicast.transition import DRAIN_S, Stage, Transitions, Way, shrink_first
 from controller.multicast.tree_links import is_link, pairs_and_ports, port_of
-from controller.multicast.vlan_ports import NO_OIFS, VlanPorts
 from controller.rules.compile import (
     LOWER,
     NO_DUTY,

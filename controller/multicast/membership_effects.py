@@ -10,6 +10,7 @@ from controller.admission.host import Decision
 from controller.config.policy import Policy, Role
 from controller.datapath.lanes import Urgency
 from controller.kernel.domains import family_of, in_domain
+from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.events import (
     ANY_SOURCE,
     InterestChanged,
@@ -28,7 +29,6 @@ from controller.multicast.operator import Operator
 from controller.multicast.queries import sent
 from controller.multicast.sections import MulticastSections
 from controller.multicast.senders import SenderTable
-from controller.multicast.vlan_ports import VlanPorts
 from controller.wire.addresses import is_link_scope_group
 
 

@@ -14,6 +14,7 @@ from controller.admission.concern import Concern
 from controller.config.policy import Policy, Role
 from controller.datapath.lanes import Urgency
 from controller.kernel.domains import address_of
+from controller.kernel.vlan_ports import VlanPorts
 from controller.multicast.edge_ports import EdgePorts
 from controller.multicast.events import PolicyLoaded
 from controller.multicast.fabric import FabricFollower
@@ -26,7 +27,6 @@ from controller.multicast.sections import MulticastSections
 from controller.multicast.senders import SenderTable
 from controller.multicast.settings import membership_limits, membership_settings
 from controller.multicast.vlan_gate import VlanGate
-from controller.multicast.vlan_ports import VlanPorts
 from controller.rules.installer import Installer
 
 SLICE_STEPS = 256

@@ -7,9 +7,9 @@ from functools import lru_cache
 from controller.config.settings import Querier
 from controller.effects import SendPacket
 from controller.kernel.domains import in_domain
+from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.events import SendQuery
 from controller.multicast.groups import GroupPlane
-from controller.multicast.vlan_ports import VlanPorts
 from controller.wire.addresses import is_link_scope_group
 from controller.wire.encode import encode
 from controller.wire.ethernet import with_tag

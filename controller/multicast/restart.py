@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from controller.datapath.lanes import Urgency
 from controller.effects import Notice
 from controller.kernel.domains import domain_of
+from controller.kernel.vlan_ports import VlanPorts
 from controller.multicast.events import JournalRead, LogRead
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.former_journal import read_records
@@ -17,7 +18,6 @@ from controller.multicast.memberships import Memberships
 from controller.multicast.operator import Operator
 from controller.multicast.restored import UNREADABLE, Restored, read_entries
 from controller.multicast.senders import SenderTable
-from controller.multicast.vlan_ports import VlanPorts
 
 
 class Owner(Protocol):

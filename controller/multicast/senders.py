@@ -9,13 +9,13 @@ from dataclasses import replace
 from controller.effects import Effect, Notice, SendPacket
 from controller.events import FlowStatsReceived
 from controller.kernel.domains import domain_of, in_domain
+from controller.kernel.vlan_ports import VlanPorts
 from controller.multicast.gate import NO_ROOM, SPOOFED, Gate
 from controller.multicast.group import Place, Sender, SenderKey
 from controller.multicast.groups import GroupPlane
 from controller.multicast.guard import PortBuckets
 from controller.multicast.rate_meter import Reading
 from controller.multicast.sender_polls import SenderPolls
-from controller.multicast.vlan_ports import VlanPorts
 from controller.rules.cookies import cookie_of
 from controller.rules.installer import Installer
 from controller.rules.lowering import LOWERINGS

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple, Protocol
 
 from controller.config.policy import Policy, StaticMember
 from controller.kernel.domains import address_of, domain_of
+from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.events import ANY_SOURCE
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.gate import Gate
 from controller.multicast.group import Place
 from controller.multicast.groups import GroupPlane
 from controller.multicast.memberships import Memberships
-from controller.multicast.vlan_ports import VlanPorts
 from controller.snapshot.log import Document, Section
 from controller.snapshot.names import Names
 from controller.wire.addresses import format_ip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from controller.multicast.vlan_ports import VlanOifs
+from controller.kernel.vlan_ports import VlanOifs
 from topology.graph import Graph
 
 

@@ -10,6 +10,7 @@ from typing import Protocol
 from controller.admission.admission import Admission
 from controller.config.policy import Policy
 from controller.kernel.domains import domain_of
+from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.core import MembershipCore
 from controller.membership.events import FilterMode, Member
 from controller.membership.querier import FAMILIES
@@ -20,7 +21,6 @@ from controller.multicast.memberships import Memberships
 from controller.multicast.senders import SenderTable
 from controller.multicast.static_members import StaticMembers
 from controller.multicast.tree_links import links_of
-from controller.multicast.vlan_ports import VlanPorts
 from controller.rules.installer import Installer
 from controller.snapshot.log import Document
 from controller.snapshot.names import Names

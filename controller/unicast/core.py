@@ -26,7 +26,7 @@ from controller.kernel.deadlines import Deadlines
 from controller.kernel.domains import OWN_DOMAIN, domain_of
 from controller.kernel.notices import PortNotices
 from controller.kernel.ports import End
-from controller.multicast.vlan_ports import VlanPorts
+from controller.kernel.vlan_ports import VlanPorts
 from controller.rules.inspection import Inspection
 from controller.rules.installer import Installer
 from controller.rules.model import Rule

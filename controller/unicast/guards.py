@@ -8,7 +8,7 @@ from typing import TypeAlias
 from controller.kernel.deadlines import Deadlines
 from controller.kernel.ports import End
 from controller.kernel.token_bucket import TokenBucket
-from controller.multicast.vlan_ports import VlanPorts
+from controller.kernel.vlan_ports import VlanPorts
 from controller.rules.model import Rule
 from controller.unicast.base_rules import guard_rules
 from controller.unicast.settings import UnicastSettings

@@ -10,7 +10,7 @@ from controller.discovery.probes import link_local
 from controller.kernel.deadlines import Deadlines
 from controller.kernel.domains import OWN_DOMAIN, address_of, domain_of, in_domain
 from controller.kernel.ports import End
-from controller.multicast.vlan_ports import VlanPorts
+from controller.kernel.vlan_ports import VlanPorts
 from controller.unicast.guards import Counted, Guards
 from controller.unicast.resolution import Resolver
 from controller.unicast.routes import Routes

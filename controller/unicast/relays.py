@@ -10,7 +10,7 @@ from controller.kernel.deadlines import Deadlines
 from controller.kernel.domains import OWN_DOMAIN, in_domain
 from controller.kernel.ports import End
 from controller.kernel.token_bucket import TokenBucket
-from controller.multicast.vlan_ports import NO_OIFS, VlanPorts
+from controller.kernel.vlan_ports import NO_OIFS, VlanPorts
 from controller.rules.pipeline import OPENFLOW_1_0
 from controller.unicast.settings import UnicastSettings
 from controller.wire.ethernet import with_tag
