@@ -10,10 +10,15 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from lanes import COMPUTING, WAITING, Lanes, give_way
 
 # The same examples each time, however slow the machine; `--hypothesis-profile=explore` looks for new ones.
+# Constants that Hypothesis reads out of the modules loaded so far would depend on the tests that ran before.
+if hasattr(providers, "_get_local_constants"):
+    NO_CONSTANTS = providers.Constants()
+    providers._get_local_constants = lambda: NO_CONSTANTS
 settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("repeatable")

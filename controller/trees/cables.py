@@ -86,6 +86,16 @@ def chosen(
     return tuple(left), tuple(moved)
 
 
+def gone(tree: Tree, left: tuple[Link, ...], loads: LinkLoads) -> tuple[Link, ...]:
+    """Return those of some cables that a tree does not have."""
+    own = tree.cables or loads.index
+    return tuple(
+        cable
+        for cable in left
+        if cable.v not in tree.adjacent.get(cable.u, ()) or loads.links[own[cable.u][cable.v]].ports != cable.ports
+    )
+
+
 def named(ports: Mapping[tuple[NodeId, NodeId], tuple[int, int]], loads: LinkLoads) -> Index | None:
     """Return the numbers of cables by their ends and ports, None where none of them is there."""
     found: Index = {}

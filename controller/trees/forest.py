@@ -121,7 +121,7 @@ class Forest:
             idle_bps = self._idle_bps.get(key, self._default_bps)
             tree = self._trees[key] = Tree(key, self.seed, idle_bps)
         elif self._broken and key in self._broken:
-            return self.mend(key).then(self.join(key, node, role))
+            return self._both(self.mend(key), self.join(key, node, role))
         have = int(tree.terminals.get(node, 0))
         new = bits & ~have
         if not new:
@@ -162,7 +162,7 @@ class Forest:
         flows.begin_roles(tree, self.loads, node, new, self._default_bps)
         if self.algorithm.settled(tree):
             return _new(Change, (key, added, NOTHING, (), (), ()))
-        return Change(key, added).then(self._rebuild(tree, keep=True))
+        return self._both(Change(key, added), self._rebuild(tree, keep=True))
 
     def leave(self, key: Key, node: NodeId, role: Role) -> Change:
         """Take a role from the terminal `node`; with its last role it leaves the tree, the last terminal ends it."""
@@ -172,7 +172,7 @@ class Forest:
         if tree is None or not lost:
             return Change(key)
         if key in self._broken:
-            return self.mend(key).then(self.leave(key, node, role))
+            return self._both(self.mend(key), self.leave(key, node, role))
         flows.end_roles(tree, self.loads, node, lost)
         if have != lost:
             tree.terminals[node] = ROLES[have & ~lost]
@@ -194,15 +194,14 @@ class Forest:
                 left = cables.gave(tree, removed, self.loads)
         if self._stays(tree):
             return _new(Change, (key, NOTHING, removed, (), (), left))
-        return Change(key, NOTHING, removed, left=left).then(self._rebuild(tree, keep=True))
+        return self._both(Change(key, NOTHING, removed, left=left), self._rebuild(tree, keep=True))
 
     def set_rate(self, key: Key, node: NodeId, rate_bps: float) -> None:
         """Account the measured rate of senders at `node`, if there are any; ValueError for one below 0 or NaN."""
         rate = _rate(rate_bps)
         tree = self._trees.get(key)
-        if tree is None or node not in tree.rates:
-            return
-        flows.set_rate(tree, self.loads, node, rate, is_accounted=key not in self._broken)
+        if tree is not None and node in tree.rates:
+            flows.set_rate(tree, self.loads, node, rate, is_accounted=key not in self._broken)
 
     def set_group_rate(self, key: Key, rate_bps: float) -> None:
         """Account a group, from now on, with this rate instead of the default while no sender of it is known.
@@ -349,8 +348,7 @@ class Forest:
 
     def mend(self, key: Key) -> Change:
         """Build one tree around what it lost; it changes nothing where that was done."""
-        before = self._broken.pop(key, None)
-        if before is None:
+        if (before := self._broken.pop(key, None)) is None:
             return Change(key)
         tree = self._trees[key]
         with self._network.searching(self._steps_left):
@@ -390,7 +388,7 @@ class Forest:
         A tree that is as small as the one it would become stays.
         """
         tree, mended = self._trees[key], self.mend(key)
-        return mended.then(self._rebuild(tree, keep=False, only_if_smaller=True, steady_state=steady_state))
+        return self._both(mended, self._rebuild(tree, False, only_if_smaller=True, steady_state=steady_state))
 
     def rebalance(self, improvement: float = 0.05) -> list[Change]:
         """Spread the trees anew where that is better by at least the fraction `improvement`.
@@ -429,17 +427,16 @@ class Forest:
         tree = self._trees.get(key)
         if tree is None:
             return Change(key)
-        mended = self.mend(key)
+        mended, named = self.mend(key), cables.named(ports, self.loads)
         old = adjacency(link for link in links if self.graph.has_link(*link))
-        named = cables.named(ports, self.loads)
         if isinstance(self.algorithm, Vsrt):
             flows.discharge(tree, self.loads)
-            return mended.then(self._replace(tree, old, named=named))
+            return self._both(mended, self._replace(tree, old, named=named))
         root, parent = spanning(old, tree.terminals)
         if parent is None:
             return mended
         flows.discharge(tree, self.loads)
-        return mended.then(self._become(tree, Plan(root, parent, cables=named), set()))
+        return self._both(mended, self._become(tree, Plan(root, parent, cables=named), set()))
 
     def _rebuild(self, tree: Tree, keep: bool, only_if_smaller: bool = False, steady_state: bool = False) -> Change:
         flows.discharge(tree, self.loads)
@@ -456,9 +453,7 @@ class Forest:
         """Build a tree whose load is not accounted now."""
         reached = terminals_served(tree, self._network.components())
         detached = {node for node in tree.terminals if node not in reached}
-        plan = Plan(None, {})
-        if reached:
-            plan = self.algorithm.build(tree, reached, old, steady_state)
+        plan = self.algorithm.build(tree, reached, old, steady_state) if reached else Plan(None, {})
         if only_if_smaller and detached == tree.detached:
             if self._network.cost(plan.parent) >= self._network.cost(tree.parent):
                 flows.charge(tree, self.loads)
@@ -483,6 +478,13 @@ class Forest:
         cut_off = tuple(node for node in order if node in detached and node not in before)
         back = tuple(node for node in order if node in before and node not in detached)
         return Change(key, added, removed, cut_off, back, left)
+
+    def _both(self, first: Change, second: Change) -> Change:
+        """Return what two changes of a tree that is as they made it amount to."""
+        change, tree = first.then(second), self._trees.get(first.key)
+        if tree is None or not change.left:
+            return change
+        return change._replace(left=cables.gone(tree, change.left, self.loads))
 
 
 def _mark(keys: set[Key], key: Key, belongs: bool) -> None:

@@ -53,7 +53,11 @@ class Change(NamedTuple):
 
     def then(self, second: Change) -> Change:
         """Return the one change that this and the next of the same tree amount to; `second` tells who is cut off."""
-        left = self.left + second.left
+        left = self.left
+        if second.left:
+            # What the second left it had before both only where the first neither took the link nor moved on it.
+            taken = {frozenset(link) for link in self.added} | {frozenset(link[:2]) for link in left}
+            left += tuple(link for link in second.left if frozenset(link[:2]) not in taken)
         if not (second.added or second.removed):
             return second._replace(added=self.added, removed=self.removed, left=left)
         was, gone = set(map(frozenset, self.added)), set(map(frozenset, self.removed))

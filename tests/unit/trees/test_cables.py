@@ -147,6 +147,16 @@ def test_a_tree_is_adopted_with_the_cables_that_switches_hold():
     assert ports_of(forest, "g") == 2, "a cable that is not there is none to take"
 
 
+def test_a_cable_taken_and_given_back_within_one_join_is_none_that_the_tree_left(lab):
+    forest = Forest(with_ports(lab.FABRICS["hub-and-ring"](), lambda link: 2))
+    nodes = forest.graph.nodes()
+    for number in (1, 7, 3):
+        before = {frozenset(link) for link in forest.tree("g").links()} if "g" in forest else set()
+        change = forest.join("g", nodes[number], Role.RECEIVER)
+        assert {frozenset((cable.u, cable.v)) for cable in change.left} <= before
+    assert change.removed, "the tree is built anew at the last join"
+
+
 class Bundles(RuleBasedStateMachine):
     """A forest over a fabric with parallel cables, beside sums from the definition."""
 
@@ -242,6 +252,7 @@ class Bundles(RuleBasedStateMachine):
             }
             moved = {link for link in links.keys() & before.keys() if links[link] != before[link]}
             told = {frozenset((cable.u, cable.v)) for cable in change.left}
+            assert len(told) == len(change.left), "a link is left by one cable: that which it had before"
             assert {frozenset(link) for link in moved} <= told
             assert told <= {frozenset(link) for link in moved | (before.keys() - links.keys())}
             self.last[change.key] = links
