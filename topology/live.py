@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from topology.aggregations import Aggregations, Place, chosen
 from topology.events import (
     HostGone,
     HostLearnt,
@@ -23,13 +24,16 @@ class LiveFabric:
     """Switches, links, port roles and hosts, kept up to date by `apply`.
 
     `graph` holds the connected switches and the links between them; a switch that has hosts is a ToR, so that levels
-    count from the servers. Hosts are no nodes of it. Events may come twice and, as far as they speak of different
+    count from the servers. Hosts are no nodes of it. `aggregations` says which
+    ports lead to one host together. Events may come twice and, as far as they speak of different
     switches, links, ports or hosts, in any order: the outcome is the same. `SwitchDown` forgets all of a switch, and
     `LinkUp` what was cabled to one of its ends before.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, aggregations: Aggregations | None = None) -> None:
         self.graph = Graph()
+        self.aggregations = aggregations or Aggregations()
+        self._flooded: dict[Place, Place] = {}
         self._versions: dict[int, int] = {}
         self._cables: dict[int, dict[int, LinkUp]] = {}
         self._roles: dict[int, dict[int, PortRole]] = {}
@@ -94,6 +98,46 @@ class LiveFabric:
         """Return the ports of a switch that lead to hosts, in ascending order."""
         return self._edge_ports.get(dpid, ())
 
+    # Link aggregation groups
+
+    def aggregate(self, aggregations: Aggregations) -> None:
+        """Go by other link aggregation groups from now on."""
+        self.aggregations = aggregations
+        self._flooded.clear()
+        for home, _ in aggregations.all():
+            self._choose_flooded(home)
+
+    def is_one_port(self, one: Place, other: Place) -> bool:
+        """Tell whether two ports are the same, or legs of one group."""
+        return one == other or self.aggregations.home(one) == self.aggregations.home(other)
+
+    def working_legs(self, place: Place) -> list[Place]:
+        """Return those of the legs of a port's group that lead to hosts now, in the operator's order."""
+        return [leg for leg in self.aggregations.legs(place) if self.role(*leg) is PortRole.EDGE]
+
+    def is_flooded(self, dpid: int, port_no: int) -> bool:
+        """Tell whether a port to hosts gets what all hosts get: of a group one leg does, the same while it works."""
+        home = self.aggregations.homes.get((dpid, port_no))
+        return home is None or self._flooded.get(home) == (dpid, port_no)
+
+    def flooded_leg(self, place: Place) -> Place | None:
+        """Return the leg of a port's group that gets what all hosts get, None where none works."""
+        home = self.aggregations.homes.get(place)
+        return place if home is None else self._flooded.get(home)
+
+    def _choose_flooded(self, place: Place) -> None:
+        """Have a group's leg for what all hosts get be one that works."""
+        home = self.aggregations.homes.get(place)
+        if home is None:
+            return
+        working = self.working_legs(home)
+        if self._flooded.get(home) not in working:
+            leg = chosen(b"", working)
+            if leg is None:
+                self._flooded.pop(home, None)
+            else:
+                self._flooded[home] = leg
+
     def host(self, mac: bytes) -> HostLearnt | None:
         """Return the host with this MAC address."""
         return self._hosts.get(mac)
@@ -124,7 +168,11 @@ class LiveFabric:
         Addresses that nobody is known to hold do not conflict.
         """
         host = self._hosts.get(mac)
-        if host is not None and (host.port_no != port_no or host.dpid != dpid):
+        if (
+            host is not None
+            and (host.port_no != port_no or host.dpid != dpid)
+            and not self.is_one_port((host.dpid, host.port_no), (dpid, port_no))
+        ):
             return True
         owners = self._owners.get(address)
         return owners is not None and mac not in owners
@@ -162,6 +210,9 @@ class LiveFabric:
             self._unplug(cable)
         roles = self._roles.pop(dpid, None)
         self._edge_ports.pop(dpid, None)
+        if self.aggregations.is_used:
+            for port_no in roles or ():
+                self._choose_flooded((dpid, port_no))
         hosts = self.hosts_of(dpid)
         for host in hosts:
             self._forget(host)
@@ -207,6 +258,8 @@ class LiveFabric:
         else:
             roles[event.port_no] = event.role
         self._edge_ports[event.dpid] = tuple(sorted(port for port, role in roles.items() if role is PortRole.EDGE))
+        if self.aggregations.is_used:
+            self._choose_flooded((event.dpid, event.port_no))
         return True
 
     def _host_learnt(self, event: HostLearnt) -> bool:

@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 
 from controller.config.declarations import Section, Setting, SettingType, declared
 from controller.config.labels import MAX_LABELLED, MAX_LABELS
+from controller.config.link_aggregations import ENTRY_KEYS as AGGREGATION_KEYS
+from controller.config.link_aggregations import MAX_LEGS, MAX_LINK_AGGREGATIONS, MODES
 from controller.config.load import (
     MAX_NAME_LENGTH,
     MAX_NAMED_SWITCHES,
@@ -114,6 +116,13 @@ def policy_schema() -> Schema:
         | _list(_definition("static_member")),
         "vlans": {"description": "Which VLANs edge ports are in; links between switches carry all."}
         | _mapping({name: vlan_section[name] for name in SECTION_KEYS}, ()),
+        "link_aggregations": {
+            "description": "Ports that lead to one host each: names of link aggregation groups to their ports.",
+            "type": "object",
+            "maxProperties": MAX_LINK_AGGREGATIONS,
+            "propertyNames": {"pattern": f"^{PORT_NAME}$"},
+            "additionalProperties": _definition("link_aggregation"),
+        },
     }
     return {
         "$schema": DIALECT,
@@ -166,6 +175,11 @@ def _definitions() -> Schema:
         "group": _definition("single_group"),
         "ports": {"description": "Where the group is given."} | _list(_definition("port"), least=1),
     }
+    link_aggregation = {
+        "mode": {"description": "How the host comes to use the ports.", "enum": list(MODES)},
+        "ports": {"description": "Ports that lead to the host.", "maxItems": MAX_LEGS}
+        | _list(_definition("port"), least=2),
+    }
     host_patterns = (_IPV4 + _IPV4_LENGTH, _IPV6 + _IPV6_LENGTH, _HOST_MAC)
     tenant_or_address = {"type": "string", "minLength": 1, "maxLength": MAX_NAME_LENGTH}
     definitions = {
@@ -185,6 +199,8 @@ def _definitions() -> Schema:
         "labels": _labels("Keys and values."),
         "static_member": {"description": "A group and the ports that are given it."}
         | _mapping(static_member, ENTRY_KEYS),
+        "link_aggregation": {"description": "A link aggregation group."}
+        | _mapping(link_aggregation, AGGREGATION_KEYS),
         "host": {
             "description": "A host by IP address, prefix, MAC address or switch port.",
             "anyOf": [_text("IP address, prefix or MAC address.", *host_patterns), _definition("port")],

@@ -16,6 +16,7 @@ from controller.config.edit_settings import Edits
 from controller.config.expected_topology import ReadCabling, read_expected_topology
 from controller.config.faults import Faults, PolicyInvalid, quoted
 from controller.config.labels import read_labels
+from controller.config.link_aggregations import check_legs, first_ports, read_link_aggregations
 from controller.config.policy import ACTIONS, ANY_HOST, DEFAULT_RULE, ROLES, VERSION, Policy, Role, Rule, Tenant
 from controller.config.read import Reader, scalar_value, step
 from controller.config.read_vlans import read_vlans
@@ -66,6 +67,7 @@ SECTIONS = (
     "labels",
     "static_members",
     "vlans",
+    "link_aggregations",
     *SETTING_SECTIONS,
 )
 SWITCH_KEYS = ("dpid", "ports")
@@ -142,6 +144,8 @@ class _PolicyReader(Reader):
         switches = read("switches", self._switches) or ()
         labels = read("labels", lambda node, path: read_labels(self, node, path))
         vlans = read("vlans", lambda node, path: read_vlans(self, node, path, labels or ()))
+        aggregations = read("link_aggregations", lambda node, path: read_link_aggregations(self, node, path)) or ()
+        self.standing_ports = first_ports(aggregations)
         tenants = read("tenants", self._tenants) or ()
         rules = read("rules", self._rules) or ()
         default = read("default", lambda node, path: self.choice(node, path, tuple(ACTIONS)))
@@ -159,6 +163,9 @@ class _PolicyReader(Reader):
         anomaly = read("anomaly", lambda node, path: self.settings(Anomaly, node, path))
         alarms = read("alarms", self._alarms)
         topology = read("topology", lambda node, path: read_expected_topology(self, node, path, self._read_cabling))
+        router_ports = (multicast or Multicast()).router_ports.static
+        links = (topology or ExpectedTopology()).links
+        check_legs(self, aggregations, vlans or Vlans(), router_ports, links)
         checks.overlapping_tenants(self._tenant_terms, self.faults)
         self._check_places(found, monitor or Monitor(), dashboard or Dashboard())
         if not self.faults.any_error:
@@ -171,6 +178,7 @@ class _PolicyReader(Reader):
             labels=labels or (),
             static_members=static_members or (),
             vlans=vlans or Vlans(),
+            link_aggregations=aggregations,
             limits=limits or Limits(),
             multicast=multicast or Multicast(),
             unicast=unicast or Unicast(),
@@ -354,7 +362,7 @@ class _PolicyReader(Reader):
 
     def _tenant_host(self, node: Node, path: str) -> HostTerm | None:
         if isinstance(node, Mapping):
-            return self.switch_port(node, path)
+            return self.host_port(node, path)
         return self._term(node, path, "an IP address, prefix, MAC address or {dpid, port}", parse_host_term)
 
     def _group(self, node: Node, path: str) -> Prefix | None:

@@ -81,6 +81,16 @@ class StaticMember:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkAggregation:
+    """A link aggregation group (IEEE 802.1AX), whose ports are its legs; the first stands for all of them."""
+
+    name: str
+    mode: str
+    ports: tuple[SwitchPort, ...]
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """A whole policy file. The first rule that matches decides, else `default_allow`, which admits no router.
 
@@ -94,6 +104,7 @@ class Policy:
     labels: tuple[Labelled, ...] = ()
     static_members: tuple[StaticMember, ...] = ()
     vlans: Vlans = field(default_factory=Vlans)
+    link_aggregations: tuple[LinkAggregation, ...] = ()
     limits: Limits = field(default_factory=Limits)
     multicast: Multicast = field(default_factory=Multicast)
     unicast: Unicast = field(default_factory=Unicast)
@@ -111,4 +122,5 @@ class Policy:
     def known_switches(self) -> frozenset[int]:
         """Return the switches that the policy speaks of as parts of the fabric, connected or not."""
         named = {switch.dpid for switch in self.switches} | {member.port.dpid for member in self.static_members}
-        return self.topology.all_switches() | named | self.vlans.switches
+        aggregated = {port.dpid for group in self.link_aggregations for port in group.ports}
+        return self.topology.all_switches() | named | self.vlans.switches | aggregated

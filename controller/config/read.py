@@ -78,6 +78,8 @@ class Reader:
     def __init__(self, faults: Faults) -> None:
         self.faults = faults
         self.switch_names: dict[str, int] = {}
+        self.standing_ports: dict[SwitchPort, SwitchPort] = {}
+        """For each port of a link aggregation group the one that stands for all of it."""
 
     def wrong_type(self, node: Node, path: str, expected: str) -> None:
         """Record that a node is not what it should be (an alias has been reported already)."""
@@ -197,6 +199,11 @@ class Reader:
         dpid = self.dpid(found["dpid"][1], f"{path}.dpid") if "dpid" in found else None
         port_no = self.integer(found["port"][1], f"{path}.port", 1, MAX_PORT_NO) if "port" in found else None
         return None if dpid is None or port_no is None else SwitchPort(dpid, port_no)
+
+    def host_port(self, node: Node, path: str) -> SwitchPort | None:
+        """Return the port by which hosts at a port are known: that which stands for its link aggregation group."""
+        port = self.switch_port(node, path)
+        return None if port is None else self.standing_ports.get(port, port)
 
     def switch_link(self, node: Node, path: str) -> SwitchLink | None:
         """Return a link written as a list of its two ends."""

@@ -33,7 +33,7 @@ def read_static_members(reader: Reader, node: Node, path: str, enforce_ssm: bool
             reader.faults.error(ports.line, f"{own_path}.ports", "no ports, so that nothing is given the group")
 
         def port(at: Node, port_path: str) -> None:
-            place = reader.switch_port(at, port_path)
+            place = reader.host_port(at, port_path)
             if place is None or group is None:
                 return
             if (group, place) in first:

@@ -11,6 +11,7 @@ from controller.discovery.detection import Pace
 from controller.discovery.hosts import HostTable
 from controller.discovery.intake import FrameIntake, Output
 from controller.discovery.journal import HostsRead, Journal, read_former
+from controller.discovery.legs import Legs
 from controller.discovery.moved import AGAIN_S, moved_frames
 from controller.discovery.port_table import PortTable, SwitchState
 from controller.discovery.ports import PortState
@@ -33,6 +34,7 @@ from controller.events import (
     SwitchDisconnected,
     TableChanged,
 )
+from controller.kernel.aggregations import aggregations_of, concerned
 from controller.kernel.deadlines import Deadlines
 from controller.kernel.notices import PortNotices
 from controller.kernel.ports import End
@@ -72,7 +74,7 @@ class DiscoveryCore:
             raise ValueError(f"the secret has {len(secret)} bytes, not {MIN_SECRET_BYTES} to 64")
         self._settings = settings
         self._secret = secret
-        self.fabric = LiveFabric()
+        self.fabric = LiveFabric(aggregations_of(settings.link_aggregations))
         self._out: list[Output] = []
         self._notices = PortNotices(lambda notice: self._out.append(notice))
         self.counters = self._notices.counters
@@ -83,10 +85,11 @@ class DiscoveryCore:
         self._table = PortTable(settings, secret, self._deadlines, self)
         self._switches, self._ports = self._table.switches, self._table.ports
         self._vlans = VlanAccess(settings.vlans, self._switches, self._ports, self)
+        self._legs = Legs(self.fabric, self.emit)
         self._hosts = HostTable(
-            settings, self._deadlines, self.emit, self.counted, self._table.was_heard, self._vlans.framed
+            settings, self._deadlines, self._legs.told, self.counted, self._was_heard, self._vlans.framed
         )
-        known = self._ports, self._table, self._hosts, self._vlans
+        known = self._ports, self._table, self._hosts, self._vlans, self._legs
         self._intake = FrameIntake(self, settings, *known, self.counters, self.counted)
         self._journal = Journal(self._hosts.hosts, self._remembered.by_port, self._table.neighbours)
         self._due: dict[TimerKind, Callable[[Any, float], None]] = {
@@ -172,10 +175,11 @@ class DiscoveryCore:
         self._settings = settings
         self._hosts.settings_changed(settings)
         self._table.settings_changed(settings, now)
+        self._aggregate(settings, now)
         self._intake.settings_changed(settings)
         if self._vlans.use(settings.vlans, now):
             for end in self._ports:
-                self._hosts.keep_domains(end, self._vlans.of(end).vlans(), now)
+                self._hosts.keep_domains(self._legs.home(end), self._vlans.of(end).vlans(), now)
         self._installer.use_policy(settings.check_interval_s, settings.edits)
         return self.outputs(now)
 
@@ -235,9 +239,9 @@ class DiscoveryCore:
     def restore(self, hosts: Iterable[HostLearnt], now: float) -> tuple[Output, ...]:
         """Take hosts known from before a restart; each is announced, and asked, once its port proves to be one."""
         for host in hosts:
-            end = (host.dpid, host.port_no)
+            end = self._legs.home((host.dpid, host.port_no))
             self._remember(end, [(host.mac, host.addresses)], now)
-            if end in self._ports and self._ports[end].role is PortRole.EDGE:
+            if self.fabric.working_legs(end):
                 self._recall(end, now)
         return self.outputs(now)
 
@@ -297,7 +301,21 @@ class DiscoveryCore:
 
     def has_hosts(self, end: End) -> bool:
         """Tell whether hosts are known at a port."""
-        return self._hosts.has_some(end)
+        return self._hosts.has_some(self._legs.home(end))
+
+    def _was_heard(self, end: End, since_s: float) -> bool:
+        """Tell whether all would have been heard that hosts at a port, or at a group's legs, said since a time."""
+        return self._legs.heard(end, lambda leg: self._table.was_heard(leg, since_s))
+
+    def _aggregate(self, settings: DiscoverySettings, now: float) -> None:
+        """Go by other link aggregation groups: hosts at their ports are found anew when they send."""
+        before, after = self.fabric.aggregations, aggregations_of(settings.link_aggregations)
+        ends = list(concerned(before, after))
+        for end in ends:
+            self._forget_remembered(end, now)
+            self._hosts.leave(end, now)
+        if ends:
+            self.fabric.aggregate(after)
 
     def tell(self, notice: Notice) -> None:
         """Count and give a notice that is to be told each time."""
@@ -323,10 +341,14 @@ class DiscoveryCore:
 
     def _remove_switch(self, dpid: int, now: float) -> None:
         switch = self._switches[dpid]
-        for port in switch.ports.values():
-            hosts = self._hosts.at(port.end)
-            self._hosts.leave(port.end, now)
-            self._remember(port.end, hosts, now)
+        ends = list(switch.ports.values())
+        shared = [port.end for port in ends if self._legs.others(port.end, without_switch=True)]
+        for port in ends:
+            if port.end not in shared:
+                home = self._legs.home(port.end)
+                hosts = self._hosts.at(home)
+                self._hosts.leave(home, now)
+                self._remember(home, hosts, now)
         self._table.remove_switch(dpid, now)
         for kind in (TimerKind.READY, TimerKind.GRACE):
             self._deadlines.cancel(Timer(kind, dpid))
@@ -334,6 +356,8 @@ class DiscoveryCore:
         self._vlans.switch_removed(dpid, now)
         self._out += self._installer.switch_disconnected(dpid, now)
         self.emit(SwitchDown(dpid))
+        for end in shared:
+            self._legs.moved(end, self._hosts)
 
     def neighbour_changed(self, end: End, now: float) -> None:
         """Keep for a restart which switch a port leads to."""
@@ -341,24 +365,33 @@ class DiscoveryCore:
 
     def role_left(self, port: PortState, former: PortRole, now: float) -> None:
         """Let the hosts of a port go that leads to hosts no more."""
+        if self._legs.others(port.end):
+            return
+        home = self._legs.home(port.end)
         if port.role in (PortRole.DOWN, PortRole.TRUNK):
-            self._forget_remembered(port.end, now)
+            self._forget_remembered(home, now)
         if former is PortRole.EDGE:
-            count = len(self._hosts.at(port.end))
+            count = len(self._hosts.at(home))
             if count and port.role is PortRole.TRUNK:
                 text = f"leads to a switch now: the {count} hosts that were heard there are forgotten"
                 self.counted("edge-became-trunk", port.end, text, now)
-            self._hosts.leave(port.end, now, is_down=port.role is PortRole.DOWN)
+            self._hosts.leave(home, now, is_down=port.role is PortRole.DOWN)
 
     def role_taken(self, port: PortState, now: float) -> None:
         """Let in what the port may have; learn the hosts that it showed before it was known to lead to hosts."""
         self._vlans.port_changed(port, now)
         early, port.early = port.early, {}
+        home = self._legs.home(port.end)
         if port.role is PortRole.EDGE:
-            self._recall(port.end, now)
+            self._recall(home, now)
             for (mac, address), seen_s in early.items():
                 if self._vlans.lets_in(port.end, mac):
-                    self._hosts.seen(mac, address, port.end, seen_s)
+                    self._hosts.seen(mac, address, home, seen_s)
+        elif port.end in self.fabric.aggregations.homes:
+            self._legs.moved(port.end, self._hosts)
+            if port.role is PortRole.TRUNK:
+                does = "leads to a switch of the fabric, and is in a link aggregation group: it is no leg of it"
+                self.counted("aggregation-leg-trunk", port.end, does, now)
 
     def hold_changed(self, port: PortState, now: float) -> None:
         """Have what arrives at a held port dropped, and tell the operator."""

@@ -195,6 +195,10 @@ class HostTable:
         """Tell whether hosts are known at a port."""
         return end in self._at
 
+    def tell(self, mac: bytes) -> None:
+        """Tell of a host again, where it is by now."""
+        self._tell(self.hosts[mac])
+
     def host_due(self, mac: bytes, now: float) -> None:
         """Ask a host that was quiet for long about its addresses, and forget those it never answered for."""
         settings = self._settings

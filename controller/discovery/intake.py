@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol, TypeAlias
 
 from controller.discovery.hosts import HostTable
+from controller.discovery.legs import Legs
 from controller.discovery.port_table import PortTable
 from controller.discovery.ports import PortState
 from controller.discovery.settings import DiscoverySettings
@@ -60,8 +61,8 @@ class Owner(Protocol):
 class FrameIntake:
     """Learns from what switches send to the controller.
 
-    `ports`, `table`, `hosts` and `vlans` are the owner's, which takes `counters` and `counted` too. What names a host
-    is named in the domain of its frame.
+    `ports`, `table`, `hosts`, `vlans` and `legs` are the owner's, which takes `counters` and `counted` too. What
+    names a host is named in the domain of its frame.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class FrameIntake:
         table: PortTable,
         hosts: HostTable,
         vlans: VlanAccess,
+        legs: Legs,
         counters: Counter[str],
         counted: Callable[[str, End, str, float], None],
     ) -> None:
@@ -82,6 +84,7 @@ class FrameIntake:
         self._hosts = hosts
         self._host_states, self._challenges = hosts.hosts, hosts.challenges
         self._vlans = vlans
+        self._home = legs.home
         self._counters = counters
         self._counted = counted
 
@@ -122,7 +125,12 @@ class FrameIntake:
             if vlan_id:
                 mac, address = in_domain(mac, vlan_id), in_domain(address, vlan_id)
             host = self._host_states.get(mac)
-            if host is not None and host.end == end and address in host.addresses and not self._challenges:
+            if (
+                host is not None
+                and host.end == self._home(end)
+                and address in host.addresses
+                and not self._challenges
+            ):
                 host.use(address, now)
                 return ()
             port = self._ports.get(end)
@@ -173,10 +181,10 @@ class FrameIntake:
                 now,
             )
         elif port.role is PortRole.EDGE:
-            host = self._host_states.get(mac)
-            if host is not None and host.end != port.end:
+            host, home = self._host_states.get(mac), self._home(port.end)
+            if host is not None and host.end != home:
                 self._table.segments.host_heard_elsewhere(port, now)
-            self._hosts.seen(mac, address, port.end, now, answer)
+            self._hosts.seen(mac, address, home, now, answer)
         elif (
             port.role is PortRole.UNKNOWN
             and not port.looped()

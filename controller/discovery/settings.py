@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from controller.config.edit_settings import Edits
-from controller.config.policy import Policy
+from controller.config.policy import LinkAggregation, Policy
 from controller.config.vlans import Vlans
 
 
@@ -19,7 +19,8 @@ class DiscoverySettings(NamedTuple):
     switch whose connection ended counts as there for `switch_grace_s`, as long as it forwards and a link leads to it.
     Every switch's entries are read once in `check_interval_s`; `edits` says how many a switch is sent at once. LLDP,
     echo, segment and tour frames together leave at `frames_per_s` at most, in the long run, and at
-    `idle_frames_per_s` too where no port is new or suspect. `vlans` says which VLANs ports to hosts let in.
+    `idle_frames_per_s` too where no port is new or suspect. `vlans` says which VLANs ports to hosts let in,
+    `link_aggregations` which of them lead to one host together.
     """
 
     lldp_interval_s: float = 2.0
@@ -55,6 +56,11 @@ class DiscoverySettings(NamedTuple):
     check_interval_s: float = 60.0
     edits: Edits = Edits()
     vlans: Vlans = Vlans()
+    link_aggregations: tuple[LinkAggregation, ...] = ()
+
+    def legs(self) -> frozenset[tuple[int, int]]:
+        """Return the ports that lead to hosts by the policy as soon as they are up: their hosts send at once."""
+        return frozenset((port.dpid, port.port_no) for group in self.link_aggregations for port in group.ports)
 
     def problem(self) -> str | None:
         """Return what is wrong with the values, None where nothing is."""
@@ -99,4 +105,5 @@ def of_policy(policy: Policy) -> DiscoverySettings:
         check_interval_s=policy.check.interval_s,
         edits=policy.edits,
         vlans=policy.vlans,
+        link_aggregations=policy.link_aggregations,
     )

@@ -27,6 +27,7 @@ from controller.events import (
     SwitchDisconnected,
     TableChanged,
 )
+from controller.kernel.aggregations import aggregations_of
 from controller.kernel.domains import address_of, domain_of
 from controller.kernel.vlan_ports import VlanPorts
 from controller.log import WriteLog
@@ -42,6 +43,7 @@ from controller.multicast.gate import Gate
 from controller.multicast.group import Sender
 from controller.multicast.groups import GroupPlane
 from controller.multicast.journal import Journal
+from controller.multicast.legs import Legs
 from controller.multicast.membership_effects import MembershipEffects
 from controller.multicast.memberships import Memberships
 from controller.multicast.operator import Operator
@@ -99,12 +101,13 @@ class MulticastCore:
         self.sections = MulticastSections(self, now)
         self.installer = Installer(MULTICAST_TAG, hold_unknown=True, datapath=datapath)
         self.installer.use_policy(policy.check.interval_s, policy.edits)
-        self.fabric = LiveFabric()
+        self.fabric = LiveFabric(aggregations_of(policy.link_aggregations))
         self.vlan_ports = VlanPorts(policy.vlans, self.fabric)
         self.plane = GroupPlane(
             self._forest(Graph()), self.installer, self.fabric.graph, self.sections.groups.touch, self.vlan_ports
         )
         self.flood = FloodPlane(self.installer)
+        self.legs = Legs(self)
         self.topology = FabricFollower(self)
         self.installer.listens = self.topology.waits_for
         self.operator = Operator(self)
@@ -119,6 +122,7 @@ class MulticastCore:
             self.gate,
             self.group_changed,
             self.vlan_ports,
+            self.legs,
             senders_per_port=limits.senders_per_port,
             unknown_packets_per_s=limits.unknown_packets_per_second_per_port,
             timeout_s=policy.multicast.sender_timeout_s,
@@ -127,7 +131,7 @@ class MulticastCore:
         self.places = HostPlaces()
         operator = self.operator
         self.journal: Journal = Journal(
-            self.fabric, self.plane, self.flood, self.memberships, operator.settings, operator.is_set
+            self.fabric, self.plane, self.flood, self.memberships, operator.settings, operator.is_set, self.legs
         )
         self.flood_guard = FloodGuard(self.installer, self.counters, limits, self.vlan_ports)
         self.following = PolicyFollower(self)
@@ -325,7 +329,7 @@ class MulticastCore:
 
     def host_placed(self, mac: bytes, dpid: int, port_no: int, addresses: Iterable[bytes], now: float) -> None:
         """Look again at what a host said before it was known to be at a port, and at who uses its addresses."""
-        for frame in self.places.early_reports(mac, dpid, port_no, now):
+        for frame in self.places.early_reports(mac, *self.legs.home((dpid, port_no)), now):
             self.frames.packet_received(PacketReceived(dpid, port_no, frame), now)
         names, vlan_id = tuple(addresses), domain_of(mac)
         membership, moved = self.memberships.of(vlan_id), tuple(address_of(name) for name in names)
@@ -395,7 +399,7 @@ class MulticastCore:
         self._effects += self.tagged.on_deadline(now)
         for (dpid, port_no), family, notice in self.flood_guard.released(now):
             self._effects.append(notice)
-            self.apply(self.membership.ask(dpid, port_no, family, now), now)
+            self.apply(self.membership.ask(*self.legs.home((dpid, port_no)), family, now), now)
         self._effects += self.topology.on_deadline(now)
         if self._own_due_s is not None and now >= self._own_due_s:
             for what in [what for what, due_s in self._due.items() if due_s <= now]:

@@ -6,29 +6,38 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 from controller.datapath.lanes import Urgency
+from controller.kernel.aggregations import concerned
 from controller.kernel.domains import address_of, domain_of
 from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.events import RouterPortChanged
+from controller.multicast.fabric import FabricFollower
 from controller.multicast.flood_guard import FloodGuard
 from controller.multicast.frames import FrameIntake
 from controller.multicast.group import Place
 from controller.multicast.groups import GroupPlane
+from controller.multicast.legs import Legs
 from controller.multicast.membership_effects import MembershipEffects
 from controller.multicast.memberships import Memberships
 from controller.multicast.operator import Operator
 from controller.multicast.senders import SenderTable
+from topology.aggregations import Aggregations
+from topology.events import PortRole
+from topology.live import LiveFabric
 
 
 class Owner(Protocol):
     """What the core around has for its ports."""
 
     frames: FrameIntake
+    fabric: LiveFabric
     flood_guard: FloodGuard
+    legs: Legs
     memberships: Memberships
     following_members: MembershipEffects
     operator: Operator
     plane: GroupPlane
     senders: SenderTable
+    topology: FabricFollower
     vlan_ports: VlanPorts
 
     def perform(self, effects: Iterable[Any]) -> None:
@@ -42,9 +51,13 @@ class EdgePorts:
         self._core = core
 
     def added(self, dpid: int, port_no: int, now: float) -> None:
-        """Serve a port."""
+        """Serve a port, or a leg of a link aggregation group."""
         core = self._core
         core.vlan_ports.ports_changed(dpid)
+        if (dpid, port_no) in core.fabric.aggregations.homes:
+            core.legs.changed((dpid, port_no), now)
+            core.perform(core.senders.leg_added((dpid, port_no), now))
+            dpid, port_no = core.legs.home((dpid, port_no))
         for vlan_id in self._domains(dpid, port_no):
             effects = core.memberships.of(vlan_id).port_added(dpid, port_no, now)
             core.following_members.apply(effects, now, vlan_id=vlan_id)
@@ -54,15 +67,48 @@ class EdgePorts:
         """Forget what was at a port that leads to hosts no more."""
         core = self._core
         core.vlan_ports.ports_changed(dpid)
-        core.operator.static.port_removed(dpid, port_no, now)
-        self._left(dpid, port_no, (0, *core.memberships.vlans_at(dpid, port_no)), now)
-        core.perform(core.senders.port_gone(dpid, port_no, now))
+        if (dpid, port_no) in core.fabric.aggregations.homes:
+            self._leg_removed((dpid, port_no), now)
+        else:
+            self._all_left(dpid, port_no, now)
+            core.perform(core.senders.port_gone(dpid, port_no, now))
         core.frames.port_removed(dpid, port_no)
         core.flood_guard.port_removed(dpid, port_no)
+
+    def _leg_removed(self, leg: Place, now: float) -> None:
+        """Go on by other legs; what hosts send by one that is down may come by it again as soon as it is up."""
+        core = self._core
+        core.legs.changed(leg, now)
+        if core.fabric.working_legs(leg):
+            gone = [] if core.fabric.role(*leg) is PortRole.DOWN else [leg]
+        else:
+            gone = list(core.fabric.aggregations.legs(leg))
+            self._all_left(*core.legs.home(leg), now)
+        for place in gone:
+            core.perform(core.senders.port_gone(*place, now))
+
+    def aggregate(self, aggregations: Aggregations, now: float) -> None:
+        """Go by other link aggregation groups: at ports that are in others than before, all begins anew."""
+        core = self._core
+        places = list(concerned(core.fabric.aggregations, aggregations))
+        for place in places:
+            self._all_left(*core.legs.home(place), now)
+            core.perform(core.senders.port_gone(*place, now))
+        if places:
+            core.fabric.aggregate(aggregations)
+            core.topology.flood_soon(now, *(dpid for dpid, _ in places))
+        for place in places:
+            if place in core.topology.edges:
+                self.added(*place, now)
 
     def suspended(self, dpid: int, port_no: int, now: float) -> None:
         """Keep what is at a port whose switch is gone; it ages until the switch is back."""
         core = self._core
+        if (dpid, port_no) in core.fabric.aggregations.homes:
+            core.legs.changed((dpid, port_no), now)
+            if core.fabric.working_legs((dpid, port_no)):
+                return
+            dpid, port_no = core.legs.home((dpid, port_no))
         for vlan_id in (0, *core.memberships.vlans_at(dpid, port_no)):
             effects = core.memberships.of(vlan_id).port_suspended(dpid, port_no, now)
             core.following_members.apply(effects, now, vlan_id=vlan_id)
@@ -70,14 +116,16 @@ class EdgePorts:
     def host_left(self, mac: bytes, dpid: int, port_no: int, now: float) -> None:
         """Forget the memberships and senders of a host, by its name, at a port where it is no more."""
         core, vlan_id = self._core, domain_of(mac)
-        effects = core.memberships.of(vlan_id).host_removed(address_of(mac), dpid, port_no, now)
+        home = core.legs.home((dpid, port_no))
+        effects = core.memberships.of(vlan_id).host_removed(address_of(mac), *home, now)
         core.following_members.apply(effects, now, vlan_id=vlan_id)
-        core.perform(core.senders.port_gone(dpid, port_no, now, mac))
+        for leg in core.fabric.aggregations.legs(home):
+            core.perform(core.senders.port_gone(*leg, now, mac))
 
     def moved_to_other_vlans(self, places: Iterable[Place], now: float) -> None:
         """Have ports leave the domains that the policy does not put them in any more, and be served in others."""
         core = self._core
-        for dpid, port_no in places:
+        for dpid, port_no in sorted({core.legs.home(place) for place in places}):
             before = {vlan_id for vlan_id, own in core.memberships.all() if (dpid, port_no) in own.ports}
             wanted = self._domains(dpid, port_no)
             if before == wanted:
@@ -86,7 +134,8 @@ class EdgePorts:
             left = sorted(before - wanted)
             if left:
                 self._left(dpid, port_no, left, now)
-                core.perform(core.senders.port_gone(dpid, port_no, now))
+                for leg in core.fabric.aggregations.legs((dpid, port_no)):
+                    core.perform(core.senders.port_gone(*leg, now))
             for vlan_id in sorted(wanted - before):
                 effects = core.memberships.of(vlan_id).port_added(dpid, port_no, now)
                 core.following_members.apply(effects, now, vlan_id=vlan_id)
@@ -94,6 +143,12 @@ class EdgePorts:
 
     def _domains(self, dpid: int, port_no: int) -> frozenset[int]:
         return self._core.vlan_ports.of(dpid, port_no).vlans()
+
+    def _all_left(self, dpid: int, port_no: int, now: float) -> None:
+        """Forget a port's members in all domains, and what it is given."""
+        core = self._core
+        core.operator.static.port_removed(dpid, port_no, now)
+        self._left(dpid, port_no, (0, *core.memberships.vlans_at(dpid, port_no)), now)
 
     def _left(self, dpid: int, port_no: int, vlans: Iterable[int], now: float) -> None:
         """Forget a port's members, and that a router is there, in some domains."""

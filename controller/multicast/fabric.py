@@ -17,7 +17,7 @@ from controller.multicast.group import Place
 from controller.multicast.groups import GroupPlane
 from controller.multicast.places import HostPlaces
 from controller.multicast.returning import ReturningLinks
-from controller.multicast.switch_ports import SwitchPorts
+from controller.multicast.switch_ports import SwitchPorts, with_legs
 from controller.rules.installer import Installer
 from controller.rules.pipeline import OPENFLOW_1_0
 from controller.trees.tree import Change
@@ -186,7 +186,7 @@ class FabricFollower:
         if not self.fabric.apply(event):
             return False
         if isinstance(event, HostGone):
-            self._owner.places.note(event.mac, event.dpid, event.port_no)
+            self._owner.places.note(event.mac, *self.fabric.aggregations.home((event.dpid, event.port_no)))
         else:
             self._handlers[type(event)](event, now)
             for end in lost:
@@ -195,8 +195,21 @@ class FabricFollower:
             if isinstance(event, LinkUp | LinkDown):
                 self.flood_soon(now, event.dpid_a, event.dpid_b)
             else:
-                self.flood_soon(now, event.dpid)
+                self.flood_soon(now, event.dpid, *self._beside(event))
         return True
+
+    def _beside(self, event: SwitchUp | SwitchDown | PortRoleChanged) -> Iterable[int]:
+        """Return the switches that may flood by other legs of link aggregation groups after an event."""
+        aggregations = self.fabric.aggregations
+        if not aggregations.is_used:
+            return ()
+        if isinstance(event, PortRoleChanged):
+            return {leg[0] for leg in aggregations.legs((event.dpid, event.port_no))}
+        return {leg[0] for _, legs in aggregations.all() if any(at == event.dpid for at, _ in legs) for leg in legs}
+
+    def leads_to_hosts(self, place: Place) -> bool:
+        """Tell whether a port, or a leg of its link aggregation group, leads to hosts."""
+        return place in self.edges or any(leg in self.edges for leg in self.fabric.aggregations.legs(place))
 
     def waits_for(self, dpid: int) -> bool:
         """Tell whether links or ports wait for what a switch confirms."""
@@ -315,7 +328,8 @@ class FabricFollower:
         routers = plane.router_ports_at(dpid)
         edges, connected = fabric.edge_ports(dpid), dpid in self.connected
         vlans = self._owner.vlan_ports.at(dpid) if self._owner.vlan_ports.is_used else None
-        return SwitchPorts(self._versions[dpid], edges, tuple(sorted(closed)), connected, routers, vlans)
+        known = SwitchPorts(self._versions[dpid], edges, tuple(sorted(closed)), connected, routers, vlans)
+        return with_legs(known, fabric, dpid) if fabric.aggregations.is_used else known
 
     def _switch_up(self, event: SwitchUp, now: float) -> None:
         owner, forest, graph = self._owner, self._owner.plane.forest, self.fabric.graph
@@ -445,9 +459,12 @@ class FabricFollower:
         if before is not None:
             addresses = (*addresses, *before.addresses)
             if (before.dpid, before.port_no) != (dpid, port_no):
-                self._owner.places.note(mac, before.dpid, before.port_no)
-        for place in self._owner.places.left(mac, dpid, port_no):
+                self._owner.places.note(mac, *self.fabric.aggregations.home((before.dpid, before.port_no)))
+        home = self.fabric.aggregations.home((dpid, port_no))
+        for place in self._owner.places.left(mac, *home):
             self._owner.host_left(mac, *place, now)
+        if home != (dpid, port_no) or home in self.fabric.aggregations.homes:
+            self.flood_soon(now, *(leg[0] for leg in self.fabric.aggregations.legs(home)))
         self._owner.host_placed(mac, dpid, port_no, (mac, *addresses), now)
         return True
 

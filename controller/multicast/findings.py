@@ -79,20 +79,18 @@ def _named(policy: Policy) -> Iterator[tuple[str, int, int | None]]:
 
 def _members(core: MulticastCore) -> Iterator[Finding | None]:
     """Look at ports with members: whether they lead to hosts, and whether trees serve them."""
-    groups = core.plane.groups
     for dpid, port_no in list(core.membership.ports):
         port = core.membership.ports.get((dpid, port_no))
         if port is None or dpid not in core.topology.connected:
             continue
-        if (dpid, port_no) not in core.topology.edges:
+        if not core.topology.leads_to_hosts((dpid, port_no)):
             text = f"Port {dpid}:{port_no} has members of {len(port.groups)} groups, but leads to no hosts."
             yield finding(core, "members-without-port", text, dpid, port_no) if port.groups else None
             continue
         for group in list(port.groups):
-            known = groups.get(group)
             if is_link_scope_group(group) or core.membership.interest(dpid, port_no, group) is None:
                 yield None
-            elif known is None or port_no not in known.interests.get(dpid, ()):
+            elif not core.legs.serves((dpid, port_no), group):
                 text = f"Port {dpid}:{port_no} has an admitted member of {format_ip(group)}, whom no tree serves."
                 yield finding(core, "member-without-tree", text, dpid, port_no, group)
             else:
@@ -114,7 +112,7 @@ def _trees(core: MulticastCore) -> Iterator[Finding | None]:
             yield finding(core, "group-without-reason", text, group=address)
         for key in list(group.senders):
             place = (key.dpid, key.port_no)
-            if key.dpid in core.topology.connected and place not in core.topology.edges:
+            if key.dpid in core.topology.connected and not core.topology.leads_to_hosts(place):
                 sender = f"{format_mac(key.mac)} at port {key.dpid}:{key.port_no}"
                 text = f"{sender} is a sender of {format_ip(address)}, but the port leads to no hosts."
                 yield finding(core, "sender-without-port", text, *place, address)

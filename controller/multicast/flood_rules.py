@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from controller.kernel.vlan_ports import NO_OIFS
 from controller.multicast.switch_ports import SwitchPorts
@@ -18,6 +19,7 @@ from controller.rules.pipeline import (
     MLD_TYPES,
     OPENFLOW_1_0,
     PRIORITY_LINK_SCOPE,
+    PRIORITY_LINK_SCOPE_LEG,
     PRIORITY_LINK_SCOPE_VLAN,
     PRIORITY_MEMBERSHIP,
     PRIORITY_PIM,
@@ -26,6 +28,8 @@ from controller.rules.pipeline import (
     VLAN_ADMIT,
 )
 from controller.wire.addresses import ALL_PIM_ROUTERS_V4, ALL_PIM_ROUTERS_V6, parse_ip
+
+_Scope: TypeAlias = tuple[int, bytes, int]
 
 _LINK_SCOPE_V4 = (ETH_TYPE_IPV4, parse_ip("224.0.0.0"), 24)
 _LINK_SCOPE_V6 = ((ETH_TYPE_IPV6, parse_ip("ff02::"), 16), (ETH_TYPE_IPV6, parse_ip("ff00::"), 15))
@@ -39,19 +43,24 @@ def switch_rules(ports: SwitchPorts, trunks: Sequence[int], cookie: int) -> Rule
     """Return the entries of a switch whose `trunks` are on the spanning tree, for each of its tables."""
     if ports.ofp_version == OPENFLOW_1_0:
         table = _Table(0, ports, cookie, only_ipv4=True)
-        table.flood(trunks, ports.edges)
+        table.flood(trunks, _flooded(ports, ports.edges))
         return table.rules
     own = _Table(ADMIT, ports, cookie)
     if ports.vlans is None:
-        own.flood(trunks, ports.edges)
+        own.flood(trunks, _flooded(ports, ports.edges))
         return own.rules
-    own.flood(trunks, ports.vlans.get(0, NO_OIFS).untagged)
+    own.flood(trunks, _flooded(ports, ports.vlans.get(0, NO_OIFS).untagged))
     tagged = _Table(VLAN_ADMIT, ports, cookie)
     tagged.flood(trunks, ())
     for vlan_id, oifs in ports.vlans.items():
         if vlan_id:
-            tagged.flood_vlan(vlan_id, trunks, oifs.tagged, oifs.untagged)
+            tagged.flood_vlan(vlan_id, trunks, _flooded(ports, oifs.tagged), _flooded(ports, oifs.untagged))
     return own.rules | tagged.rules
+
+
+def _flooded(ports: SwitchPorts, edges: Sequence[int]) -> Sequence[int]:
+    """Return the ports that link-scope groups are flooded to: of a link aggregation group one leg."""
+    return [port_no for port_no in edges if port_no not in ports.quiet] if ports.quiet else edges
 
 
 class _Table:
@@ -70,6 +79,7 @@ class _Table:
         self._put(PRIORITY_MEMBERSHIP, Match(eth_type=ETH_TYPE_IPV4, ip_proto=IPPROTO_IGMP), _TO_CONTROLLER)
         self._put(PRIORITY_LINK_SCOPE, in_prefix(*_LINK_SCOPE_V4), flood)
         self._put_groups(4, _ALL_V4, flood)
+        self._put_unheard((_LINK_SCOPE_V4,), trunks, edges)
         if self._only_ipv4:
             return
         for icmpv6_type in MLD_TYPES:
@@ -77,6 +87,7 @@ class _Table:
             self._put(PRIORITY_MEMBERSHIP, match, _TO_CONTROLLER)
         for scope in _LINK_SCOPE_V6:
             self._put(PRIORITY_LINK_SCOPE, in_prefix(*scope), flood)
+        self._put_unheard(_LINK_SCOPE_V6, trunks, edges)
         self._put_groups(6, _ALL_V6, flood)
 
     def flood_vlan(self, vlan_id: int, trunks: Sequence[int], tagged: Sequence[int], untagged: Sequence[int]) -> None:
@@ -86,10 +97,28 @@ class _Table:
             flood = (*flood, PopVlan(), *(Output(port_no) for port_no in untagged))
         for scope in (_LINK_SCOPE_V4, *_LINK_SCOPE_V6):
             self._put(PRIORITY_LINK_SCOPE_VLAN, in_prefix(*scope)._replace(vlan_id=vlan_id), flood)
+        self._put_unheard((_LINK_SCOPE_V4, *_LINK_SCOPE_V6), (*trunks, *tagged), untagged, vlan_id)
         for port_no, family, domain in self._ports.routers:
             if domain == vlan_id and port_no in self._ports.edges:
                 match = _pim_from(port_no, family)._replace(vlan_id=vlan_id)
                 self._put(PRIORITY_PIM_VLAN, match, (*_TO_CONTROLLER, *flood))
+
+    def _put_unheard(
+        self, scopes: Sequence[_Scope], trunks: Sequence[int], edges: Sequence[int], vlan_id: int | None = None
+    ) -> None:
+        """Flood what comes by another leg of a link aggregation group, or from a host behind one, but to its leg."""
+        if self._table == VLAN_ADMIT and vlan_id is None:
+            return
+        for source, leg in self._ports.unheard:
+            plain, own = ([port_no for port_no in ports if port_no != leg] for ports in (trunks, edges))
+            flood: tuple[Action, ...] = tuple(Output(port_no) for port_no in plain)
+            if own and vlan_id:
+                flood = (*flood, PopVlan())
+            flood = (*flood, *(Output(port_no) for port_no in own))
+            by = {"in_port": source} if isinstance(source, int) else {"eth_src": source}
+            for scope in scopes:
+                match = in_prefix(*scope)._replace(vlan_id=vlan_id, **by)
+                self._put(PRIORITY_LINK_SCOPE_LEG, match, flood)
 
     def _put(self, priority: int, match: Match, actions: tuple[Action, ...]) -> None:
         key = RuleKey(self._table, priority, match)

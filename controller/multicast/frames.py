@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from controller.datapath.lanes import Urgency
-from controller.effects import Effect
+from controller.effects import Effect, Notice
 from controller.events import PacketReceived
 from controller.kernel.domains import in_domain
 from controller.kernel.vlan_ports import VlanPorts
@@ -85,6 +85,7 @@ class FrameIntake:
         self._owner = owner
         self._apply = apply
         self._counters = owner.counters
+        self._routers_told: set[tuple[int, int]] = set()
         self._queries = PortBuckets(QUERIES_PER_S, QUERIES_BURST)
         self._handlers: dict[type, Callable[[int, int, Any, bytes, float, int], None]] = {
             Report: self._report_received,
@@ -128,6 +129,7 @@ class FrameIntake:
     def port_removed(self, dpid: int, port_no: int) -> None:
         """Forget the budgets of a port that leads to hosts no more."""
         self._queries.forget(dpid, port_no)
+        self._routers_told.discard((dpid, port_no))
 
     def _report_received(
         self, dpid: int, port_no: int, report: Report, frame: bytes, now: float, vlan_id: int
@@ -140,10 +142,15 @@ class FrameIntake:
             if owner.fabric.role(dpid, port_no) is PortRole.UNKNOWN:
                 self._keep_early(mac, dpid, port_no, frame, now, vlan_id)
             return
+        leg = (dpid, port_no)
+        if leg in owner.fabric.aggregations.homes:
+            dpid, port_no = owner.fabric.aggregations.home(leg)
         host = owner.fabric.host(mac)
         if host is None:
             owner.places.note(mac, dpid, port_no)
-        elif host.port_no != port_no or host.dpid != dpid:
+        elif (host.port_no != port_no or host.dpid != dpid) and not owner.fabric.is_one_port(
+            (host.dpid, host.port_no), leg
+        ):
             self._counters["report-elsewhere"] += 1
             self._keep_early(mac, dpid, port_no, frame, now, vlan_id)
             return
@@ -176,6 +183,8 @@ class FrameIntake:
         if (dpid, port_no) not in owner.topology.edges:
             self._counters["query-not-at-edge"] += 1
             return
+        if self._is_router_at_leg(dpid, port_no):
+            return
         self._apply(membership.query_received(dpid, port_no, query, now), now, vlan_id=vlan_id)
         _, _, *querier = membership.querier(query.family)[:6]
         if querier != [query.source, query.eth_src, dpid, port_no]:
@@ -187,11 +196,27 @@ class FrameIntake:
         else:
             self._counters["queries-over-limit"] += 1
 
+    def _is_router_at_leg(self, dpid: int, port_no: int) -> bool:
+        """Tell whether a port is a leg of a link aggregation group, behind which no router is taken for one."""
+        leg = (dpid, port_no)
+        if leg not in self._owner.fabric.aggregations.homes:
+            return False
+        self._counters["router-at-aggregation"] += 1
+        if leg not in self._routers_told:
+            self._routers_told.add(leg)
+            text = (
+                f"Port {dpid}:{port_no} is a leg of a link aggregation group, and a multicast router or querier"
+                " speaks there: it is not taken for one."
+            )
+            notice = Notice("router-at-aggregation", text, (("dpid", dpid), ("port_no", port_no)))
+            self._owner.perform([notice])
+        return True
+
     def _pim_hello_received(
         self, dpid: int, port_no: int, hello: PimHello, frame: bytes, now: float, vlan_id: int
     ) -> None:
         owner, family = self._owner, hello.family
-        if (dpid, port_no) not in owner.topology.edges:
+        if (dpid, port_no) not in owner.topology.edges or self._is_router_at_leg(dpid, port_no):
             return
         known = owner.plane.is_router_port(dpid, port_no, family, vlan_id)
         membership = owner.memberships.of(vlan_id)

@@ -88,7 +88,7 @@ class Gate:
 
     def decide_sender(self, key: SenderKey, group: bytes) -> Decision:
         """Decide whether a sender may feed a group."""
-        host: HostLike = Host(key.mac, key.address, key.dpid, key.port_no)
+        host: HostLike = self._host(key)
         if self._is_over_bound(group, receives=False):
             decision = NO_ROOM
         else:
@@ -102,12 +102,16 @@ class Gate:
         """Return what `decide_sender` would; this counts as no decision."""
         if self._is_over_bound(group, receives=False):
             return NO_ROOM
-        host: HostLike = Host(key.mac, key.address, key.dpid, key.port_no)
+        host: HostLike = self._host(key)
         return self.admission.explain(host, address_of(group), Role.SENDER, None)
 
     def gave_way(self, key: SenderKey, group: bytes) -> None:
         """Have it audited that a sender is refused from now on, for its group gave way to another."""
-        self._audit(Audit(NO_ROOM, Host(key.mac, key.address, key.dpid, key.port_no), group, Role.SENDER, None))
+        self._audit(Audit(NO_ROOM, self._host(key), group, Role.SENDER, None))
+
+    def _host(self, key: SenderKey) -> Host:
+        """Return a sender as rules are about it: by the port that stands for all of its link aggregation group."""
+        return Host(key.mac, key.address, *self._fabric.aggregations.home((key.dpid, key.port_no)))
 
     def _is_over_bound(self, group: bytes, receives: bool) -> bool:
         if not self.room.refuses(group, receives):
@@ -151,7 +155,8 @@ class Gate:
     def known(self, mac: bytes, dpid: int, port_no: int) -> tuple[bytes, ...] | None:
         """Return the IP addresses that the MAC address holds at the port; None where it is not known there."""
         host = self._fabric.host(mac)
-        return host.addresses if host is not None and (host.dpid, host.port_no) == (dpid, port_no) else None
+        is_there = host is not None and self._fabric.is_one_port((host.dpid, host.port_no), (dpid, port_no))
+        return host.addresses if host is not None and is_there else None
 
     def standing(self, ref: HostRef) -> tuple[int, int]:
         """Return the number of the policy that decides, and its rules about a host, one bit each."""

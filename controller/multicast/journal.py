@@ -22,6 +22,7 @@ from controller.kernel.ports import Cable, cable_of
 from controller.log import Entry, Kind, LogPart, WriteLog
 from controller.multicast.flood import FloodPlane
 from controller.multicast.groups import GroupPlane
+from controller.multicast.legs import Legs
 from controller.multicast.memberships import Memberships
 from controller.multicast.operator import Setting, setting_entry
 from controller.multicast.restored import RestoredGroup
@@ -63,6 +64,7 @@ class Journal:
         memberships: Memberships,
         settings: Callable[[], Iterable[Setting]],
         is_set: Callable[[Setting], bool],
+        legs: Legs,
     ) -> None:
         self.due_s: float | None = None
         self._fabric = fabric
@@ -71,6 +73,7 @@ class Journal:
         self._memberships = memberships
         self._settings = settings
         self._is_set = is_set
+        self._legs = legs
         self._settings_touched: dict[Setting, None] = {}
         self._places: dict[Place, None] = {}
         self._trees: dict[bytes, None] = {}
@@ -305,6 +308,7 @@ class Journal:
             ports = [place for place in self._flood.members(address) if place[0] == dpid]
         else:
             ports = [(dpid, port_no) for port_no in group.interests.get(dpid, ())]
+        ports = self._legs.members_at(address, dpid, ports)
         senders = () if group is None else group.senders.items()
         membership = self._memberships.of(domain_of(address))
         return {
@@ -329,8 +333,10 @@ class Journal:
         """Return the switches at which something is known of a group."""
         group = self._plane.groups.get(address)
         if group is None:
-            return sorted({dpid for dpid, _ in self._flood.members(address)})
-        return sorted({*group.interests, *(key.dpid for key in group.senders)})
+            found = {dpid for dpid, _ in self._flood.members(address)}
+        else:
+            found = {*group.interests, *(key.dpid for key in group.senders)}
+        return sorted(found | self._legs.switches_of(address))
 
     def group_values(self, address: bytes, now: float) -> list[Record]:
         """Return all values of a group as they are, that of its tree first."""

@@ -21,15 +21,15 @@ from controller.membership.events import (
 )
 from controller.multicast.effects import Audit
 from controller.multicast.fabric import FabricFollower
-from controller.multicast.flood import FloodPlane
 from controller.multicast.groups import GroupPlane
 from controller.multicast.journal import Journal
+from controller.multicast.legs import Legs
 from controller.multicast.memberships import Memberships
 from controller.multicast.operator import Operator
 from controller.multicast.queries import sent
 from controller.multicast.sections import MulticastSections
 from controller.multicast.senders import SenderTable
-from controller.wire.addresses import is_link_scope_group
+from topology.live import LiveFabric
 
 
 class Owner(Protocol):
@@ -37,7 +37,8 @@ class Owner(Protocol):
 
     counters: Counter[str]
     policy: Policy
-    flood: FloodPlane
+    fabric: LiveFabric
+    legs: Legs
     plane: GroupPlane
     topology: FabricFollower
     operator: Operator
@@ -71,8 +72,7 @@ class MembershipEffects:
             if kind is InterestChanged:
                 self._interest_changed(effect, now, urgency, vlan_id)
             elif kind is SendQuery:
-                is_tagged = core.vlan_ports.is_tagged(effect.dpid, effect.port_no, vlan_id)
-                core.perform((sent(effect, core.policy.multicast.querier, vlan_id if is_tagged else 0),))
+                self._send_query(effect, vlan_id)
             elif kind is RouterPortChanged:
                 self.router_port_changed(effect, now, vlan_id)
             elif kind is RouterJudged:
@@ -92,14 +92,19 @@ class MembershipEffects:
             group = in_domain(group, vlan_id)
         if (dpid, port_no, group) in core.operator.static.served:
             interest = ANY_SOURCE
-        if not is_link_scope_group(group):
-            core.perform(core.plane.interest_changed(dpid, port_no, group, interest, now, urgency))
-        elif not vlan_id:
-            effects, refresh = core.flood.interest_changed(dpid, port_no, group, interest is not None, now)
-            core.perform(effects)
-            if refresh:
-                core.topology.flood_soon(now)
+        core.legs.interest_changed((dpid, port_no), group, interest, now, urgency)
         core.group_changed(group, now, dpid)
+
+    def _send_query(self, effect: SendQuery, vlan_id: int) -> None:
+        """Ask the hosts at a port: those behind a link aggregation group by the leg that gets what all get."""
+        core, place = self._core, (effect.dpid, effect.port_no)
+        leg = core.fabric.flooded_leg(place)
+        if leg is None:
+            return
+        if leg != place:
+            effect = effect._replace(dpid=leg[0], port_no=leg[1])
+        is_tagged = core.vlan_ports.is_tagged(*leg, vlan_id)
+        core.perform((sent(effect, core.policy.multicast.querier, vlan_id if is_tagged else 0),))
 
     def _router_judged(self, effect: RouterJudged, now: float, vlan_id: int) -> None:
         host, verdict = effect

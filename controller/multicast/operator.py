@@ -161,8 +161,9 @@ class Operator:
         self._core.sections.events.add(now, kind, text, state=state, **place)
 
     def _set_static_member(self, event: StaticMemberSet, now: float) -> Record:
-        dpid, port_no, group, present = event
-        key, name, static = event[:3], format_ip(group), self.static
+        dpid, port_no = self._core.fabric.aggregations.home((event.dpid, event.port_no))
+        group, present = event.group, event.present
+        key, name, static = (dpid, port_no, group), format_ip(group), self.static
         place, line = f"port {dpid}:{port_no}", static.policy_line(key)
         set_there = f"static_members on line {line} of the policy file"
         if present:
@@ -222,6 +223,8 @@ class Operator:
 
     def _set_router_port(self, event: RouterPortSet, now: float) -> Record:
         dpid, port_no, family, present = event
+        if present and (dpid, port_no) in self._core.fabric.aggregations.homes:
+            raise _Refusal("port_no", f"port {dpid}:{port_no} is a leg of a link aggregation group")
         declared = self._core.memberships.own.declared_router_ports
         if present:
             self._check_port(dpid, port_no)

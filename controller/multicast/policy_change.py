@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from controller.admission.concern import Concern
 from controller.config.policy import Policy, Role
 from controller.datapath.lanes import Urgency
+from controller.kernel.aggregations import aggregations_of
 from controller.kernel.domains import address_of
 from controller.kernel.vlan_ports import VlanPorts
 from controller.multicast.edge_ports import EdgePorts
@@ -100,6 +101,7 @@ class PolicyFollower:
         )
         if any(getattr(multicast, name) != getattr(before.multicast, name) for name in BUILT_BY):
             core.trees_wanted(now)
+        core.edge_ports.aggregate(aggregations_of(policy.link_aggregations), now)
         if core.vlan_ports.policy_loaded(policy.vlans):
             self._follow_vlans(now)
         core.operator.static.policy_loaded(policy.static_members, now)

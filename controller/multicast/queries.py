@@ -47,7 +47,9 @@ def passed_on(
             ports[to_dpid] = list(fabric.edge_ports(to_dpid))
     passed = []
     for to_dpid, to_ports in ports.items():
-        others = tuple(port for port in to_ports if (to_dpid, port) != (dpid, port_no))
+        others = tuple(
+            port for port in to_ports if (to_dpid, port) != (dpid, port_no) and fabric.is_flooded(to_dpid, port)
+        )
         passed += vlan_ports.sent(to_dpid, others, frame, vlan_id)
     return passed
 

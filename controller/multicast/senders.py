@@ -14,7 +14,8 @@ from controller.multicast.gate import NO_ROOM, SPOOFED, Gate
 from controller.multicast.group import Place, Sender, SenderKey
 from controller.multicast.groups import GroupPlane
 from controller.multicast.guard import PortBuckets
-from controller.multicast.rate_meter import Reading
+from controller.multicast.legs import Legs
+from controller.multicast.rate_meter import RateMeter, Reading
 from controller.multicast.sender_polls import SenderPolls
 from controller.rules.cookies import cookie_of
 from controller.rules.installer import Installer
@@ -55,6 +56,7 @@ class SenderTable:
         gate: Gate,
         changed: Callable[[bytes, float, int], None],
         vlan_ports: VlanPorts,
+        legs: Legs,
         *,
         senders_per_port: int,
         unknown_packets_per_s: float,
@@ -66,6 +68,7 @@ class SenderTable:
         self._gate = gate
         self._changed = changed
         self._vlan_ports = vlan_ports
+        self._legs = legs
         self._buckets = PortBuckets(unknown_packets_per_s, max(2 * unknown_packets_per_s, 1.0))
         self.set_limits(senders_per_port, unknown_packets_per_s, timeout_s)
         self._by_port: dict[Place, dict[Entry, None]] = {}
@@ -108,6 +111,9 @@ class SenderTable:
             self.counters["senders-per-port"] += 1
             return effects + self._penalise(dpid, port_no, data.family, now, "packets of more senders than its limit")
         effects += self._add(data.group, key, sender, now)
+        for other in self._legs.other_keys(key):
+            if group is None or other not in group.senders:
+                effects += self._add(data.group, other, replace(sender, meter=RateMeter()), now)
         if sender.admitted:
             effects += self._relay(data, dpid, port_no, frame)
         return effects
@@ -145,7 +151,7 @@ class SenderTable:
         """Hand a packet that came before its flow entries, without tag, to every receiver directly."""
         ports: dict[int, list[int]] = {}
         for to_dpid, to_port in self._plane.receiving_ports(data.group, data.source):
-            if (to_dpid, to_port) != (dpid, port_no):
+            if not self._legs.is_one_port((to_dpid, to_port), (dpid, port_no)):
                 ports.setdefault(to_dpid, []).append(to_port)
         vlan_id = domain_of(data.group)
         if not vlan_id:
@@ -236,6 +242,18 @@ class SenderTable:
             self._buckets.forget(dpid, port_no)
         return effects
 
+    def leg_added(self, leg: Place, now: float) -> list[Effect]:
+        """Let the senders behind a link aggregation group send by one more leg of it."""
+        effects: list[Effect] = []
+        for other in self._legs.other_legs(leg):
+            for group, key in sorted(self._by_port.get(other, ())):
+                own = key._replace(dpid=leg[0], port_no=leg[1])
+                senders = self._plane.groups[group].senders
+                if own not in senders:
+                    same = replace(senders[key], rate_bps=0.0, placed_bps=0.0, meter=RateMeter())
+                    effects += self._add(group, own, same, now)
+        return effects
+
     def restore(self, group: bytes, key: SenderKey, sender: Sender, now: float) -> list[Effect]:
         """Put a sender of an earlier run back, as the policy has it now, where there is room."""
         at_port = self._by_port.get((key.dpid, key.port_no), {})
@@ -277,6 +295,7 @@ class SenderTable:
         for name in _names(group, key):
             self._by_address.setdefault(name, {})[entry] = None
         self._changed(group, now, key.dpid)
+        self._legs.sends(group, key, now)
         return self._plane.sender_set(group, key, sender, now)
 
     def _remove(self, group: bytes, key: SenderKey, now: float) -> list[Effect]:
@@ -290,7 +309,9 @@ class SenderTable:
             if not self._by_address[name]:
                 del self._by_address[name]
         self._changed(group, now, key.dpid)
-        return self._plane.sender_removed(group, key, now)
+        effects = self._plane.sender_removed(group, key, now)
+        self._legs.sends_no_more(group, key, now)
+        return effects
 
     def _entries(self) -> Iterator[Entry]:
         for entries in self._by_port.values():
@@ -327,8 +348,11 @@ class SenderTable:
         return effects
 
     def _is_silent(self, group: bytes, key: SenderKey) -> bool:
-        seen_s = self._plane.groups[group].senders[key].seen_s
-        return seen_s + self._timeout_s < self._polls.read_s(key.dpid)
+        senders = self._plane.groups[group].senders
+        if senders[key].seen_s + self._timeout_s >= self._polls.read_s(key.dpid):
+            return False
+        others = (other for other in self._legs.other_keys(key) if other in senders)
+        return all(senders[other].seen_s + self._timeout_s < self._polls.read_s(other.dpid) for other in others)
 
     def flow_stats_received(self, event: FlowStatsReceived, now: float) -> bool:
         """Take the counters of sender entries; True where a rate changed enough to matter to the trees."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from controller.config.policy import Policy
+from controller.kernel.aggregations import aggregations_of
 from controller.membership.settings import MembershipLimits, MembershipSettings
+from topology.aggregations import Place
 
 
 def membership_settings(policy: Policy) -> MembershipSettings:
     """Return the querier, leave and router port settings of a policy."""
     multicast, querier = policy.multicast, policy.multicast.querier
+    homes = aggregations_of(policy.link_aggregations).homes
     return MembershipSettings(
         robustness=querier.robustness,
         query_interval_s=querier.query_interval_s,
@@ -22,18 +27,19 @@ def membership_settings(policy: Policy) -> MembershipSettings:
         querier=querier.enabled,
         query_address_v4=querier.address_v4,
         query_address_v6=querier.address_v6,
-        accept_queriers=_ports(querier.accept_others),
-        fast_leave=_ports(multicast.fast_leave),
-        learn_router_ports=_ports(multicast.router_ports.learn),
+        accept_queriers=_ports(querier.accept_others, homes),
+        fast_leave=_ports(multicast.fast_leave, homes),
+        learn_router_ports=_ports(multicast.router_ports.learn, homes),
         static_router_ports=frozenset((port.dpid, port.port_no) for port in multicast.router_ports.static),
         enforce_ssm=multicast.enforce_ssm,
     )
 
 
-def _ports(setting: object) -> bool | frozenset[tuple[int, int]]:
+def _ports(setting: object, homes: Mapping[Place, Place]) -> bool | frozenset[Place]:
     if isinstance(setting, bool):
         return setting
-    return frozenset((port.dpid, port.port_no) for port in setting)  # type: ignore[attr-defined]
+    ports = [(port.dpid, port.port_no) for port in setting]  # type: ignore[attr-defined]
+    return frozenset(homes.get(port, port) for port in ports)
 
 
 def membership_limits(policy: Policy) -> MembershipLimits:

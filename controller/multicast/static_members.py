@@ -13,7 +13,7 @@ from controller.membership.events import ANY_SOURCE
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.gate import Gate
 from controller.multicast.group import Place
-from controller.multicast.groups import GroupPlane
+from controller.multicast.legs import Legs
 from controller.multicast.memberships import Memberships
 from controller.snapshot.log import Document, Section
 from controller.snapshot.names import Names
@@ -55,7 +55,7 @@ class Owner(Protocol):
     topology: FabricFollower
     memberships: Memberships
     vlan_ports: VlanPorts
-    plane: GroupPlane
+    legs: Legs
     gate: Gate
 
     @property
@@ -191,10 +191,10 @@ class StaticMembers:
 
     def waiting_count(self) -> int:
         """Return how many are not served for now."""
-        edges = self._core.topology.edges
+        leads_to_hosts = self._core.topology.leads_to_hosts
         return sum(
             len(groups)
-            if (dpid, port_no) not in edges
+            if not leads_to_hosts((dpid, port_no))
             else sum((dpid, port_no, group) not in self.served for group in groups)
             for dpid, ports in self._given.items()
             for port_no, groups in ports.items()
@@ -203,7 +203,7 @@ class StaticMembers:
     def _waiting_for(self, key: Key) -> str | None:
         dpid, port_no, group = key
         core, place, spoken = self._core, key[:2], self._core.sections.names.spoken
-        is_edge = place in core.topology.edges
+        is_edge = core.topology.leads_to_hosts(place)
         if is_edge and key in self.served:
             return None
         if dpid not in core.topology.connected:
@@ -278,14 +278,14 @@ class StaticMembers:
         """Give a port its group if it leads to hosts and there is room; anew if its switch was gone meanwhile."""
         dpid, port_no, group = key
         core, room = self._core, self._core.gate.room
-        if (dpid, port_no) not in core.topology.edges or not self._is_in_domain(key):
+        if not core.topology.leads_to_hosts((dpid, port_no)) or not self._is_in_domain(key):
             return
         if key not in self.served:
             if self._is_full(dpid, port_no) or room.refuses(group, receives=True):
                 return
             room.promise(group)
             self.served.add(key)
-        core.perform(core.plane.interest_changed(dpid, port_no, group, ANY_SOURCE, now))
+        core.legs.interest_changed((dpid, port_no), group, ANY_SOURCE, now)
         core.settle_room(now)
 
     def _end(self, key: Key, now: float) -> None:
@@ -296,7 +296,7 @@ class StaticMembers:
         self.served.discard(key)
         dpid, port_no, group = key
         interest = core.memberships.of(domain_of(group)).interest(dpid, port_no, address_of(group))
-        core.perform(core.plane.interest_changed(*key, interest, now))
+        core.legs.interest_changed((dpid, port_no), group, interest, now)
 
     def _retry(self, keys: Iterable[Key], now: float) -> None:
         """Serve what waited, as far as that can be now."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from controller.kernel.domains import address_of
 from controller.kernel.vlan_ports import VlanOifs
 from topology.graph import Graph
+from topology.live import LiveFabric
 
 
 class SwitchPorts(NamedTuple):
@@ -14,7 +16,9 @@ class SwitchPorts(NamedTuple):
 
     `edges` are the ports that lead to hosts, `closed` those of which it is not known what they lead to, `routers` the
     (port, family, VLAN id) of those with a multicast router, VLAN id 0 standing for the fabric's own domain: PIM from
-    elsewhere goes nowhere. A switch that is not `connected`
+    elsewhere goes nowhere. `quiet` are the edge ports that link-scope groups are not flooded to, being legs of link
+    aggregation groups, and `unheard` what is not flooded back to the leg that is: the port where it comes in, or the
+    MAC address of the host that sent it by another switch, and the leg. A switch that is not `connected`
     may go on forwarding by what it holds. `vlans` are the ports by VLAN, None where no port of the fabric is in one.
     """
 
@@ -24,6 +28,8 @@ class SwitchPorts(NamedTuple):
     connected: bool = True
     routers: frozenset[tuple[int, int, int]] = frozenset()
     vlans: Mapping[int, VlanOifs] | None = None
+    quiet: frozenset[int] = frozenset()
+    unheard: tuple[tuple[int | bytes, int], ...] = ()
 
     def opened(self, port_no: int) -> SwitchPorts:
         """Return the ports of which one leads to a switch."""
@@ -33,6 +39,21 @@ class SwitchPorts(NamedTuple):
         """Return the ports of which one lets nothing in."""
         edges = tuple(port for port in self.edges if port != port_no)
         return self._replace(edges=edges, closed=tuple(sorted({*self.closed, port_no})))
+
+
+def with_legs(ports: SwitchPorts, fabric: LiveFabric, dpid: int) -> SwitchPorts:
+    """Return the ports of a switch with what is to be known of those that are legs."""
+    quiet = frozenset(port_no for port_no in ports.edges if not fabric.is_flooded(dpid, port_no))
+    unheard: list[tuple[int | bytes, int]] = []
+    for port_no in ports.edges:
+        legs = fabric.aggregations.legs((dpid, port_no))
+        if port_no in quiet or len(legs) < 2:
+            continue
+        unheard += [(other, port_no) for at, other in legs if at == dpid and other != port_no]
+        if any(at != dpid for at, _ in legs):
+            macs = {address_of(host.mac) for leg in legs for host in fabric.hosts_at(*leg)}
+            unheard += [(mac, port_no) for mac in sorted(macs)]
+    return ports._replace(quiet=quiet, unheard=tuple(unheard))
 
 
 def spanning_tree(graph: Graph) -> dict[int, set[int]]:

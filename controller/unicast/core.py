@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 from functools import partial
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from controller.events import (
     SwitchDisconnected,
     TableChanged,
 )
+from controller.kernel.aggregations import aggregations_of
 from controller.kernel.deadlines import Deadlines
 from controller.kernel.domains import OWN_DOMAIN, domain_of
 from controller.kernel.notices import PortNotices
@@ -84,7 +85,7 @@ class UnicastCore:
 
     def __init__(self, settings: UnicastSettings, datapath: DatapathCore | None = None) -> None:
         self._settings = settings
-        self.fabric = LiveFabric()
+        self.fabric = LiveFabric(aggregations_of(settings.link_aggregations))
         self._again: set[int] = set()
         self._installer = Installer(UNICAST_TAG, hold_unknown=True, datapath=datapath)
         self._installer.use_policy(settings.check_interval_s, settings.edits)
@@ -197,8 +198,9 @@ class UnicastCore:
     def unready(self, one: HostLearnt, other: HostLearnt) -> int | None:
         """Return a switch that cannot yet forward between two hosts, None where all can."""
         found = None
-        self.asked_for(one.dpid, other.mac, self._now)
-        self.asked_for(other.dpid, one.mac, self._now)
+        for source, target in ((one, other), (other, one)):
+            for dpid in self._switches_of(source):
+                self.asked_for(dpid, target.mac, self._now)
         for source, target in ((one, other), (other, one)):
             way = self._routes.way(source.dpid, target.mac)
             if not way:
@@ -208,6 +210,13 @@ class UnicastCore:
                     found = dpid if found is None else found
                     self._installer.hurry(dpid, rule.key)
         return found
+
+    def _switches_of(self, host: HostLearnt) -> Iterable[int]:
+        """Return the switches that a host may send by: the one that it is at, or those of all legs of its group."""
+        aggregations = self.fabric.aggregations
+        if (host.dpid, host.port_no) not in aggregations.homes:
+            return (host.dpid,)
+        return sorted({dpid for dpid, _ in aggregations.legs((host.dpid, host.port_no)) if dpid in self._base})
 
     def count(self, kind: str) -> None:
         """Count something of which nobody need be told."""
@@ -347,6 +356,9 @@ class UnicastCore:
 
     def _settings_changed(self, event: UnicastChanged, now: float) -> None:
         self._installer.use_policy(event.settings.check_interval_s, event.settings.edits)
+        aggregations = aggregations_of(event.settings.link_aggregations)
+        if aggregations != self.fabric.aggregations:
+            self.fabric.aggregate(aggregations)
         before = {dpid: self._standing_rules(dpid) for dpid in self._base}
         had_vlans = self._vlan_ports.is_used
         if not self._vlan_ports.policy_loaded(event.settings.vlans):

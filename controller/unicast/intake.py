@@ -131,7 +131,7 @@ class FrameIntake:
         host = self._fabric.host(mac) if domain_of(mac) == vlan_id else None
         if host is not None:
             self._counters["unicast-delivered"] += 1
-            if (host.dpid, host.port_no) != end:
+            if not self._fabric.is_one_port((host.dpid, host.port_no), end):
                 self._around.send((host.dpid, host.port_no), address_of(mac) + data[6:], vlan_id)
             sender = None if at_edge else self._fabric.host(sender_mac)
             if at_edge or sender is not None:

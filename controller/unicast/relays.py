@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from controller.effects import SendPacket
@@ -90,7 +90,7 @@ class Relays:
     def _to_all(self, origin: End, data: bytes) -> list[SendPacket]:
         packets = []
         for dpid in self._fabric.switches():
-            ports = tuple(port_no for port_no in self._fabric.edge_ports(dpid) if (dpid, port_no) != origin)
+            ports = self._but_for(origin, dpid, self._fabric.edge_ports(dpid))
             if ports:
                 packets.append(SendPacket(dpid, ports, data))
         return packets
@@ -103,15 +103,28 @@ class Relays:
                 continue
             oifs = self._vlan_ports.at(dpid).get(vlan_id, NO_OIFS)
             for ports, frame in ((oifs.untagged, data), (oifs.tagged, tagged)):
-                others = tuple(port_no for port_no in ports if (dpid, port_no) != origin)
+                others = self._but_for(origin, dpid, ports)
                 if others:
                     packets.append(SendPacket(dpid, others, frame))
         return packets
+
+    def _but_for(self, origin: End, dpid: int, ports: Iterable[int]) -> tuple[int, ...]:
+        """Return those ports of a switch, of each link aggregation group one leg, that are not the origin."""
+        if not self._fabric.aggregations.is_used:
+            return tuple(port_no for port_no in ports if (dpid, port_no) != origin)
+        fabric = self._fabric
+        return tuple(
+            port_no
+            for port_no in ports
+            if fabric.is_flooded(dpid, port_no) and not fabric.is_one_port((dpid, port_no), origin)
+        )
 
     def _is_at_home(self, mac: bytes, origin: End) -> bool:
         """Tell whether a sender is where it is known to live, or where its frames were relayed from of late."""
         host = self._fabric.host(mac)
         if host is not None:
-            return (host.dpid, host.port_no) == origin
+            return self._fabric.is_one_port((host.dpid, host.port_no), origin)
         home = self._homes.get(mac)
-        return home == origin or (home is None and len(self._homes) < MAX_HOMES_COUNT)
+        if home is not None and self._fabric.is_one_port(home, origin):
+            return True
+        return home is None and len(self._homes) < MAX_HOMES_COUNT

@@ -220,8 +220,12 @@ class Resolver:
             self._around.relay(ask.end, ask.data, now, ask.vlan_id)
 
     def _pass_on(self, end: End, holder: HostLearnt, data: bytes, now: float) -> None:
-        if (holder.dpid, holder.port_no) != end:
+        if not self._is_at(holder, end):
             self._around.ask((holder.dpid, holder.port_no), data, now, domain_of(holder.mac))
+
+    def _is_at(self, host: HostLearnt, end: End) -> bool:
+        """Tell whether a host is at a port, or behind another leg of its link aggregation group."""
+        return self._fabric.is_one_port((host.dpid, host.port_no), end)
 
     def _open(self, ask: Ask, now: float) -> None:
         if self._keep(ask, now):
@@ -273,7 +277,7 @@ class Resolver:
     def _advance(self, ask: Ask, now: float) -> None:
         """Do the next step of an ask, if its time has come."""
         asker = self._fabric.host(ask.mac)
-        if asker is None or (asker.dpid, asker.port_no) != ask.end:
+        if asker is None or not self._is_at(asker, ask.end):
             return
         if ask.kind is AskKind.ANNOUNCE:
             if ask.target in asker.addresses:
@@ -291,7 +295,7 @@ class Resolver:
                 ask.relayed = True
                 self._around.relay(ask.end, ask.data, now, ask.vlan_id)
             return
-        if (responder.dpid, responder.port_no) == ask.end:
+        if self._is_at(responder, ask.end):
             self._close(ask)
             return
         dpid = self._around.unready(asker, responder)

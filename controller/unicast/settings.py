@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from controller.config.edit_settings import Edits
-from controller.config.policy import Policy
+from controller.config.policy import LinkAggregation, Policy
 from controller.config.vlans import Vlans
 
 
@@ -15,7 +15,7 @@ class UnicastSettings(NamedTuple):
     `settle_s` is how long changes of the topology are gathered before routes follow. After a restart the entries
     found on switches stay for `restart_grace_s`, until the hosts that they serve are known again. Every
     switch's entries are read once in `check_interval_s`; `edits` says how many a switch is sent at once. `vlans`
-    says which VLANs ports to hosts are in.
+    says which VLANs ports to hosts are in, `link_aggregations` which of them lead to one host together.
     """
 
     settle_s: float = 0.002
@@ -38,6 +38,7 @@ class UnicastSettings(NamedTuple):
     check_interval_s: float = 60.0
     edits: Edits = Edits()
     vlans: Vlans = Vlans()
+    link_aggregations: tuple[LinkAggregation, ...] = ()
 
 
 class UnicastChanged(NamedTuple):
@@ -48,4 +49,9 @@ class UnicastChanged(NamedTuple):
 
 def of_policy(policy: Policy) -> UnicastSettings:
     """Return the settings that a policy wants."""
-    return UnicastSettings(check_interval_s=policy.check.interval_s, edits=policy.edits, vlans=policy.vlans)
+    return UnicastSettings(
+        check_interval_s=policy.check.interval_s,
+        edits=policy.edits,
+        vlans=policy.vlans,
+        link_aggregations=policy.link_aggregations,
+    )

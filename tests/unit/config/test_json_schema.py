@@ -37,7 +37,8 @@ BEYOND_A_SCHEMA = re.compile(
     "|is the end of two links|at different switches|is not a loopback address|cannot both listen"
     r"|is for source-specific multicast|is given \S+ already"
     "|is already the name of VLAN|has a label|names no other VLAN|is upside down|its frames have a tag, or"
-    "|which is as specific"
+    "|which is as specific|is in .* already|are not in the same VLANs|is in multicast.router_ports.static"
+    "|is the end of a link in topology"
     "|no switch of that name|the same has labels already|only a policy that is itself in a file"
 )
 RULE = {"name": "feed", "groups": ["239.1.0.0/16"], "role": "any", "hosts": "any", "action": "allow"}
@@ -222,6 +223,8 @@ def _mappings(schema: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
     if "properties" not in schema:
         values = documents(schema["additionalProperties"]) if "additionalProperties" in schema else st.integers()
         pattern = schema.get("propertyNames", {}).get("pattern", "")
+        if PORT_NAME in pattern:
+            return st.dictionaries(st.sampled_from(["server7", "eth1/49", "cam 7"]), values, max_size=2)
         if LABEL_KEY in pattern:
             least = schema.get("minProperties", 0)
             return st.dictionaries(st.sampled_from(["pod", "rack.row-2", "room"]), values, min_size=least, max_size=2)

@@ -1,0 +1,178 @@
+"""Link aggregation groups: by which leg members get each multicast group, and that none hears itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from controller.datapath.lanes import Urgency
+from controller.effects import Effect
+from controller.kernel.domains import domain_of
+from controller.membership.events import FilterMode, Interest
+from controller.multicast.fabric import FabricFollower
+from controller.multicast.flood import FloodPlane
+from controller.multicast.group import Place, SenderKey
+from controller.multicast.groups import GroupPlane
+from controller.wire.addresses import is_link_scope_group
+from topology.aggregations import chosen
+from topology.live import LiveFabric
+
+
+class Owner(Protocol):
+    """What the core around has for the legs."""
+
+    fabric: LiveFabric
+    plane: GroupPlane
+    flood: FloodPlane
+    topology: FabricFollower
+
+    def perform(self, effects: Iterable[Any]) -> None:
+        """Take effects that followed."""
+
+    def group_changed(self, group: bytes, now: float, dpid: int | None = None) -> None:
+        """Take note that a group changed."""
+
+
+class Legs:
+    """Puts what the members at a port want where they get it: at the port, or at one leg of its group.
+
+    A group of addresses stays at its leg while that works, so that a leg that is back costs nobody a packet; then it
+    goes to another that works, by a hash, so that groups spread. What hosts behind the legs send themselves is not
+    given to them: a switch sends nothing back by the port where it came in, which is true of a port of several legs
+    only if nobody there is a receiver of these sources.
+    """
+
+    def __init__(self, core: Owner) -> None:
+        self._core = core
+        self._wanted: dict[bytes, dict[Place, Interest]] = {}
+        self._placed: dict[tuple[Place, bytes], Place] = {}
+        self._own: dict[tuple[Place, bytes], dict[bytes, set[SenderKey]]] = {}
+
+    def home(self, place: Place) -> Place:
+        """Return the port that stands for all of a port's group."""
+        return self._core.fabric.aggregations.homes.get(place, place)
+
+    def is_one_port(self, one: Place, other: Place) -> bool:
+        """Tell whether two ports are the same, or legs of one group."""
+        return self._core.fabric.is_one_port(one, other)
+
+    def other_legs(self, leg: Place) -> list[Place]:
+        """Return the legs of a port's group at switches that are there, but the port itself."""
+        fabric = self._core.fabric
+        if leg not in fabric.aggregations.homes:
+            return []
+        return [at for at in fabric.aggregations.legs(leg) if at != leg and fabric.ofp_version(at[0]) is not None]
+
+    def other_keys(self, key: SenderKey) -> list[SenderKey]:
+        """Return a sender by the other legs of its port's group."""
+        return [
+            key._replace(dpid=dpid, port_no=port_no) for dpid, port_no in self.other_legs((key.dpid, key.port_no))
+        ]
+
+    def members_at(self, group: bytes, dpid: int, ports: Iterable[Place]) -> list[Place]:
+        """Return which ports of a switch members are known by, of those `ports` by which they get a group."""
+        homes = self._core.fabric.aggregations.homes
+        if not homes:
+            return list(ports)
+        known = [home for home in self._wanted.get(group, ()) if home[0] == dpid]
+        return [place for place in ports if place not in homes] + known
+
+    def switches_of(self, group: bytes) -> set[int]:
+        """Return the switches whose ports stand for the groups of ports with members."""
+        return {home[0] for home in self._wanted.get(group, ())}
+
+    def serves(self, place: Place, group: bytes) -> bool:
+        """Tell whether the members known by a port are given a group where they get it."""
+        dpid, port_no = self._placed.get((place, group), place)
+        known = self._core.plane.groups.get(group)
+        return known is not None and port_no in known.interests.get(dpid, ())
+
+    def interest_changed(
+        self, place: Place, group: bytes, interest: Interest | None, now: float, urgency: Urgency = Urgency.PROMPT
+    ) -> None:
+        """Follow what the members known by a port want of a group now; None: nothing any more."""
+        home = self._core.fabric.aggregations.homes.get(place)
+        if home is None:
+            self._put(place, group, interest, now, urgency)
+            return
+        if interest is not None:
+            self._wanted.setdefault(group, {})[home] = interest
+        elif home in self._wanted.get(group, ()):
+            del self._wanted[group][home]
+            if not self._wanted[group]:
+                del self._wanted[group]
+        self._place(home, group, now, urgency)
+
+    def changed(self, place: Place, now: float) -> None:
+        """Have what goes by a leg that works no more go by another one."""
+        home = self.home(place)
+        for group in [group for group, homes in self._wanted.items() if home in homes]:
+            self._place(home, group, now, Urgency.PROMPT)
+
+    def sends(self, group: bytes, key: SenderKey, now: float) -> None:
+        """Take in that a host behind a leg is to send to a group, before it may."""
+        if (key.dpid, key.port_no) not in self._core.fabric.aggregations.homes:
+            return
+        entry = (self.home((key.dpid, key.port_no)), group)
+        own = self._own.setdefault(entry, {})
+        is_new = key.address not in own
+        own.setdefault(key.address, set()).add(key)
+        if is_new:
+            self._place(*entry, now, Urgency.PROMPT)
+
+    def sends_no_more(self, group: bytes, key: SenderKey, now: float) -> None:
+        """Take in that a host behind a leg sends to a group no more."""
+        entry = (self.home((key.dpid, key.port_no)), group)
+        own = self._own.get(entry, {})
+        if key not in own.get(key.address, ()):
+            return
+        own[key.address].remove(key)
+        if own[key.address]:
+            return
+        del own[key.address]
+        if not own:
+            del self._own[entry]
+        self._place(*entry, now, Urgency.BULK)
+
+    def _place(self, home: Place, group: bytes, now: float, urgency: Urgency) -> None:
+        entry = (home, group)
+        wanted = self._wanted.get(group, {}).get(home)
+        if wanted is not None:
+            wanted = _without(wanted, self._own.get(entry, ()))
+        before = self._placed.get(entry)
+        leg = self._leg(home, group, before) if wanted is not None else None
+        if leg is not None:
+            self._placed[entry] = leg
+            self._put(leg, group, wanted, now, urgency)
+        elif before is not None:
+            del self._placed[entry]
+        if before is not None and before != leg:
+            self._put(before, group, None, now, urgency)
+        if leg is not None or before is not None:
+            self._core.group_changed(group, now, home[0])
+
+    def _leg(self, home: Place, group: bytes, before: Place | None) -> Place | None:
+        fabric = self._core.fabric
+        if is_link_scope_group(group):
+            return fabric.flooded_leg(home)
+        working = fabric.working_legs(home)
+        return before if before in working else chosen(group, working)
+
+    def _put(self, place: Place, group: bytes, interest: Interest | None, now: float, urgency: Urgency) -> None:
+        core = self._core
+        if not is_link_scope_group(group):
+            core.perform(core.plane.interest_changed(*place, group, interest, now, urgency))
+        elif not domain_of(group):
+            effects: list[Effect]
+            effects, refresh = core.flood.interest_changed(*place, group, interest is not None, now)
+            core.perform(effects)
+            if refresh:
+                core.topology.flood_soon(now)
+
+
+def _without(interest: Interest, sources: Iterable[bytes]) -> Interest | None:
+    """Return an interest without some sources, None where nothing is left of it."""
+    if interest.mode is FilterMode.EXCLUDE:
+        return interest._replace(sources=interest.sources.union(sources))
+    left = interest.sources.difference(sources)
+    return interest._replace(sources=left) if left else None

@@ -1,0 +1,193 @@
+"""Hosts behind link aggregation groups: known at their group, announced at a leg that works, and never moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from controller.config.policy import LinkAggregation
+from controller.config.terms import SwitchPort
+from controller.discovery.settings import DiscoveryChanged, DiscoverySettings
+from controller.wire.frame import decode
+from controller.wire.packets import Arp
+from topology.events import HostGone, HostLearnt, PortRole, PortRoleChanged
+
+from .conftest import End, World
+
+MACS = tuple(b"\x02\0\0\0\0" + bytes((number,)) for number in range(1, 17))
+A, B = MACS[0], MACS[-1]
+IP_A, IP_B = b"\x0a\0\0\x0a", b"\x0a\0\0\x0b"
+LEGS = ((1, 3), (2, 3))
+SAME_SWITCH = ((1, 3), (1, 4))
+
+
+def settings(*legs: End) -> DiscoverySettings:
+    ports = tuple(SwitchPort(*leg) for leg in legs)
+    return DiscoverySettings(link_aggregations=(LinkAggregation("bond", "static", ports),) if legs else ())
+
+
+def started(make_world: Callable[..., World], *legs: End) -> World:
+    world = make_world(settings(*legs))
+    world.cable((1, 1), (2, 1))
+    for dpid in (1, 2):
+        world.connect(dpid)
+    world.run(1.0)
+    del world.events[:], world.notices[:], world.sent[:]
+    return world
+
+
+@pytest.fixture(params=[LEGS, SAME_SWITCH], ids=["two-switches", "one-switch"])
+def legs(request: pytest.FixtureRequest) -> tuple[End, End]:
+    return request.param  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def world(make_world: Callable[..., World], legs: tuple[End, End]) -> World:
+    return started(make_world, *legs)
+
+
+def place(world: World, mac: bytes) -> End | None:
+    host = world.fabric.host(mac)
+    return None if host is None else (host.dpid, host.port_no)
+
+
+def test_frames_by_any_leg_are_of_one_host_at_one_place(world: World, legs: tuple[End, End]):
+    (learnt,) = world.say(A, IP_A, legs[1])
+    assert isinstance(learnt, HostLearnt)
+    where = place(world, A)
+    assert where in legs
+    for leg in (*legs, *legs):
+        assert world.say(A, IP_A, leg) == []
+    world.run(5.0)
+    assert place(world, A) == where
+    assert world.notices == []
+
+
+def test_hosts_behind_one_group_spread_over_its_legs(world: World, legs: tuple[End, End]):
+    for mac in MACS:
+        world.say(mac, b"\x0a\0\1" + mac[-1:], legs[0])
+    assert {place(world, mac) for mac in MACS} == set(legs)
+
+
+def test_hosts_of_a_leg_that_fails_are_at_another_at_once_and_stay(world: World, legs: tuple[End, End]):
+    world.say(A, IP_A, legs[0])
+    failed = place(world, A)
+    (other,) = set(legs) - {failed}
+    events = world.port(failed, up=False)
+    assert events == [PortRoleChanged(*failed, PortRole.DOWN), HostLearnt(A, *other, (IP_A,))]
+    assert world.port(failed, up=True) == [PortRoleChanged(*failed, PortRole.EDGE)]
+    world.run(5.0)
+    assert place(world, A) == other
+
+
+def test_hosts_go_with_the_last_leg_and_come_back_with_the_first(world: World, legs: tuple[End, End]):
+    world.host(A, legs[1], IP_A)
+    world.say(A, IP_A)
+    world.port(legs[0], up=False)
+    events = world.port(legs[1], up=False)
+    assert HostGone(A, *legs[1]) in events
+    assert place(world, A) is None
+    world.port(legs[1], up=True)
+    world.say(A, IP_A)
+    assert place(world, A) == legs[1]
+
+
+def test_a_leg_leads_to_hosts_as_soon_as_it_is_up(world: World, legs: tuple[End, End]):
+    world.port(legs[0], up=False)
+    assert world.port(legs[0], up=True) == [PortRoleChanged(*legs[0], PortRole.EDGE)]
+    world.port((2, 2), up=False)
+    assert world.port((2, 2), up=True) == [PortRoleChanged(2, 2, PortRole.UNKNOWN)]
+
+
+def test_another_host_with_the_same_address_is_looked_into_by_asking_at_one_leg(world: World, legs: tuple[End, End]):
+    world.host(A, legs[0], IP_A)
+    world.say(A, IP_A)
+    del world.sent[:]
+    world.say(B, IP_A, (2, 2))
+    asked = [packet for packet in world.sent if isinstance(decode(packet.data), Arp)]
+    assert [(packet.dpid, *packet.ports) in legs for packet in asked] == [True]
+
+
+def test_a_host_that_moves_into_a_group_is_asked_for_at_its_old_place(world: World, legs: tuple[End, End]):
+    world.say(A, IP_A, (2, 2))
+    world.say(A, IP_A, legs[0])
+    world.run(2.0)
+    assert place(world, A) in legs
+
+
+def test_a_host_that_answers_by_another_leg_keeps_its_addresses(world: World, legs: tuple[End, End]):
+    world.say(A, IP_A, legs[0])
+    asked_at = place(world, A)
+    (other,) = set(legs) - {asked_at}
+    for _ in range(40):
+        world.run(10.0)
+        for packet in world.sent:
+            asked = decode(packet.data)
+            if isinstance(asked, Arp) and asked.target_ip == IP_A:
+                assert (packet.dpid, *packet.ports) in legs
+                world.say(A, IP_A, other)
+        del world.sent[:]
+    assert place(world, A) == asked_at
+
+
+def test_a_quiet_host_behind_legs_ages(world: World, legs: tuple[End, End]):
+    world.say(A, IP_A, legs[0])
+    world.port(legs[0], up=False)
+    world.run(310.0)
+    assert place(world, A) is None
+
+
+def test_a_leg_that_leads_to_a_switch_is_none_and_told(make_world: Callable[..., World]):
+    world = make_world(settings(*LEGS))
+    world.cable((1, 1), (2, 1))
+    world.cable((1, 3), (2, 4))
+    for dpid in (1, 2):
+        world.connect(dpid)
+    world.run(1.0)
+    assert world.fabric.role(1, 3) is PortRole.TRUNK
+    (told,) = [notice for notice in world.notices if notice.kind == "aggregation-leg-trunk"]
+    assert "1:3" in told.text
+    world.say(A, IP_A, (2, 3))
+    assert place(world, A) == (2, 3)
+
+
+def test_a_switch_that_is_gone_leaves_hosts_at_the_other_leg(make_world: Callable[..., World]):
+    world = started(make_world, *LEGS)
+    for mac in MACS:
+        world.say(mac, b"\x0a\0\1" + mac[-1:], LEGS[0])
+    world.dead.add(1)
+    world.cut |= {(1, 1), (2, 1)}
+    world.disconnect(1)
+    world.run(15.0)
+    assert {place(world, mac) for mac in MACS} == {LEGS[1]}
+    world.dead.discard(1)
+    world.cut.clear()
+    world.connect(1)
+    world.run(3.0)
+    assert {place(world, mac) for mac in MACS} == {LEGS[1]}
+
+
+def test_hosts_of_a_journal_are_announced_when_any_leg_works(make_world: Callable[..., World]):
+    world = started(make_world, *LEGS)
+    other = make_world(settings(*LEGS))
+    world.say(A, IP_A, LEGS[0])
+    home = world.core._hosts.hosts[A].end
+    other.connect(2)
+    other.run(1.0)
+    other.perform(other.core.restore([HostLearnt(A, *home, (IP_A,))], other.now))
+    assert place(other, A) == LEGS[1]
+
+
+def test_another_policy_makes_a_group_and_ends_it(make_world: Callable[..., World]):
+    world = started(make_world)
+    world.say(A, IP_A, LEGS[0])
+    world.say(B, IP_B, (2, 2))
+    world.feed(DiscoveryChanged(settings(*LEGS)))
+    assert (place(world, A), place(world, B)) == (None, (2, 2))
+    world.say(A, IP_A, LEGS[1])
+    assert place(world, A) in LEGS
+    world.feed(DiscoveryChanged(settings()))
+    assert (place(world, A), place(world, B)) == (None, (2, 2))
+    world.say(A, IP_A, LEGS[1])
+    assert place(world, A) == LEGS[1]
