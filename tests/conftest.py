@@ -24,7 +24,7 @@ settings.register_profile("explore", deadline=None, suppress_health_check=[Healt
 settings.load_profile("repeatable")
 
 COLLECTOR_THRESHOLDS = (50_000, 20, 20)
-EMULATION_TOOLS = ("ovs-vswitchd", "ovsdb-server", "mnexec", "ethtool", "tc", "setpriv")
+EMULATION_TOOLS = ("ovs-vswitchd", "ovsdb-server", "mnexec", "ethtool", "tc", "setpriv", "vtysh", "igmpproxy")
 
 
 def _emulation_hindrance() -> str | None:

@@ -265,7 +265,8 @@ def _in_vlan(fields: Fields) -> str:
 
 def _why_router(router: Fields) -> str:
     heard = ", ".join(router.get("routers") or ()) or "-"
-    return "static" if router.get("static") else heard
+    how = "static" if router.get("static") else heard
+    return f"{how}, gets what it asks for" if router.get("on_request") else how
 
 
 def _routers_document(found: Sequence[Fields]) -> dict[str, Any]:

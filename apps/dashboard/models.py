@@ -291,6 +291,7 @@ class Router(Identified):
     family: int | None = None
     vlan: int | None = None
     static: bool | None = None
+    on_request: bool | None = None
     routers: list[str] | None = None
     groups: list[str] | None = None
 

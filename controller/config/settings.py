@@ -122,7 +122,7 @@ class Querier:
 
 @dataclass(frozen=True, slots=True)
 class RouterPorts:
-    """Ports that lead to multicast routers and so get every group."""
+    """Ports that lead to multicast routers and so get every group, but where they get what is asked for."""
 
     learn: bool | frozenset[SwitchPort] = other(
         SettingType.BOOLEAN_OR_PORTS,
@@ -130,6 +130,11 @@ class RouterPorts:
         "Ports that queries and PIM hellos turn into router ports, whoever sends them.",
     )
     static: frozenset[SwitchPort] = other(SettingType.PORTS, frozenset[SwitchPort](), "Ports that always are.")
+    on_request: bool | frozenset[SwitchPort] = other(
+        SettingType.BOOLEAN_OR_PORTS,
+        False,
+        "Router ports that get a group only while a router there reports membership of it, as proxies do (RFC 4605).",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ class MembershipCore:
         self.tally = Tally(limits.notice_interval_s)
         self.counters = self.tally.counters
         self.queriers = Queriers(settings, self.timers, self.tally)
-        self.router_ports = RouterPorts(limits, self.timers, self.tally)
+        self.router_ports = RouterPorts(settings, limits, self.timers, self.tally)
         self.router_admission = RouterAdmission(settings, admit_router, self.tally)
         self.members_table = Members(
             settings, limits, admit, self.timers, self.tally, self.queriers, changed, bindings or NoBindings()
@@ -244,6 +244,7 @@ class MembershipCore:
         self.tally.interval_s = limits.notice_interval_s
         self.members_table.settings = settings
         self.members_table.limits = limits
+        self.router_ports.settings = settings
         self.router_ports.limits = limits
         self.queriers.set_settings(settings, now)
         for port in self.ports.values():

@@ -105,7 +105,8 @@ class InterestChanged(NamedTuple):
 class RouterPortChanged(NamedTuple):
     """A multicast router of a family is behind a port from now on, or no longer.
 
-    It may have the groups that are in one of `groups`; every group where that is None.
+    It may have the groups that are in one of `groups`; every group where that is None. A port `on_request` is sent
+    none of them for the router's sake, but those that somebody there reports membership of, as at any port.
     """
 
     dpid: int
@@ -113,6 +114,7 @@ class RouterPortChanged(NamedTuple):
     family: int
     present: bool
     groups: frozenset[Container[bytes]] | None = None
+    on_request: bool = False
 
 
 class RouterJudged(NamedTuple):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from controller.membership.events import HostRef, MembershipEffect, RouterPortChanged, RouterVerdict
 from controller.membership.limits import Tally
-from controller.membership.settings import MembershipLimits
+from controller.membership.settings import MembershipLimits, MembershipSettings, applies
 from controller.membership.tables import Port
 from controller.membership.timers import Timed, TimerQueue
 
@@ -37,7 +37,7 @@ class Heard(NamedTuple):
 class RouterPort(Timed):
     """What is known of routers of one family behind one port."""
 
-    __slots__ = ("announced", "dpid", "family", "groups", "port_no", "routers", "static")
+    __slots__ = ("announced", "dpid", "family", "groups", "on_request", "port_no", "routers", "static")
 
     def __init__(self, dpid: int, port_no: int, family: int) -> None:
         super().__init__()
@@ -46,6 +46,7 @@ class RouterPort(Timed):
         self.family = family
         self.static = False
         self.announced = False
+        self.on_request = False
         self.groups: Groups = None
         self.routers: dict[Speaker, Heard] = {}
 
@@ -62,7 +63,10 @@ class RouterPort(Timed):
 class RouterPorts:
     """The router ports of the fabric, by (dpid, port_no, family)."""
 
-    def __init__(self, limits: MembershipLimits, timers: TimerQueue, tally: Tally) -> None:
+    def __init__(
+        self, settings: MembershipSettings, limits: MembershipLimits, timers: TimerQueue, tally: Tally
+    ) -> None:
+        self.settings = settings
         self.limits = limits
         self._timers = timers
         self._tally = tally
@@ -172,9 +176,11 @@ class RouterPorts:
             entry.routers = {speaker: heard for speaker, heard in entry.routers.items() if heard.until > now}
         present = entry.static or bool(entry.routers)
         groups = entry.allowed() if present else None
-        if present != entry.announced or groups != entry.groups:
-            entry.announced, entry.groups = present, groups
-            effects.append(RouterPortChanged(entry.dpid, entry.port_no, entry.family, present, groups))
+        on_request = present and applies(self.settings.router_ports_on_request, (entry.dpid, entry.port_no))
+        if (present, groups, on_request) != (entry.announced, entry.groups, entry.on_request):
+            entry.announced, entry.groups, entry.on_request = present, groups, on_request
+            changed = RouterPortChanged(entry.dpid, entry.port_no, entry.family, present, groups, on_request)
+            effects.append(changed)
         if present:
             self._timers.arm(entry, entry.due_at())
         else:

@@ -181,7 +181,7 @@ class GroupPlane:
 
     def router_port_changed(self, event: RouterPortChanged, now: float, vlan_id: int = 0) -> list[Effect]:
         """Give a router port of a domain the groups that it may have, or no longer."""
-        dpid, _, family, _, _ = event
+        dpid, _, family, *_ = event
         self._routers.change(*event, vlan_id)
         self.has_routers = bool(self._routers)
         effects: list[Effect] = []

@@ -117,7 +117,7 @@ class MembershipEffects:
     def router_port_changed(self, effect: RouterPortChanged, now: float, vlan_id: int = 0) -> None:
         """Follow a router port that came or went."""
         core = self._core
-        dpid, port_no, family, _, _ = effect
+        dpid, port_no, family, *_ = effect
         core.perform(core.plane.router_port_changed(effect, now, vlan_id))
         core.perform(core.senders.port_reconsidered(dpid, port_no, now))
         core.topology.flood_soon(now, dpid)

@@ -1,14 +1,16 @@
-"""Which ports have a multicast router, and which groups it may have."""
+"""Which ports have a multicast router, which groups it may have, and whether it is sent them unasked."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
+from typing import TypeVar
 
 from controller.kernel.domains import address_of, domain_of, family_of
 from controller.multicast.group import Place
 
+T = TypeVar("T")
 Groups = frozenset[Container[bytes]]
 """The groups that are in one of these."""
 
@@ -21,6 +23,7 @@ class RouterTable:
 
     def __init__(self) -> None:
         self._ports: dict[int, dict[int, set[int]]] = {4: {}, 6: {}}
+        self._unasked: dict[int, dict[int, set[int]]] = {4: {}, 6: {}}
         self._limited: dict[int, dict[Place, Groups]] = {4: {}, 6: {}}
         self._at: dict[int, set[tuple[int, int, int]]] = {}
 
@@ -29,34 +32,37 @@ class RouterTable:
         return any(self._ports.values())
 
     def change(
-        self, dpid: int, port_no: int, family: int, present: bool, groups: Groups | None, vlan_id: int = 0
+        self,
+        dpid: int,
+        port_no: int,
+        family: int,
+        present: bool,
+        groups: Groups | None,
+        on_request: bool,
+        vlan_id: int = 0,
     ) -> None:
-        """Enter a router port with its groups (None: every one), or take it out."""
+        """Enter a router port with its groups (None: every one), or take it out.
+
+        One `on_request` is told of them, and sent none that nobody there is a member of.
+        """
         key = _key(family, vlan_id)
         ports, limited = self._ports.setdefault(key, {}), self._limited.setdefault(key, {})
         limited.pop((dpid, port_no), None)
-        if present:
-            ports.setdefault(dpid, set()).add(port_no)
-            self._at.setdefault(dpid, set()).add((port_no, family, vlan_id))
-            if groups is not None:
-                limited[dpid, port_no] = groups
-        elif dpid in ports:
-            ports[dpid].discard(port_no)
-            if not ports[dpid]:
-                del ports[dpid]
-            self._at[dpid].discard((port_no, family, vlan_id))
-            if not self._at[dpid]:
-                del self._at[dpid]
+        _enter(ports, dpid, port_no, present)
+        _enter(self._unasked.setdefault(key, {}), dpid, port_no, present and not on_request)
+        _enter(self._at, dpid, (port_no, family, vlan_id), present)
+        if present and groups is not None:
+            limited[dpid, port_no] = groups
 
     def has(self, dpid: int, port_no: int, family: int, vlan_id: int = 0) -> bool:
         """Tell whether a router of a family is behind a port, in a domain."""
         return port_no in self._ports.get(_key(family, vlan_id), _NO_PORTS).get(dpid, ())
 
     def of_group(self, group: bytes) -> Mapping[int, AbstractSet[int]]:
-        """Return the port numbers, by dpid, that get a group which is served at all."""
+        """Return the port numbers, by dpid, that get a group which is served at all, whether they ask or not."""
         size = len(group)
         key = 4 if size == 4 else 6 if size == 16 else _key(family_of(group), domain_of(group))
-        ports, limited = self._ports.get(key, _NO_PORTS), self._limited.get(key)
+        ports, limited = self._unasked.get(key, _NO_PORTS), self._limited.get(key)
         if not limited:
             return ports
         allowed: dict[int, set[int]] = {}
@@ -81,6 +87,16 @@ class RouterTable:
     def _may_have(self, dpid: int, port_no: int, key: int, address: bytes) -> bool:
         groups = self._limited[key].get((dpid, port_no))
         return groups is None or any(address in allowed for allowed in groups)
+
+
+def _enter(table: dict[int, set[T]], dpid: int, entry: T, present: bool) -> None:
+    """Have an entry in the set of a datapath, or not in it, and no set that is empty."""
+    if present:
+        table.setdefault(dpid, set()).add(entry)
+    elif dpid in table:
+        table[dpid].discard(entry)
+        if not table[dpid]:
+            del table[dpid]
 
 
 def _key(family: int, vlan_id: int) -> int:

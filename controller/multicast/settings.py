@@ -31,6 +31,7 @@ def membership_settings(policy: Policy) -> MembershipSettings:
         fast_leave=_ports(multicast.fast_leave, homes),
         learn_router_ports=_ports(multicast.router_ports.learn, homes),
         static_router_ports=frozenset((port.dpid, port.port_no) for port in multicast.router_ports.static),
+        router_ports_on_request=_ports(multicast.router_ports.on_request, homes),
         enforce_ssm=multicast.enforce_ssm,
     )
 

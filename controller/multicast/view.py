@@ -226,7 +226,7 @@ def router_port(core: Shown, dpid: int, port_no: int, family: int, vlan_id: int)
     groups = None if entry.groups is None else sorted(str(allowed) for allowed in entry.groups)
     routers = sorted({format_ip(speaker.address) for speaker in entry.routers})
     place = {"dpid": dpid, "port_no": port_no, "family": family, "vlan": vlan_id or None}
-    return {**place, "static": entry.static, "routers": routers, "groups": groups}
+    return {**place, "static": entry.static, "on_request": entry.on_request, "routers": routers, "groups": groups}
 
 
 def port_vlans(core: Shown, dpid: int, port_no: int) -> Document | None:

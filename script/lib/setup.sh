@@ -34,7 +34,7 @@ install_packages() {
         ovs-vswitchd:openvswitch-switch mnexec:mininet iperf:iperf ethtool:ethtool tcpdump:tcpdump
         ip:iproute2 tc:iproute2 ping:iputils-ping sysctl:procps ifconfig:net-tools setpriv:util-linux
         promtool:prometheus chromium:chromium openssl:openssl sadf:sysstat zsh:zsh fish:fish mandoc:mandoc
-        systemd-analyze:systemd gcc:gcc python3-config:python3-dev
+        systemd-analyze:systemd gcc:gcc python3-config:python3-dev vtysh:frr igmpproxy:igmpproxy
     )
     "$HAS_ROOT" || pairs=()
     for tool in "${pairs[@]}"; do
@@ -53,7 +53,8 @@ install_packages() {
     fi
     say "installing: ${packages[*]}"
     "${AS_ROOT[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -q >&2 </dev/null
-    "${AS_ROOT[@]}" env DEBIAN_FRONTEND=noninteractive \
+    # At runlevel 1 packages start no services: routers begin in the networks of tests, and nowhere else.
+    "${AS_ROOT[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
         apt-get install -y -q --no-install-recommends "${packages[@]}" >&2 </dev/null
 }
 

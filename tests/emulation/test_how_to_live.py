@@ -11,7 +11,12 @@ from typing import Any
 
 import pytest
 
+from apps.emulation import traffic
+from apps.emulation.namespace import network_of
 from apps.emulation.network import EmulatedFabric
+from controller.wire.addresses import parse_ip, parse_mac
+from controller.wire.encode import encode
+from controller.wire.packets import PimHello, Query
 from how_to import ROOT, SYSTEM_PATH, Reader, blocks, files, wait
 from topology.generators import make
 
@@ -133,6 +138,25 @@ def test_ports_are_put_into_vlans(reader: Reader, fabric: EmulatedFabric) -> Non
     wait(lambda: members().get("239.1.1.1@20") == ["10.0.0.5"])
 
 
+def test_routers_are_attached(reader: Reader, fabric: EmulatedFabric) -> None:
+    """What FRR and a proxy do with the guide's configurations is tested in test_routers_live.py."""
+    write_files(reader, "routers.md")
+    start, see, on_request = blocks("routers.md")
+    assert "allow" in reader.run(start)
+    wait_fabric(reader, fabric)
+    fabric.announce()
+    wait(lambda: json.loads(reader.run("vsrt show status --json"))["hosts"] >= 16)
+    for host in ("h5", "h6"):
+        mac, address = parse_mac(fabric.node(host).MAC()), parse_ip(fabric.address(host))
+        spoken = (Query(4, 3, mac, address, None, (), 10.0, False, 2, 125.0), PimHello(4, mac, address, 105.0))
+        with network_of(fabric.pid(host)), traffic.open_wire(fabric.interface(host)) as wire:
+            for packet in spoken:
+                wire.send(encode(packet))
+    wait(lambda: all(f"router port of IPv4  s3:{port}" in reader.run(see) for port in (1, 2)))
+    assert "good" in reader.run(on_request)
+    wait(lambda: "gets what it asks for" in reader.run(see))
+
+
 def typed(block: str) -> list[tuple[str, str]]:
     """Return what is typed at Mininet's prompt, by host."""
     lines = (line.removeprefix("mininet> ").split(" ", 1) for line in block.splitlines() if "mininet> " in line)
@@ -141,7 +165,7 @@ def typed(block: str) -> list[tuple[str, str]]:
 
 def test_what_is_not_run_needs_a_service_manager_containers_or_a_long_build() -> None:
     with_an_installation = {"own-switches.md", "upgrade.md"}
-    run_here = {"prometheus-and-grafana.md", "write-a-policy.md", "allocate-ports.md", "vlans.md"}
+    run_here = {"prometheus-and-grafana.md", "write-a-policy.md", "allocate-ports.md", "vlans.md", "routers.md"}
     run_here |= {"diagnose-a-port.md", "plan-a-fabric.md"}
     pages = {path.name for path in (ROOT / "docs" / "how-to").glob("*.md")} - {"index.md"}
     built_in_a_wheel = {"compile-the-cores.md"}

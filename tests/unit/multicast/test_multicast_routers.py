@@ -381,3 +381,59 @@ def test_a_second_router_at_a_port_is_shown_and_kept(make_world):
     (shown,) = view.routers(world.core)["router_ports"]
     assert shown["routers"] == ["10.0.0.16", "10.0.0.77"]
     assert (shown["dpid"], shown["port_no"]) == router.place
+
+
+def requested(world, on_request):
+    """Return the policy with router ports that get what they ask for: all, none, or those of some hosts."""
+    if not isinstance(on_request, bool):
+        on_request = frozenset(SwitchPort(*world.hosts[name].place) for name in on_request)
+    return replace(FAST, multicast=replace(ROUTED, router_ports=RouterPorts(learn=True, on_request=on_request)))
+
+
+@pytest.mark.parametrize("on_request", [True, ("h16",)])
+@pytest.mark.parametrize("speech", [query, hello])
+def test_a_router_port_on_request_gets_the_groups_that_are_reported_there(make_world, version, speech, on_request):
+    world = make_world("fattree", FAST, version)
+    world.feed(PolicyLoaded(requested(world, on_request)))
+    tell(world, "h16", speech(world, "h16"))
+    outs = len(world.packet_outs)
+    world.join("h9")
+    reported = [place for place, frame in world.packet_outs[outs:] if isinstance(decode(frame), Report)]
+    assert reported == [world.hosts["h16"].place], "the router is told of members as before"
+    world.settle()
+    assert world.send("h1") == {"h9": 1}
+    assert world.send("h1", OTHER) == {}
+    world.settle()
+    without = world.rules()
+    world.join("h16")
+    world.settle()
+    assert world.send("h1") == {"h9": 1, "h16": 1}
+    world.leave("h16")
+    world.settle()
+    assert world.send("h1") == {"h9": 1}
+    assert world.rules() == without
+    (shown,) = view.routers(world.core)["router_ports"]
+    assert shown["on_request"]
+
+
+def test_other_router_ports_get_every_group_beside_one_on_request(make_world, version):
+    world = make_world("fattree", FAST, version)
+    world.feed(PolicyLoaded(requested(world, ("h16",))))
+    for name in ("h16", "h12"):
+        tell(world, name, hello(world, name))
+    world.join("h9")
+    assert world.send("h1") == {"h9": 1, "h12": 1}
+
+
+def test_a_policy_that_changes_what_routers_get_holds_at_once(make_world, version):
+    world = make_world("fattree", FAST, version)
+    tell(world, "h16", hello(world, "h16"))
+    world.join("h9")
+    world.settle()
+    assert world.send("h1") == {"h9": 1, "h16": 1}
+    world.feed(PolicyLoaded(requested(world, True)))
+    world.settle()
+    assert world.send("h1") == {"h9": 1}
+    world.feed(PolicyLoaded(requested(world, ("h12",))))
+    world.settle()
+    assert world.send("h1") == {"h9": 1, "h16": 1}

@@ -1,0 +1,272 @@
+"""Multicast routers at the edge of the fabric: FRR's pimd, and a proxy, between its hosts and other subnets."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.emulation import processes
+from apps.emulation.namespace import network_of
+from how_to import files
+from topology.graph import Graph, Kind
+
+pytestmark = pytest.mark.emulation
+FRAMEWORK = "os-ken"
+UNDER_EVERY_FRAMEWORK = frozenset({"test_groups_reach_other_subnets_and_come_from_them"})
+
+PAGE = "routers.md"
+FRR = Path("/usr/lib/frr")
+BEHIND = {"r1": "o1", "r2": "o2"}
+"""Each router and the host in the subnet behind it; that is at s1 as well, but joins and sends there only."""
+
+QUERY_INTERVAL_S = 2
+FASTER = f"""\
+interface eth0
+ ip igmp query-max-response-time 5
+ ip igmp query-interval {QUERY_INTERVAL_S}
+ ip pim hello 2
+"""
+RATE_BPS = 2e6
+WAIT_S = 60.0
+POLL_S = 0.1
+
+
+@pytest.fixture(scope="module")
+def bench() -> tuple[Graph, dict[str, Any]]:
+    """Switches s1 with h1, o1, o2 and r1, and s2 with h2 and r2; as in the guide r1 is 10.0.0.5, r2 10.0.0.6."""
+    graph = Graph()
+    for name in ("s1", "s2"):
+        graph.add_node(name, Kind.TOR)
+    graph.add_link("s1", "s2")
+    for name, switch in {"h1": "s1", "h2": "s2", "o1": "s1", "o2": "s1", "r1": "s1", "r2": "s2"}.items():
+        graph.add_node(name, Kind.HOST)
+        graph.add_link(switch, name, capacity_bps=1e9)
+    return graph, {}
+
+
+def wait(reached: Callable[[], Any]) -> Any:
+    """Return what `reached` finds as soon as it finds something."""
+    deadline = time.monotonic() + WAIT_S
+    while not (found := reached()):
+        assert time.monotonic() < deadline, reached
+        time.sleep(POLL_S)
+    return found
+
+
+class Edge:
+    """The routers of a fabric, each with a subnet behind it."""
+
+    def __init__(self, live: Any, directory: Path, stack: ExitStack) -> None:
+        self.live = live
+        self.directory = directory
+        self._stack = stack
+        self._daemons: dict[str, list[subprocess.Popen[bytes]]] = {}
+        for number, (router, host) in enumerate(BEHIND.items(), 1):
+            pid, fabric = live.fabric.pid, live.fabric
+            (directory / router).mkdir()
+            shutil.chown(directory / router, "frr", "frr")
+            ends = ("ip", "link", "add", f"{router}-out", "netns", str(pid(router)), "type", "veth", "peer", "name")
+            processes.run(*ends, f"{host}-out", "netns", str(pid(host)))
+            stack.callback(fabric.run_on, router, "ip", "link", "delete", f"{router}-out")
+            for node, last in ((router, 1), (host, 2)):
+                fabric.run_on(node, "ip", "address", "add", f"192.168.{number}.{last}/24", "dev", f"{node}-out")
+                fabric.run_on(node, "ip", "link", "set", f"{node}-out", "up")
+            settings = ("net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=0")
+            fabric.run_on(router, "sysctl", "-qw", *settings, f"net.ipv4.conf.{fabric.interface(router)}.rp_filter=0")
+
+    def configuration(self, router: str, name: str) -> str:
+        """Return a file of the guide with the interfaces of a router here; r2's route leads to r1's subnet."""
+        text = files(PAGE)[name].replace("eth1", f"{router}-out").replace("eth0", self.live.fabric.interface(router))
+        if router == "r2":
+            text = text.replace("192.168.2.0/24 10.0.0.6", "192.168.1.0/24 10.0.0.5")
+        return text
+
+    def route(self, router: str) -> None:
+        """Start FRR on a router, configured as in the guide, with timers that a test can wait for."""
+        home = self.directory / router
+        for daemon in ("zebra", "staticd", "pimd"):
+            sockets = ("-z", str(home / "zserv.api"), "--vty_socket", str(home), "-i", str(home / f"{daemon}.pid"))
+            self._start(router, [str(FRR / daemon), *sockets, "-f", "/dev/null", "-P", "0"])
+            wait((home / f"{daemon}.vty").exists)
+        faster = FASTER.replace("eth0", self.live.fabric.interface(router))
+        (home / "frr.conf").write_text(self.configuration(router, "frr.conf") + faster)
+        processes.run("vtysh", "--vty_socket", str(home), "-f", str(home / "frr.conf"))
+
+    def proxy(self, router: str, name: str) -> None:
+        """Start igmpproxy on a router with a configuration of the guide."""
+        (self.directory / router / name).write_text(self.configuration(router, name))
+        self._start(router, ["igmpproxy", "-n", "-v", str(self.directory / router / name)])
+
+    def _start(self, router: str, command: list[str]) -> None:
+        with network_of(self.live.fabric.pid(router)):
+            process = processes.start(command, log=self.directory / router / "log")
+        self._daemons.setdefault(router, []).append(process)
+        self._stack.callback(processes.stop, process)
+
+    def kill(self, router: str) -> None:
+        """End a router's daemons without a farewell."""
+        for process in self._daemons.pop(router):
+            process.kill()
+            process.wait()
+
+    def ask(self, router: str, command: str) -> Any:
+        return json.loads(
+            processes.run("vtysh", "--vty_socket", str(self.directory / router), "-c", f"{command} json")
+        )
+
+    def neighbours(self, router: str) -> list[str]:
+        """Return the addresses of the PIM routers that a router knows in the fabric."""
+        return list(self.ask(router, "show ip pim neighbor").get(self.live.fabric.interface(router), {}))
+
+    def traffic(self, router: str) -> dict[str, int]:
+        """Return how many PIM messages of each kind a router sent into the fabric and received from it."""
+        return self.ask(router, "show ip pim interface traffic")[self.live.fabric.interface(router)]
+
+    def wait_reached(self, *expected: tuple[str, int]) -> None:
+        """Wait until sockets have had the last packets of streams that go on."""
+        for name, stream in expected:
+            before = received(self.live, name, stream, 0)
+            wait(lambda name=name, stream=stream, before=before: received(self.live, name, stream, 0) > before + 20)
+
+
+def received(live: Any, name: str, stream: int, phase: int) -> int:
+    tally = live.fabric.received()[name]["streams"].get(f"{stream}:{phase}", {})
+    return int(tally.get("received", 0))
+
+
+@pytest.fixture
+def edge(live: Any) -> Iterator[Edge]:
+    directory = Path(tempfile.mkdtemp(prefix="vsrt-frr."))
+    try:
+        directory.chmod(0o755)
+        live.set_policy(files(PAGE)["routers.yaml"])
+        with ExitStack() as stack:
+            yield Edge(live, directory, stack)
+    finally:
+        shutil.rmtree(directory)
+
+
+def routers(live: Any) -> list[str]:
+    """Return the addresses of the routers that the controller knows."""
+    return sorted(ip for port in live.controller.show("routers")["router_ports"] for ip in port["routers"])
+
+
+def querier(live: Any) -> str | None:
+    """Return the address of the querier of IPv4 hosts, None where that is the controller."""
+    (found,) = (q for q in live.controller.show("routers")["queriers"] if q["family"] == 4)
+    return None if found["ours"] else str(found["address"])
+
+
+def begin_streams(live: Any, group: str) -> None:
+    """o1 (stream 1) from beyond the fabric and h1 (stream 2) from inside send phase 0 until another phase."""
+    live.fabric.open_stream(1, "o1", group, RATE_BPS, interface="o1-out", ttl=8)
+    live.fabric.open_stream(2, "h1", group, RATE_BPS, ttl=8)
+    live.fabric.send(0)
+
+
+def assert_all_once(live: Any, duration_s: float, *expected: tuple[str, int]) -> None:
+    live.send(1, duration_s)
+    for name, stream in expected:
+        live.assert_all_received(1, name, stream=stream)
+
+
+def test_groups_reach_other_subnets_and_come_from_them(live: Any, edge: Edge, group: str) -> None:
+    for router in BEHIND:
+        edge.route(router)
+    wait(lambda: routers(live) == ["10.0.0.5", "10.0.0.6"])
+    wait(lambda: (edge.neighbours("r1"), edge.neighbours("r2")) == (["10.0.0.6"], ["10.0.0.5"]))
+    live.fabric.join("h2", group, name="inside")
+    live.fabric.join("o2", group, name="beyond", interface="o2-out")
+    begin_streams(live, group)
+    every = [(name, stream) for name in ("inside", "beyond") for stream in (1, 2)]
+    edge.wait_reached(*every)
+    assert_all_once(live, 1.0, *every)
+    assert {sender["ip"] for sender in live.document(group)["senders"]} == {"192.168.1.2", "10.0.0.1"}
+
+
+def test_queriers_are_elected_with_routers_and_followed_when_they_go(live: Any, edge: Edge, group: str) -> None:
+    edge.route("r2")
+    wait(lambda: querier(live) == "10.0.0.6")
+    edge.route("r1")
+    wait(lambda: querier(live) == "10.0.0.5")
+    live.fabric.join("h2", group)
+    live.stream(2, "h1", group, RATE_BPS)
+    edge.kill("r1")
+    wait(lambda: querier(live) == "10.0.0.6")
+    edge.kill("r2")
+    wait(lambda: querier(live) is None)
+    assert_all_once(live, 0.5, (f"h2 {group}", 2))
+
+
+def test_messages_between_routers_are_not_lost(live: Any, edge: Edge, group: str) -> None:
+    for router in BEHIND:
+        edge.route(router)
+    wait(lambda: edge.neighbours("r1") and edge.neighbours("r2"))
+    before = {router: edge.traffic(router) for router in BEHIND}
+    for number in range(10):
+        live.fabric.join("o2", f"239.77.{number}.1", name=f"{number}", interface="o2-out")
+    for number in range(5):
+        live.fabric.leave("o2", f"239.77.{number}.1", name=f"{number}")
+
+    def exchanged() -> dict[str, tuple[int, int]]:
+        now = {router: edge.traffic(router) for router in BEHIND}
+        return {
+            f"{kind} from {here}": (
+                now[here][f"{kind}Tx"] - before[here][f"{kind}Tx"],
+                now[there][f"{kind}Rx"] - before[there][f"{kind}Rx"],
+            )
+            for here, there in (("r1", "r2"), ("r2", "r1"))
+            for kind in ("hello", "join")
+        }
+
+    def is_complete() -> bool:
+        counts = exchanged()
+        return all(sent == came for sent, came in counts.values()) and counts["hello from r1"][0] >= 3
+
+    wait(lambda: exchanged()["join from r2"][0] > 0)
+    wait(is_complete)
+
+
+def test_a_proxy_with_receivers_beyond_it_gets_what_they_join_alone(live: Any, edge: Edge, group: str) -> None:
+    edge.proxy("r1", "receivers-beyond.conf")
+    live.fabric.join("o1", group, name="beyond", interface="o1-out")
+    live.wait_members(group, {"r1"})
+    live.fabric.join("h2", "239.78.1.1")
+    live.wait_members("239.78.1.1", {"h2"})
+    live.fabric.tap("r1")
+    live.stream(1, "h1", group, RATE_BPS)
+    live.stream(2, "h1", "239.78.1.1", RATE_BPS)
+    edge.wait_reached(("beyond", 1))
+    assert_all_once(live, 0.5, ("beyond", 1), ("h2 239.78.1.1", 2))
+    assert set(live.fabric.settled()["tap r1"]["groups"]) == {group}
+    assert not routers(live)
+    live.fabric.leave("o1", group, name="beyond")
+    live.wait_members(group, set())
+
+
+@pytest.mark.parametrize("on_request", [True, False])
+def test_a_proxy_with_senders_beyond_it_asks_and_gets_nothing_where_that_is_said(
+    live: Any, edge: Edge, group: str, on_request: bool
+) -> None:
+    other, text = "239.79.1.1", files(PAGE)["on-request.yaml"]
+    live.set_policy(text if on_request else text.replace("on_request: true", "on_request: false"))
+    edge.proxy("r1", "senders-beyond.conf")
+    wait(lambda: routers(live) == ["10.0.0.5"])
+    live.fabric.join("h2", group, name="inside")
+    live.fabric.join("h2", other, name="other")
+    live.fabric.tap("r1")
+    live.fabric.open_stream(1, "o1", group, RATE_BPS, interface="o1-out", ttl=8)
+    live.fabric.open_stream(2, "h1", other, RATE_BPS, ttl=8)
+    live.fabric.send(0)
+    edge.wait_reached(("inside", 1), ("other", 2))
+    assert_all_once(live, 0.5, ("inside", 1), ("other", 2))
+    assert set(live.fabric.settled()["tap r1"]["groups"]) == (set() if on_request else {other})
