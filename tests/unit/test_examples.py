@@ -15,7 +15,7 @@ def drawn():
     """Return the numbers that a property test is tried with."""
     numbers = []
 
-    @settings(max_examples=400, database=None)
+    @settings(max_examples=400, database=None, derandomize=True)
     @given(st.integers())
     def collect(number):
         numbers.append(number)
