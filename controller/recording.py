@@ -23,6 +23,7 @@ from controller.config import (
     check_settings,
     edit_settings,
     policy,
+    registrations,
     settings,
     terms,
     vlans,
@@ -42,7 +43,8 @@ def _kinds_of(records: Iterable[ModuleType | type]) -> Iterator[type]:
 
 def readable(records: Iterable[ModuleType | type]) -> Mapping[str, type]:
     """Return the types of records by name: those given, those defined in modules given, and those all apps know."""
-    shared = (policy, settings, anomaly_settings, alarm_settings, check_settings, edit_settings, terms, vlans, events)
+    config = (policy, settings, anomaly_settings, alarm_settings, check_settings, edit_settings, terms, vlans)
+    shared = (*config, registrations, events)
     return {
         kind.__name__: kind
         for kind in _kinds_of((*shared, *TOPOLOGY_EVENTS, PortRole, *records))

@@ -166,6 +166,8 @@ def _groups(group: Fields, called: Called) -> Iterator[Row]:
 def _tree(group: Fields) -> str:
     if group.get("unsupported"):
         return "unsupported"
+    if group.get("source_vlan") is not None:
+        return f"of VLAN {group.get('source_vlan_name') or group['source_vlan']}"
     detached = group.get("detached")
     return f"{len(group.get('links') or ())} links" + (f", {len(detached)} switches cut off" if detached else "")
 
@@ -176,12 +178,19 @@ def _group(group: Fields, called: Called) -> Iterator[Row]:
         yield "link", " - ".join(_tree_link(link, called)), "-", "-", "-"
     for member in group.get("members") or ():
         yield "member", *_host(member, called), _sources(member)
+    for vlan in group.get("receiver_vlans") or ():
+        yield "receivers", f"{vlan['ports']} ports", "-", "-", f"VLAN {_receiver_vlan(vlan)}"
     for port in group.get("static_members") or ():
         yield "static member", place(port, called), "-", "-", _static(port)
     for member in group.get("refused") or ():
         yield "refused member", *_host(member, called), _refused_by(member)
     for sender in group.get("senders") or ():
         yield "sender" if sender["admitted"] else "refused sender", *_host(sender, called), _sending(sender)
+
+
+def _receiver_vlan(vlan: Fields) -> str:
+    """Return what a VLAN is called that gets a group of another."""
+    return str(vlan.get("vlan_name") or vlan.get("vlan") or "untagged")
 
 
 def _tree_link(link: Sequence[int], called: Called) -> Iterator[str]:

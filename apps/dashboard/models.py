@@ -232,12 +232,23 @@ class StaticMember(PortKey):
     waiting_for: WaitingFor = None
 
 
+class ReceiverVlan(Described):
+    """A VLAN whose receivers get a group of another one; `ports` says at how many ports."""
+
+    vlan: int | None = None
+    vlan_name: str | None = None
+    ports: int
+
+
 class Group(Identified):
     """A group with its tree; `group` ends with `@` and the number of its VLAN where it is in one."""
 
     group: str | None = None
     vlan: int | None = None
     vlan_name: str | None = None
+    source_vlan: int | None = None
+    source_vlan_name: str | None = None
+    receiver_vlans: list[ReceiverVlan] | None = None
     links: list[list[int]] | None = None
     detached: list[int] | None = None
     members: list[Member] | None = None

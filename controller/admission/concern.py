@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from controller.config.policy import HOST_ROLES, Policy, Role, Rule
-from controller.config.rule_index import PrefixMasks
+from controller.config.prefix_masks import PrefixMasks
+from controller.config.registrations import Registration
 from controller.config.terms import HostTerm
 
 _BITS: Mapping[Role, int] = {role: 1 << number for number, role in enumerate(Role)}
@@ -38,7 +39,8 @@ class Concern:
         """Take in what a policy may decide otherwise than another; False where that is nothing.
 
         These are the groups of rules that came, went, moved or changed. Rules before the first that differs and
-        behind the last are not looked at, for their order stays.
+        behind the last are not looked at, for their order stays. The groups of registrations that came, went or
+        changed are concerned for senders, although the policy's rules decide as before.
         """
         if before.default_allow != after.default_allow:
             self.add_all()
@@ -52,6 +54,7 @@ class Concern:
             last += 1
         for rules in (old, new):
             self._add_rules(rules[first : len(rules) - last])
+        self._add_registrations({*before.registrations.entries} ^ {*after.registrations.entries})
         return before.default_allow != after.default_allow or first < max(len(old), len(new)) - last
 
     def __bool__(self) -> bool:
@@ -67,6 +70,14 @@ class Concern:
         if self._every_group & bit:
             return True
         return bool(self._named & bit and self._by_prefix.holding(group) & bit)
+
+    def _add_registrations(self, entries: Iterable[Registration]) -> None:
+        """Take in groups that nobody may send any more in VLANs that get them from another, or may again."""
+        mask = _BITS[Role.SENDER]
+        for entry in entries:
+            for prefix in entry.groups:
+                self._by_prefix.add(prefix, mask)
+                self._named |= mask
 
     def _add_rules(self, rules: Iterable[Rule]) -> None:
         for rule in rules:

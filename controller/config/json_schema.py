@@ -21,6 +21,8 @@ from controller.config.load import (
     SECTIONS,
 )
 from controller.config.policy import ACTIONS, ANY_HOST, DEFAULT_RULE, ROLES, VERSION, Role
+from controller.config.read_registrations import ENTRY_KEYS as REGISTRATION_KEYS
+from controller.config.read_registrations import MAX_REGISTRATIONS
 from controller.config.read_vlans import MAX_VLAN_ENTRIES, SECTION_KEYS, TIERS
 from controller.config.settings import REQUIRED_THRESHOLD_KEYS, SETTING_SECTIONS, Threshold
 from controller.config.static_members import ENTRY_KEYS, MAX_STATIC_MEMBERS
@@ -74,6 +76,11 @@ def policy_schema() -> Schema:
             "maxItems": MAX_VLAN_ENTRIES,
         }
         | _list(_definition("vlan_entry")),
+        "mvr": {
+            "description": "Multicast VLAN registration: groups that VLANs are given from another.",
+            "maxItems": MAX_REGISTRATIONS,
+        }
+        | _list(_definition("registration")),
     }
     sections: Schema = {name: _reference(type_) for name, type_ in SETTING_SECTIONS.items()}
     sections |= {
@@ -225,6 +232,8 @@ def _definitions() -> Schema:
                 for required, said in _port_vlans().items()
             ],
         },
+        "registration": {"description": "Groups of a source VLAN, and the VLANs whose receivers get them."}
+        | _mapping(_registration(), REGISTRATION_KEYS),
         Threshold.__name__: _section(Threshold, REQUIRED_THRESHOLD_KEYS),
     }
     waiting = list(SETTING_SECTIONS.values())
@@ -259,6 +268,17 @@ def _port_vlans() -> dict[str, Schema]:
             "trunk": {"description": "VLANs of frames with their tags.", "anyOf": [{"const": ALL}, members]},
             "native": {"description": "VLAN of frames without a tag; dropped where absent."} | vlan_or_untagged,
         },
+    }
+
+
+def _registration() -> Schema:
+    """Return what an entry of `vlans.mvr` says."""
+    vlan = [_definition("vlan_id"), _definition("vlan_name")]
+    receiver = {"anyOf": [*vlan, _definition("vlan_range"), {"const": UNTAGGED}]}
+    return {
+        "source_vlan": {"description": "The VLAN in which the groups are sent.", "anyOf": vlan},
+        "groups": {"description": "Groups and prefixes of groups."} | _list(_definition("group"), least=1),
+        "receiver_vlans": {"description": "VLANs whose receivers get these groups."} | _list(receiver, least=1),
     }
 
 

@@ -19,7 +19,7 @@ from controller.config.labels import read_labels
 from controller.config.link_aggregations import check_legs, first_ports, read_link_aggregations
 from controller.config.policy import ACTIONS, ANY_HOST, DEFAULT_RULE, ROLES, VERSION, Policy, Role, Rule, Tenant
 from controller.config.read import Reader, scalar_value, step
-from controller.config.read_vlans import read_vlans
+from controller.config.read_vlans import VlanSection, read_vlans
 from controller.config.settings import (
     MINUTES_ABOVE,
     MOST_DAYS,
@@ -48,7 +48,6 @@ from controller.config.terms import (
     parse_host_prefix,
     parse_host_term,
 )
-from controller.config.vlans import Vlans
 from controller.wire.addresses import format_ip
 
 MAX_RULES = 4096
@@ -143,7 +142,7 @@ class _PolicyReader(Reader):
         read("version", self._version)
         switches = read("switches", self._switches) or ()
         labels = read("labels", lambda node, path: read_labels(self, node, path))
-        vlans = read("vlans", lambda node, path: read_vlans(self, node, path, labels or ()))
+        vlans = read("vlans", lambda node, path: read_vlans(self, node, path, labels or ())) or VlanSection()
         aggregations = read("link_aggregations", lambda node, path: read_link_aggregations(self, node, path)) or ()
         self.standing_ports = first_ports(aggregations)
         tenants = read("tenants", self._tenants) or ()
@@ -165,7 +164,7 @@ class _PolicyReader(Reader):
         topology = read("topology", lambda node, path: read_expected_topology(self, node, path, self._read_cabling))
         router_ports = (multicast or Multicast()).router_ports.static
         links = (topology or ExpectedTopology()).links
-        check_legs(self, aggregations, vlans or Vlans(), router_ports, links)
+        check_legs(self, aggregations, vlans.vlans, router_ports, links)
         checks.overlapping_tenants(self._tenant_terms, self.faults)
         self._check_places(found, monitor or Monitor(), dashboard or Dashboard())
         if not self.faults.any_error:
@@ -177,7 +176,8 @@ class _PolicyReader(Reader):
             switches=switches,
             labels=labels or (),
             static_members=static_members or (),
-            vlans=vlans or Vlans(),
+            vlans=vlans.vlans,
+            registrations=vlans.registrations,
             link_aggregations=aggregations,
             limits=limits or Limits(),
             multicast=multicast or Multicast(),

@@ -12,6 +12,7 @@ from controller.config.anomaly_settings import Anomaly
 from controller.config.check_settings import Check
 from controller.config.edit_settings import Edits
 from controller.config.faults import PolicyError
+from controller.config.registrations import Registrations
 from controller.config.settings import Allocation, Dashboard, Discovery, Limits, Monitor, Multicast, Unicast
 from controller.config.terms import HostTerm, Labelled, NamedSwitch, Prefix, SwitchPort
 from controller.config.vlans import Vlans
@@ -105,6 +106,7 @@ class Policy:
     static_members: tuple[StaticMember, ...] = ()
     vlans: Vlans = field(default_factory=Vlans)
     link_aggregations: tuple[LinkAggregation, ...] = ()
+    registrations: Registrations = field(default_factory=Registrations)
     limits: Limits = field(default_factory=Limits)
     multicast: Multicast = field(default_factory=Multicast)
     unicast: Unicast = field(default_factory=Unicast)

@@ -1,8 +1,7 @@
-"""The section `vlans`: which VLANs edge ports are in, and what these are called."""
+"""The section `vlans`: which VLANs edge ports are in, what these are called, and which get groups from others."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from typing import NamedTuple
 
@@ -10,6 +9,9 @@ from controller.config.document import Node, Scalar, Sequence
 from controller.config.faults import quoted
 from controller.config.labels import read_label_pairs
 from controller.config.read import Reader, scalar_value, step
+from controller.config.read_registrations import RegistrationReader
+from controller.config.read_vlan_ids import read_vlan, read_vlans_mask
+from controller.config.registrations import Registrations
 from controller.config.terms import Labelled, SwitchPort
 from controller.config.vlans import (
     ALL,
@@ -32,7 +34,7 @@ MAX_LABEL_KEY_SETS = 64
 MAX_TRUNK_VLANS = 1 << 20
 """VLANs that all trunks which differ may have together."""
 
-SECTION_KEYS = ("names", "default", "ports")
+SECTION_KEYS = ("names", "default", "ports", "mvr")
 WHERE_KEYS = ("ports", "switches", "labels", "tier")
 """What an entry names ports by, one of these."""
 
@@ -41,7 +43,6 @@ ENTRY_KEYS = (*WHERE_KEYS, *SAID_KEYS)
 
 TIERS = tuple(str(kind) for kind in Kind if kind is not Kind.HOST)
 
-_RANGE = re.compile(r"([1-9][0-9]{0,3})-([1-9][0-9]{0,3})\Z")
 _TRUNK = "a list of VLANs and ranges such as 30-35, or all"
 
 
@@ -67,11 +68,18 @@ class _Where(NamedTuple):
     tier: str | None = None
 
 
-def read_vlans(reader: Reader, node: Node, path: str, labels: tuple[Labelled, ...]) -> Vlans:
+class VlanSection(NamedTuple):
+    """What the section says."""
+
+    vlans: Vlans = Vlans()
+    registrations: Registrations = Registrations()
+
+
+def read_vlans(reader: Reader, node: Node, path: str, labels: tuple[Labelled, ...]) -> VlanSection:
     """Return what the section says; `labels` are those of the whole policy file."""
     found = reader.record(node, path, SECTION_KEYS, what="a mapping with names, default, ports")
     if found is None:
-        return Vlans()
+        return VlanSection()
     names = _names(reader, found["names"][1], f"{path}.names") if "names" in found else ()
     default = _default(reader, found["default"][1], f"{path}.default") if "default" in found else None
     entries = _entries(reader, found["ports"][1], f"{path}.ports", labels) if "ports" in found else []
@@ -91,7 +99,10 @@ def read_vlans(reader: Reader, node: Node, path: str, labels: tuple[Labelled, ..
         first, second = entries[conflict.first][1], entries[conflict.second][1]
         message = f"says otherwise of {conflict.place} than the entry on line {first.line}, which is as specific"
         reader.faults.error(second.line, second.path, message)
-    return vlans
+    if "mvr" not in found:
+        return VlanSection(vlans)
+    registrations = RegistrationReader(reader, named, {name: vlan_id for vlan_id, name in names})
+    return VlanSection(vlans, registrations.read(found["mvr"][1], f"{path}.mvr"))
 
 
 class _Trunks:
@@ -262,7 +273,7 @@ def _said(reader: Reader, found: dict[str, tuple[int, Node]], path: str, line: i
         untagged = _vlan_or_untagged(reader, found[untagged_key][1], f"{path}.{untagged_key}")
     if tagged_key in found:
         node, own_path = found[tagged_key][1], f"{path}.{tagged_key}"
-        tagged = _trunk(reader, node, own_path) if trunk else 1 << (_vlan(reader, node, own_path) or 0)
+        tagged = _trunk(reader, node, own_path) if trunk else 1 << (read_vlan(reader, node, own_path) or 0)
     if reader.faults.error_count > before:
         return None
     if untagged and tagged is not None and tagged >> untagged & 1:
@@ -273,10 +284,6 @@ def _said(reader: Reader, found: dict[str, tuple[int, Node]], path: str, line: i
     return _Said(untagged, tagged, line, path)
 
 
-def _vlan(reader: Reader, node: Node, path: str) -> int | None:
-    return reader.integer(node, path, 1, MAX_VLAN_ID)
-
-
 def _vlan_or_untagged(reader: Reader, node: Node, path: str) -> int | None:
     value = scalar_value(node) if isinstance(node, Scalar) else None
     if value == UNTAGGED:
@@ -284,7 +291,7 @@ def _vlan_or_untagged(reader: Reader, node: Node, path: str) -> int | None:
     if type(value) is not int:
         reader.wrong_type(node, path, f"a VLAN, or {UNTAGGED}")
         return None
-    return _vlan(reader, node, path)
+    return read_vlan(reader, node, path)
 
 
 def _trunk(reader: Reader, node: Node, path: str) -> int | None:
@@ -294,27 +301,6 @@ def _trunk(reader: Reader, node: Node, path: str) -> int | None:
     if isinstance(node, Sequence) and not node.items:
         reader.faults.error(node.line, path, "the trunk has no VLANs")
     mask = 0
-    for part in reader.items(node, path, _TRUNK, lambda child, own_path: _vlans(reader, child, own_path)):
+    for part in reader.items(node, path, _TRUNK, lambda child, own_path: read_vlans_mask(reader, child, own_path)):
         mask |= part
     return mask
-
-
-def _vlans(reader: Reader, node: Node, path: str) -> int | None:
-    """Return a VLAN or a range of VLANs, bit i for VLAN i."""
-    value = scalar_value(node) if isinstance(node, Scalar) else None
-    found = _RANGE.match(value) if isinstance(value, str) else None
-    if found is None:
-        if type(value) is not int:
-            reader.wrong_type(node, path, "a VLAN, or a range such as 30-35")
-            return None
-        vlan_id = _vlan(reader, node, path)
-        return None if vlan_id is None else 1 << vlan_id
-    first, last = int(found[1]), int(found[2])
-    if max(first, last) > MAX_VLAN_ID:
-        reader.faults.error(node.line, path, f"{max(first, last)} is not within 1 and {MAX_VLAN_ID}")
-        return None
-    if first > last:
-        message = f"the range {first}-{last} is upside down; did you mean {last}-{first}?"
-        reader.faults.error(node.line, path, message)
-        return None
-    return (1 << last + 1) - (1 << first)

@@ -5,39 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from controller.config.policy import Role, Rule, Tenant
+from controller.config.prefix_masks import PrefixMasks
 from controller.config.terms import HostTerm, MacAddress, Prefix, SwitchPort
-
-
-class PrefixMasks:
-    """Rules by the prefixes that they name; a lookup tries one hash table per prefix length in use."""
-
-    def __init__(self) -> None:
-        self._tables: dict[int, list[tuple[int, int, dict[int, int]]]] = {4: [], 16: []}
-
-    def add(self, prefix: Prefix, mask: int) -> None:
-        """Let the rules of `mask` speak of the addresses within `prefix`."""
-        size = len(prefix.network)
-        tables = self._tables[size]
-        shift = 8 * size - prefix.length
-        key = int.from_bytes(prefix.network, "big") >> shift
-        for length, _, table in tables:
-            if length == prefix.length:
-                table[key] = table[key] | mask if key in table else mask
-                return
-        tables.append((prefix.length, shift, {key: mask}))
-        tables.sort(key=lambda entry: entry[0])
-
-    def holding(self, address: bytes, longest: int = 128) -> int:
-        """Return the rules that name a prefix, of at most `longest` bits, that the address is in."""
-        value = int.from_bytes(address, "big")
-        found = 0
-        for length, shift, table in self._tables[len(address)]:
-            if length > longest:
-                break
-            mask = table.get(value >> shift)
-            if mask is not None:
-                found |= mask
-        return found
 
 
 class RuleIndex:

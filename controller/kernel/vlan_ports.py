@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from controller.config.vlans import PortVlans, Vlans
 from controller.effects import SendPacket
+from controller.kernel.oifs import HIGHEST_PORT, port_of_oif, vlan_of_oif
 from controller.wire.ethernet import with_tag
 from topology.graph import Kind
 from topology.live import LiveFabric
@@ -44,6 +45,17 @@ class VlanPorts:
         if found is None:
             found = self._at[dpid] = self._look(dpid) if self.is_used else {}
         return found
+
+    def untagged_oifs(self, dpid: int, vlan_id: int, oifs: Iterable[int]) -> tuple[int, ...]:
+        """Return which OIFs of a group of a VLAN have its frames without a tag: ports of that VLAN, used or not.
+
+        `oifs` are those that the group has at a switch, of which those in other VLANs are looked at.
+        """
+        own = self.at(dpid).get(vlan_id, NO_OIFS).untagged
+        others = [oif for oif in oifs if oif > HIGHEST_PORT]
+        if not others:
+            return own
+        return (*own, *(o for o in others if not self.is_tagged(dpid, port_of_oif(o), vlan_of_oif(o, vlan_id))))
 
     def is_tagged(self, dpid: int, port_no: int, vlan_id: int) -> bool:
         """Tell whether frames of a domain have a tag at a port."""

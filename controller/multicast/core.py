@@ -49,6 +49,7 @@ from controller.multicast.memberships import Memberships
 from controller.multicast.operator import Operator
 from controller.multicast.places import HostPlaces
 from controller.multicast.policy_change import PolicyFollower
+from controller.multicast.registered import RegisteredGroups
 from controller.multicast.restart import Restart
 from controller.multicast.sections import MulticastSections
 from controller.multicast.senders import SenderTable
@@ -106,12 +107,13 @@ class MulticastCore:
         self.plane = GroupPlane(
             self._forest(Graph()), self.installer, self.fabric.graph, self.sections.groups.touch, self.vlan_ports
         )
+        self.registered = RegisteredGroups(policy.registrations, self.plane)
         self.flood = FloodPlane(self.installer)
         self.legs = Legs(self)
         self.topology = FabricFollower(self)
         self.installer.listens = self.topology.waits_for
         self.operator = Operator(self)
-        self.gate = Gate(policy, self.plane, self.fabric, self._audited, self._group_refused)
+        self.gate = Gate(policy, self.plane, self.registered, self.fabric, self._audited, self._group_refused)
         self.admission = self.gate.admission
         self.membership = self._new_membership(0)
         self.memberships = Memberships(self.membership, self._new_membership)
@@ -131,7 +133,14 @@ class MulticastCore:
         self.places = HostPlaces()
         operator = self.operator
         self.journal: Journal = Journal(
-            self.fabric, self.plane, self.flood, self.memberships, operator.settings, operator.is_set, self.legs
+            self.fabric,
+            self.plane,
+            self.registered,
+            self.flood,
+            self.memberships,
+            operator.settings,
+            operator.is_set,
+            self.legs,
         )
         self.flood_guard = FloodGuard(self.installer, self.counters, limits, self.vlan_ports)
         self.following = PolicyFollower(self)
@@ -232,6 +241,9 @@ class MulticastCore:
         """Take note that a group changed, and who is known of it at a switch."""
         self.journal.touch(group, now, dpid)
         self.sections.groups.touch(group)
+        if self.registered.is_used and (carrier := self.registered.carrier(group)) != group:
+            self.journal.touch(carrier, now)
+            self.sections.groups.touch(carrier)
 
     def _groups_changed(self, groups: Iterable[bytes], now: float) -> None:
         for group in groups:
@@ -257,10 +269,12 @@ class MulticastCore:
         room = self.gate.room
         self.settle_room(now)
         for group in room.next_waiting(ROOM_BATCH):
-            vlan_id = domain_of(group)
-            membership = self.memberships.of(vlan_id)
-            self.apply(membership.reconsider_refused(address_of(group), now), now, vlan_id=vlan_id)
-            self.operator.static.room_made(group, now)
+            for name in self.registered.asked_for_as(group):
+                vlan_id = domain_of(name)
+                if self.memberships.is_known(vlan_id):
+                    membership = self.memberships.of(vlan_id)
+                    self.apply(membership.reconsider_refused(address_of(name), now), now, vlan_id=vlan_id)
+                self.operator.static.room_made(name, now)
             self._effects += self.senders.room_made(group, now)
         if room.waits():
             self._set_due(Due.ROOM, now)

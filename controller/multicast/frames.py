@@ -21,6 +21,7 @@ from controller.multicast.journal import Journal
 from controller.multicast.memberships import Memberships
 from controller.multicast.places import EarlyReport, HostPlaces
 from controller.multicast.queries import passed_on
+from controller.multicast.registered import RegisteredGroups
 from controller.multicast.senders import SenderTable
 from controller.multicast.tagged import VLAN_TAGGED
 from controller.multicast.vlan_gate import VlanGate
@@ -51,6 +52,7 @@ class Owner(Protocol):
     fabric: LiveFabric
     topology: FabricFollower
     plane: GroupPlane
+    registered: RegisteredGroups
     places: HostPlaces
     membership: MembershipCore
     memberships: Memberships
@@ -167,10 +169,15 @@ class FrameIntake:
         if gate.is_spoofed(mac, report.source, dpid, port_no):
             return
         if all(r.group in before or is_admitted(dpid, port_no, mac, r.group) for r in report.records):
-            groups = [r.group for r in report.records]
+            groups = [r.group for r in report.records if not self._comes_from_elsewhere(r.group, vlan_id)]
             for to_dpid, to_port in owner.plane.router_ports(report.family, groups, vlan_id):
                 if (to_dpid, to_port) != (dpid, port_no):
                     owner.perform(owner.vlan_ports.sent(to_dpid, (to_port,), frame, vlan_id))
+
+    def _comes_from_elsewhere(self, group: bytes, vlan_id: int) -> bool:
+        """Tell whether receivers in a domain get a group from another, so that no router here is to fetch it."""
+        registered = self._owner.registered
+        return registered.is_used and registered.registration(in_domain(group, vlan_id)) is not None
 
     def _keep_early(self, mac: bytes, dpid: int, port_no: int, frame: bytes, now: float, vlan_id: int) -> None:
         """Keep a report, as it came, until it is known what its port leads to, or where its host is."""
@@ -192,7 +199,7 @@ class FrameIntake:
         owner.journal.routers_touched(now)
         if self._queries.take(dpid, port_no, now):
             place = (dpid, port_no)
-            owner.perform(passed_on(owner.plane, owner.fabric, owner.vlan_ports, *place, query, frame, vlan_id))
+            owner.perform(passed_on(owner.registered, owner.fabric, owner.vlan_ports, *place, query, frame, vlan_id))
         else:
             self._counters["queries-over-limit"] += 1
 

@@ -12,6 +12,7 @@ from controller.membership.events import HostRef
 from controller.multicast.effects import Audit
 from controller.multicast.group import SenderKey
 from controller.multicast.groups import GroupPlane
+from controller.multicast.registered import RegisteredGroups
 from controller.multicast.room import Room
 from controller.wire.addresses import format_ip, format_mac, is_link_scope_group
 from topology.live import LiveFabric
@@ -22,6 +23,9 @@ SPOOFED = "(spoofed)"
 
 NO_ROOM = Decision(False, "limits.groups", "as many groups as the policy allows have a tree")
 """Refuses the receivers and senders of a group that must wait."""
+
+REGISTERED = "vlans.mvr"
+"""Stands for the rule that refuses senders of a group in VLANs that get it from another."""
 
 NOT_JUDGED = Decision(False, "(waiting)", "the policy that was loaded just now admits it: it is served in a moment")
 """Says why a receiver is refused still that the policy in force admits."""
@@ -39,6 +43,7 @@ class Gate:
         self,
         policy: Policy,
         plane: GroupPlane,
+        registered: RegisteredGroups,
         fabric: LiveFabric,
         audit: Callable[[Audit], None],
         group_refused: Callable[[bytes], None],
@@ -46,6 +51,7 @@ class Gate:
         self.admission = Admission(policy)
         self.room = Room(plane, policy.limits.groups)
         self._plane = plane
+        self._registered = registered
         self._fabric = fabric
         self._audit = audit
         self._group_refused = group_refused
@@ -64,13 +70,13 @@ class Gate:
             return True
         if host.spoofed:
             decision = self.spoofed(host, domain_of(group))
-        elif self._is_over_bound(group, receives=True):
+        elif self._is_over_bound(self._registered.carrier(group), receives=True):
             return False
         else:
             decision = self.admission.decide(host, address_of(group), Role.RECEIVER, source)
         self._audit(_new(Audit, (decision, host, group, Role.RECEIVER, source)))
         if decision.admit:
-            self.room.promise(group)
+            self.room.promise(self._registered.carrier(group))
         return decision.admit
 
     def would_admit(self, host: HostRef, group: bytes, source: bytes | None) -> bool:
@@ -89,7 +95,9 @@ class Gate:
     def decide_sender(self, key: SenderKey, group: bytes) -> Decision:
         """Decide whether a sender may feed a group."""
         host: HostLike = self._host(key)
-        if self._is_over_bound(group, receives=False):
+        if (registered := self._comes_from_elsewhere(group)) is not None:
+            decision = registered
+        elif self._is_over_bound(group, receives=False):
             decision = NO_ROOM
         else:
             decision = self.admission.decide(host, address_of(group), Role.SENDER, None)
@@ -100,6 +108,8 @@ class Gate:
 
     def sender_decision(self, key: SenderKey, group: bytes) -> Decision:
         """Return what `decide_sender` would; this counts as no decision."""
+        if (registered := self._comes_from_elsewhere(group)) is not None:
+            return registered
         if self._is_over_bound(group, receives=False):
             return NO_ROOM
         host: HostLike = self._host(key)
@@ -112,6 +122,14 @@ class Gate:
     def _host(self, key: SenderKey) -> Host:
         """Return a sender as rules are about it: by the port that stands for all of its link aggregation group."""
         return Host(key.mac, key.address, *self._fabric.aggregations.home((key.dpid, key.port_no)))
+
+    def _comes_from_elsewhere(self, group: bytes) -> Decision | None:
+        """Return the refusal of all senders of a group whose receivers get that of another VLAN; None for others."""
+        found = self._registered.registration(group)
+        if found is None:
+            return None
+        reason = f"receivers here get the group from VLAN {found.source_vlan}, by the entry on line {found.line}"
+        return Decision(False, REGISTERED, reason)
 
     def _is_over_bound(self, group: bytes, receives: bool) -> bool:
         if not self.room.refuses(group, receives):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from controller.datapath.lanes import Urgency
 from controller.effects import Effect, Notice, Put, Remove
 from controller.kernel.domains import in_domain
-from controller.kernel.vlan_ports import NO_OIFS, VlanPorts
+from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.events import Interest, RouterPortChanged
 from controller.multicast.duties import group_duties, refusals
 from controller.multicast.graft import Local, Look, changed_duties, grafted_duties, pruned_duties, sender_duties
@@ -207,7 +207,7 @@ class GroupPlane:
         return self._routers.at(dpid)
 
     def receiving_ports(self, address: bytes, source: bytes) -> Iterator[Place]:
-        """Yield every port with a member or router that wants a packet of `source`, were it sent now."""
+        """Yield every (dpid, OIF) with a member or router that wants a packet of `source`, were it sent now."""
         group = self.groups.get(address)
         if group is None or group.unsupported is not None:
             return
@@ -470,7 +470,7 @@ class GroupPlane:
         if group.vlan_id:
             if ofp_version != OPENFLOW_1_3:
                 return {}
-            untagged = self._vlan_ports.at(dpid).get(group.vlan_id, NO_OIFS).untagged
+            untagged = self._vlan_ports.untagged_oifs(dpid, group.vlan_id, group.interests.get(dpid, ()))
             return lower_in_vlan(group.address, untagged, duty, group.cookie)
         lower = LOWER.get(ofp_version)
         return lower(group.address, duty, group.cookie) if lower else {}

@@ -25,9 +25,10 @@ from controller.multicast.groups import GroupPlane
 from controller.multicast.legs import Legs
 from controller.multicast.memberships import Memberships
 from controller.multicast.operator import Setting, setting_entry
+from controller.multicast.registered import RegisteredGroups
 from controller.multicast.restored import RestoredGroup
 from controller.multicast.tree_links import links_of
-from controller.wire.addresses import format_ip, format_mac, parse_name
+from controller.wire.addresses import format_ip, format_mac, is_link_scope_group, parse_name
 from topology.events import LinkDown, LinkUp, PortRole, PortRoleChanged, SwitchDown, SwitchUp, TopologyEvent
 from topology.live import LiveFabric
 
@@ -60,6 +61,7 @@ class Journal:
         self,
         fabric: LiveFabric,
         plane: GroupPlane,
+        registered: RegisteredGroups,
         flood: FloodPlane,
         memberships: Memberships,
         settings: Callable[[], Iterable[Setting]],
@@ -69,6 +71,7 @@ class Journal:
         self.due_s: float | None = None
         self._fabric = fabric
         self._plane = plane
+        self._registered = registered
         self._flood = flood
         self._memberships = memberships
         self._settings = settings
@@ -194,7 +197,7 @@ class Journal:
                 self._places[event.dpid] = None
             elif isinstance(event, LinkUp):
                 self._places[cable_of(event)] = None
-        for address in [*self._plane.groups, *self._flood.groups()]:
+        for address in self.groups():
             self._trees[address] = None
             for dpid in self._dpids(address):
                 self._heard[address, dpid] = None
@@ -304,10 +307,10 @@ class Journal:
     def heard_at(self, address: bytes, dpid: int, now: float) -> Record:
         """Return the value of what is known of a group at a switch as it is."""
         group = self._plane.groups.get(address)
-        if group is None:
+        if is_link_scope_group(address):
             ports = [place for place in self._flood.members(address) if place[0] == dpid]
         else:
-            ports = [(dpid, port_no) for port_no in group.interests.get(dpid, ())]
+            ports = [(dpid, port_no) for port_no in self._registered.ports_at(address, dpid)]
         ports = self._legs.members_at(address, dpid, ports)
         senders = () if group is None else group.senders.items()
         membership = self._memberships.of(domain_of(address))
@@ -331,12 +334,17 @@ class Journal:
 
     def _dpids(self, address: bytes) -> list[int]:
         """Return the switches at which something is known of a group."""
-        group = self._plane.groups.get(address)
-        if group is None:
+        if is_link_scope_group(address):
             found = {dpid for dpid, _ in self._flood.members(address)}
         else:
-            found = {*group.interests, *(key.dpid for key in group.senders)}
+            group = self._plane.groups.get(address)
+            senders = () if group is None else group.senders
+            found = {*self._registered.switches(address), *(key.dpid for key in senders)}
         return sorted(found | self._legs.switches_of(address))
+
+    def groups(self) -> dict[bytes, None]:
+        """Return the groups of which something is known, by name."""
+        return dict.fromkeys([*self._plane.groups, *self._registered.names(), *self._flood.groups()])
 
     def group_values(self, address: bytes, now: float) -> list[Record]:
         """Return all values of a group as they are, that of its tree first."""

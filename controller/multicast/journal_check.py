@@ -35,7 +35,7 @@ class JournalCheck:
             group = group_of(key)
             if group is not None:
                 written.setdefault(group, []).append(value)
-        known = dict.fromkeys([*core.plane.groups, *core.flood.groups()])
+        known = core.journal.groups()
         try:
             for address in [*known, *(address for address in written if address not in known)]:
                 if address in self._passed_over:

@@ -12,7 +12,7 @@ from controller.membership.events import FilterMode, Interest
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.flood import FloodPlane
 from controller.multicast.group import Place, SenderKey
-from controller.multicast.groups import GroupPlane
+from controller.multicast.registered import RegisteredGroups
 from controller.wire.addresses import is_link_scope_group
 from topology.aggregations import chosen
 from topology.live import LiveFabric
@@ -22,7 +22,7 @@ class Owner(Protocol):
     """What the core around has for the legs."""
 
     fabric: LiveFabric
-    plane: GroupPlane
+    registered: RegisteredGroups
     flood: FloodPlane
     topology: FabricFollower
 
@@ -84,8 +84,7 @@ class Legs:
     def serves(self, place: Place, group: bytes) -> bool:
         """Tell whether the members known by a port are given a group where they get it."""
         dpid, port_no = self._placed.get((place, group), place)
-        known = self._core.plane.groups.get(group)
-        return known is not None and port_no in known.interests.get(dpid, ())
+        return port_no in self._core.registered.ports_at(group, dpid)
 
     def interest_changed(
         self, place: Place, group: bytes, interest: Interest | None, now: float, urgency: Urgency = Urgency.PROMPT
@@ -161,7 +160,7 @@ class Legs:
     def _put(self, place: Place, group: bytes, interest: Interest | None, now: float, urgency: Urgency) -> None:
         core = self._core
         if not is_link_scope_group(group):
-            core.perform(core.plane.interest_changed(*place, group, interest, now, urgency))
+            core.perform(core.registered.interest_changed(*place, group, interest, now, urgency))
         elif not domain_of(group):
             effects: list[Effect]
             effects, refresh = core.flood.interest_changed(*place, group, interest is not None, now)

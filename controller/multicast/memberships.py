@@ -40,6 +40,10 @@ class Memberships:
             found = self._of_vlans[vlan_id] = self._make(vlan_id)
         return found
 
+    def is_known(self, vlan_id: int) -> bool:
+        """Tell whether a domain has a membership already."""
+        return not vlan_id or vlan_id in self._of_vlans
+
     def all(self) -> Iterator[tuple[int, MembershipCore]]:
         """Yield each domain's VLAN id and membership, the fabric's own first."""
         yield 0, self.own

@@ -208,7 +208,7 @@ class Operator:
         heard = core.memberships.of(domain_of(group)).group_count(dpid, port_no)
         if self.static.count_at(dpid, port_no) + heard >= limits.groups_per_port:
             raise _Refusal("port_no", f"port {dpid}:{port_no} has {limits.groups_per_port} groups, its limit")
-        if not core.gate.room.has(group):
+        if not core.gate.room.has(core.registered.carrier(group)):
             raise _Refusal("group", f"{limits.groups} groups have a tree, as many as the policy allows")
 
     def _check_port(self, dpid: int, port_no: int) -> None:

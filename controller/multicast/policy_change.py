@@ -24,6 +24,7 @@ from controller.multicast.gate import Gate
 from controller.multicast.groups import GroupPlane
 from controller.multicast.memberships import InDomain, Memberships
 from controller.multicast.operator import Operator
+from controller.multicast.registered import RegisteredGroups
 from controller.multicast.sections import MulticastSections
 from controller.multicast.senders import SenderTable
 from controller.multicast.settings import membership_limits, membership_settings
@@ -53,6 +54,7 @@ class Owner(Protocol):
     operator: Operator
     topology: FabricFollower
     plane: GroupPlane
+    registered: RegisteredGroups
     edge_ports: EdgePorts
     vlan_ports: VlanPorts
 
@@ -61,6 +63,12 @@ class Owner(Protocol):
 
     def apply(self, effects: Iterable[Any], now: float, urgency: Urgency = Urgency.PROMPT, vlan_id: int = 0) -> None:
         """Take what followed in the membership of a domain, and have it done."""
+
+    def group_changed(self, group: bytes, now: float, dpid: int | None = None) -> None:
+        """Take note that a group changed, and who is known of it at a switch."""
+
+    def settle_room(self, now: float) -> None:
+        """Count what has a tree from now on."""
 
     def trees_wanted(self, now: float) -> None:
         """Build all trees anew as the policy wants them now."""
@@ -102,10 +110,11 @@ class PolicyFollower:
         if any(getattr(multicast, name) != getattr(before.multicast, name) for name in BUILT_BY):
             core.trees_wanted(now)
         core.edge_ports.aggregate(aggregations_of(policy.link_aggregations), now)
+        self._follow_registrations(now)
         if core.vlan_ports.policy_loaded(policy.vlans):
             self._follow_vlans(now)
         core.operator.static.policy_loaded(policy.static_members, now)
-        if reworded:
+        if reworded or policy.registrations != before.registrations:
             self._begin(now)
 
     def judge_all(self, now: float) -> None:
@@ -164,6 +173,17 @@ class PolicyFollower:
                 core.apply(membership.set_settings(settings, limits, now), now, vlan_id=vlan_id)
             elif reworded:
                 core.apply(membership.reconsider_routers(now), now, vlan_id=vlan_id)
+
+    def _follow_registrations(self, now: float) -> None:
+        """Have receivers get groups from the VLANs that the policy gives them from now."""
+        core = self._core
+        effects, moved = core.registered.use(core.policy.registrations, now)
+        core.perform(effects)
+        for dpid, name, carrier in moved:
+            core.group_changed(name, now, dpid)
+            core.group_changed(carrier, now)
+        if moved:
+            core.settle_room(now)
 
     def _follow_vlans(self, now: float) -> None:
         """Have ports to hosts be in the VLANs that the policy puts them in now, and their entries say so."""

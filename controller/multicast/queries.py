@@ -9,7 +9,7 @@ from controller.effects import SendPacket
 from controller.kernel.domains import in_domain
 from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.events import SendQuery
-from controller.multicast.groups import GroupPlane
+from controller.multicast.registered import RegisteredGroups
 from controller.wire.addresses import is_link_scope_group
 from controller.wire.encode import encode
 from controller.wire.ethernet import with_tag
@@ -21,7 +21,7 @@ CONTROLLER_MAC = bytes.fromhex("025653525401")
 
 
 def passed_on(
-    plane: GroupPlane,
+    registered: RegisteredGroups,
     fabric: LiveFabric,
     vlan_ports: VlanPorts,
     dpid: int,
@@ -36,9 +36,9 @@ def passed_on(
     """
     ports: dict[int, list[int]] = {}
     if query.group is not None and not is_link_scope_group(query.group):
-        group = plane.groups.get(in_domain(query.group, vlan_id))
-        for to_dpid, interests in group.interests.items() if group is not None else ():
-            ports[to_dpid] = list(interests)
+        name = in_domain(query.group, vlan_id)
+        for to_dpid in registered.switches(name):
+            ports[to_dpid] = registered.ports_at(name, to_dpid)
     elif vlan_ports.is_used:
         for to_dpid in fabric.switches():
             ports[to_dpid] = vlan_ports.all_of(to_dpid, vlan_id)

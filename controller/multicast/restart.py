@@ -16,7 +16,8 @@ from controller.multicast.groups import GroupPlane
 from controller.multicast.journal import Journal
 from controller.multicast.memberships import Memberships
 from controller.multicast.operator import Operator
-from controller.multicast.restored import UNREADABLE, Restored, read_entries
+from controller.multicast.registered import RegisteredGroups
+from controller.multicast.restored import UNREADABLE, Restored, RestoredGroup, read_entries
 from controller.multicast.senders import SenderTable
 
 
@@ -27,6 +28,7 @@ class Owner(Protocol):
     memberships: Memberships
     operator: Operator
     plane: GroupPlane
+    registered: RegisteredGroups
     senders: SenderTable
     topology: FabricFollower
     vlan_ports: VlanPorts
@@ -53,7 +55,7 @@ class Restart:
 
     def _log_read(self, event: LogRead, now: float) -> None:
         core = self._core
-        restored = read_entries(event.entries, core.operator.static.groups())
+        restored = read_entries(event.entries, core.operator.static.groups(), core.registered.carrier)
         core.journal.was_read(event.entries, restored.groups, now)
         self._restore(restored, "entries of the log", now)
         if restored.faults:
@@ -71,7 +73,7 @@ class Restart:
         core.topology.assume(restored.topology, now)
         core.journal.assume(restored.topology)
         core.apply(core.memberships.own.restore(restored.routers, now), now)
-        for group in restored.groups:
+        for group in self._receivers_first(restored.groups):
             vlan_id = domain_of(group.address)
             members = [record for record in group.members if self._is_in_domain(record, vlan_id)]
             core.apply(core.memberships.of(vlan_id).restore(members, now), now, vlan_id=vlan_id)
@@ -82,6 +84,11 @@ class Restart:
         if restored.faults:
             text = f"{restored.faults} {what} cannot be read: their hosts must report again."
             core.perform([Notice("journal-faulty", text, (("records", restored.faults),))])
+
+    def _receivers_first(self, groups: Iterable[RestoredGroup]) -> list[RestoredGroup]:
+        """Return groups, those first whose members get another one, which so has them before its tree is adopted."""
+        carrier = self._core.registered.carrier
+        return sorted(groups, key=lambda group: carrier(group.address) == group.address)
 
     def _is_in_domain(self, record: Any, vlan_id: int) -> bool:
         """Tell whether a member's port is in a domain; what cannot be read is left to who counts it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import inf
 from typing import Any, NamedTuple
 
@@ -123,11 +123,15 @@ class _Reader:
         return self.groups.get(address) or RestoredGroup(address, 0, (), (), ())
 
 
-def read_entries(entries: Iterable[Entry], static_groups: Iterable[bytes] = ()) -> Restored:
+def read_entries(
+    entries: Iterable[Entry],
+    static_groups: Iterable[bytes] = (),
+    carrier: Callable[[bytes], bytes] | None = None,
+) -> Restored:
     """Interpret the entries of a log, the last ones of their keys; what cannot be read is counted and left out.
 
-    Groups without members and senders are left out too, but for those with static members: `static_groups`, and those
-    that operators have set.
+    Groups without members and senders are left out too, but for those with static members (`static_groups`, and those
+    that operators have set) and those that are the `carrier` of another with members, by name.
     """
     reader = _Reader()
     faults = 0
@@ -136,7 +140,12 @@ def read_entries(entries: Iterable[Entry], static_groups: Iterable[bytes] = ()) 
             reader.read(entry)
         except UNREADABLE:
             faults += 1
-    return restored_of(reader.settings(), reader.fabric, reader.routers, reader.groups, faults, static_groups)
+    operator, wanted = reader.settings(), list(static_groups)
+    if carrier is not None:
+        asked_for = [*wanted, *(group for _, _, group in operator.static_members)]
+        asked_for += (group.address for group in reader.groups.values() if group.members)
+        wanted += map(carrier, asked_for)
+    return restored_of(operator, reader.fabric, reader.routers, reader.groups, faults, wanted)
 
 
 def restored_of(

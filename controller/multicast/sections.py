@@ -183,6 +183,8 @@ class MulticastSections:
         if policy.vlans != before.vlans:
             self.ports.log.forget()
             self.groups.log.forget()
+        elif policy.registrations != before.registrations:
+            self.groups.log.forget()
         if (policy.switches, policy.labels) != (before.switches, before.labels):
             self.names.configure(policy.switches, policy.labels)
             self.switches.log.forget()
@@ -234,6 +236,7 @@ class MulticastSections:
         address = format_ip(group)
         text = (
             f"{format_mac(host.mac)} at port {host.dpid}:{host.port_no} is refused as a {role} of {address}"
+            + self._comes_from(group)
             + (f" from {format_ip(source)}" if source is not None else "")
             + f" by {decision.rule}: {decision.reason}."
         )
@@ -241,6 +244,11 @@ class MulticastSections:
         self.events.add(
             now, kind, text, severity=Severity.WARNING, dpid=host.dpid, port_no=host.port_no, group=address
         )
+
+    def _comes_from(self, group: bytes | None) -> str:
+        """Say from which VLAN receivers get a group, where that is another than the one they are in."""
+        found = None if group is None else self._core.registered.registration(group)
+        return "" if found is None else f" (which comes from VLAN {found.source_vlan})"
 
     def _gone(self, dpid: int, now: float) -> None:
         """Keep what was last shown of a switch that left the fabric."""
@@ -364,8 +372,9 @@ class MulticastSections:
         if is_link_scope_group(address):
             return None
         document = view.group(self._core, address)
-        there = address in self._core.plane.groups or document["refused"] or document["static_members"]
-        return document if there else None
+        is_registered = document["source_vlan"] is not None and document["members"]
+        asked_for = document["refused"] or document["static_members"] or is_registered
+        return document if address in self._core.plane.groups or asked_for else None
 
     def _rule(self, name: str) -> Document | None:
         counts = self._rules.get(name)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from controller.effects import Effect, Notice, SendPacket
 from controller.events import FlowStatsReceived
 from controller.kernel.domains import domain_of, in_domain
+from controller.kernel.oifs import port_of_oif, vlan_of_oif
 from controller.kernel.vlan_ports import VlanPorts
 from controller.multicast.gate import NO_ROOM, SPOOFED, Gate
 from controller.multicast.group import Place, Sender, SenderKey
@@ -149,15 +150,16 @@ class SenderTable:
 
     def _relay(self, data: Data, dpid: int, port_no: int, frame: bytes) -> list[Effect]:
         """Hand a packet that came before its flow entries, without tag, to every receiver directly."""
-        ports: dict[int, list[int]] = {}
-        for to_dpid, to_port in self._plane.receiving_ports(data.group, data.source):
-            if not self._legs.is_one_port((to_dpid, to_port), (dpid, port_no)):
-                ports.setdefault(to_dpid, []).append(to_port)
         vlan_id = domain_of(data.group)
+        ports: dict[tuple[int, int], list[int]] = {}
+        for to_dpid, oif in self._plane.receiving_ports(data.group, data.source):
+            to_port = port_of_oif(oif)
+            if not self._legs.is_one_port((to_dpid, to_port), (dpid, port_no)):
+                ports.setdefault((to_dpid, vlan_of_oif(oif, vlan_id)), []).append(to_port)
         if not vlan_id:
-            return [SendPacket(to_dpid, tuple(to_ports), frame) for to_dpid, to_ports in ports.items()]
+            return [SendPacket(to_dpid, tuple(to_ports), frame) for (to_dpid, _), to_ports in ports.items()]
         sent = self._vlan_ports.sent
-        return [packet for at, to_ports in ports.items() for packet in sent(at, to_ports, frame, vlan_id)]
+        return [packet for (at, to), to_ports in ports.items() for packet in sent(at, to_ports, frame, to)]
 
     def _penalise(self, dpid: int, port_no: int, family: int, now: float, why: str) -> list[Effect]:
         """Drop what a port sends to unknown groups for a while, at the switch."""

@@ -15,6 +15,7 @@ from controller.multicast.gate import Gate
 from controller.multicast.group import Place
 from controller.multicast.legs import Legs
 from controller.multicast.memberships import Memberships
+from controller.multicast.registered import RegisteredGroups
 from controller.snapshot.log import Document, Section
 from controller.snapshot.names import Names
 from controller.wire.addresses import format_ip
@@ -56,6 +57,7 @@ class Owner(Protocol):
     memberships: Memberships
     vlan_ports: VlanPorts
     legs: Legs
+    registered: RegisteredGroups
     gate: Gate
 
     @property
@@ -219,7 +221,7 @@ class StaticMembers:
         if is_edge and self._is_full(dpid, port_no):
             limit = core.policy.limits.groups_per_port
             return spoken(f"port {dpid}:{port_no} is given {limit} groups, as many as limits.groups_per_port allows")
-        if is_edge and not core.gate.room.has(group):
+        if is_edge and not core.gate.room.has(core.registered.carrier(group)):
             return f"{core.policy.limits.groups} groups have a tree, as many as limits.groups allows"
         return spoken(f"port {dpid}:{port_no} leads to no hosts yet")
 
@@ -281,9 +283,10 @@ class StaticMembers:
         if not core.topology.leads_to_hosts((dpid, port_no)) or not self._is_in_domain(key):
             return
         if key not in self.served:
-            if self._is_full(dpid, port_no) or room.refuses(group, receives=True):
+            carrier = core.registered.carrier(group)
+            if self._is_full(dpid, port_no) or room.refuses(carrier, receives=True):
                 return
-            room.promise(group)
+            room.promise(carrier)
             self.served.add(key)
         core.legs.interest_changed((dpid, port_no), group, ANY_SOURCE, now)
         core.settle_room(now)

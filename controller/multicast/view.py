@@ -18,6 +18,7 @@ from controller.multicast.fabric import FabricFollower
 from controller.multicast.gate import Gate
 from controller.multicast.groups import GroupPlane
 from controller.multicast.memberships import Memberships
+from controller.multicast.registered import RegisteredGroups
 from controller.multicast.senders import SenderTable
 from controller.multicast.static_members import StaticMembers
 from controller.multicast.tree_links import links_of
@@ -57,6 +58,7 @@ class Shown(Protocol):
     vlan_ports: VlanPorts
     topology: FabricFollower
     plane: GroupPlane
+    registered: RegisteredGroups
     installer: Installer
     membership: MembershipCore
     memberships: Memberships
@@ -141,13 +143,20 @@ def groups(core: Shown) -> list[Document]:
 
 def group(core: Shown, address: bytes) -> Document:
     """Return one group: its tree, members, senders and refusals."""
-    group = core.plane.groups.get(address)
+    group, registration = core.plane.groups.get(address), core.registered.registration(address)
+    source_vlan, given_name = None if registration is None else registration.source_vlan, core.policy.vlans.given_name
     members = list(core.memberships.members_of(address))
     admitted = [_member(member) for member in members if member.admitted]
     return {
         "group": format_ip(address),
         "vlan": domain_of(address) or None,
-        "vlan_name": core.policy.vlans.given_name(domain_of(address)),
+        "vlan_name": given_name(domain_of(address)),
+        "source_vlan": source_vlan,
+        "source_vlan_name": None if source_vlan is None else given_name(source_vlan),
+        "receiver_vlans": [
+            {"vlan": vlan_id or None, "vlan_name": given_name(vlan_id), "ports": count}
+            for vlan_id, count in core.registered.port_counts(address).items()
+        ],
         "links": tree_links(core, address),
         "detached": sorted(core.plane.islands.cut_off(address)),
         "size": len(admitted),

@@ -1,7 +1,7 @@
 """From what switches do for a group of a VLAN to flow entries, in tables of their own (OpenFlow 1.3).
 
 Inside the fabric frames of a VLAN have its tag, and at ports to hosts that are in it tagged. So a switch sends to
-those first, and takes the tag off for the others.
+those first, then with the tags of the VLANs that get the group by registration, and takes the tag off for the others.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from controller.kernel.domains import address_of, domain_of
+from controller.kernel.oifs import HIGHEST_PORT, port_of_oif, vlan_of_oif
 from controller.rules.compile import ChannelDuty, RuleSet, SenderEntry, Source, SwitchDuty, versioned_mac
-from controller.rules.model import Action, Goto, Match, Output, PopVlan, Rule, RuleKey, SetEthDst
+from controller.rules.model import Action, Goto, Match, Output, PopVlan, Rule, RuleKey, SetEthDst, SetVlan
 from controller.rules.pipeline import (
     ETH_TYPE_IPV4,
     ETH_TYPE_IPV6,
@@ -26,15 +27,15 @@ from controller.rules.pipeline import (
 _new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
 
 
-def lower_in_vlan(name: bytes, untagged_ports: Sequence[int], duty: SwitchDuty, cookie: int) -> RuleSet:
+def lower_in_vlan(name: bytes, untagged_oifs: Sequence[int], duty: SwitchDuty, cookie: int) -> RuleSet:
     """Lower to two tables, as `compile.lower_to_1_3` does outside VLANs.
 
     Parameters
     ----------
     name
         The group in its VLAN.
-    untagged_ports
-        The host ports of the switch that have frames of the VLAN without its tag.
+    untagged_oifs
+        The OIFs to hosts of the switch at which frames have no tag (`controller.kernel.oifs`).
     duty, cookie
         What the switch does, and the cookie of its entries.
     """
@@ -49,17 +50,17 @@ def lower_in_vlan(name: bytes, untagged_ports: Sequence[int], duty: SwitchDuty, 
             rules[key] = Rule(key, enter if sender.admitted else (), cookie | SENDER_COOKIE_BIT)
     for channel in channels:
         key = _channel_key(name, version, channel.source)
-        rules[key] = _new(Rule, (key, outputs_in_vlan(name, untagged_ports, channel, version), cookie, 0, 0))
+        rules[key] = _new(Rule, (key, outputs_in_vlan(name, untagged_oifs, channel, version), cookie, 0, 0))
     return rules
 
 
 def outputs_in_vlan(
-    name: bytes, untagged_ports: Sequence[int], channel: ChannelDuty, tree_version: int
+    name: bytes, untagged_oifs: Sequence[int], channel: ChannelDuty, tree_version: int
 ) -> tuple[Action, ...]:
     """Return the output list for packets that carry the tag of their VLAN and the MAC address of a tree version."""
     _, trunk_ports, host_ports = channel
-    tagged = tuple([port_no for port_no in host_ports if port_no not in untagged_ports])
-    untagged = tuple([port_no for port_no in host_ports if port_no in untagged_ports])
+    tagged = tuple([oif for oif in host_ports if oif not in untagged_oifs])
+    untagged = tuple([port_of_oif(oif) for oif in host_ports if oif in untagged_oifs])
     if not tree_version or not host_ports:
         return _outputs(trunk_ports + tagged, untagged)
     restored = SetEthDst(versioned_mac(address_of(name), 0))
@@ -68,8 +69,17 @@ def outputs_in_vlan(
 
 @lru_cache(maxsize=16384)
 def _outputs(tagged: tuple[int, ...], untagged: tuple[int, ...]) -> tuple[Action, ...]:
-    with_tag = tuple(map(Output, tagged))
-    return (*with_tag, PopVlan(), *map(Output, untagged)) if untagged else with_tag
+    """Return outputs with tags, OIFs in ascending order, and then without, by port."""
+    actions: list[Action] = []
+    vlan_id = 0
+    for oif in tagged:
+        if oif > HIGHEST_PORT and vlan_of_oif(oif, 0) != vlan_id:
+            vlan_id = vlan_of_oif(oif, 0)
+            actions.append(SetVlan(vlan_id))
+        actions.append(Output(port_of_oif(oif)))
+    if untagged:
+        actions += [PopVlan(), *map(Output, untagged)]
+    return tuple(actions)
 
 
 @lru_cache(maxsize=16384)

@@ -166,6 +166,22 @@ def test_a_port_is_shown_with_its_vlans(show: Show, documents: Callable[..., Any
     assert port["vlans"] == {"untagged": 10, "tagged": "20,30-35", "names": {"10": "storage"}}
 
 
+def test_a_group_that_comes_from_another_vlan_is_shown_with_both():
+    names = {"vlan_name": "home", "source_vlan_name": "tv"}
+    asked_for = {"group": "239.5.1.1@20", "vlan": 20, "source_vlan": 100, **names}
+    carrier = {"group": "239.5.1.1@100", "vlan": 100, "links": [[1, 2]], "source_vlan": None}
+    carrier["receiver_vlans"] = [{"vlan": None, "ports": 2}, {"vlan": 20, "vlan_name": "home", "ports": 1}]
+    assert [next(iter(TABLES["groups"].rows(group, None)))[-1] for group in (asked_for, carrier)] == [
+        "of VLAN tv",
+        "1 links",
+    ]
+    assert list(TABLES["group"].rows(asked_for, None)) == [("tree", "-", "-", "-", "of VLAN tv")]
+    assert [row for row in TABLES["group"].rows({**carrier, "links": []}, None) if row[0] == "receivers"] == [
+        ("receivers", "2 ports", "-", "-", "VLAN untagged"),
+        ("receivers", "1 ports", "-", "-", "VLAN home"),
+    ]
+
+
 def test_a_rule_keeps_the_place_that_the_policy_gives_it(documents: Callable[..., Any]):
     assert [rule["rule"] for rule in documents("rules")] == ["zebra", "default"]
 

@@ -39,6 +39,7 @@ BEYOND_A_SCHEMA = re.compile(
     "|is already the name of VLAN|has a label|names no other VLAN|is upside down|its frames have a tag, or"
     "|which is as specific|is in .* already|are not in the same VLANs|is in multicast.router_ports.static"
     "|is the end of a link in topology"
+    "|no port is in VLAN|no VLAN is called|is the source VLAN itself|which the entry on line"
     "|no switch of that name|the same has labels already|only a policy that is itself in a file"
 )
 RULE = {"name": "feed", "groups": ["239.1.0.0/16"], "role": "any", "hosts": "any", "action": "allow"}

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
 from controller.config.settings import RouterPorts
-from controller.config.terms import SwitchPort
-from controller.config.vlans import PortVlans, VlanEntry, Vlans
-from controller.discovery.vlan_rules import edge_rules, link_rules, vlan_base_rules
+from controller.config.vlans import PortVlans
+from controller.discovery.vlan_rules import edge_rules
 from controller.effects import Put
 from controller.events import PacketReceived
 from controller.kernel.domains import in_domain
@@ -25,9 +22,9 @@ from controller.wire.ethernet import with_tag, without_tag
 from controller.wire.frame import decode
 from controller.wire.packets import GroupRecord, PimHello, Query, RecordType, Report
 from controller.wire.udp import encode_udp
-from topology.events import HostLearnt
 
-from .conftest import GRAPHS, GROUP, OPEN, World, fields_of
+from .conftest import GRAPHS, GROUP, OPEN, World
+from .vlan_world import VlanWorld, started, vlans_of
 
 GROUP_OF = {4: GROUP, 6: parse_ip("ff0e::1:2:3")}
 MANY = 10_000
@@ -46,91 +43,13 @@ PORTS = {
 """The ports of a fat tree's hosts that are in VLANs; the others are in the fabric's own domain."""
 
 
-class VlanWorld(World):
-    """A fabric whose ports are in the VLANs of `ports`; discovery has told its switches so."""
-
-    def __init__(self, ports: Mapping[str, PortVlans] = PORTS, graph: str = "fattree", version: int = 4) -> None:
-        plain = World(GRAPHS[graph](), start=False)
-        self.port_vlans = {plain.hosts[name].place: port for name, port in ports.items()}
-        super().__init__(GRAPHS[graph](), replace(OPEN, vlans=vlans_of(self.port_vlans)), version, start=False)
-        for switch in self.switches.values():
-            trunks = {port_no for ends in self.links.values() for dpid, port_no in ends if dpid == switch.dpid}
-            rules = vlan_base_rules() + [rule for port_no in trunks for rule in link_rules(port_no)]
-            for (dpid, port_no), port in self.port_vlans.items():
-                rules += edge_rules(port_no, port) if dpid == switch.dpid else []
-            for rule in rules if version == 4 else ():
-                assert switch.apply(Put(rule)) is None
-        self.connect_all()
-        self.settle()
-        self.notices.clear()
-
-    def learn(self, host):
-        vlan_id = self.domain(host.name)
-        addresses = tuple(in_domain(address, vlan_id) for address in (host.v4, host.v6))
-        self.feed(HostLearnt(in_domain(host.mac, vlan_id), host.dpid, host.port_no, addresses))
-
-    def domain(self, name):
-        """Return the domain in which a host speaks unless told otherwise."""
-        port = self.port_vlans.get(self.hosts[name].place, PortVlans(0, frozenset()))
-        return min(port.tagged) if port.untagged is None else port.untagged
-
-    def speak(self, name, frame, vlan_id=None):
-        """Have a host send a frame, in a domain of its port; return who got copies, and with which tags."""
-        place = self.hosts[name].place
-        vlan_id = self.domain(name) if vlan_id is None else vlan_id
-        port = self.port_vlans.get(place, PortVlans(0, frozenset()))
-        return self.utter(place, with_tag(frame, vlan_id) if vlan_id and vlan_id != port.untagged else frame)
-
-    def utter(self, place, frame):
-        delivery = self.fabric.deliver(*place, fields_of(frame), len(frame))
-        at = {host.place: host.name for host in self.hosts.values()}
-        got = Counter()
-        for copy, count in delivery.hosts.items():
-            got[at[copy.dpid, copy.port_no], copy.vlan_ids] += count
-        first, (_, inner) = len(self.packet_outs), without_tag(frame) or (0, frame)
-        for punt in delivery.punts:
-            assert (punt.dpid, punt.in_port) == place, "the controller got a frame from inside the fabric"
-            handed = inner
-            for tag in reversed(punt.vlan_ids):
-                handed = with_tag(handed, tag)
-            self.feed(PacketReceived(*place, handed))
-        for to, sent in self.packet_outs[first:]:
-            tag, untagged = without_tag(sent) or (0, sent)
-            if untagged == inner:
-                got[at[to], (tag,) if tag else ()] += 1
-        return got
-
-    def tell(self, name, kind, group=GROUP, vlan_id=None):
-        host = self.hosts[name]
-        report = Report(4, 3, host.mac, host.v4, (GroupRecord(kind, group, ()),))
-        return self.speak(name, encode(report), vlan_id)
-
-    def joins(self, name, group=GROUP, vlan_id=None):
-        self.tell(name, RecordType.CHANGE_TO_EXCLUDE, group, vlan_id)
-
-    def sends(self, name, group=GROUP, vlan_id=None):
-        host = self.hosts[name]
-        return self.speak(name, encode_udp(host.mac, host.v4, group, b"data"), vlan_id)
-
-
-def vlans_of(ports):
-    return Vlans(entries=tuple(VlanEntry(port, ports=(SwitchPort(*place),)) for place, port in ports.items()))
-
-
 @pytest.fixture
 def world():
-    return VlanWorld()
+    return VlanWorld(PORTS)
 
 
 def put_of(section):
     return section.changes(0, MANY)["put"]
-
-
-def started(world, name, group=GROUP, vlan_id=None):
-    """Have a host send until its entries are there, and return what the next packet reaches."""
-    world.sends(name, group, vlan_id)
-    world.settle()
-    return world.sends(name, group, vlan_id)
 
 
 def test_a_group_of_one_vlan_is_not_that_of_another(world):
@@ -340,7 +259,7 @@ def test_a_static_member_is_of_the_domain_that_its_group_names(world):
 
 def test_a_querier_of_one_vlan_is_none_of_another():
     multicast = replace(OPEN.multicast, querier=replace(OPEN.multicast.querier, accept_others=True))
-    world = VlanWorld()
+    world = VlanWorld(PORTS)
     world.feed(PolicyLoaded(replace(world.policy, multicast=multicast)))
     world.settle()
     host = world.hosts["h1"]
@@ -363,7 +282,7 @@ def test_a_querier_of_one_vlan_is_none_of_another():
 @pytest.mark.parametrize("family", [4, 6])
 def test_pim_of_a_router_reaches_its_vlan_alone(family):
     learning = replace(OPEN, multicast=replace(OPEN.multicast, router_ports=RouterPorts(learn=True)))
-    world = VlanWorld()
+    world = VlanWorld(PORTS)
     world.feed(PolicyLoaded(replace(learning, vlans=world.policy.vlans)))
     world.settle()
 

@@ -18,6 +18,7 @@ from controller.alarms.events import ConditionReported, ForgetLinkAsked
 from controller.alarms.known import read_cable
 from controller.config.alarm_settings import Alarms, ExpectedTopology
 from controller.config.policy import Policy, Role, Rule, Tenant
+from controller.config.registrations import Registration, Registrations
 from controller.config.settings import Limits, Monitor, Multicast, RouterPorts
 from controller.config.terms import MacAddress, SwitchPort, parse_prefix
 from controller.config.vlans import PortVlans, VlanEntry, Vlans
@@ -44,6 +45,7 @@ POLICY = Policy(
     limits=Limits(reports_per_second_per_port=50),
     multicast=Multicast(fast_leave=True, router_ports=RouterPorts(static=frozenset({SwitchPort(2, 1)}))),
     vlans=Vlans(entries=(VlanEntry(PortVlans(10, frozenset({20})), ports=(SwitchPort(1, 1),)),)),
+    registrations=Registrations((Registration(20, (parse_prefix("239.5.0.0/16"),), frozenset({10})),)),
     monitor={"thresholds": (1, 2.5, "x")},
 )
 

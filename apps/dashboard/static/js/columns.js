@@ -26,6 +26,12 @@ export function vlansOf({vlans}) {
   return [...own, ...(tagged ? [`${tagged} tagged`] : [])].join(" + ") || "none";
 }
 
+/** From which VLAN the receivers of a group get it, where that is another one; to which others it goes. */
+export const sourceVlanOf = ({source_vlan, source_vlan_name}) => vlanOf({vlan: source_vlan, vlan_name: source_vlan_name});
+export const receiverVlansOf = ({receiver_vlans}) =>
+  receiver_vlans?.map((row) => `${vlanOf(row) ?? "untagged"}: ${row.ports} ports`).join(", ") || null;
+const noteOf = (row) => row.unsupported
+  ?? (row.source_vlan != null ? `from VLAN ${sourceVlanOf(row)}` : row.detached?.length ? `cut off: ${row.detached.map(label).join(", ")}` : "");
 export const vlanOf = ({vlan, vlan_name}) => (vlan == null ? null : vlan_name ? `${vlan} (${vlan_name})` : String(vlan));
 
 const groupColumn = {key: "group", label: "Group", ...fit(120, 1.4), cell: (row) => text(row.group)};
@@ -79,7 +85,7 @@ export const LISTS = {
       {key: "link_count", label: "Tree links", ...fit(80), ...end, ...wide},
       rate("rate_bps", "Rate"),
       {key: "vlan", label: "VLAN", ...fit(70), ...wide, cell: (row) => vlanOf(row) ?? ""},
-      {key: "unsupported", label: "Note", ...fit(80, 1.4), cell: (row) => row.unsupported ?? (row.detached?.length ? `cut off: ${row.detached.map(label).join(", ")}` : ""), ...wide},
+      {key: "unsupported", label: "Note", ...fit(80, 1.4), cell: noteOf, ...wide},
     ],
   },
   members: {

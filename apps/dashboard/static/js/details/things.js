@@ -2,7 +2,7 @@
 
 import {html, useState} from "../../vendor/preact.js";
 import {Order, allocate, drain, forget, forgetLink, rebuild, routerPort, staticMember, undrain} from "../actions.js";
-import {farEnd, linkTone, openflow, sourcesOf, switchTone, vlanOf, vlansOf} from "../columns.js";
+import {farEnd, linkTone, openflow, receiverVlansOf, sourcesOf, sourceVlanOf, switchTone, vlanOf, vlansOf} from "../columns.js";
 import {bps, count, counted, number, pct, pps, text, time} from "../format.js";
 import {hexOf, label, shortened} from "../ids.js";
 import {Age, Facts, Load, Ref, State} from "../parts.js";
@@ -49,6 +49,8 @@ export function Group({id}) {
   const each = (party) => html`<${Party} key=${party.id} party=${party} />`;
   return html`<${Facts} of=${[
       ["VLAN", vlanOf(group)],
+      ["From VLAN", sourceVlanOf(group)],
+      ["To VLANs", receiverVlansOf(group)],
       ["Rate", bps(group.rate_bps)],
       ["Tree", counted(group.links?.length ?? 0, "link")],
       ["Cut off", group.detached?.length ? `switches ${group.detached.map(label).join(", ")}` : null],
