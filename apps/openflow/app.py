@@ -88,9 +88,11 @@ TICK_S = 0.5
 TELLERS = tuple(spec.name for spec in APPS.values() if spec.is_shown)
 """The apps whose notices operators see, the one that rather tells of connections first."""
 
-COLLECTOR_THRESHOLDS = (2_000, 4, 3_000)
-"""Of Python's cyclic collector: no loop goes on meanwhile, so it looks at 12,000 new objects at most. At all objects
-it looks once for 30 million that stay; by default it would do so often enough to double the cost of a join."""
+COLLECTOR_THRESHOLDS = (12_000, -1, 3_000)
+"""Of Python's cyclic collector: no loop goes on meanwhile, so it looks at 12,000 new objects at most, and at each of
+them once: below 0 it takes the second generation with the first every time, and what is still there counts as old. At
+all objects it looks once for 36 million that stay; by default it would do so often enough to double the cost of a
+join."""
 
 
 class Core(Protocol):

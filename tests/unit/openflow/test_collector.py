@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -41,3 +42,21 @@ def test_a_collection_looks_at_few_objects_however_many_a_fabric_has(collections
     assert len(kept) == 300_000
     assert len(collections) > 10
     assert max(collections) <= LOOKED_AT
+
+
+def test_the_collector_looks_at_each_new_object_once(collections: list[int]) -> None:
+    kept = [[number] for number in range(300_000)]
+    assert len(kept) == 300_000
+    assert sum(collections) < 1.1 * len(kept)
+
+
+def test_what_refers_to_itself_and_is_not_used_any_more_is_collected(collections: list[int]) -> None:
+    class Ring:
+        def __init__(self) -> None:
+            self.itself = self
+
+    gone: list[int] = []
+    for _ in range(30_000):
+        weakref.finalize(Ring(), gone.append, 1)
+    assert len(gone) > 10_000
+    assert collections
