@@ -1,12 +1,14 @@
 """What VLANs cost: joins, memory and repairs of a fabric in one VLAN against one in none, and 4,000 VLANs.
 
-    PYTHONPATH=. python benchmarks/vlans.py [--k 8] [--groups 200] [--members 10] [--rounds 7] [--vlans 4000] [--json]
+    PYTHONPATH=. python benchmarks/vlans.py [--k 8] [--groups 200] [--members 10] [--rounds 7] [--vlans 4000]
+        [--receiver-vlans 20] [--json]
 
 Cores over a fat tree as in `fabric_joins.py`, one fabric beside the other in one process; rounds of each take turns,
 so that other work meets both alike. Times are processor time. In the first comparison all ports to hosts are access
 ports of VLAN 10. In the second one the ports of 20 switches are trunks, each VLAN has two of them and ten groups, and
 is compared with as many groups in none; entries are looked for at switches that have neither a port nor a
-tree of their VLAN.
+tree of their VLAN. In the third one hosts at access ports of 20 VLANs receive what one host sends: in a source VLAN
+that theirs are registered with, or in each of theirs; packets are followed through the entries, link by link.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import argparse
 import gc
 import time
 import tracemalloc
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -23,11 +26,14 @@ from fabric_joins import POLICY, Fabric, host_at
 from measure import Measurement, report
 
 from apps.openflow.app import COLLECTOR_THRESHOLDS
-from controller.config.terms import SwitchPort
+from controller.config.registrations import Registration, Registrations
+from controller.config.terms import SwitchPort, parse_prefix
 from controller.config.vlans import PortVlans, VlanEntry, Vlans
 from controller.events import PacketReceived
 from controller.kernel.domains import address_of, domain_of, in_domain
 from controller.kernel.ports import End
+from controller.rules.model import Output
+from controller.rules.pipeline import VLAN_FORWARD
 from controller.wire.encode import encode
 from controller.wire.ethernet import with_tag
 from controller.wire.packets import GroupRecord, RecordType, Report
@@ -39,6 +45,7 @@ JOIN, LEAVE = RecordType.CHANGE_TO_EXCLUDE, RecordType.CHANGE_TO_INCLUDE
 SMALL_K = 4
 GROUPS_PER_VLAN = 10
 PORTS_PER_VLAN = 2
+SOURCE_VLAN, REGISTERED_MEMBERS = 4000, 60
 
 
 def in_one_vlan(k: int, vlan_id: int) -> Fabric:
@@ -223,6 +230,78 @@ def entries_without_need(fabric: Fabric) -> tuple[int, int]:
     return needless, held
 
 
+def registered(arguments: argparse.Namespace) -> list[Measurement]:
+    """Compare receivers of many VLANs that are registered with a source VLAN with a sender in each of theirs."""
+    receivers = frozenset(range(1, arguments.receiver_vlans + 1))
+    ends = Fabric(arguments.k).edges
+    sender = host_at(0, ends[0])
+
+    def vlan_at(number: int) -> int:
+        return 1 + number % arguments.receiver_vlans
+
+    ports = [VlanEntry(PortVlans(vlan_at(number), frozenset()), ports=(SwitchPort(*end),))
+             for number, end in enumerate(ends) if number]  # fmt: skip
+
+    def fabric_of(at_sender: PortVlans, registrations: Registrations) -> Fabric:
+        first = VlanEntry(at_sender, ports=(SwitchPort(*ends[0]),))
+        limits = replace(POLICY.limits, unknown_packets_per_second_per_port=1e6, senders_per_port=65536)
+        policy = replace(POLICY, limits=limits, vlans=Vlans(entries=(first, *ports)), registrations=registrations)
+
+        def hosts_at(number: int, end: End) -> list[HostLearnt]:
+            host = host_at(number, end)
+            sends_in = {at_sender.untagged, *at_sender.tagged} - {None}
+            return [in_vlan(host, vlan_id) for vlan_id in (sends_in if not number else (vlan_at(number),))]
+
+        return Fabric(arguments.k, policy=policy, hosts_at=hosts_at)
+
+    line = Registration(SOURCE_VLAN, (parse_prefix("239.1.0.0/16"),), receivers)
+    one, each = "registered", f"a sender in each of {len(receivers)} VLANs"
+    sends_in = {one: (SOURCE_VLAN,), each: tuple(sorted(receivers))}
+    fabrics = {
+        one: fabric_of(PortVlans(SOURCE_VLAN, frozenset()), Registrations((line,))),
+        each: fabric_of(PortVlans(None, receivers), Registrations()),
+    }
+    samples: dict[str, list[float]] = {}
+    for number in range(arguments.groups):
+        for name, fabric in fabrics.items():
+            fabric.feed_all(*(sent(in_vlan(sender, vlan_id), group_address(number)) for vlan_id in sends_in[name]))
+    gc.freeze()
+    for number in range(arguments.groups):
+        group = group_address(number)
+        places = fabrics[one].random.sample(range(1, len(ends)), REGISTERED_MEMBERS)
+        reports = [(in_vlan(host_at(place, ends[place]), vlan_at(place)), group) for place in places]
+        for name, fabric in list(fabrics.items())[:: 1 if number % 2 else -1]:
+            samples.setdefault(f"join, {name}", []).append(heard_us(fabric, reports, JOIN))
+            fabric.write()
+            crossed = Counter[End]()
+            for vlan_id in sends_in[name]:
+                crossed.update(crossings(fabric, in_domain(group, vlan_id), ends[0]))
+            samples.setdefault(f"copies on the busiest link, {name}", []).append(float(max(crossed.values())))
+            samples.setdefault(f"copies on all links, {name}", []).append(float(crossed.total()))
+    return [Measurement(name, "us" if name.startswith("join") else "", found) for name, found in samples.items()]
+
+
+def crossings(fabric: Fabric, name: bytes, start: End) -> Counter[End]:
+    """Follow a packet of a group from a port to hosts by the entries; return how often it went out of each trunk."""
+    far = {}
+    for link in fabric.links:
+        one, other = (link.dpid_a, link.port_a), (link.dpid_b, link.port_b)
+        far |= {one: other, other: one}
+    rules = fabric.multicast.plane.groups[name].rules
+    crossed, waiting = Counter[End](), [start]
+    while waiting:
+        dpid, in_port = waiting.pop()
+        for key, rule in rules.get(dpid, {}).items():
+            if key.table != VLAN_FORWARD:
+                continue
+            for action in rule.actions:
+                end = (dpid, action.port_no) if isinstance(action, Output) else None
+                if end in far and end != (dpid, in_port):
+                    crossed[end] += 1
+                    waiting.append(far[end])
+    return crossed
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--k", type=int, default=8)
@@ -231,10 +310,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--repairs", type=int, default=15)
     parser.add_argument("--vlans", type=int, default=4000)
+    parser.add_argument("--receiver-vlans", type=int, default=20)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
-    found = [*memory(arguments), *one_vlan(arguments), *many_vlans(arguments)]
+    found = [*memory(arguments), *one_vlan(arguments), *many_vlans(arguments), *registered(arguments)]
     report(found, as_json=arguments.json, source=Path(__file__).name)
 
 

@@ -179,7 +179,13 @@ def _group(group: Fields, called: Called) -> Iterator[Row]:
     for member in group.get("members") or ():
         yield "member", *_host(member, called), _sources(member)
     for vlan in group.get("receiver_vlans") or ():
-        yield "receivers", f"{vlan['ports']} ports", "-", "-", f"VLAN {_receiver_vlan(vlan)}"
+        yield (
+            "receivers",
+            f"{vlan['ports']} port{'s' * (vlan['ports'] != 1)}",
+            "-",
+            "-",
+            f"VLAN {_receiver_vlan(vlan)}",
+        )
     for port in group.get("static_members") or ():
         yield "static member", place(port, called), "-", "-", _static(port)
     for member in group.get("refused") or ():

@@ -138,6 +138,36 @@ def test_ports_are_put_into_vlans(reader: Reader, fabric: EmulatedFabric) -> Non
     wait(lambda: members().get("239.1.1.1@20") == ["10.0.0.5"])
 
 
+def test_receivers_of_several_vlans_get_one_stream(reader: Reader, fabric: EmulatedFabric) -> None:
+    write_files(reader, "multicast-vlan.md")
+    start, see_groups, see_refusals = blocks("multicast-vlan.md")
+    joins, sends, sends_elsewhere = filter(None, map(typed, blocks("multicast-vlan.md", "text")))
+
+    def at_hosts(commands: list[tuple[str, str]]) -> None:
+        for host, command in commands:
+            reader.run(f"nsenter --net=/proc/{fabric.pid(host)}/ns/net -- {command}")
+
+    (leaf3,) = (switch for switch in fabric.graph.switches() if fabric.dpid(switch) == 3)
+    assert "good" in reader.run(start)
+    wait_fabric(reader, fabric)
+    fabric.announce()
+    at_hosts(joins)
+    wait(lambda: json.loads(reader.run("vsrt show status --json"))["in_sync"])
+    asked_for = ("239.5.1.1@20", "239.5.1.1@30")
+    wait(lambda: all(group in reader.run("vsrt show groups") for group in asked_for))
+    at_hosts(sends)
+    shown = reader.run(see_groups)
+    assert shown.count("of VLAN tv") == 2
+    assert "VLAN home" in shown and "10.0.0.1" in shown
+    for host in ("h5", "h6"):
+        assert "connected with 10.0.0.1" in (reader.directory / f"{host}.log").read_text()
+    entries = fabric.ofctl("dump-flows", leaf3, "table=6,ip,nw_dst=239.5.1.1").splitlines()
+    (line,) = [line for line in entries if "nw_dst=239.5.1.1" in line]
+    assert line.endswith("actions=pop_vlan,output:1,output:2")
+    at_hosts(sends_elsewhere)
+    wait(lambda: "vlans.mvr" in reader.run(see_refusals))
+
+
 def test_routers_are_attached(reader: Reader, fabric: EmulatedFabric) -> None:
     """What FRR and a proxy do with the guide's configurations is tested in test_routers_live.py."""
     write_files(reader, "routers.md")
@@ -166,6 +196,7 @@ def typed(block: str) -> list[tuple[str, str]]:
 def test_what_is_not_run_needs_a_service_manager_containers_or_a_long_build() -> None:
     with_an_installation = {"own-switches.md", "upgrade.md"}
     run_here = {"prometheus-and-grafana.md", "write-a-policy.md", "allocate-ports.md", "vlans.md", "routers.md"}
+    run_here |= {"multicast-vlan.md"}
     run_here |= {"diagnose-a-port.md", "plan-a-fabric.md"}
     pages = {path.name for path in (ROOT / "docs" / "how-to").glob("*.md")} - {"index.md"}
     built_in_a_wheel = {"compile-the-cores.md"}

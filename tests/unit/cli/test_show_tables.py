@@ -178,7 +178,7 @@ def test_a_group_that_comes_from_another_vlan_is_shown_with_both():
     assert list(TABLES["group"].rows(asked_for, None)) == [("tree", "-", "-", "-", "of VLAN tv")]
     assert [row for row in TABLES["group"].rows({**carrier, "links": []}, None) if row[0] == "receivers"] == [
         ("receivers", "2 ports", "-", "-", "VLAN untagged"),
-        ("receivers", "1 ports", "-", "-", "VLAN home"),
+        ("receivers", "1 port", "-", "-", "VLAN home"),
     ]
 
 
