@@ -52,3 +52,7 @@ def test_all_processes_have_what_is_left() -> None:
     assert [process.given for process in lanes(LIVE, 4)[1]] == [[0], [1], [2], [3]]
     assert [process.given for process in lanes(UNIT, 2)[1]] == [[0, 1], [2, 3]]
     assert lanes(UNIT[:2] + LIVE, 1)[1][0].given == [0, 1]
+
+
+def test_of_an_odd_number_the_larger_half_computes() -> None:
+    assert [process.given for process in lanes(UNIT + LIVE, 5)[1]] == [[8], [9], [0, 1], [2, 3], [4, 5]]
