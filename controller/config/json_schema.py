@@ -192,7 +192,10 @@ def _definitions() -> Schema:
     definitions = {
         "rule": {"anyOf": [_host_rule(rule), _router_rule(rule)]},
         "group": _text("IPv4 or IPv6 group, or prefix.", _IPV4_GROUP + _IPV4_LENGTH, _IPV6_GROUP + _IPV6_LENGTH),
-        "single_group": _text("IPv4 or IPv6 group.", _IPV4_GROUP, _IPV6_GROUP),
+        "single_group": _text(
+            "IPv4 or IPv6 group, in a VLAN with @ and its id behind.",
+            *(g + f"(@{_VLAN_ID})?" for g in (_IPV4_GROUP, _IPV6_GROUP)),
+        ),
         "source": _text("IP address or prefix.", _IPV4 + _IPV4_LENGTH, _IPV6 + _IPV6_LENGTH),
         "dpid": dpid,
         "named_switch": {"description": "What a switch and its ports are called."}

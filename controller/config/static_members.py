@@ -6,7 +6,8 @@ from controller.config.document import Node, Scalar, Sequence
 from controller.config.policy import StaticMember
 from controller.config.read import Reader, scalar_value
 from controller.config.terms import SwitchPort, parse_group_prefix
-from controller.wire.addresses import format_ip, is_ssm_group
+from controller.kernel.domains import OWN_DOMAIN, domain_of, in_domain
+from controller.wire.addresses import format_ip, is_ssm_group, parse_name
 
 MAX_STATIC_MEMBERS = 16384
 """Pairs of group and port that a policy may name."""
@@ -57,8 +58,10 @@ def _group(reader: Reader, node: Node, path: str, enforce_ssm: bool) -> bytes | 
     if not isinstance(node, Scalar) or value is None or isinstance(value, bool) or not node.text:
         reader.wrong_type(node, path, "the address of a group")
         return None
+    address, at, vlan = node.text.partition("@")
     try:
-        prefix = parse_group_prefix(node.text)
+        prefix = parse_group_prefix(address)
+        vlan_id = domain_of(parse_name(f"{format_ip(prefix.network)}@{vlan}")) if at else OWN_DOMAIN
     except ValueError as error:
         reader.faults.error(node.line, path, str(error))
         return None
@@ -72,4 +75,4 @@ def _group(reader: Reader, node: Node, path: str, enforce_ssm: bool) -> bytes | 
         )
         reader.faults.error(node.line, path, message)
         return None
-    return prefix.network
+    return in_domain(prefix.network, vlan_id)

@@ -175,7 +175,8 @@ TEXTS: dict[str, st.SearchStrategy[Any]] = {
     "dpid": DPIDS | DPIDS.map("{:016x}".format) | DPIDS.map(hex) | DPIDS.map(lambda dpid: dpid.to_bytes(8).hex(":")),
     "group": (IPV4_GROUPS | IPV6_GROUPS).map(str) | GROUP_PREFIXES,
     "label_value": st.from_regex(LABEL_VALUE, fullmatch=True) | st.integers(0, 10**9) | st.booleans(),
-    "single_group": (IPV4_GROUPS | IPV6_GROUPS).map(str),
+    "single_group": (IPV4_GROUPS | IPV6_GROUPS).map(str)
+    | st.tuples(IPV4_GROUPS | IPV6_GROUPS, VLAN_IDS).map(lambda pair: f"{pair[0]}@{pair[1]}"),
     "source": (IPV4_HOSTS | IPV6_HOSTS).map(str) | PREFIXES,
     "vlan_range": st.tuples(VLAN_IDS, VLAN_IDS).map(lambda pair: "-".join(map(str, sorted(pair)))),
     "vlan_name": st.from_regex("[a-z][a-z 0-9]{0,9}x", fullmatch=True),

@@ -10,7 +10,7 @@ from controller.config import PolicyInvalid, load_policy
 from controller.config.policy import StaticMember
 from controller.config.static_members import MAX_STATIC_MEMBERS
 from controller.config.terms import SwitchPort
-from controller.wire.addresses import parse_ip
+from controller.wire.addresses import parse_ip, parse_name
 
 
 def fault_of(text: str) -> tuple[int, str, str]:
@@ -40,9 +40,30 @@ static_members:
     assert policy.known_switches() == {0xA2F1C3D4E5F6, 0x1A, 3}
 
 
+def test_a_group_may_be_one_of_a_vlan():
+    policy = load_policy("""\
+version: 1
+static_members:
+  - {group: 239.1.1.1@20, ports: [{dpid: 1, port: 2}]}
+  - {group: 239.1.1.1, ports: [{dpid: 1, port: 2}]}
+  - {group: "ff0e::1@4094", ports: [{dpid: 1, port: 2}]}
+""")
+    assert [member.group for member in policy.static_members] == [
+        parse_name("239.1.1.1@20"),
+        parse_ip("239.1.1.1"),
+        parse_name("ff0e::1@4094"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("entry", "field", "message"),
     [
+        ("{group: 239.1.1.1@0, ports: [{dpid: 1, port: 2}]}", "group", "does not end with a VLAN from 1 to 4094"),
+        ("{group: 239.1.1.1@4095, ports: [{dpid: 1, port: 2}]}", "group", "does not end with a VLAN from 1 to 4094"),
+        ("{group: 239.1.1.1@, ports: [{dpid: 1, port: 2}]}", "group", "does not end with a VLAN from 1 to 4094"),
+        ("{group: 224.0.0.5@20, ports: [{dpid: 1, port: 2}]}", "group", "is link scope"),
+        ("{group: 239.1.0.0/16@20, ports: [{dpid: 1, port: 2}]}", "group", "is a prefix"),
+        ("{group: 232.1.1.1@20, ports: [{dpid: 1, port: 2}]}", "group", "a static member has no source"),
         ("{group: 224.0.0.5, ports: [{dpid: 1, port: 2}]}", "group", "is link scope"),
         ("{group: 10.0.0.1, ports: [{dpid: 1, port: 2}]}", "group", "is not within the multicast addresses"),
         ("{group: 239.1.0.0/16, ports: [{dpid: 1, port: 2}]}", "group", "is a prefix"),

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from controller.config.policy import Policy, Role, Rule, Tenant
+from controller.config.policy import Policy, Role, Rule, StaticMember, Tenant
 from controller.config.registrations import Registration, Registrations
 from controller.config.settings import RouterPorts
 from controller.config.terms import SwitchPort, parse_prefix
@@ -393,6 +393,22 @@ def test_static_members_get_groups_of_the_source_vlan(world):
     assert world.sends("h1", GROUP) == {("h16", ()): 1}
     static(world, "h16", SHOP, present=False)
     world.settle()
+    assert world.sends("h1", GROUP) == {}
+
+
+def test_static_members_of_the_policy_file_have_their_vlan(world):
+    place = SwitchPort(*world.hosts["h5"].place)
+    members = (StaticMember(in_domain(GROUP, SHOP), place, 3), StaticMember(in_domain(OTHER, HOME), place, 4))
+    world.use(replace(REGISTERED, static_members=members))
+    assert started(world, "h1", GROUP) == {("h5", (SHOP,)): 1}
+    assert started(world, "h9", OTHER) == {("h5", (HOME,)): 1}
+    assert started(world, "h1", OTHER) == {}
+    world.restart(policy=world.core.policy)
+    world.connect_all()
+    world.settle()
+    assert world.applied == 0
+    assert started(world, "h1", GROUP) == {("h5", (SHOP,)): 1}
+    world.use(REGISTERED)
     assert world.sends("h1", GROUP) == {}
 
 
