@@ -208,6 +208,6 @@ class ControllerProcess:
             "ready": True,
             "switches": len(fabric.graph.switches()),
             "links": fabric.switch_link_count(),
-            "edge_ports": len(fabric.graph.hosts()),
+            "edge_ports": fabric.host_link_count(),
         }
         return self.wait_until("status", lambda answer: wanted.items() <= answer.items(), timeout_s)

@@ -6,7 +6,7 @@ import resource
 import socket
 import struct
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -25,7 +25,7 @@ from apps.emulation.namespace import network_of, private_network
 from apps.emulation.ovs import Datapath, PrivateOpenVSwitch
 from apps.emulation.processes import EmulationError
 from topology.graph import Graph, Kind, Link, NodeId
-from topology.mn import MULTICAST_ROUTE, OFFLOADS, graph_topo
+from topology.mn import HOST_PREFIX, MULTICAST_ROUTE, OFFLOADS, graph_topo
 
 CONTROLLER_PORT = 6653
 OPEN_FILES = 16384
@@ -62,7 +62,9 @@ class EmulatedFabric:
     `controller` that is given starts with the fabric, listens before switches connect, and ends with the fabric.
     `patch_links` joins switches inside Open vSwitch, which is cheapest and loses nothing; veth pairs elsewhere
     have a carrier and live counters. `old_switches` speak OpenFlow 1.0 only. `capacities` enforces each link's
-    ``capacity_bps`` (OpenFlow 1.3 only).
+    ``capacity_bps`` (OpenFlow 1.3 only). The cables of hosts that `bonds` names are the legs of a bond, which has the
+    host's addresses: in mode ``static`` it sends each packet by another leg, in mode ``lacp`` each flow by its own,
+    while the other end is in step by LACP.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class EmulatedFabric:
         capacities: bool = False,
         patch_links: bool = False,
         datapath: Datapath | None = None,
+        bonds: Mapping[NodeId, str] | None = None,
     ) -> None:
         if capacities and "OpenFlow13" not in protocols:
             raise ValueError("capacities need meters, which OpenFlow 1.0 has not")
@@ -87,6 +90,8 @@ class EmulatedFabric:
         self.sender = Agent("sender")
         self.receiver = Agent("receiver")
         self._vlan_devices: Agent | None = None
+        self._bond_devices: Agent | None = None
+        self._bonds = dict(bonds or {})
         self._capacities = capacities
         self._patch_links = patch_links
         self._datapath = datapath
@@ -139,12 +144,16 @@ class EmulatedFabric:
         if self.controller_port is not None:
             self._net.addController(_ControllerAddress("c0", ip="127.0.0.1", port=self.controller_port))
         self._net.build()
+        if self._bonds:
+            devices = self._bond_devices = stack.enter_context(Agent("bond_devices"))
+            for host, mode in self._bonds.items():
+                self._make_bond(devices, host, mode)
         if self._controller is not None:
             self._controller.wait_listening()
         self._net.start()
         self._faults = Faults(self._net, self._net.controllers)
-        for host in self._net.hosts:
-            self._prepare_host(host)
+        for node in self.graph.hosts():
+            self._prepare_host(node)
         if self._capacities:
             capacity.enforce(self._ports())
 
@@ -153,12 +162,27 @@ class EmulatedFabric:
         for node in (*self._net.hosts, *self._net.switches, *self._net.controllers):
             node.terminate()
 
-    def _prepare_host(self, host: Any) -> None:
-        interface = host.defaultIntf().name
+    def _make_bond(self, devices: Agent, node: NodeId, mode: str) -> None:
+        """Have all cables of a host be the legs of a bond, before anybody hears them."""
+        host, name = self.node(node), self.interface(node)
+        legs, mac = [str(leg.name) for leg in host.intfList()], str(host.MAC())
+        devices.ask("add", pid=host.pid, interfaces=legs, name=name, mac=mac, mode=mode)
+        with network_of(host.pid):
+            for leg in legs:
+                Path(f"/proc/sys/net/ipv6/conf/{leg}/disable_ipv6").write_text("1")
+                processes.run("ip", "address", "flush", "dev", leg)
+                processes.run("ip", "link", "set", leg, "address", f"02:bd{mac[5:]}")
+            Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("0")
+            processes.run("ip", "link", "set", name, "address", mac, "up")
+            processes.run("ip", "address", "add", f"{host.IP()}/{HOST_PREFIX}", "dev", name)
+
+    def _prepare_host(self, node: NodeId) -> None:
+        host, interface = self.node(node), self.interface(node)
         number = host.IP().split(".")
         address = f"fd00::{int(number[1]):x}:{int(number[2]):x}:{int(number[3]):x}/64"
         with network_of(host.pid):
-            processes.run("ethtool", "-K", interface, *(word for name in OFFLOADS for word in (name, "off")))
+            if node not in self._bonds:
+                processes.run("ethtool", "-K", interface, *(word for name in OFFLOADS for word in (name, "off")))
             processes.run("ip", "route", "add", MULTICAST_ROUTE, "dev", interface)
             processes.run("ip", "-6", "address", "add", address, "dev", interface, "nodad")
 
@@ -189,8 +213,8 @@ class EmulatedFabric:
         return int(self.node(host).pid)
 
     def interface(self, host: NodeId) -> str:
-        """Return the name of the host's interface, inside the host."""
-        return str(self.node(host).defaultIntf().name)
+        """Return the name of the host's interface, inside the host: its bond where it has one."""
+        return f"{self._names[host]}-bond" if host in self._bonds else str(self.node(host).defaultIntf().name)
 
     def address(self, host: NodeId, *, ipv6: bool = False) -> str:
         """Return the host's IPv4 address, or its routable IPv6 address."""
@@ -227,6 +251,10 @@ class EmulatedFabric:
         """Return how many links join two switches."""
         hosts = set(self.graph.hosts())
         return sum(1 for link in self.graph.links() if link.u not in hosts and link.v not in hosts)
+
+    def host_link_count(self) -> int:
+        """Return how many links join a host and a switch."""
+        return sum(1 for _ in self.graph.links()) - self.switch_link_count()
 
     def run_on(self, host: NodeId, *arguments: str, timeout_s: float = 30.0) -> str:
         """Run a command in a host's network and return its output; EmulationError where it fails."""
@@ -323,6 +351,11 @@ class EmulatedFabric:
             processes.run("ip", "link", "set", name, "address", str(self.node(host).MAC()), "up")
             processes.run("ip", "address", "add", f"{address}/32", "dev", name)
         return name
+
+    def working_legs(self) -> list[list[str]]:
+        """Return the interfaces that are working legs of each bond, in the order in which bonds were added."""
+        working: list[list[str]] = [] if self._bond_devices is None else self._bond_devices.ask("report")["working"]
+        return working
 
     def join(
         self, host: NodeId, group: str, *, name: str | None = None, interface: str | None = None, **options: Any

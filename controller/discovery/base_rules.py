@@ -46,7 +46,8 @@ from controller.rules.pipeline import (
     UNICAST,
     admission_tables,
 )
-from controller.wire.ethernet import ETHERTYPE_ARP, ETHERTYPE_LLDP, ETHERTYPE_QINQ
+from controller.wire.ethernet import ETHERTYPE_ARP, ETHERTYPE_LLDP, ETHERTYPE_QINQ, ETHERTYPE_SLOW
+from controller.wire.lacp import SLOW_PROTOCOLS_MAC
 from controller.wire.lldp import ECHO_MAC, NEAREST_BRIDGE_MAC, TOUR_MAC, return_mac
 from controller.wire.nd import ADVERTISEMENT, SOLICITATION
 
@@ -106,6 +107,17 @@ def tour_rule(ofp_version: int, port_no: int, neighbour: int, next_port_no: int)
     """Return the entry that sends a tour frame, which the switch `neighbour` returned, on by the tour's next port."""
     match = Match(in_port=port_no, eth_dst=return_mac(neighbour), eth_type=ETHERTYPE_LLDP)
     return _tour_rule(ofp_version, match, (SetEthDst(TOUR_MAC), Output(next_port_no)))
+
+
+def lacp_rules(port_no: int, seconds: int = 0) -> list[Rule]:
+    """Return the entry that has LACP at a port go to the controller or, for some seconds, the one that keeps it away.
+
+    It is in the first table, before frames without a tag get that of their port.
+    """
+    match = Match(in_port=port_no, eth_dst=SLOW_PROTOCOLS_MAC, eth_type=ETHERTYPE_SLOW)
+    if seconds:
+        return [_rule(INGRESS, PRIORITY_LLDP + 1, match, ())._replace(hard_timeout_s=seconds)]
+    return [_rule(INGRESS, PRIORITY_LLDP, match, _TO_CONTROLLER)]
 
 
 def guard_rules(ofp_version: int, port_no: int, seconds: int, has_vlans: bool) -> list[Rule]:

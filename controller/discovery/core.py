@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from controller.datapath.core import DatapathCore
-from controller.discovery.base_rules import first_rules, guard_rules, hold_rule
+from controller.discovery.base_rules import first_rules, guard_rules, hold_rule, lacp_rules
 from controller.discovery.detection import Pace
 from controller.discovery.hosts import HostTable
 from controller.discovery.intake import FrameIntake, Output
 from controller.discovery.journal import HostsRead, Journal, read_former
+from controller.discovery.lacp_legs import LacpLegs
 from controller.discovery.legs import Legs
 from controller.discovery.moved import AGAIN_S, moved_frames
 from controller.discovery.port_table import PortTable, SwitchState
@@ -89,7 +90,8 @@ class DiscoveryCore:
         self._hosts = HostTable(
             settings, self._deadlines, self._legs.told, self.counted, self._was_heard, self._vlans.framed
         )
-        known = self._ports, self._table, self._hosts, self._vlans, self._legs
+        self._lacp_legs = LacpLegs(settings.link_aggregations, self._ports, self._deadlines, self)
+        known = self._ports, self._table, self._hosts, self._vlans, self._legs, self._lacp_legs.lacp
         self._intake = FrameIntake(self, settings, *known, self.counters, self.counted)
         self._journal = Journal(self._hosts.hosts, self._remembered.by_port, self._table.neighbours)
         self._due: dict[TimerKind, Callable[[Any, float], None]] = {
@@ -100,6 +102,8 @@ class DiscoveryCore:
             TimerKind.HOST: self._hosts.host_due,
             TimerKind.CHALLENGE: self._hosts.challenge_due,
             TimerKind.MOVED: self._tell_moved,
+            TimerKind.LACP: self._lacp_legs.lacp.due,
+            TimerKind.CARRIER: self._carrier_due,
             TimerKind.RELEASE: lambda _none, now: self._out.extend(self._installer.release_unknown(now)),
         }
         self._handle: dict[type, Callable[[Any, float], tuple[Output, ...]]] = {
@@ -201,6 +205,7 @@ class DiscoveryCore:
             self._deadlines.set(Timer(TimerKind.READY, dpid), now + self._settings.base_rules_latest_s)
         self._table.describe(dpid, tuple(ports), now)
         self.install(dpid, [Put(rule) for rule in first_rules(ofp_version, dpid)], now)
+        self._lacp_legs.follow_switch(dpid, now)
         self._vlans.switch_connected(dpid, now)
         self._out += self._installer.switch_connected(dpid, ofp_version, now)
         return self.outputs(now)
@@ -228,6 +233,7 @@ class DiscoveryCore:
                 self.suspect_table(dpid, now)
             else:
                 self._table.update(dpid, port, now)
+            self._lacp_legs.follow((dpid, port.port_no), now)
         return self.outputs(now)
 
     def packet_received(
@@ -316,6 +322,15 @@ class DiscoveryCore:
             self._hosts.leave(end, now)
         if ends:
             self.fabric.aggregate(after)
+        self._lacp_legs.use(settings.link_aggregations, now)
+
+    def _carrier_due(self, end: End, now: float) -> None:
+        self._table.due[TimerKind.CARRIER](end, now)
+        self._lacp_legs.follow(end, now)
+
+    def role_may_differ(self, port: PortState, now: float) -> None:
+        """Announce the role of a port, if it has changed."""
+        self._table.set_role(port, now)
 
     def tell(self, notice: Notice) -> None:
         """Count and give a notice that is to be told each time."""
@@ -350,6 +365,7 @@ class DiscoveryCore:
                 self._hosts.leave(home, now)
                 self._remember(home, hosts, now)
         self._table.remove_switch(dpid, now)
+        self._lacp_legs.follow_switch(dpid, now)
         for kind in (TimerKind.READY, TimerKind.GRACE):
             self._deadlines.cancel(Timer(kind, dpid))
         self.install(dpid, [Remove(rule.key) for rule in first_rules(switch.ofp_version, dpid)], now)
@@ -425,7 +441,10 @@ class DiscoveryCore:
         text = f"receives too much LLDP, ARP or ND: its switch drops all of it for {self._settings.guard_s:g} s"
         self.counted("port-guarded", port.end, text, now)
         version = self._switches[dpid].ofp_version
-        for rule in guard_rules(version, port_no, self._settings.guard_s, self._vlans.is_used):
+        rules = guard_rules(version, port_no, self._settings.guard_s, self._vlans.is_used)
+        if port.end in self._lacp_legs.lacp.places:
+            rules += lacp_rules(port_no, self._settings.guard_s)
+        for rule in rules:
             self._out += self._installer.transient(dpid, rule)
 
     def _remember(self, end: End, hosts: list[tuple[bytes, tuple[bytes, ...]]], now: float) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol, TypeAlias
 
 from controller.discovery.hosts import HostTable
+from controller.discovery.lacp import Lacp
 from controller.discovery.legs import Legs
 from controller.discovery.port_table import PortTable
 from controller.discovery.ports import PortState
@@ -17,12 +18,13 @@ from controller.events import PacketReceived
 from controller.kernel.domains import in_domain
 from controller.kernel.ports import End
 from controller.wire.arp import REPLY
-from controller.wire.ethernet import ETHERTYPE_LLDP
+from controller.wire.ethernet import ETHERTYPE_LLDP, ETHERTYPE_SLOW
 from controller.wire.frame import decode_once
 from controller.wire.packets import (
     Arp,
     Data,
     Ignored,
+    Lacpdu,
     Lldp,
     Malformed,
     Neighbour,
@@ -41,8 +43,8 @@ _LLDP_FAULTS = {
     "lldp-replayed": "an LLDP frame of ours arrived a second time, or long after it was sent; it does not count",
 }
 _FROM_A_HOST = frozenset((Report, Query, PimHello, Data, Unicast))
-_GUARDED_REASONS = ("arp-", "nd-", "lldp-", "icmpv6-", "vlan-")
-_LLDP = ETHERTYPE_LLDP.to_bytes(2, "big")
+_GUARDED_REASONS = ("arp-", "nd-", "lldp-", "lacp-", "slow-", "icmpv6-", "vlan-")
+_WITHOUT_DOMAIN = (ETHERTYPE_LLDP.to_bytes(2, "big"), ETHERTYPE_SLOW.to_bytes(2, "big"))
 
 
 class Owner(Protocol):
@@ -61,8 +63,8 @@ class Owner(Protocol):
 class FrameIntake:
     """Learns from what switches send to the controller.
 
-    `ports`, `table`, `hosts`, `vlans` and `legs` are the owner's, which takes `counters` and `counted` too. What
-    names a host is named in the domain of its frame.
+    `ports`, `table`, `hosts`, `vlans`, `legs` and `lacp` are the owner's, which takes `counters` and `counted`
+    too. What names a host is named in the domain of its frame.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class FrameIntake:
         hosts: HostTable,
         vlans: VlanAccess,
         legs: Legs,
+        lacp: Lacp,
         counters: Counter[str],
         counted: Callable[[str, End, str, float], None],
     ) -> None:
@@ -85,6 +88,7 @@ class FrameIntake:
         self._host_states, self._challenges = hosts.hosts, hosts.challenges
         self._vlans = vlans
         self._home = legs.home
+        self._lacp = lacp
         self._counters = counters
         self._counted = counted
 
@@ -101,7 +105,7 @@ class FrameIntake:
 
     def _received(self, event: PacketReceived, now: float) -> tuple[Output, ...]:
         frame = event.data
-        if not self._vlans.is_used or frame[12:14] == _LLDP:
+        if not self._vlans.is_used or frame[12:14] in _WITHOUT_DOMAIN:
             return self.packet_received(event.dpid, event.in_port, decode_once(frame), now)
         port = self._ports.get((event.dpid, event.in_port))
         if port is None or not port.up:
@@ -148,6 +152,9 @@ class FrameIntake:
         elif isinstance(packet, Arp | Neighbour):
             self._count_towards_guard(port, now)
             self._resolution_received(port, packet, now, vlan_id)
+        elif isinstance(packet, Lacpdu):
+            self._count_towards_guard(port, now)
+            self._lacp.received(end, packet, now)
         elif isinstance(packet, Malformed) or (
             isinstance(packet, Ignored) and packet.reason.startswith(_GUARDED_REASONS)
         ):

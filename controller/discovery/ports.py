@@ -23,7 +23,8 @@ class PortState:
     anywhere, `arrived_us` is when the latest had left, and no frame counts that left before it. `echoes` tells
     whether the switch at the other end sends echo frames back, which was tried `echo_tries` times; `echoed_us` is
     when the last that came back had left. `lower` are the lower ports that lead to the same segment behind somebody
-    else's switch, with the time when a frame last crossed it; a port with such ones is `held`. Until
+    else's switch, with the time when a frame last crossed it; a port with such ones is `held`. A leg of a
+    group that speaks LACP is no port to hosts while it is not bundled (`is_bundled`). Until
     `guarded_until_s` its switch drops LLDP, ARP and ND that arrive at the port.
     """
 
@@ -47,6 +48,7 @@ class PortState:
     echoed_us: int = 0
     lower: dict[End, float] = field(default_factory=dict)
     held: bool = False
+    is_bundled: bool = True
     segment_asked_s: float = float("-inf")
     segment_seen: tuple[End, int] | None = None
     guarded_until_s: float = float("-inf")
@@ -70,4 +72,4 @@ class PortState:
             return PortRole.UNKNOWN
         if self.heard is not None or self.heard_by is not None or self.was_trunk is not None:
             return PortRole.TRUNK
-        return PortRole.EDGE if self.silent and not self.held else PortRole.UNKNOWN
+        return PortRole.EDGE if self.silent and not self.held and self.is_bundled else PortRole.UNKNOWN

@@ -59,8 +59,13 @@ class DiscoverySettings(NamedTuple):
     link_aggregations: tuple[LinkAggregation, ...] = ()
 
     def legs(self) -> frozenset[tuple[int, int]]:
-        """Return the ports that lead to hosts by the policy as soon as they are up: their hosts send at once."""
+        """Return the ports that lead to hosts by the policy: no time is spent on finding out."""
         return frozenset((port.dpid, port.port_no) for group in self.link_aggregations for port in group.ports)
+
+    def lacp_legs(self) -> frozenset[tuple[int, int]]:
+        """Return those that lead to hosts as soon as LACP says so."""
+        groups = (group for group in self.link_aggregations if group.mode == "lacp")
+        return frozenset((port.dpid, port.port_no) for group in groups for port in group.ports)
 
     def problem(self) -> str | None:
         """Return what is wrong with the values, None where nothing is."""

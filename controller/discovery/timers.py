@@ -32,6 +32,7 @@ class TimerKind(IntEnum):
     AWAITED = 18  # end: it waits no longer for the switch that it led to before a restart
     FORMER = 19  # None: forget which switches ports led to before a restart that are not back
     RELEASE = 20  # None: remove what an earlier run left on switches and nobody wants
+    LACP = 21  # end: tell its other end of it, or give that up
 
 
 class Timer(NamedTuple):

@@ -76,11 +76,11 @@ class EdgePorts:
         core.flood_guard.port_removed(dpid, port_no)
 
     def _leg_removed(self, leg: Place, now: float) -> None:
-        """Go on by other legs; what hosts send by one that is down may come by it again as soon as it is up."""
+        """Go on by other legs; what hosts send by one that works no more may come by it again at any moment."""
         core = self._core
         core.legs.changed(leg, now)
         if core.fabric.working_legs(leg):
-            gone = [] if core.fabric.role(*leg) is PortRole.DOWN else [leg]
+            gone = [leg] if core.fabric.role(*leg) is PortRole.TRUNK else []
         else:
             gone = list(core.fabric.aggregations.legs(leg))
             self._all_left(*core.legs.home(leg), now)

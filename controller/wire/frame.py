@@ -13,6 +13,7 @@ from controller.wire.ethernet import (
     ETHERTYPE_IPV6,
     ETHERTYPE_LLDP,
     ETHERTYPE_QINQ,
+    ETHERTYPE_SLOW,
     ETHERTYPE_VLAN,
 )
 from controller.wire.igmp import decode_igmp
@@ -26,6 +27,7 @@ from controller.wire.ipv6 import (
     MAX_EXTENSION_HEADERS,
     MLD_ROUTER_ALERT,
 )
+from controller.wire.lacp import decode_slow
 from controller.wire.lldp import decode_lldp
 from controller.wire.mld import MLD_TYPES, decode_mld
 from controller.wire.nd import ND_TYPES, decode_neighbour
@@ -141,6 +143,8 @@ def _decode_other(frame: bytes, size: int, ethertype: int) -> Packet:
         return decode_arp(frame)
     if ethertype == ETHERTYPE_LLDP:
         return decode_lldp(frame)
+    if ethertype == ETHERTYPE_SLOW:
+        return decode_slow(frame)
     if ethertype in (ETHERTYPE_VLAN, ETHERTYPE_QINQ):
         return _VLAN_TAGGED
     return _ETHERTYPE if ethertype >= 0x0600 else _LENGTH_FIELD

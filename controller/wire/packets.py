@@ -118,6 +118,25 @@ class Lldp(NamedTuple):
     token: bytes
 
 
+class LacpEnd(NamedTuple):
+    """One end of a link by LACP: a port of a system, the key of those it may be bundled with, its state."""
+
+    system_priority: int
+    system: bytes
+    key: int
+    port_priority: int
+    port: int
+    state: int
+
+
+class Lacpdu(NamedTuple):
+    """An LACP data unit: the end that sent it, and what that knows of the other one."""
+
+    eth_src: bytes
+    actor: LacpEnd
+    partner: LacpEnd
+
+
 class Ignored(NamedTuple):
     """A well-formed frame that is none of the above (an unknown EtherType, a foreign LLDP, ...)."""
 
@@ -130,4 +149,4 @@ class Malformed(NamedTuple):
     reason: str
 
 
-Packet: TypeAlias = Report | Query | PimHello | Data | Arp | Neighbour | Unicast | Lldp | Ignored | Malformed
+Packet: TypeAlias = Report | Query | PimHello | Data | Arp | Neighbour | Unicast | Lldp | Lacpdu | Ignored | Malformed

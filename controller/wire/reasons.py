@@ -57,12 +57,15 @@ REASONS: Final[dict[str, str]] = {
     "pim-options": "a holdtime option that is not two bytes long",
     "pim-source": "the source address of a hello is not a host's, or not link-local in IPv6",
     "lldp-tlv": "a TLV runs past the end of the frame",
+    "lacp-truncated": "the data unit ends before what it says of both ends",
+    "lacp-tlv": "the first two TLVs are not those of actor and partner, or not of their size",
 }
 """Every reason of a `Malformed`, with what it means. Keys never change their meaning."""
 
 IGNORED_REASONS: Final[dict[str, str]] = {
     "eth-802.3": "a length in place of an EtherType (spanning tree and the like)",
     "ethertype": "an EtherType that is not read",
+    "slow-protocol": "a slow protocol other than LACP, such as its marker protocol",
     "vlan-tagged": "a VLAN tag (802.1Q, 802.1ad), a priority tag too, where no VLAN is expected",
     "ip-broadcast": "an IP packet to everybody: the broadcast address, or a unicast address in a group frame",
     "igmp-type": "an IGMP type that is no membership message (DVMRP, mtrace, PIMv1)",

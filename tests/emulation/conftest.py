@@ -38,10 +38,13 @@ _numbers = count(1)
 class Live:
     """A fabric under a live controller, as one test after the other uses it."""
 
-    def __init__(self, fabric: EmulatedFabric, controller: ControllerProcess, policy: Path) -> None:
+    def __init__(
+        self, fabric: EmulatedFabric, controller: ControllerProcess, policy: Path, policy_between: str = POLICY
+    ) -> None:
         self.fabric = fabric
         self.controller = controller
         self.policy = policy
+        self._policy_between = policy_between
         self._overruns_before = 0
 
     def restore(self) -> None:
@@ -49,7 +52,7 @@ class Live:
         self.fabric.restore()
         if not self.controller.running:
             self.controller.start()
-        self.set_policy(POLICY)
+        self.set_policy(self._policy_between)
         self.controller.wait_discovered(self.fabric)
         self.fabric.announce()
         hosts = len(self.fabric.graph.hosts())
@@ -247,10 +250,11 @@ def start_fabric() -> Iterator[Callable[..., EmulatedFabric]]:
 class Shared:
     """The one network and controller of a module under one framework: brought up when asked for, anew if broken."""
 
-    def __init__(self, bench: Bench, framework: Framework, policy: Path) -> None:
+    def __init__(self, bench: Bench, framework: Framework, policy: Path, policy_between: str) -> None:
         self._graph, self._options = bench
         self._framework = framework
         self._policy = policy
+        self._policy_between = policy_between
         self._stack = ExitStack()
         self._live: Live | None = None
         self._attempts = 0
@@ -259,10 +263,10 @@ class Shared:
         if self._live is None:
             self._attempts += 1
             assert self._attempts <= 3, "the network and controller were broken too often"
-            self._policy.write_text(POLICY)
+            self._policy.write_text(self._policy_between)
             controller = ControllerProcess(CONTROLLER_PORT, framework=self._framework, policy=self._policy)
             fabric = self._stack.enter_context(EmulatedFabric(self._graph, controller=controller, **self._options))
-            self._live = Live(fabric, controller, self._policy)
+            self._live = Live(fabric, controller, self._policy, self._policy_between)
             fabric.wait_addresses()
             self._live.restore()
         return self._live
@@ -273,8 +277,16 @@ class Shared:
 
 
 @pytest.fixture(scope="module")
-def shared(bench: Bench, framework: Framework, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
-    shared = Shared(bench, framework, tmp_path_factory.mktemp("live") / "policy.yaml")
+def policy_between() -> str:
+    """The policy before each test; a module whose fabric needs another one has a fixture of its own."""
+    return POLICY
+
+
+@pytest.fixture(scope="module")
+def shared(
+    bench: Bench, framework: Framework, policy_between: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Shared]:
+    shared = Shared(bench, framework, tmp_path_factory.mktemp("live") / "policy.yaml", policy_between)
     yield shared
     shared.close()
 

@@ -187,10 +187,11 @@ def test_a_leg_that_is_back_lets_a_sender_in_before_anything_is_done(bonded: Bon
     bonded.speak_by(bonded.legs[0])
     world.send("h1")
     world.settle()
-    bonded.down(bonded.legs[0])
-    world.settle()
-    bonded.speak_by(bonded.legs[0])
-    assert world.send("h1") == {"h5": 1}
+    for role in (PortRole.DOWN, PortRole.UNKNOWN):
+        world.feed(PortRoleChanged(*bonded.legs[0], role))
+        world.settle()
+        bonded.speak_by(bonded.legs[0])
+        assert world.send("h1") == {"h5": 1}
     bonded.up(bonded.legs[0])
     for _ in world.steps():
         assert world.send("h1") == {"h5": 1}

@@ -8,11 +8,14 @@ from controller.wire.addresses import ALL_NODES_V6, ALL_ROUTERS_V6, MLDV2_ROUTER
 from controller.wire.ethernet import encode_ethernet
 from controller.wire.frame import decode
 from controller.wire.ipv4 import ROUTER_ALERT
+from controller.wire.lacp import encode_lacpdu
 from controller.wire.packets import (
     Arp,
     Data,
     GroupRecord,
     Ignored,
+    Lacpdu,
+    LacpEnd,
     Lldp,
     Malformed,
     Neighbour,
@@ -63,6 +66,8 @@ from wire_frames import (
     v2,
     v3,
 )
+
+LACPDU = encode_lacpdu(Lacpdu(MAC, LacpEnd(1, MAC, 1, 1, 1, 0x3D), LacpEnd(1, PEER, 1, 1, 2, 0x3D)))
 
 MALFORMED: list[tuple[str, str, bytes]] = [
     ("eth-truncated", "nothing", b""),
@@ -213,6 +218,8 @@ MALFORMED: list[tuple[str, str, bytes]] = [
     ("pim-source", "IPv6", pim6(GLOBAL6)),
     ("lldp-tlv", "value past the end", lldp(b"\x02\x7f\x07")),
     ("lldp-tlv", "head cut", LLDP_FRAME[:15]),
+    ("lacp-truncated", "ends within the partner", LACPDU[:55]),
+    ("lacp-tlv", "two partners", LACPDU[:16] + LACPDU[36:56] + LACPDU[36:]),
 ]
 
 IGNORED: list[tuple[str, bytes]] = [
@@ -240,6 +247,7 @@ IGNORED: list[tuple[str, bytes]] = [
     ("lldp-foreign", lldp(tlv(1, b"\x07dpid:0000000000000007"), tlv(2, b"\x0700000003"), tlv(127, b"\x02VS\x01"))),
     ("lldp-foreign", lldp(tlv(127, b"\x02VS\x01" + bytes(65)))),
     ("lldp-foreign", lldp()),
+    ("slow-protocol", LACPDU[:14] + b"\x02" + LACPDU[15:]),
 ]
 
 

@@ -1,0 +1,173 @@
+"""Hosts on bonds whose legs lead to two switches: one copy by whichever leg works, static and by LACP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from topology.graph import Graph, Kind
+
+pytestmark = pytest.mark.emulation
+FRAMEWORK = "os-ken"
+
+RATE_BPS = 10e6  # 1,000 packets/s
+LOST_WITH_A_LEG = 300
+"""Of a stream of 1,000 packets a second, on a machine that does other things too; see docs/benchmarks.md."""
+
+POLICY = """\
+version: 1
+default: allow
+multicast: {querier: {query_interval_s: 20, response_interval_s: 1, last_member_interval_s: 0.2}}
+link_aggregations:
+  h1: {mode: static, ports: [{dpid: 1, port: 1}, {dpid: 2, port: 1}]}
+  h2: {mode: lacp, ports: [{dpid: 1, port: 2}, {dpid: 2, port: 2}]}
+"""
+BONDS = {"h1": "static", "h2": "lacp"}
+TORS = ("s1", "s2")
+
+
+@pytest.fixture(scope="module")
+def bench() -> tuple[Graph, dict[str, Any]]:
+    """ToRs s1 and s2, joined by s3 and by s4; h1 and h2 are at both, h3 at s1, h4 at s2."""
+    graph = Graph()
+    for name in TORS:
+        graph.add_node(name, Kind.TOR)
+    for name in ("s3", "s4"):
+        graph.add_node(name, Kind.AGGREGATION)
+        for tor in TORS:
+            graph.add_link(tor, name)
+    for name, switches in (("h1", TORS), ("h2", TORS), ("h3", TORS[:1]), ("h4", TORS[1:])):
+        graph.add_node(name, Kind.HOST)
+        for switch in switches:
+            graph.add_link(switch, name, capacity_bps=1e9)
+    return graph, {"bonds": BONDS}
+
+
+def legs(live: Any, host: str) -> list[tuple[int, int]]:
+    """Return the dpid and port number of the switches' ends of a host's cables."""
+    found = []
+    for interface in live.fabric.node(host).intfList():
+        link = interface.link
+        end = link.intf1 if link.intf2.node.name == host else link.intf2
+        found.append((int(end.node.dpid, 16), int(end.node.ports[end])))
+    return found
+
+
+@pytest.fixture(scope="module")
+def policy_between() -> str:
+    return POLICY
+
+
+@pytest.fixture
+def bonds(live: Any) -> Any:
+    """The fabric with its bonds, whose legs all work."""
+    wait_legs(live, 4)
+    return live
+
+
+def wait_legs(live: Any, count: int) -> None:
+    """Wait until so many legs of all bonds work, to the hosts and to the controller."""
+
+    def working(status: dict[str, Any]) -> bool:
+        legs_and_others = count + len({"h3", "h4"})
+        return bool(status["edge_ports"] == legs_and_others and sum(map(len, live.fabric.working_legs())) == count)
+
+    live.controller.wait_until("status", working)
+    live.wait_ready()
+
+
+def leg_of(live: Any, host: str, group: str) -> str:
+    """Return the ToR by which a bonded member gets a group, by what switches hold."""
+    found = []
+    for dpid, port_no in legs(live, host):
+        switch = live.fabric.switch_with_dpid(dpid)
+        flows = live.fabric.ofctl("dump-flows", switch, "--no-stats").splitlines()
+        if any(group in line and f"output:{port_no}" in line.replace('"', "") for line in flows):
+            found.append(switch)
+    (switch,) = found
+    return str(switch)
+
+
+@pytest.mark.parametrize("host", sorted(BONDS))
+def test_a_member_gets_one_copy_whichever_leg_works(bonds: Any, group: str, host: str) -> None:
+    bonds.join(group, host, "h3")
+    bonds.stream(1, "h4", group, RATE_BPS, pattern="constant")
+    bonds.send(1, 0.5)
+    bonds.assert_all_received(1, f"{host} {group}", f"h3 {group}")
+    tor = leg_of(bonds, host, group)
+    bonds.fabric.send(2)
+    bonds.fabric.link_down(tor, host)
+    wait_legs(bonds, 3)
+    bonds.halt()
+    sent, received, duplicates = bonds.counts(2, f"{host} {group}")
+    print(host, sent - received, "lost of", sent)
+    assert duplicates == 0
+    assert sent - received < LOST_WITH_A_LEG
+    bonds.wait_members(group, {host, "h3"})
+    bonds.send(3, 0.5)
+    bonds.assert_all_received(3, f"{host} {group}", f"h3 {group}")
+    bonds.fabric.send(4)
+    bonds.fabric.link_up(tor, host)
+    wait_legs(bonds, 4)
+    bonds.halt()
+    bonds.assert_all_received(4, f"{host} {group}", f"h3 {group}")
+
+
+@pytest.mark.parametrize("host", sorted(BONDS))
+def test_a_sender_is_heard_once_by_all_but_itself(bonds: Any, group: str, host: str) -> None:
+    others = sorted({"h1", "h2", "h3", "h4"} - {host})
+    bonds.join(group, host, *others)
+    bonds.fabric.tap(host)
+    bonds.stream(1, host, group, RATE_BPS, pattern="constant")
+    bonds.send(1, 0.5)
+    bonds.assert_all_received(1, *(f"{other} {group}" for other in others))
+    assert bonds.fabric.settled()[f"tap {host}"]["groups"] == {}, "it came back by another leg"
+    names = [f"{other} {group}" for other in others]
+    for phase, tor in ((2, TORS[0]), (5, TORS[1])):
+        bonds.fabric.send(phase)
+        bonds.fabric.link_down(tor, host)
+        wait_legs(bonds, 3)
+        bonds.send(phase + 1, 0.5)
+        bonds.fabric.send(phase + 2)
+        bonds.fabric.link_up(tor, host)
+        wait_legs(bonds, 4)
+        bonds.halt()
+        for name in names:
+            sent, received, duplicates = bonds.counts(phase, name)
+            assert duplicates == 0
+            assert sent - received < LOST_WITH_A_LEG
+        bonds.assert_all_received(phase + 1, *names)
+        bonds.assert_all_received(phase + 2, *names)
+    assert bonds.fabric.settled()[f"tap {host}"]["groups"] == {}
+
+
+def test_link_scope_groups_reach_each_host_once(bonds: Any) -> None:
+    others = {"h1", "h2", "h3", "h4"}
+    for host in others:
+        bonds.fabric.tap(host)
+    for number, host in enumerate(sorted(others), 1):
+        group = f"224.0.0.{100 + number}"
+        bonds.fabric.open_stream(number, host, group, 1e5, ttl=1)
+        bonds.send(0, 0.5, number)
+        sent = bonds.fabric.sent()[str(number)]["phases"]["0"]["sent"]
+        seen = bonds.fabric.settled()
+        assert sent > 0
+        assert {at: seen[f"tap {at}"]["groups"].get(group, 0) for at in others} == {
+            at: 0 if at == host else sent for at in others
+        }
+
+
+def test_hosts_reach_each_other_by_whichever_leg(bonds: Any, unanswered: Callable[..., Any]) -> None:
+    pairs = [(one, other) for one in ("h1", "h2", "h3", "h4") for other in ("h1", "h2", "h3", "h4") if one != other]
+    assert unanswered(bonds, pairs) == []
+    for tor in TORS:
+        bonds.fabric.link_down(tor, "h1")
+        wait_legs(bonds, 3)
+        assert unanswered(bonds, pairs) == []
+        bonds.fabric.link_up(tor, "h1")
+        wait_legs(bonds, 4)
+    assert unanswered(bonds, pairs) == []
+    counters = bonds.controller.show("status")["counters"]
+    assert not counters.get("report-elsewhere") and not counters.get("spoofed-sender")
