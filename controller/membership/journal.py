@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, TypeAlias
 
 from controller.membership.events import FilterMode, HostRef, MembershipEffect
@@ -50,7 +50,7 @@ def snapshot(core: Kept, now: float) -> list[Record]:
     records = routers_snapshot(core, now)
     for port in core.ports.values():
         for membership in port.groups.values():
-            records += _group_records(port, membership, now)
+            _add_group_records(records, port, membership, now)
     return records
 
 
@@ -105,7 +105,7 @@ def group_snapshot(core: Kept, group: bytes, ports: Iterable[tuple[int, int]], n
         port = core.ports.get(key)
         membership = None if port is None else port.groups.get(group)
         if port is not None and membership is not None:
-            records += _group_records(port, membership, now)
+            _add_group_records(records, port, membership, now)
     return records
 
 
@@ -125,29 +125,43 @@ def restore(core: Kept, records: Iterable[Record], now: float, elapsed_s: float)
     return effects
 
 
-def _group_records(port: Port, membership: PortGroup, now: float) -> Iterator[Record]:
-    place: Record = {"dpid": port.dpid, "port_no": port.port_no, "group": format_ip(membership.group)}
+def _add_group_records(records: list[Record], port: Port, membership: PortGroup, now: float) -> None:
+    dpid, port_no, group = port.dpid, port.port_no, format_ip(membership.group)
     for state in membership.hosts.values():
-        yield {
-            "record": "member",
-            **place,
-            "mac": format_mac(state.ref.mac),
-            "ip": format_ip(state.ref.ip),
-            "known": [format_ip(address) for address in state.ref.known],
-            "spoofed": state.is_false,
-            "mode": state.mode.name.lower(),
-            "group_s": max(0.0, state.group_due() - now),
-            "sources": {format_ip(source): at - now for source, at in sorted(state.timers.items())},
-            "excluded": [format_ip(source) for source in sorted(state.excluded)],
-            "leaving": state.leaving,
-        }
+        ref = state.ref
+        left_s = state.group_due() - now
+        records.append(
+            {
+                "record": "member",
+                "dpid": dpid,
+                "port_no": port_no,
+                "group": group,
+                "mac": format_mac(ref.mac),
+                "ip": format_ip(ref.ip),
+                "known": list(map(format_ip, ref.known)),
+                "spoofed": state.is_false,
+                "mode": "exclude" if state.mode is FilterMode.EXCLUDE else "include",
+                "group_s": left_s if left_s > 0.0 else 0.0,
+                "sources": _left_s(state.timers, now) if state.timers else {},
+                "excluded": list(map(format_ip, sorted(state.excluded))) if state.excluded else [],
+                "leaving": state.leaving,
+            }
+        )
     if membership.is_older(now):
-        yield {
-            "record": "group",
-            **place,
-            "v1_s": max(0.0, membership.v1_until - now),
-            "older_s": max(0.0, membership.old_until - now),
-        }
+        records.append(
+            {
+                "record": "group",
+                "dpid": dpid,
+                "port_no": port_no,
+                "group": group,
+                "v1_s": max(0.0, membership.v1_until - now),
+                "older_s": max(0.0, membership.old_until - now),
+            }
+        )
+
+
+def _left_s(timers: Mapping[bytes, float], now: float) -> dict[str, float]:
+    return {format_ip(source): at - now for source, at in sorted(timers.items())}
 
 
 def _restore_member(core: Kept, record: Record, start: float, now: float, effects: list[MembershipEffect]) -> None:

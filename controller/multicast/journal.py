@@ -301,7 +301,7 @@ class Journal:
         if group is None:
             return None
         trees = self._plane.islands.trees(address)
-        links = tuple(link for tree in trees for link in links_of(tree, self._plane.forest.loads))
+        links = tuple([link for tree in trees for link in links_of(tree, self._plane.forest.loads)])
         return {"group": format_ip(address), "tree_version": group.tree_version, "links": links}
 
     def heard_at(self, address: bytes, dpid: int, now: float) -> Record:

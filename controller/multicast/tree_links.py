@@ -116,14 +116,12 @@ def is_link(trees: Iterable[Tree], cable: Link) -> bool:
     return any(cable.v in tree.adjacent.get(cable.u, ()) for tree in trees)
 
 
-def links_of(tree: Tree, loads: LinkLoads) -> Iterator[tuple[Any, ...]]:
-    """Yield each link of a tree: two switches, followed by the port at both where several cables join these."""
+def links_of(tree: Tree, loads: LinkLoads) -> Iterable[tuple[Any, ...]]:
+    """Return each link of a tree: two switches, followed by the port at both where several cables join these."""
     if tree.cables is None:
-        yield from tree.links()
-        return
+        return tree.links()
     cables = told_apart(tree, loads)
-    for link in tree.links():
-        yield (*link, *cables[link].ports) if link in cables else link
+    return [(*link, *cables[link].ports) if link in cables else link for link in tree.links()]
 
 
 def pairs_and_ports(

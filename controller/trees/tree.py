@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from enum import IntFlag
 from typing import Final, NamedTuple, TypeAlias
 
@@ -203,9 +203,9 @@ class Tree:
             self._aggregations = {}
         return self._aggregations
 
-    def links(self) -> Iterator[tuple[NodeId, NodeId]]:
-        """Yield each link once, as (node, its neighbour towards the root)."""
-        yield from self.parent.items()
+    def links(self) -> Iterable[tuple[NodeId, NodeId]]:
+        """Return each link once, as (node, its neighbour towards the root)."""
+        return self.parent.items()
 
     def attach(self, path: Sequence[NodeId]) -> Links:
         """Hang `path` (from the new terminal to a node on the tree) below its last node.
