@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from controller.kernel.domains import OWN_DOMAIN
 from controller.multicast.operator import OperatorSettings, read_router_port, read_static_member
 from controller.multicast.restored import (
     UNREADABLE,
@@ -54,7 +55,7 @@ def read_records(records: Iterable[Record], static_groups: Iterable[bytes] = ())
                 groups[group.address] = group
         except UNREADABLE:
             faults += 1
-    return restored_of(operator, fabric, routers, groups, faults, static_groups)
+    return restored_of(operator, fabric, {OWN_DOMAIN: routers}, groups, faults, static_groups)
 
 
 def _followed(fabric: LiveFabric, events: Iterable[TopologyEvent]) -> LiveFabric:

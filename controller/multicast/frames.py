@@ -196,7 +196,7 @@ class FrameIntake:
         _, _, *querier = membership.querier(query.family)[:6]
         if querier != [query.source, query.eth_src, dpid, port_no]:
             return
-        owner.journal.routers_touched(now)
+        owner.journal.routers_touched(now, vlan_id)
         if self._queries.take(dpid, port_no, now):
             place = (dpid, port_no)
             owner.perform(passed_on(owner.registered, owner.fabric, owner.vlan_ports, *place, query, frame, vlan_id))

@@ -6,7 +6,7 @@
 | `tree/GROUP` | the tree and its version: a choice that looked at the loads of its time | decision |
 | `heard/GROUP/DPID` | members and senders at a switch | observation |
 | `switch/DPID`, `link/DPID:PORT-DPID:PORT` | what discovery found | observation |
-| `routers` | queriers and learnt router ports | observation |
+| `routers`, in a VLAN `vlan-routers/VLAN` | queriers and learnt router ports | observation |
 
 Topology from the log is assumed until discovery confirms it; what is not confirmed in time is taken down again.
 """
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any, TypeAlias
 
-from controller.kernel.domains import address_of, domain_of
+from controller.kernel.domains import HIGHEST_VLAN, LOWEST_VLAN, address_of, domain_of
 from controller.kernel.ports import Cable, cable_of
 from controller.log import Entry, Kind, LogPart, WriteLog
 from controller.multicast.flood import FloodPlane
@@ -81,7 +81,7 @@ class Journal:
         self._places: dict[Place, None] = {}
         self._trees: dict[bytes, None] = {}
         self._heard: dict[tuple[bytes, int], None] = {}
-        self._routers_touched = False
+        self._routers: dict[int, None] = {}
         self._links_at: dict[int, set[Cable]] = {}
         self._unknown_keys: list[str] = []
         self._trees_written: dict[bytes, int] = {}
@@ -134,9 +134,9 @@ class Journal:
                 if not self._links_at[dpid]:
                     del self._links_at[dpid]
 
-    def routers_touched(self, now: float) -> None:
-        """Note that router ports or queriers changed."""
-        self._routers_touched = True
+    def routers_touched(self, now: float, vlan_id: int = 0) -> None:
+        """Note that router ports or queriers of a domain changed."""
+        self._routers[vlan_id] = None
         if self.due_s is None:
             self.due_s = now + JOURNAL_INTERVAL_S
 
@@ -159,12 +159,21 @@ class Journal:
             if entry.subject == "link" and ":" not in entry.key:
                 self._unknown_keys.append(entry.key)  # of a version that knew one link of two switches
                 self.due_s = now + JOURNAL_INTERVAL_S if self.due_s is None else self.due_s
+            if entry.subject == "vlan-routers":
+                self._vlan_routers_read(entry.key, now)
             address = group_of(entry.key)
             if address is None:
                 continue
             _, _, dpid = entry.key.rpartition("/")
             self.touch(address, now, int(dpid) if entry.subject == "heard" and dpid.isdecimal() else None)
             self._trees_written.setdefault(address, 0)
+
+    def _vlan_routers_read(self, key: str, now: float) -> None:
+        vlan = key.partition("/")[2]
+        if vlan.isdecimal() and LOWEST_VLAN <= int(vlan) <= HIGHEST_VLAN:
+            self.routers_touched(now, int(vlan))
+        else:
+            self._unknown_keys.append(key)
 
     def on_deadline(self, now: float) -> list[WriteLog]:
         """Return what to write, nothing before the deadline."""
@@ -182,14 +191,14 @@ class Journal:
             writes = [WriteLog(tuple(entries), part), WriteLog((), LogPart.END)]
         else:
             writes = [WriteLog(tuple(entries), part)] if entries else []
-        if self._places or self._trees or self._heard or self._anew_left is not None:
+        if self._places or self._routers or self._trees or self._heard or self._anew_left is not None:
             self.due_s = now + REST_INTERVAL_S
         return writes
 
     def _anew(self) -> list[Entry]:
         """Have all that there is written anew, what waits already first."""
         self._is_lost = False
-        self._routers_touched = True
+        self._routers = dict.fromkeys(vlan_id for vlan_id, _ in self._memberships.all())
         self._trees_written.clear()
         events = self._fabric.structure()
         for event in events:
@@ -211,10 +220,7 @@ class Journal:
         self._unknown_keys.clear()
         places = _take(self._places, CHANGES_PER_WRITE)
         entries += [self._place_entry(place) for place in places]
-        if self._routers_touched:
-            self._routers_touched = False
-            records = self._memberships.own.routers_snapshot(now)
-            entries.append(Entry(Kind.OBSERVATION, "routers", {"records": records}))
+        entries += [self._routers_entry(vlan_id, now) for vlan_id in _take(self._routers, GROUPS_PER_WRITE)]
         trees = _take(self._trees, GROUPS_PER_WRITE)
         for address in trees:
             entries += self._tree_entries(address)
@@ -227,6 +233,13 @@ class Journal:
             taken = (len(places), len(trees), len(heard))
             self._anew_left = [max(0, left - count) for left, count in zip(self._anew_left, taken, strict=True)]
         return entries
+
+    def _routers_entry(self, vlan_id: int, now: float) -> Entry:
+        records = self._memberships.of(vlan_id).routers_snapshot(now)
+        if not vlan_id:
+            return Entry(Kind.OBSERVATION, "routers", {"records": records})
+        value = {"vlan": vlan_id, "records": records} if records else None
+        return Entry(Kind.OBSERVATION, f"vlan-routers/{vlan_id}", value)
 
     def _place_entry(self, place: Place) -> Entry:
         if isinstance(place, tuple):

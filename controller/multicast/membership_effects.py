@@ -111,7 +111,7 @@ class MembershipEffects:
         core = self._core
         core.perform((Audit(Decision(*verdict[:3]), host, None, Role.ROUTER, None),))
         if verdict.admit:
-            core.journal.routers_touched(now)
+            core.journal.routers_touched(now, vlan_id)
             core.sections.router_port_changed(host.dpid, host.port_no, family_of(host.ip), vlan_id)
 
     def router_port_changed(self, effect: RouterPortChanged, now: float, vlan_id: int = 0) -> None:
@@ -121,7 +121,7 @@ class MembershipEffects:
         core.perform(core.plane.router_port_changed(effect, now, vlan_id))
         core.perform(core.senders.port_reconsidered(dpid, port_no, now))
         core.topology.flood_soon(now, dpid)
-        core.journal.routers_touched(now)
+        core.journal.routers_touched(now, vlan_id)
         core.sections.router_port_changed(dpid, port_no, family, vlan_id)
         for name, group in core.plane.groups.items():
             if group.family == family and group.vlan_id == vlan_id:

@@ -72,7 +72,9 @@ class Restart:
         core.operator.restore(restored.operator, now)
         core.topology.assume(restored.topology, now)
         core.journal.assume(restored.topology)
-        core.apply(core.memberships.own.restore(restored.routers, now), now)
+        for vlan_id, routers in restored.routers.items():
+            known = [record for record in routers if self._is_in_domain(record, vlan_id)]
+            core.apply(core.memberships.of(vlan_id).restore(known, now), now, vlan_id=vlan_id)
         for group in self._receivers_first(restored.groups):
             vlan_id = domain_of(group.address)
             members = [record for record in group.members if self._is_in_domain(record, vlan_id)]
@@ -91,7 +93,7 @@ class Restart:
         return sorted(groups, key=lambda group: carrier(group.address) == group.address)
 
     def _is_in_domain(self, record: Any, vlan_id: int) -> bool:
-        """Tell whether a member's port is in a domain; what cannot be read is left to who counts it."""
+        """Tell whether the port of a record is in a domain; what cannot be read is left to who counts it."""
         try:
             place = int(record["dpid"]), int(record["port_no"])
         except UNREADABLE:

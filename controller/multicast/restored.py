@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import inf
 from typing import Any, NamedTuple
 
-from controller.kernel.domains import family_of
+from controller.kernel.domains import HIGHEST_VLAN, LOWEST_VLAN, OWN_DOMAIN, family_of
 from controller.log import Entry
 from controller.multicast.group import Sender, SenderKey
 from controller.multicast.operator import OperatorSettings, read_router_port, read_static_member
@@ -38,11 +38,14 @@ class RestoredGroup(NamedTuple):
 
 
 class Restored(NamedTuple):
-    """What an earlier run left: events that lead to its topology, routers, groups, and how much cannot be read."""
+    """What an earlier run left: events that lead to its topology, groups, and how much cannot be read.
+
+    `routers` are by VLAN, those of the fabric's own domain under 0.
+    """
 
     operator: OperatorSettings
     topology: tuple[TopologyEvent, ...]
-    routers: tuple[dict[str, Any], ...]
+    routers: Mapping[int, tuple[dict[str, Any], ...]]
     groups: tuple[RestoredGroup, ...]
     faults: int
 
@@ -52,7 +55,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.fabric = LiveFabric()
-        self.routers: tuple[dict[str, Any], ...] = ()
+        self.routers: dict[int, tuple[dict[str, Any], ...]] = {OWN_DOMAIN: ()}
         self.groups: dict[bytes, RestoredGroup] = {}
         self._static: list[tuple[int, int, bytes]] = []
         self._router_ports: list[tuple[int, int, int]] = []
@@ -64,6 +67,7 @@ class _Reader:
             "switch": self._switch,
             "link": self._link,
             "routers": self._routers,
+            "vlan-routers": self._vlan_routers,
             "tree": self._tree,
             "heard": self._heard,
         }
@@ -102,7 +106,13 @@ class _Reader:
         self.fabric.apply(read_link(dpid_a, port_a, dpid_b, port_b, value["capacity_bps"]))
 
     def _routers(self, value: Record) -> None:
-        self.routers = tuple(value["records"])
+        self.routers[OWN_DOMAIN] = tuple(value["records"])
+
+    def _vlan_routers(self, value: Record) -> None:
+        vlan_id = int(value["vlan"])
+        if not LOWEST_VLAN <= vlan_id <= HIGHEST_VLAN:
+            raise ValueError("no VLAN")
+        self.routers[vlan_id] = tuple(value["records"])
 
     def _tree(self, value: Record) -> None:
         address = _group(value)
@@ -151,7 +161,7 @@ def read_entries(
 def restored_of(
     operator: OperatorSettings,
     fabric: LiveFabric,
-    routers: tuple[dict[str, Any], ...],
+    routers: Mapping[int, tuple[dict[str, Any], ...]],
     groups: Mapping[bytes, RestoredGroup],
     faults: int,
     static_groups: Iterable[bytes],

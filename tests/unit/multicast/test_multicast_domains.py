@@ -279,6 +279,53 @@ def test_a_querier_of_one_vlan_is_none_of_another():
     assert world.core.membership.querier(4).is_ours
 
 
+def world_with_a_router():
+    """Return a world with a querier and router at h7 in VLAN 20, whose port has VLAN 10 too, and members there."""
+    learning = replace(
+        OPEN.multicast,
+        querier=replace(OPEN.multicast.querier, accept_others=True),
+        router_ports=RouterPorts(learn=True),
+    )
+    world = VlanWorld(PORTS)
+    world.feed(PolicyLoaded(replace(world.policy, multicast=learning)))
+    host = world.hosts["h7"]
+    query = Query(4, 3, host.mac, parse_ip("10.0.0.1"), None, (), 10.0, False, 2, 125.0)
+    world.speak("h7", encode(query), 20)
+    world.speak("h7", encode(PimHello(4, host.mac, host.v4, 105.0)), 20)
+    world.joins("h9")
+    world.settle()
+    assert started(world, "h3") == {("h9", ()): 1, ("h7", (20,)): 1}
+    world.advance(1.0)
+    return world
+
+
+def test_a_restarted_controller_knows_the_queriers_and_routers_of_vlans():
+    world = world_with_a_router()
+    before = world.rules()
+    world.restart(policy=world.core.policy)
+    querier = world.core.memberships.of(20).querier(4)
+    assert (querier.is_ours, querier.address) == (False, parse_ip("10.0.0.1"))
+    assert world.core.membership.querier(4).is_ours
+    world.connect_all()
+    world.settle()
+    assert (world.applied, world.rules()) == (0, before)
+    assert world.sends("h3") == {("h9", ()): 1, ("h7", (20,)): 1}
+    world.advance(600.0)
+    assert world.core.memberships.of(20).querier(4).is_ours
+    assert not [entry for entry in world.log.read() if entry.key.startswith("vlan-routers/")]
+
+
+def test_a_router_at_a_port_that_is_in_another_vlan_after_a_restart_is_none():
+    world = world_with_a_router()
+    ports = {**world.port_vlans, world.hosts["h7"].place: PortVlans(10, frozenset())}
+    world.restart(policy=replace(world.core.policy, vlans=vlans_of(ports)))
+    world.port_vlans = ports
+    assert world.core.memberships.of(20).querier(4).is_ours
+    assert not world.core.plane.router_ports_at(world.hosts["h7"].dpid)
+    world.advance(1.0)
+    assert not [entry for entry in world.log.read() if entry.key.startswith("vlan-routers/")]
+
+
 @pytest.mark.parametrize("family", [4, 6])
 def test_pim_of_a_router_reaches_its_vlan_alone(family):
     learning = replace(OPEN, multicast=replace(OPEN.multicast, router_ports=RouterPorts(learn=True)))
