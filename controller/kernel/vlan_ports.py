@@ -9,6 +9,7 @@ from controller.config.vlans import PortVlans, Vlans
 from controller.effects import SendPacket
 from controller.kernel.oifs import HIGHEST_PORT, port_of_oif, vlan_of_oif
 from controller.wire.ethernet import with_tag
+from topology.events import PortRole
 from topology.graph import Kind
 from topology.live import LiveFabric
 
@@ -49,10 +50,11 @@ class VlanPorts:
     def untagged_oifs(self, dpid: int, vlan_id: int, oifs: Iterable[int]) -> tuple[int, ...]:
         """Return which OIFs of a group of a VLAN have its frames without a tag: ports of that VLAN, used or not.
 
-        `oifs` are those that the group has at a switch, of which those in other VLANs are looked at.
+        `oifs` are those that the group has at a switch, of which those in other VLANs are looked at, and those that
+        lead to hosts no more: the leg of a link aggregation group that has just gone down, until it is replaced.
         """
-        own = self.at(dpid).get(vlan_id, NO_OIFS).untagged
-        others = [oif for oif in oifs if oif > HIGHEST_PORT]
+        own, role = self.at(dpid).get(vlan_id, NO_OIFS).untagged, self._fabric.role
+        others = [oif for oif in oifs if oif > HIGHEST_PORT or role(dpid, oif) is not PortRole.EDGE]
         if not others:
             return own
         return (*own, *(o for o in others if not self.is_tagged(dpid, port_of_oif(o), vlan_of_oif(o, vlan_id))))

@@ -32,15 +32,23 @@ class VlanWorld(World):
         self.port_vlans = {plain.hosts[name].place: port for name, port in ports.items()}
         super().__init__(GRAPHS[graph](), replace(policy, vlans=vlans_of(self.port_vlans)), version, start=False)
         for switch in self.switches.values():
-            trunks = {port_no for ends in self.links.values() for dpid, port_no in ends if dpid == switch.dpid}
-            rules = vlan_base_rules() + [rule for port_no in trunks for rule in link_rules(port_no)]
-            for (dpid, port_no), port in self.port_vlans.items():
-                rules += edge_rules(port_no, port) if dpid == switch.dpid else []
-            for rule in rules if version == 4 else ():
-                assert switch.apply(Put(rule)) is None
+            self.lay_vlans(switch)
         self.connect_all()
         self.settle()
         self.notices.clear()
+
+    def lay_vlans(self, switch):
+        """Give a switch the entries that discovery gives it."""
+        trunks = {port_no for ends in self.links.values() for dpid, port_no in ends if dpid == switch.dpid}
+        rules = vlan_base_rules() + [rule for port_no in trunks for rule in link_rules(port_no)]
+        for (dpid, port_no), port in self.port_vlans.items():
+            rules += edge_rules(port_no, port) if dpid == switch.dpid else []
+        for rule in rules if switch.ofp_version == 4 else ():
+            assert switch.apply(Put(rule)) is None
+
+    def at(self):
+        """Return who is at which port; None at one that is down."""
+        return {host.place: host.name for host in self.hosts.values()}
 
     def learn(self, host):
         vlan_id = self.domain(host.name)
@@ -61,10 +69,10 @@ class VlanWorld(World):
 
     def utter(self, place, frame):
         delivery = self.fabric.deliver(*place, fields_of(frame), len(frame))
-        at = {host.place: host.name for host in self.hosts.values()}
-        got = Counter()
+        at, got = self.at(), Counter()
         for copy, count in delivery.hosts.items():
-            got[at[copy.dpid, copy.port_no], copy.vlan_ids] += count
+            if at[copy.dpid, copy.port_no] is not None:
+                got[at[copy.dpid, copy.port_no], copy.vlan_ids] += count
         first, (_, inner) = len(self.packet_outs), without_tag(frame) or (0, frame)
         for punt in delivery.punts:
             assert (punt.dpid, punt.in_port) == place, "the controller got a frame from inside the fabric"
