@@ -16,6 +16,7 @@ from apps.switch_names import SwitchNamesFile
 from controller.discovery.core import SEGMENT_LOOPED, SEGMENT_RELEASED, DiscoveryCore
 from controller.discovery.detection import DETECTION_IN_TIME, DETECTION_LATE
 from controller.discovery.journal import HostsRead
+from controller.discovery.legs import AGGREGATION_DEGRADED, AGGREGATION_WHOLE
 from controller.effects import Notice, WriteJournal
 from controller.snapshot.events import Severity
 from topology.events import TOPOLOGY_EVENTS
@@ -70,6 +71,8 @@ class Discovery(NoticeApp):
         super().notice(notice)
         if notice.kind in (SEGMENT_LOOPED, SEGMENT_RELEASED):
             self._segment_changed(notice)
+        elif notice.kind in (AGGREGATION_DEGRADED, AGGREGATION_WHOLE):
+            self._aggregation_changed(notice)
         elif notice.kind == DETECTION_LATE:
             self._reports.holds(DETECTION_LATE, "fabric", Severity.WARNING, notice.text)
         elif notice.kind == DETECTION_IN_TIME:
@@ -82,6 +85,15 @@ class Discovery(NoticeApp):
             self._reports.holds(SEGMENT_LOOPED, f"{dpid}:{port_no}", Severity.WARNING, notice.text, dpid, port_no)
         else:
             self._reports.over(SEGMENT_LOOPED, f"{dpid}:{port_no}")
+
+    def _aggregation_changed(self, notice: Notice) -> None:
+        """Report a link aggregation group of which not all legs work, or that they do again."""
+        dpid, port_no = (int(str(value)) for _, value in notice.fields)
+        kind, subject = AGGREGATION_DEGRADED, f"{dpid}:{port_no}"
+        if notice.kind == AGGREGATION_DEGRADED:
+            self._reports.holds(kind, subject, Severity.WARNING, notice.text, dpid, port_no)
+        else:
+            self._reports.over(kind, subject)
 
     def ticked(self) -> None:
         """Look after files."""

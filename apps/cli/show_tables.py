@@ -72,6 +72,12 @@ def vlans(port: Fields) -> str:
     return " + ".join(parts) or "none"
 
 
+def role(port: Fields) -> str:
+    """Return what is behind a port, and of which link aggregation group it is a leg."""
+    found, group = text(port.get("role")), port.get("link_aggregation")
+    return f"{found}, leg of {group['name']}" if group else str(found)
+
+
 def place(fields: Fields, called: Called) -> str:
     """Return the port, or the switch, that a document is at."""
     return called.label(fields.get("dpid"), fields.get("port_no"))
@@ -132,7 +138,7 @@ def _ports(port: Fields, called: Called) -> Iterator[Row]:
     yield (
         place(port, called),
         text(port.get("name")),
-        text(port.get("role")),
+        role(port),
         vlans(port),
         *rates,
         *busy,

@@ -150,6 +150,22 @@ class Vlans(Described):
     names: dict[str, str] | None = None
 
 
+class Leg(Described):
+    """A leg of a link aggregation group; one that does not work is down, or not in step by LACP."""
+
+    dpid: int
+    port_no: int
+    works: bool | None = None
+
+
+class LinkAggregation(Described):
+    """The link aggregation group that a port is in."""
+
+    name: str
+    mode: str | None = None
+    legs: list[Leg] | None = None
+
+
 class Port(Identified):
     """A port of a switch, with its rates, its metric and its score."""
 
@@ -160,6 +176,7 @@ class Port(Identified):
     name: str | None = None
     labels: dict[str, str] | None = None
     vlans: Vlans | None = None
+    link_aggregation: LinkAggregation | None = None
     static_members: list[StaticGroup] | None = None
     speed_bps: Rate = None
     rx_bps: Rate = None

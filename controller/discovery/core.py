@@ -86,7 +86,7 @@ class DiscoveryCore:
         self._table = PortTable(settings, secret, self._deadlines, self)
         self._switches, self._ports = self._table.switches, self._table.ports
         self._vlans = VlanAccess(settings.vlans, self._switches, self._ports, self)
-        self._legs = Legs(self.fabric, self.emit)
+        self._legs = Legs(self.fabric, self.emit, settings.link_aggregations)
         self._hosts = HostTable(
             settings, self._deadlines, self._legs.told, self.counted, self._was_heard, self._vlans.framed
         )
@@ -320,9 +320,21 @@ class DiscoveryCore:
         for end in ends:
             self._forget_remembered(end, now)
             self._hosts.leave(end, now)
+            over = self._legs.forget(end)
+            if over is not None:
+                self.tell(over)
         if ends:
             self.fabric.aggregate(after)
+        self._legs.name(settings.link_aggregations)
+        for end in ends:
+            self._review_legs(end)
         self._lacp_legs.use(settings.link_aggregations, now)
+
+    def _review_legs(self, end: End) -> None:
+        """Tell of a link aggregation group that lacks legs, or does no longer."""
+        notice = self._legs.review(end) if end in self.fabric.aggregations.homes else None
+        if notice is not None:
+            self.tell(notice)
 
     def _carrier_due(self, end: End, now: float) -> None:
         self._table.due[TimerKind.CARRIER](end, now)
@@ -374,6 +386,8 @@ class DiscoveryCore:
         self.emit(SwitchDown(dpid))
         for end in shared:
             self._legs.moved(end, self._hosts)
+        for port in ends:
+            self._review_legs(port.end)
 
     def neighbour_changed(self, end: End, now: float) -> None:
         """Keep for a restart which switch a port leads to."""
@@ -403,7 +417,8 @@ class DiscoveryCore:
             for (mac, address), seen_s in early.items():
                 if self._vlans.lets_in(port.end, mac):
                     self._hosts.seen(mac, address, home, seen_s)
-        elif port.end in self.fabric.aggregations.homes:
+        self._review_legs(port.end)
+        if port.role is not PortRole.EDGE and port.end in self.fabric.aggregations.homes:
             self._legs.moved(port.end, self._hosts)
             if port.role is PortRole.TRUNK:
                 does = "leads to a switch of the fabric, and is in a link aggregation group: it is no leg of it"

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from controller.config.policy import LinkAggregation
 from controller.discovery.hosts import HostTable
-from controller.effects import SendPacket
+from controller.effects import Notice, SendPacket
 from controller.kernel.ports import End
 from topology.aggregations import chosen
 from topology.events import HostGone, HostLearnt
 from topology.live import LiveFabric
 
 Told: TypeAlias = HostLearnt | HostGone | SendPacket
+
+
+AGGREGATION_DEGRADED, AGGREGATION_WHOLE = "aggregation-degraded", "aggregation-whole"
+"""Of a link aggregation group fewer legs work than did, and all do again; each is told every time."""
 
 
 class Legs:
@@ -22,10 +27,46 @@ class Legs:
     over the legs. `emit` takes what is told.
     """
 
-    def __init__(self, fabric: LiveFabric, emit: Callable[[Told], None]) -> None:
+    def __init__(self, fabric: LiveFabric, emit: Callable[[Told], None], groups: tuple[LinkAggregation, ...]) -> None:
         self._fabric = fabric
         self._emit = emit
         self._legs: dict[bytes, End] = {}
+        self._counts: dict[End, int] = {}
+        """How many legs work of each group of which all have worked."""
+        self._names: dict[End, str] = {}
+        self.name(groups)
+
+    def name(self, groups: tuple[LinkAggregation, ...]) -> None:
+        """Take what groups are called from now on."""
+        self._names = {(group.ports[0].dpid, group.ports[0].port_no): group.name for group in groups}
+
+    def review(self, end: End) -> Notice | None:
+        """Return what is to be told of a port's group, of whose legs others may work than before.
+
+        Nothing is told of a group of which not all legs have worked since it is known: it is being put up.
+        """
+        home = self.home(end)
+        legs, working = self._fabric.aggregations.legs(home), self._fabric.working_legs(home)
+        before, self._counts[home] = self._counts.get(home), len(working)
+        if before is None and len(working) < len(legs):
+            del self._counts[home]
+        if before is None or before == len(working):
+            return None
+        name, fields = self._names[home], (("dpid", home[0]), ("port_no", home[1]))
+        if len(working) == len(legs):
+            return Notice(AGGREGATION_WHOLE, f"All legs of the link aggregation group {name} work again.", fields)
+        missing = " and ".join(f"port {dpid}:{port_no}" for dpid, port_no in legs if (dpid, port_no) not in working)
+        text = f"{len(working)} of {len(legs)} legs of the link aggregation group {name} work: {missing} does not."
+        return Notice(AGGREGATION_DEGRADED, text, fields)
+
+    def forget(self, end: End) -> Notice | None:
+        """Forget how a port's group fared, which is another one from now on; return the end of what was told."""
+        home = self.home(end)
+        count = self._counts.pop(home, None)
+        if count in (None, len(self._fabric.aggregations.legs(home))):
+            return None
+        text = f"The link aggregation group {self._names[home]} is another one, by the policy."
+        return Notice(AGGREGATION_WHOLE, text, (("dpid", home[0]), ("port_no", home[1])))
 
     def home(self, end: End) -> End:
         """Return the port by which the hosts at a port are known."""

@@ -124,7 +124,8 @@ class MulticastSections:
         if isinstance(event, HostLearnt | HostGone):
             self.hosts.touch(event.mac)
         elif isinstance(event, PortRoleChanged):
-            self.ports.touch((event.dpid, event.port_no))
+            for leg in self._core.fabric.aggregations.legs((event.dpid, event.port_no)):
+                self.ports.touch(leg)
         elif isinstance(event, SwitchUp):
             self.gone.pop(event.dpid, None)
             self.switch_changed(event.dpid)
@@ -180,6 +181,8 @@ class MulticastSections:
     def policy_loaded(self, policy: Policy) -> None:
         """Take the names and labels of a policy."""
         before = self._core.policy
+        if policy.link_aggregations != before.link_aggregations:
+            self.ports.log.forget()
         if policy.vlans != before.vlans:
             self.ports.log.forget()
             self.groups.log.forget()
@@ -348,9 +351,11 @@ class MulticastSections:
             return None
         role = fabric.role(dpid, port_no).value
         static = self._core.operator.static.of_port(dpid, port_no)
-        said = {"name": self.names.port(dpid, port_no), "labels": self.names.labels(dpid, port_no)}
+        said: Document = {"dpid": dpid, "port_no": port_no, "name": self.names.port(dpid, port_no)}
+        said["labels"] = self.names.labels(dpid, port_no)
         vlans = view.port_vlans(self._core, dpid, port_no) if role == PortRole.EDGE.value else None
-        return {"dpid": dpid, "port_no": port_no, **said, "role": role, "vlans": vlans, "static_members": static}
+        group = view.port_aggregation(self._core, dpid, port_no)
+        return {**said, "role": role, "vlans": vlans, "link_aggregation": group, "static_members": static}
 
     def _host_keys(self) -> list[bytes]:
         return [host.mac for host in self._core.fabric.hosts()]

@@ -238,6 +238,18 @@ def router_port(core: Shown, dpid: int, port_no: int, family: int, vlan_id: int)
     return {**place, "static": entry.static, "on_request": entry.on_request, "routers": routers, "groups": groups}
 
 
+def port_aggregation(core: Shown, dpid: int, port_no: int) -> Document | None:
+    """Return the link aggregation group that a port is in, and which of its legs work; None where it is in none."""
+    fabric, place = core.fabric, (dpid, port_no)
+    home = fabric.aggregations.homes.get(place)
+    if home is None:
+        return None
+    group = next(group for group in core.policy.link_aggregations if group.ports[0] == home)
+    working = fabric.working_legs(place)
+    legs = [{"dpid": leg[0], "port_no": leg[1], "works": leg in working} for leg in fabric.aggregations.legs(place)]
+    return {"name": group.name, "mode": group.mode, "legs": legs}
+
+
 def port_vlans(core: Shown, dpid: int, port_no: int) -> Document | None:
     """Return the VLANs of a port to hosts; None where no port of the fabric is in one."""
     if not core.vlan_ports.is_used:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from how_to import ROOT, SYSTEM_PATH, Reader, blocks, files, wait
 from topology.graph import Graph, Kind
 
 pytestmark = pytest.mark.emulation
@@ -14,7 +18,7 @@ FRAMEWORK = "os-ken"
 
 RATE_BPS = 10e6  # 1,000 packets/s
 LOST_WITH_A_LEG = 300
-"""Of a stream of 1,000 packets a second, on a machine that does other things too; see docs/benchmarks.md."""
+"""Of a stream of 1,000 packets a second, on a machine that does other things too."""
 
 POLICY = """\
 version: 1
@@ -141,6 +145,31 @@ def test_a_sender_is_heard_once_by_all_but_itself(bonds: Any, group: str, host: 
         bonds.assert_all_received(phase + 1, *names)
         bonds.assert_all_received(phase + 2, *names)
     assert bonds.fabric.settled()[f"tap {host}"]["groups"] == {}
+
+
+def test_the_guide_is_followed(bonds: Any, tmp_path: Path) -> None:
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{SYSTEM_PATH}", "PYTHONPATH": str(ROOT)}
+    environment["VSRT_SOCKET"] = str(bonds.controller.socket)
+    policy = files("bonds.md")["bonds.yaml"]
+    (tmp_path / "bonds.yaml").write_text(policy)
+    check, see_ports, see_alarms = blocks("bonds.md")
+    with Reader(tmp_path, environment) as reader:
+        reader.run(check)
+        bonds.set_policy(policy)
+        wait_legs(bonds, 4)
+        shown = reader.run(see_ports)
+        assert "edge, leg of server1" in shown and "edge, leg of server2" in shown
+        bonds.fabric.link_down("s1", "h2")
+        wait_legs(bonds, 3)
+        wait(lambda: "1 of 2 legs of the link aggregation group server2 work" in reader.run(see_alarms))
+        bonds.fabric.link_up("s1", "h2")
+        wait_legs(bonds, 4)
+        wait(lambda: is_over(reader.run(see_alarms)))
+
+
+def is_over(alarms: str) -> bool:
+    """Tell whether nothing is said to lack legs any more; an alarm that other tests made flap stays, and says so."""
+    return all("This is over" in line for line in alarms.splitlines() if "server2" in line)
 
 
 def test_link_scope_groups_reach_each_host_once(bonds: Any) -> None:

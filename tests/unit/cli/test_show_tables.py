@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("os_ken")
 
 from apps.cli.main import main
-from apps.cli.show_tables import TABLES
+from apps.cli.show_tables import TABLES, role
 from fed_controller import FedController, anomaly_documents, monitor_documents, multicast_documents
 from served_dashboard import served
 
@@ -164,6 +164,13 @@ def test_a_port_is_shown_with_its_vlans(show: Show, documents: Callable[..., Any
     assert "storage + 20,30-35 tagged" in show("ports", "--port", "3:10")
     (port,) = documents("ports", "--port", "3:10")
     assert port["vlans"] == {"untagged": 10, "tagged": "20,30-35", "names": {"10": "storage"}}
+
+
+def test_a_leg_is_shown_with_its_group():
+    legs = [{"dpid": 1, "port_no": 3, "works": True}, {"dpid": 2, "port_no": 3, "works": False}]
+    port = {"role": "edge", "link_aggregation": {"name": "server7", "mode": "lacp", "legs": legs}}
+    assert role(port) == "edge, leg of server7"
+    assert role({"role": "trunk", "link_aggregation": None}) == "trunk"
 
 
 def test_a_group_that_comes_from_another_vlan_is_shown_with_both():

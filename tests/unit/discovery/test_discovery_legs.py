@@ -131,6 +131,28 @@ def test_a_host_that_answers_by_another_leg_keeps_its_addresses(world: World, le
     assert place(world, A) == asked_at
 
 
+def test_a_group_that_lacks_legs_is_told_once_it_was_whole(make_world: Callable[..., World], legs: tuple[End, End]):
+    world = make_world(settings(*legs))
+    world.cable((1, 1), (2, 1))
+    for dpid in (1, 2):
+        world.connect(dpid)
+    world.run(1.0)
+    assert not [notice for notice in world.notices if notice.kind.startswith("aggregation")]
+    world.port(legs[0], up=False)
+    world.port(legs[1], up=False)
+    world.port(legs[1], up=True)
+    world.port(legs[0], up=True)
+    told = [(notice.kind, notice.text[:6]) for notice in world.notices]
+    degraded = "aggregation-degraded"
+    assert told == [(degraded, "1 of 2"), (degraded, "0 of 2"), (degraded, "1 of 2"), ("aggregation-whole", "All le")]
+
+
+def test_what_a_group_lacked_is_over_when_the_policy_has_another(world: World, legs: tuple[End, End]):
+    world.port(legs[0], up=False)
+    world.feed(DiscoveryChanged(settings()))
+    assert [notice.kind for notice in world.notices] == ["aggregation-degraded", "aggregation-whole"]
+
+
 def test_a_quiet_host_behind_legs_ages(world: World, legs: tuple[End, End]):
     world.say(A, IP_A, legs[0])
     world.port(legs[0], up=False)

@@ -354,6 +354,26 @@ def test_a_policy_that_makes_a_group_of_ports_and_one_that_ends_it(make_world: C
     assert world.send("h5") == {"h1": 1}
 
 
+def test_the_document_of_a_port_tells_of_all_legs_and_changes_with_any(bonded: Bonded):
+    world, sections = bonded.world, bonded.world.core.sections
+    places = [f"{dpid}:{port_no}" for dpid, port_no in bonded.legs]
+
+    told = sections.ports.changes(0, 1000)
+    for place in places:
+        group = told["put"][place]["link_aggregation"]
+        assert (group["name"], group["mode"]) == ("bond", "static")
+        assert [(leg["dpid"], leg["port_no"], leg["works"]) for leg in group["legs"]] == [
+            (*leg, True) for leg in bonded.legs
+        ]
+    host = world.hosts["h5"]
+    assert told["put"][f"{host.dpid}:{host.port_no}"]["link_aggregation"] is None
+    bonded.down(bonded.legs[0])
+    news = sections.ports.changes(told["version"], 1000)["put"]
+    for place in places:
+        first = news[place]["link_aggregation"]["legs"][0]
+        assert first["works"] is False
+
+
 def test_after_a_restart_members_have_their_leg_and_nothing_is_sent_anew(bonded: Bonded):
     world = bonded.world
     bonded.speak_by(bonded.legs[0])

@@ -4,7 +4,7 @@ import {html, useState} from "../../vendor/preact.js";
 import {Order, allocate, drain, forget, forgetLink, rebuild, routerPort, staticMember, undrain} from "../actions.js";
 import {farEnd, linkTone, openflow, receiverVlansOf, sourcesOf, sourceVlanOf, switchTone, vlanOf, vlansOf} from "../columns.js";
 import {bps, count, counted, number, pct, pps, text, time} from "../format.js";
-import {hexOf, label, shortened} from "../ids.js";
+import {hexOf, label, placeLabel, shortened} from "../ids.js";
 import {Age, Facts, Load, Ref, State} from "../parts.js";
 import {hostsOfPort, hostsOfSwitch, isMissing, linkById, parties, partiesOf, portsOfSwitch, refusals, section} from "../store.js";
 import {History} from "./chart.js";
@@ -104,6 +104,9 @@ const labelsOf = ({labels}) => Object.entries(labels ?? {}).map(([key, value]) =
 
 const namesOf = ({vlans}) => Object.entries(vlans?.names ?? {}).map(([id, name]) => `${id} ${name}`).join(", ") || null;
 
+const legsOf = ({link_aggregation: group}) => group
+  && `${group.name} (${group.mode}): ${(group.legs ?? []).map((leg) => `${placeLabel(leg.dpid, leg.port_no)} ${leg.works ? "works" : "does not work"}`).join(", ")}`;
+
 const routersInVlans = (port) => [...section("routers").values()]
   .filter((router) => router.vlan != null && router.dpid === port.dpid && router.port_no === port.port_no)
   .map((router) => `IPv${router.family} in VLAN ${router.vlan}`).join(", ") || null;
@@ -133,6 +136,7 @@ export function PortDetails({id}) {
       ["Name", port.name],
       ["Switch", html`<${Ref} kind="switch" id=${port.dpid} />`],
       ["Role", port.role],
+      ["Link aggregation", legsOf(port)],
       ["VLANs", vlansOf(port)],
       ["VLAN names", namesOf(port)],
       ["Labels", labelsOf(port)],
