@@ -419,8 +419,8 @@ TABLES: dict[str, Table] = {
     "hosts": Table(
         "hosts and where they are",
         ("hosts",),
-        ("MAC", "PORT", "IP"),
-        lambda host, called: [(host.get("mac"), place(host, called), text(host.get("ips")))],
+        ("MAC", "PORT", "VLAN", "IP"),
+        lambda host, called: [(host.get("mac"), place(host, called), text(host.get("vlan")), text(host.get("ips")))],
         _of("hosts"),
         PLACES | {"select"},
     ),

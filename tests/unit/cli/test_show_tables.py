@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -171,6 +172,14 @@ def test_a_leg_is_shown_with_its_group():
     port = {"role": "edge", "link_aggregation": {"name": "server7", "mode": "lacp", "legs": legs}}
     assert role(port) == "edge, leg of server7"
     assert role({"role": "trunk", "link_aggregation": None}) == "trunk"
+
+
+def test_a_host_is_shown_with_its_vlan():
+    table, called = TABLES["hosts"], SimpleNamespace(label=lambda dpid, port_no: f"{dpid}:{port_no}")
+    host = {"mac": "02:00:00:00:00:0b", "dpid": 4, "port_no": 8, "ips": ["10.0.0.2"]}
+    rows = [dict(zip(table.titles, *table.rows({**host, "vlan": vlan}, called), strict=True)) for vlan in (20, None)]
+    assert rows[0] == {"MAC": "02:00:00:00:00:0b", "PORT": "4:8", "VLAN": 20, "IP": "10.0.0.2"}
+    assert rows[1]["VLAN"] == "-"
 
 
 def test_a_group_that_comes_from_another_vlan_is_shown_with_both():
