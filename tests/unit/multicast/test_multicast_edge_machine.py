@@ -1,5 +1,6 @@
-"""Hosts in VLANs and behind link aggregation groups, in any order of events: nobody gets a packet of another domain,
-or twice, and what is quiet is right.
+"""Hosts in VLANs, registered for another or not, and behind link aggregation groups, in any order of events.
+
+Nobody gets a packet of another domain, or twice, and what is quiet is right.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from controller.config.policy import LinkAggregation
+from controller.config.registrations import Registration, Registrations
 from controller.config.settings import Multicast, Querier
-from controller.config.terms import SwitchPort
+from controller.config.terms import SwitchPort, parse_prefix
 from controller.config.vlans import PortVlans
 from controller.kernel.domains import in_domain
 from controller.wire.packets import RecordType
@@ -29,6 +31,7 @@ KINDS = (
     PortVlans(10, frozenset((20,))),
 )
 BONDED = "h1"
+SOURCE = 20
 HOSTS = st.sampled_from([0, 0, 0, 1, 2, 3, 4, 5])
 """By number; the first is the one with several legs."""
 DOMAINS = st.sampled_from([10, 10, 10, 0, 20])
@@ -38,10 +41,10 @@ LEG_PORT = 10
 class EdgeWorld(VlanWorld):
     """Three ToRs with two hosts each, whose ports are of `kinds`; `h1` has more legs, at ports 10 of `leg_dpids`.
 
-    A leg that is down gets nothing and says nothing.
+    A leg that is down gets nothing and says nothing. `registered` are the domains that get the group from `SOURCE`.
     """
 
-    def __init__(self, graph: str, kinds, leg_dpids, seed: int) -> None:
+    def __init__(self, graph: str, kinds, leg_dpids, seed: int, registered=frozenset()) -> None:
         plain = World(GRAPHS[graph](), start=False)
         names = list(plain.hosts)
         first = plain.hosts[BONDED].place
@@ -52,8 +55,15 @@ class EdgeWorld(VlanWorld):
         self.port_vlans |= dict.fromkeys(extra, self.port_vlans[first])
         vlans = vlans_of({place: kind for place, kind in self.port_vlans.items() if kind != KINDS[0]})
         bond = LinkAggregation("bond", "static", tuple(SwitchPort(*leg) for leg in self.legs))
+        lines = (Registration(SOURCE, (parse_prefix("239.1.2.0/24"),), registered),) if registered else ()
         multicast = Multicast(fast_leave=True, querier=Querier(enabled=False), seed=seed)
-        policy = replace(OPEN, vlans=vlans, link_aggregations=(bond,) if extra else (), multicast=multicast)
+        policy = replace(
+            OPEN,
+            vlans=vlans,
+            registrations=Registrations(lines),
+            link_aggregations=(bond,) if extra else (),
+            multicast=multicast,
+        )
         World.__init__(self, GRAPHS[graph](), policy, seed=seed, start=False)
         for dpid, port_no in extra:
             self.switches[dpid].ports.add(port_no)
@@ -96,9 +106,11 @@ class EdgeEvents(RuleBasedStateMachine):
         kinds=st.lists(st.sampled_from(KINDS), min_size=6, max_size=6),
         leg_dpids=st.sampled_from([(), (1,), (2,), (2, 3)]),
         seed=st.integers(0, 1000),
+        registered=st.sampled_from([frozenset(), frozenset({10}), frozenset({0, 10})]),
     )
-    def start(self, graph, kinds, leg_dpids, seed):
-        self.world = EdgeWorld(graph, kinds, leg_dpids, seed)
+    def start(self, graph, kinds, leg_dpids, seed, registered):
+        self.world = EdgeWorld(graph, kinds, leg_dpids, seed, registered)
+        self.registered = registered
         self.names = list(self.world.hosts)
         self.members = set()
         self.senders = set()
@@ -216,7 +228,9 @@ class EdgeEvents(RuleBasedStateMachine):
         for place in self.pick(number, vlan_id)[2]:
             got = self.by(name, place, lambda: self.world.sends(name, GROUP, vlan_id))
             assert all(count <= self.most(to) for (to, _), count in got.items()), (name, vlan_id, place, got)
-            expected = {self.copy(member) for member in self.members if member[1] == vlan_id and member[0] != name}
+            expected = {
+                self.copy(member) for member in self.members if self.hears(member, vlan_id) and member[0] != name
+            }
             assert set(got) <= expected | self.lately(vlan_id), (name, vlan_id, place, got, expected)
             if exactly and self.is_whole():
                 assert set(got) == expected, (name, vlan_id, place, got, expected)
@@ -229,7 +243,13 @@ class EdgeEvents(RuleBasedStateMachine):
         """Return what whoever was a member may get until switches have done as told."""
         if not any(self.world.queues.values()):
             return set()
-        return {self.copy((name, vlan_id)) for name in self.names if vlan_id in self.domains(name)}
+        members = ((name, domain) for name in self.names for domain in self.domains(name))
+        return {self.copy(member) for member in members if self.hears(member, vlan_id)}
+
+    def hears(self, member, vlan_id):
+        """Tell whether a member is to get what is sent in a domain: in its own, or in the source of its own."""
+        carrier = SOURCE if member[1] in self.registered else member[1]
+        return carrier == vlan_id
 
     def domains(self, name):
         return self.world.port_vlans[self.world.hosts[name].place].vlans()
