@@ -7,6 +7,7 @@ import re
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -63,13 +64,16 @@ def modules(*packages: str) -> list[Path]:
     return [path for package in packages for path in sorted((ROOT / package).rglob("*.py"))]
 
 
-def imported(path: Path) -> Iterator[str]:
+@cache
+def imported(path: Path) -> frozenset[str]:
     """The top-level packages that a module imports, wherever in it."""
+    found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
+            found.update(alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            yield node.module.partition(".")[0]
+            found.add(node.module.partition(".")[0])
+    return frozenset(found)
 
 
 def relative(paths: list[Path]) -> list[str]:
@@ -84,12 +88,12 @@ def test_no_module_is_longer_than_its_limit() -> None:
 
 def test_the_framework_is_named_in_one_place_only() -> None:
     outside = [path for path in modules(*PACKAGES) if ROOT / "apps" / "openflow" not in path.parents]
-    assert relative([path for path in outside if FRAMEWORKS & set(imported(path))]) == []
+    assert relative([path for path in outside if FRAMEWORKS & imported(path)]) == []
 
 
 def test_the_cores_are_pure() -> None:
     cores = [path for path in modules("topology", "controller") if path != ROOT / "topology" / "mn.py"]
-    found = {str(path.relative_to(ROOT)): IMPURE & set(imported(path)) for path in cores}
+    found = {str(path.relative_to(ROOT)): IMPURE & imported(path) for path in cores}
     assert {name: impure for name, impure in found.items() if impure} == {}
 
 
