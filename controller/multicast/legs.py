@@ -117,7 +117,7 @@ class Legs:
         is_new = key.address not in own
         own.setdefault(key.address, set()).add(key)
         if is_new:
-            self._place(*entry, now, Urgency.PROMPT)
+            self._own_changed(*entry, now, Urgency.PROMPT)
 
     def sends_no_more(self, group: bytes, key: SenderKey, now: float) -> None:
         """Take in that a host behind a leg sends to a group no more."""
@@ -131,13 +131,19 @@ class Legs:
         del own[key.address]
         if not own:
             del self._own[entry]
-        self._place(*entry, now, Urgency.BULK)
+        self._own_changed(*entry, now, Urgency.BULK)
+
+    def _own_changed(self, home: Place, carrier: bytes, now: float, urgency: Urgency) -> None:
+        """Have who is behind a port's legs get what others send to a group, by whichever name it is asked for."""
+        for group in self._core.registered.asked_for_as(carrier):
+            if home in self._wanted.get(group, ()):
+                self._place(home, group, now, urgency)
 
     def _place(self, home: Place, group: bytes, now: float, urgency: Urgency) -> None:
         entry = (home, group)
         wanted = self._wanted.get(group, {}).get(home)
         if wanted is not None:
-            wanted = _without(wanted, self._own.get(entry, ()))
+            wanted = _without(wanted, self._own.get((home, self._core.registered.carrier(group)), ()))
         before = self._placed.get(entry)
         leg = self._leg(home, group, before) if wanted is not None else None
         if leg is not None:

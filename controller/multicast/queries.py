@@ -41,15 +41,13 @@ def passed_on(
             ports[to_dpid] = registered.ports_at(name, to_dpid)
     elif vlan_ports.is_used:
         for to_dpid in fabric.switches():
-            ports[to_dpid] = vlan_ports.all_of(to_dpid, vlan_id)
+            ports[to_dpid] = [at for at in vlan_ports.all_of(to_dpid, vlan_id) if fabric.is_flooded(to_dpid, at)]
     else:
         for to_dpid in fabric.switches():
-            ports[to_dpid] = list(fabric.edge_ports(to_dpid))
+            ports[to_dpid] = [at for at in fabric.edge_ports(to_dpid) if fabric.is_flooded(to_dpid, at)]
     passed = []
     for to_dpid, to_ports in ports.items():
-        others = tuple(
-            port for port in to_ports if (to_dpid, port) != (dpid, port_no) and fabric.is_flooded(to_dpid, port)
-        )
+        others = tuple(port for port in to_ports if (to_dpid, port) != (dpid, port_no))
         passed += vlan_ports.sent(to_dpid, others, frame, vlan_id)
     return passed
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -302,6 +303,19 @@ def test_a_leg_that_comes_back_before_it_is_replaced_gets_no_tag():
     for _ in world.steps():
         assert {tags for _, tags in world.sends("h3")} <= {()}
     assert world.sends("h3") == {(BONDED, ()): 1}
+
+
+@pytest.mark.parametrize("leg_dpids", [(1,), (2,), (2, 3)])
+def test_a_registered_receiver_gets_nothing_of_what_is_sent_behind_its_own_legs(leg_dpids):
+    voice, trunk, other = KINDS[4], KINDS[3], KINDS[0]
+    world = EdgeWorld("leaf-spine", [voice, other, trunk, other, other, trunk], leg_dpids, 0, frozenset({10}))
+    for name in (BONDED, "h3"):
+        world.joins(name, GROUP, 10)
+    world.settle()
+    for leg in (*world.legs, *world.legs):
+        assert world.inject_by(leg, lambda: world.sends(BONDED, GROUP, SOURCE)) == {("h3", (10,)): 1}
+        world.settle()
+        assert world.sends("h6", GROUP, SOURCE) == {("h3", (10,)): 1, (BONDED, ()): 1}
 
 
 def test_events_at_the_edge_in_any_order():

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from controller.config.policy import LinkAggregation, Policy
+from controller.config.settings import Multicast, Querier, RouterPorts
 from controller.config.terms import SwitchPort
 from controller.events import PacketReceived
 from controller.multicast.events import PolicyLoaded
@@ -389,3 +390,26 @@ def test_after_a_restart_members_have_their_leg_and_nothing_is_sent_anew(bonded:
     world.settle()
     assert bonded.copies(world.send("h5")) == before
     assert world.core.memberships.admitted_count() == 1
+
+
+def test_a_queriers_question_about_a_group_goes_by_the_leg_of_that_group(bonded: Bonded):
+    world = bonded.world
+    routed = Multicast(querier=Querier(accept_others=True), router_ports=RouterPorts(learn=True))
+    world.feed(PolicyLoaded(with_legs(*bonded.legs, policy=replace(OPEN, multicast=routed))))
+    bonded.speak_by(bonded.legs[0])
+    router = world.hosts["h5"]
+    groups = [parse_ip(f"239.1.1.{number}") for number in range(1, 6)]
+
+    def ask(group: bytes | None) -> None:
+        query = Query(4, 3, router.mac, router.v4, group, (), 1.0, False, 2, 125.0)
+        world.feed(PacketReceived(*router.place, encode(query)))
+
+    ask(None)
+    for group in groups:
+        world.join("h1", group)
+    world.settle()
+    for group in groups:
+        (leg,) = bonded.copies(world.send("h6", group))
+        first = len(world.packet_outs)
+        ask(group)
+        assert [place for place, query in world.queries(first) if query.group == group] == [leg]
