@@ -25,6 +25,7 @@ def findings(core: MulticastCore) -> Iterator[Finding | None]:
     A finding has `kind`, `text`, and `dpid`, `port_no`, `group` where it is about one.
     """
     yield from _settings(core)
+    yield from _link_aggregations(core)
     yield from _members(core)
     yield from _trees(core)
 
@@ -58,6 +59,8 @@ def _named(policy: Policy) -> Iterator[tuple[str, int, int | None]]:
         yield "A label", labelled.dpid, labelled.port_no
     for member in policy.static_members:
         yield f"static_members on line {member.line}", *member.port
+    for group in policy.link_aggregations:
+        yield from ((f"The link aggregation group {group.name!r}", *leg) for leg in group.ports)
     for entry in policy.vlans.entries:
         what = f"vlans on line {entry.line}"
         yield from ((what, *port) for port in entry.ports)
@@ -76,6 +79,21 @@ def _named(policy: Policy) -> Iterator[tuple[str, int, int | None]]:
     hosts += [(f"The rule {rule.name!r}", rule.hosts) for rule in policy.rules]
     for what, terms in hosts:
         yield from ((what, *term) for term in terms if isinstance(term, SwitchPort))
+
+
+def _link_aggregations(core: MulticastCore) -> Iterator[Finding | None]:
+    """Look at link aggregation groups: whether their legs reach each other."""
+    for named in core.policy.link_aggregations:
+        parts = core.forest.components()
+        seen = {leg: parts[leg.dpid] for leg in named.ports if leg.dpid in parts}
+        if len(set(seen.values())) < 2:
+            yield None
+            continue
+        first = next(iter(seen))
+        other = next(leg for leg, part in seen.items() if part != seen[first])
+        text = f"The legs {first} and {other} of the link aggregation group {named.name} are in parts of the fabric "
+        text += "that no link joins: its hosts get groups and reach others of one part alone."
+        yield finding(core, "aggregation-in-two-fabrics", text, *first)
 
 
 def _members(core: MulticastCore) -> Iterator[Finding | None]:

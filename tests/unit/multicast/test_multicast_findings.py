@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from controller.config.policy import Policy, Role, Rule, StaticMember, Tenant
+from controller.config.policy import LinkAggregation, Policy, Role, Rule, StaticMember, Tenant
 from controller.config.settings import Limits, Multicast, RouterPorts
 from controller.config.terms import Labelled, NamedSwitch, SwitchPort
 from controller.config.vlans import UNTAGGED_ONLY, VlanEntry, Vlans
@@ -64,6 +64,7 @@ def test_settings_of_the_policy_for_what_is_gone_are_found(make_world):
         switches=(NamedSwitch("here", here, ((77, "far"),)), NamedSwitch("old", gone)),
         labels=(Labelled(here, None, (("pod", "1"),)), Labelled(gone, 3, (("pod", "1"),))),
         static_members=(StaticMember(GROUP, SwitchPort(gone, 4), 12),),
+        link_aggregations=(LinkAggregation("server7", "static", (SwitchPort(here, 96), SwitchPort(gone, 5))),),
         vlans=Vlans(
             entries=(
                 VlanEntry(UNTAGGED_ONLY, ports=(SwitchPort(here, 97),), line=14),
@@ -78,14 +79,27 @@ def test_settings_of_the_policy_for_what_is_gone_are_found(make_world):
     world.settle()
     missing, no_port = "setting-without-switch", "setting-without-port"
     assert set(kinds(world)) == {
-        *((no_port, here, port_no) for port_no in (77, 97, 98, 99)),
-        *((missing, gone, port_no) for port_no in (None, 1, 2, 3, 4)),
+        *((no_port, here, port_no) for port_no in (77, 96, 97, 98, 99)),
+        *((missing, gone, port_no) for port_no in (None, 1, 2, 3, 4, 5)),
     }
     texts = [finding["text"] for finding in found(world)]
     assert any(text.startswith("static_members on line 12 in the policy file") for text in texts)
     assert any(text.startswith("vlans on line 14 in the policy file names port") for text in texts)
     assert any(text.startswith("vlans on line 15 in the policy file names switch") for text in texts)
     assert any("'studio'" in text for text in texts) and any("'one'" in text for text in texts)
+
+
+def test_a_link_aggregation_group_with_legs_in_parts_that_no_link_joins_is_found(make_world):
+    world = make_world("leaf-spine", OPEN)
+    legs = tuple(SwitchPort(*world.hosts[name].place) for name in ("h1", "h3"))
+    world.feed(PolicyLoaded(replace(OPEN, link_aggregations=(LinkAggregation("server7", "static", legs),))))
+    assert found(world) == []
+    for pair in sorted(sorted(pair) for pair in world.links if 2 in pair):
+        world.cut(*pair)
+    world.settle()
+    (finding,) = found(world)
+    assert (finding["kind"], finding["dpid"], finding["port_no"]) == ("aggregation-in-two-fabrics", *legs[0])
+    assert f"{legs[0]} and {legs[1]} of the link aggregation group server7" in finding["text"]
 
 
 def test_a_static_member_of_an_operator_that_waits_is_found(make_world):
