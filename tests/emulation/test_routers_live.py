@@ -145,7 +145,8 @@ def received(live: Any, name: str, stream: int, phase: int) -> int:
 
 @pytest.fixture
 def edge(live: Any) -> Iterator[Edge]:
-    directory = Path(tempfile.mkdtemp(prefix="vsrt-frr."))
+    # FRR gives up root's rights, and the run's own directory for temporary files is root's alone.
+    directory = Path(tempfile.mkdtemp(prefix="vsrt-frr.", dir="/tmp"))
     try:
         directory.chmod(0o755)
         live.set_policy(files(PAGE)["routers.yaml"])
