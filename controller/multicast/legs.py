@@ -108,6 +108,13 @@ class Legs:
         for group in [group for group, homes in self._wanted.items() if home in homes]:
             self._place(home, group, now, Urgency.PROMPT)
 
+    def registrations_changed(self, now: float) -> None:
+        """Leave out what hosts behind the same legs send to the groups that members get from now on."""
+        homes = {home for home, _ in self._own}
+        for group, wanted in list(self._wanted.items()):
+            for home in homes.intersection(wanted):
+                self._place(home, group, now, Urgency.BULK)
+
     def sends(self, group: bytes, key: SenderKey, now: float) -> None:
         """Take in that a host behind a leg is to send to a group, before it may."""
         if (key.dpid, key.port_no) not in self._core.fabric.aggregations.homes:

@@ -22,6 +22,7 @@ from controller.multicast.fabric import FabricFollower
 from controller.multicast.flood_guard import FloodGuard
 from controller.multicast.gate import Gate
 from controller.multicast.groups import GroupPlane
+from controller.multicast.legs import Legs
 from controller.multicast.memberships import InDomain, Memberships
 from controller.multicast.operator import Operator
 from controller.multicast.registered import RegisteredGroups
@@ -55,6 +56,7 @@ class Owner(Protocol):
     topology: FabricFollower
     plane: GroupPlane
     registered: RegisteredGroups
+    legs: Legs
     edge_ports: EdgePorts
     vlan_ports: VlanPorts
 
@@ -110,7 +112,8 @@ class PolicyFollower:
         if any(getattr(multicast, name) != getattr(before.multicast, name) for name in BUILT_BY):
             core.trees_wanted(now)
         core.edge_ports.aggregate(aggregations_of(policy.link_aggregations), now)
-        self._follow_registrations(now)
+        if policy.registrations != before.registrations:
+            self._follow_registrations(now)
         if core.vlan_ports.policy_loaded(policy.vlans):
             self._follow_vlans(now)
         core.operator.static.policy_loaded(policy.static_members, now)
@@ -179,6 +182,7 @@ class PolicyFollower:
         core = self._core
         effects, moved = core.registered.use(core.policy.registrations, now)
         core.perform(effects)
+        core.legs.registrations_changed(now)
         for dpid, name, carrier in moved:
             core.group_changed(name, now, dpid)
             core.group_changed(carrier, now)

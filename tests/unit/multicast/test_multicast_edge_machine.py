@@ -18,6 +18,7 @@ from controller.config.settings import Multicast, Querier
 from controller.config.terms import SwitchPort, parse_prefix
 from controller.config.vlans import PortVlans
 from controller.kernel.domains import in_domain
+from controller.multicast.events import PolicyLoaded
 from controller.wire.packets import RecordType
 from topology.events import HostGone, PortRole, PortRoleChanged
 
@@ -316,6 +317,24 @@ def test_a_registered_receiver_gets_nothing_of_what_is_sent_behind_its_own_legs(
         assert world.inject_by(leg, lambda: world.sends(BONDED, GROUP, SOURCE)) == {("h3", (10,)): 1}
         world.settle()
         assert world.sends("h6", GROUP, SOURCE) == {("h3", (10,)): 1, (BONDED, ()): 1}
+
+
+@pytest.mark.parametrize("leg_dpids", [(1,), (2,), (2, 3)])
+def test_a_registration_that_comes_and_goes_leaves_out_what_is_sent_behind_the_same_legs(leg_dpids):
+    voice, trunk, other = KINDS[4], KINDS[3], KINDS[0]
+    world = EdgeWorld("leaf-spine", [voice, other, trunk, other, other, trunk], leg_dpids, 0)
+    world.joins(BONDED, GROUP, 10)
+    world.sends(BONDED, GROUP, SOURCE)
+    world.settle()
+    line = Registration(SOURCE, (parse_prefix("239.1.2.0/24"),), frozenset({10}))
+    for lines, vlan_id in (((line,), SOURCE), ((), 10), ((line,), SOURCE)):
+        world.feed(PolicyLoaded(replace(world.core.policy, registrations=Registrations(lines))))
+        world.settle()
+        for leg in world.legs:
+            assert world.inject_by(leg, lambda vlan_id=vlan_id: world.sends(BONDED, GROUP, vlan_id)) == {}
+            world.settle()
+        assert world.sends("h6", GROUP, vlan_id) == {(BONDED, ()): 1}
+        world.settle()
 
 
 def test_events_at_the_edge_in_any_order():
