@@ -347,9 +347,7 @@ def make_star() -> Callable[..., Graph]:
     return make
 
 
-@pytest.fixture(scope="session")
-def diamond() -> Graph:
-    """ToRs s1 and s2, joined by s3 and by s4; hosts h1, h2 at s1 and h3, h4 at s2."""
+def _make_diamond(hosts_per_tor: int) -> Graph:
     graph = Graph()
     for name in ("s1", "s2"):
         graph.add_node(name, Kind.TOR)
@@ -357,6 +355,18 @@ def diamond() -> Graph:
         graph.add_node(name, Kind.AGGREGATION)
         for tor in ("s1", "s2"):
             graph.add_link(tor, name)
-    _add_hosts(graph, "s1", ["h1", "h2"], 1e9)
-    _add_hosts(graph, "s2", ["h3", "h4"], 1e9)
+    for tor, first in (("s1", 1), ("s2", 1 + hosts_per_tor)):
+        _add_hosts(graph, tor, [f"h{number}" for number in range(first, first + hosts_per_tor)], 1e9)
     return graph
+
+
+@pytest.fixture(scope="session")
+def diamond() -> Graph:
+    """ToRs s1 and s2, joined by s3 and by s4; hosts h1, h2 at s1 and h3, h4 at s2."""
+    return _make_diamond(2)
+
+
+@pytest.fixture(scope="session")
+def wide_diamond() -> Graph:
+    """ToRs s1 and s2, joined by s3 and by s4; hosts h1 to h4 at s1 and h5 to h8 at s2."""
+    return _make_diamond(4)

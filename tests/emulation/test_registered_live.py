@@ -15,7 +15,8 @@ from controller.wire.addresses import format_ip
 from controller.wire.ethernet import without_tag
 from controller.wire.frame import decode
 from controller.wire.packets import Data
-from topology.graph import Graph, Kind
+from topology.graph import Graph
+from vlan_hosts import add_interfaces, join, named, port_lines
 
 pytestmark = pytest.mark.emulation
 FRAMEWORK = "os-ken"
@@ -46,55 +47,26 @@ vlans:
 
 
 @pytest.fixture(scope="module")
-def bench() -> tuple[Graph, dict[str, Any]]:
-    """ToRs s1 with h1 to h4 and s2 with h5 to h8, joined by s3 and by s4."""
-    graph = Graph()
-    for name in ("s1", "s2"):
-        graph.add_node(name, Kind.TOR)
-    for name in ("s3", "s4"):
-        graph.add_node(name, Kind.AGGREGATION)
-        for tor in ("s1", "s2"):
-            graph.add_link(tor, name)
-    for number in range(1, 9):
-        graph.add_node(f"h{number}", Kind.HOST)
-        graph.add_link("s1" if number <= 4 else "s2", f"h{number}", capacity_bps=1e9)
-    return graph, {}
+def bench(wide_diamond: Graph) -> tuple[Graph, dict[str, Any]]:
+    return wide_diamond, {}
 
 
 @pytest.fixture
 def registered(live: Any) -> Any:
     """The fabric with its ports in their VLANs, and the line that registers the others with the source VLAN."""
     live.set_policy(policy(live) + LINE)
-    brief = live.fabric.run_on("h8", "ip", "-brief", "link")
-    for vlan_id in TRUNKS["h8"]:
-        if f"{live.fabric.interface('h8')}.{vlan_id}" not in brief:
-            live.fabric.add_vlan("h8", vlan_id, f"10.0.{vlan_id}.8")
+    add_interfaces(live, TRUNKS)
     live.wait_ready()
     return live
 
 
 def policy(live: Any) -> str:
-    lines = []
-    said = {**{host: f"access: {vlan_id}" for host, vlan_id in ACCESS.items()}}
-    said |= {host: f"trunk: {list(allowed)}" for host, allowed in TRUNKS.items()}
-    for host, text in said.items():
-        link = live.fabric.node(host).defaultIntf().link
-        end = link.intf1 if link.intf2.node.name == host else link.intf2
-        place = f"{{dpid: {int(end.node.dpid, 16)}, port: {end.node.ports[end]}}}"
-        lines.append(f"    - {{ports: [{place}], {text}}}\n")
-    return POLICY + "".join(lines)
-
-
-def named(group: str, vlan_id: int) -> str:
-    return f"{group}@{vlan_id}" if vlan_id else group
+    return POLICY + port_lines(live, ACCESS, TRUNKS)
 
 
 def join_everywhere(live: Any, group: str) -> None:
     """Have all receivers join, those at a trunk port on the interface of their VLAN, and wait until they have."""
-    for receiver in RECEIVERS:
-        host, _, vlan_id = receiver.partition(".")
-        interface = f"{live.fabric.interface(host)}.{vlan_id}" if vlan_id else None
-        live.fabric.join(host, group, name=f"{receiver} {group}", interface=interface)
+    join(live, group, *RECEIVERS)
     for vlan_id, hosts in MEMBERS.items():
         live.wait_members(named(group, vlan_id), hosts)
 

@@ -19,7 +19,8 @@ from controller.wire.ethernet import with_tag, without_tag
 from controller.wire.frame import decode
 from controller.wire.packets import GroupRecord, Query, RecordType, Report
 from controller.wire.udp import encode_udp
-from topology.graph import Graph, Kind
+from topology.graph import Graph
+from vlan_hosts import add_interfaces, join, named, port_lines
 
 pytestmark = pytest.mark.emulation
 FRAMEWORK = "os-ken"
@@ -48,66 +49,21 @@ COUNTED_WITHIN_S = 100.0
 
 
 @pytest.fixture(scope="module")
-def bench() -> tuple[Graph, dict[str, Any]]:
-    """ToRs s1 with h1 to h4 and s2 with h5 to h8, joined by s3 and by s4."""
-    graph = Graph()
-    for name in ("s1", "s2"):
-        graph.add_node(name, Kind.TOR)
-    for name in ("s3", "s4"):
-        graph.add_node(name, Kind.AGGREGATION)
-        for tor in ("s1", "s2"):
-            graph.add_link(tor, name)
-    for number in range(1, 9):
-        graph.add_node(f"h{number}", Kind.HOST)
-        graph.add_link("s1" if number <= 4 else "s2", f"h{number}", capacity_bps=1e9)
-    return graph, {}
+def bench(wide_diamond: Graph) -> tuple[Graph, dict[str, Any]]:
+    return wide_diamond, {}
 
 
 @pytest.fixture
 def vlans(live: Any) -> Any:
     """The fabric with its ports in their VLANs."""
     live.set_policy(policy(live))
-    for vlan_id in TRUNKS["h8"]:
-        if f"{live.fabric.interface('h8')}.{vlan_id}@" not in interfaces(live, "h8"):
-            live.fabric.add_vlan("h8", vlan_id, f"10.0.{vlan_id}.8")
+    add_interfaces(live, TRUNKS)
     live.wait_ready()
     return live
 
 
-def interfaces(live: Any, host: str) -> str:
-    """Return the names of a host's interfaces, each followed by an @."""
-    lines = live.fabric.run_on(host, "ip", "-brief", "link").splitlines()
-    return " ".join(f"{line.split()[0].partition('@')[0]}@" for line in lines)
-
-
-def place(live: Any, host: str) -> tuple[int, int]:
-    """Return the dpid and the number of the port that a host is at."""
-    link = live.fabric.node(host).defaultIntf().link
-    end = link.intf1 if link.intf2.node.name == host else link.intf2
-    return int(end.node.dpid, 16), int(end.node.ports[end])
-
-
 def policy(live: Any, access: Mapping[str, int] = ACCESS) -> str:
-    lines = []
-    for host, vlan_id in access.items():
-        dpid, port_no = place(live, host)
-        lines.append(f"    - {{ports: [{{dpid: {dpid}, port: {port_no}}}], access: {vlan_id}}}\n")
-    for host, allowed in TRUNKS.items():
-        dpid, port_no = place(live, host)
-        lines.append(f"    - {{ports: [{{dpid: {dpid}, port: {port_no}}}], trunk: {list(allowed)}}}\n")
-    return POLICY + "".join(lines)
-
-
-def named(group: str, vlan_id: int) -> str:
-    return f"{group}@{vlan_id}" if vlan_id else group
-
-
-def join(live: Any, group: str, *receivers: str) -> None:
-    """Have hosts join, those at a trunk port on the interface of their VLAN."""
-    for receiver in receivers:
-        host, _, vlan_id = receiver.partition(".")
-        interface = f"{live.fabric.interface(host)}.{vlan_id}" if vlan_id else None
-        live.fabric.join(host, group, name=f"{receiver} {group}", interface=interface)
+    return POLICY + port_lines(live, access, TRUNKS)
 
 
 def join_everywhere(live: Any, group: str) -> None:
