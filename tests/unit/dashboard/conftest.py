@@ -159,7 +159,13 @@ class Dashboard:
         return found
 
     def refused(self, reason: str) -> int:
-        return self.get("/status")["dashboard"]["refused"].get(reason, 0)
+        """Return how often that was refused; asked again where a server that waits for nobody ended the connection."""
+
+        def asked() -> Any:
+            with suppress(httpx.TransportError):
+                return self.get("/status")["dashboard"]
+
+        return self.wait_until(asked)["refused"].get(reason, 0)
 
     def wait_refused(self, reason: str, count: int = 1) -> None:
         self.wait_until(lambda: self.refused(reason) >= count)
