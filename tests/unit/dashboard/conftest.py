@@ -159,7 +159,7 @@ class Dashboard:
         return found
 
     def refused(self, reason: str) -> int:
-        """Return how often that was refused; asked again where a server that waits for nobody ended the connection."""
+        """Return how often that was refused; asked again where a strict server ended the connection."""
 
         def asked() -> Any:
             with suppress(httpx.TransportError):
