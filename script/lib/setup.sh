@@ -35,6 +35,7 @@ install_packages() {
         ip:iproute2 tc:iproute2 ping:iputils-ping sysctl:procps ifconfig:net-tools setpriv:util-linux
         promtool:prometheus chromium:chromium openssl:openssl sadf:sysstat zsh:zsh fish:fish mandoc:mandoc
         systemd-analyze:systemd gcc:gcc python3-config:python3-dev vtysh:frr igmpproxy:igmpproxy
+        etcd:etcd-server
     )
     "$HAS_ROOT" || pairs=()
     for tool in "${pairs[@]}"; do

@@ -31,10 +31,17 @@ class Authority:
             "req", "-x509", *KEY, "-days", "2", "-subj", f"/CN={name}", "-keyout", self._key, "-out", self.certificate
         )
 
-    def issue(self, name: str, days: int = 1) -> Identity:
-        """Make a certificate that is valid for so many days, its files named after it; with -1 it has expired."""
+    def issue(self, name: str, days: int = 1, at: str = "") -> Identity:
+        """Make a certificate that is valid for so many days, its files named after it; with -1 it has expired.
+
+        `at` is the address that clients may have asked for, such as ``IP:127.0.0.1``.
+        """
         certificate, key, request = (self._directory / f"{name}{end}" for end in (".pem", ".key", ".csr"))
         openssl("req", *KEY, "-subj", f"/CN={name}", "-keyout", key, "-out", request)
-        by = ("-CA", self.certificate, "-CAkey", self._key, "-CAcreateserial")
+        by: tuple[str | Path, ...] = ("-CA", self.certificate, "-CAkey", self._key, "-CAcreateserial")
+        if at:
+            extensions = self._directory / f"{name}.ext"
+            extensions.write_text(f"subjectAltName={at}\n")
+            by = (*by, "-extfile", extensions)
         openssl("x509", "-req", "-in", request, *by, "-days", str(days), "-out", certificate)
         return Identity(certificate, key)

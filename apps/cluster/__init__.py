@@ -1,0 +1,1 @@
+"""How a controller reaches the store that it shares with the other controllers of its fabric."""

@@ -1,0 +1,265 @@
+"""A store in memory that several members share in tests and simulations, with the faults that real ones have.
+
+Its time is what it is told (`MemoryStore.advance`); the same requests at the same times get the same answers.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from enum import StrEnum
+from operator import attrgetter
+
+from controller.cluster.engine import (
+    Change,
+    Changes,
+    Committed,
+    Compacted,
+    Condition,
+    GrantLease,
+    Held,
+    KeepLease,
+    LeaseGone,
+    LeaseGranted,
+    LeaseKept,
+    LeaseRevoked,
+    Page,
+    Put,
+    ReadPage,
+    Refused,
+    Reply,
+    Request,
+    RevokeLease,
+    Silent,
+    Transaction,
+    WatchReport,
+    check,
+)
+
+_REVISION = attrgetter("revision")
+
+
+class Fault(StrEnum):
+    """What befalls the requests of one member."""
+
+    REQUEST_LOST = "request-lost"
+    """They do not reach the store."""
+    REPLY_LOST = "reply-lost"
+    """They are done, and nobody hears of it."""
+
+
+class MemoryStore:
+    """Keys, leases and their history.
+
+    Attributes
+    ----------
+    now_s
+        Its time, in seconds of any monotonic clock.
+    revision
+        The number of the last commit.
+    incarnation
+        How often it was emptied.
+    """
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.revision = 1
+        self.incarnation = 0
+        self._silent_until_s = 0.0
+        self._compacted = 0
+        self._versions: dict[str, list[Change]] = {}
+        self._history: list[Change] = []
+        self._leases: dict[int, tuple[int, float]] = {}
+        self._last_lease = 0
+
+    # Time and faults
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing is answered now."""
+        return self.now_s < self._silent_until_s
+
+    def advance(self, now_s: float) -> None:
+        """Let time go on to `now_s`; leases end on the way, unless the store is silent."""
+        while True:
+            ends_s, lease = min(((ends_s, lease) for lease, (_, ends_s) in self._leases.items()), default=(None, 0))
+            if ends_s is None or ends_s > now_s:
+                break
+            self.now_s = max(self.now_s, ends_s)
+            self.expire(lease)
+        self.now_s = max(self.now_s, now_s)
+
+    def be_silent(self, for_s: float) -> None:
+        """Answer nothing for a time, in which no lease ends: each lasts its whole time after it.
+
+        So does a store of several servers that loses its leader and elects another.
+        """
+        self._silent_until_s = max(self._silent_until_s, self.now_s + for_s)
+        for lease, (ttl_s, _) in self._leases.items():
+            self._leases[lease] = (ttl_s, self._silent_until_s + ttl_s)
+
+    def expire(self, lease: int) -> None:
+        """End a lease, as if nobody had kept it."""
+        self._leases.pop(lease, None)
+        keys = [key for key, versions in self._versions.items() if versions[-1].lease == lease and lease]
+        if keys:
+            self._commit([Change(key, None, self.revision + 1) for key in sorted(keys)])
+
+    def empty(self) -> None:
+        """Lose everything, revisions and leases too, as if it were set up anew."""
+        self.revision, self._compacted = 1, 0
+        self.incarnation += 1
+        self._versions, self._history, self._leases = {}, [], {}
+
+    def compact(self) -> None:
+        """Forget what was before the present."""
+        self._compacted = self.revision
+        self._history = []
+        current = {key: versions[-1:] for key, versions in self._versions.items()}
+        self._versions = {key: versions for key, versions in current.items() if versions[0].value is not None}
+
+    # Requests
+
+    def next_lease_end_s(self) -> float | None:
+        """Return when the next lease ends, None where there is none."""
+        return min((ends_s for _, ends_s in self._leases.values()), default=None)
+
+    def get(self, key: str, revision: int = 0) -> Held | None:
+        """Return a key as of a revision (0: now), None where it is absent."""
+        versions = self._versions.get(key)
+        if versions is None:
+            return None
+        place = bisect_right(versions, revision, key=_REVISION) if revision else len(versions)
+        version = versions[place - 1] if place else None
+        if version is None or version.value is None:
+            return None
+        return Held(key, version.value, version.revision, version.lease)
+
+    def answer(self, request: Request) -> Reply:
+        """Answer a request at once."""
+        if type(request) is Transaction:
+            return self._transact(check(request))
+        if type(request) is ReadPage:
+            return self._page(request)
+        if type(request) is GrantLease:
+            self._last_lease += 1
+            self._leases[self._last_lease] = (request.ttl_s, self.now_s + request.ttl_s)
+            return LeaseGranted(self._last_lease, request.ttl_s)
+        assert type(request) is KeepLease or type(request) is RevokeLease
+        if request.lease not in self._leases:
+            return LeaseGone()
+        if type(request) is RevokeLease:
+            self.expire(request.lease)
+            return LeaseRevoked()
+        ttl_s, _ = self._leases[request.lease]
+        self._leases[request.lease] = (ttl_s, self.now_s + ttl_s)
+        return LeaseKept(request.lease, ttl_s)
+
+    def changes_after(self, prefix: str, revision: int) -> Changes | Compacted | None:
+        """Return what changed after a revision, None where nothing did."""
+        if revision < self._compacted:
+            return Compacted(self._compacted)
+        place = bisect_right(self._history, revision, key=_REVISION)
+        changes = tuple(change for change in self._history[place:] if change.key.startswith(prefix))
+        return Changes(changes[-1].revision, changes) if changes else None
+
+    def _transact(self, transaction: Transaction) -> Reply:
+        if not all(map(self._holds, transaction.conditions)):
+            held = (self.get(condition.key) for condition in transaction.conditions)
+            return Refused(self.revision, tuple(entry for entry in held if entry is not None))
+        if any(type(edit) is Put and edit.lease and edit.lease not in self._leases for edit in transaction.edits):
+            return LeaseGone()
+        revision = self.revision + 1
+        changes = []
+        for edit in transaction.edits:
+            if type(edit) is Put:
+                changes.append(Change(edit.key, edit.value, revision, edit.lease))
+            elif self.get(edit.key) is not None:
+                changes.append(Change(edit.key, None, revision))
+        if changes:
+            self._commit(changes)
+        return Committed(self.revision)
+
+    def _holds(self, condition: Condition) -> bool:
+        held = self.get(condition.key)
+        if held is None:
+            return condition.revision == 0
+        return held.revision == condition.revision and condition.value in (None, held.value)
+
+    def _page(self, request: ReadPage) -> Reply:
+        revision = request.revision or self.revision
+        if revision < self._compacted:
+            return Compacted(self._compacted)
+        keys = sorted(key for key in self._versions if key.startswith(request.prefix) and key > request.after)
+        held = [entry for entry in (self.get(key, revision) for key in keys) if entry is not None]
+        return Page(revision, tuple(held[: request.limit]), len(held) > request.limit)
+
+    def _commit(self, changes: list[Change]) -> None:
+        self.revision += 1
+        self._history += changes
+        for change in changes:
+            self._versions.setdefault(change.key, []).append(change)
+
+
+class MemoryEngine:
+    """The store as one member has it.
+
+    Attributes
+    ----------
+    fault
+        What befalls its requests, None where they are answered; its watches tell nothing meanwhile.
+    """
+
+    def __init__(self, store: MemoryStore) -> None:
+        self.store = store
+        self.fault: Fault | None = None
+
+    def ask(self, request: Request) -> Reply:
+        """Have a request answered at once, unless there is a fault."""
+        if self.store.is_silent or self.fault is Fault.REQUEST_LOST:
+            return Silent("The store does not answer.")
+        reply = self.store.answer(request)
+        return reply if self.fault is None else Silent("The store's answer was lost.")
+
+    def watch(self, prefix: str, after_revision: int) -> MemoryWatch:
+        """Have changes told, those after a revision."""
+        return MemoryWatch(self, prefix, after_revision)
+
+
+class MemoryWatch:
+    """The changes of keys that begin with `prefix`; it lasts until the store is emptied."""
+
+    def __init__(self, engine: MemoryEngine, prefix: str, after_revision: int) -> None:
+        self._engine = engine
+        self._prefix = prefix
+        self._revision = after_revision
+        self._incarnation = engine.store.incarnation
+        self._is_open = True
+
+    def take(self, wait_s: float) -> WatchReport | None:
+        """Return what there is to tell; to wait is to let the store's time go on, from lease to lease."""
+        store = self._engine.store
+        until_s = store.now_s + wait_s
+        report = self._report()
+        while report is None and store.now_s < until_s:
+            ends_s = store.next_lease_end_s()
+            store.advance(until_s if ends_s is None else min(until_s, ends_s))
+            report = self._report()
+        return report
+
+    def close(self) -> None:
+        """Tell nothing more."""
+        self._is_open = False
+
+    def _report(self) -> WatchReport | None:
+        store = self._engine.store
+        if not self._is_open or store.is_silent or self._engine.fault is not None:
+            return None
+        if store.incarnation != self._incarnation or self._revision > store.revision:
+            self._is_open = False
+            return Silent("The store was set up anew.")
+        report = store.changes_after(self._prefix, self._revision)
+        if type(report) is Changes:
+            self._revision = report.revision
+        elif report is not None:
+            self._is_open = False
+        return report
