@@ -33,7 +33,7 @@ install_packages() {
     local tool packages=() pairs=(
         ovs-vswitchd:openvswitch-switch mnexec:mininet iperf:iperf ethtool:ethtool tcpdump:tcpdump
         ip:iproute2 tc:iproute2 ping:iputils-ping sysctl:procps ifconfig:net-tools setpriv:util-linux
-        promtool:prometheus chromium:chromium openssl:openssl sadf:sysstat zsh:zsh fish:fish mandoc:mandoc
+        promtool:prometheus chromium-headless-shell:chromium-headless-shell openssl:openssl sadf:sysstat zsh:zsh fish:fish mandoc:mandoc
         systemd-analyze:systemd gcc:gcc python3-config:python3-dev vtysh:frr igmpproxy:igmpproxy
         etcd:etcd-server
     )

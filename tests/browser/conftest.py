@@ -41,7 +41,7 @@ def site(fabric: DrainedController, tmp_path_factory: pytest.TempPathFactory) ->
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     if not Path(CHROMIUM).exists() and not os.environ.get("VSRT_REQUIRE_EMULATION"):
-        pytest.skip("needs chromium")
+        pytest.skip("needs chromium-headless-shell")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM)
         yield browser

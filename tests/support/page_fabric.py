@@ -10,7 +10,7 @@ from typing import Any
 from fed_controller import FedController, event, group
 
 TOKEN = "correct-horse-battery-staple"
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = "/usr/bin/chromium-headless-shell"
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 TREE = [[1, 5], [1, 7], [5, 13], [7, 15]]
 RECEIVER = {"dpid": 13, "port_no": 1, "mac": "00:00:00:00:00:01", "ip": "10.0.0.1", "mode": "exclude", "sources": []}
