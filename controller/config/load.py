@@ -11,6 +11,7 @@ from controller.config import checks
 from controller.config.alarm_settings import Alarms, ExpectedTopology
 from controller.config.anomaly_settings import Anomaly
 from controller.config.check_settings import Check
+from controller.config.cluster_settings import Cluster
 from controller.config.document import MAX_BYTES, Mapping, Node, Scalar, Sequence, decode, parse
 from controller.config.edit_settings import Edits
 from controller.config.expected_topology import ReadCabling, read_expected_topology
@@ -18,7 +19,8 @@ from controller.config.faults import Faults, PolicyInvalid, quoted
 from controller.config.labels import read_labels
 from controller.config.link_aggregations import check_legs, first_ports, read_link_aggregations
 from controller.config.policy import ACTIONS, ANY_HOST, DEFAULT_RULE, ROLES, VERSION, Policy, Role, Rule, Tenant
-from controller.config.read import Reader, scalar_value, step
+from controller.config.read import Reader, line_of, scalar_value, step
+from controller.config.read_cluster import read_cluster
 from controller.config.read_vlans import VlanSection, read_vlans
 from controller.config.settings import (
     MINUTES_ABOVE,
@@ -161,6 +163,7 @@ class _PolicyReader(Reader):
         dashboard = read("dashboard", self._dashboard)
         anomaly = read("anomaly", lambda node, path: self.settings(Anomaly, node, path))
         alarms = read("alarms", self._alarms)
+        cluster = read("cluster", lambda node, path: read_cluster(self, node, path))
         topology = read("topology", lambda node, path: read_expected_topology(self, node, path, self._read_cabling))
         router_ports = (multicast or Multicast()).router_ports.static
         links = (topology or ExpectedTopology()).links
@@ -191,6 +194,7 @@ class _PolicyReader(Reader):
             anomaly=anomaly or Anomaly(),
             alarms=alarms or Alarms(),
             topology=topology or ExpectedTopology(),
+            cluster=cluster or Cluster(),
             warnings=self.faults.warnings(),
         )
 
@@ -387,7 +391,7 @@ class _PolicyReader(Reader):
         querier = multicast.querier
         if querier.response_interval_s >= querier.query_interval_s:
             self.faults.error(
-                _line_of(node, "querier", "response_interval_s"),
+                line_of(node, "querier", "response_interval_s"),
                 f"{path}.querier.response_interval_s",
                 f"{querier.response_interval_s:g} is not below query_interval_s {querier.query_interval_s:g}",
             )
@@ -402,27 +406,27 @@ class _PolicyReader(Reader):
                 if MOST_DAYS < days <= MINUTES_ABOVE:
                     name = "days_to_average_utilization"
                     message = f"{days} is not within 1 and {MOST_DAYS} (days), nor above {MINUTES_ABOVE} (minutes)"
-                    self.faults.error(_line_of(node, entry.name, name), f"{path}.{entry.name}.{name}", message)
+                    self.faults.error(line_of(node, entry.name, name), f"{path}.{entry.name}.{name}", message)
         return allocation
 
     def _monitor(self, node: Node, path: str) -> Monitor:
         monitor = self.settings(Monitor, node, path)
         if monitor.ovsdb and not is_ovsdb_target(monitor.ovsdb):
             message = f"{quoted(monitor.ovsdb)} is neither unix:PATH nor tcp:HOST:PORT"
-            self.faults.error(_line_of(node, "ovsdb"), f"{path}.ovsdb", message)
+            self.faults.error(line_of(node, "ovsdb"), f"{path}.ovsdb", message)
         if monitor.syslog.enabled and not is_syslog_target(monitor.syslog.target):
             message = f"{quoted(monitor.syslog.target)} is neither a socket's path, such as /dev/log, nor HOST:PORT"
-            self.faults.error(_line_of(node, "syslog", "target"), f"{path}.syslog.target", message)
+            self.faults.error(line_of(node, "syslog", "target"), f"{path}.syslog.target", message)
         return monitor
 
     def _dashboard(self, node: Node, path: str) -> Dashboard:
         dashboard = self.settings(Dashboard, node, path)
         for given, missing in (("certificate", "key"), ("key", "certificate")):
             if getattr(dashboard, given) and not getattr(dashboard, missing):
-                self.faults.error(_line_of(node, given), f"{path}.{missing}", f"missing, while {given} is there")
+                self.faults.error(line_of(node, given), f"{path}.{missing}", f"missing, while {given} is there")
         if checks.sends_tokens_in_clear(dashboard):
             message = checks.tokens_in_clear(format_ip(dashboard.host))
-            self.faults.error(_line_of(node, "host"), f"{path}.tokens_over_plain_http", message)
+            self.faults.error(line_of(node, "host"), f"{path}.tokens_over_plain_http", message)
         return dashboard
 
     def _check_places(self, found: dict[str, tuple[int, Node]], monitor: Monitor, dashboard: Dashboard) -> None:
@@ -431,9 +435,9 @@ class _PolicyReader(Reader):
         if message is None:
             return
         if "dashboard" in found:
-            self.faults.error(_line_of(found["dashboard"][1], "port"), "dashboard.port", message)
+            self.faults.error(line_of(found["dashboard"][1], "port"), "dashboard.port", message)
         else:
-            line = _line_of(found["monitor"][1], "prometheus", "port")
+            line = line_of(found["monitor"][1], "prometheus", "port")
             self.faults.warn(line, "monitor.prometheus.port", message)
 
     def _alarms(self, node: Node, path: str) -> Alarms:
@@ -442,7 +446,7 @@ class _PolicyReader(Reader):
         if url and not WEBHOOK_URL.match(url):
             field = f"{path}.webhook.url"
             self.faults.error(
-                _line_of(node, "webhook", "url"), field, f"{quoted(url)} is no https:// or http:// address"
+                line_of(node, "webhook", "url"), field, f"{quoted(url)} is no https:// or http:// address"
             )
         return alarms
 
@@ -462,11 +466,3 @@ def _tenant_name_problem(name: str) -> str:
     if not name or looks_like_address(name):
         return f"the name {quoted(name)} could be taken for an address"
     return _name_problem(name)
-
-
-def _line_of(node: Node, *keys: str) -> int:
-    """Return the line of a nested value, or of the innermost mapping on the way to it that exists."""
-    for wanted in keys:
-        children = node.pairs if isinstance(node, Mapping) else []
-        node = next((value for key, value in children if isinstance(key, Scalar) and key.text == wanted), node)
-    return node.line

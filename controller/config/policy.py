@@ -10,6 +10,7 @@ from types import MappingProxyType
 from controller.config.alarm_settings import Alarms, ExpectedTopology
 from controller.config.anomaly_settings import Anomaly
 from controller.config.check_settings import Check
+from controller.config.cluster_settings import Cluster
 from controller.config.edit_settings import Edits
 from controller.config.faults import PolicyError
 from controller.config.registrations import Registrations
@@ -119,6 +120,7 @@ class Policy:
     anomaly: Anomaly = field(default_factory=Anomaly)
     alarms: Alarms = field(default_factory=Alarms)
     topology: ExpectedTopology = field(default_factory=ExpectedTopology)
+    cluster: Cluster = field(default_factory=Cluster)
     warnings: tuple[PolicyError, ...] = field(default=(), compare=False)
 
     def known_switches(self) -> frozenset[int]:

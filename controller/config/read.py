@@ -305,3 +305,11 @@ class Reader:
         shown = format_ip(address) if address else quoted(node.text)
         self.faults.error(node.line, path, f"expected an {type_}, found {shown}")
         return None
+
+
+def line_of(node: Node, *keys: str) -> int:
+    """Return the line of a nested value, or of the innermost mapping on the way to it that exists."""
+    for wanted in keys:
+        children = node.pairs if isinstance(node, Mapping) else []
+        node = next((value for key, value in children if isinstance(key, Scalar) and key.text == wanted), node)
+    return node.line

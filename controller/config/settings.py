@@ -12,6 +12,7 @@ from typing import Any
 from controller.config.alarm_settings import Alarms, ExpectedTopology
 from controller.config.anomaly_settings import Anomaly
 from controller.config.check_settings import Check
+from controller.config.cluster_settings import Cluster
 from controller.config.declarations import (
     Section,
     Setting,
@@ -462,6 +463,7 @@ SETTING_SECTIONS: dict[str, type[Any]] = {
     "dashboard": Dashboard,
     "alarms": Alarms,
     "topology": ExpectedTopology,
+    "cluster": Cluster,
 }
 
 

@@ -32,6 +32,7 @@ BEYOND_A_SCHEMA = re.compile(
     "has host bits set|link scope|is already the name of the rule|is in tenant .* already"
     "|could be taken for an address|is not below query_interval_s|is above raise_above"
     "|the switch has a name already|is already the name of another port"
+    "|is neither http://|cannot name a fabric|addresses; at most|in clear: use https"
     r"|is not within 1 and 30 \(days\)|missing, while"
     "|is no https:// or http:// address|is neither unix:PATH nor|is neither a socket's path"
     "|is the end of two links|at different switches|is not a loopback address|cannot both listen"
