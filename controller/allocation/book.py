@@ -89,6 +89,7 @@ class PortBook:
             column(lambda family: family.cpu_utilization_ceiling),
         )
         self._has_cpu = np.array([family.cpu is not CpuSource.NONE for family in FAMILIES.values()])
+        self._provisional_ms = np.array([family.provisional_s * 1000 for family in FAMILIES.values()])
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -169,6 +170,10 @@ class PortBook:
         """Set how many initiators (hosts) and volumes (attachments) use a port."""
         self._initiators[row], self._volumes[row] = initiators, volumes
 
+    def initiators(self, row: int) -> int:
+        """Return how many initiators (hosts) use a port."""
+        return int(self._initiators[row])
+
     def volumes(self, rows: Rows) -> NDArray[np.float64]:
         """Return how many volumes (attachments) use each of some ports."""
         return self._volumes[rows].astype(np.float64)
@@ -179,11 +184,13 @@ class PortBook:
             rows = np.arange(len(self._rows))
         family = self._family[rows]
         stale_ms = self._settings.stale_s * 1000
-        port = self.ports.values(rows, now_ms, stale_ms)
+        provisional_ms = self._provisional_ms[family]
+        port = self.ports.values(rows, now_ms, stale_ms, provisional_ms)
         cpu_rows = self._cpu[rows]
         with_cpu = np.flatnonzero((cpu_rows != NO_CPU) & self._has_cpu[family] & ~np.isnan(port))
         cpu = np.full(len(rows), np.nan)
-        cpu[with_cpu] = self.cpus.values(cpu_rows[with_cpu].astype(np.intp), now_ms, stale_ms)
+        used = cpu_rows[with_cpu].astype(np.intp)
+        cpu[with_cpu] = self.cpus.values(used, now_ms, stale_ms, provisional_ms[with_cpu])
         metric = port_metric(port, cpu, self._port_floor[family], self._cpu_floor[family])
         metric[np.isnan(port)] = np.nan
         volumes = self._volumes[rows]

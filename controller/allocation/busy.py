@@ -164,9 +164,14 @@ class BusyTable:
 
         return self._in_order(rows, take)
 
-    def values(self, rows: Rows, now_ms: int, stale_ms: float) -> Floats:
-        """Return the metric values of rows: NaN before the first period ended, and where the last sample is stale."""
+    def values(self, rows: Rows, now_ms: int, stale_ms: float, provisional_ms: Floats) -> Floats:
+        """Return the metric values of rows: NaN where the last sample is stale, and before the first period ended.
+
+        In that period the running average stands for it `provisional_ms[rows]` after its first sample.
+        """
         value = metric_value(self.average_pct[rows], self.history_pct[rows], self._weight[rows])
+        early = np.isnan(self.history_pct[rows]) & (now_ms - self.start_ms[rows] >= provisional_ms)
+        value[early] = self.average_pct[rows][early]
         value[now_ms - self.last_ms[rows] > stale_ms] = np.nan
         return value
 
@@ -213,7 +218,8 @@ class BusyTable:
         measured = outcome == Outcome.MEASURED
         count = self.count[rows]
         old = np.where(count > 0, self.average_pct[rows], 0.0)
-        average = np.where(measured, old * (count / (count + 1)) + value / (count + 1), self.average_pct[rows])
+        # In this form the average of equal values is that value to the last bit, so that a full port counts as full.
+        average = np.where(measured, old + (value - old) / (count + 1), self.average_pct[rows])
         count = count + measured
         period = self._period_ms[rows]
         periods = np.maximum(0, np.ceil((at_ms - start) / period) - 1)

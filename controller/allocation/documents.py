@@ -115,9 +115,9 @@ def read_paths(document: Any, read: ReadPorts = read_ports, levels: Sequence[str
         raise RequestError(f"min_paths: {min_paths} is above max_paths {max_paths}")
     rules = PathRules(max_paths, min_paths, whole(found.get("paths_per_initiator", 1), "paths_per_initiator", 1))
     terms = Terms(
-        read_used(found.get("used") or {}, levels),
-        read_affinity(found.get("affinity"), levels),
-        read_mode(found.get("mode", Mode.DEFAULT.value)),
+        carried=read_used(found.get("used") or {}, levels),
+        affinity=read_affinity(found.get("affinity"), levels),
+        mode=read_mode(found.get("mode", Mode.DEFAULT.value)),
     )
     return PathRequest(networks, hosts, rules, terms)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -33,11 +34,16 @@ class PortSource(StrEnum):
 
 
 class Family(NamedTuple):
-    """How ports of one kind of device are measured."""
+    """How ports of one kind of device are measured.
+
+    `provisional_s` is how long after the first sample, in seconds, the running average is a metric, though the first
+    averaging period goes on.
+    """
 
     name: str
     port: PortSource
     cpu: CpuSource
+    provisional_s: float = math.inf
 
 
 FAMILIES: dict[str, Family] = {
@@ -47,7 +53,7 @@ FAMILIES: dict[str, Family] = {
         Family("vnx", PortSource.KBYTES, CpuSource.CLOCK),
         Family("hds", PortSource.KBYTES, CpuSource.NONE),
         Family("vplex", PortSource.RATES, CpuSource.PERCENT),
-        Family("openflow", PortSource.PERCENT, CpuSource.PERCENT),
+        Family("openflow", PortSource.PERCENT, CpuSource.PERCENT, provisional_s=60.0),
     )
 }
 """Families by the names of the policy file."""

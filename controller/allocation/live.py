@@ -9,10 +9,13 @@ import numpy as np
 
 from controller.allocation.book import PortBook
 from controller.allocation.busy import NOT_KNOWN, Outcome
+from controller.allocation.candidates import PortId
 from controller.allocation.events import AllocationChanged, PortKey, PortsRated
 from controller.allocation.fabric_domains import FabricDomains
 from controller.allocation.parameters import averaging_period_s
+from controller.allocation.proposals import Proposals
 from controller.allocation.reservation import Reservations
+from controller.allocation.selection import Selection
 from controller.config.settings import Allocation
 from controller.events import DeadlineReached, Port, PortChanged, SwitchConnected, SwitchDisconnected
 from controller.performance.poller import CODECS
@@ -61,6 +64,7 @@ class AllocatorCore:
         self.fabric = LiveFabric()
         self.domains = FabricDomains(self.fabric)
         self.reservations = Reservations(settings.penalty_factor)
+        self.proposals = Proposals()
         self.ports: dict[int, dict[int, Port]] = {}
         self.version = 0
         self.last_rated_ms: int | None = None
@@ -121,8 +125,25 @@ class AllocatorCore:
         if np.isnan(table.history_pct[row]):
             period_s = averaging_period_s(self.book.parameters(FAMILY))
             left_s = period_s - (now_ms - int(table.start_ms[row])) / 1000
-            return f"first averaging period: valid in {max(0.0, left_s):.0f} s"
+            until = f"first averaging period: valid in {max(0.0, left_s):.0f} s"
+            known = not np.isnan(self.book.metrics(now_ms, np.array([row])).port_pct[0])
+            return f"provisional, {ago_s:.0f} s old; {until}" if known else until
         return f"valid, {ago_s:.0f} s old"
+
+    def reserve(self, selection: Selection, size_pct: float, now_ms: int) -> None:
+        """Reserve the ports that a proposal picked, and count them as attached until they are seen in use."""
+        self.reservations.reserve(selection, size_pct)
+        names = [str(step.chosen) for step in selection.steps]
+        rows = np.fromiter(map(self.book.row, names), np.intp, len(names))
+        loads_pct = np.nan_to_num(self.book.metrics(now_ms, rows).port_pct).tolist()
+        for name, load_pct in zip(names, loads_pct, strict=True):
+            for changed in self.proposals.propose(name, now_ms, load_pct, size_pct):
+                self._count(port_key(changed))
+
+    def expire_proposals(self, now_ms: int) -> None:
+        """Let those end that nobody was seen to use."""
+        for name in self.proposals.expire(now_ms - round(self.settings.proposal_s * 1000)):
+            self._count(port_key(name))
 
     def changes(self, limit: int) -> Changes:
         """Return what changed and was not returned yet, of at most `limit` ports."""
@@ -165,6 +186,10 @@ class AllocatorCore:
             percent = np.fromiter(busy.values(), np.float64, len(busy))
             self.book.cpus.observe_percent(cpu_rows, np.full(len(busy), at_ms.max()), percent)
         self._dirty.update(dict.fromkeys(map(port_name, seen)))
+        if len(self.proposals):
+            for key, busy_pct in zip(seen, event.busier_pct[known].tolist(), strict=True):
+                if self.proposals.measured(port_name(key), busy_pct):
+                    self._count(key)
         measured: Iterable[str] = ()
         if len(self.reservations):
             measured = (port_name(seen[index]) for index in np.flatnonzero(outcomes == Outcome.MEASURED).tolist())
@@ -215,12 +240,13 @@ class AllocatorCore:
     # Rows of the book.
 
     def _count(self, key: PortKey) -> None:
-        """Have a port's hosts counted: each is an initiator and an attachment."""
+        """Have a port's hosts counted: each is an initiator and an attachment, which a proposal is too."""
         row = self._rows.get(key, NO_ROW)
         if row != NO_ROW:
-            hosts = len(self.fabric.hosts_at(*key))
-            self.book.count(row, hosts, hosts)
-            self._dirty[port_name(key)] = None
+            name, hosts = port_name(key), len(self.fabric.hosts_at(*key))
+            self.proposals.attached(name, hosts - self.book.initiators(row))
+            self.book.count(row, hosts, hosts + self.proposals.count(name))
+            self._dirty[name] = None
 
     def _arrive(self, key: PortKey) -> None:
         """Give a port that is there its row, where there is room or a port that is gone can make some."""
@@ -243,7 +269,9 @@ class AllocatorCore:
         for key in keys:
             if self._rows.pop(key, NO_ROW) != NO_ROW:
                 self._held -= 1
-        self.reservations.refresh(map(port_name, keys))
+        names = [port_name(key) for key in keys]
+        self.reservations.refresh(names)
+        self.proposals.forget(names)
 
     def _forget(self, names: Iterable[str]) -> None:
         """Forget those of the ports that are gone."""
@@ -263,3 +291,9 @@ class AllocatorCore:
 def port_name(key: PortKey) -> str:
     """Return what a port is called, ``dpid:port_no``."""
     return f"{key[0]}:{key[1]}"
+
+
+def port_key(name: PortId) -> PortKey:
+    """Return the port that is called so."""
+    dpid, _, port_no = str(name).partition(":")
+    return int(dpid), int(port_no)

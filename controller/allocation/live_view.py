@@ -65,6 +65,7 @@ class AllocatorConsole:
     def allocate(self, asked: Arguments) -> Document:
         """Return ports for a request and reserve them until they are measured; an error where there are too few."""
         now_ms = self._now_ms()
+        self._core.expire_proposals(now_ms)
         numbers: dict[str, int | str]
         try:
             document, given, size = self._answered(asked, now_ms)
@@ -76,7 +77,7 @@ class AllocatorConsole:
             return {"error": {"host": error.host, **numbers}, "measured": self._measured(now_ms)}
         if size.reserve:
             for each in given:
-                self._core.reservations.reserve(each.proposal.selection, size.size_pct)
+                self._core.reserve(each.proposal.selection, size.size_pct, now_ms)
             steps = [step for each in given for step in each.proposal.selection.steps]
             self._last = given if sum(len(left.ports) for step in steps for left in step.filters) <= MOST_KEPT else []
         unmeasured = [
@@ -135,7 +136,7 @@ class AllocatorConsole:
                 for name, network in request.networks.items()
             },
             rules=replace(request.rules, min_paths=0) if fewer else request.rules,
-            terms=replace(request.terms, carried=reservations.carried(request.terms.carried)),
+            terms=replace(request.terms, lately=reservations.lately),
         )
         found = plan(*request)
         given = [
@@ -185,6 +186,7 @@ class AllocatorConsole:
             **book.report(name, now_ms),
             "usage": assessed.usage,
             "reserved_pct": float(self._core.reservations.reserved_pct([name])[0]),
+            "proposals": self._core.proposals.count(name),
             "reasons": list(assessed.reasons),
             "measurement": self._core.measurement(name, now_ms),
         }

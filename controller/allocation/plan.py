@@ -36,9 +36,11 @@ class PathRules:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What holds in every network of a request: entities used earlier, a preference, and the mode."""
+    """What holds in every network of a request: entities used earlier, by itself and by others, a preference, and the
+    mode."""
 
     carried: Carried = field(default_factory=Carried)
+    lately: Carried = field(default_factory=Carried)
     affinity: Affinity | None = None
     mode: Mode = Mode.DEFAULT
 
@@ -117,16 +119,16 @@ def plan(
         A host gets fewer than `min_paths`.
     """
     terms = terms or Terms()
-    carried = terms.carried
+    carried, lately = terms.carried, terms.lately
     shares = {host.name: paths_per_network(host, list(networks), rules) for host in hosts}
     selections: dict[str, Selection] = {}
     paths: list[Path] = []
     for name, network in networks.items():
         count = max((share[name] for share in shares.values()), default=0)
-        wish = Wish(count, True, network.previously_allocated, carried, terms.affinity, terms.mode)
+        wish = Wish(count, True, network.previously_allocated, carried, lately, terms.affinity, terms.mode)
         selection = select(network.candidates, wish)
         selections[name] = selection
-        carried = selection.carried
+        carried, lately = selection.carried, selection.lately
         load: Counter[PortId] = Counter()
         for host in hosts:
             initiators = [initiator.name for initiator in host.initiators if initiator.network == name]

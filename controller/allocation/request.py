@@ -116,7 +116,9 @@ def _passed(candidates: Candidates, step: Step, port: int, mode: Mode) -> Passed
     chosen = candidates.numbers[step.chosen]
     lacking = candidates.by_volumes(mode)
     if np.isin(port, step.tied):
-        reason = f"as little used as {step.chosen}, which comes first in the input"
+        first = chosen == int(step.tied[0])
+        why = "comes first in the input" if first else "is elsewhere than what other requests took lately"
+        reason = f"as little used as {step.chosen}, which {why}"
     elif lacking[port] and not lacking[chosen]:
         reason = f"no valid metric; {step.chosen} has one"
     elif lacking[port]:

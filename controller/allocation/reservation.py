@@ -30,15 +30,15 @@ class Reservations:
 
     Notes
     -----
-    "Scaling VMware View Management Operations", 5.1. The entities used are remembered with it, so that many requests
-    between two polls go round the failure domains as one request does. It is bounded by the ports of the candidates.
+    "Scaling VMware View Management Operations", 5.1. The entities used are remembered with it (`lately`): among ports
+    that are used equally, those elsewhere come first. It is bounded by the ports of the candidates.
     """
 
     def __init__(self, penalty_factor: float) -> None:
         self.penalty_factor = penalty_factor
         self._reserved_pct: dict[PortId, float] = {}
         self._placements: dict[PortId, float] = {}
-        self._carried = Carried()
+        self.lately = Carried()
 
     def __len__(self) -> int:
         """Return how many ports have something reserved."""
@@ -54,21 +54,17 @@ class Reservations:
             self._reserved_pct.pop(name, None)
             self._placements.pop(name, None)
         if not self._placements:
-            self._carried = Carried()
+            self.lately = Carried()
 
     def propose(self, candidates: Candidates, wish: Wish) -> Proposal:
         """Return what `place` would, without reserving it."""
         counted = self.counted(candidates)
-        return Proposal(counted, select(counted, replace(wish, carried=self.carried(wish.carried))))
+        return Proposal(counted, select(counted, replace(wish, lately=self.lately)))
 
     def counted(self, candidates: Candidates) -> Candidates:
         """Return candidates with what is reserved of them."""
         ids = candidates.ids
         return candidates.raised(self.reserved_pct(ids), _column(self._placements, ids))
-
-    def carried(self, own: Carried) -> Carried:
-        """Return the entities used since the last poll, beside those of a request."""
-        return _together(self._carried, own)
 
     def place(self, candidates: Candidates, wish: Wish, size_pct: float) -> Selection:
         """Return ports for a request, with those of earlier ones counted, and reserve them.
@@ -78,7 +74,7 @@ class Reservations:
         candidates
             Ports with their measured usage.
         wish
-            The request; entities used since the last poll are added to its own.
+            The request; entities used since the last poll are those of `lately`.
         size_pct
             Usage that one of its ports will have more when the request is in its steady state, in percent.
 
@@ -102,16 +98,8 @@ class Reservations:
             name = step.chosen
             self._reserved_pct[name] = self._reserved_pct.get(name, 0.0) + self.penalty_factor * size_pct
             self._placements[name] = self._placements.get(name, 0.0) + self.penalty_factor
-        self._carried = selection.carried
+        self.lately = selection.lately
 
 
 def _column(found: Mapping[PortId, float], ids: Sequence[PortId]) -> NDArray[np.float64]:
     return np.fromiter((found.get(name, 0.0) for name in ids), np.float64, len(ids))
-
-
-def _together(earlier: Carried, own: Carried) -> Carried:
-    used = {
-        level: tuple(dict.fromkeys((*earlier.used.get(level, ()), *own.used.get(level, ()))))
-        for level in {**earlier.used, **own.used}
-    }
-    return Carried(used, {**earlier.last, **own.last})

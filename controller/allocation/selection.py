@@ -31,12 +31,17 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is asked for. Ports `previously_allocated` count and come first; what is `carried` is avoided."""
+    """What is asked for.
+
+    Ports `previously_allocated` count and come first. Entities that are `carried` are avoided; those that other
+    requests used `lately` only decide among ports that are used equally.
+    """
 
     count: int
     allow_fewer: bool = False
     previously_allocated: Sequence[PortId] = ()
     carried: Carried = field(default_factory=Carried)
+    lately: Carried = field(default_factory=Carried)
     affinity: Affinity | None = None
     mode: Mode = Mode.DEFAULT
 
@@ -54,7 +59,8 @@ class Filtered(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One pick. `tied` are the ports that were used as little as the chosen one, which is the first of them."""
+    """One pick. `tied` are the ports that were used as little as the chosen one, which is the first in input order of
+    those on entities that other requests did not use lately."""
 
     chosen: PortId
     filters: tuple[Filtered, ...]
@@ -63,11 +69,15 @@ class Step(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """Ports in the order of their allocation, the picks among them, and what the next selection should know."""
+    """Ports in the order of their allocation, the picks among them, and what the next selection should know.
+
+    `carried` is for the next network of the same request, `lately` for other requests.
+    """
 
     ports: tuple[PortId, ...]
     steps: tuple[Step, ...]
     carried: Carried
+    lately: Carried
     available: int
     requested: int
 
@@ -126,6 +136,12 @@ class _Rounds:
             return Filtered(name, ports, "every one left is used: no filter")
         return Filtered(name, ports[keep], reason)
 
+    def among(self, ports: Ports) -> Ports:
+        """Return those of equally used ports that are on entities not used in this round, all where none is."""
+        codes = self.level.codes[ports]
+        self._left = np.bincount(codes[codes != NONE], minlength=len(self.level.entities))
+        return self.filter(ports).ports
+
     def mark(self, port: int, *, allocatable: bool) -> None:
         """Note that a port was allocated; `allocatable` where it was counted among those that can be."""
         code = int(self.level.codes[port])
@@ -162,7 +178,8 @@ def select(candidates: Candidates, wish: Wish) -> Selection:
         At each pick the connected ports that are left pass the levels in their order. A level keeps those on entities
         that it did not use in this round; where that leaves none, it keeps all. When every entity that still has a
         port is used, a new round begins, and only the entity used last is avoided. A port without an entity passes.
-        Of those that remain the least used is taken, the first in input order among equals.
+        Of those that remain the least used is taken; among equals one on entities that other requests did not use
+        lately, and of these the first in input order.
 
     Raises
     ------
@@ -181,6 +198,7 @@ def select(candidates: Candidates, wish: Wish) -> Selection:
     free = candidates.connected.copy()
     previous = [candidates.numbers[name] for name in dict.fromkeys(wish.previously_allocated)]
     rounds = [_Rounds(level, np.flatnonzero(free), wish.carried, wish.mode) for level in candidates.levels]
+    others = [_Rounds(level, np.flatnonzero(free), wish.lately, Mode.DEFAULT) for level in candidates.levels]
     for port in previous:
         for each in rounds:
             each.mark(port, allocatable=bool(free[port]))
@@ -201,22 +219,33 @@ def select(candidates: Candidates, wish: Wish) -> Selection:
             ports = filters[-1].ports
         rank = ranks[ports]
         tied = ports[rank == rank.min()]
-        port = int(tied[0])
-        steps.append(Step(candidates.ids[port], tuple(filters), tied, _reason(candidates, lacking, ports, tied)))
+        first = tied
+        if wish.lately.used and len(tied) > 1:
+            for each in others:
+                first = each.among(first)
+        port = int(first[0])
+        reason = _reason(candidates, lacking, ports, tied, port)
+        steps.append(Step(candidates.ids[port], tuple(filters), tied, reason))
         chosen.append(port)
         left = left[left != port]
         for each in rounds:
             each.mark(port, allocatable=True)
+        for each in others:
+            each.mark(port, allocatable=False)
         if affinity is not None:
             affinity.spend(port)
     if len(chosen) < wish.count and not wish.allow_fewer:
         raise TooFewPortsError(wish.count, len(chosen), int(candidates.connected.sum()))
     names = tuple(candidates.ids[port] for port in chosen)
-    carried = Carried(
-        {**wish.carried.used, **{each.level.name: each.used() for each in rounds}},
-        {**wish.carried.last, **{each.level.name: last for each in rounds if (last := each.last()) is not None}},
+    carried, lately = _handed_on(wish.carried, rounds), _handed_on(wish.lately, others)
+    return Selection(names, tuple(steps), carried, lately, int(candidates.connected.sum()), wish.count)
+
+
+def _handed_on(before: Carried, rounds: Sequence[_Rounds]) -> Carried:
+    return Carried(
+        {**before.used, **{each.level.name: each.used() for each in rounds}},
+        {**before.last, **{each.level.name: last for each in rounds if (last := each.last()) is not None}},
     )
-    return Selection(names, tuple(steps), carried, int(candidates.connected.sum()), wish.count)
 
 
 class _Budget:
@@ -245,11 +274,13 @@ class _Budget:
             self._left[code] -= 1
 
 
-def _reason(candidates: Candidates, lacking: NDArray[np.bool_], ports: Ports, tied: Ports) -> str:
-    port = int(tied[0])
+def _reason(candidates: Candidates, lacking: NDArray[np.bool_], ports: Ports, tied: Ports, port: int) -> str:
     if lacking[port]:
         least = f"fewest volumes ({candidates.volumes[port]:g}), compared without metrics"
     else:
         least = f"least usage ({candidates.usage_pct[port]:g} %)"
     reason = f"{least} of {len(ports)}" if len(ports) > 1 else f"the only one left, {least}"
-    return f"{reason}; tied with {len(tied) - 1}, first in input order" if len(tied) > 1 else reason
+    if len(tied) == 1:
+        return reason
+    why = "first in input order" if port == int(tied[0]) else "elsewhere than what other requests took lately"
+    return f"{reason}; tied with {len(tied) - 1}, {why}"

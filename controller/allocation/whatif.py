@@ -218,7 +218,7 @@ class _Usage:
         self._busy.observe_percent(self._rows, at, busy_pct)
         self._reservations.refresh()
         own = self._parameters
-        port = self._busy.values(self._rows, at_ms, np.inf)
+        port = self._busy.values(self._rows, at_ms, np.inf, np.full(len(self._rows), np.inf))
         metric = port_metric(port, np.nan, own.port_utilization_floor, own.cpu_utilization_floor)
         metric[np.isnan(port)] = np.nan
         self._usage_pct = metric + volume_load(attached, own.metric_volume_coefficient, own.volumes_at_full_load)

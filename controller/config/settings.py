@@ -378,11 +378,11 @@ class PortParameters:
         "volumes",
         "Volumes (attachments) from which on a port is not allocated; no ceiling if absent.",
     )
-    port_utilization_ceiling: float | None = optional_number(
-        0, 100, "%", "Port percent busy from which on a port is not allocated; no ceiling if absent."
+    port_utilization_ceiling: float = number(
+        100, 0, 100, "%", "Port percent busy from which on a port is not allocated."
     )
-    cpu_utilization_ceiling: float | None = optional_number(
-        0, 100, "%", "CPU percent busy from which on a port is not allocated; no ceiling if absent."
+    cpu_utilization_ceiling: float = number(
+        100, 0, 100, "%", "Percent busy of the port's CPU from which on it is not allocated."
     )
     days_to_average_utilization: int = integer(
         1,
@@ -401,6 +401,19 @@ class PortParameters:
 
 
 @dataclass(frozen=True, slots=True)
+class SwitchPortParameters(PortParameters):
+    """The same of switch ports, whose load an hour tells."""
+
+    days_to_average_utilization: int = integer(
+        MINUTES_ABOVE + 60,
+        1,
+        (1 << 31) - 1,
+        "days",
+        "Time over which samples are averaged: 1 to 30 days; a value above 10000 means the minutes above it.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Allocation:
     """How ports are measured and allocated, by family of device."""
 
@@ -408,10 +421,13 @@ class Allocation:
     vnx: PortParameters = section(PortParameters)  # noqa: RUF009 - it makes a field
     hds: PortParameters = section(PortParameters)  # noqa: RUF009 - it makes a field
     vplex: PortParameters = section(PortParameters)  # noqa: RUF009 - it makes a field
-    openflow: PortParameters = section(PortParameters)  # noqa: RUF009 - it makes a field
+    openflow: PortParameters = section(SwitchPortParameters)  # noqa: RUF009 - it makes a field
     stale_s: float = number(172800, 60, 1e9, "s", "Time without a sample after which a metric is not valid.")
     penalty_factor: float = number(
         1.5, 0, 100, "", "What a placement counts until it is measured, as a multiple of its steady-state size."
+    )
+    proposal_s: float = number(
+        3600, 1, 1e9, "s", "Time for which a proposed port counts as attached, while nobody is seen to use it."
     )
     ports: int = integer(262144, 1, 4194304, "ports", "Ports that are measured at one time.")
 

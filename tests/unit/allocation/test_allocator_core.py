@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -16,10 +15,8 @@ from controller.allocation import live_view
 from controller.allocation.events import AllocationChanged, PortsRated, ports_rated
 from controller.allocation.fabric_domains import FabricDomains
 from controller.allocation.fields import RequestError
-from controller.allocation.live import AllocatorCore
-from controller.allocation.live_view import AllocatorConsole
 from controller.config.settings import Allocation, PortParameters
-from controller.events import Port, PortChanged, SwitchConnected, SwitchDisconnected
+from controller.events import PortChanged, SwitchConnected, SwitchDisconnected
 from controller.performance.batch import Samples
 from controller.performance.counters import COUNTER_COUNT, Counter
 from controller.performance.ports import PortTable
@@ -29,61 +26,7 @@ from topology.generators import make
 from topology.graph import Graph, Kind
 from topology.live import LiveFabric
 
-START_S = 1_700_000_000
-MINUTE = PortParameters(days_to_average_utilization=10001)
-TORS, SPINES = (1, 2), (11, 12)
-
-
-def port(number: int, up: bool = True, name: str = "") -> Port:
-    return Port(number, name or f"eth{number}", bytes(6), up, 1e9)
-
-
-class Bench:
-    """Two ToRs, each with ports 1 and 2 to the spines and 3 and 4 to hosts, and a clock."""
-
-    def __init__(self, settings: Allocation | None = None) -> None:
-        self.now_s = float(START_S)
-        self.core = AllocatorCore(settings or Allocation(openflow=MINUTE))
-        self.console = AllocatorConsole(self.core, lambda: round(self.now_s * 1000), dict)
-
-    def connect(self) -> Bench:
-        for dpid in TORS:
-            self.tell(SwitchUp(dpid, 4), SwitchConnected(dpid, 4, tuple(map(port, (1, 2, 3, 4)))))
-        for dpid in SPINES:
-            self.tell(SwitchUp(dpid, 4), SwitchConnected(dpid, 4, tuple(map(port, (1, 2)))))
-        for tor in TORS:
-            for number, spine in enumerate(SPINES, 1):
-                self.tell(LinkUp(tor, number, spine, tor, 1e9))
-                self.tell(*(PortRoleChanged(*end, PortRole.TRUNK) for end in ((tor, number), (spine, tor))))
-            for number in (3, 4):
-                self.tell(PortRoleChanged(tor, number, PortRole.EDGE))
-                self.tell(HostLearnt(bytes([2, 0, 0, 0, tor, number]), tor, number, ()))
-        return self
-
-    def tell(self, *events: Any) -> None:
-        for event in events:
-            assert self.core.handle(event, 0.0) == ()
-
-    def rate(self, busy_pct: Mapping[str, float], cpu_pct: Mapping[int, float] | None = None) -> None:
-        ports = tuple(tuple(map(int, name.split(":"))) for name in busy_pct)
-        at_s = np.full(len(ports), self.now_s)
-        self.tell(PortsRated(ports, at_s, np.array(list(busy_pct.values())), cpu_pct or {}))
-
-    def measure(self, busy_pct: Mapping[str, float], cpu_pct: Mapping[int, float] | None = None) -> Bench:
-        """Let more than a period pass with a steady load."""
-        for _ in range(8):
-            self.now_s += 10
-            self.rate(busy_pct, cpu_pct)
-        return self
-
-    def allocate(self, **asked: Any) -> dict[str, Any]:
-        return self.console.allocate(asked)
-
-    def watch(self, **asked: Any) -> dict[str, dict[str, Any]]:
-        return {each["id"]: each for each in self.console.watch({"count": 100, **asked})["ports"]}
-
-
-UPLINKS = {"type": "tor", "role": "trunk"}
+from .allocator_bench import MINUTE, START_S, UPLINKS, Bench, port
 
 
 @pytest.fixture
@@ -137,6 +80,30 @@ def test_requests_between_two_polls_spread_as_one_does(bench: Bench):
     bench.now_s += 10
     bench.rate(load)
     assert bench.allocate(**wish, count=1)["ports"] == ["1:1"]
+
+
+def test_a_full_port_is_not_chosen(bench: Bench):
+    bench.measure({"1:1": 100.0, "1:2": 99.0})
+    answer = bench.allocate(ports=UPLINKS, count=4, allow_fewer=True)
+    assert "1:1" not in answer["ports"]
+    assert bench.console.explain({"port": "1:1"})["reason"].startswith("no candidate: port_percent_busy 100 % at or")
+
+
+def test_a_metric_is_provisional_from_the_first_minute_of_a_first_hour():
+    bench = Bench(Allocation()).connect()
+    for _ in range(6):
+        bench.rate({"1:1": 30.0, "1:2": 10.0})
+        before = bench.watch()["1:1"]
+        bench.now_s += 10
+    bench.rate({"1:1": 30.0, "1:2": 10.0})
+    found = bench.watch()["1:1"]
+    assert before["usage"] is None
+    assert before["measurement"] == "first averaging period: valid in 3550 s"
+    assert (found["usage"], found["measurement"]) == (
+        pytest.approx(30),
+        "provisional, 0 s old; first averaging period: valid in 3540 s",
+    )
+    assert bench.allocate(ports=["1:1", "1:2"], count=1)["ports"] == ["1:2"]
 
 
 def test_what_is_reserved_stays_until_its_port_is_measured(bench: Bench):

@@ -27,7 +27,7 @@ def one(period_s: float = 86400, weight: float = 0.6) -> BusyTable:
 
 
 def value(busy: BusyTable, now_ms: int, stale_ms: float = math.inf) -> float:
-    return float(busy.values(np.array([0]), now_ms, stale_ms)[0])
+    return float(busy.values(np.array([0]), now_ms, stale_ms, np.array([np.inf]))[0])
 
 
 def test_the_running_average_is_the_mean():

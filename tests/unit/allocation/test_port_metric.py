@@ -56,8 +56,11 @@ def test_at_a_ceiling_a_port_is_disqualified(load: PortLoad, parameters: dict[st
         assert not assess(load, read_parameters({name: ceiling + 1})).disqualified
 
 
-def test_a_busy_port_is_not_disqualified_where_no_ceiling_was_set():
-    assert not metric(100, 100).disqualified
+def test_a_full_port_or_cpu_is_disqualified_unless_the_operator_sets_another_ceiling():
+    assert metric(100, 50).reasons == ("port_percent_busy 100 % at or above port_utilization_ceiling 100 %",)
+    assert metric(50, 100).reasons == ("cpu_percent_busy 100 % at or above cpu_utilization_ceiling 100 %",)
+    assert not metric(99.99, 99.99).disqualified
+    assert metric(80, 0, port_utilization_ceiling=80).disqualified
 
 
 def test_without_a_valid_metric_only_counts_disqualify():

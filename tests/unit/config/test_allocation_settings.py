@@ -20,9 +20,9 @@ def test_each_family_has_the_published_defaults(family: str):
     parameters = getattr(load_policy("version: 1").allocation, family)
     assert parameters.initiator_ceiling is None
     assert parameters.volume_ceiling is None
-    assert parameters.port_utilization_ceiling is None
-    assert parameters.cpu_utilization_ceiling is None
-    assert parameters.days_to_average_utilization == 1
+    assert parameters.port_utilization_ceiling == 100
+    assert parameters.cpu_utilization_ceiling == 100
+    assert parameters.days_to_average_utilization == (10060 if family == "openflow" else 1)
     assert parameters.weight_for_exponential_moving_average == 0.6
     assert parameters.port_utilization_floor == 3
     assert parameters.cpu_utilization_floor == 8
