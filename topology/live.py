@@ -17,6 +17,7 @@ from topology.events import (
     SwitchUp,
     TopologyEvent,
 )
+from topology.fabrics import Fabrics
 from topology.graph import Graph, Kind
 
 
@@ -24,7 +25,7 @@ class LiveFabric:
     """Switches, links, port roles and hosts, kept up to date by `apply`.
 
     `graph` holds the connected switches and the links between them; a switch that has hosts is a ToR, so that levels
-    count from the servers. Hosts are no nodes of it. `aggregations` says which
+    count from the servers. Hosts are no nodes of it. `fabrics` says which switches links join, `aggregations` which
     ports lead to one host together. Events may come twice and, as far as they speak of different
     switches, links, ports or hosts, in any order: the outcome is the same. `SwitchDown` forgets all of a switch, and
     `LinkUp` what was cabled to one of its ends before.
@@ -32,6 +33,7 @@ class LiveFabric:
 
     def __init__(self, aggregations: Aggregations | None = None) -> None:
         self.graph = Graph()
+        self.fabrics = Fabrics(self.graph)
         self.aggregations = aggregations or Aggregations()
         self._flooded: dict[Place, Place] = {}
         self._versions: dict[int, int] = {}
@@ -196,6 +198,7 @@ class LiveFabric:
         self._versions[event.dpid] = event.ofp_version
         if fresh:
             self.graph.add_node(event.dpid, self._kind(event.dpid))
+            self.fabrics.switch_added(event.dpid)
             for _, cable in sorted(self._cables.get(event.dpid, {}).items()):
                 self._join(cable)
         return True
@@ -204,7 +207,9 @@ class LiveFabric:
         dpid = event.dpid
         known = self._versions.pop(dpid, None) is not None
         if known:
+            neighbours: tuple[Any, ...] = self.graph.neighbours(dpid)
             self.graph.remove_node(dpid)
+            self.fabrics.switch_removed(dpid, neighbours)
         cables = list(self._cables.get(dpid, {}).values())
         for cable in cables:
             self._unplug(cable)
@@ -233,6 +238,7 @@ class LiveFabric:
     def _join(self, event: LinkUp) -> None:
         if event.dpid_a in self._versions and event.dpid_b in self._versions:
             self.graph.add_link(event.dpid_a, event.dpid_b, event.port_a, event.port_b, event.capacity_bps)
+            self.fabrics.linked(event.dpid_a, event.dpid_b)
 
     def _link_down(self, event: LinkDown) -> bool:
         cable = self.cable(event.dpid_a, event.port_a)
@@ -248,6 +254,7 @@ class LiveFabric:
                 del self._cables[dpid]
         if self.graph.cable(cable.dpid_a, cable.dpid_b, cable.port_a) is not None:
             self.graph.remove_link(cable.dpid_a, cable.dpid_b, cable.port_a)
+            self.fabrics.unlinked(cable.dpid_a, cable.dpid_b)
 
     def _port_role_changed(self, event: PortRoleChanged) -> bool:
         if self.role(event.dpid, event.port_no) is event.role:
