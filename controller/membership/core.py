@@ -49,7 +49,8 @@ class MembershipCore:
 
     Every method that takes `now` (seconds, monotonic) returns the effects in order, after those of all deadlines up
     to `now`. `counters` holds occurrences by reason. `changed` is told of groups whose members changed. `bindings`
-    says whose an address is; without it every report is believed.
+    says whose an address is; without it every report is believed. `is_one_fabric` tells whether two switches are in
+    one fabric, each of which has a querier of its own; `fabrics_changed` is called when that is otherwise for some.
     """
 
     def __init__(
@@ -60,12 +61,13 @@ class MembershipCore:
         changed: Callable[[bytes], None] = lambda _group: None,
         bindings: Bindings | None = None,
         admit_router: AdmitRouter = lambda _host: None,
+        is_one_fabric: Callable[[int, int], bool] = lambda _dpid, _other: True,
     ) -> None:
         self.timers = TimerQueue()
         self.ports: dict[tuple[int, int], Port] = {}
         self.tally = Tally(limits.notice_interval_s)
         self.counters = self.tally.counters
-        self.queriers = Queriers(settings, self.timers, self.tally)
+        self.queriers = Queriers(settings, self.timers, self.tally, is_one_fabric)
         self.router_ports = RouterPorts(settings, limits, self.timers, self.tally)
         self.router_admission = RouterAdmission(settings, admit_router, self.tally)
         self.members_table = Members(
@@ -73,6 +75,7 @@ class MembershipCore:
         )
         self.declared_router_ports: set[tuple[int, int, int]] = set()
         self._changed = changed
+        self._is_one_fabric = is_one_fabric
         self._settings = settings
         self._limits = limits
 
@@ -114,11 +117,11 @@ class MembershipCore:
             return effects
         elected = self.queriers.heard(port, family, bid, query.version, now, effects)
         if elected and query.group is not None and not query.suppress:
-            values = self.queriers.timing(family)
+            values = self.queriers.timing(family, dpid)
             limit = now + values.last_member_count * query.max_response_s
             for other_port in self.ports.values():
                 membership = other_port.groups.get(query.group)
-                if membership is not None:
+                if membership is not None and self._is_one_fabric(dpid, other_port.dpid):
                     self.members_table.lower(membership, query.sources, limit)
             self._advance(now, effects)
         return effects
@@ -332,9 +335,16 @@ class MembershipCore:
         state = None if membership is None else membership.hosts.get(mac)
         return state is not None and state.offer is not None
 
-    def querier(self, family: int) -> QuerierStatus:
-        """Describe the querier of family 4 or 6."""
-        return self.queriers.status(family)
+    def querier(self, family: int, dpid: int | None = None) -> QuerierStatus:
+        """Describe the querier of family 4 or 6 in a switch's fabric; None: where another router is, if anywhere."""
+        return self.queriers.status(family, dpid)
+
+    def fabrics_changed(self, now: float) -> list[MembershipEffect]:
+        """Take in that switches are in one fabric that were in two, or the other way round."""
+        effects: list[MembershipEffect] = []
+        self._advance(now, effects)
+        self.queriers.fabrics_changed(now)
+        return effects
 
     def router_port_keys(self) -> Iterator[tuple[int, int, int]]:
         """Iterate over the router ports as (dpid, port_no, family)."""

@@ -58,9 +58,8 @@ def routers_snapshot(core: Kept, now: float) -> list[Record]:
     """Return the records of queriers and router ports alone."""
     records: list[Record] = []
     for family in FAMILIES:
-        elected = core.queriers.other(family)
-        if elected is not None:
-            other, until = elected
+        for election in core.queriers.elections(family):
+            other = election.other
             records.append(
                 {
                     "record": "querier",
@@ -71,7 +70,7 @@ def routers_snapshot(core: Kept, now: float) -> list[Record]:
                     "port_no": other.port_no,
                     "robustness": other.robustness,
                     "query_interval_s": other.query_interval_s,
-                    "remaining_s": until - now,
+                    "remaining_s": election.until - now,
                 }
             )
     for entry in core.router_ports:
@@ -168,7 +167,7 @@ def _restore_member(core: Kept, record: Record, start: float, now: float, effect
     group, ip = parse_ip(record["group"]), parse_ip(record["ip"])
     mode = FilterMode[record["mode"].upper()]
     family = 4 if len(group) == 4 else 6
-    longest = core.queriers.timing(family).membership_s
+    longest = core.queriers.timing(family, int(record["dpid"])).membership_s
     group_expiry = start + _bounded(record["group_s"], longest)
     timers = {parse_ip(text): start + _bounded(left, longest) for text, left in record["sources"].items()}
     excluded = frozenset(map(parse_ip, record["excluded"]))
@@ -194,7 +193,7 @@ def _restore_group(core: Kept, record: Record, start: float, now: float, effects
     port = core.ports.get((record["dpid"], record["port_no"]))
     membership = None if port is None else port.groups.get(parse_ip(record["group"]))
     if membership is not None:
-        longest = core.queriers.timing(membership.family).membership_s
+        longest = core.queriers.timing(membership.family, record["dpid"]).membership_s
         membership.v1_until = max(membership.v1_until, start + _bounded(record["v1_s"], longest))
         membership.old_until = max(membership.old_until, start + _bounded(record["older_s"], longest))
 
@@ -221,7 +220,7 @@ def _restore_querier(core: Kept, record: Record, start: float, now: float, effec
 
 def _restore_router(core: Kept, record: Record, start: float, now: float, effects: list[MembershipEffect]) -> None:
     dpid, port_no, family = int(record["dpid"]), int(record["port_no"]), int(record["family"])
-    longest_s = max(HELLO_BELIEVED_S, core.queriers.timing(family).other_querier_s)
+    longest_s = max(HELLO_BELIEVED_S, core.queriers.timing(family, dpid).other_querier_s)
     routers = []
     for router in record["routers"]:
         host = HostRef(parse_mac(router["mac"]), parse_ip(router["address"]), dpid, port_no)

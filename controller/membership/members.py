@@ -80,7 +80,7 @@ class Members:
 
     def report(self, port: Port, report: Report, now: float, effects: list[MembershipEffect]) -> None:
         """Take a report in, record by record."""
-        timing = self._queriers.timing(report.family)
+        timing = self._queriers.timing(report.family, port.dpid)
         until = now + timing.membership_s
         mac = report.eth_src
         groups = port.groups
@@ -170,11 +170,11 @@ class Members:
     def fire(self, queries: SpecificQueries[PortGroup], now: float, effects: list[MembershipEffect]) -> None:
         """Send the specific queries that are due, unless another router has become the querier."""
         membership = queries.membership
-        family = membership.family
+        family, dpid = membership.family, membership.port.dpid
         if membership.queries is not queries:
             return
-        if self._queriers.is_querier(family) and membership.hosts:
-            effects += queries.fire(now, self._queriers.timing(family), self.settings.version(family))
+        if self._queriers.is_querier(family, dpid) and membership.hosts:
+            effects += queries.fire(now, self._queriers.timing(family, dpid), self.settings.version(family))
             if not queries.is_done:
                 self._timers.arm(queries, queries.due_at())
                 return
@@ -375,7 +375,8 @@ class Members:
     def _ask(self, state: HostState, ask: Ask, timing: Timing, now: float, effects: list[MembershipEffect]) -> None:
         membership = state.membership
         family = membership.family
-        version = self.settings.version(family) if self._queriers.is_querier(family) else 0
+        is_querier = self._queriers.is_querier(family, membership.port.dpid)
+        version = self.settings.version(family) if is_querier else 0
         limit = now + timing.last_member_time_s
         queries = membership.queries or SpecificQueries(membership)
         if ask.group:

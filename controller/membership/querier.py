@@ -44,16 +44,16 @@ class OtherQuerier(NamedTuple):
 
 
 class Election(Timed):
-    """The election of a family; `until` is the end of the other querier present timer."""
+    """An election that another router won in its fabric; `until` is the end of the other querier present timer."""
 
     __slots__ = ("family", "other", "timing", "until")
 
-    def __init__(self, family: int, values: Timing) -> None:
+    def __init__(self, family: int, other: OtherQuerier, values: Timing, until: float) -> None:
         super().__init__()
         self.family = family
+        self.other = other
         self.timing = values
-        self.other: OtherQuerier | None = None
-        self.until = inf
+        self.until = until
 
     def due_at(self) -> float:
         """Return when the other querier is given up."""
@@ -79,50 +79,85 @@ class GeneralQueries(Timed):
 
 
 class Queriers:
-    """The querier of each family over the whole fabric, which is one segment to its hosts."""
+    """The querier of each family and fabric, which is one segment to its hosts.
 
-    def __init__(self, settings: MembershipSettings, timers: TimerQueue, tally: Tally) -> None:
+    Elections that others won are few, so that one is found by whether its querier's switch and another are in one
+    fabric: `is_one_fabric` tells it of two datapath ids. Wherever there is none the querier is this controller.
+    """
+
+    def __init__(
+        self,
+        settings: MembershipSettings,
+        timers: TimerQueue,
+        tally: Tally,
+        is_one_fabric: Callable[[int, int], bool] = lambda _dpid, _other: True,
+    ) -> None:
         self.settings = settings
         self._timers = timers
         self._tally = tally
-        self._elections = {family: Election(family, timing(settings)) for family in FAMILIES}
+        self._is_one_fabric = is_one_fabric
+        self._own = timing(settings)
+        self._lost: dict[int, list[Election]] = {family: [] for family in FAMILIES}
         self._general: dict[tuple[int, int, int], GeneralQueries] = {}
 
-    def timing(self, family: int) -> Timing:
-        """Return the timer values in force."""
-        return self._elections[family].timing
+    def election(self, family: int, dpid: int | None = None) -> Election | None:
+        """Return the election that another router won in a switch's fabric (None: in any), None where none did."""
+        found = None
+        for election in self._lost[family]:
+            if (dpid is None or self._is_one_fabric(dpid, election.other.dpid)) and (
+                found is None or election.other.address < found.other.address
+            ):
+                found = election
+        return found
 
-    def is_querier(self, family: int) -> bool:
-        """Tell whether it is ours to send queries."""
-        return self._elections[family].other is None and self.settings.querier
+    def elections(self, family: int) -> list[Election]:
+        """Return the elections that other routers won, one in a fabric."""
+        return list(self._lost[family])
 
-    def other(self, family: int) -> tuple[OtherQuerier, float] | None:
-        """Return the elected querier and the end of its timer, None where it is us."""
-        election = self._elections[family]
-        return None if election.other is None else (election.other, election.until)
+    def timing(self, family: int, dpid: int) -> Timing:
+        """Return the timer values in force in a switch's fabric."""
+        if not self._lost[family]:
+            return self._own
+        election = self.election(family, dpid)
+        return self._own if election is None else election.timing
 
-    def status(self, family: int) -> QuerierStatus:
-        """Describe the querier for inspection."""
-        election = self._elections[family]
-        other = election.other
-        return QuerierStatus(
-            family,
-            self.is_querier(family),
-            None if other is None else other.address,
-            None if other is None else other.mac,
-            None if other is None else other.dpid,
-            None if other is None else other.port_no,
-            None if other is None else election.until,
-            election.timing.robustness,
-            election.timing.query_interval_s,
-        )
+    def is_querier(self, family: int, dpid: int) -> bool:
+        """Tell whether it is ours to send queries in a switch's fabric."""
+        return self.settings.querier and (not self._lost[family] or self.election(family, dpid) is None)
+
+    def status(self, family: int, dpid: int | None = None) -> QuerierStatus:
+        """Describe the querier in a switch's fabric for inspection, None: in the one where another router is."""
+        election = self.election(family, dpid)
+        if election is None:
+            values, is_ours = self._own, self.settings.querier
+            return QuerierStatus(
+                family, is_ours, None, None, None, None, None, values.robustness, values.query_interval_s
+            )
+        values, other = election.timing, election.other
+        place = (other.address, other.mac, other.dpid, other.port_no)
+        return QuerierStatus(family, False, *place, election.until, values.robustness, values.query_interval_s)
+
+    def fabrics_changed(self, now: float) -> None:
+        """Follow links that joined fabrics or whose loss cut one in two.
+
+        Of two queriers that are in one fabric now the one with the lower address stays. Where the controller is the
+        querier now and was not it asks soon, where it is not any more it asks no more.
+        """
+        for family, elections in self._lost.items():
+            if not elections:
+                continue
+            for election in [one for one in elections if self.election(family, one.other.dpid) is not one]:
+                self._end(election)
+            for general in self._general.values():
+                if general.family == family:
+                    self._bring_in_line(general, now)
 
     def port_added(self, port: Port, now: float, effects: list[MembershipEffect]) -> None:
         """Begin the queries of an edge port, the first at once, unless another router asks."""
         for family in FAMILIES:
             general = GeneralQueries(port, family)
             self._general[port.dpid, port.port_no, family] = general
-            if self.is_querier(family):
+            if self.is_querier(family, port.dpid):
                 general.startup_left = self.settings.startup_query_count
                 general.at = now
                 self.fire_general(general, now, effects)
@@ -133,10 +168,9 @@ class Queriers:
             general = self._general.pop((port.dpid, port.port_no, family), None)
             if general is not None:
                 self._timers.cancel(general)
-            election = self._elections[family]
-            other = election.other
-            if other is not None and (other.dpid, other.port_no) == (port.dpid, port.port_no):
-                self._take_over(election, now, effects)
+            for election in self.elections(family):
+                if (election.other.dpid, election.other.port_no) == (port.dpid, port.port_no):
+                    self._take_over(election, now, effects)
 
     def heard(
         self,
@@ -148,8 +182,8 @@ class Queriers:
         effects: list[MembershipEffect],
     ) -> bool:
         """Let the sender of a query bid in the election; tell whether it is the querier now."""
-        election = self._elections[family]
-        present = election.other
+        election = self.election(family, port.dpid)
+        present = None if election is None else election.other
         if not self.yields_to(family, other.address) or (present is not None and other.address > present.address):
             self._tally.count("query-of-election-loser")
             return False
@@ -165,38 +199,42 @@ class Queriers:
         return True
 
     def elect(self, family: int, other: OtherQuerier, remaining_s: float | None, now: float) -> None:
-        """Make another router the querier, for as long as its values say or a journal left of it."""
-        election = self._elections[family]
-        was_ours = election.other is None
-        election.other = other
-        election.timing = timing(self.settings, other.robustness, other.query_interval_s)
-        longest_s = election.timing.other_querier_s
-        election.until = now + (longest_s if remaining_s is None else min(remaining_s, longest_s))
-        self._timers.arm(election, election.until)
-        if was_ours:
-            self._park(family)
+        """Make another router the querier in its fabric, for as long as its values say or a journal left of it."""
+        values = timing(self.settings, other.robustness, other.query_interval_s)
+        longest_s = values.other_querier_s
+        until = now + (longest_s if remaining_s is None else min(remaining_s, longest_s))
+        election = self.election(family, other.dpid)
+        if election is None:
+            election = Election(family, other, values, until)
+            self._lost[family].append(election)
+            for general in self._general.values():
+                if general.family == family:
+                    self._bring_in_line(general, now)
+        else:
+            election.other, election.timing, election.until = other, values, until
+        self._timers.arm(election, until)
 
     def reconsider(
         self, judge: Callable[[HostRef], RouterVerdict], now: float, effects: list[MembershipEffect]
     ) -> None:
         """Take over from a querier that is refused now."""
-        for election in self._elections.values():
-            other = election.other
-            if other is not None and not judge(HostRef(other.mac, other.address, other.dpid, other.port_no)).admit:
-                self._take_over(election, now, effects)
+        for family in FAMILIES:
+            for election in self.elections(family):
+                other = election.other
+                if not judge(HostRef(other.mac, other.address, other.dpid, other.port_no)).admit:
+                    self._take_over(election, now, effects)
 
     def ask(self, dpid: int, port_no: int, family: int, now: float, effects: list[MembershipEffect]) -> None:
         """Begin the queries of a port anew, the first at once, unless another router asks."""
         general = self._general.get((dpid, port_no, family))
-        if general is not None and self.is_querier(family):
+        if general is not None and self.is_querier(family, dpid):
             general.startup_left = self.settings.startup_query_count
             general.at = now
             self.fire_general(general, now, effects)
 
     def fire_election(self, election: Election, now: float, effects: list[MembershipEffect]) -> None:
         """Take over from a querier that has fallen silent."""
-        if election.other is not None:
-            self._take_over(election, now, effects)
+        self._take_over(election, now, effects)
 
     def fire_general(self, general: GeneralQueries, now: float, effects: list[MembershipEffect]) -> None:
         """Send a port's general query and schedule the next.
@@ -208,7 +246,7 @@ class Queriers:
         spreads ports that were added together over half an interval.
         """
         settings = self.settings
-        values = self._elections[general.family].timing
+        values = self.timing(general.family, general.port.dpid)
         response_s = settings.response_interval_s
         if general.startup_left > 0:
             if general.startup_left == settings.startup_query_count:
@@ -237,50 +275,45 @@ class Queriers:
 
     def set_settings(self, settings: MembershipSettings, now: float) -> None:
         """Take over new settings: values, our bid in the elections, and the time of the next queries."""
-        was_querier = {family: self.is_querier(family) for family in FAMILIES}
         self.settings = settings
-        for family, election in self._elections.items():
-            other = election.other
-            if other is not None and not self.yields_to(family, other.address):
-                other = election.other = None
-                self._timers.cancel(election)
-            announced = (0, 0.0) if other is None else (other.robustness, other.query_interval_s)
-            election.timing = timing(settings, *announced)
-            if not self.is_querier(family):
-                self._park(family)
-            elif not was_querier[family]:
-                self._ask_everywhere(family, now)
-            else:
-                for general in self._general.values():
-                    if general.family == family and general.at > now + settings.query_interval_s:
-                        general.at = now + settings.query_interval_s
-                        self._timers.arm(general, general.at)
+        self._own = timing(settings)
+        for family in FAMILIES:
+            for election in self.elections(family):
+                other = election.other
+                if not self.yields_to(family, other.address):
+                    self._end(election)
+                election.timing = timing(settings, other.robustness, other.query_interval_s)
+        for general in self._general.values():
+            self._bring_in_line(general, now)
+            if general.at != inf and general.at > now + settings.query_interval_s:
+                general.at = now + settings.query_interval_s
+                self._timers.arm(general, general.at)
 
     def yields_to(self, family: int, address: bytes) -> bool:
         """Tell whether an address wins the election against ours (RFC 9776, 6.6.2; 0.0.0.0 never wins: RFC 4541)."""
         own = self.settings.query_address(family)
         return not self.settings.querier or not any(own) or address < own
 
-    def _park(self, family: int) -> None:
-        for general in self._general.values():
-            if general.family == family:
-                general.at = inf
+    def _bring_in_line(self, general: GeneralQueries, now: float) -> None:
+        """Have a port asked soon where that is ours and was not, or no more where it is not."""
+        if not self.is_querier(general.family, general.port.dpid):
+            general.at = inf
+        elif general.at == inf:
+            general.startup_left = 0
+            general.at = now + general.phase * TAKEOVER_SPREAD_S
+            self._timers.arm(general, general.at)
+
+    def _end(self, election: Election) -> None:
+        """Forget an election, without what follows."""
+        self._lost[election.family].remove(election)
+        self._timers.cancel(election)
 
     def _take_over(self, election: Election, now: float, effects: list[MembershipEffect]) -> None:
-        election.other = None
-        election.until = inf
-        election.timing = timing(self.settings)
-        self._timers.cancel(election)
+        self._end(election)
         self._tally.count("querier-changed")
         queries = "queries again" if self.settings.querier else "does not query either, as it is set"
         text = f"The other querier of IPv{election.family} is gone: the controller {queries}."
         effects.append(Notice("membership-querier-changed", text, (("family", election.family),)))
-        if self.settings.querier:
-            self._ask_everywhere(election.family, now)
-
-    def _ask_everywhere(self, family: int, now: float) -> None:
         for general in self._general.values():
-            if general.family == family:
-                general.startup_left = 0
-                general.at = now + general.phase * TAKEOVER_SPREAD_S
-                self._timers.arm(general, general.at)
+            if general.family == election.family:
+                self._bring_in_line(general, now)

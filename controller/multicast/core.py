@@ -72,6 +72,9 @@ RESTART_GRACE_S, RESTART_GRACE_LONGEST_S = 12.0, 60.0
 PURGE_AFTER_S = 1.0
 """How long after that groups have to move to entries of their own before the old ones go."""
 
+FABRICS_SETTLE_S = 1.0
+"""How long after a join or split of fabrics queriers follow: a link that blinks changes no election."""
+
 ROOM_INTERVAL_S = 10.0
 """How often it is told that groups are refused for want of room, and looked for those that are not remembered."""
 
@@ -86,6 +89,7 @@ class Due(Enum):
     PURGE = auto()
     REBALANCE = auto()
     ROOM = auto()
+    FABRICS = auto()
     JUDGE = auto()
 
 
@@ -125,6 +129,7 @@ class MulticastCore:
             self.group_changed,
             self.vlan_ports,
             self.legs,
+            self.fabric.fabrics,
             senders_per_port=limits.senders_per_port,
             unknown_packets_per_s=limits.unknown_packets_per_second_per_port,
             timeout_s=policy.multicast.sender_timeout_s,
@@ -153,6 +158,7 @@ class MulticastCore:
         self._own_due_s: float | None = now + RESTART_GRACE_S
         self._release_latest_s = now + RESTART_GRACE_LONGEST_S
         self._last_rebalance_s = now
+        self._fabrics_version = 0
         self._room_told_s = now - ROOM_INTERVAL_S
         self._handlers: dict[type, Callable[[Any, float], None]] = {
             PacketReceived: self.frames.packet_received,
@@ -175,6 +181,7 @@ class MulticastCore:
             Due.PURGE: self._purge,
             Due.REBALANCE: self._rebalance,
             Due.ROOM: self._look_for_room,
+            Due.FABRICS: self._fabrics_changed,
             Due.JUDGE: self.following.advance,
         }
 
@@ -305,6 +312,14 @@ class MulticastCore:
         """Follow a topology event."""
         if self.topology.apply(event, now):
             self.sections.topology_changed(event, now)
+        if self.fabric.fabrics.version != self._fabrics_version and Due.FABRICS not in self._due:
+            self._set_due(Due.FABRICS, now + FABRICS_SETTLE_S)
+
+    def _fabrics_changed(self, now: float) -> None:
+        """Have each fabric go by queriers of its own, as fabrics are now."""
+        self._fabrics_version = self.fabric.fabrics.version
+        for vlan_id, membership in self.memberships.all():
+            self.apply(membership.fabrics_changed(now), now, vlan_id=vlan_id)
 
     def topology_changed(self, event: TopologyEvent, now: float) -> None:
         """Take note of what became of a switch, link or port."""
@@ -452,7 +467,8 @@ class MulticastCore:
 
     def _new_membership(self, vlan_id: int) -> MembershipCore:
         settings, limits = membership_settings(self.policy), membership_limits(self.policy)
-        return membership_of(vlan_id, self.gate, settings, limits, self.sections.groups.touch)
+        is_one = self.fabric.fabrics.is_one
+        return membership_of(vlan_id, self.gate, settings, limits, self.sections.groups.touch, is_one)
 
     def _forest(self, graph: Graph) -> Forest:
         multicast = self.policy.multicast

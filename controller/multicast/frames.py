@@ -171,7 +171,7 @@ class FrameIntake:
         if all(r.group in before or is_admitted(dpid, port_no, mac, r.group) for r in report.records):
             groups = [r.group for r in report.records if not self._comes_from_elsewhere(r.group, vlan_id)]
             for to_dpid, to_port in owner.plane.router_ports(report.family, groups, vlan_id):
-                if (to_dpid, to_port) != (dpid, port_no):
+                if (to_dpid, to_port) != (dpid, port_no) and owner.fabric.fabrics.is_one(to_dpid, dpid):
                     owner.perform(owner.vlan_ports.sent(to_dpid, (to_port,), frame, vlan_id))
 
     def _comes_from_elsewhere(self, group: bytes, vlan_id: int) -> bool:
@@ -193,7 +193,7 @@ class FrameIntake:
         if self._is_router_at_leg(dpid, port_no):
             return
         self._apply(membership.query_received(dpid, port_no, query, now), now, vlan_id=vlan_id)
-        _, _, *querier = membership.querier(query.family)[:6]
+        _, _, *querier = membership.querier(query.family, dpid)[:6]
         if querier != [query.source, query.eth_src, dpid, port_no]:
             return
         owner.journal.routers_touched(now, vlan_id)
@@ -231,7 +231,7 @@ class FrameIntake:
         if not known and owner.plane.is_router_port(dpid, port_no, family, vlan_id):
             # The switch passes on what routers say from now on; this one it only gave to the controller.
             for to_dpid, to_port in owner.plane.router_ports(family, vlan_id=vlan_id):
-                if (to_dpid, to_port) != (dpid, port_no):
+                if (to_dpid, to_port) != (dpid, port_no) and owner.fabric.fabrics.is_one(to_dpid, dpid):
                     owner.perform(owner.vlan_ports.sent(to_dpid, (to_port,), frame, vlan_id))
 
     def _data_received(self, dpid: int, port_no: int, data: Data, frame: bytes, now: float, vlan_id: int) -> None:

@@ -30,7 +30,7 @@ def passed_on(
     frame: bytes,
     vlan_id: int,
 ) -> list[SendPacket]:
-    """Hand the querier's query to all other edge ports of its domain, or to those with members of its group.
+    """Hand the querier's query to all other edge ports of its domain and fabric, or those with members of its group.
 
     `frame` has no tag; it gets that of its VLAN where that is tagged.
     """
@@ -45,8 +45,10 @@ def passed_on(
     else:
         for to_dpid in fabric.switches():
             ports[to_dpid] = [at for at in fabric.edge_ports(to_dpid) if fabric.is_flooded(to_dpid, at)]
-    passed = []
+    passed: list[SendPacket] = []
     for to_dpid, to_ports in ports.items():
+        if not fabric.fabrics.is_one(to_dpid, dpid):
+            continue
         others = tuple(port for port in to_ports if (to_dpid, port) != (dpid, port_no))
         passed += vlan_ports.sent(to_dpid, others, frame, vlan_id)
     return passed

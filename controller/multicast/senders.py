@@ -32,6 +32,7 @@ from controller.rules.pipeline import (
 )
 from controller.wire.addresses import format_ip, format_mac, group_mac
 from controller.wire.packets import Data
+from topology.fabrics import Fabrics
 
 PENALTY_S = 1
 """How long a port that exceeds its budget of unknown packets is cut off from sending to unknown groups."""
@@ -58,6 +59,7 @@ class SenderTable:
         changed: Callable[[bytes, float, int], None],
         vlan_ports: VlanPorts,
         legs: Legs,
+        fabrics: Fabrics,
         *,
         senders_per_port: int,
         unknown_packets_per_s: float,
@@ -70,6 +72,7 @@ class SenderTable:
         self._changed = changed
         self._vlan_ports = vlan_ports
         self._legs = legs
+        self._fabrics = fabrics
         self._buckets = PortBuckets(unknown_packets_per_s, max(2 * unknown_packets_per_s, 1.0))
         self.set_limits(senders_per_port, unknown_packets_per_s, timeout_s)
         self._by_port: dict[Place, dict[Entry, None]] = {}
@@ -149,12 +152,13 @@ class SenderTable:
         return False, []
 
     def _relay(self, data: Data, dpid: int, port_no: int, frame: bytes) -> list[Effect]:
-        """Hand a packet that came before its flow entries, without tag, to every receiver directly."""
+        """Hand a packet that came before its flow entries, without tag, to every receiver of its fabric directly."""
         vlan_id = domain_of(data.group)
         ports: dict[tuple[int, int], list[int]] = {}
         for to_dpid, oif in self._plane.receiving_ports(data.group, data.source):
             to_port = port_of_oif(oif)
-            if not self._legs.is_one_port((to_dpid, to_port), (dpid, port_no)):
+            is_elsewhere = not self._legs.is_one_port((to_dpid, to_port), (dpid, port_no))
+            if is_elsewhere and self._fabrics.is_one(to_dpid, dpid):
                 ports.setdefault((to_dpid, vlan_of_oif(oif, vlan_id)), []).append(to_port)
         if not vlan_id:
             return [SendPacket(to_dpid, tuple(to_ports), frame) for (to_dpid, _), to_ports in ports.items()]

@@ -65,11 +65,14 @@ def membership_of(
     settings: MembershipSettings,
     limits: MembershipLimits,
     changed: Callable[[bytes], None],
+    is_one_fabric: Callable[[int, int], bool],
 ) -> MembershipCore:
     """Return the membership of a domain, VLAN 0 being the fabric's own; `changed` is told names of groups."""
     if not vlan_id:
-        return MembershipCore(settings, limits, gate.admit, changed, gate, RouterGate(gate).judge)
+        return MembershipCore(settings, limits, gate.admit, changed, gate, RouterGate(gate).judge, is_one_fabric)
     own = VlanGate(gate, vlan_id)
-    return MembershipCore(
-        settings, limits, own.admit, lambda group: changed(in_domain(group, vlan_id)), own, RouterGate(own).judge
-    )
+
+    def changed_here(group: bytes) -> None:
+        changed(in_domain(group, vlan_id))
+
+    return MembershipCore(settings, limits, own.admit, changed_here, own, RouterGate(own).judge, is_one_fabric)

@@ -1,0 +1,157 @@
+"""Fabrics that no link joins have nothing in common: queriers, queries, routers, first packets are of one alone."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from controller.config.policy import Policy
+from controller.config.settings import Limits, Multicast, Querier, RouterPorts
+from controller.events import PacketReceived
+from controller.membership.querier import FAMILIES
+from controller.wire.encode import encode
+from controller.wire.frame import decode
+from controller.wire.packets import PimHello, Query, Report
+from topology.generators.draft import Draft
+from topology.graph import Kind
+
+from .conftest import World
+
+ROUTED = Policy(
+    default_allow=True,
+    limits=Limits(reports_per_second_per_port=1e6, unknown_packets_per_second_per_port=1e6),
+    multicast=Multicast(fast_leave=True, querier=Querier(accept_others=True), router_ports=RouterPorts(learn=True)),
+)
+LEFT, RIGHT = ("h1", "h2", "h3", "h4"), ("h5", "h6", "h7", "h8")
+
+
+@pytest.fixture
+def world():
+    """Four switches in a row, cut in the middle: h1 to h4 are in one fabric, h5 to h8 in another."""
+    draft = Draft(1e9)
+    names = [draft.switch(Kind.TOR) for _ in range(4)]
+    for name in names:
+        draft.hosts(name, 2)
+    for name, following in itertools.pairwise(names):
+        draft.link(name, following)
+    world = World(draft.graph, ROUTED)
+    world.cut(2, 3)
+    world.advance(2.0)
+    return world
+
+
+def tell(world, name, frame):
+    """Have a host send a frame to the controller; return the hosts whose ports were sent something for it."""
+    outs = len(world.packet_outs)
+    world.feed(PacketReceived(*world.hosts[name].place, frame))
+    places = {place for place, sent in world.packet_outs[outs:] if sent == frame}
+    return {host.name for host in world.hosts.values() if host.place in places}
+
+
+def query(world, name, family=4):
+    host = world.hosts[name]
+    source = host.v4 if family == 4 else host.v6
+    return encode(Query(family, 3 if family == 4 else 2, host.mac, source, None, (), 10.0, False, 2, 125.0))
+
+
+def asked(world, seconds, family=4):
+    """Return the hosts that the controller sends a query of its own to within some time."""
+    outs = len(world.packet_outs)
+    world.advance(seconds)
+    places = {place for place, found in world.queries(outs) if found.family == family}
+    return {host.name for host in world.hosts.values() if host.place in places}
+
+
+def queriers(world, family=4):
+    """Return the addresses of the queriers that are other routers, by the switch where each is heard."""
+    return {e.other.dpid: e.other.address for e in world.core.membership.queriers.elections(family)}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_querier_silences_the_controller_in_its_own_fabric_alone(world, family):
+    assert tell(world, "h2", query(world, "h2", family)) == {"h1", "h3", "h4"}
+    assert asked(world, 200.0, family) == set(RIGHT)
+    assert not world.core.membership.querier(family, 1).is_ours
+    assert world.core.membership.querier(family, 4).is_ours
+
+
+def test_each_fabric_elects_a_querier_of_its_own(world):
+    tell(world, "h2", query(world, "h2"))
+    assert tell(world, "h7", query(world, "h7")) == {"h5", "h6", "h8"}, "it loses to nobody in its own fabric"
+    hosts = world.hosts
+    assert queriers(world) == {1: hosts["h2"].v4, 4: hosts["h7"].v4}
+    assert tell(world, "h4", query(world, "h4")) == set(), "h2 has the lower address"
+    assert asked(world, 100.0) == set()
+
+
+def test_the_lower_of_two_queriers_stays_when_their_fabrics_are_joined(world):
+    tell(world, "h2", query(world, "h2"))
+    tell(world, "h7", query(world, "h7"))
+    world.mend(2, 3)
+    world.advance(2.0)
+    assert queriers(world) == {1: world.hosts["h2"].v4}
+    assert tell(world, "h2", query(world, "h2")) == {*LEFT, *RIGHT} - {"h2"}
+    assert tell(world, "h7", query(world, "h7")) == set()
+
+
+def test_a_fabric_without_a_querier_has_that_of_the_one_that_it_joins(world):
+    tell(world, "h2", query(world, "h2"))
+    world.mend(2, 3)
+    world.advance(2.0)
+    assert asked(world, 200.0) == set()
+    assert not world.core.membership.querier(4, 4).is_ours
+
+
+def test_the_part_that_is_cut_off_from_its_querier_is_asked_by_the_controller(world):
+    world.mend(2, 3)
+    world.advance(2.0)
+    tell(world, "h2", query(world, "h2"))
+    world.cut(2, 3)
+    assert asked(world, 3.0) == set(RIGHT)
+    assert queriers(world) == {1: world.hosts["h2"].v4}
+
+
+def test_a_link_that_blinks_changes_no_querier(world):
+    world.mend(2, 3)
+    world.advance(2.0)
+    tell(world, "h2", query(world, "h2"))
+    world.cut(2, 3)
+    world.advance(0.5)
+    world.mend(2, 3)
+    assert asked(world, 100.0) == set()
+    assert queriers(world) == {1: world.hosts["h2"].v4}
+
+
+def test_routers_hear_reports_and_each_other_in_their_own_fabric(world):
+    for name in ("h2", "h7"):
+        host = world.hosts[name]
+        tell(world, name, encode(PimHello(4, host.mac, host.v4, 105.0)))
+    host = world.hosts["h4"]
+    hello = encode(PimHello(4, host.mac, host.v4, 105.0))
+    assert tell(world, "h4", hello) == {"h2"}
+    outs = len(world.packet_outs)
+    world.join("h1")
+    reported = {place for place, frame in world.packet_outs[outs:] if isinstance(decode(frame), Report)}
+    assert reported == {world.hosts["h2"].place, world.hosts["h4"].place}
+
+
+def test_the_first_packet_of_a_sender_reaches_no_other_fabric(world):
+    for name in ("h2", "h3", "h7"):
+        world.join(name)
+    world.settle()
+    assert world.send("h1") == {"h2": 1, "h3": 1}
+    world.settle()
+    assert world.send("h1") == {"h2": 1, "h3": 1}
+    assert world.send("h8") == {"h7": 1}
+
+
+def test_a_restarted_controller_knows_the_querier_of_each_fabric(world):
+    tell(world, "h2", query(world, "h2"))
+    tell(world, "h7", query(world, "h7"))
+    world.advance(1.0)
+    before = queriers(world)
+    world.restart()
+    world.connect_all()
+    assert queriers(world) == before
+    assert asked(world, 100.0) == set()
