@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from topology.aggregations import Aggregations, Place, chosen
@@ -144,9 +144,14 @@ class LiveFabric:
         """Return the host with this MAC address."""
         return self._hosts.get(mac)
 
-    def host_by_ip(self, address: bytes) -> HostLearnt | None:
-        """Return the host that holds an IPv4 or IPv6 address (of several claimants the lowest MAC address)."""
-        owners = self._owners.get(address)
+    def host_by_ip(self, address: bytes, dpid: int | None = None) -> HostLearnt | None:
+        """Return the host that holds an IPv4 or IPv6 address (of several claimants the lowest MAC address).
+
+        That is the one in a switch's fabric where `dpid` is given, else in any.
+        """
+        owners: Collection[bytes] = self._owners.get(address, ())
+        if dpid is not None:
+            owners = [mac for mac in owners if self.fabrics.is_one(dpid, self._hosts[mac].dpid)]
         return self._hosts[min(owners)] if owners else None
 
     def hosts(self) -> tuple[HostLearnt, ...]:
@@ -167,7 +172,7 @@ class LiveFabric:
     def binding_conflict(self, mac: bytes, address: bytes, dpid: int, port_no: int) -> bool:
         """Tell whether a source is false at a port: its MAC address lives elsewhere, or its IP address is another's.
 
-        Addresses that nobody is known to hold do not conflict.
+        Addresses that nobody is known to hold in the port's fabric do not conflict.
         """
         host = self._hosts.get(mac)
         if (
@@ -177,7 +182,9 @@ class LiveFabric:
         ):
             return True
         owners = self._owners.get(address)
-        return owners is not None and mac not in owners
+        if owners is None or mac in owners:
+            return False
+        return any(self.fabrics.is_one(dpid, self._hosts[owner].dpid) for owner in owners)
 
     def snapshot(self) -> tuple[TopologyEvent, ...]:
         """Return events that lead a new `LiveFabric` to this state."""

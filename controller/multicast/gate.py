@@ -151,7 +151,7 @@ class Gate:
 
     def spoofed(self, host: HostRef, vlan_id: int = 0) -> Decision:
         """Return why a host with a false address is refused."""
-        owner, address = self._fabric.host_by_ip(in_domain(host.ip, vlan_id)), format_ip(host.ip)
+        owner, address = self._fabric.host_by_ip(in_domain(host.ip, vlan_id), host.dpid), format_ip(host.ip)
         if owner is None or owner.mac == in_domain(host.mac, vlan_id):
             return Decision(False, SPOOFED, f"{address} was another host's and is not known to be this one's own")
         place = f"port {owner.dpid}:{owner.port_no}"

@@ -130,8 +130,9 @@ class FrameIntake:
             mac = self._routes.host_of(data[:6]) or mac
         host = self._fabric.host(mac) if domain_of(mac) == vlan_id else None
         if host is not None:
-            self._counters["unicast-delivered"] += 1
-            if not self._fabric.is_one_port((host.dpid, host.port_no), end):
+            is_reached = self._fabric.fabrics.is_one(host.dpid, end[0])
+            self._counters["unicast-delivered" if is_reached else "unicast-other-fabric"] += 1
+            if is_reached and not self._fabric.is_one_port((host.dpid, host.port_no), end):
                 self._around.send((host.dpid, host.port_no), address_of(mac) + data[6:], vlan_id)
             sender = None if at_edge else self._fabric.host(sender_mac)
             if at_edge or sender is not None:
@@ -139,7 +140,7 @@ class FrameIntake:
         elif isinstance(packet, Unicast):
             self._counters["unicast-unknown"] += 1
             destination = in_domain(packet.destination, vlan_id)
-            if at_edge and self._fabric.host_by_ip(destination) is None:
+            if at_edge and self._fabric.host_by_ip(destination, end[0]) is None:
                 self._search(end, destination, now)
 
     def _search(self, end: End, name: bytes, now: float) -> None:

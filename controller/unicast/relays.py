@@ -1,4 +1,4 @@
-"""What many are to hear: frames that go from the controller to all edge ports, within bounds."""
+"""What many are to hear: frames that go from the controller to all edge ports of a fabric, within bounds."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Relays:
         self.next_deadline: Callable[[], float | None] = self._expiry.next
 
     def relay(self, origin: End, data: bytes, now: float, vlan_id: int = OWN_DOMAIN) -> list[SendPacket]:
-        """Return a frame without tag for all edge ports of its domain but `origin`, with the tag where they have it.
+        """Return a frame without tag for the edge ports of its domain and fabric but `origin`, tagged where they are.
 
         That is as far as the bounds on the port of origin and on all allow. A part of what all may is kept for ports
         that relay few, so that those that relay many do not silence them.
@@ -89,7 +89,7 @@ class Relays:
 
     def _to_all(self, origin: End, data: bytes) -> list[SendPacket]:
         packets = []
-        for dpid in self._fabric.switches():
+        for dpid in self._reached(origin):
             ports = self._but_for(origin, dpid, self._fabric.edge_ports(dpid))
             if ports:
                 packets.append(SendPacket(dpid, ports, data))
@@ -98,7 +98,7 @@ class Relays:
     def _to_domain(self, origin: End, data: bytes, vlan_id: int) -> list[SendPacket]:
         packets = []
         tagged = with_tag(data, vlan_id)
-        for dpid in self._fabric.switches():
+        for dpid in self._reached(origin):
             if vlan_id and self._fabric.ofp_version(dpid) == OPENFLOW_1_0:
                 continue
             oifs = self._vlan_ports.at(dpid).get(vlan_id, NO_OIFS)
@@ -107,6 +107,11 @@ class Relays:
                 if others:
                     packets.append(SendPacket(dpid, others, frame))
         return packets
+
+    def _reached(self, origin: End) -> list[int]:
+        """Return the switches of the fabric that a port is in."""
+        fabric = self._fabric.fabrics.of(origin[0])
+        return [] if fabric is None else sorted(fabric.switches)
 
     def _but_for(self, origin: End, dpid: int, ports: Iterable[int]) -> tuple[int, ...]:
         """Return those ports of a switch, of each link aggregation group one leg, that are not the origin."""

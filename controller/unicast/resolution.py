@@ -108,8 +108,8 @@ class Resolver:
     A host's packets count only where the host is known to live, so nobody can poison a neighbour's cache. A known
     target is answered for by proxy once every switch on the way there and back has its entries in place; an unknown
     one is asked for at all edge ports. Who checks on a neighbour by unicast, or whether an address is free, gets
-    through to its holder, so that the dead do not answer. All this is within a domain: nobody hears of a question in
-    another one, and its hosts answer for nobody there.
+    through to its holder, so that the dead do not answer. All this is within a domain, and within a fabric: nobody
+    hears of a question in another one, and its hosts answer for nobody there.
     """
 
     def __init__(self, fabric: LiveFabric, settings: UnicastSettings, around: Surroundings) -> None:
@@ -203,13 +203,13 @@ class Resolver:
                 self._open(Ask(AskKind.ANNOUNCE, mac, end, target, packet, data, vlan_id=vlan_id), now)
             return
         asker = self._fabric.host(in_domain(packet.eth_dst, vlan_id))
-        if asker is not None:
+        if asker is not None and self._fabric.fabrics.is_one(asker.dpid, end[0]):
             where = (asker.dpid, asker.port_no)
             answered = Ask(AskKind.RESOLVE, asker.mac, where, target, packet, data, True, data, mac, vlan_id=vlan_id)
             self._open(answered, now)
 
     def _detect_duplicate(self, ask: Ask, now: float) -> None:
-        holder = self._fabric.host_by_ip(ask.target)
+        holder = self._fabric.host_by_ip(ask.target, ask.end[0])
         if holder is not None and holder.mac == ask.mac:
             return
         if isinstance(ask.packet, Neighbour):
@@ -220,7 +220,7 @@ class Resolver:
             self._around.relay(ask.end, ask.data, now, ask.vlan_id)
 
     def _pass_on(self, end: End, holder: HostLearnt, data: bytes, now: float) -> None:
-        if not self._is_at(holder, end):
+        if not self._is_at(holder, end) and self._fabric.fabrics.is_one(holder.dpid, end[0]):
             self._around.ask((holder.dpid, holder.port_no), data, now, domain_of(holder.mac))
 
     def _is_at(self, host: HostLearnt, end: End) -> bool:
@@ -289,8 +289,8 @@ class Resolver:
         if ask.responder is not None:
             responder = self._fabric.host(ask.responder)
         else:
-            responder = self._fabric.host_by_ip(ask.target)
-        if responder is None:
+            responder = self._fabric.host_by_ip(ask.target, ask.end[0])
+        if responder is None or not self._fabric.fabrics.is_one(responder.dpid, ask.end[0]):
             if not ask.relayed and ask.reply is None:
                 ask.relayed = True
                 self._around.relay(ask.end, ask.data, now, ask.vlan_id)
