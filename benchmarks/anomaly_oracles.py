@@ -90,6 +90,10 @@ KINDS: dict[str, Kind] = {
         "trendy: linear",
         DAY_S,
     ),
+    "one change of level": Kind(
+        _whole(lambda rng: rng.uniform(6, 20) * (rng.uniform(0.25, 0.75) * POINTS > ROW) + _noise(rng)),
+        "high-variability",
+    ),
     "log-linear trend": Kind(_whole(lambda rng: 20 * np.log(1 + ROW) + 13 * _noise(rng)), "trendy: log-linear"),
     "exponential trend": Kind(_whole(lambda rng: np.exp(ROW / 500) + _noise(rng)), "trendy: non-linear"),
     "three of ten points": Kind(_part(lambda rng: rng.random(POINTS) < 0.3), "sparse"),

@@ -52,6 +52,44 @@ def goodness_of_fit(values: Floats, line: Floats) -> float:
     return 1.0 - float(((values - line) ** 2).sum()) / around_mean if around_mean > 0 else 0.0
 
 
+def change_of_level(values: Floats) -> tuple[int, float]:
+    """Return how many values lie before the best change from one level to another, and 1 - the share that is left.
+
+    The second figure is what `goodness_of_fit` gives for a line, here for two constants. Fewer than two values, or
+    values that are all equal, give (0, 0).
+    """
+    count = len(values)
+    around = values - values.mean() if count else values
+    whole = float((around**2).sum())
+    if count < 2 or whole <= 0:
+        return 0, 0.0
+    before = np.arange(1, count)
+    explained = np.cumsum(around)[:-1] ** 2 * count / (before * (count - before))
+    best = int(np.argmax(explained))
+    return best + 1, float(explained[best]) / whole
+
+
+def is_change_of_level(averages: Floats, goes_on: float) -> bool:
+    """Tell a change from one level to another from a trend.
+
+    It is one where two constants leave less than the better of a line over time and one over its logarithm, and what
+    they leave is no trend that goes on: a line through each part fits it no better than `goes_on` (R). Two constants
+    have a place to choose as well, so that what they leave counts 1 + ln n / n times, as in Schwarz's criterion.
+    """
+    count = len(averages)
+    place, fit = change_of_level(averages)
+    if place == 0:
+        return False
+    rows = np.arange(1.0, count + 1)
+    lines = max(fit_line(rows, averages, logarithmic=kind, interval_s=1.0)[1] for kind in (False, True))
+    if (1 - fit) * (1 + np.log(count) / count) >= 1 - lines:
+        return False
+    parts = slice(None, place), slice(place, None)
+    left = np.concatenate([averages[part] - averages[part].mean() for part in parts])
+    trends = [fit_line(rows[part], left[part], logarithmic=False, interval_s=1.0)[0].at(rows[part]) for part in parts]
+    return goodness_of_fit(left, np.concatenate(trends)) <= goes_on
+
+
 def fit_line(at_s: Floats, values: Floats, *, logarithmic: bool, interval_s: float) -> tuple[Trend, float]:
     """Return the regression line of values over time, or over the logarithm of time, and its goodness of fit.
 

@@ -9,7 +9,7 @@ from controller.anomaly.normalcy.regular import Detected, detect_cycle
 from controller.anomaly.normalcy.result import Normalcy
 from controller.anomaly.normalcy.series import Floats, Series, smooth
 from controller.anomaly.normalcy.settings import Settings
-from controller.anomaly.normalcy.trend_line import fit_line, trend_pct
+from controller.anomaly.normalcy.trend_line import fit_line, is_change_of_level, trend_pct
 
 UNITS_FOR_THEIR_MEANS = 28
 LEAST_AVERAGES = 10
@@ -58,10 +58,12 @@ def _means(at_s: Floats, values: Floats, window_s: float) -> Floats:
 
 
 def detect_trendy(series: Series, settings: Settings) -> Normalcy | None:
-    """Return bounds around the trend of trendy data, None where the series has no trend."""
+    """Return bounds around the trend of trendy data, None where the series has no trend or its level changed once."""
     averages = smoothed_for_trend(series, settings)
     share = trend_pct(averages)
     if share <= settings.trend_pct or len(averages) < LEAST_AVERAGES:
+        return None
+    if is_change_of_level(averages, settings.trend_fit):
         return None
     for kind, logarithmic in (("linear", False), ("log-linear", True)):
         trend, fit = fit_line(series.at_s, series.values, logarithmic=logarithmic, interval_s=series.interval_s)

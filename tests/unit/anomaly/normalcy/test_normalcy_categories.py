@@ -174,6 +174,24 @@ def test_any_other_trend_is_bounded_by_its_latest_portion():
     assert found.since_s >= AT_S[0] + 0.7 * (AT_S[-1] - AT_S[0])
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_one_change_of_level_is_not_a_trend(seed: int):
+    rng = np.random.default_rng(seed)
+    place = int(POINTS * rng.uniform(0.25, 0.75))
+    height = rng.uniform(3, 10) * rng.choice([-1, 1])
+    values = np.where(np.arange(POINTS) < place, 0, height) + noise(seed) + 2 * np.sin(2 * np.pi * DAY)
+    found = fitted(values)
+    assert found.category != "trendy", found.reason
+    assert found.since_s == pytest.approx(AT_S[place], abs=2 * DAY_S)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_line_is_a_trend_however_much_noise_hides_it(seed: int):
+    rng = np.random.default_rng(seed)
+    values = rng.uniform(3, 10) * rng.choice([-1, 1]) * np.linspace(0, 1, POINTS) + noise(seed)
+    assert fitted(values).category == "trendy"
+
+
 def test_points_left_out_evenly_are_sparse_with_a_longest_gap():
     keep = np.random.default_rng(1).random(POINTS) < 0.3
     found = fit(make_series(AT_S[keep], noise()[keep]))
