@@ -79,6 +79,13 @@ class RequestRole(NamedTuple):
     generation_id: int
 
 
+class RoleDenied(NamedTuple):
+    """A switch does not have this controller in the role that it wants; None where its generation is not known."""
+
+    dpid: int
+    generation_id: int | None
+
+
 class EntriesLost(NamedTuple):
     """A switch was found without entries that it had confirmed: whoever else has some there checks them now."""
 
@@ -135,5 +142,13 @@ class ActionRefused(NamedTuple):
 
 
 Effect: TypeAlias = (
-    SendPacket | ApplyEdits | RequestFlows | RequestResources | RequestRole | EntriesLost | TableSurveyed | Notice
+    SendPacket
+    | ApplyEdits
+    | RequestFlows
+    | RequestResources
+    | RequestRole
+    | RoleDenied
+    | EntriesLost
+    | TableSurveyed
+    | Notice
 )

@@ -66,7 +66,7 @@ from controller.events import (
 from controller.histogram import Histogram
 from controller.kernel.notices import NoticeLimiter
 from controller.rules.lowering import LOWERINGS
-from controller.rules.of13_resources import NO_CHANGE, encode_resource_request, encode_role_request
+from controller.rules.of13_resources import NO_CHANGE, encode_resource_request
 from controller.snapshot.names import Names
 
 if TYPE_CHECKING:
@@ -289,7 +289,8 @@ class App(BaseApp):  # type: ignore[misc]
     def _request_role(self, effect: RequestRole) -> None:
         datapath = self._datapaths.get(effect.dpid)
         if datapath is not None:
-            datapath.send(encode_role_request(effect.role or NO_CHANGE, effect.generation_id, effect.xid))
+            encode = LOWERINGS[datapath.ofproto.OFP_VERSION].encode_role_request
+            datapath.send(encode(effect.role or NO_CHANGE, effect.generation_id, effect.xid))
 
     # The loop
 

@@ -22,6 +22,7 @@ from controller.events import (
     RoleReplied,
 )
 from controller.kernel.notices import NoticeLimiter
+from controller.rules import of10_roles
 from controller.rules.of13_resources import decode_role_reply
 from controller.wire.ethernet import ETHERTYPE_LLDP
 
@@ -146,7 +147,11 @@ class Southbound:
             return not self._observed("EventOFPFlowStatsReply")
         if version == OPENFLOW_1_3:
             return self._take_1_3(asker, datapath, kind, one, xid, message)
-        return False
+        answer = of10_roles.decode_role_reply(message)
+        if answer is None:
+            return False
+        asker.answered(RoleReplied(datapath.id, xid, answer.role, None))
+        return True
 
     def _take_1_3(self, asker: Asker, datapath: Any, kind: int, what: int, xid: int, message: bytes) -> bool:
         """Take what only OpenFlow 1.3 has: groups, meters and roles."""

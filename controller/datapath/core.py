@@ -364,7 +364,7 @@ class DatapathCore(Batches):
         """Return when `on_deadline` is due, None for never."""
         if self._due_s is not None:
             return self._due_s
-        return earliest(self.barriers.next(), self._reads.next(), self._roles.timeouts.next())
+        return earliest(self.barriers.next(), self._reads.next(), *self._roles.next_deadlines())
 
     def on_deadline(self, now: float) -> tuple[SwitchState, ...]:
         """Send what was gathered, and read switches that owe an answer; return what may be another than thought."""
@@ -391,4 +391,6 @@ class DatapathCore(Batches):
         for dpid in self._roles.timeouts.take_due(now):
             self._roles.overdue(self._datapaths[dpid], now)
             concerned += self._datapaths[dpid].attached_parts()[:1]
+        for dpid in self._roles.confirms.take_due(now):
+            self._roles.confirm(self._datapaths[dpid], now)
         return tuple(concerned)

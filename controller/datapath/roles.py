@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from controller.datapath.xids import Xids
-from controller.effects import Effect, RequestRole
+from controller.effects import Effect, RequestRole, RoleDenied
 from controller.events import ControllerRole, EditFailed, RoleReplied, RoleWanted
 from controller.rules.switch_state import Datapath
 from controller.rules.timeouts import Timeouts
@@ -18,8 +18,14 @@ from controller.rules.timeouts import Timeouts
 ROLE_TIMEOUT_S = 5.0
 """How long a switch has to answer a role request; it is asked again then."""
 
+CONFIRM_S = 1.0
+"""How often a switch whose master we are is asked whether we still are: it does not say so by itself."""
+
 IS_SLAVE = (1, 10)
-"""OFPBRC_IS_SLAVE: all that a master hears of another one that takes its place."""
+"""OFPBRC_IS_SLAVE: all that a master hears by itself of another one that takes its place."""
+
+IS_SLAVE_1_0 = (1, 5)
+"""OFPBRC_EPERM: the same in OpenFlow 1.0."""
 
 STALE = (11, 0)
 """OFPRRFC_STALE: the switch knows of a later generation."""
@@ -46,6 +52,7 @@ class Roles:
 
     def __init__(self, connections: Connections, xids: Xids) -> None:
         self.timeouts: Timeouts[int] = Timeouts(ROLE_TIMEOUT_S)
+        self.confirms: Timeouts[int] = Timeouts(CONFIRM_S)
         self._connections = connections
         self._xids = xids
         self._wanted: RoleWanted | None = None
@@ -69,33 +76,68 @@ class Roles:
         if is_same and datapath.role == wanted.role:
             return
         self._connections.close(datapath)
-        lowerings = [part.lowering for part in datapath.attached_parts()]
-        if lowerings and lowerings[0] is not None and not lowerings[0].has_roles:
-            text = f"Switch {datapath.dpid} speaks OpenFlow 1.0, which has no roles: its flow entries are left alone."
-            self._connections.notice(datapath, "role-refused", text, now, role=wanted.role.name)
-            return
         self._ask(datapath, wanted.role, wanted.generation_id, now)
 
     def _ask(self, datapath: Datapath, role: ControllerRole | None, generation_id: int, now: float) -> None:
+        self._confirm_no_more(datapath)
         datapath.role, datapath.role_xid = None, self._xids.take()
+        datapath.role_generation_id = None if role is None else generation_id
         self._connections.tell(RequestRole(datapath.dpid, datapath.role_xid, role, generation_id))
         self.timeouts.start(datapath.dpid, now)
 
     def ended(self, datapath: Datapath) -> None:
         """Take it that a connection has ended: the next one begins without a role."""
         self.timeouts.cancel(datapath.dpid)
+        self._confirm_no_more(datapath)
         datapath.wanted = datapath.role = datapath.role_xid = datapath.generation_id = None
+        datapath.role_generation_id = None
+
+    def _confirm_no_more(self, datapath: Datapath) -> None:
+        self.confirms.cancel(datapath.dpid)
+        datapath.confirm_xid = None
+
+    def confirm(self, datapath: Datapath, now: float) -> None:
+        """Ask a switch whether we are still its master."""
+        datapath.confirm_xid = self._xids.take()
+        self._connections.tell(RequestRole(datapath.dpid, datapath.confirm_xid, None, 0))
+        self.confirms.start(datapath.dpid, now)
 
     def replied(self, datapath: Datapath, reply: RoleReplied, now: float) -> bool:
         """Take a switch's word; False where nobody asked for it."""
+        if datapath.confirm_xid == reply.xid:
+            datapath.confirm_xid = None
+            if reply.role != datapath.role:
+                self._lost(datapath, reply, now)
+            return True
         if datapath.role_xid != reply.xid:
             return False
         self.timeouts.cancel(datapath.dpid)
         datapath.role_xid = None
         datapath.role, datapath.generation_id = reply.role, reply.generation_id
-        if datapath.is_ours:
+        wanted = datapath.wanted
+        if wanted is not None and reply.role != wanted.role:
+            self._denied(datapath, wanted, reply, now)
+        elif datapath.is_ours:
+            if reply.role == ControllerRole.MASTER and _has_generations(datapath):
+                self.confirms.start(datapath.dpid, now)
             self._connections.open(datapath, now)
         return True
+
+    def _denied(self, datapath: Datapath, wanted: RoleWanted, reply: RoleReplied, now: float) -> None:
+        """Tell that a switch has us in another role; who wants to be slave is one in the switch's own generation."""
+        generation_id, asked = reply.generation_id, datapath.role_generation_id
+        self._connections.tell(RoleDenied(datapath.dpid, generation_id))
+        if wanted.role is ControllerRole.SLAVE and generation_id is not None and asked is None:
+            self._ask(datapath, ControllerRole.SLAVE, generation_id, now)
+
+    def _lost(self, datapath: Datapath, reply: RoleReplied, now: float) -> None:
+        """Write no more to a switch that says it has another master."""
+        datapath.role, datapath.generation_id = reply.role, reply.generation_id
+        self._confirm_no_more(datapath)
+        text = f"Switch {datapath.dpid} has another controller as master."
+        self._connections.notice(datapath, "role-lost", text, now, role=ControllerRole.MASTER.name)
+        self._connections.tell(RoleDenied(datapath.dpid, reply.generation_id))
+        self._connections.close(datapath)
 
     def refused(self, datapath: Datapath, error: EditFailed, now: float) -> bool:
         """Take it that a switch refused a role, or said that ours is slave; False where the error says neither."""
@@ -113,14 +155,26 @@ class Roles:
             self._connections.notice(datapath, "role-refused", text, now, role=wanted.role.name, stale=is_stale)
             if is_stale:
                 self._ask(datapath, None, 0, now)
+            else:
+                self._connections.tell(RoleDenied(dpid, None))
             return True
-        if (error.type, error.code) == IS_SLAVE and datapath.is_ours:
+        has_generations = _has_generations(datapath)
+        if (error.type, error.code) == (IS_SLAVE if has_generations else IS_SLAVE_1_0) and datapath.is_ours:
+            self._confirm_no_more(datapath)
             datapath.role = ControllerRole.SLAVE
             text = f"Switch {dpid} takes no edits of a slave: another controller is master there."
             self._connections.notice(datapath, "role-lost", text, now, role=wanted.role.name)
             self._connections.close(datapath)
+            if has_generations:
+                self._ask(datapath, None, 0, now)
+            else:
+                self._connections.tell(RoleDenied(dpid, None))
             return True
         return False
+
+    def next_deadlines(self) -> tuple[float | None, float | None]:
+        """Return when a switch owes an answer, and when one is to be asked again whether we are its master."""
+        return self.timeouts.next(), self.confirms.next()
 
     def overdue(self, datapath: Datapath, now: float) -> None:
         """Ask a switch again that did not answer."""
@@ -128,3 +182,9 @@ class Roles:
         self._connections.notice(datapath, "role-timeout", text, now)
         if datapath.wanted is not None:
             self._ask(datapath, datapath.wanted.role, datapath.wanted.generation_id, now)
+
+
+def _has_generations(datapath: Datapath) -> bool:
+    """Tell whether a switch knows generations: those of OpenFlow 1.0 do not, and do not tell which role we have."""
+    lowerings = [part.lowering for part in datapath.attached_parts()]
+    return bool(lowerings) and lowerings[0] is not None and lowerings[0].has_generations

@@ -66,7 +66,8 @@ _BAD_OUT_PORT = (2, 4)
 _UNKNOWN_METER, _METER_EXISTS, _OUT_OF_METERS = (12, 3), (12, 1), (12, 10)
 _UNKNOWN_GROUP, _GROUP_EXISTS, _OUT_OF_GROUPS = (6, 8), (6, 0), (6, 3)
 _BAD_OUT_GROUP = (2, 9)
-_IS_SLAVE, _STALE = (1, 10), (11, 0)
+_IS_SLAVE = {OPENFLOW_1_0: (1, 5), OPENFLOW_1_3: (1, 10)}
+_STALE = (11, 0)
 _NOT_EXPRESSIBLE = {OPENFLOW_1_0: (1, 1), OPENFLOW_1_3: (4, 6)}
 
 
@@ -137,7 +138,7 @@ class FakeSwitch:
 
     def _apply(self, edit: Edit, now: float) -> tuple[Error, str] | None:
         if self.role is ControllerRole.SLAVE:
-            return _IS_SLAVE, "a slave changes nothing"
+            return _IS_SLAVE[self.ofp_version], "a slave changes nothing"
         if isinstance(edit, Put):
             fault = self._fault(edit.rule)
             if fault is None:
@@ -246,7 +247,8 @@ class FakeSwitch:
 
     def _role_answer(self, effect: RequestRole) -> EditFailed | RoleReplied:
         """Take a role as a switch does (OpenFlow 1.3.5, 6.3.5)."""
-        if effect.role in (ControllerRole.MASTER, ControllerRole.SLAVE):
+        has_generations = LOWERINGS[self.ofp_version].has_generations
+        if effect.role in (ControllerRole.MASTER, ControllerRole.SLAVE) and has_generations:
             before, bits = self.generation_id, (1 << 64) - 1
             if before is not None and (effect.generation_id - before & bits) >> 63:
                 return EditFailed(self.dpid, effect.xid, *_STALE)

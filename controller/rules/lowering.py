@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from controller.effects import ApplyEdits, Define, Edit, Put, Undefine
-from controller.rules import of10, of13, of13_resources
+from controller.rules import of10, of10_roles, of13, of13_resources
 from controller.rules.model import GROUP, METER, Entry, Resource, Rule, RuleKey
 from controller.rules.openflow import FlowCounter, FlowStats, NotExpressible, PacketIn
 from controller.rules.pipeline import OPENFLOW_1_0, OPENFLOW_1_3
@@ -34,7 +34,8 @@ class Lowering:
     resource_expressible: Callable[[Resource], str | None]
     table_full: tuple[int, int]
     resource_kinds: tuple[str, ...]
-    has_roles: bool
+    encode_role_request: Callable[[int, int, int], bytes]
+    has_generations: bool
 
     def problem(self, entry: Entry) -> str | None:
         """Return None where this version can say a flow entry, a group or a meter, the reason where it cannot."""
@@ -82,7 +83,8 @@ LOWERINGS: dict[int, Lowering] = {
         resource_expressible=of10.resource_expressible,
         table_full=(3, 0),
         resource_kinds=(),
-        has_roles=False,
+        encode_role_request=of10_roles.encode_role_request,
+        has_generations=False,
     ),
     OPENFLOW_1_3: Lowering(
         expressible=of13.expressible,
@@ -99,6 +101,7 @@ LOWERINGS: dict[int, Lowering] = {
         resource_expressible=of13_resources.resource_expressible,
         table_full=(5, 1),
         resource_kinds=(METER, GROUP),
-        has_roles=True,
+        encode_role_request=of13_resources.encode_role_request,
+        has_generations=True,
     ),
 }

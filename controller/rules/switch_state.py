@@ -246,7 +246,8 @@ class Datapath:
     `barrier_xid` is that of the batch under way, with `edit_count` edits of those `under_way`; `reading_xid` that of
     the reading. None stands for nothing under way. `asked` are the requests for groups and meters of that reading
     which the switch has not answered, `reads_resources` whether it has any. `role` is what the switch said last,
-    `wanted` what it is asked for, `role_xid` that of the request under way.
+    `wanted` what it is asked for, `role_xid` that of the request under way with `role_generation_id`, `confirm_xid`
+    that of the question whether the role is still ours.
     """
 
     dpid: int
@@ -265,6 +266,8 @@ class Datapath:
     wanted: RoleWanted | None = None
     role: int | None = None
     role_xid: int | None = None
+    role_generation_id: int | None = None
+    confirm_xid: int | None = None
     generation_id: int | None = None
 
     @property

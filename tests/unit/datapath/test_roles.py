@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from controller.datapath.core import DatapathCore, OwnerTold
-from controller.datapath.roles import ROLE_TIMEOUT_S
-from controller.effects import ApplyEdits, Notice, Put, RequestFlows, RequestRole
+from controller.datapath.roles import CONFIRM_S, ROLE_TIMEOUT_S
+from controller.effects import ApplyEdits, Notice, Put, RequestFlows, RequestRole, RoleDenied
 from controller.events import (
     ControllerRole,
     DeadlineReached,
@@ -40,7 +40,7 @@ class Controller:
         self.switch = switch
         self.core = DatapathCore(0xA0)
         self.apps = {tag: Installer(tag, datapath=self.core) for tag in TAGS}
-        self.to_switch, self.to_controller, self.sent, self.notices = deque(), deque(), [], []
+        self.to_switch, self.to_controller, self.sent, self.notices, self.denied = deque(), deque(), [], [], []
         self.role = ControllerRole.EQUAL
         self.now = 100.0
 
@@ -50,6 +50,8 @@ class Controller:
                 self.perform(effect.effects)
             elif isinstance(effect, Notice):
                 self.notices.append(effect)
+            elif isinstance(effect, RoleDenied):
+                self.denied.append(effect)
             else:
                 self.to_switch.append(effect)
                 self.sent.append(effect)
@@ -277,13 +279,82 @@ def test_a_request_without_an_answer_is_made_again(controller):
     assert controller.is_right()
 
 
-def test_openflow_1_0_has_no_roles_and_is_left_alone():
+@pytest.mark.parametrize("error", [(1, 3), (1, 2)], ids=["no extension", "no vendor messages"])
+def test_a_switch_of_openflow_1_0_without_the_extension_is_left_alone(error):
     controller = Controller(FakeSwitch(1, 1))
     controller.want(ControllerRole.MASTER, 1)
     controller.connect(version=1)
-    assert controller.sent == []
+    controller.put(TAGS[0], 1)
+    (asked,) = controller.sent
+    controller.to_switch.clear()
+    controller.give(EditFailed(1, asked.xid, *error))
     (notice,) = controller.notices
-    assert notice.kind == "role-refused" and "OpenFlow 1.0, which has no roles" in notice.text
+    assert notice.kind == "role-refused" and f"OpenFlow error {error[0]}/{error[1]}" in notice.text
+    assert controller.kinds() == [RequestRole] and controller.denied == [RoleDenied(1, None)]
+
+
+def test_in_openflow_1_0_the_last_to_ask_is_master_and_the_other_hears_it_by_an_error():
+    first = Controller(FakeSwitch(1, 1))
+    second = Controller(first.switch)
+    for controller in (first, second):
+        controller.want(ControllerRole.MASTER, 1)
+        controller.connect(version=1)
+        controller.deliver()
+        assert controller.core.role(1) == (ControllerRole.MASTER, None)
+        assert controller.core.next_deadline() is None, "OpenFlow 1.0 cannot be asked for a role"
+    first.role = ControllerRole.SLAVE
+    first.put(TAGS[0], 1)
+    first.deliver()
+    assert [notice.kind for notice in first.notices] == ["role-lost"] and first.denied == [RoleDenied(1, None)]
+    assert first.core.role(1)[0] == ControllerRole.SLAVE and first.switch.rules == {}
+
+
+def test_a_master_asks_every_second_whether_it_still_is(controller):
+    controller.want(ControllerRole.MASTER, 4)
+    controller.connect()
+    controller.deliver()
+    before = len(controller.sent)
+    for _ in range(3):
+        controller.pass_time(CONFIRM_S)
+        controller.deliver()
+    asked = controller.sent[before:]
+    assert [(type(sent), sent.role) for sent in asked] == [(RequestRole, None)] * 3
+    controller.put(TAGS[0], 1)
+    controller.deliver()
+    assert controller.is_right() and controller.notices == controller.denied == []
+
+
+def test_an_idle_master_learns_of_its_successor_by_asking(controller):
+    controller.want(ControllerRole.MASTER, 4)
+    controller.connect()
+    controller.deliver()
+    controller.role, controller.switch.generation_id = ControllerRole.SLAVE, 9
+    controller.pass_time(CONFIRM_S)
+    controller.deliver()
+    assert [notice.kind for notice in controller.notices] == ["role-lost"]
+    assert controller.denied == [RoleDenied(1, 9)] and controller.core.role(1) == (ControllerRole.SLAVE, 9)
+    count = len(controller.sent)
+    controller.put(TAGS[0], 1)
+    controller.pass_time(5 * CONFIRM_S)
+    assert len(controller.sent) == count, "nothing is asked or written any more"
+
+
+def test_a_slave_asks_for_nothing_more(controller):
+    controller.want(ControllerRole.SLAVE, 4)
+    controller.connect()
+    controller.deliver()
+    controller.pass_time(60.0)
+    assert controller.kinds() == [RequestRole] and controller.core.next_deadline() is None
+
+
+def test_a_slave_that_is_behind_becomes_one_in_the_generation_of_the_switch(controller):
+    controller.switch.generation_id = 7
+    controller.want(ControllerRole.SLAVE, 0)
+    controller.connect()
+    controller.deliver()
+    asked = [(sent.role, sent.generation_id) for sent in controller.sent]
+    assert asked == [(ControllerRole.SLAVE, 0), (None, 0), (ControllerRole.SLAVE, 7)]
+    assert controller.core.role(1) == (ControllerRole.SLAVE, 7) and controller.denied == [RoleDenied(1, 7)]
 
 
 def test_a_switch_that_is_back_is_asked_again(controller):

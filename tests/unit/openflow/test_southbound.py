@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.openflow.southbound import Southbound, packet_in
-from controller.events import BarrierReplied, EditFailed, FlowStatsReceived, PacketReceived
+from controller.events import (
+    BarrierReplied,
+    ControllerRole,
+    EditFailed,
+    FlowStatsReceived,
+    PacketReceived,
+    RoleReplied,
+)
 
 FRAMEWORKS = ("os_ken", "ryu")
 IN_PORT = struct.pack("!II", 0x80000004, 7)
@@ -126,6 +133,19 @@ def test_answers_reach_the_app_that_asked(version: int, barrier: int, stats: int
     assert not take(barrier, b"", THEIRS) and not take(1, struct.pack("!HH", 5, 1), THEIRS)
     assert not take(stats, ports, OURS) and not take(12, b"", OURS)
     assert other.answers == []
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "body", "generation_id"),
+    [(1, 4, struct.pack("!III", 0x2320, 11, 1), None), (4, 25, struct.pack("!I4xQ", 2, 7), 7)],
+    ids=["the extension of 1.0", "1.3"],
+)
+def test_roles_reach_the_app_that_asked(version: int, kind: int, body: bytes, generation_id: int | None) -> None:
+    southbound, ours = Southbound(Unhurried(), lambda _name: False), App()  # type: ignore[arg-type]
+    southbound.add(ours, 0xA2)
+    assert southbound.take(Datapath(), version, kind, OURS, message(kind, body, version, OURS))
+    assert ours.answers == [RoleReplied(5, OURS, ControllerRole.MASTER, generation_id)]
+    assert not southbound.take(Datapath(), version, kind, OURS, message(kind, body[:-4], version, OURS))
 
 
 def test_what_somebody_else_observes_goes_to_the_framework_too() -> None:

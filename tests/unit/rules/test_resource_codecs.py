@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.effects import ApplyEdits, Define, Undefine
-from controller.rules import of10, of13, of13_resources
+from controller.events import ControllerRole
+from controller.rules import of10, of10_roles, of13, of13_resources
 from controller.rules.lowering import LOWERINGS
 from controller.rules.model import (
     GROUP,
@@ -329,3 +330,21 @@ def test_groups_and_meters_have_owners_by_their_ids():
     assert is_own(GroupKey(0x56020001), 0x5602) and not is_own(GroupKey(0x56020001), 0x5603)
     assert is_own(MeterKey(0x2FF), 0x5602) and not is_own(MeterKey(0x300), 0x5602)
     assert GroupKey(5) != MeterKey(5) and len({GroupKey(5), MeterKey(5)}) == 2
+
+
+@pytest.mark.parametrize("role", list(ControllerRole))
+def test_roles_of_openflow_1_0_are_those_of_the_extension(role):
+    number = {ControllerRole.EQUAL: 0, ControllerRole.MASTER: 1, ControllerRole.SLAVE: 2}[role]
+    body = bytes.fromhex("00002320") + (10).to_bytes(4, "big") + number.to_bytes(4, "big")
+    assert of10_roles.encode_role_request(role, 7, 9) == bytes.fromhex("0104001400000009") + body
+    reply = of10_roles.NiciraRole(9, role)
+    message = of10_roles.encode_role_reply(reply)
+    assert of10_roles.decode_role_reply(message) == reply
+    assert of10_roles.decode_role_reply(message + b"more") == reply
+
+
+def test_what_is_no_role_of_the_extension_is_none():
+    message = of10_roles.encode_role_reply(of10_roles.NiciraRole(9, ControllerRole.SLAVE))
+    for at, octet in ((0, 4), (1, 3), (10, 0), (15, 10), (19, 3)):
+        assert of10_roles.decode_role_reply(message[:at] + bytes([octet]) + message[at + 1 :]) is None
+    assert all(of10_roles.decode_role_reply(message[:length]) is None for length in range(len(message)))
