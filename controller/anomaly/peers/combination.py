@@ -27,8 +27,10 @@ def combined(ratios: Sequence[Floats], share: float, ratio_max: float) -> Floats
     ratios : sequence of NDArray[np.float64]
         One array per metric, (windows, members) each, NaN where the metric says nothing.
     share : float
-        Share of the metrics known that the mean is over, at least one: of few metrics it is the maximum, while among
-        hundreds a single one that is out by chance does not decide.
+        Share of the metrics that the mean is over, at least one: of few metrics it is the maximum, while among
+        hundreds a single one that is out by chance does not decide. It is a share of those known of the member that
+        has most of them in the window, so that the mean is over the same number for all (where a member has fewer,
+        over all it has): the few furthest of few are otherwise further out than the many furthest of many.
     ratio_max : float
         One metric counts no more than this.
 
@@ -42,7 +44,8 @@ def combined(ratios: Sequence[Floats], share: float, ratio_max: float) -> Floats
     stacked = np.minimum(np.stack(ratios), ratio_max)
     known = (~np.isnan(stacked)).sum(axis=0)
     ordered = -np.sort(-stacked, axis=0)
-    taken = np.maximum(1, np.ceil(known * share - 1e-9)).astype(np.int64)
+    wanted = np.ceil(known.max(axis=1, keepdims=True) * share - 1e-9)
+    taken = np.maximum(1, np.minimum(wanted, known)).astype(np.int64)
     total = np.cumsum(np.where(np.isnan(ordered), 0.0, ordered), axis=0)
     mean = np.take_along_axis(total, (taken - 1)[None], axis=0)[0] / taken
     return np.where(known > 0, mean, np.nan)

@@ -164,6 +164,25 @@ def test_few_metrics_count_by_their_maximum_and_many_by_the_ones_furthest_out():
     assert np.isnan(combined([np.array([[np.nan]])] * 2, 0.05, 30)[0, 0])
 
 
+def test_a_member_with_few_metrics_is_not_furthest_out_by_counting_alone():
+    rng = np.random.default_rng(1)
+    named = []
+    for _ in range(50):
+        ratios = rng.exponential(0.2, (259, 6))
+        ratios[72:, 5] = np.nan
+        ratios[:10, 2] = rng.uniform(4, 6, 10)
+        ratios[:4, 5] = rng.uniform(4, 6, 4)
+        named.append(int(combined([row[None] for row in ratios], 0.05, 30)[0].argmax()))
+    assert named == [2] * 50
+
+
+def test_a_member_with_one_metric_alone_is_judged_by_it():
+    ratios = np.full((40, 3), 0.5)
+    ratios[1:, 2] = np.nan
+    ratios[0, 2] = 4
+    assert combined([row[None] for row in ratios], 0.05, 30).tolist() == [[0.5, 0.5, 4]]
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
