@@ -98,7 +98,7 @@ def _openflow_1_0(snapshot: Snapshot, called: Called) -> Iterator[Finding]:
     dpids = _switches(snapshot, lambda fields: fields.get("ofp_version") == OPENFLOW_1_0)
     if dpids:
         text = _are(dpids, called, "speaks OpenFlow 1.0", "speak OpenFlow 1.0")
-        advice = "It carries no IPv6 groups and no VLANs: have it speak 1.3 if it can."
+        advice = "It carries no IPv6: have it speak 1.3 if it can."
         yield Finding("openflow-1.0", text, advice, dpids)
 
 

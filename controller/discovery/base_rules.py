@@ -6,14 +6,16 @@ that they return once: a neighbour learns that this switch forwards, and nobody 
 alike, under an address that tells which switch returned them; the switch that sent them out sends them on by the next
 port of its tour (`tour_rule`). OpenFlow 1.0 cannot tell neighbour discovery from other IPv6, so it has none of it.
 
-Frames with a VLAN tag are dropped at every port: in OpenFlow 1.3 by one entry before all others, in 1.0, whose other
-entries are for untagged frames, by the last one. A 1.0 switch that knows no 802.1ad takes its tag for an EtherType.
+Frames with a VLAN tag are dropped at every port (but see `vlan_rules`): in OpenFlow 1.3 by one entry before all
+others, in 1.0, whose other entries are for untagged frames, by the last one. A 1.0 switch that knows no 802.1ad takes
+its tag for an EtherType.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 
+from controller.config.vlans import PortVlans
 from controller.rules.cookies import VLAN_TAGGED_COOKIE, cookie_of
 from controller.rules.model import (
     OFPP_CONTROLLER,
@@ -44,8 +46,8 @@ from controller.rules.pipeline import (
     PRIORITY_UNTAGGED_MISS,
     PRIORITY_VLAN_TAGGED,
     UNICAST,
-    admission_tables,
 )
+from controller.rules.port_drops import drop_keys
 from controller.wire.ethernet import ETHERTYPE_ARP, ETHERTYPE_LLDP, ETHERTYPE_QINQ, ETHERTYPE_SLOW
 from controller.wire.lacp import SLOW_PROTOCOLS_MAC
 from controller.wire.lldp import ECHO_MAC, NEAREST_BRIDGE_MAC, TOUR_MAC, return_mac
@@ -120,18 +122,24 @@ def lacp_rules(port_no: int, seconds: int = 0) -> list[Rule]:
     return [_rule(INGRESS, PRIORITY_LLDP, match, _TO_CONTROLLER)]
 
 
-def guard_rules(ofp_version: int, port_no: int, seconds: int, has_vlans: bool) -> list[Rule]:
+def guard_rules(ofp_version: int, port_no: int, seconds: int, port: PortVlans | None) -> list[Rule]:
     """Return the entries that keep what `base_rules` sends to the controller away from it, for one port, a while."""
-    return [
-        _rule(table, priority + 1, match._replace(in_port=port_no), ())._replace(hard_timeout_s=seconds)
-        for table in admission_tables(ofp_version, has_vlans)
-        for priority, match in _punts(ofp_version)
-    ]
+    rules = []
+    for priority, match in _punts(ofp_version):
+        own = match._replace(in_port=port_no)
+        if ofp_version == OPENFLOW_1_0 and priority == PRIORITY_LLDP:
+            keys = [RuleKey(0, priority + 1, own)]
+        else:
+            keys = drop_keys(ofp_version, port, priority + 1, own)
+        rules += [_rule(*key, ())._replace(hard_timeout_s=seconds) for key in keys]
+    return rules
 
 
 def hold_rule(ofp_version: int, port_no: int) -> Rule:
-    """Return the entry that drops all that arrives at a port but LLDP."""
-    return _rule(0 if ofp_version == OPENFLOW_1_0 else ADMIT, PRIORITY_HELD, Match(in_port=port_no), ())
+    """Return the entry that drops all that arrives at a port but LLDP, in OpenFlow 1.0 with tags or without."""
+    if ofp_version == OPENFLOW_1_0:
+        return _rule(0, PRIORITY_HELD, Match(in_port=port_no, tagged=True), ())
+    return _rule(ADMIT, PRIORITY_HELD, Match(in_port=port_no), ())
 
 
 def _tour_rule(ofp_version: int, match: Match, actions: tuple[Action, ...]) -> Rule:

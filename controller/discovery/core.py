@@ -456,7 +456,8 @@ class DiscoveryCore:
         text = f"receives too much LLDP, ARP or ND: its switch drops all of it for {self._settings.guard_s:g} s"
         self.counted("port-guarded", port.end, text, now)
         version = self._switches[dpid].ofp_version
-        rules = guard_rules(version, port_no, self._settings.guard_s, self._vlans.is_used)
+        own_vlans = self._vlans.of(port.end) if self._vlans.is_used else None
+        rules = guard_rules(version, port_no, self._settings.guard_s, own_vlans)
         if port.end in self._lacp_legs.lacp.places:
             rules += lacp_rules(port_no, self._settings.guard_s)
         for rule in rules:

@@ -7,7 +7,16 @@ from typing import Protocol
 
 from controller.config.vlans import PortVlans, Vlans
 from controller.discovery.ports import PortState
-from controller.discovery.vlan_rules import closed_rules, edge_rules, entry_keys, link_rules, vlan_base_rules
+from controller.discovery.vlan_rules import (
+    edge_rules,
+    entry_keys,
+    link_rules,
+    old_base_rules,
+    old_edge_rules,
+    old_entry_keys,
+    old_link_rules,
+    vlan_base_rules,
+)
 from controller.effects import Edit, Put, Remove
 from controller.kernel.domains import OWN_DOMAIN, domain_of
 from controller.kernel.ports import End
@@ -20,11 +29,6 @@ from topology.graph import Kind
 VLAN_TAGGED, VLAN_UNTAGGED = "vlan-tagged", "vlan-untagged"
 """The counters of frames with a tag that their port may not have, and without one where it must have one."""
 
-VLAN_UNSUPPORTED = "vlan-unsupported"
-"""A port is in VLANs, but its switch speaks OpenFlow 1.0."""
-
-_OWN_ALONE, _NONE = PortVlans(OWN_DOMAIN, frozenset()), PortVlans(None, frozenset())
-
 
 class Switch(Protocol):
     """What is asked of a switch."""
@@ -33,10 +37,7 @@ class Switch(Protocol):
 
 
 class Owner(Protocol):
-    """What installs entries, and tells of what cannot be done."""
-
-    def counted(self, kind: str, end: End, does: str, now: float) -> None:
-        """Count, and tell what a port does."""
+    """What installs entries."""
 
     def install(self, dpid: int, edits: list[Edit], now: float) -> None:
         """Have flow entries put and removed."""
@@ -46,8 +47,7 @@ class VlanAccess:
     """What every switch and port has of them; nothing where no port is in a VLAN.
 
     `switches` and `ports` are kept by the owner. A port that is held lets no VLAN in. One that led to hosts keeps its
-    VLANs while it is down, and until it is known to lead to a switch: what comes first is tagged too. OpenFlow 1.0
-    has no VLANs: there a port of the fabric's own domain has that alone, and any other is closed. `is_used` tells
+    VLANs while it is down, and until it is known to lead to a switch: what comes first is tagged too. `is_used` tells
     whether any port is in a VLAN.
     """
 
@@ -59,19 +59,14 @@ class VlanAccess:
         self._switches = switches
         self._ports = ports
         self._owner = owner
-        self._based: set[int] = set()
+        self._based: dict[int, list[Rule]] = {}
         self._entries: dict[End, list[Rule]] = {}
         self._followed: set[End] = set()
         self._edges: set[End] = set()
 
     def of(self, end: End) -> PortVlans:
         """Return the VLANs of a port, if it leads to hosts."""
-        dpid, port_no = end
-        found = self._vlans.of(dpid, port_no, Kind.TOR.value)
-        switch = self._switches.get(dpid)
-        if switch is None or switch.ofp_version == OPENFLOW_1_3:
-            return found
-        return _OWN_ALONE if found.untagged == OWN_DOMAIN else _NONE
+        return self._vlans.of(*end, Kind.TOR.value)
 
     def lets_in(self, end: End, name: bytes) -> bool:
         """Tell whether a port may have the domain of an address's name."""
@@ -97,22 +92,26 @@ class VlanAccess:
         return found, frame if tagged is None else tagged[1]
 
     def switch_connected(self, dpid: int, now: float) -> None:
-        """Have a switch know the tables of VLANs, or no longer."""
-        is_wanted = self._vlans.is_used and self._switches[dpid].ofp_version == OPENFLOW_1_3
-        if is_wanted is (dpid in self._based):
+        """Have a switch know what is done with frames of VLANs, or no longer."""
+        wanted: list[Rule] = []
+        if self._vlans.is_used:
+            is_new = self._switches[dpid].ofp_version == OPENFLOW_1_3
+            wanted = vlan_base_rules() if is_new else old_base_rules(self._vlans.all_vlans())
+        had = self._based.get(dpid, [])
+        if wanted == had:
             return
-        if is_wanted:
-            self._based.add(dpid)
-            edits: list[Edit] = [Put(rule) for rule in vlan_base_rules()]
+        keys = {rule.key for rule in wanted}
+        edits: list[Edit] = [Remove(rule.key) for rule in had if rule.key not in keys]
+        edits += [Put(rule) for rule in wanted if rule not in had]
+        if wanted:
+            self._based[dpid] = wanted
         else:
-            self._based.discard(dpid)
-            edits = [Remove(rule.key) for rule in vlan_base_rules()]
+            del self._based[dpid]
         self._owner.install(dpid, edits, now)
 
     def switch_removed(self, dpid: int, now: float) -> None:
         """Forget a switch that is gone for good."""
-        removed: list[Edit] = [Remove(rule.key) for rule in vlan_base_rules()] if dpid in self._based else []
-        self._based.discard(dpid)
+        removed: list[Edit] = [Remove(rule.key) for rule in self._based.pop(dpid, ())]
         self._followed = {end for end in self._followed if end[0] != dpid}
         self._edges = {end for end in self._edges if end[0] != dpid}
         for end in [end for end in self._entries if end[0] == dpid]:
@@ -138,9 +137,6 @@ class VlanAccess:
         else:
             self._entries.pop(port.end, None)
         self._owner.install(port.end[0], edits, now)
-        if wanted and port.end[0] not in self._based:
-            does = "is in VLANs, and its switch speaks OpenFlow 1.0, which has none here: nothing is let in"
-            self._owner.counted(VLAN_UNSUPPORTED, port.end, does, now)
 
     def use(self, vlans: Vlans, now: float) -> bool:
         """Go by another policy; False where that says the same."""
@@ -158,24 +154,20 @@ class VlanAccess:
         if port.end in self._followed or port.role not in (PortRole.EDGE, PortRole.TRUNK):
             return []
         dpid, port_no = port.end
-        is_old = self._switches[dpid].ofp_version != OPENFLOW_1_3
-        if not (is_old and self.is_used) and dpid not in self._based:
+        if dpid not in self._based:
             return []
         self._followed.add(port.end)
-        return [rule.key for rule in closed_rules(port_no)] if is_old else entry_keys(port_no)
+        is_old = self._switches[dpid].ofp_version != OPENFLOW_1_3
+        return old_entry_keys(port_no, self._vlans.all_vlans()) if is_old else entry_keys(port_no)
 
     def _wanted(self, port: PortState) -> list[Rule]:
         dpid, port_no = port.end
-        if port.held or not self.is_used:
+        if port.held or dpid not in self._based:
             return []
-        is_edge = port.end in self._edges
-        if self._switches[dpid].ofp_version != OPENFLOW_1_3:
-            is_closed = is_edge and self.of(port.end).untagged != OWN_DOMAIN
-            return closed_rules(port_no) if is_closed else []
-        if dpid not in self._based:
-            return []
+        is_old = self._switches[dpid].ofp_version != OPENFLOW_1_3
         if port.role is PortRole.TRUNK:
-            return link_rules(port_no)
-        if is_edge:
-            return edge_rules(port_no, self._vlans.of(dpid, port_no, Kind.TOR.value))
-        return []
+            return old_link_rules(port_no) if is_old else link_rules(port_no)
+        if port.end not in self._edges:
+            return []
+        own = self.of(port.end)
+        return old_edge_rules(port_no, own, self._vlans.all_vlans()) if is_old else edge_rules(port_no, own)

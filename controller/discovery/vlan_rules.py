@@ -1,13 +1,17 @@
 """Which frames are of which VLAN: what ports let in, with their tags or to be given one, and the tables they go to.
 
 Links between switches carry every VLAN with its tag. A port to hosts lets in the VLANs that it has; the rest of what
-is tagged goes on to the table that drops it, and counts it. LLDP has no VLAN (IEEE 802.1AB, 7.1). OpenFlow 1.3 alone.
+is tagged is dropped and counted: in OpenFlow 1.3 it goes on to the table that does so. LLDP has no VLAN (IEEE
+802.1AB, 7.1). OpenFlow 1.0 has one table, and cannot ask for "any tag": there what a port may have meets entries of
+the port's own (`controller.rules.pipeline.at_port`), and right below them the port's other frames are dropped.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from controller.config.vlans import PortVlans
-from controller.rules.cookies import cookie_of
+from controller.rules.cookies import VLAN_TAGGED_COOKIE, cookie_of
 from controller.rules.model import OFPP_CONTROLLER, Action, Goto, Match, Output, PushVlan, Rule, RuleKey
 from controller.rules.pipeline import (
     ADMIT,
@@ -17,16 +21,18 @@ from controller.rules.pipeline import (
     INGRESS,
     IPPROTO_ICMPV6,
     PRIORITY_ADDRESS_RESOLUTION,
-    PRIORITY_HELD,
     PRIORITY_LLDP,
     PRIORITY_MISS,
     PRIORITY_OTHER_MULTICAST,
+    PRIORITY_PORT_CLOSED,
     PRIORITY_PORT_TAGGED,
     PRIORITY_PORT_UNTAGGED,
     PRIORITY_PORT_VLAN,
+    PRIORITY_UNTAGGED_MISS,
     VLAN_ADMIT,
     VLAN_FORWARD,
     VLAN_UNICAST,
+    at_port,
 )
 from controller.wire.ethernet import ETHERTYPE_ARP, ETHERTYPE_LLDP
 from controller.wire.nd import ADVERTISEMENT, SOLICITATION
@@ -74,12 +80,38 @@ def edge_rules(port_no: int, port: PortVlans) -> list[Rule]:
     return rules
 
 
-def closed_rules(port_no: int) -> list[Rule]:
-    """Return the entry by which an OpenFlow 1.0 switch drops what a port of a VLAN sends without a tag, but LLDP.
+def old_base_rules(vlans: Iterable[int]) -> list[Rule]:
+    """Return the entries of an OpenFlow 1.0 switch, whatever its ports, in a fabric with these VLANs."""
+    return [_rule(0, PRIORITY_OTHER_MULTICAST, _GROUPS[0]._replace(vlan_id=vlan_id), ()) for vlan_id in sorted(vlans)]
 
-    It has no tables for VLANs, and else took it for the fabric's own domain.
+
+def old_link_rules(port_no: int) -> list[Rule]:
+    """Return the entry of OpenFlow 1.0 that drops what comes from a switch and no entry knows, uncounted."""
+    return [_rule(0, PRIORITY_UNTAGGED_MISS, Match(port_no, tagged=True), ())]
+
+
+def old_edge_rules(port_no: int, port: PortVlans, vlans: Iterable[int]) -> list[Rule]:
+    """Return the entries of OpenFlow 1.0 that have ARP of a port's VLANs go to the controller, and drop the rest.
+
+    Where frames without a tag are of the fabric's own domain they go on to its entries, and each of `vlans`, which
+    are all of the fabric, is dropped by itself.
     """
-    return [_rule(0, PRIORITY_HELD - 1, Match(port_no), ())]
+    arp = Match(port_no, eth_type=ETHERTYPE_ARP)
+    tags: list[int | None] = sorted(port.tagged)  # type: ignore[assignment]
+    if port.untagged:
+        tags.append(None)
+    priority = at_port(PRIORITY_ADDRESS_RESOLUTION)
+    rules = [_rule(0, priority, arp._replace(vlan_id=tag), (Output(OFPP_CONTROLLER),)) for tag in tags]
+    rules += [_rule(0, PRIORITY_PORT_CLOSED + 1, Match(port_no, vlan_id=tag), ()) for tag in sorted(port.tagged)]
+    if port.untagged == 0:
+        others = sorted(set(vlans) - port.tagged)
+        return rules + [_counted(Match(port_no, vlan_id=vlan_id)) for vlan_id in others]
+    rules.append(_rule(0, PRIORITY_PORT_CLOSED + 1, Match(port_no), ()))
+    return [*rules, _counted(Match(port_no, tagged=True))]
+
+
+def _counted(match: Match) -> Rule:
+    return Rule(RuleKey(0, PRIORITY_PORT_CLOSED, match), (), VLAN_TAGGED_COOKIE)
 
 
 def entry_keys(port_no: int) -> list[RuleKey]:
@@ -87,6 +119,15 @@ def entry_keys(port_no: int) -> list[RuleKey]:
     return [
         RuleKey(INGRESS, PRIORITY_PORT_TAGGED, Match(port_no, tagged=True)),
         RuleKey(INGRESS, PRIORITY_PORT_UNTAGGED, Match(port_no)),
+    ]
+
+
+def old_entry_keys(port_no: int, vlans: Iterable[int]) -> list[RuleKey]:
+    """Return the keys of the entries of OpenFlow 1.0 that drop frames of a port, which may be of `vlans`."""
+    anywhere = (Match(port_no), Match(port_no, tagged=True), *(Match(port_no, vlan_id=vlan_id) for vlan_id in vlans))
+    return [
+        RuleKey(0, PRIORITY_UNTAGGED_MISS, Match(port_no, tagged=True)),
+        *(RuleKey(0, PRIORITY_PORT_CLOSED + above, match) for match in anywhere for above in (0, 1)),
     ]
 
 

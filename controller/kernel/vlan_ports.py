@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from controller.config.vlans import PortVlans, Vlans
 from controller.effects import SendPacket
 from controller.kernel.oifs import HIGHEST_PORT, port_of_oif, vlan_of_oif
+from controller.rules.model import RuleKey
+from controller.rules.pipeline import PRIORITY_PORT_CLOSED
 from controller.wire.ethernet import with_tag
 from topology.events import PortRole
 from topology.graph import Kind
@@ -23,6 +25,16 @@ class VlanOifs(NamedTuple):
 
 NO_OIFS = VlanOifs((), ())
 
+Ingress: TypeAlias = tuple[int, int | None]
+"""A port, and the tag, None for none, that frames of a VLAN have there: how they enter a switch."""
+
+
+def ingresses(oifs: VlanOifs, vlan_id: int) -> list[Ingress]:
+    """Return how frames of a VLAN enter the switch with these ports, in ascending order."""
+    by_tag: list[Ingress] = [(port_no, vlan_id) for port_no in oifs.tagged]
+    by_port: list[Ingress] = [(port_no, None) for port_no in oifs.untagged]
+    return sorted(by_tag + by_port)
+
 
 class VlanPorts:
     """What the policy says of the ports to hosts of a fabric, kept by switch until its ports or the policy change.
@@ -35,6 +47,10 @@ class VlanPorts:
         self._vlans = vlans
         self._fabric = fabric
         self._at: dict[int, dict[int, VlanOifs]] = {}
+
+    def all_vlans(self) -> list[int]:
+        """Return the VLANs that the policy names anywhere, in ascending order; none where no port is in one."""
+        return sorted(self._vlans.all_vlans()) if self.is_used else []
 
     def of(self, dpid: int, port_no: int) -> PortVlans:
         """Return what the policy says of a port, if it leads to hosts."""
@@ -58,6 +74,16 @@ class VlanPorts:
         if not others:
             return own
         return (*own, *(o for o in others if not self.is_tagged(dpid, port_of_oif(o), vlan_of_oif(o, vlan_id))))
+
+    def domain_of_sender(self, dpid: int, key: RuleKey) -> int:
+        """Return the domain of the group that the entry of a sender is for, as the policy has it now.
+
+        In OpenFlow 1.0 entries for frames without a tag do not name the VLAN of their port.
+        """
+        vlan_id, port_no = key.match.vlan_id, key.match.in_port
+        if vlan_id is None and port_no is not None and key.priority > PRIORITY_PORT_CLOSED:
+            vlan_id = self.of(dpid, port_no).untagged
+        return vlan_id or 0
 
     def is_tagged(self, dpid: int, port_no: int, vlan_id: int) -> bool:
         """Tell whether frames of a domain have a tag at a port."""

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterable
 
 from controller.config.settings import Limits
+from controller.config.vlans import PortVlans
 from controller.effects import Effect, Notice
 from controller.kernel.vlan_ports import VlanPorts
 from controller.multicast.group import Place
 from controller.multicast.guard import PortBuckets
 from controller.rules.cookies import cookie_of
 from controller.rules.installer import Installer
-from controller.rules.model import Match, Rule, RuleKey
+from controller.rules.model import Match, Rule
 from controller.rules.pipeline import (
     ETH_TYPE_IPV4,
     ETH_TYPE_IPV6,
@@ -24,8 +25,8 @@ from controller.rules.pipeline import (
     OPENFLOW_1_0,
     PRIORITY_MEMBERSHIP_PENALTY,
     SENDER_COOKIE_BIT,
-    admission_tables,
 )
+from controller.rules.port_drops import drop_keys
 from controller.wire.addresses import ALL_PIM_ROUTERS_V4, ALL_PIM_ROUTERS_V6
 
 CUT_S = 1
@@ -91,9 +92,10 @@ class FloodGuard:
             effects.append(Notice("port-guarded", text, _fields(flood)))
         self._floods.pop(flood, None)
         self._floods[flood] = now + CUT_S + QUIET_S
-        for table in admission_tables(self._versions.get(dpid, OPENFLOW_1_0), self._vlan_ports.is_used):
-            for rule in _cuts(table, port_no, family):
-                effects += self._installer.transient(dpid, rule)
+        version = self._versions.get(dpid, OPENFLOW_1_0)
+        vlans = self._vlan_ports.of(dpid, port_no) if self._vlan_ports.is_used else None
+        for rule in _cuts(version, vlans, port_no, family):
+            effects += self._installer.transient(dpid, rule)
         return False, effects
 
     def next_deadline(self) -> float | None:
@@ -121,7 +123,7 @@ def _fields(flood: tuple[Place, int]) -> tuple[tuple[str, object], ...]:
     return ("dpid", dpid), ("port_no", port_no), ("family", family)
 
 
-def _cuts(table: int, port_no: int, family: int) -> list[Rule]:
+def _cuts(ofp_version: int, vlans: PortVlans | None, port_no: int, family: int) -> list[Rule]:
     if family == 4:
         matches = [Match(port_no, eth_type=ETH_TYPE_IPV4, ip_proto=IPPROTO_IGMP)]
         matches.append(_pim(port_no, ETH_TYPE_IPV4, ALL_PIM_ROUTERS_V4))
@@ -132,8 +134,9 @@ def _cuts(table: int, port_no: int, family: int) -> list[Rule]:
         matches.append(_pim(port_no, ETH_TYPE_IPV6, ALL_PIM_ROUTERS_V6))
     cookie = cookie_of(MULTICAST_TAG, "membership-flood") & ~SENDER_COOKIE_BIT
     return [
-        Rule(RuleKey(table, PRIORITY_MEMBERSHIP_PENALTY, match), (), cookie, hard_timeout_s=CUT_S)
+        Rule(key, (), cookie, hard_timeout_s=CUT_S)
         for match in matches
+        for key in drop_keys(ofp_version, vlans, PRIORITY_MEMBERSHIP_PENALTY, match)
     ]
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from controller.kernel.vlan_ports import NO_OIFS
+from controller.kernel.vlan_ports import NO_OIFS, VlanOifs, ingresses
 from controller.multicast.switch_ports import SwitchPorts
 from controller.rules.compile import RuleSet
-from controller.rules.model import OFPP_CONTROLLER, Action, Match, Output, PopVlan, Rule, RuleKey
+from controller.rules.model import OFPP_CONTROLLER, Action, Match, Output, PopVlan, PushVlan, Rule, RuleKey
 from controller.rules.pipeline import (
     ADMIT,
     ETH_TYPE_IPV4,
@@ -26,6 +26,7 @@ from controller.rules.pipeline import (
     PRIORITY_PIM_VLAN,
     PRIORITY_UNKNOWN_SENDER,
     VLAN_ADMIT,
+    at_port,
 )
 from controller.wire.addresses import ALL_PIM_ROUTERS_V4, ALL_PIM_ROUTERS_V6, parse_ip
 
@@ -42,9 +43,7 @@ _TO_CONTROLLER: tuple[Action, ...] = (Output(OFPP_CONTROLLER),)
 def switch_rules(ports: SwitchPorts, trunks: Sequence[int], cookie: int) -> RuleSet:
     """Return the entries of a switch whose `trunks` are on the spanning tree, for each of its tables."""
     if ports.ofp_version == OPENFLOW_1_0:
-        table = _Table(0, ports, cookie, only_ipv4=True)
-        table.flood(trunks, _flooded(ports, ports.edges))
-        return table.rules
+        return _old_rules(ports, trunks, cookie)
     own = _Table(ADMIT, ports, cookie)
     if ports.vlans is None:
         own.flood(trunks, _flooded(ports, ports.edges))
@@ -56,6 +55,21 @@ def switch_rules(ports: SwitchPorts, trunks: Sequence[int], cookie: int) -> Rule
         if vlan_id:
             tagged.flood_vlan(vlan_id, trunks, _flooded(ports, oifs.tagged), _flooded(ports, oifs.untagged))
     return own.rules | tagged.rules
+
+
+def _old_rules(ports: SwitchPorts, trunks: Sequence[int], cookie: int) -> RuleSet:
+    """Return the entries of OpenFlow 1.0; closed ports drop frames of every domain."""
+    table = _Table(0, ports, cookie, only_ipv4=True)
+    if ports.vlans is None:
+        table.flood(trunks, _flooded(ports, ports.edges))
+        return table.rules
+    own = ports.vlans.get(0, NO_OIFS).untagged
+    table.flood(trunks, _flooded(ports, own), own)
+    for vlan_id, oifs in ports.vlans.items():
+        if vlan_id:
+            flooded = VlanOifs(tuple(_flooded(ports, oifs.tagged)), tuple(_flooded(ports, oifs.untagged)))
+            table.flood_old_vlan(vlan_id, trunks, oifs, flooded)
+    return table.rules
 
 
 def _flooded(ports: SwitchPorts, edges: Sequence[int]) -> Sequence[int]:
@@ -73,12 +87,16 @@ class _Table:
         self._cookie = cookie
         self._only_ipv4 = only_ipv4
 
-    def flood(self, trunks: Sequence[int], edges: Sequence[int]) -> None:
-        """Put what goes to the controller, and flood link-scope groups to other switches and hosts."""
+    def flood(self, trunks: Sequence[int], edges: Sequence[int], hosts: Sequence[int] | None = None) -> None:
+        """Put what goes to the controller, and flood link-scope groups to other switches and hosts.
+
+        `hosts` are the ports of the domain from which groups go to the controller, all ports to hosts by default.
+        """
+        hosts = self._ports.edges if hosts is None else hosts
         flood = tuple(Output(port_no) for port_no in (*trunks, *edges))
         self._put(PRIORITY_MEMBERSHIP, Match(eth_type=ETH_TYPE_IPV4, ip_proto=IPPROTO_IGMP), _TO_CONTROLLER)
         self._put(PRIORITY_LINK_SCOPE, in_prefix(*_LINK_SCOPE_V4), flood)
-        self._put_groups(4, _ALL_V4, flood)
+        self._put_groups(4, _ALL_V4, flood, hosts)
         self._put_unheard((_LINK_SCOPE_V4,), trunks, edges)
         if self._only_ipv4:
             return
@@ -88,13 +106,11 @@ class _Table:
         for scope in _LINK_SCOPE_V6:
             self._put(PRIORITY_LINK_SCOPE, in_prefix(*scope), flood)
         self._put_unheard(_LINK_SCOPE_V6, trunks, edges)
-        self._put_groups(6, _ALL_V6, flood)
+        self._put_groups(6, _ALL_V6, flood, hosts)
 
     def flood_vlan(self, vlan_id: int, trunks: Sequence[int], tagged: Sequence[int], untagged: Sequence[int]) -> None:
         """Flood link-scope groups of a VLAN to its hosts here too, and PIM from ports with routers of it to all."""
-        flood: tuple[Action, ...] = tuple(Output(port_no) for port_no in (*trunks, *tagged))
-        if untagged:
-            flood = (*flood, PopVlan(), *(Output(port_no) for port_no in untagged))
+        flood = with_tag_off((*trunks, *tagged), untagged)
         for scope in (_LINK_SCOPE_V4, *_LINK_SCOPE_V6):
             self._put(PRIORITY_LINK_SCOPE_VLAN, in_prefix(*scope)._replace(vlan_id=vlan_id), flood)
         self._put_unheard((_LINK_SCOPE_V4, *_LINK_SCOPE_V6), (*trunks, *tagged), untagged, vlan_id)
@@ -103,13 +119,38 @@ class _Table:
                 match = _pim_from(port_no, family)._replace(vlan_id=vlan_id)
                 self._put(PRIORITY_PIM_VLAN, match, (*_TO_CONTROLLER, *flood))
 
+    def flood_old_vlan(self, vlan_id: int, trunks: Sequence[int], oifs: VlanOifs, flooded: VlanOifs) -> None:
+        """Put all that OpenFlow 1.0 has for a VLAN with these ports, those that groups are flooded to among them."""
+        legs = dict(self._ports.unheard)
+        scope = in_prefix(*_LINK_SCOPE_V4)
+        onward = (*trunks, *flooded.tagged)
+        self._put(PRIORITY_LINK_SCOPE_VLAN, scope._replace(vlan_id=vlan_id), with_tag_off(onward, flooded.untagged))
+        self._put_unheard((_LINK_SCOPE_V4,), onward, flooded.untagged, vlan_id)
+        for port_no, tag in ingresses(oifs, vlan_id):
+            leg = legs.get(port_no)
+            tagged = [other for other in onward if other != leg]
+            untagged = [other for other in flooded.untagged if other != leg]
+            flood = with_tag_off(tagged, untagged) if tag else _with_tag_on(vlan_id, untagged, tagged)
+            to_routers = flood if (port_no, 4, vlan_id) in self._ports.routers else ()
+            igmp = Match(port_no, eth_type=ETH_TYPE_IPV4, ip_proto=IPPROTO_IGMP)
+            for priority, match, actions in (
+                (PRIORITY_MEMBERSHIP, igmp, _TO_CONTROLLER),
+                (PRIORITY_PIM, _pim_from(port_no, 4), (*_TO_CONTROLLER, *to_routers)),
+                (PRIORITY_LINK_SCOPE_VLAN, in_prefix(*_LINK_SCOPE_V4, in_port=port_no), flood),
+                (PRIORITY_UNKNOWN_SENDER, in_prefix(*_ALL_V4, in_port=port_no), _TO_CONTROLLER),
+            ):
+                self._put(at_port(priority), match._replace(vlan_id=tag), actions)
+
     def _put_unheard(
         self, scopes: Sequence[_Scope], trunks: Sequence[int], edges: Sequence[int], vlan_id: int | None = None
     ) -> None:
         """Flood what comes by another leg of a link aggregation group, or from a host behind one, but to its leg."""
         if self._table == VLAN_ADMIT and vlan_id is None:
             return
+        is_by_port = self._table == 0 and vlan_id is not None
         for source, leg in self._ports.unheard:
+            if is_by_port and isinstance(source, int):
+                continue
             plain, own = ([port_no for port_no in ports if port_no != leg] for ports in (trunks, edges))
             flood: tuple[Action, ...] = tuple(Output(port_no) for port_no in plain)
             if own and vlan_id:
@@ -124,17 +165,35 @@ class _Table:
         key = RuleKey(self._table, priority, match)
         self.rules[key] = Rule(key, actions, self._cookie)
 
-    def _put_groups(self, family: int, all_groups: tuple[int, bytes, int], flood: tuple[Action, ...]) -> None:
+    def _put_groups(
+        self, family: int, all_groups: tuple[int, bytes, int], flood: tuple[Action, ...], hosts: Sequence[int]
+    ) -> None:
         """Have groups that no sender's entry knows go to the controller from ports to hosts, and from closed ones
         nowhere; PIM goes to every router, and to the controller, from ports with routers alone."""
-        for port_no in self._ports.edges:
+        for port_no in hosts:
             has_router = self._table != VLAN_ADMIT and (port_no, family, 0) in self._ports.routers
             to_routers = flood if has_router else ()
             self._put(PRIORITY_PIM, _pim_from(port_no, family), (*_TO_CONTROLLER, *to_routers))
             self._put(PRIORITY_UNKNOWN_SENDER, in_prefix(*all_groups, in_port=port_no), _TO_CONTROLLER)
+        is_of_all = self._table == 0 and self._ports.vlans is not None
         for port_no in self._ports.closed:
-            self._put(PRIORITY_PIM, _pim_from(port_no, family), ())
-            self._put(PRIORITY_UNKNOWN_SENDER, in_prefix(*all_groups, in_port=port_no), ())
+            for priority, match in (
+                (PRIORITY_PIM, _pim_from(port_no, family)),
+                (PRIORITY_UNKNOWN_SENDER, in_prefix(*all_groups, in_port=port_no)),
+            ):
+                self._put(priority, match._replace(tagged=is_of_all), ())
+
+
+def with_tag_off(tagged: Iterable[int], untagged: Sequence[int]) -> tuple[Action, ...]:
+    """Return what sends a tagged frame out of ports as it is, and then out of others without the tag."""
+    plain: tuple[Action, ...] = (PopVlan(), *map(Output, untagged)) if untagged else ()
+    return (*map(Output, tagged), *plain)
+
+
+def _with_tag_on(vlan_id: int, untagged: Iterable[int], tagged: Sequence[int]) -> tuple[Action, ...]:
+    """Return what sends a frame without tag out of ports as it is, and then out of others with a tag."""
+    framed: tuple[Action, ...] = (PushVlan(vlan_id), *map(Output, tagged)) if tagged else ()
+    return (*map(Output, untagged), *framed)
 
 
 def _pim_from(port_no: int, family: int) -> Match:

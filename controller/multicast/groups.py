@@ -282,7 +282,8 @@ class GroupPlane:
                 if match.ip_dst is not None and match.eth_dst is not None:
                     self._found.setdefault(rule.cookie, tree_version_of(match))
             elif match.in_port is not None and match.eth_src and match.ip_src and match.ip_dst:
-                group = in_domain(match.ip_dst, match.vlan_id or 0)
+                vlan_id = self._vlan_ports.domain_of_sender(dpid, key)
+                group = in_domain(match.ip_dst, vlan_id)
                 senders.append((group, SenderKey(dpid, match.in_port, match.eth_src, match.ip_src)))
         return senders
 
@@ -467,13 +468,16 @@ class GroupPlane:
 
     def _lower(self, group: Group, dpid: int, duty: SwitchDuty) -> RuleSet:
         ofp_version = self._ofp_versions.get(dpid, 0)
-        if group.vlan_id:
-            if ofp_version != OPENFLOW_1_3:
-                return {}
-            untagged = self._vlan_ports.untagged_oifs(dpid, group.vlan_id, group.interests.get(dpid, ()))
-            return lower_in_vlan(group.address, untagged, duty, group.cookie)
         lower = LOWER.get(ofp_version)
-        return lower(group.address, duty, group.cookie) if lower else {}
+        if lower is None:
+            return {}
+        if not group.vlan_id:
+            return lower(group.address, duty, group.cookie)
+        oifs: Iterable[int] = group.interests.get(dpid, ())
+        if ofp_version != OPENFLOW_1_3:
+            oifs = {*oifs, *(sender.port_no for sender in duty.senders)}
+        untagged = self._vlan_ports.untagged_oifs(dpid, group.vlan_id, oifs)
+        return lower_in_vlan(ofp_version, group.address, untagged, duty, group.cookie)
 
     def _supported(self, group: Group, effects: list[Effect]) -> dict[int, SwitchDuty]:
         """Return what each switch is to do; where one of them cannot, the group is refused whole."""

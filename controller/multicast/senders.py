@@ -21,15 +21,16 @@ from controller.multicast.sender_polls import SenderPolls
 from controller.rules.cookies import cookie_of
 from controller.rules.installer import Installer
 from controller.rules.lowering import LOWERINGS
-from controller.rules.model import Match, Rule, RuleKey
+from controller.rules.model import Match, Rule
 from controller.rules.pipeline import (
     ETH_TYPE_IPV4,
     ETH_TYPE_IPV6,
     MULTICAST_TAG,
+    OPENFLOW_1_0,
     PRIORITY_UNKNOWN_PENALTY,
     SENDER_COOKIE_BIT,
-    admission_tables,
 )
+from controller.rules.port_drops import drop_keys
 from controller.wire.addresses import format_ip, format_mac, group_mac
 from controller.wire.packets import Data
 from topology.fabrics import Fabrics
@@ -176,8 +177,9 @@ class SenderTable:
         text = f"Port {dpid}:{port_no} receives {why}: those without a flow entry are dropped for {PENALTY_S} s."
         notice = Notice("sender-penalty", text, (("dpid", dpid), ("port_no", port_no)))
         effects: list[Effect] = [notice]
-        for table in admission_tables(self._versions.get(dpid, 0), self._vlan_ports.is_used):
-            key = RuleKey(table, PRIORITY_UNKNOWN_PENALTY, match)
+        version = self._versions.get(dpid, OPENFLOW_1_0)
+        vlans = self._vlan_ports.of(dpid, port_no) if self._vlan_ports.is_used else None
+        for key in drop_keys(version, vlans, PRIORITY_UNKNOWN_PENALTY, match):
             rule = Rule(key, (), cookie_of(MULTICAST_TAG, "penalty"), hard_timeout_s=PENALTY_S)
             effects += self._installer.transient(dpid, rule)
         return effects
@@ -373,7 +375,7 @@ class SenderTable:
             port_no, mac, address, to = match.in_port, match.eth_src, match.ip_src, match.ip_dst
             if entry.byte_count is None or port_no is None or mac is None or address is None or to is None:
                 continue
-            to = in_domain(to, match.vlan_id or 0)
+            to = in_domain(to, self._vlan_ports.domain_of_sender(event.dpid, entry.rule.key))
             group = self._plane.groups.get(to)
             sender = group.senders.get(SenderKey(event.dpid, port_no, mac, address)) if group is not None else None
             if sender is None:

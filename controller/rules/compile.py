@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-from controller.kernel.domains import domain_of
+from controller.kernel.domains import family_of
 from controller.rules.model import OFPP_CONTROLLER, Action, Goto, Match, Output, Rule, RuleKey, SetEthDst
 from controller.rules.pipeline import (
     ADMIT,
@@ -253,10 +253,8 @@ LOWER: dict[int, Callable[[bytes, SwitchDuty, int], RuleSet]] = {
 
 def supports(ofp_version: int, group: bytes) -> str | None:
     """Return None where a switch of this OpenFlow version can forward `group`, the reason where it cannot."""
-    if ofp_version != OPENFLOW_1_0 or len(group) == 4:
+    if ofp_version != OPENFLOW_1_0 or family_of(group) == 4:
         return None
-    if domain_of(group):
-        return "groups in VLANs need OpenFlow 1.3"
     return "OpenFlow 1.0 has no IPv6 match: IPv6 groups need OpenFlow 1.3"
 
 

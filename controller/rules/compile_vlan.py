@@ -1,7 +1,9 @@
-"""From what switches do for a group of a VLAN to flow entries, in tables of their own (OpenFlow 1.3).
+"""From what switches do for a group of a VLAN to flow entries, for OpenFlow 1.0 and 1.3.
 
 Inside the fabric frames of a VLAN have its tag, and at ports to hosts that are in it tagged. So a switch sends to
 those first, then with the tags of the VLANs that get the group by registration, and takes the tag off for the others.
+In OpenFlow 1.3 the entries have tables of their own, in which every frame has its tag. In 1.0 a sender's entry asks
+for the tag that its port has, or for none, and gives the frame its tag itself.
 """
 
 from __future__ import annotations
@@ -12,34 +14,43 @@ from functools import lru_cache
 from controller.kernel.domains import address_of, domain_of
 from controller.kernel.oifs import HIGHEST_PORT, port_of_oif, vlan_of_oif
 from controller.rules.compile import ChannelDuty, RuleSet, SenderEntry, Source, SwitchDuty, versioned_mac
-from controller.rules.model import Action, Goto, Match, Output, PopVlan, Rule, RuleKey, SetEthDst, SetVlan
+from controller.rules.model import Action, Goto, Match, Output, PopVlan, PushVlan, Rule, RuleKey, SetEthDst, SetVlan
 from controller.rules.pipeline import (
     ETH_TYPE_IPV4,
     ETH_TYPE_IPV6,
+    OPENFLOW_1_0,
     PRIORITY_CHANNEL,
     PRIORITY_GROUP,
     PRIORITY_SENDER,
     SENDER_COOKIE_BIT,
     VLAN_ADMIT,
     VLAN_FORWARD,
+    at_port,
 )
 
 _new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
 
 
-def lower_in_vlan(name: bytes, untagged_oifs: Sequence[int], duty: SwitchDuty, cookie: int) -> RuleSet:
-    """Lower to two tables, as `compile.lower_to_1_3` does outside VLANs.
+def lower_in_vlan(
+    ofp_version: int, name: bytes, untagged_oifs: Sequence[int], duty: SwitchDuty, cookie: int
+) -> RuleSet:
+    """Lower to two tables of OpenFlow 1.3, or the one of 1.0, as `compile` does outside VLANs.
 
     Parameters
     ----------
+    ofp_version
+        1 (OpenFlow 1.0) or 4 (1.3); an IPv6 group cannot be said in the former (`compile.supports`).
     name
         The group in its VLAN.
     untagged_oifs
-        The OIFs to hosts of the switch at which frames have no tag (`controller.kernel.oifs`).
+        The OIFs to hosts of the switch, and the ports of its senders, at which frames have no tag
+        (`controller.kernel.oifs`).
     duty, cookie
         What the switch does, and the cookie of its entries.
     """
     version, channels, senders = duty
+    if ofp_version == OPENFLOW_1_0:
+        return _lower_to_1_0(name, untagged_oifs, duty, cookie)
     rules: RuleSet = {}
     if senders:
         enter: tuple[Action, ...] = (Goto(VLAN_FORWARD),)
@@ -49,9 +60,43 @@ def lower_in_vlan(name: bytes, untagged_oifs: Sequence[int], duty: SwitchDuty, c
             key = RuleKey(VLAN_ADMIT, PRIORITY_SENDER, _sender_match(name, sender))
             rules[key] = Rule(key, enter if sender.admitted else (), cookie | SENDER_COOKIE_BIT)
     for channel in channels:
-        key = _channel_key(name, version, channel.source)
+        key = _channel_key(VLAN_FORWARD, name, version, channel.source)
         rules[key] = _new(Rule, (key, outputs_in_vlan(name, untagged_oifs, channel, version), cookie, 0, 0))
     return rules
+
+
+def _lower_to_1_0(name: bytes, untagged_oifs: Sequence[int], duty: SwitchDuty, cookie: int) -> RuleSet:
+    version, channels, senders = duty
+    rules: RuleSet = {}
+    by_source = {channel.source: channel for channel in channels}
+    for sender in senders:
+        is_untagged = sender.port_no in untagged_oifs
+        match = _sender_match(name, sender)
+        key = RuleKey(0, at_port(PRIORITY_SENDER), match._replace(vlan_id=None) if is_untagged else match)
+        channel = by_source.get(sender.address) or by_source.get(None)
+        actions: tuple[Action, ...] = ()
+        if sender.admitted and channel is not None:
+            actions = _outputs_of_sender(name, untagged_oifs, channel, version, is_untagged)
+        rules[key] = Rule(key, actions, cookie | SENDER_COOKIE_BIT)
+    for channel in channels:
+        key = _channel_key(0, name, version, channel.source)
+        rules[key] = Rule(key, outputs_in_vlan(name, untagged_oifs, channel, version), cookie)
+    return rules
+
+
+def _outputs_of_sender(
+    name: bytes, untagged_oifs: Sequence[int], channel: ChannelDuty, tree_version: int, is_untagged: bool
+) -> tuple[Action, ...]:
+    """Return the output list for packets as a host sends them, whose port has the VLAN with the tag or without."""
+    outputs = outputs_in_vlan(name, untagged_oifs, channel, tree_version)
+    tagged: tuple[Action, ...] = (PushVlan(domain_of(name)),) if is_untagged else ()
+    if channel.trunk_ports:
+        entered = (SetEthDst(versioned_mac(address_of(name), tree_version)),) if tree_version else ()
+        return (*tagged, *entered, *outputs)
+    outputs = tuple([action for action in outputs if not isinstance(action, SetEthDst)])
+    if is_untagged and isinstance(next(iter(outputs), None), PopVlan):
+        return outputs[1:]
+    return (*tagged, *outputs) if outputs else ()
 
 
 def outputs_in_vlan(
@@ -83,9 +128,9 @@ def _outputs(tagged: tuple[int, ...], untagged: tuple[int, ...]) -> tuple[Action
 
 
 @lru_cache(maxsize=16384)
-def _channel_key(name: bytes, tree_version: int, source: Source) -> RuleKey:
+def _channel_key(table: int, name: bytes, tree_version: int, source: Source) -> RuleKey:
     priority = PRIORITY_GROUP if source is None else PRIORITY_CHANNEL
-    return RuleKey(VLAN_FORWARD, priority, _match(name, tree_version, source))
+    return RuleKey(table, priority, _match(name, tree_version, source))
 
 
 def _match(name: bytes, tree_version: int, source: Source) -> Match:

@@ -20,7 +20,7 @@ class Match(NamedTuple):
     (1 to 4094) for one with this id, outermost where there are several. It implies a tag: a match with both is
     refused by every version. `eth_type` is what follows the tags. A match with neither says nothing of tags in
     OpenFlow 1.3, where one entry takes the tagged frames before any other. OpenFlow 1.0 cannot ask for a tag,
-    whichever: there it is for untagged frames, and a tagged match is for every frame, to come last.
+    whichever: there it is for untagged frames, and a tagged match is for every frame, which it can drop only.
     """
 
     in_port: int | None = None

@@ -42,7 +42,7 @@ from controller.rules.openflow import (
     read_flow_stats,
     tag_problem,
 )
-from controller.rules.pipeline import ETH_TYPE_IPV4, PRIORITY_MISS
+from controller.rules.pipeline import ETH_TYPE_IPV4
 
 VERSION = 1
 OFPFC_MODIFY_STRICT, OFPFC_DELETE_STRICT = 2, 4
@@ -82,8 +82,6 @@ _STRIP_VLAN = _HH.pack(_OFPAT_STRIP_VLAN, 8)
 
 _MISSING: dict[type, str] = {Goto: "goto", Meter: "meter", ToGroup: "group"}
 
-_LAST = RuleKey(0, PRIORITY_MISS, Match(tagged=True))
-
 _matches: dict[Match, bytes | str] = {}
 _decoded: dict[bytes, tuple[Match, bool]] = {}
 _outputs: dict[int, bytes] = {}
@@ -96,8 +94,8 @@ def expressible(rule: Rule) -> str | None:
     match = _match(rule.key.match)
     if type(match) is str:
         return match
-    if rule.key.match.tagged and rule.key != _LAST:
-        return "OpenFlow 1.0 cannot ask for a VLAN tag: a tagged match is for every frame, and comes last"
+    if rule.key.match.tagged and rule.actions:
+        return "OpenFlow 1.0 cannot ask for a VLAN tag: a tagged match is for every frame, and can drop only"
     for action in rule.actions:
         kind = type(action)
         if kind is Output:
@@ -109,8 +107,6 @@ def expressible(rule: Rule) -> str | None:
             if (problem := _queue_problem(rule.actions)) is not None:
                 return problem
         elif kind in VLAN_ACTIONS:
-            if rule.key.match.tagged:
-                return "a tagged match is for every frame in OpenFlow 1.0: whether it has a VLAN tag is not known"
             if (problem := tag_problem(rule.key.match, rule.actions)) is not None:
                 return problem
         elif kind is not SetEthDst:
@@ -159,7 +155,7 @@ def encode_put(rule: Rule, xid: int) -> bytes:
         else:
             encoded = _actions(rule)
             break
-    if type(match) is str or key[0] or (key[2].tagged and key != _LAST):
+    if type(match) is str or key[0] or (key[2].tagged and actions):
         raise NotExpressible(expressible(rule))
     return (
         _FLOW_MOD.pack(

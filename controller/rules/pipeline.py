@@ -13,6 +13,10 @@
 Frames with a tag have tables of their own, so that the entries for untagged frames stay as they are. LOCATION comes
 after both chains, for a table can send frames on to later ones only. Nothing stands in table 4, nor in 5 to 7 where
 no port is in a VLAN.
+
+In the one table of OpenFlow 1.0 what a port to hosts may send in VLANs has entries of the port's own, above all that
+is for any port (`at_port`). Right below them the port's other frames are dropped, so that they meet nothing of
+another domain. What comes from other switches has its tag, and meets entries for its VLAN at the usual priorities.
 """
 
 from __future__ import annotations
@@ -44,6 +48,7 @@ PRIORITY_VLAN_TAGGED = 65535
 PRIORITY_ECHO = 65100
 PRIORITY_LLDP = 65000
 PRIORITY_HELD = 64000
+PRIORITY_PORT_CLOSED = 62000
 PRIORITY_MEMBERSHIP_PENALTY = 61000
 PRIORITY_MEMBERSHIP = 60000
 PRIORITY_ADDRESS_RESOLUTION = 59000
@@ -74,8 +79,15 @@ IPPROTO_PIM = 103
 MLD_TYPES = (130, 131, 132, 143)
 
 
-def admission_tables(ofp_version: int, has_vlans: bool) -> tuple[int, ...]:
-    """Return the tables that decide what a port may send, of frames without tags and, with VLANs, of the others."""
-    if ofp_version == OPENFLOW_1_0:
-        return (0,)
-    return (ADMIT, VLAN_ADMIT) if has_vlans else (ADMIT,)
+_LOW_PRIORITIES = 200
+
+
+def at_port(priority: int) -> int:
+    """Return the priority, in OpenFlow 1.0, of an entry for what one port may send in VLANs.
+
+    `priority` is that of the same entry in the fabric's own domain, `PRIORITY_MEMBERSHIP_PENALTY` at most. Those of
+    this pipeline, and those one above them, keep their order.
+    """
+    if priority < _LOW_PRIORITIES:
+        return PRIORITY_PORT_CLOSED + priority
+    return PRIORITY_PORT_CLOSED + _LOW_PRIORITIES + priority // 50 + priority % 50

@@ -2,11 +2,15 @@
 
 What is for an unknown host and an IPv4 broadcast go to the controller. OpenFlow 1.3 leaves out group addresses; 1.0
 cannot, so there it is IPv4 packets alone. An entry per port and table drops both for a while when a port sends too
-many of them; entries for known hosts come before it.
+many of them; entries for known hosts come before it. In 1.0 what a port may send in VLANs has entries of its own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
+from controller.config.vlans import PortVlans
+from controller.kernel.vlan_ports import Ingress
 from controller.rules.cookies import cookie_of
 from controller.rules.model import OFPP_CONTROLLER, Action, Match, Output, Rule, RuleKey
 from controller.rules.pipeline import (
@@ -17,7 +21,9 @@ from controller.rules.pipeline import (
     UNICAST,
     UNICAST_TAG,
     VLAN_UNICAST,
+    at_port,
 )
+from controller.rules.port_drops import old_drop_keys
 from controller.wire.addresses import BROADCAST_MAC
 
 _PRIORITY_UNKNOWN = PRIORITY_UNTAGGED_MISS + 1
@@ -50,12 +56,34 @@ def _host_rules(table: int) -> list[Rule]:
     ]
 
 
-def guard_rules(ofp_version: int, port_no: int, seconds: int, has_vlans: bool = False) -> list[Rule]:
-    """Return the entries that keep what `base_rules` sends to the controller away from it, for one port, a while."""
-    of13 = (UNICAST, LOCATION, VLAN_UNICAST) if has_vlans else (UNICAST, LOCATION)
-    tables = (0,) if ofp_version == OPENFLOW_1_0 else of13
+def old_vlan_rules(vlans: Iterable[int], entered: Mapping[int, Iterable[Ingress]]) -> list[Rule]:
+    """Return what an OpenFlow 1.0 switch has beside its `base_rules` for the VLANs of the fabric.
+
+    `entered` are, by VLAN, its ports to hosts with the tag that frames have there.
+    """
+    unknown = Match(eth_type=ETH_TYPE_IPV4)
+    rules = [_rule(0, _PRIORITY_UNKNOWN, unknown._replace(vlan_id=vlan_id), _TO_CONTROLLER) for vlan_id in vlans]
+    for vlan_id in sorted(entered):
+        for port_no, tag in entered[vlan_id]:
+            for priority, match in ((_PRIORITY_UNKNOWN, unknown), (_PRIORITY_BROADCAST, _BROADCAST)):
+                own = match._replace(in_port=port_no, vlan_id=tag)
+                rules.append(_rule(0, at_port(priority), own, _TO_CONTROLLER))
+    return rules
+
+
+def guard_rules(ofp_version: int, port_no: int, seconds: int, port: PortVlans | None = None) -> list[Rule]:
+    """Return the entries that keep what `base_rules` sends to the controller away from it, for one port, a while.
+
+    `port` are the VLANs that it has where it leads to hosts, None where no port of the fabric is in one.
+    """
     guarded = Match(in_port=port_no)
-    return [_rule(table, _PRIORITY_GUARD, guarded, ())._replace(hard_timeout_s=seconds) for table in tables]
+    if ofp_version != OPENFLOW_1_0:
+        tables = (UNICAST, LOCATION) if port is None else (UNICAST, LOCATION, VLAN_UNICAST)
+        keys = [RuleKey(table, _PRIORITY_GUARD, guarded) for table in tables]
+    else:
+        keys = [RuleKey(0, _PRIORITY_GUARD, guarded._replace(tagged=port is not None))]
+        keys += [] if port is None else old_drop_keys(port, _PRIORITY_GUARD, guarded)
+    return [_rule(*key, ())._replace(hard_timeout_s=seconds) for key in keys]
 
 
 def _rule(table: int, priority: int, match: Match, actions: tuple[Action, ...]) -> Rule:

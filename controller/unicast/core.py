@@ -27,12 +27,12 @@ from controller.kernel.deadlines import Deadlines
 from controller.kernel.domains import OWN_DOMAIN, domain_of
 from controller.kernel.notices import PortNotices
 from controller.kernel.ports import End
-from controller.kernel.vlan_ports import VlanPorts
+from controller.kernel.vlan_ports import VlanPorts, ingresses
 from controller.rules.inspection import Inspection
 from controller.rules.installer import Installer
 from controller.rules.model import Rule
 from controller.rules.pipeline import OPENFLOW_1_0, UNICAST_TAG
-from controller.unicast.base_rules import base_rules
+from controller.unicast.base_rules import base_rules, old_vlan_rules
 from controller.unicast.changed_hosts import ChangedHosts
 from controller.unicast.entries import trunk_rules
 from controller.unicast.guards import Guards
@@ -97,6 +97,7 @@ class UnicastCore:
         self._now = 0.0
         self._changed_hosts = ChangedHosts(self.fabric, self._routes)
         self._base: dict[int, int] = {}
+        self._by_port: dict[int, list[Rule]] = {}
         self._urgent = self._begun = False
         self._former = FormerEntries(self._installer)
         self._touched: set[int] = set()
@@ -238,6 +239,7 @@ class UnicastCore:
         dpid, version = event
         self._base[dpid] = version
         self._change([[(dpid, Put(rule)) for rule in self._standing_rules(dpid)]], now)
+        self._follow_ports(dpid, now)
         self._touched.add(dpid)
         self._flush_soon(now)
 
@@ -249,10 +251,12 @@ class UnicastCore:
         self._is_back(dpid)
         self._flush(now)
         self._vlan_ports.ports_changed(dpid)
+        self._routes.entered_by(dpid, {})
         rules = self._standing_rules(dpid) if dpid in self._base else None
         self._trunks.pop(dpid, None)
         if rules is None:
             return
+        rules += self._by_port.pop(dpid, ())
         del self._base[dpid]
         self._change([[(dpid, Remove(rule.key)) for rule in rules]], now, Urgency.BULK)
         self._relays.switch_down(dpid)
@@ -262,6 +266,7 @@ class UnicastCore:
         """Let frames by location address in where another switch is, and nowhere else."""
         dpid, port_no, role = event
         self._vlan_ports.ports_changed(dpid)
+        self._follow_ports(dpid, now)
         trunks = self._trunks.setdefault(dpid, set())
         if (role is PortRole.TRUNK) == (port_no in trunks):
             return
@@ -270,6 +275,22 @@ class UnicastCore:
             rules = trunk_rules(port_no, self._vlan_ports.is_used)
             edits: list[Edit] = [Put(rule) if port_no in trunks else Remove(rule.key) for rule in rules]
             self._change([[(dpid, edit) for edit in edits]], now)
+
+    def _follow_ports(self, dpid: int, now: float) -> None:
+        """Bring an OpenFlow 1.0 switch, whose entries for frames of VLANs are by port, to what its ports have now."""
+        if self._base.get(dpid) != OPENFLOW_1_0:
+            return
+        vlan_ports = self._vlan_ports
+        entered = {vlan_id: ingresses(oifs, vlan_id) for vlan_id, oifs in vlan_ports.at(dpid).items() if vlan_id}
+        had, wanted = self._by_port.get(dpid, []), old_vlan_rules(vlan_ports.all_vlans(), entered)
+        keys = {rule.key for rule in wanted}
+        self._by_port[dpid] = wanted
+        edits: list[Edit] = [Remove(rule.key) for rule in had if rule.key not in keys]
+        before = set(had)
+        edits += [Put(rule) for rule in wanted if rule not in before]
+        stage = [(dpid, edit) for edit in edits] + self._routes.entered_by(dpid, entered)
+        if stage:
+            self._change([stage], now)
 
     def _standing_rules(self, dpid: int) -> list[Rule]:
         """Return the entries of a switch that name no host, with those of the ports that lead to switches."""
@@ -369,6 +390,8 @@ class UnicastCore:
                 stage: list[tuple[int, Edit]] = [(dpid, Put(rule)) for rule in rules if rule not in former]
                 stage += [(dpid, Remove(rule.key)) for rule in former if rule not in rules]
                 self._change([stage], now)
+        for dpid in self._base:
+            self._follow_ports(dpid, now)
         self._changed_hosts.note(*(host.mac for host in self.fabric.hosts()))
         self._flush_soon(now)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from controller.kernel.domains import domain_of
 from controller.rules.model import Rule, RuleKey
 from controller.rules.pipeline import OPENFLOW_1_0
 from controller.unicast.entries import (
-    can_serve,
-    far_rule,
+    ANY_PORT,
+    Entered,
+    far_rules,
     label_key,
     label_rule,
     location_key,
@@ -34,9 +36,13 @@ class Place(NamedTuple):
     label: int
     is_tagged: bool
 
-    def own_rules(self, ofp_version: int) -> tuple[Rule, ...]:
-        """Return the entries at the host's own switch: for what comes from other switches, and for the rest."""
-        return own_rules(ofp_version, self.mac, self.address, self.port_no, self.is_tagged)
+    def own_rules(self, ofp_version: int, entered: Entered = ANY_PORT) -> list[Rule]:
+        """Return the entries at the host's own switch: for what comes from other switches, and then for the rest."""
+        return own_rules(ofp_version, self.mac, self.address, self.port_no, self.is_tagged, entered)
+
+    def location_key(self, ofp_version: int) -> RuleKey:
+        """Return the key of a switch's entry for this host alone."""
+        return location_key(ofp_version, self.address, domain_of(self.mac))
 
 
 class Destination:
@@ -88,23 +94,28 @@ class Destination:
         return tuple([hop.port_no for hop in choose(self._seed, dpid, next_hops, LABEL_COUNT)])
 
     def passing_rules(
-        self, dpid: int, ofp_version: int, ports: tuple[int, ...] | None, asked: Iterable[bytes]
+        self,
+        ofp_version: int,
+        ports: tuple[int, ...] | None,
+        asked: Iterable[bytes],
+        entered: Callable[[bytes], Entered],
     ) -> dict[RuleKey, Rule]:
-        """Return the entries of a switch that depend on the ports by which it sends; `asked` are asked for there."""
+        """Return the entries of a switch that depend on the ports by which it sends.
+
+        `asked` are the hosts that are asked for there, and `entered` says by which ports what is for one may enter.
+        """
         if ports is None:
             return {}
         if ofp_version != OPENFLOW_1_0:
             labelled = [label_rule(self.number, label, port_no) for label, port_no in enumerate(ports)]
             return {rule.key: rule for rule in labelled}
-        rules: list[Rule | None] = [
-            passing_rule(ofp_version, mac, place.address, ports[place.label])
-            for mac, place in self.places.items()
-            if can_serve(ofp_version, mac)
+        rules = [
+            passing_rule(ofp_version, mac, place.address, ports[place.label]) for mac, place in self.places.items()
         ]
         for mac in self.places.keys() & asked:
             place = self.places[mac]
-            rules.append(far_rule(ofp_version, mac, place.address, ports[place.label]))
-        return {rule.key: rule for rule in rules if rule is not None}
+            rules += far_rules(ofp_version, mac, place.address, ports[place.label], entered(mac))
+        return {rule.key: rule for rule in rules}
 
     def passing_rule(self, ofp_version: int, place: Place, ports: tuple[int, ...]) -> Rule:
         """Return the entry by which a switch forwards what comes from other switches and is for one host."""
@@ -116,5 +127,4 @@ class Destination:
         """Return the keys under which a switch may have entries for what comes from other switches."""
         if ofp_version != OPENFLOW_1_0:
             return [label_key(self.number, label) for label in range(LABEL_COUNT)]
-        places = (place for mac, place in self.places.items() if can_serve(ofp_version, mac))
-        return [location_key(ofp_version, place.address) for place in places]
+        return [place.location_key(ofp_version) for place in self.places.values()]

@@ -8,17 +8,21 @@ for UNICAST: no host can send by location address.
 Frames of VLANs have VLAN_UNICAST in place of UNICAST, and their tag all the way. There a host goes by the name of its
 address (`controller.kernel.domains`), and the entries for it ask for its VLAN. LOCATION is the same for all: a
 location address is one host's in one VLAN, and what forwards by label looks at nothing else. The last switch takes
-the tag off where the host's port has none. OpenFlow 1.0 has no entries for hosts of VLANs.
+the tag off where the host's port has none.
 
 OpenFlow 1.0 has one table and no mask: there is an entry for each location address. They come first, so that a host
-with a MAC address that is another's location address gets nothing of that one's.
+with a MAC address that is another's location address gets nothing of that one's. In VLANs those ask for the tag, and
+what is for a host has an entry for each port that its frames may enter by.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeAlias
+
 from controller.kernel.domains import OWN_DOMAIN, address_of, domain_of
 from controller.rules.cookies import cookie_of
-from controller.rules.model import Action, Goto, Match, Output, PopVlan, Rule, RuleKey, SetEthDst
+from controller.rules.model import Action, Goto, Match, Output, PopVlan, PushVlan, Rule, RuleKey, SetEthDst
 from controller.rules.pipeline import (
     LOCATION,
     OPENFLOW_1_0,
@@ -29,71 +33,96 @@ from controller.rules.pipeline import (
     UNICAST,
     UNICAST_TAG,
     VLAN_UNICAST,
+    at_port,
 )
 from controller.unicast.locations import LABEL_MASK, location_address
 
-
-def can_serve(ofp_version: int, mac: bytes) -> bool:
-    """Tell whether a switch can hold entries for a host: those of VLANs need OpenFlow 1.3."""
-    return ofp_version != OPENFLOW_1_0 or domain_of(mac) == OWN_DOMAIN
+Entered: TypeAlias = Sequence[tuple[int | None, int | None]]
+"""Ports by which frames of a VLAN enter a switch, each with the tag that they have there; None for none."""
 
 
-def host_key(ofp_version: int, mac: bytes) -> RuleKey:
-    """Return the key of the entry for what hosts of a switch send to a host."""
-    if vlan_id := domain_of(mac):
-        return RuleKey(VLAN_UNICAST, PRIORITY_UNICAST, Match(eth_dst=address_of(mac), vlan_id=vlan_id))
-    return RuleKey(0 if ofp_version == OPENFLOW_1_0 else UNICAST, PRIORITY_UNICAST, Match(eth_dst=mac))
+ANY_PORT: Entered = ((None, None),)
+"""Frames may enter by whatever port, and no entry asks by which."""
 
 
-def location_key(ofp_version: int, address: bytes) -> RuleKey:
-    """Return the key of the entry for one location address."""
-    return RuleKey(0 if ofp_version == OPENFLOW_1_0 else LOCATION, PRIORITY_LOCATION, Match(eth_dst=address))
+def host_keys(ofp_version: int, mac: bytes, entered: Entered = ANY_PORT) -> list[RuleKey]:
+    """Return the keys of the entries for what hosts of a switch send to a host.
+
+    Parameters
+    ----------
+    ofp_version : int
+        1 (OpenFlow 1.0) or 4 (1.3).
+    mac : bytes
+        The name of the host's MAC address.
+    entered : sequence
+        In OpenFlow 1.0, the ports by which frames of the host's VLAN may enter, with their tags.
+    """
+    address, vlan_id = address_of(mac), domain_of(mac)
+    if not vlan_id:
+        return [RuleKey(0 if ofp_version == OPENFLOW_1_0 else UNICAST, PRIORITY_UNICAST, Match(eth_dst=mac))]
+    if ofp_version != OPENFLOW_1_0:
+        return [RuleKey(VLAN_UNICAST, PRIORITY_UNICAST, Match(eth_dst=address, vlan_id=vlan_id))]
+    priority = at_port(PRIORITY_UNICAST)
+    return [RuleKey(0, priority, Match(port_no, eth_dst=address, vlan_id=tag)) for port_no, tag in entered]
+
+
+def location_key(ofp_version: int, address: bytes, vlan_id: int = OWN_DOMAIN) -> RuleKey:
+    """Return the key of the entry for one location address, that of a host in a VLAN."""
+    table = 0 if ofp_version == OPENFLOW_1_0 else LOCATION
+    return RuleKey(table, PRIORITY_LOCATION, Match(eth_dst=address, vlan_id=vlan_id or None))
 
 
 def own_rules(
-    ofp_version: int, mac: bytes, address: bytes, port_no: int, is_tagged: bool = False
-) -> tuple[Rule, ...]:
-    """Return the entries that deliver to a host at its own switch: what comes from other switches, and the rest.
+    ofp_version: int,
+    mac: bytes,
+    address: bytes,
+    port_no: int,
+    is_tagged: bool = False,
+    entered: Entered = ANY_PORT,
+) -> list[Rule]:
+    """Return the entries that deliver to a host at its own switch: what comes from other switches, then the rest.
 
-    There are none where the switch cannot serve the host. `is_tagged` tells whether the port has the host's VLAN with
-    its tag.
+    `is_tagged` tells whether the port has the host's VLAN with its tag; `entered` is as for `host_keys`.
     """
     cookie = cookie_of(UNICAST_TAG, ("host", mac))
-    if vlan_id := domain_of(mac):
-        if ofp_version == OPENFLOW_1_0:
-            return ()
-        deliver: tuple[Action, ...] = (Output(port_no),) if is_tagged else (PopVlan(), Output(port_no))
-        key = RuleKey(LOCATION, PRIORITY_LOCATION, Match(eth_dst=address, vlan_id=vlan_id))
-        return (
-            Rule(key, (SetEthDst(address_of(mac)), *deliver), cookie),
-            Rule(host_key(ofp_version, mac), deliver, cookie),
-        )
-    return (
-        Rule(location_key(ofp_version, address), (SetEthDst(mac), Output(port_no)), cookie),
-        Rule(host_key(ofp_version, mac), (Output(port_no),), cookie),
-    )
+    vlan_id = domain_of(mac)
+    deliver: tuple[Action, ...] = (Output(port_no),)
+    popped = (PopVlan(), *deliver) if vlan_id and not is_tagged else deliver
+    rules = [Rule(location_key(ofp_version, address, vlan_id), (SetEthDst(address_of(mac)), *popped), cookie)]
+    for key in host_keys(ofp_version, mac, entered):
+        if key.match.vlan_id is not None or not vlan_id:
+            rules.append(Rule(key, popped, cookie))
+        else:
+            rules.append(Rule(key, (PushVlan(vlan_id), *deliver) if is_tagged else deliver, cookie))
+    return rules
 
 
-def far_rule(ofp_version: int, mac: bytes, address: bytes, port_no: int | None) -> Rule | None:
-    """Return the entry that gives what is for another switch's host its location address; None where there is no way.
+def far_rules(
+    ofp_version: int, mac: bytes, address: bytes, port_no: int | None, entered: Entered = ANY_PORT
+) -> list[Rule]:
+    """Return the entries that give what is for another switch's host its location address; none without a way.
 
-    There is none either where the switch cannot serve the host. The port that leads there is for OpenFlow 1.0 alone.
+    The port that leads there is for OpenFlow 1.0 alone; `entered` is as for `host_keys`.
     """
-    if not can_serve(ofp_version, mac):
-        return None
     onward: Action
     if ofp_version != OPENFLOW_1_0:
         onward = Goto(LOCATION)
     elif port_no is None:
-        return None
+        return []
     else:
         onward = Output(port_no)
-    return Rule(host_key(ofp_version, mac), (SetEthDst(address), onward), cookie_of(UNICAST_TAG, ("host", mac)))
+    cookie, vlan_id = cookie_of(UNICAST_TAG, ("host", mac)), domain_of(mac)
+    rules = []
+    for key in host_keys(ofp_version, mac, entered):
+        tag: tuple[Action, ...] = (PushVlan(vlan_id),) if vlan_id and key.match.vlan_id is None else ()
+        rules.append(Rule(key, (SetEthDst(address), *tag, onward), cookie))
+    return rules
 
 
 def passing_rule(ofp_version: int, mac: bytes, address: bytes, port_no: int) -> Rule:
     """Return the entry that forwards by one host's whole location address, for want of a mask."""
-    return Rule(location_key(ofp_version, address), (Output(port_no),), cookie_of(UNICAST_TAG, ("host", mac)))
+    key = location_key(ofp_version, address, domain_of(mac))
+    return Rule(key, (Output(port_no),), cookie_of(UNICAST_TAG, ("host", mac)))
 
 
 def label_key(number: int, label: int) -> RuleKey:

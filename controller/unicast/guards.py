@@ -53,7 +53,8 @@ class Guards:
             self._guarded.set(end, now + settings.guard_s)
             text = f"receives too many packets to unknown hosts: its switch drops them for {settings.guard_s:g} s"
             self._counted("port-guarded", end, text)
-            for rule in guard_rules(version, end[1], settings.guard_s, self._vlan_ports.is_used):
+            vlans = self._vlan_ports.of(*end) if self._vlan_ports.is_used else None
+            for rule in guard_rules(version, end[1], settings.guard_s, vlans):
                 self._put(end[0], rule)
         return False
 

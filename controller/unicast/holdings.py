@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controller.kernel.domains import in_domain
 from controller.rules.inspection import Inspection
-from controller.rules.model import Output, RuleKey, SetEthDst
+from controller.rules.model import Output, PushVlan, Rule, RuleKey, SetEthDst
 
 
 def port_held(entries: Inspection, dpid: int, key: RuleKey) -> int | None:
@@ -19,6 +19,11 @@ def unconfirmed(entries: Inspection, dpid: int) -> set[bytes]:
     desired, installed = entries.desired(dpid), entries.installed(dpid)
     keys = (key for key in desired.keys() | installed.keys() if desired.get(key) != installed.get(key))
     return {key.match.eth_dst for key in keys if key.match.eth_dst is not None}
+
+
+def _tag_given(rule: Rule) -> int:
+    """Return the VLAN whose tag an entry gives frames that come without one, 0 for none."""
+    return next((action.vlan_id for action in rule.actions if isinstance(action, PushVlan)), 0)
 
 
 class FormerEntries:
@@ -36,7 +41,7 @@ class FormerEntries:
             return []
         self._told.add(dpid)
         found = [
-            in_domain(key.match.eth_dst, key.match.vlan_id or 0)
+            in_domain(key.match.eth_dst, key.match.vlan_id or _tag_given(rule))
             for key, rule in self._entries.unknown(dpid).items()
             if key.match.eth_dst is not None and rule.actions and isinstance(rule.actions[0], SetEthDst)
         ]

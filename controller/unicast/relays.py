@@ -11,7 +11,6 @@ from controller.kernel.domains import OWN_DOMAIN, in_domain
 from controller.kernel.ports import End
 from controller.kernel.token_bucket import TokenBucket
 from controller.kernel.vlan_ports import NO_OIFS, VlanPorts
-from controller.rules.pipeline import OPENFLOW_1_0
 from controller.unicast.settings import UnicastSettings
 from controller.wire.ethernet import with_tag
 from topology.live import LiveFabric
@@ -99,8 +98,6 @@ class Relays:
         packets = []
         tagged = with_tag(data, vlan_id)
         for dpid in self._reached(origin):
-            if vlan_id and self._fabric.ofp_version(dpid) == OPENFLOW_1_0:
-                continue
             oifs = self._vlan_ports.at(dpid).get(vlan_id, NO_OIFS)
             for ports, frame in ((oifs.untagged, data), (oifs.tagged, tagged)):
                 others = self._but_for(origin, dpid, ports)

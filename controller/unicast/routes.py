@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import chain
 from typing import TypeAlias
 
@@ -12,7 +13,7 @@ from controller.kernel.domains import domain_of
 from controller.rules.model import Output, Rule, RuleKey
 from controller.rules.pipeline import OPENFLOW_1_0, UNICAST, VLAN_UNICAST
 from controller.unicast.destinations import Destination, Place
-from controller.unicast.entries import can_serve, far_rule, host_key, location_key, trunk_rule
+from controller.unicast.entries import ANY_PORT, Entered, far_rules, host_keys, trunk_rule
 from controller.unicast.locations import number_of, switch_number
 from controller.unicast.paths import Pair
 from topology.events import HostLearnt
@@ -60,6 +61,7 @@ class Routes:
         self._destinations: dict[int, Destination] = {}
         self._numbers: dict[int, int] = {}
         self._behind: dict[int, None] = {}
+        self._entered: dict[int, Mapping[int, Entered]] = {}
         self._asked_by: dict[bytes, set[int]] = {}
         self._asked_at: dict[int, set[bytes]] = {}
 
@@ -111,21 +113,15 @@ class Routes:
         place = self._places.get(mac)
         if place is None or dpid not in self._versions or place.dpid not in self._versions:
             return []
-        vlan_id = domain_of(mac)
-        if vlan_id and self._versions[place.dpid] == OPENFLOW_1_0:
-            return []
-        from_others, from_own = place.own_rules(self._versions[place.dpid])
+        from_others, *from_own = place.own_rules(self._versions[place.dpid], self._entered_for(place.dpid, mac))
         if dpid == place.dpid:
-            return [(dpid, from_own)]
+            return [(dpid, rule) for rule in from_own]
         destination = self._destinations[place.dpid]
-        first = self._far_rule(dpid, place)
-        found = [] if first is None else [(dpid, first)]
+        found = [(dpid, rule) for rule in self._far_rules(dpid, place)]
         here = dpid
         while here != place.dpid:
             ports, version = destination.ports.get(here), self._versions.get(here)
             if ports is None or version is None or len(found) > 3 * len(self._versions):
-                return []
-            if vlan_id and version == OPENFLOW_1_0:
                 return []
             if here != dpid or version != OPENFLOW_1_0:
                 found.append((here, destination.passing_rule(version, place, ports)))
@@ -135,7 +131,7 @@ class Routes:
                 return []
             if self._versions.get(onward) != OPENFLOW_1_0:
                 arrives_at = self._near[onward][here][self._near[here][onward].index(port_no)]
-                found.append((onward, trunk_rule(arrives_at, VLAN_UNICAST if vlan_id else UNICAST)))
+                found.append((onward, trunk_rule(arrives_at, VLAN_UNICAST if domain_of(mac) else UNICAST)))
             here = onward
         return [*found, (here, from_others)]
 
@@ -156,14 +152,59 @@ class Routes:
             for dpid in self._asked_by.pop(mac, ()):
                 self._asked_at[dpid].discard(mac)
 
-    def _far_rule(self, dpid: int, place: Place) -> Rule | None:
-        version = self._versions.get(dpid)
-        return None if version is None else far_rule(version, place.mac, place.address, self.port_to(dpid, place.mac))
+    def _far_rules(self, dpid: int, place: Place, entered: Entered | None = None) -> list[Rule]:
+        version, mac = self._versions.get(dpid), place.mac
+        if version is None:
+            return []
+        entered = self._entered_for(dpid, mac) if entered is None else entered
+        return far_rules(version, mac, place.address, self.port_to(dpid, mac), entered)
 
     def _far_edits(self, place: Place, dpids: Iterable[int]) -> Stage:
         """Return the edits that have other switches give a host's location address to what is for it."""
-        rules = [(dpid, self._far_rule(dpid, place)) for dpid in dpids if dpid != place.dpid]
-        return [(dpid, Put(rule)) for dpid, rule in rules if rule is not None]
+        others = [dpid for dpid in dpids if dpid != place.dpid]
+        return [(dpid, Put(rule)) for dpid in others for rule in self._far_rules(dpid, place)]
+
+    # By which ports frames of VLANs enter OpenFlow 1.0 switches
+
+    def entered_by(self, dpid: int, entered: Mapping[int, Entered]) -> Stage:
+        """Take in by which ports, and with which tags, frames of each VLAN enter an OpenFlow 1.0 switch from now on.
+
+        Returns the edits, those of what is for hosts that concern other ports than before.
+        """
+        former = self._entered.get(dpid, {})
+        self._entered[dpid] = entered
+        if self._versions.get(dpid) != OPENFLOW_1_0:
+            return []
+        put: dict[RuleKey, Rule] = {}
+        removed: list[RuleKey] = []
+        destination = self._destinations.get(dpid)
+        for vlan_id in sorted(former.keys() | entered.keys()):
+            before, after = former.get(vlan_id, ()), entered.get(vlan_id, ())
+            come = [way for way in after if way not in before]
+            gone = [way for way in before if way not in after]
+            if not come and not gone:
+                continue
+            own = () if destination is None else destination.places.values()
+            places = [place for place in own if domain_of(place.mac) == vlan_id]
+            rules = [rule for place in places for rule in place.own_rules(OPENFLOW_1_0, come)[1:]]
+            for mac in sorted(self._asked_at.get(dpid, ())):
+                if domain_of(mac) != vlan_id:
+                    continue
+                place = self._places.get(mac)
+                if place is not None and place.dpid != dpid:
+                    places.append(place)
+                    rules += self._far_rules(dpid, place, come)
+            put |= {rule.key: rule for rule in rules}
+            removed += [key for place in places for key in host_keys(OPENFLOW_1_0, place.mac, gone)]
+        edits: Stage = [(dpid, Remove(key)) for key in removed if key not in put]
+        return edits + [(dpid, Put(rule)) for rule in put.values()]
+
+    def _entered_for(self, dpid: int, mac: bytes) -> Entered:
+        """Return by which ports frames for a host enter a switch, where its entries ask for these."""
+        vlan_id = domain_of(mac)
+        if not vlan_id or self._versions.get(dpid) != OPENFLOW_1_0:
+            return ANY_PORT
+        return self._entered.get(dpid, {}).get(vlan_id, ())
 
     # Changes
 
@@ -266,11 +307,15 @@ class Routes:
             own = self._destinations.get(dpid)
             places = [] if own is None else list(own.places.values())
             if dpid in versions:
-                near += [(dpid, Put(rule)) for place in places for rule in place.own_rules(versions[dpid])]
+                near += [(dpid, Put(rule)) for place in places for rule in self._own_rules(place)]
                 far += [edit for place in asked for edit in self._far_edits(place, (dpid,))]
                 continue
-            keys = [host_key(former[dpid], place.mac) for place in asked if can_serve(former[dpid], place.mac)]
-            keys += [rule.key for place in places for rule in place.own_rules(former[dpid])]
+            version, entered = former[dpid], self._entered.get(dpid, {})
+            keys = []
+            for place in (*asked, *places):
+                by = entered.get(domain_of(place.mac), ()) if version == OPENFLOW_1_0 else ANY_PORT
+                keys += host_keys(version, place.mac, by)
+            keys += [place.location_key(version) for place in places]
             for destination in self._destinations.values():
                 if destination.ports.pop(dpid, None) is not None:
                     keys += destination.passing_keys(former[dpid])
@@ -282,21 +327,21 @@ class Routes:
         if former is not None and (host is None or host.dpid != former.dpid):
             leaving = self._leave(former)
             if host is None:
-                keys = [(dpid, host_key(version, mac)) for dpid, version in self._asking(mac)]
+                keys = [(dpid, key) for dpid, _ in self._asking(mac) for key in self._host_keys(dpid, mac)]
                 far += [*leaving, *((dpid, Remove(key)) for dpid, key in keys)]
             else:
                 move[2] += leaving
         if host is None:
             return
         place = self._enter(host)
-        arrival = [(dpid, Put(rule)) for dpid, v in self._known((place.dpid,)) for rule in place.own_rules(v)]
+        arrival = [(place.dpid, Put(rule)) for rule in self._own_rules(place)]
         if former is not None and former.dpid == place.dpid:
             near += arrival
             return
         passing = [
             (dpid, Put(self._destinations[place.dpid].passing_rule(OPENFLOW_1_0, place, ports)))
             for dpid, ports in self._destinations[place.dpid].ports.items()
-            if self._versions[dpid] == OPENFLOW_1_0 and can_serve(OPENFLOW_1_0, mac)
+            if self._versions[dpid] == OPENFLOW_1_0
         ]
         asked = self._asking(mac)
         asking = self._far_edits(place, [dpid for dpid, _version in asked])
@@ -306,15 +351,25 @@ class Routes:
         else:
             move[0] += [*arrival, *passing]
             move[1] += asking
-            move[2] += [(dpid, Remove(host_key(version, mac))) for dpid, version in asked if dpid != place.dpid]
+            others = [dpid for dpid, _ in asked if dpid != place.dpid]
+            move[2] += [(dpid, Remove(key)) for dpid in others for key in self._host_keys(dpid, mac)]
 
     def _known(self, dpids: Iterable[int]) -> list[tuple[int, int]]:
         """Return the switches that are there, each with its OpenFlow version."""
         return [(dpid, self._versions[dpid]) for dpid in sorted(dpids) if dpid in self._versions]
 
     def _asking(self, mac: bytes) -> list[tuple[int, int]]:
-        """Return the switches that are there and where a host was asked for that they can serve, with versions."""
-        return [known for known in self._known(self._asked_by.get(mac, ())) if can_serve(known[1], mac)]
+        """Return the switches that are there and where a host was asked for, each with its OpenFlow version."""
+        return self._known(self._asked_by.get(mac, ()))
+
+    def _own_rules(self, place: Place) -> list[Rule]:
+        """Return the entries of a host at its own switch; none where that is not there."""
+        version = self._versions.get(place.dpid)
+        return [] if version is None else place.own_rules(version, self._entered_for(place.dpid, place.mac))
+
+    def _host_keys(self, dpid: int, mac: bytes) -> list[RuleKey]:
+        """Return the keys of a switch's entries for what its hosts send to a host."""
+        return host_keys(self._versions[dpid], mac, self._entered_for(dpid, mac))
 
     def _enter(self, host: HostLearnt) -> Place:
         """Give a host a place."""
@@ -335,10 +390,10 @@ class Routes:
         destination = self._destinations[place.dpid]
         destination.leave(place)
         del self._places[place.mac]
-        keys = [(dpid, rule.key) for dpid, v in self._known((place.dpid,)) for rule in place.own_rules(v)]
+        keys = [(place.dpid, rule.key) for rule in self._own_rules(place)]
         for dpid in destination.ports:
-            if self._versions[dpid] == OPENFLOW_1_0 and can_serve(OPENFLOW_1_0, place.mac):
-                keys.append((dpid, location_key(OPENFLOW_1_0, place.address)))
+            if self._versions[dpid] == OPENFLOW_1_0:
+                keys.append((dpid, place.location_key(OPENFLOW_1_0)))
         return [(dpid, Remove(key)) for dpid, key in keys]
 
     def _drop_empty(self, stage: Stage) -> None:
@@ -388,8 +443,9 @@ class Routes:
             if ports == former:
                 continue
             asked = self._asked_at.get(dpid, ())
-            held = destination.passing_rules(dpid, version, former, asked)
-            wanted = destination.passing_rules(dpid, version, ports, asked)
+            entered = partial(self._entered_for, dpid)
+            held = destination.passing_rules(version, former, asked, entered)
+            wanted = destination.passing_rules(version, ports, asked, entered)
             if ports is None:
                 del destination.ports[dpid]
             else:

@@ -48,9 +48,16 @@ COUNTED_WITHIN_S = 100.0
 """Counters of what switches drop are read once a minute."""
 
 
-@pytest.fixture(scope="module")
-def bench(wide_diamond: Graph) -> tuple[Graph, dict[str, Any]]:
-    return wide_diamond, {}
+SWITCHES: dict[str, dict[str, Any]] = {
+    "OpenFlow 1.3": {},
+    "OpenFlow 1.0": {"protocols": "OpenFlow10"},
+    "mixed": {"old_switches": ("s1", "s3")},
+}
+
+
+@pytest.fixture(scope="module", params=list(SWITCHES))
+def bench(wide_diamond: Graph, request: pytest.FixtureRequest) -> tuple[Graph, dict[str, Any]]:
+    return wide_diamond, SWITCHES[request.param]
 
 
 @pytest.fixture
@@ -146,8 +153,21 @@ def test_each_domain_has_its_own_packets(vlans: Any, group: str) -> None:
     assert not any(seen[f"tap {host}"]["wrong_destination_count"] for host in tags)
 
 
-def test_ipv6_groups_have_their_domain_too(vlans: Any) -> None:
+def test_hosts_reach_those_of_their_domain_alone(vlans: Any, unanswered: Any) -> None:
+    assert unanswered(vlans, [("h1", "h5"), ("h6", "h2"), ("h3", "h7"), ("h4", "h3")]) == []
+    apart = [("h1", "h2"), ("h1", "h6"), ("h5", "h3"), ("h7", "h6")]
+    assert sorted(unanswered(vlans, apart)) == sorted(apart)
+
+
+def test_ipv6_groups_have_their_domain_too(vlans: Any, bench: tuple[Graph, dict[str, Any]]) -> None:
     group = "ff1e::1020"
+    if bench[1]:
+        vlans.controller.wait_log("OpenFlow 1.0: MLD joins at its ports and IPv6 groups through it are refused")
+        vlans.fabric.tap("h5")
+        vlans.fabric.open_stream(1, "h1", group, RATE_BPS, pattern="constant")
+        vlans.send(1, 0.3)
+        assert vlans.fabric.settled()["tap h5"]["groups"] == {}
+        return
     join_everywhere(vlans, group)
     send_everywhere(vlans, group)
     vlans.send(1, 0.5)

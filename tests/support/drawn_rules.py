@@ -57,7 +57,7 @@ def matches(draw, version):
         "eth_dst": draw(maybe_macs),
         "vlan_id": draw(maybe_vlan_ids),
     }
-    fields["tagged"] = version == 4 and fields["vlan_id"] is None and draw(st.booleans())
+    fields["tagged"] = fields["vlan_id"] is None and draw(st.booleans())
     kind = draw(MATCH_KINDS[version])
     if kind == "mask":
         mask = draw(masks)
@@ -118,13 +118,10 @@ def rules(draw, version):
     """Any rule that the version can say."""
     table = 0 if version == 1 else draw(st.integers(0, 200))
     key = RuleKey(table, draw(st.integers(0, 0xFFFF)), draw(MATCHES[version]))
-    if version == 1 and draw(st.booleans()):
-        key = RuleKey(0, 0, Match(tagged=True))
     actions = draw(ACTIONS[version])
     if version == 1:
-        actions = draw(queued(actions))
-    if version == 4 or not key.match.tagged:
-        actions = draw(tagging(key.match, actions))
+        actions = [] if key.match.tagged else draw(queued(actions))
+    actions = draw(tagging(key.match, actions))
     if version == 4:
         if draw(st.booleans()):
             actions.insert(0, Meter(draw(st.integers(1, 0xFFFF))))

@@ -12,7 +12,7 @@ from controller.discovery.journal import HostsRead
 from controller.discovery.settings import DiscoveryChanged, DiscoverySettings
 from controller.events import PacketReceived
 from controller.kernel.domains import address_of, domain_of, in_domain
-from controller.rules.pipeline import INGRESS
+from controller.rules.pipeline import INGRESS, PRIORITY_ADDRESS_RESOLUTION, PRIORITY_PORT_CLOSED, at_port
 from controller.wire.arp import encode_arp
 from controller.wire.ethernet import ETHERTYPE_EXPERIMENTAL, with_tag, without_tag
 from controller.wire.frame import decode
@@ -26,6 +26,7 @@ IP6_A = b"\xfd" + bytes(14) + b"\x0a"
 ACCESS_10, ACCESS_20 = PortVlans(10, frozenset()), PortVlans(20, frozenset())
 TRUNK, NATIVE = PortVlans(None, frozenset((10, 20))), PortVlans(10, frozenset((20,)))
 OWN = PortVlans(0, frozenset())
+ARP_AT_PORT = at_port(PRIORITY_ADDRESS_RESOLUTION)
 PORTS = {(1, 1): ACCESS_10, (1, 2): ACCESS_20, (1, 3): TRUNK, (1, 4): NATIVE, (1, 5): OWN, (2, 2): ACCESS_10}
 
 
@@ -291,26 +292,30 @@ def test_the_bridges_of_a_segment_learn_hosts_with_the_tag_of_their_vlan(make_vl
     assert {data[6:12] for data in told} == {A}, "those of domains that the segment does not have are left out"
 
 
-def test_a_port_of_a_vlan_is_closed_where_its_switch_speaks_openflow_1_0(make_vlans):
+def test_in_openflow_1_0_what_ports_may_have_has_entries_of_their_own(make_vlans):
     world = make_vlans()
     world.connect(1, range(1, 7), version=1)
     world.run(1.0)
-    closed = {key.match.in_port for key in world.rules[1] if key.priority == 63999}
-    assert closed == {1, 2, 3, 4}
-    assert [notice.kind for notice in world.notices] == ["vlan-unsupported"] * 4
+    asked = {(key.match.in_port, key.match.vlan_id) for key in world.rules[1] if key.priority == ARP_AT_PORT}
+    assert asked == {(1, None), (2, None), (3, 10), (3, 20), (4, None), (4, 20)}, "ports and tags of ARP"
     plug(world, A, 0, (1, 5), IP_A)
-    world.says(A, 10, (1, 1), IP_A, is_framed=False)
-    assert world.fabric.hosts() == (named(A, 0, (1, 5), IP_A),)
+    plug(world, A, 10, (1, 1), IP_A)
+    assert world.says(A, 20, (1, 1), IP_A) == []
+    assert set(world.fabric.hosts()) == {named(A, 0, (1, 5), IP_A), named(A, 10, (1, 1), IP_A)}
     world.policy(p1=OWN)
-    assert 1 not in {key.match.in_port for key in world.rules[1] if key.priority == 63999}
+    assert 1 not in {key.match.in_port for key in world.rules[1] if key.priority == ARP_AT_PORT}
+    dropped = {key.match[:1] + key.match[-1:] for key in world.rules[1] if key.priority == PRIORITY_PORT_CLOSED}
+    assert {(1, 10), (1, 20), (5, 10), (5, 20)} <= dropped, "tags that ports of the fabric's own domain may not have"
+    assert not world.notices
 
 
+@pytest.mark.parametrize("version", [4, 1])
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_hosts_and_policies_do_each_domain_knows_its_own(make_vlans, seed):
+def test_whatever_hosts_and_policies_do_each_domain_knows_its_own(make_vlans, seed, version):
     """Against a model: who speaks in a domain of its port is there; others are not known, and the journal agrees."""
     rng = random.Random(seed)
     world = make_vlans()
-    world.connect(1, range(1, 7))
+    world.connect(1, range(1, 7), version=version)
     world.run(1.0)
     expected: dict[bytes, tuple[int, int]] = {}
     for _ in range(60):
@@ -336,6 +341,6 @@ def test_whatever_hosts_and_policies_do_each_domain_knows_its_own(make_vlans, se
     new = make_vlans(world.port_vlans)
     new.hosts, new.addresses = world.hosts, world.addresses
     new.feed(HostsRead(tuple(world.journal)))
-    new.connect(1, range(1, 7))
+    new.connect(1, range(1, 7), version=version)
     new.run(5.0)
     assert new.fabric.hosts() == world.fabric.hosts()

@@ -398,21 +398,24 @@ def test_a_fabric_whose_ports_are_put_into_vlans_while_it_runs_knows_them_at_eve
     assert not any(any(key.table == VLAN_ADMIT for key in switch.rules) for switch in world.switches.values())
 
 
-def test_a_group_of_a_vlan_is_refused_where_a_switch_speaks_openflow_1_0():
+def test_an_ipv6_group_of_a_vlan_is_refused_where_a_switch_speaks_openflow_1_0():
     world = VlanWorld({"h1": PortVlans(10, frozenset()), "h2": PortVlans(10, frozenset())}, version=1)
-    world.feed(PacketReceived(*world.hosts["h2"].place, encode(join_of(world.hosts["h2"]))))
+    group = parse_ip("ff1e::1")
+    host = world.hosts["h2"]
+    world.feed(PacketReceived(*host.place, encode_udp(host.mac, host.v6, group, b"data")))
     world.settle()
     (notice,) = [notice for notice in world.notices if notice.kind == "group-unsupported"]
-    assert notice.text.startswith("Group 239.1.2.3@10 is not served: switch ")
-    assert notice.text.endswith("groups in VLANs need OpenFlow 1.3.")
+    assert notice.text.startswith("Group ff1e::1@10 is not served: switch ")
+    assert "IPv6 groups need OpenFlow 1.3" in notice.text
 
 
 def join_of(host):
     return Report(4, 3, host.mac, host.v4, (GroupRecord(RecordType.CHANGE_TO_EXCLUDE, GROUP, ()),))
 
 
+@pytest.mark.parametrize("version", [4, 1])
 @pytest.mark.parametrize("seed", range(4))
-def test_each_member_gets_each_packet_once_with_its_tag(seed):
+def test_each_member_gets_each_packet_once_with_its_tag(seed, version):
     chosen = random.Random(seed)
     names = [f"h{n}" for n in range(1, 17)]
     ports = {}
@@ -421,7 +424,7 @@ def test_each_member_gets_each_packet_once_with_its_tag(seed):
         tagged = frozenset(vlan_id for vlan_id in (10, 20, 30) if vlan_id != untagged and chosen.random() < 0.4)
         if untagged is not None or tagged:
             ports[name] = PortVlans(untagged, tagged)
-    world = VlanWorld(ports)
+    world = VlanWorld(ports, version=version)
     members: dict[int, set[str]] = {}
     for _ in range(60):
         name = chosen.choice(sorted(ports))

@@ -8,8 +8,15 @@ from dataclasses import replace
 
 from controller.config.policy import Policy
 from controller.config.terms import SwitchPort
-from controller.config.vlans import PortVlans, VlanEntry, Vlans
-from controller.discovery.vlan_rules import edge_rules, link_rules, vlan_base_rules
+from controller.config.vlans import UNTAGGED_ONLY, PortVlans, VlanEntry, Vlans
+from controller.discovery.vlan_rules import (
+    edge_rules,
+    link_rules,
+    old_base_rules,
+    old_edge_rules,
+    old_link_rules,
+    vlan_base_rules,
+)
 from controller.effects import Put
 from controller.events import PacketReceived
 from controller.kernel.domains import in_domain
@@ -40,10 +47,16 @@ class VlanWorld(World):
     def lay_vlans(self, switch):
         """Give a switch the entries that discovery gives it."""
         trunks = {port_no for ends in self.links.values() for dpid, port_no in ends if dpid == switch.dpid}
-        rules = vlan_base_rules() + [rule for port_no in trunks for rule in link_rules(port_no)]
-        for (dpid, port_no), port in self.port_vlans.items():
-            rules += edge_rules(port_no, port) if dpid == switch.dpid else []
-        for rule in rules if switch.ofp_version == 4 else ():
+        edges = {host.port_no: UNTAGGED_ONLY for host in self.hosts.values() if host.dpid == switch.dpid}
+        edges |= {port_no: port for (dpid, port_no), port in self.port_vlans.items() if dpid == switch.dpid}
+        if switch.ofp_version == 4:
+            rules = vlan_base_rules() + [rule for port_no in trunks for rule in link_rules(port_no)]
+            rules += [rule for port_no, port in edges.items() for rule in edge_rules(port_no, port)]
+        else:
+            known = vlans_of(self.port_vlans).all_vlans()
+            rules = old_base_rules(known) + [rule for port_no in trunks for rule in old_link_rules(port_no)]
+            rules += [rule for port_no, port in edges.items() for rule in old_edge_rules(port_no, port, known)]
+        for rule in rules:
             assert switch.apply(Put(rule)) is None
 
     def at(self):

@@ -30,13 +30,17 @@ def rule(match=GROUP, actions=(), table=0):
         (rule(actions=[Meter(1)]), "meter"),
         (rule(actions=[Output(0xFF00)]), "port"),
         (rule(Match(in_port=0x10000)), "port"),
-        (rule(Match(tagged=True)), "VLAN tag"),
+        (rule(Match(tagged=True), [Output(1)]), "VLAN tag"),
     ],
 )
 def test_what_1_0_cannot_say_is_refused_with_the_reason(refused, word):
     assert word in of10.expressible(refused)
     with pytest.raises(NotExpressible, match=word):
         of10.encode_put(refused, 1)
+
+
+def test_1_0_can_drop_frames_with_a_tag_and_without_at_once():
+    assert of10.expressible(rule(Match(in_port=1, tagged=True))) is None
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,12 @@ from fabric_simulator.frames import changed, fields_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controller.config.vlans import PortVlans
 from controller.effects import Put
-from controller.rules import of10, of13
+from controller.kernel.domains import in_domain
+from controller.rules import of10, of13, pipeline
+from controller.rules.compile import ChannelDuty, SenderEntry, SwitchDuty, versioned_mac
+from controller.rules.compile_vlan import lower_in_vlan
 from controller.rules.evaluate import Fields, FlowTables, Sent
 from controller.rules.fake import Copy, FakeFabric, FakeSwitch, HostCopy
 from controller.rules.lowering import LOWERINGS
@@ -24,15 +28,21 @@ from controller.rules.model import (
     PushVlan,
     Rule,
     RuleKey,
+    SetEthDst,
     SetVlan,
 )
 from controller.rules.openflow import FlowCounter, NotExpressible
+from controller.rules.pipeline import ETH_TYPE_IPV4, at_port
+from controller.rules.port_drops import drop_keys
 from controller.rules.rule_texts import rule_document
 
 MAC, HOST = bytes.fromhex("01005e010203"), bytes.fromhex("020000000001")
 PACKET = Fields(MAC, HOST, 0x0800, 17, b"\x0a\0\0\1", b"\xef\1\2\3")
 ENDS, PAYLOAD = MAC + HOST, b"\x08\x06" + bytes(46)
 ANY_TAG, VLAN_10 = Match(tagged=True), Match(vlan_id=10)
+AT_5 = at_port(5)
+GROUP_10 = in_domain(b"\xef\1\2\3", 10)
+SENDERS = tuple(SenderEntry(n, HOST, b"\x0a\0\0" + bytes((n,)), True) for n in (1, 2))
 
 
 def rule(match, *actions, priority=1, table=0):
@@ -221,6 +231,54 @@ def test_a_later_table_sees_the_tag_as_it_is_then():
     verdict = tables.process(4, PACKET, 1)
     assert verdict.sent == (Sent(2, MAC),)
     assert [met.key.table for met in verdict.met] == [0, 1, 2]
+
+
+def test_entries_of_a_port_keep_their_order_and_come_before_all_that_is_for_any_port():
+    priorities = {value for name, value in vars(pipeline).items() if name.startswith("PRIORITY_")}
+    ordinary = sorted(p for p in priorities if p <= pipeline.PRIORITY_MEMBERSHIP_PENALTY)
+    both = sorted({*ordinary, *(p + 1 for p in ordinary)})
+    moved = [pipeline.at_port(priority) for priority in both]
+    assert moved == sorted(set(moved))
+    assert both[-1] < pipeline.PRIORITY_PORT_CLOSED
+    assert moved[0] == pipeline.PRIORITY_PORT_CLOSED and moved[-1] < pipeline.PRIORITY_HELD
+
+
+@pytest.mark.parametrize(
+    ("port", "expected"),
+    [
+        (None, {(False, 5, None)}),
+        (PortVlans(0, frozenset((10, 20))), {(False, 5, None), (False, AT_5, 10), (False, AT_5, 20)}),
+        (PortVlans(10, frozenset((20,))), {(True, AT_5, None)}),
+        (PortVlans(None, frozenset((20,))), {(True, AT_5, None)}),
+    ],
+)
+def test_in_1_0_what_a_port_sends_too_much_of_is_dropped_in_all_its_domains(port, expected):
+    keys = drop_keys(1, port, 5, Match(7, eth_type=ETH_TYPE_IPV4))
+    assert {(key.match.tagged, key.priority, key.match.vlan_id) for key in keys} == expected
+    assert all(key.table == 0 and key.match.in_port == 7 for key in keys)
+    assert [key.table for key in drop_keys(4, port, 5, Match(7))] == ([1] if port is None else [1, 5])
+
+
+@pytest.mark.parametrize(
+    ("trunks", "hosts", "version", "untagged_sender", "tagged_sender"),
+    [
+        ((9,), (3, 4), 0, (PushVlan(10), Output(9), Output(4), PopVlan(), Output(3)), None),
+        ((), (3,), 0, (Output(3),), (PopVlan(), Output(3))),
+        ((), (4,), 2, (PushVlan(10), Output(4)), (Output(4),)),
+        ((), (), 0, (), ()),
+        ((9,), (), 1, (PushVlan(10), SetEthDst(versioned_mac(GROUP_10[:4], 1)), Output(9)), None),
+    ],
+)
+def test_in_1_0_a_sender_of_a_vlan_has_its_outputs_with_the_tags_of_each_port(
+    trunks, hosts, version, untagged_sender, tagged_sender
+):
+    duty = SwitchDuty(version, (ChannelDuty(None, trunks, hosts),), SENDERS)
+    rules = lower_in_vlan(1, GROUP_10, (1, 3), duty, 77)
+    by_port = {key.match.in_port: rule for key, rule in rules.items()}
+    assert by_port[1].actions == untagged_sender and by_port[1].key.match.vlan_id is None
+    assert by_port[2].actions == (untagged_sender[1:] if tagged_sender is None else tagged_sender)
+    assert by_port[2].key.match.vlan_id == by_port[None].key.match.vlan_id == 10
+    assert all(of10.expressible(rule) is None for rule in rules.values())
 
 
 def test_in_1_0_alone_entries_of_a_vlan_and_of_untagged_frames_never_meet():

@@ -21,7 +21,7 @@ from controller.rules.model import Goto, Match, Output, Rule, RuleKey, SetEthDst
 from controller.rules.openflow import FlowCounter
 from controller.rules.pipeline import LOCATION, PRIORITY_LABEL
 from controller.unicast.core import UnicastCore
-from controller.unicast.entries import host_key, location_key, trunk_rule
+from controller.unicast.entries import host_keys, location_key, trunk_rule
 from controller.unicast.locations import LABEL_MASK
 from controller.unicast.settings import UnicastSettings
 from controller.wire.udp import encode_udp
@@ -271,10 +271,10 @@ class Bench:
     def _rule_for(self, dpid: int, in_port: int, address: bytes) -> Rule | None:
         rules = self.rules[dpid]
         if self.version_of(dpid) == 1:
-            return rules.get(location_key(1, address)) or rules.get(host_key(1, address))
+            return rules.get(location_key(1, address)) or rules.get(host_keys(1, address)[0])
         if in_port == ELSEWHERE or trunk_rule(in_port).key in rules:
             return self._located(dpid, address)
-        return rules.get(host_key(4, address))
+        return rules.get(host_keys(4, address)[0])
 
     def _located(self, dpid: int, address: bytes) -> Rule | None:
         """Return the entry of a switch that a location address meets, whatever its label."""

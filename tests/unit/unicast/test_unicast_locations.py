@@ -15,7 +15,7 @@ from controller.rules.fake import Copy, FakeFabric, FakeSwitch, HostCopy, Punt
 from controller.rules.model import Goto, SetEthDst
 from controller.unicast import routes
 from controller.unicast.core import ASKED_KEPT_S
-from controller.unicast.entries import host_key, trunk_rule
+from controller.unicast.entries import host_keys, trunk_rule
 from controller.unicast.locations import LABEL_COUNT, host_number, location_address, number_of, switch_number
 from controller.wire.ethernet import encode_ethernet
 from controller.wire.udp import encode_udp
@@ -108,9 +108,9 @@ def test_the_middle_holds_entries_by_switch_and_edges_those_of_hosts_that_were_a
     labels = LABEL_COUNT * len(edges)
     assert all(len(bench.rules[dpid]) < labels + 12 for dpid in bench.rules.keys() - edges)
     bench.call((ends[0][0],), (many[-1],))
-    asked = bench.rules[ends[0][0]][host_key(4, many[-1].mac)]
+    asked = bench.rules[ends[0][0]][host_keys(4, many[-1].mac)[0]]
     assert [type(action) for action in asked.actions] == [SetEthDst, Goto]
-    assert all(host_key(4, many[-1].mac) not in bench.rules[dpid] for dpid in edges - {ends[0][0], many[-1].dpid})
+    assert all(host_keys(4, many[-1].mac)[0] not in bench.rules[dpid] for dpid in edges - {ends[0][0], many[-1].dpid})
 
 
 def square(make_bench, make_host, version=4, macs=()):
@@ -243,7 +243,7 @@ def test_a_moved_hosts_new_entries_are_in_place_before_anybody_uses_them(make_be
     bench.hold = []
     bench.feed(hosts[2]._replace(dpid=4, port_no=7))
     bench.run(0.1)
-    assert bench.rules[1][host_key(4, hosts[2].mac)].actions[0] == SetEthDst(former)
+    assert bench.rules[1][host_keys(4, hosts[2].mac)[0]].actions[0] == SetEthDst(former)
     bench.confirm()
     assert follow(fabric_of(bench), (1, 5), hosts[2].mac)[1] == [HostCopy(4, 7, hosts[2].mac)]
     assert follow(fabric_of(bench), (3, 6), hosts[2].mac)[1] == [HostCopy(4, 7, hosts[2].mac)], (
@@ -277,10 +277,10 @@ def test_who_asked_for_a_host_is_remembered_a_while(make_bench, make_host, secon
     bench, hosts = square(make_bench, make_host)
     bench.feed(HostGone(*hosts[2][:3]))
     bench.run(seconds)
-    assert host_key(4, hosts[2].mac) not in bench.rules[1]
+    assert host_keys(4, hosts[2].mac)[0] not in bench.rules[1]
     bench.feed(hosts[2])
     bench.run(0.1)
-    assert (host_key(4, hosts[2].mac) in bench.rules[1]) == (seconds < ASKED_KEPT_S)
+    assert (host_keys(4, hosts[2].mac)[0] in bench.rules[1]) == (seconds < ASKED_KEPT_S)
 
 
 def test_a_switch_that_is_back_has_entries_for_what_its_hosts_asked_for(make_bench, make_host):

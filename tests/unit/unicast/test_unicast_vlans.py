@@ -19,7 +19,7 @@ from controller.events import (
     SwitchDisconnected,
 )
 from controller.kernel.domains import address_of, domain_of, in_domain
-from controller.rules.pipeline import LOCATION, VLAN_UNICAST
+from controller.rules.pipeline import LOCATION, PRIORITY_HELD, PRIORITY_PORT_CLOSED, VLAN_UNICAST
 from controller.unicast.settings import UnicastChanged, UnicastSettings
 from controller.wire.addresses import BROADCAST_MAC
 from controller.wire.ethernet import with_tag
@@ -243,27 +243,43 @@ def test_a_lost_connection_changes_nothing(network):
     check_all(network)
 
 
-def test_nothing_of_a_vlan_passes_an_openflow_1_0_switch():
-    network = Network(versions={2: 1}, cables=[(1, 1, 2, 1), (2, 2, 3, 1)])
-    network.hosts = {
-        (name, end): ip for (name, end), ip in network.hosts.items() if end[0] != 2 or not domain_of(name)
-    }
-    for one, own in list(network.hosts.items()):
-        network.ask(one, own)
-    for one in network.hosts:
-        for other, address in network.hosts.items():
-            if one[1] == other[1] or domain_of(one[0]) != domain_of(other[0]):
-                continue
-            network.ask(one, address)
-            reached = network.send(one, address_of(other[0]), address)
-            assert reached == ({other: 1} if not domain_of(one[0]) or one[1][0] == other[1][0] else {})
-    assert not any(domain_of(host.mac) for host in network.cores[1].fabric.hosts_of(2))
+@pytest.mark.parametrize("versions", [{1: 1, 2: 1, 3: 1}, {2: 1}, {1: 1, 3: 1}])
+def test_vlans_reach_their_hosts_over_openflow_1_0_switches_too(versions):
+    network = Network(versions=versions)
+    meet(network)
+    check_all(network)
 
 
+def test_a_port_of_an_openflow_1_0_switch_has_what_its_policy_says_at_any_time():
+    network = Network(versions={1: 1, 2: 1, 3: 1})
+    meet(network)
+    before = network.rules()
+    network.policy(p15=ACCESS_20)
+    assert network.rules()[1] != before[1]
+    network.policy(p15=ACCESS_10)
+    meet(network)
+    check_all(network)
+    network.policy(**{f"p{dpid}{port_no}": OWN for dpid, port_no in network.ports})
+    own = range(PRIORITY_PORT_CLOSED, PRIORITY_HELD)
+    assert not any(key.priority in own for rules in network.rules().values() for key in rules)
+
+
+def test_a_restart_finds_the_entries_of_an_openflow_1_0_switch_as_they_are_to_be():
+    network = Network(versions={1: 1, 2: 1, 3: 1})
+    meet(network)
+    before = network.rules()
+    network.start()
+    meet(network)
+    network.run(40.0)
+    assert network.rules() == before
+    check_all(network)
+
+
+@pytest.mark.parametrize("versions", [{}, {1: 1, 2: 1, 3: 1}, {2: 1}], ids=["1.3", "1.0", "mixed"])
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_happens_no_frame_crosses_domains_and_each_reaches_its_host_once(seed):
+def test_whatever_happens_no_frame_crosses_domains_and_each_reaches_its_host_once(seed, versions):
     """`Network.hear` fails where a frame leaves at a port, or with a tag, that its domain does not have there."""
-    network = Network(seed)
+    network = Network(seed, versions=versions)
     rng = random.Random(seed)
     for _ in range(120):
         what = rng.random()
