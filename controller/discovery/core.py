@@ -88,8 +88,15 @@ class DiscoveryCore:
         self._vlans = VlanAccess(settings.vlans, self._switches, self._ports, self)
         self._legs = Legs(self.fabric, self.emit, settings.link_aggregations)
         self._hosts = HostTable(
-            settings, self._deadlines, self._legs.told, self.counted, self._was_heard, self._vlans.framed
+            settings,
+            self._deadlines,
+            self._legs.told,
+            self.counted,
+            self._was_heard,
+            self._vlans.framed,
+            self.fabric.fabrics.is_one,
         )
+        self._fabrics_version = 0
         self._lacp_legs = LacpLegs(settings.link_aggregations, self._ports, self._deadlines, self)
         known = self._ports, self._table, self._hosts, self._vlans, self._legs, self._lacp_legs.lacp
         self._intake = FrameIntake(self, settings, *known, self.counters, self.counted)
@@ -270,6 +277,9 @@ class DiscoveryCore:
             self._remove_switch(cut_off, now)
         if not self._out:
             return ()
+        if self._fabrics_version != self.fabric.fabrics.version:
+            self._fabrics_version = self.fabric.fabrics.version
+            self._hosts.fabrics_joined(now)
         out = tuple(self._out)
         self._out.clear()
         for output in out:

@@ -55,6 +55,8 @@ class GivenWay:
 
     def note(self, address: bytes, mac: bytes, bound: int) -> list[bytes]:
         """Remember an address of a host; returns those forgotten for it, as `bound` are remembered of each host."""
+        if self._user.get(address, mac) != mac:
+            self.forget(address)
         of_host = self._of.setdefault(mac, {})
         forgotten = list(of_host)[: max(0, len(of_host) - bound + 1)]
         for first in forgotten:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
 from math import inf
 from typing import Protocol
 
 from controller.discovery.addresses import MAC_BYTES, is_host_address, is_host_mac, spread, text_of
 from controller.discovery.former import FormerPlaces, GivenWay
+from controller.discovery.host_states import Challenge, HostState
+from controller.discovery.owners import Owners
 from controller.discovery.probes import host_probe
 from controller.discovery.settings import DiscoverySettings
 from controller.discovery.timers import Timer, TimerKind
@@ -22,51 +23,6 @@ from topology.events import HostGone, HostLearnt
 
 TURNOVER_BURST, TURNOVER_PER_S = 32, 2.0
 """Addresses of one host that may give way to others of it at once, and on average."""
-
-
-@dataclass(slots=True)
-class HostState:
-    """A host: where it is and when each of its addresses was last seen there, all by their names in its domain.
-
-    `addresses` has the last sign of life of each, answers to our questions included: it decides when an address is
-    asked for and forgotten. `used_s` has when the host last used it by itself: it decides which one gives way.
-    """
-
-    mac: bytes
-    end: End
-    seen_s: float
-    addresses: dict[bytes, float] = field(default_factory=dict)
-    used_s: dict[bytes, float] = field(default_factory=dict)
-    probed_count: dict[bytes, int] = field(default_factory=dict)
-    turnover: TokenBucket | None = None
-
-    def use(self, address: bytes, now: float) -> None:
-        """Note that the host used an address, of those it has or as a new one."""
-        self.addresses[address] = self.used_s[address] = self.seen_s = now
-
-    def drop(self, address: bytes) -> None:
-        """Forget an address."""
-        del self.addresses[address], self.used_s[address]
-        self.probed_count.pop(address, None)
-
-
-@dataclass(slots=True)
-class Challenge:
-    """A claim to an address that another location holds; the holder is asked, and keeps it by any sign of life.
-
-    `claimed` is the MAC address of a host that seems to have moved, or an IP address of `holder`. Once `refuted` it
-    stands until its time is over, and the claimant's packets count for nothing.
-    """
-
-    claimed: bytes
-    holder: bytes
-    holder_end: End
-    claimant: bytes
-    end: End
-    started: float
-    addresses: dict[bytes, None] = field(default_factory=dict)
-    probe_count: int = 0
-    refuted: bool = False
 
 
 class Counted(Protocol):
@@ -94,6 +50,8 @@ class HostTable:
         nor lose what others claim.
     framed : Callable
         Returns a frame as a port has it in a VLAN: with its tag, or without.
+    is_one_fabric : Callable
+        Tells of two datapath ids whether links join them: an IP address has one holder in each fabric.
     """
 
     def __init__(
@@ -104,6 +62,7 @@ class HostTable:
         counted: Counted,
         was_heard: Callable[[End, float], bool],
         framed: Callable[[End, bytes, int], bytes],
+        is_one_fabric: Callable[[int, int], bool],
     ) -> None:
         self.settings_changed(settings)
         self._deadlines = deadlines
@@ -115,7 +74,7 @@ class HostTable:
         self._given_way = GivenWay()
         self.hosts: dict[bytes, HostState] = {}
         self._at: dict[End, dict[bytes, HostState]] = {}
-        self._owners: dict[bytes, bytes] = {}
+        self._owners = Owners(lambda mac: self.hosts[mac].end, is_one_fabric)
         self.challenges: dict[bytes, Challenge] = {}
         self._claims_at: dict[End, dict[bytes, Challenge]] = {}
 
@@ -128,7 +87,7 @@ class HostTable:
         """Take note of a packet from `mac` and `address` at an edge port; `answer` where it answers a question."""
         host = self.hosts.get(mac)
         if host is not None and host.end != end and self._former.returns(mac, mac, end, now):
-            self._take_back(mac, now)
+            self._take_back(mac, end, now)
             host = None
         if host is None:
             self._learn(mac, address, end, now)
@@ -151,7 +110,7 @@ class HostTable:
             return
         until_s = now + self._settings.host_timeout_s
         moved = mac in self.hosts and self.hosts[mac].end != end
-        taken = [address for address in addresses if moved or self._user(address) not in (b"", mac)]
+        taken = [address for address in addresses if moved or self._user(address, end) not in (b"", mac)]
         for claimed in [mac, *taken] if moved else taken:
             self._former.note(claimed, mac, end, until_s)
         if mac not in self.hosts:
@@ -162,7 +121,7 @@ class HostTable:
     def _restore(self, mac: bytes, addresses: Collection[bytes], end: End, now: float) -> None:
         host = HostState(mac, end, now - self._idle_s if addresses else now)
         for address in addresses:
-            if not self._user(address) and len(host.addresses) < self._settings.addresses_per_host:
+            if not self._user(address, end) and len(host.addresses) < self._settings.addresses_per_host:
                 host.use(address, now - self._idle_s)
         self._add(host)
         self._tell(host)
@@ -277,11 +236,11 @@ class HostTable:
             return False
         if not is_host_address(address):
             return False
-        user = self._user(address)
+        user = self._user(address, host.end)
         if user == host.mac:
             self._hold(address, host.end, now, answer)
         elif user and self._former.returns(address, host.mac, host.end, now):
-            self._take_back(address, now)
+            self._take_back(address, host.end, now)
         elif user:
             self._claim(address, self.hosts[user], host.mac, host.end, now, None)
             return False
@@ -289,13 +248,29 @@ class HostTable:
             return False
         self._given_way.forget(address)
         host.use(address, now)
-        self._owners[address] = host.mac
+        self._owners.add(address, host.mac)
         self._tell(host)
         return True
 
-    def _user(self, address: bytes) -> bytes:
-        """Return who holds an address, or held it until it used others; empty where nobody does."""
-        return self._owners.get(address) or self._given_way.user(address)
+    def _user(self, address: bytes, end: End) -> bytes:
+        """Return who in a port's fabric holds an address, or held it until it used others; empty for nobody."""
+        user = self._owners.owner(address, end) or self._given_way.user(address)
+        return user if user and self._owners.is_near(user, end) else b""
+
+    def fabrics_joined(self, now: float) -> None:
+        """Leave each address that two hosts of what is one fabric now hold to who had it first.
+
+        The other one is looked into like any that claims another's address, as soon as it uses it again.
+        """
+        for address, first, mac in list(self._owners.doubled()):
+            host = self.hosts[mac]
+            text = (
+                f"has a host, {format_mac(mac)}, that uses {text_of(address)}, as {format_mac(first)} did before it"
+            )
+            self._counted("address-in-both-fabrics", host.end, f"{text}: a link joined their fabrics", now)
+            host.drop(address)
+            self._owners.remove(address, mac)
+            self._tell(host)
 
     def _make_room(self, host: HostState, address: bytes, now: float) -> bool:
         """Let the address that a host has not used for longest give way, unless it changes them too fast.
@@ -319,31 +294,32 @@ class HostTable:
             text = f"{name}: {format_ip(oldest)}, unused longest, gives way to {format_ip(address)}"
             self._counted("address-limit", host.end, text, now)
             host.drop(oldest)
-            del self._owners[oldest]
+            self._owners.remove(oldest, host.mac)
             for forgotten in self._given_way.note(oldest, host.mac, allowed):
-                self._end_challenges(forgotten, now)
+                self._end_challenges(forgotten, host.mac, now)
         return True
 
     def _unbind(self, host: HostState, address: bytes, now: float) -> None:
         host.drop(address)
-        del self._owners[address]
-        self._end_challenges(address, now)
+        self._owners.remove(address, host.mac)
+        self._end_challenges(address, host.mac, now)
 
-    def _take_back(self, claimed: bytes, now: float) -> None:
-        """Take a MAC or IP address from who got it while its former holder, who is back, could not be asked."""
+    def _take_back(self, claimed: bytes, end: End, now: float) -> None:
+        """Take a MAC or IP address from who got it while its former holder, back at a port, could not be asked."""
         challenge = self.challenges.get(claimed)
         if challenge is not None:
             self._drop(challenge)
-        if self._given_way.user(claimed):
+        owner = claimed if claimed in self.hosts else self._owners.owner(claimed, end)
+        if not owner:
             return
-        holder = self.hosts[self._owners.get(claimed, claimed)]
+        holder = self.hosts[owner]
         text = f"loses {text_of(claimed)}, which {format_mac(holder.mac)} took while its holder was away: it is back"
         self._counted("address-reclaimed", holder.end, text, now)
         if claimed == holder.mac:
             self._gone(holder, now)
             return
         holder.drop(claimed)
-        del self._owners[claimed]
+        self._owners.remove(claimed, owner)
         self._tell(holder)
 
     def _claim(
@@ -439,7 +415,7 @@ class HostTable:
             return
         if holder is not None and challenge.claimed in holder.addresses:
             holder.drop(challenge.claimed)
-            del self._owners[challenge.claimed]
+            self._owners.remove(challenge.claimed, holder.mac)
             self._tell(holder)
         self._given_way.forget(challenge.claimed)
         self._bind(claimant, challenge.claimed, now, False)
@@ -452,32 +428,34 @@ class HostTable:
             del self._claims_at[challenge.end]
         self._deadlines.cancel(Timer(TimerKind.CHALLENGE, challenge.claimed))
 
-    def _end_challenges(self, claimed: bytes, now: float) -> None:
-        """Settle the claim to an address that nobody holds any more."""
+    def _end_challenges(self, claimed: bytes, holder: bytes, now: float) -> None:
+        """Settle the claim to an address that its holder holds no more."""
         challenge = self.challenges.get(claimed)
-        if challenge is not None and challenge.refuted:
+        if challenge is None or challenge.holder != holder:
+            return
+        if challenge.refuted:
             self._drop(challenge)
-        elif challenge is not None:
+        else:
             self._settle(challenge, now)
 
     def _add(self, host: HostState) -> None:
         self.hosts[host.mac] = host
         self._at.setdefault(host.end, {})[host.mac] = host
         for address in host.addresses:
-            self._owners[address] = host.mac
+            self._owners.add(address, host.mac)
 
     def _gone(self, host: HostState, now: float) -> None:
+        for address in host.addresses:
+            self._owners.remove(address, host.mac)
         del self.hosts[host.mac]
         at_port = self._at[host.end]
         del at_port[host.mac]
         if not at_port:
             del self._at[host.end]
-        for address in host.addresses:
-            del self._owners[address]
         self._deadlines.cancel(Timer(TimerKind.HOST, host.mac))
         self._emit(HostGone(host.mac, *host.end))
         for claimed in (host.mac, *sorted(host.addresses), *self._given_way.forget_host(host.mac)):
-            self._end_challenges(claimed, now)
+            self._end_challenges(claimed, host.mac, now)
 
     def _tell(self, host: HostState) -> None:
         self._emit(HostLearnt(host.mac, *host.end, tuple(sorted(host.addresses))))

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 from controller.discovery.addresses import is_host_address, is_host_mac
-from controller.discovery.hosts import HostState
+from controller.discovery.host_states import HostState
 from controller.discovery.neighbours import Neighbours
 from controller.effects import JournalPart, WriteJournal
 from controller.kernel.domains import HIGHEST_VLAN, OWN_DOMAIN, address_of, domain_of, in_domain

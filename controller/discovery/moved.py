@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from heapq import nlargest
 
-from controller.discovery.hosts import HostState
+from controller.discovery.host_states import HostState
 from controller.discovery.vlan_access import VlanAccess
 from controller.effects import SendPacket
 from controller.kernel.domains import address_of, domain_of
