@@ -125,7 +125,8 @@ class Selection:
         return ordered(found, self._sort)
 
     def _check_field(self, name: str, whole: Sequence[Document]) -> None:
-        from apps.dashboard.models import DOCUMENTS, Identified
+        from apps.dashboard.model_parts import Identified
+        from apps.dashboard.models import DOCUMENTS
 
         model = DOCUMENTS.get(self.what, Identified)
         if not is_field(name, model, whole):

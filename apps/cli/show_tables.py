@@ -7,11 +7,9 @@ from typing import Any, NamedTuple
 
 from apps.cli.called import Called
 from apps.cli.perf_console import percent, scaled
-from apps.dashboard.lists import gravest_first, members, newest_first, of_groups, refusals, senders
+from apps.cli.show_cells import Fields, Row, labels, place, role, text, vlans
+from apps.dashboard.lists import fabrics, gravest_first, members, newest_first, of_groups, refusals, senders
 from controller.snapshot.reader import Document, Section, Snapshot
-
-Fields = Mapping[str, Any]
-Row = tuple[object, ...]
 
 PLACES = frozenset({"switch", "port"})
 """Documents are at a switch or a port, and can be chosen by it."""
@@ -43,44 +41,6 @@ def _made(
     name: str, make: Callable[[Section], Sequence[Document]], step: int = 1
 ) -> Callable[[Snapshot], Sequence[Document]]:
     return lambda snapshot: make(snapshot.section(name))[::step]
-
-
-def text(value: object) -> object:
-    """Return a value as a cell shows it."""
-    if value is None or value == "":
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list | tuple):
-        return ",".join(str(each) for each in value) or "-"
-    return value
-
-
-def labels(fields: Fields) -> str:
-    """Return the labels of a switch or port."""
-    return ",".join(f"{key}={value}" for key, value in sorted((fields.get("labels") or {}).items())) or "-"
-
-
-def vlans(port: Fields) -> str:
-    """Return the VLANs of a port to hosts: that of frames without a tag by its name, and those with one."""
-    found = port.get("vlans")
-    if not found:
-        return "-"
-    untagged, names = found.get("untagged"), found.get("names") or {}
-    parts = [] if untagged is None else [names.get(str(untagged)) or str(untagged or "untagged")]
-    parts += [f"{found['tagged']} tagged"] if found.get("tagged") else []
-    return " + ".join(parts) or "none"
-
-
-def role(port: Fields) -> str:
-    """Return what is behind a port, and of which link aggregation group it is a leg."""
-    found, group = text(port.get("role")), port.get("link_aggregation")
-    return f"{found}, leg of {group['name']}" if group else str(found)
-
-
-def place(fields: Fields, called: Called) -> str:
-    """Return the port, or the switch, that a document is at."""
-    return called.label(fields.get("dpid"), fields.get("port_no"))
 
 
 def _plain(*names: str) -> Callable[[Fields, Called], Iterable[Row]]:
@@ -117,6 +77,7 @@ def _switches(switch: Fields, called: Called) -> Iterator[Row]:
     yield (
         place(switch, called),
         text(switch.get("tier")),
+        text(switch.get("fabric")),
         f"{version} by TLS" if switch.get("encrypted") else version,
         cpu,
         memory,
@@ -271,7 +232,8 @@ def _events(event: Fields, called: Called) -> Iterator[Row]:
 
 def _routers(router: Fields, called: Called) -> Iterator[Row]:
     for querier in router.get("queriers") or ():
-        what = f"querier of IPv{querier['family']}{_in_vlan(querier)}"
+        where = f" in fabric {querier['fabric']}" if querier.get("fabric") else ""
+        what = f"querier of IPv{querier['family']}{_in_vlan(querier)}{where}"
         if querier["address"] is None:
             yield what, "-", "this controller" if querier["ours"] else "nobody"
         else:
@@ -402,10 +364,17 @@ TABLES: dict[str, Table] = {
     "switches": Table(
         "switches and their state",
         ("switches",),
-        ("SWITCH", "TIER", "OPENFLOW", "CPU %", "MEMORY %", "STATE", "LABELS"),
+        ("SWITCH", "TIER", "FABRIC", "OPENFLOW", "CPU %", "MEMORY %", "STATE", "LABELS"),
         _switches,
         _of("switches"),
         frozenset({"switch", "select"}),
+    ),
+    "fabrics": Table(
+        "fabrics, which no link joins to each other",
+        ("switches",),
+        ("FABRIC", "SWITCHES", "CONNECTED", "IN SYNC"),
+        _plain("fabric", "switches", "connected", "in_sync"),
+        _made("switches", fabrics),
     ),
     "links": Table(
         "links between switches, those that are missing too",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -74,6 +75,21 @@ def gravest_first(section: Section) -> list[Document]:
 def gravity(severity: object) -> int:
     """Return how grave a severity is, the higher the graver; -1 for what is none."""
     return GRAVITIES.index(severity) if severity in GRAVITIES else -1
+
+
+def fabrics(switches: Section) -> list[Document]:
+    """Return the fabrics by name: how many switches each has, and how many of these are connected and in sync."""
+    counts: dict[str, Counter[str]] = {}
+    for switch in switches.in_order():
+        name = switch.fields.get("fabric")
+        if name is not None:
+            is_so = {"connected": switch.fields.get("connected"), "in_sync": switch.fields.get("in_sync")}
+            counts.setdefault(name, Counter()).update(["switches", *(key for key, value in is_so.items() if value)])
+    names = ("switches", "connected", "in_sync")
+    return [
+        Document(name, {"id": name, "fabric": name, **{key: found[key] for key in names}})
+        for name, found in sorted(counts.items())
+    ]
 
 
 def of_groups(rows: Callable[[Document], Iterator[dict[str, Any]]]) -> Callable[[Section], list[Document]]:

@@ -2,41 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-T = TypeVar("T")
-
-Rate = float | None
-Percent = float | None
-Time = float | None
-Dpid = int | None
-PortNo = int | None
-
-
-Hexadecimal = Annotated[
-    str | None, Field(description="The datapath id as 16 hexadecimal digits, for those who read numbers to 53 bits.")
-]
-
-
-class Described(BaseModel):
-    """A document; the controller may add fields."""
-
-    model_config = ConfigDict(extra="allow")
-
-
-class Identified(Described):
-    """A document with its id."""
-
-    id: str
-
-
-class Page(BaseModel, Generic[T]):
-    """A page of a list; `total` counts what was found before it was cut to the page."""
-
-    items: list[T]
-    total: int = Field(ge=0)
+from apps.dashboard.model_parts import Described, Dpid, Hexadecimal, Identified, Percent, PortNo, Rate, Time
 
 
 class WrongTokens(Described):
@@ -75,6 +45,7 @@ class Status(Identified):
         None, description="Whether the switches of the present fabric hold what they should."
     )
     switches: int | None = None
+    fabrics: int | None = Field(default=None, description="Parts of the network that no link joins.")
     links: int | None = None
     edge_ports: int | None = None
     hosts: int | None = None
@@ -105,6 +76,7 @@ class Switch(Identified):
     encrypted: bool | None = Field(default=None, description="Whether it is spoken with by TLS.")
     tier: str | None = None
     level: int | None = None
+    fabric: str | None = Field(default=None, description="The fabric that it is in.")
     connected: bool | None = None
     disconnected_s: Time = None
     in_sync: bool | None = None
@@ -113,6 +85,15 @@ class Switch(Identified):
     answered_s: Time = None
     cpu_pct: Percent = None
     memory_pct: Percent = None
+
+
+class Fabric(Identified):
+    """Switches that links join, and none of them to switches of another fabric."""
+
+    fabric: str = Field(description="The name of the policy file, else what the switch with the lowest id is called.")
+    switches: int = Field(ge=0)
+    connected: int = Field(ge=0)
+    in_sync: int = Field(ge=0)
 
 
 class Link(Identified):
@@ -476,6 +457,7 @@ class ProblemDocument(Described):
 
 DOCUMENTS: dict[str, type[Identified | GroupMember | GroupSender | Refusal]] = {
     "switches": Switch,
+    "fabrics": Fabric,
     "links": Link,
     "ports": Port,
     "hosts": Host,

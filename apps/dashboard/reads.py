@@ -14,6 +14,7 @@ from apps.dashboard import lists, models
 from apps.dashboard.answers import JSON, Problem, encode, page
 from apps.dashboard.board import Board
 from apps.dashboard.feed import Unanswered
+from apps.dashboard.model_parts import Page
 from apps.dashboard.places import port_number, switch_dpid
 from apps.dashboard.streams import Streams
 from apps.registry import TABLE_APPS
@@ -88,6 +89,7 @@ class List(NamedTuple):
 
 LISTS = {
     "switches": List("switches"),
+    "fabrics": List("switches", lists.fabrics),
     "links": List("links"),
     "ports": List("ports"),
     "hosts": List("hosts"),
@@ -284,7 +286,7 @@ def reads(board: Board, streams: Streams, ask: Ask, need_token: bool) -> APIRout
     _add(router, "/ports/{dpid}/{port_no}", port, models.Port)
     _add(router, "/ports/{dpid}/{port_no}/history", history, models.History)
     _add(router, "/groups/{address}", group, models.Group)
-    _add(router, "/events", events, models.Page[models.Event])
+    _add(router, "/events", events, Page[models.Event])
     router.add_api_route(
         "/stream",
         stream,
@@ -345,7 +347,7 @@ def _add_list(router: APIRouter, board: Board, name: str, entry: List) -> None:
 
     list_.__name__ = name
     list_.__doc__ = f"Return {name}."
-    _add(router, f"/{name}", list_, models.Page[model])  # type: ignore[valid-type]
+    _add(router, f"/{name}", list_, Page[model])  # type: ignore[valid-type]
 
 
 def _page(whole: Sequence[Document], shape: Shape, model: type[Any]) -> Response:

@@ -42,7 +42,11 @@ JOINS_UNMEASURED = counter(
     "vsrt_joins_unmeasured_total", "Joins whose latency is not known: the switch was lost, or too many waited."
 )
 
-SWITCH_INFO = gauge("vsrt_switch_info", "Always 1; what a switch is called, and its OpenFlow version.")
+FABRICS = gauge("vsrt_fabrics", "Fabrics, which no link joins to each other.")
+
+SWITCH_INFO = gauge(
+    "vsrt_switch_info", "Always 1; what a switch and its fabric are called, and its OpenFlow version."
+)
 SWITCH_CONNECTED = gauge(
     "vsrt_switch_connected", "1 where the switch is connected, 0 where it was and is not; absent once forgotten."
 )
@@ -80,6 +84,7 @@ FAMILIES: tuple[Family, ...] = (
     TREE_REPAIRS,
     JOIN_LATENCY,
     JOINS_UNMEASURED,
+    FABRICS,
     SWITCH_INFO,
     SWITCH_CONNECTED,
     SWITCH_IN_SYNC,

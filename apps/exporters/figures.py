@@ -76,6 +76,7 @@ def core_figures(core: MulticastCore) -> list[Metric]:
         (metrics.TREE_REPAIRS, [({}, found.tree_repair_count)]),
         (metrics.JOIN_LATENCY, [({}, found.join_latency)]),
         (metrics.JOINS_UNMEASURED, [({}, found.unmeasured_join_count)]),
+        (metrics.FABRICS, [({}, len(core.fabric.fabrics))]),
         (
             metrics.SWITCH_INFO,
             [
@@ -83,6 +84,7 @@ def core_figures(core: MulticastCore) -> list[Metric]:
                     {
                         "dpid": each.dpid,
                         "name": each.name,
+                        "fabric": each.fabric,
                         "ofp_version": OFP_VERSIONS.get(each.ofp_version or 0, ""),
                     },
                     1,

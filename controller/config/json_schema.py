@@ -8,6 +8,7 @@ from inspect import getdoc
 from typing import Any, TypeAlias
 
 from controller.config.declarations import Section, Setting, SettingType, declared
+from controller.config.fabrics import MAX_FABRICS, MAX_SWITCHES
 from controller.config.labels import MAX_LABELLED, MAX_LABELS
 from controller.config.link_aggregations import ENTRY_KEYS as AGGREGATION_KEYS
 from controller.config.link_aggregations import MAX_LEGS, MAX_LINK_AGGREGATIONS, MODES
@@ -130,6 +131,13 @@ def policy_schema() -> Schema:
             "propertyNames": {"pattern": f"^{PORT_NAME}$"},
             "additionalProperties": _definition("link_aggregation"),
         },
+        "fabrics": {
+            "description": "What parts of the network are called that no link joins: names to switches in them.",
+            "type": "object",
+            "maxProperties": MAX_FABRICS,
+            "propertyNames": {"pattern": f"^{LABEL_KEY}$", "not": {"enum": list(RESERVED_LABELS)}},
+            "additionalProperties": _definition("fabric"),
+        },
     }
     return {
         "$schema": DIALECT,
@@ -211,6 +219,8 @@ def _definitions() -> Schema:
         | _mapping(static_member, ENTRY_KEYS),
         "link_aggregation": {"description": "A link aggregation group."}
         | _mapping(link_aggregation, AGGREGATION_KEYS),
+        "fabric": {"description": "Switches of a fabric, the surest first.", "maxItems": MAX_SWITCHES}
+        | _list(_definition("dpid"), least=1),
         "host": {
             "description": "A host by IP address, prefix, MAC address or switch port.",
             "anyOf": [_text("IP address, prefix or MAC address.", *host_patterns), _definition("port")],

@@ -15,6 +15,7 @@ from controller.config.cluster_settings import Cluster
 from controller.config.document import MAX_BYTES, Mapping, Node, Scalar, Sequence, decode, parse
 from controller.config.edit_settings import Edits
 from controller.config.expected_topology import ReadCabling, read_expected_topology
+from controller.config.fabrics import read_fabrics
 from controller.config.faults import Faults, PolicyInvalid, quoted
 from controller.config.labels import read_labels
 from controller.config.link_aggregations import check_legs, first_ports, read_link_aggregations
@@ -69,6 +70,7 @@ SECTIONS = (
     "static_members",
     "vlans",
     "link_aggregations",
+    "fabrics",
     *SETTING_SECTIONS,
 )
 SWITCH_KEYS = ("dpid", "ports")
@@ -147,6 +149,7 @@ class _PolicyReader(Reader):
         vlans = read("vlans", lambda node, path: read_vlans(self, node, path, labels or ())) or VlanSection()
         aggregations = read("link_aggregations", lambda node, path: read_link_aggregations(self, node, path)) or ()
         self.standing_ports = first_ports(aggregations)
+        fabrics = read("fabrics", lambda node, path: read_fabrics(self, node, path))
         tenants = read("tenants", self._tenants) or ()
         rules = read("rules", self._rules) or ()
         default = read("default", lambda node, path: self.choice(node, path, tuple(ACTIONS)))
@@ -182,6 +185,7 @@ class _PolicyReader(Reader):
             vlans=vlans.vlans,
             registrations=vlans.registrations,
             link_aggregations=aggregations,
+            fabrics=fabrics or (),
             limits=limits or Limits(),
             multicast=multicast or Multicast(),
             unicast=unicast or Unicast(),

@@ -93,6 +93,15 @@ class LinkAggregation:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedFabric:
+    """What a fabric is called: the one where the first of these switches is that is there."""
+
+    name: str
+    switches: tuple[int, ...]
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """A whole policy file. The first rule that matches decides, else `default_allow`, which admits no router.
 
@@ -107,6 +116,7 @@ class Policy:
     static_members: tuple[StaticMember, ...] = ()
     vlans: Vlans = field(default_factory=Vlans)
     link_aggregations: tuple[LinkAggregation, ...] = ()
+    fabrics: tuple[NamedFabric, ...] = ()
     registrations: Registrations = field(default_factory=Registrations)
     limits: Limits = field(default_factory=Limits)
     multicast: Multicast = field(default_factory=Multicast)
@@ -127,4 +137,5 @@ class Policy:
         """Return the switches that the policy speaks of as parts of the fabric, connected or not."""
         named = {switch.dpid for switch in self.switches} | {member.port.dpid for member in self.static_members}
         aggregated = {port.dpid for group in self.link_aggregations for port in group.ports}
-        return self.topology.all_switches() | named | self.vlans.switches | aggregated
+        fabrics = {dpid for fabric in self.fabrics for dpid in fabric.switches}
+        return self.topology.all_switches() | named | self.vlans.switches | aggregated | fabrics

@@ -19,7 +19,7 @@ PORT_NAME = "[A-Za-z_]([A-Za-z0-9 ._/-]{0,62}[A-Za-z0-9._/-])?"
 
 LABEL_KEY = "[A-Za-z][A-Za-z0-9_.-]{0,62}"
 LABEL_VALUE = "[A-Za-z0-9_.-]{1,63}"
-RESERVED_LABELS = ("tier", "dpid", "name", "state")
+RESERVED_LABELS = ("tier", "dpid", "name", "state", "fabric")
 """What selectors know of every switch, and no label is called."""
 
 _LABEL_KEY = re.compile(rf"{LABEL_KEY}\Z")

@@ -36,6 +36,7 @@ from controller.multicast.edge_ports import EdgePorts
 from controller.multicast.effects import Audit
 from controller.multicast.events import LoadsMeasured, PolicyLoaded
 from controller.multicast.fabric import FabricFollower
+from controller.multicast.fabric_names import FabricNames
 from controller.multicast.flood import FloodPlane
 from controller.multicast.flood_guard import FloodGuard
 from controller.multicast.frames import FrameIntake
@@ -73,7 +74,7 @@ PURGE_AFTER_S = 1.0
 """How long after that groups have to move to entries of their own before the old ones go."""
 
 FABRICS_SETTLE_S = 1.0
-"""How long after a join or split of fabrics queriers follow: a link that blinks changes no election."""
+"""How long after fabrics are joined or split that is told and queriers follow: a link that blinks changes none."""
 
 ROOM_INTERVAL_S = 10.0
 """How often it is told that groups are refused for want of room, and looked for those that are not remembered."""
@@ -107,6 +108,7 @@ class MulticastCore:
         self.installer = Installer(MULTICAST_TAG, hold_unknown=True, datapath=datapath)
         self.installer.use_policy(policy.check.interval_s, policy.edits)
         self.fabric = LiveFabric(aggregations_of(policy.link_aggregations))
+        self.fabric_names = FabricNames(self.fabric.fabrics, policy.fabrics)
         self.vlan_ports = VlanPorts(policy.vlans, self.fabric)
         self.plane = GroupPlane(
             self._forest(Graph()), self.installer, self.fabric.graph, self.sections.groups.touch, self.vlan_ports
@@ -312,7 +314,12 @@ class MulticastCore:
         """Follow a topology event."""
         if self.topology.apply(event, now):
             self.sections.topology_changed(event, now)
-        if self.fabric.fabrics.version != self._fabrics_version and Due.FABRICS not in self._due:
+        if self.fabric.fabrics.version != self._fabrics_version:
+            self.look_at_fabrics(now)
+
+    def look_at_fabrics(self, now: float) -> None:
+        """Have fabrics looked at soon, which are others than before or called otherwise."""
+        if Due.FABRICS not in self._due:
             self._set_due(Due.FABRICS, now + FABRICS_SETTLE_S)
 
     def _fabrics_changed(self, now: float) -> None:
@@ -320,6 +327,7 @@ class MulticastCore:
         self._fabrics_version = self.fabric.fabrics.version
         for vlan_id, membership in self.memberships.all():
             self.apply(membership.fabrics_changed(now), now, vlan_id=vlan_id)
+        self._effects += self.fabric_names.changes(Due.RELEASE in self._due)
 
     def topology_changed(self, event: TopologyEvent, now: float) -> None:
         """Take note of what became of a switch, link or port."""

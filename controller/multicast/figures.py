@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from controller.histogram import HistogramReading
+from controller.multicast.view import fabric_of
 
 if TYPE_CHECKING:
     from controller.multicast.core import MulticastCore
@@ -25,10 +26,11 @@ class MulticastFigures(NamedTuple):
 
 
 class SwitchFigures(NamedTuple):
-    """A switch that is connected, or was and is not forgotten; `name` is empty where it has none."""
+    """A switch that is connected, or was and is not forgotten; `name` and `fabric` are empty where there is none."""
 
     dpid: int
     name: str
+    fabric: str
     ofp_version: int | None
     is_connected: bool
     in_sync: bool
@@ -56,4 +58,5 @@ def switch_figures(core: MulticastCore) -> Iterator[SwitchFigures]:
     for dpid in sorted(core.fabric.ofp_versions().keys() | connected | sections.gone.keys()):
         name = sections.names.switch(dpid) or ""
         version = topology.ofp_version(dpid)
-        yield SwitchFigures(dpid, name, version, dpid in connected, core.installer.in_sync(dpid))
+        fabric = fabric_of(core, dpid) or ""
+        yield SwitchFigures(dpid, name, fabric, version, dpid in connected, core.installer.in_sync(dpid))

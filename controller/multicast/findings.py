@@ -25,6 +25,7 @@ def findings(core: MulticastCore) -> Iterator[Finding | None]:
     A finding has `kind`, `text`, and `dpid`, `port_no`, `group` where it is about one.
     """
     yield from _settings(core)
+    yield from _fabrics(core)
     yield from _link_aggregations(core)
     yield from _members(core)
     yield from _trees(core)
@@ -61,6 +62,8 @@ def _named(policy: Policy) -> Iterator[tuple[str, int, int | None]]:
         yield f"static_members on line {member.line}", *member.port
     for group in policy.link_aggregations:
         yield from ((f"The link aggregation group {group.name!r}", *leg) for leg in group.ports)
+    for fabric in policy.fabrics:
+        yield from ((f"The fabric {fabric.name!r}", dpid, None) for dpid in fabric.switches)
     for entry in policy.vlans.entries:
         what = f"vlans on line {entry.line}"
         yield from ((what, *port) for port in entry.ports)
@@ -79,6 +82,14 @@ def _named(policy: Policy) -> Iterator[tuple[str, int, int | None]]:
     hosts += [(f"The rule {rule.name!r}", rule.hosts) for rule in policy.rules]
     for what, terms in hosts:
         yield from ((what, *term) for term in terms if isinstance(term, SwitchPort))
+
+
+def _fabrics(core: MulticastCore) -> Iterator[Finding | None]:
+    """Look at names of fabrics: whether two are of one."""
+    for name, other in list(core.fabric_names.idle_names()):
+        line = next(named.line for named in core.policy.fabrics if named.name == other)
+        text = f"The fabric {other} on line {line} of the policy file is the fabric {name}: links join them."
+        yield finding(core, "fabric-named-twice", text)
 
 
 def _link_aggregations(core: MulticastCore) -> Iterator[Finding | None]:

@@ -19,6 +19,7 @@ from controller.kernel.vlan_ports import VlanPorts
 from controller.multicast.edge_ports import EdgePorts
 from controller.multicast.events import PolicyLoaded
 from controller.multicast.fabric import FabricFollower
+from controller.multicast.fabric_names import FabricNames
 from controller.multicast.flood_guard import FloodGuard
 from controller.multicast.gate import Gate
 from controller.multicast.groups import GroupPlane
@@ -59,6 +60,10 @@ class Owner(Protocol):
     legs: Legs
     edge_ports: EdgePorts
     vlan_ports: VlanPorts
+    fabric_names: FabricNames
+
+    def look_at_fabrics(self, now: float) -> None:
+        """Have fabrics looked at soon, which are called otherwise."""
 
     def perform(self, effects: Iterable[Any]) -> None:
         """Take effects that followed."""
@@ -111,6 +116,9 @@ class PolicyFollower:
         )
         if any(getattr(multicast, name) != getattr(before.multicast, name) for name in BUILT_BY):
             core.trees_wanted(now)
+        if policy.fabrics != before.fabrics:
+            core.fabric_names.use(policy.fabrics)
+            core.look_at_fabrics(now)
         core.edge_ports.aggregate(aggregations_of(policy.link_aggregations), now)
         if policy.registrations != before.registrations:
             self._follow_registrations(now)

@@ -43,6 +43,9 @@ REFUSALS_PER_S, REFUSALS_BURST = 20.0, 200.0
 CRITICAL = frozenset({"table-full", "plans-bound", "barrier-timeout", "read-timeout", "read-faulty"})
 """Notices that say that a switch may not do what it shall."""
 
+INFORMING = frozenset({"fabric-joined"})
+"""Notices of what is nothing to worry about."""
+
 LEVEL_TIERS = MappingProxyType({1: Kind.TOR, 2: Kind.AGGREGATION})
 """The tiers by level, 1 being next to the servers; what is above is the core."""
 
@@ -188,6 +191,8 @@ class MulticastSections:
             self.groups.log.forget()
         elif policy.registrations != before.registrations:
             self.groups.log.forget()
+        if policy.fabrics != before.fabrics:
+            self.switches.log.forget()
         if (policy.switches, policy.labels) != (before.switches, before.labels):
             self.names.configure(policy.switches, policy.labels)
             self.switches.log.forget()
@@ -216,12 +221,12 @@ class MulticastSections:
     def noticed(self, notice: Notice, now: float) -> None:
         """Make an event of a notice."""
         fields = dict(notice.fields)
-        severity = Severity.CRITICAL if notice.kind in CRITICAL else Severity.WARNING
+        mild = Severity.INFO if notice.kind in INFORMING else Severity.WARNING
         self.events.add(
             now,
             notice.kind,
             notice.text,
-            severity=severity,
+            severity=Severity.CRITICAL if notice.kind in CRITICAL else mild,
             dpid=_whole(fields.get("dpid")),
             port_no=_whole(fields.get("port_no")) or None,
             group=str(fields["group"]) if "group" in fields else None,
@@ -261,7 +266,7 @@ class MulticastSections:
                 self.switches.touch(oldest := next(iter(self.gone)))
                 del self.gone[oldest]
             unseen = {"dpid": dpid, "ofp_version": None, "tier": Kind.SWITCH.value, "level": None}
-            state = {"connected": False, "disconnected_s": since_s, "in_sync": False}
+            state = {"fabric": None, "connected": False, "disconnected_s": since_s, "in_sync": False}
             self.gone[dpid] = {**unseen, **self._shown.pop(dpid, {}), **state}
 
     def _returned(self, kind: str, what: str, lost_s: float, dpid: int, now: float) -> None:
@@ -311,6 +316,7 @@ class MulticastSections:
             "encrypted": dpid in self._encrypted if connected else None,
             "tier": tier,
             "level": level,
+            "fabric": view.fabric_of(core, dpid),
             "connected": connected,
             "disconnected_s": None if away_s is None else away_s + self.events.offset_s,
             "in_sync": in_sync,

@@ -15,6 +15,7 @@ from controller.membership.core import MembershipCore
 from controller.membership.events import FilterMode, Member
 from controller.membership.querier import FAMILIES
 from controller.multicast.fabric import FabricFollower
+from controller.multicast.fabric_names import FabricNames
 from controller.multicast.gate import Gate
 from controller.multicast.groups import GroupPlane
 from controller.multicast.memberships import Memberships
@@ -55,6 +56,7 @@ class Shown(Protocol):
     counters: Counter[str]
     policy: Policy
     fabric: LiveFabric
+    fabric_names: FabricNames
     vlan_ports: VlanPorts
     topology: FabricFollower
     plane: GroupPlane
@@ -92,6 +94,7 @@ def status(core: Shown) -> Document:
         "not_ready_reason": reason,
         "in_sync": bool(switches) and all(core.installer.in_sync(dpid) for dpid in switches),
         "switches": len(switches),
+        "fabrics": len(fabric.fabrics),
         "links": sum(1 for _ in fabric.graph.links()),
         "edge_ports": sum(len(fabric.edge_ports(dpid)) for dpid in switches),
         "hosts": len(fabric.hosts()),
@@ -238,6 +241,14 @@ def router_port(core: Shown, dpid: int, port_no: int, family: int, vlan_id: int)
     return {**place, "static": entry.static, "on_request": entry.on_request, "routers": routers, "groups": groups}
 
 
+def fabric_of(core: Shown, dpid: int) -> str | None:
+    """Return what a switch's fabric is called: its name, else what its lowest switch is; None where it is in none."""
+    fabric = core.fabric.fabrics.of(dpid)
+    if fabric is None:
+        return None
+    return core.fabric_names.called(fabric.dpid).name or core.sections.names.label(fabric.dpid)
+
+
 def port_aggregation(core: Shown, dpid: int, port_no: int) -> Document | None:
     """Return the link aggregation group that a port is in, and which of its legs work; None where it is in none."""
     fabric, place = core.fabric, (dpid, port_no)
@@ -272,11 +283,17 @@ def in_ranges(vlan_ids: Sequence[int]) -> str:
 
 
 def queriers(core: Shown) -> Document:
-    """Return who is the querier of each family; in VLANs, where that is not the controller."""
+    """Return who is the querier of each family; in VLANs, where that is not the controller.
+
+    Where there are several fabrics each querier that is not the controller has the name of its own.
+    """
+    fabrics = core.fabric.fabrics
+    places: list[int | None] = [fabric.dpid for fabric in fabrics] or [None]
     found = [
         (vlan_id, querier)
         for vlan_id, membership in core.memberships.all()
-        for querier in map(membership.querier, FAMILIES)
+        for family in FAMILIES
+        for querier in dict.fromkeys(membership.querier(family, place) for place in places)
         if not (vlan_id and querier.is_ours)
     ]
     return {
@@ -285,6 +302,7 @@ def queriers(core: Shown) -> Document:
                 "family": querier.family,
                 "vlan": vlan_id or None,
                 "ours": querier.is_ours,
+                "fabric": fabric_of(core, querier.dpid) if querier.dpid is not None and len(fabrics) > 1 else None,
                 "address": format_ip(querier.address) if querier.address is not None else None,
                 "dpid": querier.dpid,
                 "port_no": querier.port_no,

@@ -107,7 +107,8 @@ def values_of(fields: Mapping[str, Any], switches: Section, ports: Section) -> d
         values.setdefault("dpid", set()).add(dpid)
         for name in (of_switch.get("name"), of_port.get("name")):
             values.setdefault("name", set()).update([name] if name else [])
-        values.setdefault("tier", set()).update([of_switch["tier"]] if of_switch.get("tier") else [])
+        for name in ("tier", "fabric"):
+            values.setdefault(name, set()).update([of_switch[name]] if of_switch.get(name) else [])
         if "dpid_a" not in fields:
             values.setdefault("state", set()).update(_states(of_switch if port_no is None else of_port))
     if "dpid_a" in fields:

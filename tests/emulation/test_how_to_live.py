@@ -202,6 +202,10 @@ def test_what_is_not_run_needs_a_service_manager_containers_or_a_long_build() ->
     built_in_a_wheel = {"compile-the-cores.md"}
     by_tls = {"encrypt-openflow.md"}  # test_tls_live.py
     by_bonds = {"bonds.md"}  # test_bonds_live.py
-    assert pages - run_here - with_an_installation - by_tls - by_bonds == {"run-as-a-service.md"} | built_in_a_wheel
+    by_fabrics = {"several-fabrics.md"}  # test_fabrics_live.py
+    assert (
+        pages - run_here - with_an_installation - by_tls - by_bonds - by_fabrics
+        == {"run-as-a-service.md"} | built_in_a_wheel
+    )
     (left_out,) = (block for block in blocks("upgrade.md") if NEEDS_SYSTEMD in block)
     assert left_out == blocks("upgrade.md")[2]

@@ -13,7 +13,8 @@ import pytest
 pytest.importorskip("os_ken")
 
 from apps.cli.main import main
-from apps.cli.show_tables import TABLES, role
+from apps.cli.show_cells import role
+from apps.cli.show_tables import TABLES
 from fed_controller import FedController, anomaly_documents, monitor_documents, multicast_documents
 from served_dashboard import served
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
-from controller.config.policy import Policy
+from controller.config.policy import NamedFabric, Policy
 from controller.config.settings import Limits, Multicast, Querier, RouterPorts
 from controller.events import PacketReceived
 from controller.membership.querier import FAMILIES
+from controller.multicast import view
+from controller.multicast.events import PolicyLoaded
+from controller.multicast.findings import findings
+from controller.wire.dpids import format_dpid
 from controller.wire.encode import encode
 from controller.wire.frame import decode
 from controller.wire.packets import PimHello, Query, Report
@@ -26,16 +31,21 @@ ROUTED = Policy(
 LEFT, RIGHT = ("h1", "h2", "h3", "h4"), ("h5", "h6", "h7", "h8")
 
 
-@pytest.fixture
-def world():
-    """Four switches in a row, cut in the middle: h1 to h4 are in one fabric, h5 to h8 in another."""
+def chain():
+    """Return four switches in a row with two hosts each."""
     draft = Draft(1e9)
     names = [draft.switch(Kind.TOR) for _ in range(4)]
     for name in names:
         draft.hosts(name, 2)
     for name, following in itertools.pairwise(names):
         draft.link(name, following)
-    world = World(draft.graph, ROUTED)
+    return draft.graph
+
+
+@pytest.fixture
+def world():
+    """The chain, cut in the middle: h1 to h4 are in one fabric, h5 to h8 in another."""
+    world = World(chain(), ROUTED)
     world.cut(2, 3)
     world.advance(2.0)
     return world
@@ -155,3 +165,95 @@ def test_a_restarted_controller_knows_the_querier_of_each_fabric(world):
     world.connect_all()
     assert queriers(world) == before
     assert asked(world, 100.0) == set()
+
+
+# What fabrics are called, and what is told of them
+
+NAMED = replace(ROUTED, fabrics=(NamedFabric("left", (1, 2), 3), NamedFabric("right", (9, 4), 4)))
+
+
+def told(world):
+    """Return the texts of the notices about fabrics since the last time."""
+    found = [notice.text for notice in world.notices if notice.kind.startswith("fabric-")]
+    world.notices.clear()
+    return found
+
+
+def shown(world):
+    return {dpid: view.fabric_of(world.core, dpid) for dpid in world.switches}
+
+
+@pytest.fixture
+def named(world):
+    """The same with names, after the time in which a controller finds its fabrics."""
+    world.feed(PolicyLoaded(NAMED))
+    world.advance(60.0)
+    world.notices.clear()
+    return world
+
+
+def test_fabrics_have_the_names_of_the_policy_or_those_of_their_lowest_switches(world):
+    assert shown(world) == {dpid: format_dpid(1 if dpid < 3 else 3) for dpid in (1, 2, 3, 4)}
+    world.feed(PolicyLoaded(NAMED))
+    assert shown(world) == {1: "left", 2: "left", 3: "right", 4: "right"}
+    assert view.status(world.core)["fabrics"] == 2
+
+
+def test_a_name_goes_by_the_first_of_its_switches_that_is_there(named):
+    named.disconnect(4)
+    named.advance(2.0)
+    assert shown(named)[3] == format_dpid(3), "none of the switches of its name is there"
+    named.cut(1, 2)
+    named.advance(2.0)
+    assert shown(named)[1] == "left"
+    assert shown(named)[2] == format_dpid(2)
+
+
+def test_a_join_and_a_split_are_told_once_each(named):
+    named.mend(2, 3)
+    named.advance(5.0)
+    assert told(named) == [
+        "Fabric left and fabric right are one now, as a link joins them: it is fabric left.",
+        "The names left and right of the policy file are of one fabric: it is called left.",
+    ]
+    named.cut(2, 3)
+    named.advance(5.0)
+    assert told(named) == [
+        "No link joins switch 3 and switch 4 to the rest of fabric left any more: this is fabric right now."
+    ]
+
+
+def test_a_fabric_that_falls_into_three_is_told_twice_and_a_blink_not_at_all(named):
+    named.mend(2, 3)
+    named.advance(5.0)
+    told(named)
+    named.cut(2, 3)
+    named.advance(0.3)
+    named.mend(2, 3)
+    named.advance(5.0)
+    assert told(named) == []
+    named.cut(1, 2)
+    named.cut(3, 4)
+    named.advance(5.0)
+    texts = told(named)
+    assert len(texts) == 2 and all("any more" in text for text in texts)
+    assert any("switch 4 to the rest of fabric left any more: this is fabric right now" in text for text in texts)
+
+
+def test_a_controller_that_has_just_started_tells_of_no_join():
+    world = World(chain(), NAMED)
+    world.advance(5.0)
+    assert told(world) == ["The names left and right of the policy file are of one fabric: it is called left."]
+
+
+def test_two_names_of_one_fabric_are_a_finding(named):
+    assert not [one for one in findings(named.core) if one and one["kind"] == "fabric-named-twice"]
+    named.mend(2, 3)
+    (found,) = (one for one in findings(named.core) if one and one["kind"] == "fabric-named-twice")
+    assert found["text"] == "The fabric right on line 4 of the policy file is the fabric left: links join them."
+
+
+def test_queriers_are_shown_with_their_fabrics(named):
+    tell(named, "h7", query(named, "h7"))
+    queriers_of = [(one["family"], one["ours"], one["fabric"]) for one in view.queriers(named.core)["queriers"]]
+    assert queriers_of == [(4, True, None), (4, False, "right"), (6, True, None)]

@@ -108,6 +108,7 @@ export const LISTS = {
     columns: [
       {key: "dpid", label: "Switch", ...fit(92, 1.4), value: (row) => label(row.dpid), cell: (row) => label(row.dpid), title: (row) => label(row.dpid)},
       {key: "tier", label: "Tier", ...fit(88), value: (row) => tierOrder(row) + row.tier},
+      {key: "fabric", label: "Fabric", ...fit(90), cell: (row) => text(row.fabric), ...wide},
       stateColumn("state", "State", switchTone),
       {key: "ofp_version", label: "OpenFlow", ...fit(96), cell: (row) => openflow(row.ofp_version) + (row.encrypted ? " by TLS" : ""), ...wide},
       share("cpu_pct", "CPU"),

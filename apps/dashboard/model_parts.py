@@ -1,0 +1,39 @@
+"""What documents of the API have in common."""
+
+from __future__ import annotations
+
+from typing import Annotated, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+T = TypeVar("T")
+
+Rate = float | None
+Percent = float | None
+Time = float | None
+Dpid = int | None
+PortNo = int | None
+
+
+Hexadecimal = Annotated[
+    str | None, Field(description="The datapath id as 16 hexadecimal digits, for those who read numbers to 53 bits.")
+]
+
+
+class Described(BaseModel):
+    """A document; the controller may add fields."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class Identified(Described):
+    """A document with its id."""
+
+    id: str
+
+
+class Page(BaseModel, Generic[T]):
+    """A page of a list; `total` counts what was found before it was cut to the page."""
+
+    items: list[T]
+    total: int = Field(ge=0)
