@@ -80,7 +80,7 @@ class FabricNames:
     # What is told
 
     def changes(self, is_starting: bool) -> list[Notice]:
-        """Return what became of fabrics since the last time; while they are found only names are told of."""
+        """Return what became of fabrics since the last time; joins are not told of while it `is_starting`."""
         notices: list[Notice] = []
         of: dict[int, str] = {}
         parts: dict[str, list[tuple[str, set[int]]]] = {}
@@ -93,7 +93,7 @@ class FabricNames:
                     by_former.setdefault(self._told[dpid], set()).add(dpid)
             for former, switches in by_former.items():
                 parts.setdefault(former, []).append((label, switches))
-            if len(by_former) > 1:
+            if len(by_former) > 1 and not is_starting:
                 text = f"{_listed(sorted(by_former))} are one now, as a link joins them: it is {label}."
                 notices.append(Notice("fabric-joined", _sentence(text), (("dpid", fabric.dpid),)))
         for former, found in sorted(parts.items()):
@@ -101,8 +101,6 @@ class FabricNames:
             for label, switches in found[1:]:
                 text = f"No link joins {_switches(switches)} to the rest of {former} any more: this is {label} now."
                 notices.append(Notice("fabric-split", text, (("dpid", min(switches)),)))
-        if is_starting:
-            notices.clear()
         idle = set(self.idle_names())
         for name, other in sorted(idle - self._told_idle):
             text = f"The names {name} and {other} of the policy file are of one fabric: it is called {name}."
