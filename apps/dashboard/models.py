@@ -213,6 +213,7 @@ class Sender(Described):
     admitted: bool | None = None
     rule: str | None = None
     rate_bps: Rate = None
+    legs: list[dict[str, int]] | None = Field(default=None, description="The same by each leg of a link aggregation.")
 
 
 class PortKey(Described):

@@ -69,6 +69,11 @@ class Legs:
             key._replace(dpid=dpid, port_no=port_no) for dpid, port_no in self.other_legs((key.dpid, key.port_no))
         ]
 
+    def host_of(self, key: SenderKey) -> SenderKey:
+        """Return a sender by the port that stands for all legs, which is one and the same for each of them."""
+        dpid, port_no = self.home((key.dpid, key.port_no))
+        return key._replace(dpid=dpid, port_no=port_no)
+
     def members_at(self, group: bytes, dpid: int, ports: Iterable[Place]) -> list[Place]:
         """Return which ports of a switch members are known by, of those `ports` by which they get a group."""
         homes = self._core.fabric.aggregations.homes

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
+from controller.admission.host import Decision
 from controller.effects import Effect, Notice, SendPacket
 from controller.events import FlowStatsReceived
 from controller.kernel.domains import domain_of, in_domain
@@ -211,14 +212,18 @@ class SenderTable:
                 return []
         elif is_false:
             return []
-        return self._reconsider(((group, key),), now, only_spoofed=False)
+        legs = [leg for leg in self._legs.other_keys(key) if leg in self._plane.groups[group].senders]
+        return self._reconsider([(group, leg) for leg in (key, *legs)], now, only_spoofed=False)
 
     def give_way(self, group: bytes, now: float) -> list[Effect]:
         """Refuse the senders of a group that nobody receives, for the room that its tree takes."""
         effects: list[Effect] = []
+        told: set[SenderKey] = set()
         for key, sender in list(self._plane.groups[group].senders.items()):
             if sender.admitted:
-                self._gate.gave_way(key, group)
+                if (host := self._legs.host_of(key)) not in told:
+                    told.add(host)
+                    self._gate.gave_way(key, group)
                 refused = replace(sender, admitted=False, rule=NO_ROOM.rule)
                 effects += self._plane.sender_set(group, key, refused, now)
                 self._changed(group, now, key.dpid)
@@ -267,13 +272,18 @@ class SenderTable:
         at_port = self._by_port.get((key.dpid, key.port_no), {})
         if len(at_port) >= self._senders_per_port or (group, key) in at_port:
             return []
-        if sender.rule != SPOOFED:
+        known = self._plane.groups[group].senders if group in self._plane.groups else {}
+        twin = next((known[leg] for leg in self._legs.other_keys(key) if leg in known), None)
+        if twin is not None:
+            sender = replace(sender, admitted=twin.admitted, rule=twin.rule)
+        elif sender.rule != SPOOFED:
             decision = self._gate.decide_sender(key, group)
             sender = replace(sender, admitted=decision.admit, rule=decision.rule)
         return self._add(group, key, replace(sender, seen_s=now), now)
 
     def _reconsider(self, entries: Iterable[Entry], now: float, *, only_spoofed: bool) -> list[Effect]:
         effects: list[Effect] = []
+        decided: dict[Entry, Decision] = {}
         for group, key in entries:
             sender = self._plane.groups[group].senders[key]
             spoofed = self._is_false(key, sender, domain_of(group))
@@ -282,7 +292,10 @@ class SenderTable:
             if spoofed:
                 admit, rule = False, SPOOFED
             else:
-                admit, rule, _ = self._gate.decide_sender(key, group)
+                host = (group, self._legs.host_of(key))
+                if host not in decided:
+                    decided[host] = self._gate.decide_sender(key, group)
+                admit, rule, _ = decided[host]
             if admit == sender.admitted:
                 sender.rule = rule
                 continue

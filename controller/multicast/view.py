@@ -17,6 +17,7 @@ from controller.membership.querier import FAMILIES
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.fabric_names import FabricNames
 from controller.multicast.gate import Gate
+from controller.multicast.group import Group, SenderKey
 from controller.multicast.groups import GroupPlane
 from controller.multicast.memberships import Memberships
 from controller.multicast.registered import RegisteredGroups
@@ -167,22 +168,35 @@ def group(core: Shown, address: bytes) -> Document:
         "members": admitted,
         "static_members": core.operator.static.of_group(address),
         "refused": [_refused(core, member) for member in members if not member.admitted],
-        "senders": [
+        "senders": _senders(core, group) if group is not None else [],
+        "unsupported": group.unsupported if group is not None else None,
+    }
+
+
+def _senders(core: Shown, group: Group) -> list[Document]:
+    """Return the senders of a group, each once: by all legs together where it is behind a link aggregation group."""
+    aggregations = core.fabric.aggregations
+    found: dict[SenderKey, Document] = {}
+    for key, sender in sorted(group.senders.items()):
+        leg = (key.dpid, key.port_no)
+        dpid, port_no = aggregations.home(leg)
+        document = found.setdefault(
+            key._replace(dpid=dpid, port_no=port_no),
             {
-                "dpid": key.dpid,
-                "port_no": key.port_no,
+                "dpid": dpid,
+                "port_no": port_no,
                 "mac": format_mac(key.mac),
                 "ip": format_ip(key.address),
                 "admitted": sender.admitted,
                 "rule": sender.rule,
-                "rate_bps": round(sender.rate_bps),
-            }
-            for key, sender in sorted(group.senders.items())
-        ]
-        if group is not None
-        else [],
-        "unsupported": group.unsupported if group is not None else None,
-    }
+                "rate_bps": 0,
+            },
+        )
+        document["rate_bps"] += round(sender.rate_bps)
+        if leg in aggregations.homes:
+            own = {"dpid": key.dpid, "port_no": key.port_no, "rate_bps": round(sender.rate_bps)}
+            document.setdefault("legs", []).append(own)
+    return [document for _, document in sorted(found.items())]
 
 
 def tree_links(core: Shown, address: bytes) -> list[list[int]]:

@@ -204,6 +204,7 @@ def multicast_documents() -> dict[str, dict[str, Any]]:
                 "dpid": dpid,
                 "name": NAMED.get(dpid),
                 "tier": "tor" if dpid > 1 else "core",
+                "fabric": "hall-a",
                 "drained": dpid == 4,
                 "labels": {"pod": "2"} if dpid == 3 else {},
             }

@@ -59,6 +59,7 @@ def fat_tree() -> dict[str, dict[str, Any]]:
     """Documents of a fat tree of 20 switches: 1 to 4 core, 5 to 12 aggregation, 13 to 20 ToR, with 16 hosts."""
     found: dict[str, dict[str, Any]] = {name: {} for name in ("switches", "links", "ports", "hosts")}
     state = {"ofp_version": 4, "connected": True, "in_sync": True, "drained": False, "cpu_pct": 12.5}
+    state["fabric"] = "hall-a"
     tiers = {
         dpid: (3, "core") if dpid < 5 else (2, "aggregation") if dpid < 13 else (1, "tor") for dpid in range(1, 21)
     }

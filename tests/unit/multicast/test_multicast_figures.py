@@ -77,7 +77,7 @@ def test_a_switch_that_is_gone_is_shown_until_it_is_forgotten(make_world: Callab
     world.settle()
 
     def states() -> dict[int, tuple[bool, bool]]:
-        return {dpid: (connected, in_sync) for dpid, _, _, connected, in_sync in switch_figures(world.core)}
+        return {each.dpid: (each.is_connected, each.in_sync) for each in switch_figures(world.core)}
 
     dpid = world.hosts["h1"].dpid
     assert set(states().values()) == {(True, True)}

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from controller.config.policy import LinkAggregation, Policy
+from controller.config.policy import LinkAggregation, Policy, Role, Rule
 from controller.config.settings import Multicast, Querier, RouterPorts
-from controller.config.terms import SwitchPort
+from controller.config.terms import SwitchPort, parse_prefix
 from controller.events import PacketReceived
+from controller.multicast import view
 from controller.multicast.events import PolicyLoaded
 from controller.wire.addresses import parse_ip
 from controller.wire.encode import encode
@@ -25,6 +26,7 @@ from .conftest import GROUP, GROUP_V6, OPEN, Place, World
 ONE_SWITCH = ((1, 10), (1, 11))
 TWO_SWITCHES = ((1, 10), (2, 10))
 THREE_LEGS = ((1, 10), (2, 10), (2, 11))
+SENDS = frozenset({Role.SENDER})
 LINK_SCOPE = parse_ip("224.0.0.251")
 LINK_SCOPE_V6 = parse_ip("ff02::fb")
 
@@ -211,6 +213,49 @@ def test_a_member_that_sends_gets_nothing_of_it_and_others_all(bonded: Bonded):
             assert (bonded.copies(got).total(), got["h5"]) == (0, 1)
             world.settle()
     assert bonded.copies(world.send("h5")).total() == 1
+
+
+def test_a_sender_is_shown_once_with_what_it_sends_by_all_legs(bonded: Bonded):
+    world = bonded.world
+    world.join("h5")
+    bonded.speak_by(bonded.legs[1])
+    world.send("h1")
+    world.settle()
+    for rate_bps, leg in enumerate(bonded.legs, 1):
+        key = next(key for key in world.core.plane.groups[GROUP].senders if (key.dpid, key.port_no) == leg)
+        world.core.plane.groups[GROUP].senders[key].rate_bps = 1000.0 * rate_bps
+    (shown,) = view.group(world.core, GROUP)["senders"]
+    assert (shown["dpid"], shown["port_no"]) == bonded.legs[0]
+    assert shown["rate_bps"] == sum(leg["rate_bps"] for leg in shown["legs"])
+    assert [(leg["dpid"], leg["port_no"], leg["rate_bps"]) for leg in shown["legs"]] == [
+        (*leg, 1000 * rate_bps) for rate_bps, leg in enumerate(bonded.legs, 1)
+    ]
+
+
+def test_each_decision_about_a_sender_is_one_line_of_the_audit_log(bonded: Bonded):
+    world = bonded.world
+
+    def audits() -> list[tuple[bool, Place]]:
+        found = [(audit.decision.admit, (audit.host.dpid, audit.host.port_no)) for audit in world.audits]
+        world.audits.clear()
+        return found
+
+    world.join("h5")
+    audits()
+    bonded.speak_by(bonded.legs[-1])
+    world.send("h1")
+    assert audits() == [(True, bonded.legs[0])]
+    denied = replace(world.policy, rules=(Rule("no", (parse_prefix("239.1.2.3"),), SENDS, False, any_host=True),))
+    for policy, admit in ((denied, False), (world.policy, True)):
+        world.feed(PolicyLoaded(policy))
+        world.settle()
+        assert audits() == [(admit, bonded.legs[0])]
+        verdicts = {sender.admitted for sender in world.core.plane.groups[GROUP].senders.values()}
+        assert verdicts == {admit}, "the same by every leg"
+    world.advance(1.0)
+    world.restart()
+    senders = [line for line in audits() if line[1] in bonded.legs]
+    assert senders == [(True, bonded.legs[0])]
 
 
 def test_a_sender_that_is_silent_by_all_legs_is_forgotten_at_all(bonded: Bonded):
