@@ -210,10 +210,11 @@ class DiscoveryCore:
             self._table.found_again(dpid)
         if not switch.ready:
             self._deadlines.set(Timer(TimerKind.READY, dpid), now + self._settings.base_rules_latest_s)
+        # Ports may have a role as soon as they are described, and then their entries for VLANs.
+        self._vlans.switch_connected(dpid, now)
         self._table.describe(dpid, tuple(ports), now)
         self.install(dpid, [Put(rule) for rule in first_rules(ofp_version, dpid)], now)
         self._lacp_legs.follow_switch(dpid, now)
-        self._vlans.switch_connected(dpid, now)
         self._out += self._installer.switch_connected(dpid, ofp_version, now)
         return self.outputs(now)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from controller.config.policy import LinkAggregation
 from controller.config.terms import SwitchPort
 from controller.config.vlans import PortVlans, VlanEntry, Vlans
+from controller.discovery.journal import HostsRead
 from controller.discovery.settings import DiscoverySettings
 from controller.discovery.timers import RESTART_GRACE_S
 from controller.discovery.vlan_rules import edge_rules, link_rules
@@ -40,15 +42,19 @@ def held(world):
     return set(world.rules[1])
 
 
-def restart(make_world, world, ports=AT):
+def restart(make_world, world, ports=AT, remembers=False):
     new = make_world(settings_of(ports))
     new.cables, new.rules, new.now = world.cables, world.rules, world.now
+    if remembers:
+        new.feed(HostsRead(tuple(world.journal)))
     return new
 
 
-def test_nothing_of_a_port_is_taken_away_at_a_restart(make_world, world):
+@pytest.mark.parametrize("remembers", [False, True])
+def test_nothing_of_a_port_is_taken_away_at_a_restart(make_world, world, remembers):
+    """Where the journal says which switch a port led to, it is a trunk before anything else is known of it."""
     entries = held(world)
-    new = restart(make_world, world)
+    new = restart(make_world, world, remembers=remembers)
     new.connect(1)
     new.connect(2)
     for _ in range(int(10 * RESTART_GRACE_S) + 50):
@@ -82,3 +88,12 @@ def test_without_vlans_nothing_is_left_of_them(make_world, world):
     new.connect(2)
     new.run(1.0)
     assert not held(new) & (keys(link_rules(2)) | keys(edge_rules(3, ACCESS)) | keys(edge_rules(4, TRUNK)))
+
+
+@pytest.mark.parametrize("access", [ACCESS, TRUNK])
+def test_the_legs_of_a_static_group_are_in_their_vlans_from_the_start(make_world, access):
+    legs = (SwitchPort(1, 3), SwitchPort(1, 4))
+    own = settings_of(dict.fromkeys(legs, access))
+    world = make_world(own._replace(link_aggregations=(LinkAggregation("bond", "static", legs),)))
+    world.connect(1)
+    assert held(world) >= keys(edge_rules(3, access)) | keys(edge_rules(4, access))
