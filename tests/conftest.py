@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
+from fewer_examples import divide_examples
 from lanes import COMPUTING, WAITING, Lanes, give_way
 
 # The same examples each time, however slow the machine; `--hypothesis-profile=explore` looks for new ones.
@@ -56,9 +57,11 @@ def _in_turn(items: list[pytest.Item]) -> list[pytest.Item]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let every emulation test run under each framework."""
+    """Let every emulation test run under each framework, and properties be tried with fewer examples."""
     text = "run each emulation test under Ryu and os-ken, where else tests take turns or keep to one of them"
     parser.addoption("--every-framework", action="store_true", help=text)
+    text = "try each property with one of N of its examples; with all of them where it is 1, as it is by default"
+    parser.addoption("--examples-divisor", type=int, default=1, metavar="N", help=text)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -84,9 +87,11 @@ def pytest_configure() -> None:
     sys.dont_write_bytecode = False
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put tests into their order, and skip emulation tests where they cannot run and nobody insists."""
     items[:] = _in_turn(items)
+    if (divisor := config.getoption("examples_divisor")) != 1:
+        divide_examples(items, divisor)
     hindrance = _emulation_hindrance()
     if hindrance is None or os.environ.get("VSRT_REQUIRE_EMULATION"):
         return
