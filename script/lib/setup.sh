@@ -59,6 +59,19 @@ install_packages() {
         apt-get install -y -q --no-install-recommends "${packages[@]}" >&2 </dev/null
 }
 
+# One pip keeps to one processor: the lock is cut into parts, of which as many as there are processors go in at a time.
+# What comes as source is built apart from the environment, which is not whole yet.
+install_locked() {
+    local parts="$VENV/.parts"
+    rm -rf "$parts"
+    mkdir "$parts"
+    awk -v parts="$(($(nproc) * 3))" -v folder="$parts" \
+        '/^[^ #]/ { part = packages++ % parts } { print > (folder "/" part) }' requirements.lock
+    printf '%s\0' "$parts"/* |
+        xargs -0 -n 1 -P "$(nproc)" "$VENV/bin/python" -m pip install -q --no-deps --no-compile --use-pep517 -r
+    rm -rf "$parts"
+}
+
 # The environment is made anew only where the lock, the constraints or the project's metadata changed.
 install_environment() {
     local stamp="$VENV/.installed" wanted python
@@ -80,7 +93,7 @@ install_environment() {
         # Also for the isolated builds: c65ryu (Ryu 5.0) builds only with the setuptools that constraints.txt allows.
         export PIP_CONSTRAINT="$ROOT/constraints.txt" PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
         # Of all these modules a quarter is ever imported, and translated then.
-        "$VENV/bin/python" -m pip install -q --no-deps --no-compile -r requirements.lock
+        install_locked
         "$VENV/bin/python" -m pip install -q --no-deps --no-compile -e .
     ) >&2 </dev/null
     printf '%s\n' "$wanted" >"$stamp"
