@@ -21,7 +21,7 @@ from controller.anomaly.normalcy.series import Floats, InputCounts
 from controller.anomaly.normalcy.settings import SettingError, Settings
 from controller.anomaly.series import SeriesName
 
-FORMAT, VERSION = "vsrt-normalcy-model", 1
+FORMAT, VERSION = "vsrt-normalcy-model", 2
 HEADER = "model"
 PLAIN = ("category", "reason", "period_s", "kind", "start_up", "since_s", "longest_gap_s")
 """Fields of `Normalcy` that are written as they are."""
@@ -123,6 +123,7 @@ def _state_out(state: RollingState, arrays: _Arrays) -> dict[str, Any]:
         "left_out": list(state.left_out),
         "fitted_s": state.fitted_s if math.isfinite(state.fitted_s) else None,
         "fitted_length_s": state.fitted_length_s,
+        "since_s": state.since_s,
         "normalcy": {name: getattr(state.normalcy, name) for name in PLAIN},
         "bounds": None if state.normalcy.bounds is None else _bounds_out(state.normalcy.bounds, arrays),
         "columns": None if state.columns is None else _columns_out(state.columns, arrays),
@@ -136,7 +137,9 @@ def _state_in(entry: dict[str, Any], arrays: _Arrays) -> RollingState:
     normalcy = Normalcy(**{name: entry["normalcy"][name] for name in PLAIN}, bounds=bounds, counts=left_out)
     columns = None if entry["columns"] is None else _columns_in(entry["columns"], arrays)
     fitted_s = -math.inf if entry["fitted_s"] is None else float(entry["fitted_s"])
-    return RollingState(at_s, values, left_out, fitted_s, float(entry["fitted_length_s"]), columns, normalcy)
+    since_s = None if entry["since_s"] is None else float(entry["since_s"])
+    length_s = float(entry["fitted_length_s"])
+    return RollingState(at_s, values, left_out, fitted_s, length_s, since_s, columns, normalcy)
 
 
 def _bounds_out(bounds: Bounds, arrays: _Arrays) -> dict[str, Any]:

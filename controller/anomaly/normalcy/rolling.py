@@ -28,6 +28,8 @@ class RollingState(NamedTuple):
     fitted_s: float
     """The newest time at the latest fit."""
     fitted_length_s: float
+    since_s: float | None
+    """Where the bounds started again, None where they are those of all points."""
     columns: Footprint | None
     normalcy: Normalcy
 
@@ -39,6 +41,10 @@ class RollingNormalcy:
     of new days are added to the footprint of a periodic series without a parametric model, and period and bounds
     follow from the columns; the points of the past are not looked at again. Any other normalcy stands until the next
     fit.
+
+    Where most points of the latest time unit are outside of the bounds, and of bounds determined anew, the level has
+    changed: bounds start again with that unit, in start-up mode, and follow from what has come since until a week
+    has. Then what was before counts again, where the normalcy of all holds the latest unit.
     """
 
     def __init__(self, settings: Settings | None = None, categories: Mapping[str, Detector] = CATEGORIES) -> None:
@@ -47,6 +53,7 @@ class RollingNormalcy:
         self._at_s: list[Floats] = []
         self._values: list[Floats] = []
         self._fitted_s, self._fitted_length_s = -np.inf, 0.0
+        self._since_s: float | None = None
         self._footprint: Footprint | None = None
         self._left_out = NOTHING_LEFT_OUT
         self.fits = 0
@@ -62,6 +69,7 @@ class RollingNormalcy:
             rolling._at_s, rolling._values = [state.at_s], [state.values]
         rolling._left_out = state.left_out
         rolling._fitted_s, rolling._fitted_length_s = state.fitted_s, state.fitted_length_s
+        rolling._since_s = state.since_s
         rolling._footprint, rolling.normalcy = state.columns, state.normalcy
         return rolling
 
@@ -74,6 +82,7 @@ class RollingNormalcy:
             self._left_out,
             self._fitted_s,
             self._fitted_length_s,
+            self._since_s,
             self._footprint,
             self.normalcy,
         )
@@ -100,13 +109,42 @@ class RollingNormalcy:
         self._at_s.append(new.at_s)
         self._values.append(new.values)
         self._forget(float(new.at_s[-1]) - self._settings.history_s)
-        length_s = float(self._at_s[-1][-1] - self._at_s[0][0])
-        due = new.at_s[-1] >= self._fitted_s + self._settings.refit_s or length_s >= 1.5 * self._fitted_length_s
-        if due or self._settings.refit_s == 0:
-            self._refit(float(new.at_s[-1]), length_s)
-        elif self._footprint is not None:
-            self._extend(self._footprint, new)
+        self._follow(new)
         return self.normalcy
+
+    def _follow(self, new: Series) -> None:
+        """Determine the normalcy anew where that is due or the level has changed, else add the new columns."""
+        settings, since_s = self._settings, self._since_s
+        now_s = float(new.at_s[-1])
+        length_s = now_s - float(self._at_s[0][0] if since_s is None else since_s)
+        due = now_s >= self._fitted_s + settings.refit_s or length_s >= 1.5 * self._fitted_length_s
+        left = self._is_left(now_s)
+        if not left and not due and settings.refit_s > 0:
+            if self._footprint is not None:
+                self._extend(self._footprint, new)
+            return
+        if since_s is not None and not left and length_s < settings.min_length_s:
+            self._refit(since_s, now_s)
+            return
+        self._refit(None, now_s)
+        if self._is_left(now_s):
+            self._refit(now_s - settings.time_unit_s if since_s is None or left else since_s, now_s)
+
+    def _is_left(self, now_s: float) -> bool:
+        """Tell whether most points of the latest time unit are outside of the bounds; not of a unit with too few."""
+        latest = self._latest(now_s - self._settings.time_unit_s)
+        if len(latest) < self._settings.min_points:
+            return False
+        bounds = self.normalcy.bounds
+        return bounds is None or bool((bounds.outside(latest.at_s, latest.values) != 0).mean() > 0.5)
+
+    def _latest(self, after_s: float) -> Series:
+        """Return the points after a time; additions before it are not touched."""
+        first = len(self._at_s) - 1
+        while first > 0 and self._at_s[first][0] > after_s:
+            first -= 1
+        at_s, values = np.concatenate(self._at_s[first:]), np.concatenate(self._values[first:])
+        return make_series(at_s[at_s > after_s], values[at_s > after_s], self._settings)
 
     def _forget(self, before_s: float) -> None:
         """Let go of points before a time, and of whole additions beyond `history_points`."""
@@ -120,15 +158,17 @@ class RollingNormalcy:
         if not keep.all():
             self._at_s[0], self._values[0] = self._at_s[0][keep], self._values[0][keep]
 
-    def _refit(self, now_s: float, length_s: float) -> None:
-        series = self.history()
+    def _refit(self, since_s: float | None, now_s: float) -> None:
+        """Determine the normalcy of what came after a time, of all where None is given."""
+        series = self.history() if since_s is None else self._latest(since_s)
         self.normalcy = fit(series, self._settings, self._categories)
         self.fits += 1
-        self._fitted_s, self._fitted_length_s = now_s, length_s
+        self._since_s, self._fitted_s = since_s, now_s
+        self._fitted_length_s = now_s - float(series.at_s[0])
         self._footprint = None
         if self.normalcy.category in (LOW, HIGH) and self.normalcy.periodic:
-            since_s = self.normalcy.since_s
-            stable = series if since_s is None else series.part(series.at_s >= since_s)
+            stable_s = self.normalcy.since_s
+            stable = series if stable_s is None else series.part(series.at_s >= stable_s)
             self._footprint = footprint(stable, quantile_frame(stable, self._settings))
 
     def _extend(self, columns: Footprint, new: Series) -> None:

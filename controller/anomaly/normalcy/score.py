@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -18,6 +19,9 @@ from controller.anomaly.series import LARGEST
 
 FURTHEST = 10.0
 """A habit is told from distances up to here, in units of the series' range."""
+
+ROUNDING = 1e-9
+"""What is a rung but for rounding is on it."""
 
 MAX_EVENTS = 10_000
 """Events that a scorer holds until they are taken; the oldest go first."""
@@ -41,8 +45,10 @@ class Scorer:
 
     A score is d / (1 + d). d is the distance from the nearest normal value in units of the range that the series has
     had (with a floor), raised by how long points have been outside in a row, and lowered where the bounds are left
-    on most days: by 1 + `habit_gain` times the median of the greatest distances of past days. During `hold_off_s`
-    after a point only points that are further out are scored; what is not scored has 0.
+    on most days: by 1 + `habit_gain` times the median of the greatest distances of past days. d is then taken down
+    to a rung, a whole power of `repeat_factor`: for `hold_off_s` after a point that was scored only points on higher
+    rungs are. What is not scored has 0 and holds nothing off. At any threshold that is a rung, the points that pass
+    it are those of an alarm at that threshold which repeats within the hold-off at the next rung alone.
 
     Bounds are those of `RollingNormalcy` with the points before the current time unit; until a unit has passed they
     follow whenever the number of points has doubled, and later with every quarter of `history_points` as well. Of
@@ -61,7 +67,7 @@ class Scorer:
         self._seen = (-np.inf, np.inf)
         self._event: Event | None = None
         self.events: deque[Event] = deque(maxlen=MAX_EVENTS)
-        self._held: deque[tuple[float, float]] = deque()
+        self._alarm_s, self._alarm_rung = -np.inf, 0
         self._greatest: deque[float] = deque(maxlen=self._settings.habit_units)
         self._today, self._today_greatest, self._habit = -1, 0.0, 0.0
         self.not_finite = 0
@@ -156,8 +162,11 @@ class Scorer:
             since_s = now_s if self._event is None else self._event.first_s
             lasted = min(1.0, (now_s - since_s) / settings.duration_s)
             raw = distance * (1 + settings.duration_gain * lasted) / (1 + settings.habit_gain * self._habit)
-            if self._is_greatest(now_s, raw):
-                scores[row] = raw / (1 + raw)
+            rung = math.floor(math.log(raw) / math.log(settings.repeat_factor) + ROUNDING)
+            if now_s >= self._alarm_s + settings.hold_off_s or rung > self._alarm_rung:
+                self._alarm_s, self._alarm_rung = now_s, rung
+                held = settings.repeat_factor**rung
+                scores[row] = held / (1 + held)
             self._event = _grown(self._event, now_s, float(apart[row]), scores[row])
         return scores
 
@@ -173,17 +182,6 @@ class Scorer:
             self._greatest.extend([0.0] * min(day - self._today - 1, self._settings.habit_units))
             self._habit = float(np.median(self._greatest))
         self._today, self._today_greatest = day, 0.0
-
-    def _is_greatest(self, now_s: float, raw: float) -> bool:
-        """Tell whether nothing as far out was seen within the hold-off, and remember this one."""
-        held = self._held
-        while held and held[0][0] < now_s - self._settings.hold_off_s:
-            held.popleft()
-        greatest = not held or raw > held[0][1]
-        while held and held[-1][1] <= raw:
-            held.pop()
-        held.append((now_s, raw))
-        return greatest
 
 
 def _grown(event: Event | None, now_s: float, apart: float, score: float) -> Event:

@@ -102,7 +102,7 @@ class Settings:
     stability_pct: float = 70.0
     """Article: S."""
     stability_points: int = 0
-    """Points on each side; 0 takes max(20, N / 10)."""
+    """Points on each side; 0 takes max(20, N / 10), those of a time unit or more."""
 
     # Variability
     variability_pct: float = 20.0
@@ -121,7 +121,9 @@ class Settings:
     duration_gain: float = 0.5
     """What a whole `duration_s` outside adds, as a share of the distance."""
     duration_s: float = 3600.0
-    hold_off_s: float = 2 * DAY_S
+    hold_off_s: float = DAY_S
+    repeat_factor: float = 1.5
+    """Within the hold-off an alarm repeats this many times further out."""
 
     # Categories in the order they are tried
     categories: tuple[str, ...] = ("multinomial", "transient", "semi-constant", "trendy")
@@ -146,6 +148,8 @@ class Settings:
                 raise SettingError(f"{name}: expected a number above 0, found {getattr(self, name)!r}")
         if self.history_points < 4 * max(1, self.min_points):
             raise SettingError(f"history_points: expected 4 times min_points or more, found {self.history_points}")
+        if self.repeat_factor <= 1:
+            raise SettingError(f"repeat_factor: expected a number above 1, found {self.repeat_factor}")
         if self.transient_parts < 3:
             raise SettingError(f"transient_parts: expected at least 3, found {self.transient_parts}")
         if len(self.frame_quantiles) < 2 or any(q > 1 for q in self.frame_quantiles):

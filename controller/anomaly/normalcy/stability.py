@@ -36,15 +36,18 @@ def relative_change(left: Floats, right: Floats) -> Floats:
 
 
 def window_points(series: Series, period_s: float, settings: Settings) -> int:
-    """Return n, the points on each side: max(20, N / 10) unless it is set, and whole periods of periodic data.
+    """Return n, the points on each side: those of a time unit or more, max(20, N / 10) or more, unless it is set, and
+    whole periods of periodic data.
 
-    Source: formula -25 is lost and n unknown. A window that holds part of a cycle would take the cycle for a change.
+    Source: formula -25 is lost and n unknown. A window that holds part of a cycle would take the cycle for a change;
+    where two windows do not fit nothing is told.
     """
-    count = settings.stability_points or max(20, len(series) // 10)
-    if period_s > 0 and len(series) and series.length_s > 0:
-        per_period = len(series) * period_s / series.length_s
+    per_s = len(series) / series.length_s if series.length_s > 0 else 0.0
+    count = settings.stability_points or max(20, len(series) // 10, round(per_s * settings.time_unit_s))
+    if period_s > 0 and per_s > 0:
+        per_period = per_s * period_s
         count = round(int(np.ceil(count / per_period)) * per_period)
-    return min(count, len(series) // 2)
+    return count
 
 
 def stabilochart(values: Floats, points: int, sensitivity_pct: float) -> Stabilochart:

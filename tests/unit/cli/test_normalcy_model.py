@@ -148,7 +148,7 @@ def test_an_empty_series_is_kept_and_carried_on(tmp_path: Path, capsys: pytest.C
     ("change", "message"),
     [
         ({"format": "other"}, "format: expected 'vsrt-normalcy-model', found 'other'"),
-        ({"version": 2}, "version: expected 1, found '2'"),
+        ({"version": 1}, "version: expected 2, found '1'"),
         ({"settings": {}}, "settings: categories is missing or unknown"),
         ({"series": [{}]}, "series[0]: member is missing"),
         (

@@ -101,3 +101,45 @@ def test_more_points_than_the_bound_are_not_held():
     assert len(rolling.history()) == 1000
     assert rolling.history().at_s[-1] == days(9, 1)[0][-1]
     assert rolling.normalcy.bounds is not None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_start_again_a_day_after_a_change_of_level(seed: int):
+    rng = np.random.default_rng(seed)
+    change = int(rng.integers(10, 25))
+    level = float(rng.choice([-1, 1]) * rng.uniform(60, 200))
+    rolling = RollingNormalcy()
+    for number in range(change):
+        rolling.add(*days(number, 1))
+    for number in range(change, change + 10):
+        rolling.add(*days(number, 1, 50 + level))
+        at_s, values = days(number + 1, 1, 50 + level)
+        assert rolling.normalcy.bounds is not None
+        inside = rolling.normalcy.bounds.outside(at_s, values) == 0
+        assert inside.mean() > 0.8, number
+        assert np.all(rolling.normalcy.bounds.outside(at_s, values - level) != 0)
+
+
+def test_a_day_off_does_not_make_the_weeks_before_it_forgotten():
+    rolling = RollingNormalcy()
+    for number in range(21):
+        rolling.add(*days(number, 1))
+    rolling.add(*days(21, 1, -100))
+    rolling.add(*days(22, 1))
+    assert rolling.normalcy.period_s == DAY_S
+    assert rolling.normalcy.bounds is not None
+    at_s, values = days(23, 1)
+    assert (rolling.normalcy.bounds.outside(at_s, values) == 0).mean() > 0.9
+
+
+def test_where_bounds_started_again_is_kept():
+    rolling = RollingNormalcy()
+    rolling.add(*days(0, 20))
+    rolling.add(*days(20, 1, 500))
+    restored = RollingNormalcy.restored(rolling.state(), Settings())
+    for number in range(21, 30):
+        expected, found = rolling.add(*days(number, 1, 500)), restored.add(*days(number, 1, 500))
+        assert (found.category, found.reason, found.since_s) == (expected.category, expected.reason, expected.since_s)
+        assert found.bounds is not None
+        assert expected.bounds is not None
+        assert found.bounds.intervals.tolist() == expected.bounds.intervals.tolist()
