@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import sqlite3
 from collections.abc import Mapping
@@ -21,7 +20,6 @@ CREATE TABLE IF NOT EXISTS entries (key TEXT PRIMARY KEY, kind TEXT NOT NULL, re
   value TEXT NOT NULL) WITHOUT ROWID;
 """
 _READ = "SELECT kind, key, value FROM entries ORDER BY revision, key"
-_json_text = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 class LogDatabase(StateDatabase):
@@ -59,10 +57,10 @@ class LogDatabase(StateDatabase):
         """Put a batch on the disk and return whether that was done; nothing of it where not."""
         put, removed = [], []
         for key, (revision, entry) in batch.rows.items():
-            if entry.value is None:
+            if entry.text is None:
                 removed.append((key,))
             else:
-                put.append((key, entry.kind.value, revision, _json_text(entry.value)))
+                put.append((key, entry.kind.value, revision, entry.text))
         try:
             database = self._open()
             with database:
@@ -86,20 +84,11 @@ def read_values(path: Path) -> dict[str, Mapping[str, Any]]:
     """Return the value of each key in the log at `path`, none where it cannot be read; on any thread."""
     try:
         with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-            return {key: _value(text) for _, key, text in database.execute(_READ)}
+            return {key: _entry(kind, key, text).value or {} for kind, key, text in database.execute(_READ)}
     except sqlite3.Error:
         return {}
 
 
 def _entry(kind: Any, key: Any, text: Any) -> Entry:
     known = Kind.DECISION if kind == Kind.DECISION.value else Kind.OBSERVATION
-    return Entry(known, str(key), _value(text))
-
-
-def _value(text: Any) -> dict[str, Any]:
-    """Return a value; an empty one, of which nobody can make anything, where it is no JSON object."""
-    try:
-        found = json.loads(text)
-    except (TypeError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return Entry(known, str(key), text if isinstance(text, str) else "")

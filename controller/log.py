@@ -25,15 +25,39 @@ class Kind(StrEnum):
     OBSERVATION = "observation"
 
 
-class Entry(NamedTuple):
-    """The value of a key (JSON-able), None where there is none any more.
+_text_of = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
-    The part of the key before the first slash says what it is about.
+
+class Entry(NamedTuple):
+    """The value of a key, an object as JSON has it; None where there is none any more.
+
+    The part of the key before the first slash says what it is about. A value is text from where it is made to where
+    it is read, so that a store makes nothing of it.
     """
 
     kind: Kind
     key: str
-    value: Mapping[str, Any] | None
+    text: str | None
+
+    @classmethod
+    def of_record(cls, kind: Kind, key: str, value: Mapping[str, Any] | None) -> Entry:
+        """Return the entry with a JSON-able value."""
+        return cls(kind, key, None if value is None else _text_of(value))
+
+    def as_record(self) -> dict[str, Any]:
+        """Return what stands for the entry in a recording: its value rather than text."""
+        return {"kind": self.kind, "key": self.key, "value": self.value}
+
+    @property
+    def value(self) -> Mapping[str, Any] | None:
+        """The value; an empty one, of which nobody can make anything, where the text is no JSON object."""
+        if self.text is None:
+            return None
+        try:
+            found = json.loads(self.text)
+        except (ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
 
     @property
     def subject(self) -> str:
@@ -186,9 +210,8 @@ class MemoryLog:
         return tuple(row.entry for row in sorted(self._rows.values(), key=lambda row: row.revision))
 
     def write(self, write: WriteLog) -> None:
-        """Take in entries, as JSON makes them."""
-        entries = (entry._replace(value=json.loads(json.dumps(entry.value))) for entry in write.entries)
-        self.waiting.take(write._replace(entries=tuple(entries)))
+        """Take in entries."""
+        self.waiting.take(write)
         self.commit()
 
     def acknowledge(self, then: Callable[[bool], None]) -> None:
@@ -203,7 +226,7 @@ class MemoryLog:
         batch = self.waiting.batch()
         for key, row in batch.rows.items():
             self._rows.pop(key, None)
-            if row.entry.value is not None:
+            if row.entry.text is not None:
                 self._rows[key] = row
         if batch.sweep_below is not None:
             self._rows = {key: row for key, row in self._rows.items() if row.revision >= batch.sweep_below}

@@ -3,7 +3,8 @@
 A line is an object with `app`, `t` (seconds) and either `start`, the arguments the core was made with, `event` or
 `effect`. Records stand as objects with their type under `$`, bytes as ``{"$": "bytes", "hex": ...}``, sets likewise.
 Arrays, which are what has `tolist`, are lists, and NaN is null. A policy's warnings are left out, as is
-what a record derives from the rest of it.
+what a record derives from the rest of it. A record with `as_record` says itself which fields stand for it; its
+`of_record` takes these.
 """
 
 from __future__ import annotations
@@ -102,6 +103,8 @@ def plain(value: Any) -> Any:
         return value
     if isinstance(value, bytes):
         return {"$": "bytes", "hex": value.hex()}
+    if hasattr(value, "as_record"):
+        return {"$": type(value).__name__, **plain(value.as_record())}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         named = {name: plain(item) for name, item in zip(value._fields, value, strict=True)}
         return {"$": type(value).__name__, **named}
@@ -137,4 +140,5 @@ def _read(value: Any, kinds: Mapping[str, type]) -> Any:
         raise ValueError(f"no record is called {name!r}")
     if issubclass(kind, Enum):
         return kind(value["value"])
-    return kind(**{key: _read(item, kinds) for key, item in value.items() if key != "$"})
+    make = getattr(kind, "of_record", kind)
+    return make(**{key: _read(item, kinds) for key, item in value.items() if key != "$"})

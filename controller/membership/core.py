@@ -299,9 +299,9 @@ class MembershipCore:
         """Return the records of queriers and router ports, as `snapshot` has them."""
         return journal.routers_snapshot(self, now)
 
-    def group_snapshot(self, group: bytes, ports: Iterable[tuple[int, int]], now: float) -> list[journal.Record]:
-        """Return the records of one group at the given (dpid, port_no), as `snapshot` has them."""
-        return journal.group_snapshot(self, group, ports, now)
+    def group_texts(self, group: bytes, ports: Iterable[tuple[int, int]], now: float) -> list[str]:
+        """Return the records of a group at the given (dpid, port_no), as `snapshot` has them, each as JSON has it."""
+        return journal.group_texts(self, group, ports, now)
 
     def restore(
         self, records: Iterable[journal.Record], now: float, elapsed_s: float = 0.0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 from controller.membership.events import FilterMode, HostRef, MembershipEffect
@@ -22,6 +24,11 @@ from controller.wire.addresses import (
 )
 
 Record: TypeAlias = dict[str, Any]
+
+HOSTS_CACHED = 16384
+"""Hosts whose part of a record is kept as text."""
+
+_BOOLEANS = {False: "false", True: "true"}
 
 
 class Kept(Protocol):
@@ -47,11 +54,9 @@ def snapshot(core: Kept, now: float) -> list[Record]:
     Queriers, router ports (static ones come from the settings), compatibility timers and memberships are kept;
     queries under way are not.
     """
-    records = routers_snapshot(core, now)
-    for port in core.ports.values():
-        for membership in port.groups.values():
-            _add_group_records(records, port, membership, now)
-    return records
+    groups = ((port, membership) for port in core.ports.values() for membership in port.groups.values())
+    texts = (text for port, membership in groups for text in _group_texts(port, membership, now))
+    return [*routers_snapshot(core, now), *map(json.loads, texts)]
 
 
 def routers_snapshot(core: Kept, now: float) -> list[Record]:
@@ -97,15 +102,15 @@ def routers_snapshot(core: Kept, now: float) -> list[Record]:
     return records
 
 
-def group_snapshot(core: Kept, group: bytes, ports: Iterable[tuple[int, int]], now: float) -> list[Record]:
-    """Return the records of one group at the given ports."""
-    records: list[Record] = []
+def group_texts(core: Kept, group: bytes, ports: Iterable[tuple[int, int]], now: float) -> list[str]:
+    """Return the records of one group at the given ports, each as JSON has it."""
+    texts: list[str] = []
     for key in ports:
         port = core.ports.get(key)
         membership = None if port is None else port.groups.get(group)
         if port is not None and membership is not None:
-            _add_group_records(records, port, membership, now)
-    return records
+            texts += _group_texts(port, membership, now)
+    return texts
 
 
 def restore(core: Kept, records: Iterable[Record], now: float, elapsed_s: float) -> list[MembershipEffect]:
@@ -124,43 +129,36 @@ def restore(core: Kept, records: Iterable[Record], now: float, elapsed_s: float)
     return effects
 
 
-def _add_group_records(records: list[Record], port: Port, membership: PortGroup, now: float) -> None:
-    dpid, port_no, group = port.dpid, port.port_no, format_ip(membership.group)
+def _group_texts(port: Port, membership: PortGroup, now: float) -> Iterator[str]:
+    """Yield the records of a group at a port: its members, then the timers of older versions where they run."""
+    head = f'"dpid":{port.dpid},"port_no":{port.port_no},"group":"{format_ip(membership.group)}"'
     for state in membership.hosts.values():
-        ref = state.ref
         left_s = state.group_due() - now
-        records.append(
-            {
-                "record": "member",
-                "dpid": dpid,
-                "port_no": port_no,
-                "group": group,
-                "mac": format_mac(ref.mac),
-                "ip": format_ip(ref.ip),
-                "known": list(map(format_ip, ref.known)),
-                "spoofed": state.is_false,
-                "mode": "exclude" if state.mode is FilterMode.EXCLUDE else "include",
-                "group_s": left_s if left_s > 0.0 else 0.0,
-                "sources": _left_s(state.timers, now) if state.timers else {},
-                "excluded": list(map(format_ip, sorted(state.excluded))) if state.excluded else [],
-                "leaving": state.leaving,
-            }
+        mode = "exclude" if state.mode is FilterMode.EXCLUDE else "include"
+        sources = _left_text(state.timers, now) if state.timers else ""
+        excluded = _listed(tuple(sorted(state.excluded))) if state.excluded else ""
+        yield (
+            f'{{"record":"member",{head},{_host_text(state.ref)},"spoofed":{_BOOLEANS[state.is_false]},"mode":"{mode}",'
+            f'"group_s":{left_s if left_s > 0.0 else 0.0!r},"sources":{{{sources}}},"excluded":[{excluded}],'
+            f'"leaving":{_BOOLEANS[state.leaving]}}}'
         )
     if membership.is_older(now):
-        records.append(
-            {
-                "record": "group",
-                "dpid": dpid,
-                "port_no": port_no,
-                "group": group,
-                "v1_s": max(0.0, membership.v1_until - now),
-                "older_s": max(0.0, membership.old_until - now),
-            }
-        )
+        v1_s, older_s = max(0.0, membership.v1_until - now), max(0.0, membership.old_until - now)
+        yield f'{{"record":"group",{head},"v1_s":{v1_s!r},"older_s":{older_s!r}}}'
 
 
-def _left_s(timers: Mapping[bytes, float], now: float) -> dict[str, float]:
-    return {format_ip(source): at - now for source, at in sorted(timers.items())}
+@lru_cache(maxsize=HOSTS_CACHED)
+def _host_text(ref: HostRef) -> str:
+    """Return what the records of all memberships of a host have in common."""
+    return f'"mac":"{format_mac(ref.mac)}","ip":"{format_ip(ref.ip)}","known":[{_listed(ref.known)}]'
+
+
+def _listed(addresses: tuple[bytes, ...]) -> str:
+    return ",".join([f'"{format_ip(address)}"' for address in addresses])
+
+
+def _left_text(timers: Mapping[bytes, float], now: float) -> str:
+    return ",".join([f'"{format_ip(source)}":{at - now!r}' for source, at in sorted(timers.items())])
 
 
 def _restore_member(core: Kept, record: Record, start: float, now: float, effects: list[MembershipEffect]) -> None:

@@ -13,6 +13,7 @@ Topology from the log is assumed until discovery confirms it; what is not confir
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any, TypeAlias
@@ -21,6 +22,7 @@ from controller.kernel.domains import HIGHEST_VLAN, LOWEST_VLAN, address_of, dom
 from controller.kernel.ports import Cable, cable_of
 from controller.log import Entry, Kind, LogPart, WriteLog
 from controller.multicast.flood import FloodPlane
+from controller.multicast.group import Sender, SenderKey
 from controller.multicast.groups import GroupPlane
 from controller.multicast.legs import Legs
 from controller.multicast.memberships import Memberships
@@ -226,9 +228,8 @@ class Journal:
             entries += self._tree_entries(address)
         heard = _take(self._heard, GROUPS_PER_WRITE)
         for address, dpid in heard:
-            value = self.heard_at(address, dpid, now)
-            known = value if value["members"] or value["senders"] else None
-            entries.append(Entry(Kind.OBSERVATION, f"heard/{format_ip(address)}/{dpid}", known))
+            text = self._heard_text(address, dpid, now)
+            entries.append(Entry(Kind.OBSERVATION, f"heard/{format_ip(address)}/{dpid}", text))
         if self._anew_left is not None:
             taken = (len(places), len(trees), len(heard))
             self._anew_left = [max(0, left - count) for left, count in zip(self._anew_left, taken, strict=True)]
@@ -237,9 +238,9 @@ class Journal:
     def _routers_entry(self, vlan_id: int, now: float) -> Entry:
         records = self._memberships.of(vlan_id).routers_snapshot(now)
         if not vlan_id:
-            return Entry(Kind.OBSERVATION, "routers", {"records": records})
+            return Entry.of_record(Kind.OBSERVATION, "routers", {"records": records})
         value = {"vlan": vlan_id, "records": records} if records else None
-        return Entry(Kind.OBSERVATION, f"vlan-routers/{vlan_id}", value)
+        return Entry.of_record(Kind.OBSERVATION, f"vlan-routers/{vlan_id}", value)
 
     def _place_entry(self, place: Place) -> Entry:
         if isinstance(place, tuple):
@@ -247,25 +248,25 @@ class Journal:
             value = None
             if link is not None and link[:4] == place:
                 value = {"ends": list(place), "capacity_bps": link.capacity_bps}
-            return Entry(Kind.OBSERVATION, "link/{}:{}-{}:{}".format(*place), value)
+            return Entry.of_record(Kind.OBSERVATION, "link/{}:{}-{}:{}".format(*place), value)
         edges, trunks = (self._fabric.ports(place, role) for role in (PortRole.EDGE, PortRole.TRUNK))
         version = self._fabric.ofp_version(place)
         there = {"dpid": place, "ofp_version": version, "edge_ports": list(edges), "trunk_ports": list(trunks)}
         is_known = version is not None or edges or trunks
-        return Entry(Kind.OBSERVATION, f"switch/{place}", there if is_known else None)
+        return Entry.of_record(Kind.OBSERVATION, f"switch/{place}", there if is_known else None)
 
     def _tree_entries(self, address: bytes) -> list[Entry]:
         """Return the entry of a group's tree where it is another one than was written last."""
-        value = self.tree_of(address)
+        tree = self._tree_of(address)
         key = f"tree/{format_ip(address)}"
-        if value is None:
+        if tree is None:
             had = self._trees_written.pop(address, None) is not None
             return [Entry(Kind.DECISION, key, None)] if had else []
-        written = hash((value["tree_version"], value["links"]))
+        written = hash(tree)
         if self._trees_written.get(address) == written:
             return []
         self._trees_written[address] = written
-        return [Entry(Kind.DECISION, key, value)]
+        return [Entry(Kind.DECISION, key, _tree_text(address, *tree))]
 
     def assume(self, events: Iterable[TopologyEvent]) -> None:
         """Note what topology is only known from the journal: each with the event that would take it down again."""
@@ -308,42 +309,30 @@ class Journal:
         self._assumed = {}
         return events
 
-    def tree_of(self, address: bytes) -> Record | None:
-        """Return the value of a group's tree as it is, None where the group has none."""
+    def _tree_of(self, address: bytes) -> tuple[int, tuple[tuple[Any, ...], ...]] | None:
+        """Return the version of a group's tree and its links as they are, None where the group has none."""
         group = self._plane.groups.get(address)
         if group is None:
             return None
         trees = self._plane.islands.trees(address)
         links = tuple([link for tree in trees for link in links_of(tree, self._plane.forest.loads)])
-        return {"group": format_ip(address), "tree_version": group.tree_version, "links": links}
+        return group.tree_version, links
 
-    def heard_at(self, address: bytes, dpid: int, now: float) -> Record:
-        """Return the value of what is known of a group at a switch as it is."""
+    def _heard_text(self, address: bytes, dpid: int, now: float) -> str | None:
+        """Return the value of what is known of a group at a switch as it is, None where that is nothing."""
         group = self._plane.groups.get(address)
         if is_link_scope_group(address):
             ports = [place for place in self._flood.members(address) if place[0] == dpid]
         else:
             ports = [(dpid, port_no) for port_no in self._registered.ports_at(address, dpid)]
         ports = self._legs.members_at(address, dpid, ports)
-        senders = () if group is None else group.senders.items()
-        membership = self._memberships.of(domain_of(address))
-        return {
-            "group": format_ip(address),
-            "members": membership.group_snapshot(address_of(address), ports, now),
-            "senders": [
-                {
-                    "dpid": key.dpid,
-                    "port_no": key.port_no,
-                    "mac": format_mac(key.mac),
-                    "address": format_ip(key.address),
-                    "admitted": sender.admitted,
-                    "rule": sender.rule,
-                    "rate_bps": sender.rate_bps,
-                }
-                for key, sender in senders
-                if key.dpid == dpid
-            ],
-        }
+        members = self._memberships.of(domain_of(address)).group_texts(address_of(address), ports, now)
+        senders = []
+        if group is not None and group.senders:
+            senders = [_sender_text(key, sender) for key, sender in group.senders.items() if key.dpid == dpid]
+        if not members and not senders:
+            return None
+        return f'{{"group":"{format_ip(address)}","members":[{",".join(members)}],"senders":[{",".join(senders)}]}}'
 
     def _dpids(self, address: bytes) -> list[int]:
         """Return the switches at which something is known of a group."""
@@ -361,9 +350,28 @@ class Journal:
 
     def group_values(self, address: bytes, now: float) -> list[Record]:
         """Return all values of a group as they are, that of its tree first."""
-        tree = self.tree_of(address)
-        heard = [self.heard_at(address, dpid, now) for dpid in self._dpids(address)]
-        return heard if tree is None else [tree, *heard]
+        tree = self._tree_of(address)
+        texts = [None if tree is None else _tree_text(address, *tree)]
+        texts += [self._heard_text(address, dpid, now) for dpid in self._dpids(address)]
+        return [json.loads(text) for text in texts if text is not None]
+
+
+def _tree_text(address: bytes, tree_version: int, links: Iterable[tuple[Any, ...]]) -> str:
+    ends = ",".join([f"[{link[0]},{link[1]}]" if len(link) == 2 else str([*link]) for link in links])
+    return f'{{"group":"{format_ip(address)}","tree_version":{tree_version},"links":[{ends}]}}'
+
+
+def _sender_text(key: SenderKey, sender: Sender) -> str:
+    record = {
+        "dpid": key.dpid,
+        "port_no": key.port_no,
+        "mac": format_mac(key.mac),
+        "address": format_ip(key.address),
+        "admitted": sender.admitted,
+        "rule": sender.rule,
+        "rate_bps": sender.rate_bps,
+    }
+    return json.dumps(record, separators=(",", ":"))
 
 
 def group_of(key: str) -> bytes | None:

@@ -311,7 +311,7 @@ def setting_entry(setting: Setting, is_set: bool) -> Entry:
     elif subject == "router-port":
         value |= {"port_no": port_no, "family": what}
         key += f"/{port_no}/{what}"
-    return Entry(Kind.DECISION, key, value if is_set else None)
+    return Entry.of_record(Kind.DECISION, key, value if is_set else None)
 
 
 def read_static_member(dpid: Any, port_no: Any, text: Any) -> tuple[int, int, bytes]:

@@ -44,7 +44,7 @@ class DiskLog:
 
 
 def entry(key: str, number: int | None = 0, kind: Kind = Kind.DECISION) -> Entry:
-    return Entry(kind, key, None if number is None else {"n": number})
+    return Entry.of_record(kind, key, None if number is None else {"n": number})
 
 
 def write(log: Log, *entries: Entry, part: LogPart = LogPart.CHANGE) -> None:

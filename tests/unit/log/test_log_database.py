@@ -30,7 +30,7 @@ waiting = Waiting(revision)
 number = int(sys.argv[2])
 while True:
     number += 1
-    entries = tuple(Entry(Kind.DECISION, f"tree/{part}", {"n": number}) for part in range(20))
+    entries = tuple(Entry.of_record(Kind.DECISION, f"tree/{part}", {"n": number}) for part in range(20))
     waiting.take(WriteLog(entries))
     assert database.commit(waiting.batch())
     print(number, flush=True)
@@ -44,7 +44,7 @@ def commit(database: LogDatabase, *entries: Entry, waiting: Waiting | None = Non
 
 
 def entry(key: str, **value: object) -> Entry:
-    return Entry(Kind.DECISION, key, value)
+    return Entry.of_record(Kind.DECISION, key, value)
 
 
 @pytest.fixture

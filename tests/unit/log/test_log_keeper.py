@@ -76,7 +76,7 @@ class Kept:
         self.work.get(timeout=WAIT_S)()
 
     def write(self, *keys: str, part: LogPart = LogPart.CHANGE) -> None:
-        self.keeper.write(WriteLog(tuple(Entry(Kind.DECISION, key, {"key": key}) for key in keys), part))
+        self.keeper.write(WriteLog(tuple(Entry.of_record(Kind.DECISION, key, {"key": key}) for key in keys), part))
 
     def answered(self) -> bool:
         """Ask for an acknowledgement, and turn the loop until it is there."""

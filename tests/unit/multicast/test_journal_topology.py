@@ -114,7 +114,9 @@ def test_so_do_those_of_a_log_that_was_begun_anew_meanwhile(before, waiting, aft
     world.write()
     world.feed(*waiting)
     stale = [
-        Entry(Kind.OBSERVATION, "switch/99", {"dpid": 99, "ofp_version": 4, "edge_ports": [], "trunk_ports": []})
+        Entry.of_record(
+            Kind.OBSERVATION, "switch/99", {"dpid": 99, "ofp_version": 4, "edge_ports": [], "trunk_ports": []}
+        )
     ]
     world.log = MemoryLog(stale)
     world.core.journal.begin_anew(world.now)
@@ -174,7 +176,7 @@ SWITCH = {"dpid": 9, "ofp_version": 4, "edge_ports": [1], "trunk_ports": []}
 def test_entries_that_cannot_be_read_are_counted_and_change_nothing(key, value):
     world = started(3)
     before = world.restored().topology
-    restored = read_entries([*world.log.read(), Entry(Kind.OBSERVATION, key, value)])
+    restored = read_entries([*world.log.read(), Entry.of_record(Kind.OBSERVATION, key, value)])
     assert restored.faults == 1
     assert restored.topology == before
 
