@@ -4,6 +4,8 @@ As an agent one process serves the hosts of a whole network. A bond is a TAP dev
 the host's interfaces that are its legs goes there; what the host sends leaves by one leg that works, each packet by
 another (mode `static`, as Linux's balance-rr), or each flow by its own (`lacp`, as Linux's 802.3ad with layer3+4). In
 mode `lacp` a leg works while the other end is in step by IEEE 802.1AX, and nothing is taken from one that does not.
+In mode `active-backup` one leg works, the first that is up or the one that was asked for, and nothing is taken from
+others; where another takes its place the bond announces its address there (gratuitous ARP), as Linux does.
 """
 
 from __future__ import annotations
@@ -37,6 +39,10 @@ END = struct.Struct("!BBH6sHHHB3x")
 LACP_INTERVAL_S, LACP_TIMEOUT_S = 1.0, 3.0
 KEY = 15
 
+ARP, IPV4 = b"\x08\x06", b"\x08\x00"
+ARP_REQUEST = b"\x00\x01\x08\x00\x06\x04\x00\x01"
+"""Ethernet, IPv4, their sizes, and a request."""
+
 
 @dataclass(slots=True)
 class Leg:
@@ -67,6 +73,8 @@ class Bond:
     mode: str
     legs: list[Leg] = field(default_factory=list)
     next_leg: int = 0
+    address: bytes = b""
+    """IPv4 address that the host sent from last."""
 
 
 class BondDevices:
@@ -80,7 +88,16 @@ class BondDevices:
         self._look_s = 0.0
 
     def handle(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Answer `add`, with ``pid``, ``interfaces``, ``name``, ``mac``, ``mode``, or `report`: the working legs."""
+        """Answer a request.
+
+        `add`, with ``pid``, ``interfaces``, ``name``, ``mac`` and ``mode``; `report`: the working legs; `activate`,
+        with ``mac`` and ``number``: use this leg, from 1, in mode `active-backup`.
+        """
+        if request["do"] == "activate":
+            mac = bytes.fromhex(request["mac"].replace(":", ""))
+            (bond,) = (bond for bond in self._bonds if bond.mac == mac)
+            _activate(bond, bond.legs[request["number"] - 1])
+            return {}
         if request["do"] == "report":
             return {"working": [[leg.interface for leg in bond.legs if leg.is_working] for bond in self._bonds]}
         if request["do"] != "add":
@@ -133,6 +150,8 @@ class BondDevices:
     def _from_host(self, bond: Bond) -> None:
         for _ in range(BATCH_COUNT):
             frame = os.read(bond.tap, FRAME_BYTES)
+            if frame[12:14] in (ARP, IPV4):
+                bond.address = frame[28:32] if frame[12:14] == ARP else frame[26:30]
             working = [leg for leg in bond.legs if leg.is_working]
             if not working:
                 continue
@@ -146,6 +165,14 @@ class BondDevices:
 
     def _look(self, bond: Bond, now: float) -> None:
         """Find out which legs work, and tell the other ends by LACP."""
+        if bond.mode == "active-backup":
+            for leg in bond.legs:
+                leg.is_up = _has_carrier(leg)
+                leg.is_working &= leg.is_up
+            up = [leg for leg in bond.legs if leg.is_up]
+            if up and not any(leg.is_working for leg in up):
+                _activate(bond, up[0])
+            return
         for leg in bond.legs:
             leg.is_up = _has_carrier(leg)
             if bond.mode != "lacp":
@@ -187,6 +214,17 @@ class BondDevices:
         ends = b"\x01\x14" + self._own_end(bond, leg) + bytes(3) + b"\x02\x14" + leg.other_end + bytes(3)
         with suppress(OSError):  # the interface has just gone down
             leg.wire.send((head + ends + b"\x03\x10").ljust(124, b"\0"))
+
+
+def _activate(bond: Bond, active: Leg) -> None:
+    """Use a leg, and no other one, and announce the host's address there."""
+    for leg in bond.legs:
+        leg.is_working = leg is active
+    if any(bond.address):
+        sender = bond.mac + bond.address
+        frame = b"\xff" * 6 + bond.mac + ARP + ARP_REQUEST + sender + bytes(6) + bond.address
+        with suppress(OSError):  # the interface has just gone down
+            active.wire.send(frame)
 
 
 def _has_carrier(leg: Leg) -> bool:

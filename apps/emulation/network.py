@@ -253,8 +253,10 @@ class EmulatedFabric:
         return sum(1 for link in self.graph.links() if link.u not in hosts and link.v not in hosts)
 
     def host_link_count(self) -> int:
-        """Return how many links join a host and a switch."""
-        return sum(1 for _ in self.graph.links()) - self.switch_link_count()
+        """Return how many links join a host and a switch, of those of which a bond uses one at a time one."""
+        single = [host for host, mode in self._bonds.items() if mode == "active-backup"]
+        standby = sum(len(self.graph.neighbours(host)) - 1 for host in single)
+        return sum(1 for _ in self.graph.links()) - self.switch_link_count() - standby
 
     def run_on(self, host: NodeId, *arguments: str, timeout_s: float = 30.0) -> str:
         """Run a command in a host's network and return its output; EmulationError where it fails."""
@@ -356,6 +358,12 @@ class EmulatedFabric:
         """Return the interfaces that are working legs of each bond, in the order in which bonds were added."""
         working: list[list[str]] = [] if self._bond_devices is None else self._bond_devices.ask("report")["working"]
         return working
+
+    def activate_leg(self, host: NodeId, number: int) -> None:
+        """Have a host that is on a bond in mode `active-backup` use one of its legs, from 1, from now on."""
+        if self._bond_devices is None:
+            raise EmulationError(f"{host} is on no bond")
+        self._bond_devices.ask("activate", mac=str(self.node(host).MAC()), number=number)
 
     def join(
         self, host: NodeId, group: str, *, name: str | None = None, interface: str | None = None, **options: Any

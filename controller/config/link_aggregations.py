@@ -17,8 +17,8 @@ MAX_LINK_AGGREGATIONS = 16384
 MAX_LEGS = 16
 """Ports that one link aggregation group may have."""
 
-MODES = ("static", "lacp")
-"""How a host comes to use its legs: all that are up, or those that it agrees on by LACP."""
+MODES = ("static", "lacp", "active-backup")
+"""How a host comes to use its legs: all that are up, those that it agrees on by LACP, or one at a time."""
 
 ENTRY_KEYS = ("mode", "ports")
 

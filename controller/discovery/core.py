@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from controller.datapath.core import DatapathCore
+from controller.discovery.backup_legs import BackupLegs
 from controller.discovery.base_rules import first_rules, guard_rules, hold_rule, lacp_rules
 from controller.discovery.detection import Pace
 from controller.discovery.hosts import HostTable
@@ -87,18 +88,13 @@ class DiscoveryCore:
         self._switches, self._ports = self._table.switches, self._table.ports
         self._vlans = VlanAccess(settings.vlans, self._switches, self._ports, self)
         self._legs = Legs(self.fabric, self.emit, settings.link_aggregations)
-        self._hosts = HostTable(
-            settings,
-            self._deadlines,
-            self._legs.told,
-            self.counted,
-            self._was_heard,
-            self._vlans.framed,
-            self.fabric.fabrics.is_one,
-        )
+        around = self._legs.told, self.counted, self._was_heard, self._vlans.framed, self.fabric.fabrics.is_one
+        self._hosts = HostTable(settings, self._deadlines, *around)
         self._fabrics_version = 0
         self._lacp_legs = LacpLegs(settings.link_aggregations, self._ports, self._deadlines, self)
-        known = self._ports, self._table, self._hosts, self._vlans, self._legs, self._lacp_legs.lacp
+        self._backups = BackupLegs(settings.link_aggregations, self._ports, self, self._hosts.ask)
+        self._legs.able = self._backups.able
+        known = self._ports, self._table, self._hosts, self._vlans, self._legs, self._lacp_legs.lacp, self._backups
         self._intake = FrameIntake(self, settings, *known, self.counters, self.counted)
         self._journal = Journal(self._hosts.hosts, self._remembered.by_port, self._table.neighbours)
         self._due: dict[TimerKind, Callable[[Any, float], None]] = {
@@ -340,6 +336,7 @@ class DiscoveryCore:
         for end in ends:
             self._review_legs(end)
         self._lacp_legs.use(settings.link_aggregations, now)
+        self._backups.use(settings.link_aggregations, now)
 
     def _review_legs(self, end: End) -> None:
         """Tell of a link aggregation group that lacks legs, or does no longer."""
@@ -380,6 +377,7 @@ class DiscoveryCore:
     def _remove_switch(self, dpid: int, now: float) -> None:
         switch = self._switches[dpid]
         ends = list(switch.ports.values())
+        self._backups.switch_lost(dpid, now)
         shared = [port.end for port in ends if self._legs.others(port.end, without_switch=True)]
         for port in ends:
             if port.end not in shared:
@@ -406,6 +404,7 @@ class DiscoveryCore:
 
     def role_left(self, port: PortState, former: PortRole, now: float) -> None:
         """Let the hosts of a port go that leads to hosts no more."""
+        self._backups.lost(port, now)
         if self._legs.others(port.end):
             return
         home = self._legs.home(port.end)
@@ -434,6 +433,7 @@ class DiscoveryCore:
             if port.role is PortRole.TRUNK:
                 does = "leads to a switch of the fabric, and is in a link aggregation group: it is no leg of it"
                 self.counted("aggregation-leg-trunk", port.end, does, now)
+            self._backups.follow(port, now)
 
     def hold_changed(self, port: PortState, now: float) -> None:
         """Have what arrives at a held port dropped, and tell the operator."""

@@ -150,6 +150,12 @@ class HostTable:
         """Return the hosts of a port with their addresses."""
         return [(mac, tuple(sorted(host.addresses))) for mac, host in sorted(self._at.get(end, {}).items())]
 
+    def ask(self, end: End) -> None:
+        """Ask the hosts of a port whether they are there, each about the address that it used last."""
+        for mac, host in sorted(self._at.get(end, {}).items()):
+            if host.addresses:
+                self._probe(mac, max(host.addresses, key=lambda held: (host.used_s[held], held)), end)
+
     def has_some(self, end: End) -> bool:
         """Tell whether hosts are known at a port."""
         return end in self._at

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeAlias
 
+from controller.discovery.backup_legs import BackupLegs
 from controller.discovery.hosts import HostTable
 from controller.discovery.lacp import Lacp
 from controller.discovery.legs import Legs
@@ -63,8 +64,8 @@ class Owner(Protocol):
 class FrameIntake:
     """Learns from what switches send to the controller.
 
-    `ports`, `table`, `hosts`, `vlans`, `legs` and `lacp` are the owner's, which takes `counters` and `counted`
-    too. What names a host is named in the domain of its frame.
+    `ports`, `table`, `hosts`, `vlans`, `legs`, `lacp` and `backups` are the owner's, which takes `counters` and
+    `counted` too. What names a host is named in the domain of its frame.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class FrameIntake:
         vlans: VlanAccess,
         legs: Legs,
         lacp: Lacp,
+        backups: BackupLegs,
         counters: Counter[str],
         counted: Callable[[str, End, str, float], None],
     ) -> None:
@@ -89,6 +91,7 @@ class FrameIntake:
         self._vlans = vlans
         self._home = legs.home
         self._lacp = lacp
+        self._backups = backups
         self._counters = counters
         self._counted = counted
 
@@ -134,6 +137,7 @@ class FrameIntake:
                 and host.end == self._home(end)
                 and address in host.addresses
                 and not self._challenges
+                and end not in self._backups.legs
             ):
                 host.use(address, now)
                 return ()
@@ -187,7 +191,7 @@ class FrameIntake:
                 "receives a frame that the controller sent: something behind the port sends frames back",
                 now,
             )
-        elif port.role is PortRole.EDGE:
+        elif port.role is PortRole.EDGE or self._backups.heard(port, now):
             host, home = self._host_states.get(mac), self._home(port.end)
             if host is not None and host.end != home:
                 self._table.segments.host_heard_elsewhere(port, now)

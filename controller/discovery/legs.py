@@ -34,6 +34,8 @@ class Legs:
         self._counts: dict[End, int] = {}
         """How many legs work of each group of which all have worked."""
         self._names: dict[End, str] = {}
+        self.able: Callable[[End], list[End]] = lambda _end: []
+        """The legs that are up of a group whose host uses one at a time."""
         self.name(groups)
 
     def name(self, groups: tuple[LinkAggregation, ...]) -> None:
@@ -46,7 +48,7 @@ class Legs:
         Nothing is told of a group of which not all legs have worked since it is known: it is being put up.
         """
         home = self.home(end)
-        legs, working = self._fabric.aggregations.legs(home), self._fabric.working_legs(home)
+        legs, working = self._fabric.aggregations.legs(home), self.able(home) or self._fabric.working_legs(home)
         before, self._counts[home] = self._counts.get(home), len(working)
         if before is None and len(working) < len(legs):
             del self._counts[home]
@@ -81,8 +83,9 @@ class Legs:
         """Tell what the table of hosts says."""
         if self._fabric.aggregations.is_used:
             if isinstance(output, SendPacket):
-                output = self._sent(output)
-            elif isinstance(output, HostLearnt):
+                self._send(output)
+                return
+            if isinstance(output, HostLearnt):
                 leg = self._leg(output.mac, (output.dpid, output.port_no))
                 output = output._replace(dpid=leg[0], port_no=leg[1])
             else:
@@ -114,9 +117,12 @@ class Legs:
             self._legs[mac] = leg
         return leg
 
-    def _sent(self, packet: SendPacket) -> SendPacket:
+    def _send(self, packet: SendPacket) -> None:
+        """Send a question by a leg that works, or by all that are up where the host hears one, whichever that is."""
         end = (packet.dpid, packet.ports[0])
-        leg = (
-            chosen(packet.data[:6], self._fabric.working_legs(end)) if end in self._fabric.aggregations.homes else end
-        )
-        return packet if leg is None else packet._replace(dpid=leg[0], ports=(leg[1],))
+        if end not in self._fabric.aggregations.homes:
+            self._emit(packet)
+            return
+        leg = chosen(packet.data[:6], self._fabric.working_legs(end))
+        for dpid, port_no in self.able(end) or [leg or end]:
+            self._emit(packet._replace(dpid=dpid, ports=(port_no,)))

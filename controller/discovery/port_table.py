@@ -110,7 +110,7 @@ class PortTable:
         self, settings: DiscoverySettings, secret: bytes, deadlines: Deadlines[Timer], owner: PortOwner
     ) -> None:
         self._settings = settings
-        self._legs, self._lacp_legs = settings.legs(), settings.lacp_legs()
+        self._legs, self._waiting_legs = settings.legs(), settings.waiting_legs()
         self._deadlines = deadlines
         self._owner = owner
         self.switches: dict[int, SwitchState] = {}
@@ -160,7 +160,7 @@ class PortTable:
 
     def settings_changed(self, settings: DiscoverySettings, now: float) -> None:
         """Go by these settings from now on."""
-        self._legs, self._lacp_legs = settings.legs(), settings.lacp_legs()
+        self._legs, self._waiting_legs = settings.legs(), settings.waiting_legs()
         self._settings = self.liveness.settings = self._probing.settings = self.detection.settings = settings
         self.budget.change(settings.frames_per_s, settings.idle_frames_per_s)
         for port in self.ports.values():
@@ -375,7 +375,7 @@ class PortTable:
             text = "goes up and down too often: it is not used until it is steady"
             self._owner.counted("port-flapping", port.end, text, now)
             return
-        port.up, port.is_bundled = True, port.end not in self._lacp_legs
+        port.up, port.is_bundled = True, port.end not in self._waiting_legs
         port.silent = port.end in self._legs
         self.detection.up_count += 1
         self.set_role(port, now)

@@ -23,9 +23,9 @@ class PortState:
     anywhere, `arrived_us` is when the latest had left, and no frame counts that left before it. `echoes` tells
     whether the switch at the other end sends echo frames back, which was tried `echo_tries` times; `echoed_us` is
     when the last that came back had left. `lower` are the lower ports that lead to the same segment behind somebody
-    else's switch, with the time when a frame last crossed it; a port with such ones is `held`. A leg of a
-    group that speaks LACP is no port to hosts while it is not bundled (`is_bundled`). Until
-    `guarded_until_s` its switch drops LLDP, ARP and ND that arrive at the port.
+    else's switch, with the time when a frame last crossed it; a port with such ones is `held`. A leg of a group that
+    speaks LACP, or whose host uses one leg at a time, is no port to hosts while it is not bundled (`is_bundled`).
+    Until `guarded_until_s` its switch drops LLDP, ARP and ND that arrive at the port.
     """
 
     end: End

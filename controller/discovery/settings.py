@@ -62,9 +62,9 @@ class DiscoverySettings(NamedTuple):
         """Return the ports that lead to hosts by the policy: no time is spent on finding out."""
         return frozenset((port.dpid, port.port_no) for group in self.link_aggregations for port in group.ports)
 
-    def lacp_legs(self) -> frozenset[tuple[int, int]]:
-        """Return those that lead to hosts as soon as LACP says so."""
-        groups = (group for group in self.link_aggregations if group.mode == "lacp")
+    def waiting_legs(self) -> frozenset[tuple[int, int]]:
+        """Return those that lead to hosts as soon as LACP, or the host itself, says so."""
+        groups = (group for group in self.link_aggregations if group.mode != "static")
         return frozenset((port.dpid, port.port_no) for group in groups for port in group.ports)
 
     def problem(self) -> str | None:

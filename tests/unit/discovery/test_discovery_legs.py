@@ -213,3 +213,110 @@ def test_another_policy_makes_a_group_and_ends_it(make_world: Callable[..., Worl
     assert (place(world, A), place(world, B)) == (None, (2, 2))
     world.say(A, IP_A, LEGS[1])
     assert place(world, A) == LEGS[1]
+
+
+# Hosts that use one leg at a time
+
+
+def one_at_a_time(*legs: End) -> DiscoverySettings:
+    ports = tuple(SwitchPort(*leg) for leg in legs)
+    return DiscoverySettings(link_aggregations=(LinkAggregation("bond", "active-backup", ports),))
+
+
+@pytest.fixture
+def backed(make_world: Callable[..., World], legs: tuple[End, End]) -> World:
+    """A host of which a leg works at a time; A is at the first."""
+    world = make_world(one_at_a_time(*legs))
+    world.cable((1, 1), (2, 1))
+    for dpid in (1, 2):
+        world.connect(dpid)
+    for leg in legs:
+        world.port(leg, True)
+    world.run(1.0)
+    world.say(A, IP_A, legs[0])
+    world.run(1.0)
+    del world.events[:], world.notices[:], world.sent[:]
+    return world
+
+
+def active(world: World, legs: tuple[End, ...]) -> list[End]:
+    return [leg for leg in legs if world.fabric.role(*leg) is PortRole.EDGE]
+
+
+def test_the_first_leg_that_comes_up_is_the_active_one(backed: World, legs: tuple[End, End]):
+    assert active(backed, legs) == [legs[0]]
+    assert place(backed, A) == legs[0]
+    assert backed.notices == []
+
+
+def test_the_leg_is_active_by_which_the_host_speaks(backed: World, legs: tuple[End, End]):
+    backed.say(A, IP_A, legs[1])
+    assert active(backed, legs) == [legs[1]]
+    assert place(backed, A) == legs[1]
+    assert not [event for event in backed.events if isinstance(event, HostGone)], "it is the same host"
+    assert [notice.kind for notice in backed.notices] == ["aggregation-leg-active"]
+    backed.run(5.0)
+    assert active(backed, legs) == [legs[1]]
+
+
+def test_a_lost_leg_hands_over_to_the_other_before_it_is_gone(backed: World, legs: tuple[End, End]):
+    backed.host(A, legs[1], IP_A)
+    events = backed.port(legs[0], False)
+    roles = [event for event in events if isinstance(event, PortRoleChanged)]
+    assert roles[0] == PortRoleChanged(*legs[1], PortRole.EDGE)
+    assert roles[-1] == PortRoleChanged(*legs[0], PortRole.DOWN)
+    assert not [event for event in events if isinstance(event, HostGone)]
+    assert place(backed, A) == legs[1]
+    backed.port(legs[0], True)
+    backed.run(2.0)
+    assert active(backed, legs) == [legs[1]], "a leg that is back changes nothing"
+
+
+def test_a_switch_that_is_gone_hands_over_to_another(make_world: Callable[..., World]):
+    world = make_world(one_at_a_time(*LEGS))
+    for dpid in (1, 2):
+        world.connect(dpid)
+    for leg in LEGS:
+        world.port(leg, True)
+    world.run(1.0)
+    world.say(A, IP_A, LEGS[0])
+    world.host(A, LEGS[1], IP_A)
+    world.disconnect(1)
+    world.run(30.0)
+    assert active(world, LEGS) == [LEGS[1]]
+    assert place(world, A) == LEGS[1]
+
+
+def test_a_host_that_flaps_between_legs_is_followed_five_times_a_second(backed: World, legs: tuple[End, End]):
+    for turn in range(200):
+        backed.say(A, IP_A, legs[turn % 2])
+        backed.run(0.01)
+    changes = [event for event in backed.events if isinstance(event, PortRoleChanged)]
+    assert 2 <= len(changes) <= 2 * 2.0 / 0.2 + 2
+    assert len(active(backed, legs)) == 1
+
+
+def test_questions_reach_the_host_whichever_leg_it_uses(backed: World, legs: tuple[End, End]):
+    """It moved to the other leg without a word; what asks whether it is there finds it."""
+    backed.host(A, legs[1], IP_A)
+    backed.run(330.0)
+    assert place(backed, A) == legs[1]
+    assert active(backed, legs) == [legs[1]]
+
+
+def test_a_backup_leg_that_is_down_is_told_of(backed: World, legs: tuple[End, End]):
+    backed.port(legs[1], False)
+    (notice,) = backed.notices
+    assert notice.kind == "aggregation-degraded" and "1 of 2 legs" in notice.text
+    backed.port(legs[1], True)
+    backed.run(1.0)
+    assert backed.notices[-1].kind == "aggregation-whole"
+
+
+def test_another_mode_is_gone_by_at_once(backed: World, legs: tuple[End, End]):
+    backed.feed(DiscoveryChanged(settings(*legs)))
+    backed.run(0.5)
+    assert active(backed, legs) == list(legs)
+    backed.feed(DiscoveryChanged(one_at_a_time(*legs)))
+    backed.run(0.5)
+    assert len(active(backed, legs)) == 1
