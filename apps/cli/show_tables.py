@@ -249,7 +249,11 @@ def _in_vlan(fields: Fields) -> str:
 def _why_router(router: Fields) -> str:
     heard = ", ".join(router.get("routers") or ()) or "-"
     how = "static" if router.get("static") else heard
-    return f"{how}, gets what it asks for" if router.get("on_request") else how
+    how = f"{how}, gets what it asks for" if router.get("on_request") else how
+    if reported := router.get("reported"):
+        protocol, count = "IGMP" if router["family"] == 4 else "MLD", reported["group_count"]
+        how += f", is reported {count} group{'s' * (count != 1)} in {protocol}v{reported['version']}"
+    return how
 
 
 def _routers_document(found: Sequence[Fields]) -> dict[str, Any]:

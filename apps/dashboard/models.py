@@ -304,6 +304,7 @@ class Router(Identified):
     on_request: bool | None = None
     routers: list[str] | None = None
     groups: list[str] | None = None
+    reported: dict[str, Any] | None = None
 
 
 class Rule(Identified):

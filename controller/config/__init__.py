@@ -2,8 +2,9 @@
 
 from controller.config.faults import PolicyError, PolicyInvalid
 from controller.config.load import load_policy
+from controller.config.multicast_settings import Querier, RouterPorts
 from controller.config.policy import Policy, Role, Rule, Tenant
-from controller.config.settings import Discovery, Limits, Multicast, Querier, RouterPorts, Unicast
+from controller.config.settings import Discovery, Limits, Multicast, Unicast
 from controller.config.terms import HostTerm, MacAddress, Prefix, SwitchPort
 
 __all__ = [

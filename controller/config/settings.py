@@ -26,9 +26,9 @@ from controller.config.declarations import (
     section,
 )
 from controller.config.edit_settings import Edits
+from controller.config.multicast_settings import Proxy, Querier, RouterPorts
 from controller.config.terms import SEVERITIES, SwitchPort
 from controller.trees.algorithms import ALGORITHMS
-from controller.wire.addresses import parse_ip
 
 SWITCH_CLASSES = ("tor", "aggregation", "core", "switch")
 """What a switch may be; ``switch`` is one of which it is not known."""
@@ -81,64 +81,6 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Querier:
-    """The controller's own IGMP and MLD querier (RFC 9776, 8; RFC 9777, 9)."""
-
-    enabled: bool = other(SettingType.BOOLEAN, True, "Whether the controller sends queries at all.")
-    robustness: int = integer(2, 1, 7, "", "Robustness variable: one more than the losses in a row that do no harm.")
-    query_interval_s: float = number(125, 1, 31744, "s", "Time between general queries.")
-    response_interval_s: float = number(
-        10, 0.1, 3174.4, "s", "Time over which hosts spread their answers; below `query_interval_s`."
-    )
-    last_member_interval_s: float = number(
-        1, 0.1, 3174.4, "s", "Time to answer a query about one group, sent when a host leaves it."
-    )
-    last_member_count: int | None = optional_integer(
-        1, 255, "", "Queries sent when a host leaves; `robustness` where absent."
-    )
-    startup_interval_s: float | None = optional_number(
-        0.1, 3174.4, "s", "Time between the first general queries; a quarter of `query_interval_s` where absent."
-    )
-    startup_count: int | None = optional_integer(
-        1, 255, "", "Number of first general queries; `robustness` where absent."
-    )
-    igmp_version: int = integer(3, 1, 3, "", "Version of the IGMP queries; below 3 hosts report no sources.")
-    mld_version: int = integer(2, 1, 2, "", "Version of the MLD queries; below 2 hosts report no sources.")
-    address_v4: bytes = other(
-        SettingType.IPV4,
-        bytes(4),
-        "Source of IGMP queries. The lower address wins an election; with 0.0.0.0 any other querier wins.",
-    )
-    address_v6: bytes = other(
-        SettingType.IPV6_LINK_LOCAL,
-        parse_ip("fe80::ffff:ffff:ffff:fffe"),
-        "Source of MLD queries. The lower address wins an election.",
-    )
-    accept_others: bool | frozenset[SwitchPort] = other(
-        SettingType.BOOLEAN_OR_PORTS,
-        False,
-        "Ports where queries of others count, beside those of hosts that a rule with role `router` allows.",
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class RouterPorts:
-    """Ports that lead to multicast routers and so get every group, but where they get what is asked for."""
-
-    learn: bool | frozenset[SwitchPort] = other(
-        SettingType.BOOLEAN_OR_PORTS,
-        False,
-        "Ports that queries and PIM hellos turn into router ports, whoever sends them.",
-    )
-    static: frozenset[SwitchPort] = other(SettingType.PORTS, frozenset[SwitchPort](), "Ports that always are.")
-    on_request: bool | frozenset[SwitchPort] = other(
-        SettingType.BOOLEAN_OR_PORTS,
-        False,
-        "Router ports that get a group only while a router there reports membership of it, as proxies do (RFC 4605).",
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class Multicast:
     """How groups are carried."""
 
@@ -151,6 +93,7 @@ class Multicast:
         "Ports where a leave takes effect without asking whether another member is there.",
     )
     router_ports: RouterPorts = section(RouterPorts)  # noqa: RUF009 - it makes a field
+    proxy: Proxy = section(Proxy)  # noqa: RUF009 - it makes a field
     enforce_ssm: bool = other(
         SettingType.BOOLEAN,
         True,

@@ -16,6 +16,7 @@ from controller.membership.events import (
     Member,
     MembershipEffect,
     QuerierStatus,
+    RouterAsked,
     RouterJudged,
     RouterVerdict,
 )
@@ -25,7 +26,7 @@ from controller.membership.querier import Election, GeneralQueries, OtherQuerier
 from controller.membership.reconsideration import judge_otherwise, know_hosts_anew, tell_refused_anew
 from controller.membership.router_admission import RouterAdmission
 from controller.membership.router_ports import HELLO_BELIEVED_S, Heard, RouterPort, RouterPorts, Speaker
-from controller.membership.settings import MembershipLimits, MembershipSettings, timing
+from controller.membership.settings import MembershipLimits, MembershipSettings, applies, timing
 from controller.membership.specific_queries import SpecificQueries
 from controller.membership.tables import HostState, Port
 from controller.membership.timers import TimerQueue
@@ -99,6 +100,9 @@ class MembershipCore:
             return effects
         family, address = query.family, query.source
         self.tally.count("queries")
+        if applies(self._settings.proxied_router_ports, (dpid, port_no)):
+            self._asked_by_router(port, query, now, effects)
+            return effects
         if not any(address) or address == self._settings.query_address(family):
             self.tally.count("query-without-bid")
             return effects
@@ -107,10 +111,7 @@ class MembershipCore:
             return effects
         host = HostRef(query.eth_src, address, dpid, port_no)
         bid = OtherQuerier(address, host.mac, dpid, port_no, query.robustness or 0, query.query_interval_s or 0.0)
-        as_router = self.router_admission.as_router(host)
-        if as_router.admit:
-            values = timing(self._settings, bid.robustness, bid.query_interval_s)
-            self._router_heard(port, family, True, host, as_router, now + values.other_querier_s, now, effects)
+        self._asking_router_heard(port, query, self.router_admission.as_router(host), now, effects)
         as_querier = self.router_admission.as_querier(host)
         if not as_querier.admit:
             self._refuse_router(port, host, f"{_PROTOCOLS[family]} query", as_querier, now, effects)
@@ -380,6 +381,31 @@ class MembershipCore:
         heard = Heard(host, until, verdict.groups)
         if self.router_ports.heard(port, family, Speaker(host.ip, asks), heard, now, effects):
             effects.append(RouterJudged(host, verdict))
+
+    def _asking_router_heard(
+        self, port: Port, query: Query, verdict: RouterVerdict, now: float, effects: list[MembershipEffect]
+    ) -> None:
+        """Note the sender of a query as a router where it is admitted as one."""
+        if verdict.admit:
+            values = timing(self._settings, query.robustness or 0, query.query_interval_s or 0.0)
+            host = HostRef(query.eth_src, query.source, port.dpid, port.port_no)
+            self._router_heard(port, query.family, True, host, verdict, now + values.other_querier_s, now, effects)
+
+    def _asked_by_router(self, port: Port, query: Query, now: float, effects: list[MembershipEffect]) -> None:
+        """Take in a query at a port where routers are answered: its sender bids in no election among hosts.
+
+        A switch between the router and here may ask with 0.0.0.0, which makes nobody a router.
+        """
+        host = HostRef(query.eth_src, query.source, port.dpid, port.port_no)
+        if any(query.source):
+            verdict = self.router_admission.as_router(host)
+            self._asking_router_heard(port, query, verdict, now, effects)
+            known = self.router_ports.get(port.dpid, port.port_no, query.family)
+            if not verdict.admit and (known is None or not known.static):
+                self._refuse_router(port, host, f"{_PROTOCOLS[query.family]} query", verdict, now, effects)
+                return
+        if self.router_ports.get(port.dpid, port.port_no, query.family) is not None:
+            effects.append(RouterAsked(port.dpid, port.port_no, query))
 
     def _refuse_router(
         self,

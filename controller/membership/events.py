@@ -7,6 +7,7 @@ from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
 from controller.effects import Notice
+from controller.wire.packets import Query
 
 
 class FilterMode(IntEnum):
@@ -106,7 +107,8 @@ class RouterPortChanged(NamedTuple):
     """A multicast router of a family is behind a port from now on, or no longer.
 
     It may have the groups that are in one of `groups`; every group where that is None. A port `on_request` is sent
-    none of them for the router's sake, but those that somebody there reports membership of, as at any port.
+    none of them for the router's sake, but those that somebody there reports membership of, as at any port. To one
+    that is `proxied` the controller itself reports what all members want together (RFC 4605).
     """
 
     dpid: int
@@ -115,6 +117,7 @@ class RouterPortChanged(NamedTuple):
     present: bool
     groups: frozenset[Container[bytes]] | None = None
     on_request: bool = False
+    proxied: bool = False
 
 
 class RouterJudged(NamedTuple):
@@ -143,6 +146,14 @@ class SendQuery(NamedTuple):
     query_interval_s: float
 
 
+class RouterAsked(NamedTuple):
+    """A router behind a proxied router port asks for memberships."""
+
+    dpid: int
+    port_no: int
+    query: Query
+
+
 class MembershipRefused(NamedTuple):
     """The policy refuses a host a group: with any source where `source` is None, else from that source."""
 
@@ -152,5 +163,5 @@ class MembershipRefused(NamedTuple):
 
 
 MembershipEffect: TypeAlias = (
-    InterestChanged | RouterPortChanged | RouterJudged | SendQuery | MembershipRefused | Notice
+    InterestChanged | RouterPortChanged | RouterJudged | RouterAsked | SendQuery | MembershipRefused | Notice
 )

@@ -10,6 +10,7 @@ from controller.wire.addresses import format_ip, format_mac
 
 LEARN = "multicast.router_ports.learn"
 ACCEPT = "multicast.querier.accept_others"
+PROXY = "multicast.proxy.router_ports"
 
 
 class RouterAdmission:
@@ -29,6 +30,8 @@ class RouterAdmission:
 
     def as_querier(self, host: HostRef) -> RouterVerdict:
         """Decide whether a host may be the querier; one that may have some groups only is none."""
+        if applies(self.settings.proxied_router_ports, (host.dpid, host.port_no)):
+            return RouterVerdict(False, PROXY, "the controller asks the hosts, and answers the routers at this port")
         verdict = self._admit(host) or self._by_setting(host, ACCEPT, self.settings.accept_queriers)
         if verdict.admit and verdict.groups is not None:
             reason = "it may have some groups only, and a querier asks about every group"

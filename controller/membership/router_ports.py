@@ -37,7 +37,7 @@ class Heard(NamedTuple):
 class RouterPort(Timed):
     """What is known of routers of one family behind one port."""
 
-    __slots__ = ("announced", "dpid", "family", "groups", "on_request", "port_no", "routers", "static")
+    __slots__ = ("announced", "dpid", "family", "groups", "on_request", "port_no", "proxied", "routers", "static")
 
     def __init__(self, dpid: int, port_no: int, family: int) -> None:
         super().__init__()
@@ -47,6 +47,7 @@ class RouterPort(Timed):
         self.static = False
         self.announced = False
         self.on_request = False
+        self.proxied = False
         self.groups: Groups = None
         self.routers: dict[Speaker, Heard] = {}
 
@@ -176,11 +177,13 @@ class RouterPorts:
             entry.routers = {speaker: heard for speaker, heard in entry.routers.items() if heard.until > now}
         present = entry.static or bool(entry.routers)
         groups = entry.allowed() if present else None
-        on_request = present and applies(self.settings.router_ports_on_request, (entry.dpid, entry.port_no))
-        if (present, groups, on_request) != (entry.announced, entry.groups, entry.on_request):
-            entry.announced, entry.groups, entry.on_request = present, groups, on_request
-            changed = RouterPortChanged(entry.dpid, entry.port_no, entry.family, present, groups, on_request)
-            effects.append(changed)
+        place = (entry.dpid, entry.port_no)
+        on_request = present and applies(self.settings.router_ports_on_request, place)
+        proxied = present and applies(self.settings.proxied_router_ports, place)
+        now_so = (present, groups, on_request, proxied)
+        if now_so != (entry.announced, entry.groups, entry.on_request, entry.proxied):
+            entry.announced, entry.groups, entry.on_request, entry.proxied = now_so
+            effects.append(RouterPortChanged(entry.dpid, entry.port_no, entry.family, *now_so))
         if present:
             self._timers.arm(entry, entry.due_at())
         else:

@@ -50,6 +50,7 @@ from controller.multicast.memberships import Memberships
 from controller.multicast.operator import Operator
 from controller.multicast.places import HostPlaces
 from controller.multicast.policy_change import PolicyFollower
+from controller.multicast.proxy import Proxy
 from controller.multicast.registered import RegisteredGroups
 from controller.multicast.restart import Restart
 from controller.multicast.sections import MulticastSections
@@ -114,6 +115,7 @@ class MulticastCore:
             self._forest(Graph()), self.installer, self.fabric.graph, self.sections.groups.touch, self.vlan_ports
         )
         self.registered = RegisteredGroups(policy.registrations, self.plane)
+        self.proxy = Proxy(self)
         self.flood = FloodPlane(self.installer)
         self.legs = Legs(self)
         self.topology = FabricFollower(self)
@@ -215,6 +217,7 @@ class MulticastCore:
             self.senders.next_deadline(),
             self.tagged.next_deadline(),
             self.flood_guard.next_deadline(),
+            self.proxy.next_deadline(),
             self.topology.next_deadline(),
             self._own_due_s,
         ):
@@ -438,6 +441,7 @@ class MulticastCore:
             self._effects.append(notice)
             self.apply(self.membership.ask(*self.legs.home((dpid, port_no)), family, now), now)
         self._effects += self.topology.on_deadline(now)
+        self.proxy.on_deadline(now)
         if self._own_due_s is not None and now >= self._own_due_s:
             for what in [what for what, due_s in self._due.items() if due_s <= now]:
                 self._set_due(what, None)

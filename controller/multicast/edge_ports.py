@@ -19,6 +19,7 @@ from controller.multicast.legs import Legs
 from controller.multicast.membership_effects import MembershipEffects
 from controller.multicast.memberships import Memberships
 from controller.multicast.operator import Operator
+from controller.multicast.proxy import Proxy
 from controller.multicast.senders import SenderTable
 from topology.aggregations import Aggregations
 from topology.events import PortRole
@@ -36,6 +37,7 @@ class Owner(Protocol):
     following_members: MembershipEffects
     operator: Operator
     plane: GroupPlane
+    proxy: Proxy
     senders: SenderTable
     topology: FabricFollower
     vlan_ports: VlanPorts
@@ -61,6 +63,7 @@ class EdgePorts:
         for vlan_id in self._domains(dpid, port_no):
             effects = core.memberships.of(vlan_id).port_added(dpid, port_no, now)
             core.following_members.apply(effects, now, vlan_id=vlan_id)
+            core.proxy.port_ready(dpid, port_no, vlan_id, now)
         core.operator.static.port_added(dpid, port_no, now)
 
     def removed(self, dpid: int, port_no: int, now: float) -> None:
@@ -162,5 +165,5 @@ class EdgePorts:
 
     def _router_families(self, dpid: int, port_no: int, vlan_id: int) -> Iterator[int]:
         for family in (4, 6):
-            if self._core.plane.is_router_port(dpid, port_no, family, vlan_id):
+            if self._core.plane.routers.has(dpid, port_no, family, vlan_id):
                 yield family

@@ -325,7 +325,7 @@ class FabricFollower:
             if (roles.get(port) not in (PortRole.EDGE, PortRole.TRUNK) and port not in inherited)
             or (dpid, port) in self._returning.shut
         ]
-        routers = plane.router_ports_at(dpid)
+        routers = plane.routers.at(dpid)
         edges, connected = fabric.edge_ports(dpid), dpid in self.connected
         vlans = self._owner.vlan_ports.at(dpid) if self._owner.vlan_ports.is_used else None
         known = SwitchPorts(self._versions[dpid], edges, tuple(sorted(closed)), connected, routers, vlans)

@@ -20,6 +20,7 @@ from controller.multicast.guard import PortBuckets
 from controller.multicast.journal import Journal
 from controller.multicast.memberships import Memberships
 from controller.multicast.places import EarlyReport, HostPlaces
+from controller.multicast.proxy import Proxy
 from controller.multicast.queries import passed_on
 from controller.multicast.registered import RegisteredGroups
 from controller.multicast.senders import SenderTable
@@ -61,6 +62,7 @@ class Owner(Protocol):
     senders: SenderTable
     journal: Journal
     flood_guard: FloodGuard
+    proxy: Proxy
 
     def perform(self, effects: Iterable[Effect]) -> None:
         """Take effects that followed from a frame."""
@@ -170,8 +172,12 @@ class FrameIntake:
             return
         if all(r.group in before or is_admitted(dpid, port_no, mac, r.group) for r in report.records):
             groups = [r.group for r in report.records if not self._comes_from_elsewhere(r.group, vlan_id)]
-            for to_dpid, to_port in owner.plane.router_ports(report.family, groups, vlan_id):
-                if (to_dpid, to_port) != (dpid, port_no) and owner.fabric.fabrics.is_one(to_dpid, dpid):
+            for to_dpid, to_port in owner.plane.routers.ports(report.family, groups, vlan_id):
+                if (
+                    (to_dpid, to_port) != (dpid, port_no)
+                    and owner.fabric.fabrics.is_one(to_dpid, dpid)
+                    and not owner.proxy.has(to_dpid, to_port, report.family, vlan_id)
+                ):
                     owner.perform(owner.vlan_ports.sent(to_dpid, (to_port,), frame, vlan_id))
 
     def _comes_from_elsewhere(self, group: bytes, vlan_id: int) -> bool:
@@ -225,12 +231,12 @@ class FrameIntake:
         owner, family = self._owner, hello.family
         if (dpid, port_no) not in owner.topology.edges or self._is_router_at_leg(dpid, port_no):
             return
-        known = owner.plane.is_router_port(dpid, port_no, family, vlan_id)
+        known = owner.plane.routers.has(dpid, port_no, family, vlan_id)
         membership = owner.memberships.of(vlan_id)
         self._apply(membership.pim_hello_received(dpid, port_no, hello, now), now, vlan_id=vlan_id)
-        if not known and owner.plane.is_router_port(dpid, port_no, family, vlan_id):
+        if not known and owner.plane.routers.has(dpid, port_no, family, vlan_id):
             # The switch passes on what routers say from now on; this one it only gave to the controller.
-            for to_dpid, to_port in owner.plane.router_ports(family, vlan_id=vlan_id):
+            for to_dpid, to_port in owner.plane.routers.ports(family, vlan_id=vlan_id):
                 if (to_dpid, to_port) != (dpid, port_no) and owner.fabric.fabrics.is_one(to_dpid, dpid):
                     owner.perform(owner.vlan_ports.sent(to_dpid, (to_port,), frame, vlan_id))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from controller.kernel.domains import domain_of, family_of
 from controller.membership.events import Interest
@@ -36,6 +36,15 @@ class Sender:
     rate_bps: float = 0.0
     placed_bps: float = 0.0
     meter: RateMeter = field(default_factory=RateMeter, repr=False, compare=False)
+
+
+class InterestFollower(Protocol):
+    """Who follows what the members of every group want."""
+
+    def interest_changed(
+        self, group: Group, place: Place, before: Interest | None, after: Interest | None, now: float
+    ) -> None:
+        """Take note that the members at an outgoing interface want something else now, None being nothing."""
 
 
 class Group:

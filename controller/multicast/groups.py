@@ -11,7 +11,7 @@ from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.events import Interest, RouterPortChanged
 from controller.multicast.duties import group_duties, refusals
 from controller.multicast.graft import Local, Look, changed_duties, grafted_duties, pruned_duties, sender_duties
-from controller.multicast.group import Group, Place, Sender, SenderKey
+from controller.multicast.group import Group, InterestFollower, Place, Sender, SenderKey
 from controller.multicast.router_table import RouterTable
 from controller.multicast.transition import DRAIN_S, Stage, Transitions, Way, shrink_first
 from controller.multicast.tree_links import is_link, pairs_and_ports, port_of
@@ -44,14 +44,14 @@ _new = tuple.__new__  # what a named tuple's own constructor does, for a third o
 
 
 class GroupPlane:
-    """All groups over one forest, and `islands` of it; `has_routers` tells whether there is a router port.
+    """All groups over one forest, and `islands` of it; `has_routers` tells whether `routers` has a router port.
 
     What a switch holds for a group depends on the group's members, senders and tree alone; in which order edits go
     out, `Transitions` says. A new sender's entry comes after those of its way. `cables` are the links over which
     packets may still run, also those that the forest does without. `changed` is told of groups of which the plane
     learns something by itself: rates, and that a switch cannot serve them. `unheard` are the groups with admitted
-    senders that reach no member and no router, the first to be so first. `sender_count` counts the admitted senders,
-    `tree_change_count` the changes of trees.
+    senders that reach no member and no router, the first to be so first. `followed_by` is told what members want.
+    `sender_count` counts the admitted senders, `tree_change_count` the changes of trees.
     """
 
     def __init__(
@@ -73,8 +73,9 @@ class GroupPlane:
         self._changed = changed
         self._vlan_ports = vlan_ports
         self._ofp_versions: dict[int, int] = {}
-        self._routers = RouterTable()
+        self.routers = RouterTable()
         self.unheard: dict[bytes, None] = {}
+        self.followed_by: InterestFollower | None = None
         self._found: dict[int, int] = {}
         self._ended: dict[bytes, Group] = {}
 
@@ -110,9 +111,11 @@ class GroupPlane:
         group = self.groups.get(address) or self._new_group(address)
         named_before = bool(group.named_sources)
         others_before = dpid in group.interests
-        group.set_interest(dpid, port_no, interest)
+        before = group.set_interest(dpid, port_no, interest)
+        if self.followed_by is not None and before != interest:
+            self.followed_by.interest_changed(group, (dpid, port_no), before, interest, now)
         others_now = dpid in group.interests
-        routers = self._routers.of_group(address)
+        routers = self.routers.of_group(address)
         change: Change | None = None
         if others_now is not others_before:
             self._note_unheard(group)
@@ -164,7 +167,7 @@ class GroupPlane:
         return self._sender_changed(group, key.dpid, change, now)
 
     def _sender_changed(self, group: Group, dpid: int, change: Change | None, now: float) -> list[Effect]:
-        if group.named_sources or group.unsupported is not None or self._routers.of_group(group.address):
+        if group.named_sources or group.unsupported is not None or self.routers.of_group(group.address):
             return self._refresh(group, (change, *self._sync_routers(group)), now)
         return self._refresh(group, (change,), now, local=(sender_duties, dpid))
 
@@ -182,36 +185,24 @@ class GroupPlane:
     def router_port_changed(self, event: RouterPortChanged, now: float, vlan_id: int = 0) -> list[Effect]:
         """Give a router port of a domain the groups that it may have, or no longer."""
         dpid, _, family, *_ = event
-        self._routers.change(*event, vlan_id)
-        self.has_routers = bool(self._routers)
+        self.routers.change(*event, vlan_id)
+        self.has_routers = bool(self.routers)
         effects: list[Effect] = []
         groups = [group for group in self.groups.values() if group.family == family and group.vlan_id == vlan_id]
         for group in groups:
             self._note_unheard(group)
             change = None
-            if dpid not in self._routers.of_group(group.address) and dpid not in group.interests:
+            if dpid not in self.routers.of_group(group.address) and dpid not in group.interests:
                 change = self._forest.leave(group.address, dpid, Role.RECEIVER)
             effects += self._refresh(group, (change, *self._sync_routers(group)), now, Urgency.BULK)
         return effects
-
-    def is_router_port(self, dpid: int, port_no: int, family: int, vlan_id: int = 0) -> bool:
-        """Tell whether a multicast router of a family is behind a port, in a domain."""
-        return self._routers.has(dpid, port_no, family, vlan_id)
-
-    def router_ports(self, family: int, groups: Iterable[bytes] | None = None, vlan_id: int = 0) -> Iterator[Place]:
-        """Yield each router port of a family in a domain, or those that may have one of some groups, by address."""
-        return self._routers.ports(family, groups, vlan_id)
-
-    def router_ports_at(self, dpid: int) -> frozenset[tuple[int, int, int]]:
-        """Return the (port number, family, VLAN id) of each router port of a datapath."""
-        return self._routers.at(dpid)
 
     def receiving_ports(self, address: bytes, source: bytes) -> Iterator[Place]:
         """Yield every (dpid, OIF) with a member or router that wants a packet of `source`, were it sent now."""
         group = self.groups.get(address)
         if group is None or group.unsupported is not None:
             return
-        routers = self._routers.of_group(address)
+        routers = self.routers.of_group(address)
         for dpid in (dpid for tree in self.islands.trees(address) for dpid in tree.adjacent):
             router_ports = routers.get(dpid, ())  # type: ignore[call-overload]
             for port_no, interest in group.interests.get(dpid, {}).items():  # type: ignore[call-overload]
@@ -312,14 +303,14 @@ class GroupPlane:
 
     def _note_unheard(self, group: Group) -> None:
         """Keep account of the groups with senders that reach no member and no router."""
-        if not group.interests and group.is_wanted and not self._routers.of_group(group.address):
+        if not group.interests and group.is_wanted and not self.routers.of_group(group.address):
             self.unheard[group.address] = None
         else:
             self.unheard.pop(group.address, None)
 
     def _sync_routers(self, group: Group) -> list[Change]:
         """Keep the switches of router ports on the tree of a group that has members or senders, off any other."""
-        routers = self._routers.of_group(group.address)
+        routers = self.routers.of_group(group.address)
         if not routers:
             return []
         if group.is_wanted:
@@ -483,7 +474,7 @@ class GroupPlane:
         """Return what each switch is to do; where one of them cannot, the group is refused whole."""
         trees = list(self.islands.trees(group.address))
         port = port_of(trees, None, self._forest.graph, self._forest.loads)
-        duties = group_duties(group, trees, port, self._routers.of_group(group.address))
+        duties = group_duties(group, trees, port, self.routers.of_group(group.address))
         reason = None
         for dpid in duties:
             why = supports(self._ofp_versions.get(dpid, 0), group.address)

@@ -15,6 +15,7 @@ from controller.membership.events import (
     ANY_SOURCE,
     InterestChanged,
     MembershipRefused,
+    RouterAsked,
     RouterJudged,
     RouterPortChanged,
     SendQuery,
@@ -26,6 +27,7 @@ from controller.multicast.journal import Journal
 from controller.multicast.legs import Legs
 from controller.multicast.memberships import Memberships
 from controller.multicast.operator import Operator
+from controller.multicast.proxy import Proxy
 from controller.multicast.queries import sent
 from controller.multicast.sections import MulticastSections
 from controller.multicast.senders import SenderTable
@@ -42,6 +44,7 @@ class Owner(Protocol):
     plane: GroupPlane
     topology: FabricFollower
     operator: Operator
+    proxy: Proxy
     journal: Journal
     sections: MulticastSections
     senders: SenderTable
@@ -72,9 +75,11 @@ class MembershipEffects:
             if kind is InterestChanged:
                 self._interest_changed(effect, now, urgency, vlan_id)
             elif kind is SendQuery:
-                self._send_query(effect, vlan_id)
+                self._send_query(effect, now, vlan_id)
             elif kind is RouterPortChanged:
                 self.router_port_changed(effect, now, vlan_id)
+            elif kind is RouterAsked:
+                core.proxy.router_asked(effect, vlan_id, now)
             elif kind is RouterJudged:
                 self._router_judged(effect, now, vlan_id)
             elif kind is MembershipRefused:
@@ -95,9 +100,10 @@ class MembershipEffects:
         core.legs.interest_changed((dpid, port_no), group, interest, now, urgency)
         core.group_changed(group, now, dpid)
 
-    def _send_query(self, effect: SendQuery, vlan_id: int) -> None:
+    def _send_query(self, effect: SendQuery, now: float, vlan_id: int) -> None:
         """Ask the hosts at a port: those behind a link aggregation group by the leg that gets what all get."""
         core, place = self._core, (effect.dpid, effect.port_no)
+        core.proxy.own_query_sent(effect, vlan_id, now)
         leg = core.fabric.flooded_leg(place)
         if leg is None:
             return
@@ -119,6 +125,7 @@ class MembershipEffects:
         core = self._core
         dpid, port_no, family, *_ = effect
         core.perform(core.plane.router_port_changed(effect, now, vlan_id))
+        core.proxy.router_port_changed(effect, vlan_id, now)
         core.perform(core.senders.port_reconsidered(dpid, port_no, now))
         core.topology.flood_soon(now, dpid)
         core.journal.routers_touched(now, vlan_id)

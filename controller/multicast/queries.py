@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from controller.config.settings import Querier
+from controller.config.multicast_settings import Querier
 from controller.effects import SendPacket
 from controller.kernel.domains import in_domain
 from controller.kernel.vlan_ports import VlanPorts

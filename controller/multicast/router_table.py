@@ -39,6 +39,7 @@ class RouterTable:
         present: bool,
         groups: Groups | None,
         on_request: bool,
+        _proxied: bool,
         vlan_id: int = 0,
     ) -> None:
         """Enter a router port with its groups (None: every one), or take it out.
@@ -83,6 +84,10 @@ class RouterTable:
             for port_no in port_nos:
                 if asked is None or any(self._may_have(dpid, port_no, key, address) for address in asked):
                     yield dpid, port_no
+
+    def may_have(self, dpid: int, port_no: int, group: bytes) -> bool:
+        """Tell whether the routers behind a router port may have a group."""
+        return self._may_have(dpid, port_no, _key(family_of(group), domain_of(group)), address_of(group))
 
     def _may_have(self, dpid: int, port_no: int, key: int, address: bytes) -> bool:
         groups = self._limited[key].get((dpid, port_no))

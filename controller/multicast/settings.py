@@ -32,6 +32,7 @@ def membership_settings(policy: Policy) -> MembershipSettings:
         learn_router_ports=_ports(multicast.router_ports.learn, homes),
         static_router_ports=frozenset((port.dpid, port.port_no) for port in multicast.router_ports.static),
         router_ports_on_request=_ports(multicast.router_ports.on_request, homes),
+        proxied_router_ports=_ports(multicast.proxy.router_ports, homes),
         enforce_ssm=multicast.enforce_ssm,
     )
 

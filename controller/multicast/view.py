@@ -51,6 +51,13 @@ class Called(Protocol):
     gone: dict[int, Document]
 
 
+class Reported(Protocol):
+    """What is reported to routers."""
+
+    def reported(self, dpid: int, port_no: int, family: int, vlan_id: int) -> Document | None:
+        """Return the version of reports at a port, and how many and which groups they are about; None for no port."""
+
+
 class Shown(Protocol):
     """The core that is shown."""
 
@@ -68,6 +75,10 @@ class Shown(Protocol):
     senders: SenderTable
     gate: Gate
     admission: Admission
+
+    @property
+    def proxy(self) -> Reported:
+        """What is reported to routers."""
 
     @property
     def forest(self) -> Forest:
@@ -252,7 +263,9 @@ def router_port(core: Shown, dpid: int, port_no: int, family: int, vlan_id: int)
     groups = None if entry.groups is None else sorted(str(allowed) for allowed in entry.groups)
     routers = sorted({format_ip(speaker.address) for speaker in entry.routers})
     place = {"dpid": dpid, "port_no": port_no, "family": family, "vlan": vlan_id or None}
-    return {**place, "static": entry.static, "on_request": entry.on_request, "routers": routers, "groups": groups}
+    how = {"static": entry.static, "on_request": entry.on_request}
+    reported = core.proxy.reported(dpid, port_no, family, vlan_id)
+    return {**place, **how, "routers": routers, "groups": groups, "reported": reported}
 
 
 def fabric_of(core: Shown, dpid: int) -> str | None:

@@ -271,3 +271,91 @@ def test_a_proxy_with_senders_beyond_it_asks_and_gets_nothing_where_that_is_said
     edge.wait_reached(("inside", 1), ("other", 2))
     assert_all_once(live, 0.5, ("inside", 1), ("other", 2))
     assert set(live.fabric.settled()["tap r1"]["groups"]) == (set() if on_request else {other})
+
+
+def proxied(live: Any) -> None:
+    """Have the controller report for the hosts, as in the guide."""
+    live.set_policy(files(PAGE)["proxied.yaml"])
+
+
+def reported(live: Any, router: str) -> dict[str, Any]:
+    """Return what the controller says that it reports to a router, by its address."""
+    ports = live.controller.show("routers")["router_ports"]
+    return next((port["reported"] for port in ports if router in port["routers"]), None) or {}
+
+
+def groups_at(edge: Edge, router: str) -> dict[str, Any]:
+    """Return the groups that a router of FRR has at the fabric, with what it knows of each."""
+    interface = edge.live.fabric.interface(router)
+    found = edge.ask(router, "show ip igmp groups").get(interface, {}).get("groups", [])
+    return {entry["group"]: entry for entry in found if not entry["group"].startswith("224.0.0.")}
+
+
+def test_a_router_hears_one_host_in_place_of_many_and_has_no_gap(live: Any, edge: Edge, group: str) -> None:
+    proxied(live)
+    for router in BEHIND:
+        edge.route(router)
+    wait(lambda: routers(live) == ["10.0.0.5", "10.0.0.6"])
+    wait(lambda: (edge.neighbours("r1"), edge.neighbours("r2")) == (["10.0.0.6"], ["10.0.0.5"]))
+    assert querier(live) is None
+    live.fabric.join("h1", group, name="one")
+    live.fabric.join("h2", group, name="two")
+    for router in BEHIND:
+        wait(lambda router=router: group in groups_at(edge, router))
+    live.fabric.open_stream(1, "o1", group, RATE_BPS, interface="o1-out", ttl=8)
+    live.fabric.send(0)
+    edge.wait_reached(("one", 1), ("two", 1))
+    live.fabric.leave("h1", group, name="one")
+    live.wait_members(group, {"h2"})
+
+    def queries_sent() -> int:
+        return int(edge.ask("r1", "show ip igmp statistics")["global"]["generalQueriesSent"])
+
+    before = queries_sent()
+    wait(lambda: queries_sent() > before)
+    assert_all_once(live, 2.5 * QUERY_INTERVAL_S, ("two", 1))
+    assert reported(live, "10.0.0.5") == {"version": 3, "group_count": 1, "groups": [group]}
+    live.fabric.leave("h2", group, name="two")
+    wait(lambda: all(group not in groups_at(edge, router) for router in BEHIND))
+
+
+def test_a_router_of_an_older_version_is_told_in_that(live: Any, edge: Edge, group: str) -> None:
+    proxied(live)
+    edge.route("r1")
+    processes.run(
+        *("vtysh", "--vty_socket", str(edge.directory / "r1"), "-c", "configure terminal"),
+        *("-c", f"interface {live.fabric.interface('r1')}", "-c", "ip igmp version 2"),
+    )
+    live.fabric.join("h2", group)
+    wait(lambda: reported(live, "10.0.0.5").get("version") == 2)
+    wait(lambda: groups_at(edge, "r1").get(group, {}).get("version") == 2)
+    live.fabric.leave("h2", group)
+    wait(lambda: group not in groups_at(edge, "r1"))
+
+
+def test_a_proxy_with_senders_beyond_it_hears_of_the_members(live: Any, edge: Edge, group: str) -> None:
+    proxied(live)
+    edge.proxy("r1", "senders-beyond.conf")
+    wait(lambda: routers(live) == ["10.0.0.5"])
+    live.fabric.join("h2", group, name="inside")
+    live.fabric.open_stream(1, "o1", group, RATE_BPS, interface="o1-out", ttl=8)
+    live.fabric.send(0)
+    edge.wait_reached(("inside", 1))
+    assert_all_once(live, 0.5, ("inside", 1))
+
+
+def test_a_controller_that_starts_anew_leaves_no_gap_at_a_router(live: Any, edge: Edge, group: str) -> None:
+    proxied(live)
+    edge.route("r1")
+    live.fabric.join("h2", group, name="inside")
+    wait(lambda: group in groups_at(edge, "r1"))
+    live.fabric.open_stream(1, "o1", group, RATE_BPS, interface="o1-out", ttl=8)
+    live.fabric.send(0)
+    edge.wait_reached(("inside", 1))
+    live.fabric.send(1)
+    live.controller.restart()
+    wait(lambda: reported(live, "10.0.0.5").get("groups") == [group])
+    before = received(live, "inside", 1, 1)
+    wait(lambda: received(live, "inside", 1, 1) > before + 20)
+    live.fabric.send(2)
+    live.assert_all_received(1, "inside", stream=1)

@@ -238,6 +238,24 @@ CASES = [
         "multicast.router_ports.static",
         "expected a list of {dpid, port}, found a mapping",
     ),
+    (
+        "version: 1\nmulticast:\n  proxy:\n    router_ports: [{dpid: 1}]",
+        4,
+        "multicast.proxy.router_ports[0].port",
+        "missing",
+    ),
+    (
+        "version: 1\nmulticast:\n  proxy: {address_v4: 239.1.1.1}",
+        3,
+        "multicast.proxy.address_v4",
+        "expected an IPv4 address, found 239.1.1.1",
+    ),
+    (
+        "version: 1\nmulticast:\n  proxy:\n    adress_v6: fe80::1",
+        4,
+        "multicast.proxy.adress_v6",
+        "unknown key",
+    ),
 ]
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from controller.config.settings import RouterPorts
+from controller.config.multicast_settings import RouterPorts
 from controller.config.vlans import PortVlans
 from controller.discovery.vlan_rules import edge_rules
 from controller.effects import Put
@@ -321,7 +321,7 @@ def test_a_router_at_a_port_that_is_in_another_vlan_after_a_restart_is_none():
     world.restart(policy=replace(world.core.policy, vlans=vlans_of(ports)))
     world.port_vlans = ports
     assert world.core.memberships.of(20).querier(4).is_ours
-    assert not world.core.plane.router_ports_at(world.hosts["h7"].dpid)
+    assert not world.core.plane.routers.at(world.hosts["h7"].dpid)
     world.advance(1.0)
     assert not [entry for entry in world.log.read() if entry.key.startswith("vlan-routers/")]
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from controller.config.multicast_settings import Proxy, RouterPorts
 from controller.config.policy import Policy, Role, Rule, StaticMember, Tenant
 from controller.config.registrations import Registration, Registrations
-from controller.config.settings import RouterPorts
 from controller.config.terms import SwitchPort, parse_prefix
 from controller.config.vlans import PortVlans
 from controller.effects import ActionTaken
@@ -234,6 +234,21 @@ def test_routers_have_the_groups_of_their_own_vlan_alone():
     places = [place for place, frame in world.packet_outs[first:] if isinstance(decode(frame), Report)]
     assert places == [world.hosts["h13"].place], "the router of its VLAN hears of what is not registered"
     assert started(world, "h1", GROUP) == {("h3", ()): 1, ("h2", ()): 1}
+
+
+def test_a_router_of_the_source_vlan_is_told_of_receivers_elsewhere_where_the_controller_reports():
+    proxied = replace(OPEN.multicast, router_ports=RouterPorts(learn=True), proxy=Proxy(router_ports=True))
+    world = RegisteredWorld(replace(REGISTERED, multicast=proxied))
+    for name in ("h2", "h13"):
+        host = world.hosts[name]
+        world.speak(name, encode(PimHello(4, host.mac, host.v4, 105.0)))
+    world.asks_for("h3", parse_ip("10.9.0.1"))
+    world.asks_for("h16", parse_ip("10.9.0.2"))
+    world.advance(5.0)
+    heard = [(place, without_tag(frame) or (None, frame)) for place, frame in world.packet_outs]
+    told = {(place, record) for place, (_, frame) in heard for record in getattr(decode(frame), "records", ())}
+    assert {place for place, _ in told} == {world.hosts["h2"].place}, "the router of a receiver VLAN hears of nothing"
+    assert {source for _, record in told for source in record.sources} == {parse_ip("10.9.0.1"), parse_ip("10.9.0.2")}
 
 
 def test_another_querier_of_a_receiver_vlan_asks_the_receivers_there():

@@ -7,8 +7,9 @@ from math import inf
 
 import pytest
 
+from controller.config.multicast_settings import Querier, RouterPorts
 from controller.config.policy import Policy, Role, Rule
-from controller.config.settings import Limits, Multicast, Querier, RouterPorts
+from controller.config.settings import Limits, Multicast
 from controller.config.terms import MacAddress, Prefix, SwitchPort, parse_prefix
 from controller.events import PacketReceived
 from controller.multicast import view

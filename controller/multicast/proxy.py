@@ -1,0 +1,210 @@
+"""IGMP and MLD proxying (RFC 4605): the controller reports at router ports what the hosts of a domain want together.
+
+Hosts are asked by the controller alone then, and no report of theirs goes to such a port.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, Protocol
+
+from controller.config.policy import Policy
+from controller.effects import Notice
+from controller.kernel.deadlines import Deadlines
+from controller.kernel.domains import domain_of, family_of
+from controller.kernel.vlan_ports import VlanPorts
+from controller.membership.events import Interest, RouterAsked, RouterPortChanged, SendQuery
+from controller.membership.settings import timing
+from controller.multicast.group import Group, Place
+from controller.multicast.groups import GroupPlane
+from controller.multicast.merged_interest import MergedInterest
+from controller.multicast.queries import CONTROLLER_MAC
+from controller.multicast.sections import MulticastSections
+from controller.multicast.settings import membership_settings
+from controller.multicast.upstream import Upstream
+from controller.wire.addresses import format_ip
+from controller.wire.encode import encode
+from controller.wire.packets import Report
+
+SHOWN_GROUPS = 64
+"""Groups that are named of those reported at a port; the others are counted."""
+
+
+class Owner(Protocol):
+    """What the core around has for its proxy."""
+
+    counters: Counter[str]
+    policy: Policy
+    plane: GroupPlane
+    sections: MulticastSections
+    vlan_ports: VlanPorts
+
+    def perform(self, effects: Iterable[Any]) -> None:
+        """Take effects that followed."""
+
+
+class Proxy:
+    """The membership database of every domain, and its upstream interfaces.
+
+    What members want is taken from where it decides on trees: after admission, with static members, and of a group
+    that receivers get from another VLAN in that VLAN. The database is there while some port is reported to.
+    """
+
+    def __init__(self, core: Owner) -> None:
+        self._core = core
+        self._upstreams: dict[tuple[int, int], Upstream] = {}
+        self._database: dict[bytes, MergedInterest] = {}
+        self._due: Deadlines[tuple[int, int]] = Deadlines()
+
+    def has(self, dpid: int, port_no: int, family: int, vlan_id: int) -> bool:
+        """Tell whether memberships of a domain are reported at a port, and no report of a host goes there."""
+        upstream = self._upstreams.get((vlan_id, family))
+        return upstream is not None and (dpid, port_no) in upstream.ports
+
+    def reported(self, dpid: int, port_no: int, family: int, vlan_id: int) -> dict[str, Any] | None:
+        """Return the version of reports at a port, and how many and which groups they are about; None for no port."""
+        upstream = self._upstreams.get((vlan_id, family))
+        told = None if upstream is None else upstream.ports.get((dpid, port_no))
+        if upstream is None or told is None:
+            return None
+        groups = [format_ip(name) for name in islice(told.wanted, SHOWN_GROUPS)]
+        return {"version": upstream.said_version, "group_count": len(told.wanted), "groups": groups}
+
+    # What is wanted
+
+    def router_port_changed(self, change: RouterPortChanged, vlan_id: int, now: float) -> None:
+        """Follow a router port that came or went, or may have other groups."""
+        place, key = (change.dpid, change.port_no), (vlan_id, change.family)
+        upstream = self._upstreams.get(key)
+        if change.present and change.proxied:
+            if not self._upstreams:
+                self._begin()
+            if upstream is None:
+                upstream = self._upstreams[key] = Upstream(*key)
+            upstream.add(place, list(self._wanted_at(place, key)), now)
+            self._await(upstream)
+        elif upstream is not None and place in upstream.ports:
+            upstream.remove(place)
+            if not upstream.ports:
+                del self._upstreams[key]
+                self._due.cancel(key)
+            if not self._upstreams:
+                self._core.plane.followed_by = None
+                self._database.clear()
+
+    def port_ready(self, dpid: int, port_no: int, vlan_id: int, now: float) -> None:
+        """Say all anew at a port whose switch is there again: its routers may have heard nothing."""
+        for family in (4, 6):
+            upstream = self._upstreams.get((vlan_id, family))
+            if upstream is not None and (dpid, port_no) in upstream.ports:
+                upstream.announce((dpid, port_no), now)
+                self._await(upstream)
+
+    def interest_changed(
+        self, group: Group, place: Place, before: Interest | None, after: Interest | None, now: float
+    ) -> None:
+        """Follow what the members at an outgoing interface want of a group now."""
+        name = group.address
+        merged = self._database.get(name)
+        if merged is None:
+            merged = self._database[name] = MergedInterest()
+        merged.replace(before, after)
+        if not merged.count:
+            del self._database[name]
+        upstream = self._upstreams.get((group.vlan_id, group.family))
+        if upstream is None:
+            return
+        for at in upstream.ports:
+            wanted = None
+            if self._core.plane.routers.may_have(*at, name):
+                own = after if at == place else _interest_at(group, at)
+                wanted = merged.without(own)
+            if upstream.tell(at, name, wanted, now):
+                self._core.sections.router_port_changed(*at, upstream.family, upstream.vlan_id)
+        self._await(upstream)
+
+    def _begin(self) -> None:
+        """Take in what all members want, and follow it from now on."""
+        plane = self._core.plane
+        plane.followed_by = self
+        for name, group in plane.groups.items():
+            if group.interests:
+                merged = self._database[name] = MergedInterest()
+                for ports in group.interests.values():
+                    for interest in ports.values():
+                        merged.replace(None, interest)
+
+    def _wanted_at(self, place: Place, key: tuple[int, int]) -> Iterator[tuple[bytes, Interest]]:
+        plane = self._core.plane
+        for name, merged in self._database.items():
+            if (domain_of(name), family_of(name)) == key and plane.routers.may_have(*place, name):
+                wanted = merged.without(_interest_at(plane.groups[name], place))
+                if wanted is not None:
+                    yield name, wanted
+
+    # What is asked
+
+    def router_asked(self, asked: RouterAsked, vlan_id: int, now: float) -> None:
+        """Answer the query of a router."""
+        query = asked.query
+        upstream = self._upstreams.get((vlan_id, query.family))
+        if upstream is None or (asked.dpid, asked.port_no) not in upstream.ports:
+            return
+        core = self._core
+        values = timing(membership_settings(core.policy))
+        core.counters["proxy-queries"] += 1
+        if upstream.asked(query, values.robustness, values.membership_s, now):
+            protocol = "IGMP" if query.family == 4 else "MLD"
+            version = upstream.version(now)
+            text = (
+                f"Port {asked.dpid}:{asked.port_no} has a router that asks in {protocol}v{query.version}: "
+                f"memberships are reported to routers in {protocol}v{version} from now on."
+            )
+            fields = (("dpid", asked.dpid), ("port_no", asked.port_no), ("version", version))
+            core.perform((Notice("proxy-version", text, fields),))
+            for place in upstream.ports:
+                core.sections.router_port_changed(*place, query.family, vlan_id)
+        self._await(upstream)
+
+    def own_query_sent(self, query: SendQuery, vlan_id: int, now: float) -> None:
+        """Answer a general query of our own at a router port where no router asks."""
+        upstream = self._upstreams.get((vlan_id, query.family))
+        if upstream is not None and query.group is None and (query.dpid, query.port_no) in upstream.ports:
+            upstream.own_query_sent(query.max_response_s, now)
+            self._await(upstream)
+
+    # Time
+
+    def next_deadline(self) -> float | None:
+        """Return when `on_deadline` is to be called, None where nothing is awaited."""
+        return self._due.next()
+
+    def on_deadline(self, now: float) -> None:
+        """Send the reports that are due."""
+        for key in self._due.due(now):
+            upstream = self._upstreams[key]
+            for place, version, records in upstream.on_deadline(now):
+                self._send(upstream, place, version, records)
+            self._await(upstream)
+
+    def _send(self, upstream: Upstream, place: Place, version: int, records: tuple[Any, ...]) -> None:
+        core = self._core
+        proxy = core.policy.multicast.proxy
+        source = proxy.address_v4 if upstream.family == 4 else proxy.address_v6
+        frame = encode(Report(upstream.family, version, CONTROLLER_MAC, source, records))
+        core.counters["proxy-reports"] += 1
+        core.perform(core.vlan_ports.sent(place[0], (place[1],), frame, upstream.vlan_id))
+
+    def _await(self, upstream: Upstream) -> None:
+        key, due_s = (upstream.vlan_id, upstream.family), upstream.due.next()
+        if due_s is None:
+            self._due.cancel(key)
+        else:
+            self._due.set(key, due_s)
+
+
+def _interest_at(group: Group, place: Place) -> Interest | None:
+    """Return what the very port wants, in the group's own domain."""
+    return group.interests.get(place[0], {}).get(place[1])
