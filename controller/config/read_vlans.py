@@ -227,6 +227,9 @@ def _where(
     node, own_path = found[key][1], f"{path}.{key}"
     if key == "tier":
         tier = reader.choice(node, own_path, TIERS)
+        if tier not in (None, Kind.TOR.value):
+            message = "concerns no port: a switch whose ports lead to hosts is a ToR; name switches, or label them"
+            reader.faults.warn(node.line, own_path, message)
         return None if tier is None else _Where(tier=tier)
     before = reader.faults.error_count
     if key == "ports":

@@ -256,6 +256,13 @@ def test_all_faults_are_told_at_once():
     ]
 
 
+def test_a_tier_that_concerns_no_port_is_warned_of():
+    policy = load_policy(f"{BEFORE}  ports:\n    - {{tier: tor, access: 10}}\n    - {{tier: core, access: 20}}\n")
+    (warning,) = policy.warnings
+    assert (warning.line, warning.field) == (7, "vlans.ports[1].tier")
+    assert warning.message.startswith("concerns no port")
+
+
 def test_a_label_that_nothing_has_is_warned_of():
     policy = load_policy(f"{BEFORE}  ports:\n    - {{labels: {{room: b}}, access: 10}}\n")
     (warning,) = policy.warnings
