@@ -20,6 +20,7 @@ from controller.multicast.returning import ReturningLinks
 from controller.multicast.switch_ports import SwitchPorts, with_legs
 from controller.rules.installer import Installer
 from controller.rules.pipeline import OPENFLOW_1_0
+from controller.trees.islands import group_of
 from controller.trees.tree import Change
 from topology.events import (
     HostGone,
@@ -32,7 +33,7 @@ from topology.events import (
     SwitchUp,
     TopologyEvent,
 )
-from topology.graph import Kind
+from topology.graph import Kind, NodeId
 from topology.live import LiveFabric
 
 FLOOD_SETTLE_S = 0.02
@@ -74,6 +75,9 @@ class Owner(Protocol):
 
     def trees_changed(self, changes: Iterable[Change], now: float, urgency: Urgency = Urgency.PROMPT) -> None:
         """Follow changes of trees."""
+
+    def group_changed(self, group: bytes, now: float) -> None:
+        """Take note that a group is told otherwise."""
 
     def port_added(self, dpid: int, port_no: int, now: float) -> None:
         """Serve an edge port."""
@@ -392,6 +396,8 @@ class FabricFollower:
         else:
             a, a_port, b, b_port, capacity_bps = event
             owner.trees_changed(forest.add_link(a, b, a_port, b_port, capacity_bps), now, Urgency.BULK)
+            if len(forest.graph.cables(a, b)) > 1:
+                self._named_otherwise(a, b, now)
 
     def _link_down(self, event: LinkDown, now: float) -> None:
         forest = self._owner.plane.forest
@@ -399,9 +405,20 @@ class FabricFollower:
             self._sync_links((), now)
         elif forest.graph.cable(event.dpid_a, event.dpid_b, event.port_a) is not None:
             self.repaired_count += forest.lose_link(event.dpid_a, event.dpid_b, event.port_a)
+            self._named_otherwise(event.dpid_a, event.dpid_b, now)
             self._repair(now)
             return
         self._look_at_returning(now)
+
+    def _named_otherwise(self, u: NodeId, v: NodeId, now: float) -> None:
+        """Tell of the groups on cables between two switches, of which there are now more or fewer.
+
+        A link of a tree is told with its ports where it has others beside it.
+        """
+        forest = self._owner.plane.forest
+        if u in forest.graph and v in forest.graph and forest.graph.has_link(u, v):
+            for group in sorted({group_of(key) for key in forest.groups_on(u, v)}):  # type: ignore[type-var]
+                self._owner.group_changed(group, now)  # type: ignore[arg-type]
 
     def _sync_links(self, changes: Iterable[Change], now: float, urgency: Urgency = Urgency.PROMPT) -> None:
         """Bring the forest's links in step with the fabric's and with what is drained, after `changes` of trees.
@@ -417,9 +434,11 @@ class FabricFollower:
                 continue
             if forest.graph.cable(u, v, link.u_port) != link:
                 changes += forest.add_link(*link)
+                self._named_otherwise(u, v, now)
         for link in list(forest.graph.links()):
             if link.ends in avoided or graph.cable(link.u, link.v, link.u_port) is None:
                 changes += forest.remove_link(link.u, link.v, link.u_port)
+                self._named_otherwise(link.u, link.v, now)
         self._owner.trees_changed(merged(changes), now, urgency)
 
     def _port_role_changed(self, event: PortRoleChanged, now: float) -> None:

@@ -10,6 +10,7 @@ import pytest
 from controller.config.policy import Policy
 from controller.config.settings import Limits, Multicast
 from controller.multicast.events import LoadsMeasured
+from controller.multicast.journal_check import JournalCheck
 from controller.multicast.restored import read_entries
 from controller.multicast.view import tree_links
 from controller.trees.cables import told_apart
@@ -95,6 +96,18 @@ def test_a_cable_that_returns_moves_nobody_and_takes_the_next_groups(spread):
     world.settle()
     assert used(world, group) == (4, 4)
     assert world.send("h1", group) == {"h3": 1}
+
+
+@pytest.mark.parametrize("name", [FIRST, SECOND])
+def test_the_log_says_which_cable_a_group_has_whatever_is_beside_it(spread, name):
+    world = spread
+    for change in (world.cut, world.mend, world.cut, world.mend):
+        change(*name)
+        world.settle()
+        world.advance(1.0)
+        values = {entry.key: entry.value for entry in world.log.read()}
+        assert not any(JournalCheck(world.core).search(values, world.now))
+        assert sum(len(value["links"]) for key, value in values.items() if key.startswith("tree/")) == len(GROUPS)
 
 
 def test_every_step_on_the_way_to_another_cable_delivers_each_packet_once_or_not_at_all(spread):
