@@ -105,12 +105,12 @@ class Discovery(NoticeApp):
         self._look_at_tls()
 
     def _look_at_tls(self) -> None:
-        """Report files that are no good for TLS to switches, which goes on by those read before."""
+        """Report files that are no good for TLS to switches, which goes on by what was read before."""
         tls = switch_tls()
         if tls is None:
             return
         tls.look()
-        text = f"Switches are spoken with by the TLS files of before, as those there now cannot be used: {tls.fault}."
+        text = f"The TLS files for switches cannot be used: {tls.fault}. What was read of them before stays in use."
         self._reports.look_at(TLS_FAULTY, "switches", text if tls.fault else None)
 
     def perform(self, effects: Any) -> None:

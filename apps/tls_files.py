@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import ssl
 import stat
+import time
+from math import inf
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 Signature: TypeAlias = tuple[tuple[int, int, int] | None, ...]
+
+
+_EXPIRED, _NOT_YET_VALID = "certificate has expired", "certificate is not yet valid"
+"""Of OpenSSL."""
 
 
 class SettingsInvalid(Exception):  # noqa: N818
@@ -25,16 +31,24 @@ class TlsFiles(NamedTuple):
 class ServerTls:
     """What a server speaks TLS by, read again when its files have changed.
 
-    `fault` says what is wrong with the files as they are now, while the ones read before go on being used.
-    Raises SettingsInvalid where the files are no good from the beginning.
+    `fault` says what is wrong with the files as they are now, or that the certificate in use has expired, while what
+    was read before goes on being used. Raises SettingsInvalid where the files are no good from the beginning.
     """
 
     def __init__(self, files: TlsFiles, ciphers: str | None = None) -> None:
-        self.fault: str | None = None
+        self._fault: str | None = None
         self._files = files
         self._ciphers = ciphers
         self._signature = _signature(files)
         self._context = server_context(files, ciphers)
+        self._expires_s = _expires_s(self._context, files.certificate)
+
+    @property
+    def fault(self) -> str | None:
+        """What is wrong, None for nothing."""
+        if self._fault is None and time.time() > self._expires_s:
+            return f"certificate: {self._files.certificate}: {_EXPIRED}"
+        return self._fault
 
     def context(self) -> ssl.SSLContext:
         """Return the context for one more connection."""
@@ -47,11 +61,12 @@ class ServerTls:
         if signature != self._signature:
             self._signature = signature
             try:
-                self._context = server_context(self._files, self._ciphers)
+                context = server_context(self._files, self._ciphers)
+                self._expires_s = _expires_s(context, self._files.certificate)
             except SettingsInvalid as error:
-                self.fault = str(error)
+                self._fault = str(error)
             else:
-                self.fault = None
+                self._context, self._fault = context, None
 
 
 def server_context(files: TlsFiles, ciphers: str | None = None) -> ssl.SSLContext:
@@ -68,6 +83,7 @@ def server_context(files: TlsFiles, ciphers: str | None = None) -> ssl.SSLContex
         context.load_cert_chain(certificate, key, password="")
     except OSError as error:
         raise SettingsInvalid(f"certificate: {certificate} with key {key}: {_words(error)}") from error
+    _expires_s(context, certificate)
     if ciphers is not None:
         try:
             context.set_ciphers(ciphers)
@@ -80,6 +96,33 @@ def server_context(files: TlsFiles, ciphers: str | None = None) -> ssl.SSLContex
             raise SettingsInvalid(f"ca: {ca}: {_words(error)}") from error
         context.verify_mode = ssl.CERT_REQUIRED
     return context
+
+
+def _expires_s(context: ssl.SSLContext, certificate: Path) -> float:
+    """Return when the certificate of a server expires, in seconds since 1970; infinity where OpenSSL does not say.
+
+    SettingsInvalid where it has expired, or is not valid yet. Its own client is asked, which trusts nothing else.
+    """
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname = False
+    client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    client.load_verify_locations(certificate)
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    near = client.wrap_bio(to_client, to_server)
+    far = context.wrap_bio(to_server, to_client, server_side=True)
+    for side in (near, far, near):
+        try:
+            side.do_handshake()
+        except ssl.SSLWantReadError:
+            continue
+        except ssl.SSLCertVerificationError as error:
+            if error.verify_message in (_EXPIRED, _NOT_YET_VALID):
+                raise SettingsInvalid(f"certificate: {certificate}: {error.verify_message}") from error
+            return inf
+        except ssl.SSLError:
+            return inf
+    found = near.getpeercert() or {}
+    return ssl.cert_time_to_seconds(str(found["notAfter"])) if "notAfter" in found else inf
 
 
 def check_private(path: Path, setting: str) -> None:

@@ -225,6 +225,29 @@ def test_files_that_are_replaced_count_from_the_next_connection_on(
         until(lambda: server.messages)
 
 
+def test_a_certificate_that_has_expired_is_refused_and_one_in_use_told(
+    authority: Authority, controller: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expired = authority.issue("over", days=-1)
+    with pytest.raises(SettingsInvalid, match=f"certificate: {expired.certificate}: certificate has expired"):
+        ServerTls(TlsFiles(*expired, authority.certificate))
+    certificate, key = (Path(shutil.copy(path, tmp_path)) for path in controller)
+    tls = ServerTls(TlsFiles(certificate, key, authority.certificate))
+    before = tls.context()
+    shutil.copy(expired.key, key)
+    shutil.copy(expired.certificate, certificate)
+    assert tls.context() is before
+    assert tls.fault == f"certificate: {certificate}: certificate has expired"
+    later = authority.issue("in-time")
+    shutil.copy(later.key, key)
+    shutil.copy(later.certificate, certificate)
+    assert tls.context() is not before
+    assert tls.fault is None
+    tomorrow_s = time.time() + 86400 + 1
+    monkeypatch.setattr("apps.tls_files.time.time", lambda: tomorrow_s)
+    assert tls.fault == f"certificate: {certificate}: certificate has expired"
+
+
 def test_files_that_are_no_good_are_told_with_their_place(
     authority: Authority, controller: Identity, tmp_path: Path
 ) -> None:
