@@ -144,14 +144,19 @@ class MembershipCore:
             self._refuse_router(port, host, "PIM hello", verdict, now, effects)
         return effects
 
-    def port_added(self, dpid: int, port_no: int, now: float) -> list[MembershipEffect]:
-        """Serve an edge port from now on; its start-up queries begin at once. No effect where it is served."""
+    def port_added(
+        self, dpid: int, port_no: int, now: float, repeat_s: float | None = None
+    ) -> list[MembershipEffect]:
+        """Serve an edge port from now on; its start-up queries begin at once. No effect where it is served.
+
+        With `repeat_s` they begin again after so many seconds: answers to the first may not be heard here yet.
+        """
         effects: list[MembershipEffect] = []
         self._advance(now, effects)
         port = self.ports.setdefault((dpid, port_no), Port(dpid, port_no))
         if not port.active:
             port.active = True
-            self.queriers.port_added(port, now, effects)
+            self.queriers.port_added(port, now, effects, repeat_s)
             for family in (4, 6):
                 if self._is_static_router_port(port, family):
                     self.router_ports.set_static(port, family, True, now, effects)

@@ -152,8 +152,13 @@ class Queriers:
                 if general.family == family:
                     self._bring_in_line(general, now)
 
-    def port_added(self, port: Port, now: float, effects: list[MembershipEffect]) -> None:
-        """Begin the queries of an edge port, the first at once, unless another router asks."""
+    def port_added(
+        self, port: Port, now: float, effects: list[MembershipEffect], repeat_s: float | None = None
+    ) -> None:
+        """Begin the queries of an edge port, the first at once and, with `repeat_s`, again after so many seconds.
+
+        None are sent where another router asks.
+        """
         for family in FAMILIES:
             general = GeneralQueries(port, family)
             self._general[port.dpid, port.port_no, family] = general
@@ -161,6 +166,10 @@ class Queriers:
                 general.startup_left = self.settings.startup_query_count
                 general.at = now
                 self.fire_general(general, now, effects)
+                if repeat_s is not None:
+                    general.startup_left = self.settings.startup_query_count
+                    general.at = now + repeat_s
+                    self._timers.arm(general, general.at)
 
     def port_removed(self, port: Port, now: float, effects: list[MembershipEffect]) -> None:
         """Stop the queries of a port; a querier behind it is gone, so that its timer is not awaited."""

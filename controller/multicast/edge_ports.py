@@ -25,6 +25,10 @@ from topology.aggregations import Aggregations
 from topology.events import PortRole
 from topology.live import LiveFabric
 
+MOVED_REPEAT_S = 2.0
+"""After which hosts at a port that is in another VLAN are asked once more: until discovery has told the switch, what
+they answer is still of the VLAN before."""
+
 
 class Owner(Protocol):
     """What the core around has for its ports."""
@@ -140,7 +144,7 @@ class EdgePorts:
                 for leg in core.fabric.aggregations.legs((dpid, port_no)):
                     core.perform(core.senders.port_gone(*leg, now))
             for vlan_id in sorted(wanted - before):
-                effects = core.memberships.of(vlan_id).port_added(dpid, port_no, now)
+                effects = core.memberships.of(vlan_id).port_added(dpid, port_no, now, MOVED_REPEAT_S)
                 core.following_members.apply(effects, now, vlan_id=vlan_id)
             core.operator.static.port_added(dpid, port_no, now)
 

@@ -14,6 +14,7 @@ from controller.effects import Put
 from controller.events import PacketReceived
 from controller.kernel.domains import in_domain
 from controller.multicast import view
+from controller.multicast.edge_ports import MOVED_REPEAT_S
 from controller.multicast.events import PolicyLoaded
 from controller.rules.pipeline import VLAN_ADMIT
 from controller.wire.addresses import parse_ip
@@ -225,6 +226,25 @@ def test_a_port_that_is_put_into_another_vlan_leaves_its_own(world):
     world.settle()
     assert started(world, "h3") == {("h9", ()): 1, ("h16", ()): 1}
     assert world.sends("h1") == {("h2", ()): 1}
+
+
+def test_a_port_that_is_put_into_another_vlan_is_asked_again_once_its_switch_knows(world):
+    """What hosts answer at once still has the tag of the VLAN before, since discovery has not told the switch yet."""
+    place = world.hosts["h16"].place
+    ports = {**world.port_vlans, place: PortVlans(20, frozenset())}
+    world.packet_outs.clear()
+    world.feed(PolicyLoaded(replace(world.policy, vlans=vlans_of(ports))))
+    assert len([at for at, _ in world.queries() if at == place]) == 2, "one of each family"
+    world.tell("h16", RecordType.MODE_IS_EXCLUDE)
+    for rule in edge_rules(place[1], ports[place]):
+        world.switches[place[0]].apply(Put(rule))
+    world.port_vlans = ports
+    world.packet_outs.clear()
+    world.advance(MOVED_REPEAT_S)
+    assert len([at for at, _ in world.queries() if at == place]) == 2
+    world.joins("h16")
+    world.settle()
+    assert started(world, "h3") == {("h16", ()): 1}
 
 
 def test_a_port_whose_tag_changes_gets_its_group_as_it_is_now(world):
