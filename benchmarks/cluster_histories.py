@@ -1,0 +1,321 @@
+"""Histories of three controllers that share switches through a store, drawn by seed, and what must hold in all.
+
+    python benchmarks/cluster_histories.py [--seeds 1000] [--first 1] [--json]
+
+Members are the real ones (`controller.cluster.member`), and so is what asks switches for roles and writes to them
+(`controller.datapath`); the store is the twin in memory, switches are those of the tests with the roles of Open
+vSwitch. Processes are killed and stopped, cut off from the store, from each other and from switches; the store is
+silent, loses requests and replies, or is emptied; switches restart. Time is simulated: what is told of take-overs are
+seconds of that.
+
+A history ends with an AssertionError that names its seed where a switch accepted a write of an older epoch than its
+last master's, or had two writers in an epoch, where an action was lost after it had been acknowledged, and where
+`SETTLE_S` after the last fault there is no leader, or a switch is not as it is to be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import itertools
+import random
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from typing import NamedTuple
+
+from cluster_members import JOURNAL, Connection, Node, Switch
+from measure import Measurement, report
+
+from controller.cluster.engine import Reply, Request, Silent
+from controller.cluster.events import HandOverWanted
+from controller.cluster.memory_engine import Fault, MemoryStore
+from controller.events import ControllerRole
+
+TICK_S = 0.02
+BEAT_S = 0.1
+ACTION_S = 0.4
+DEADLINE_S = 1.0
+FAULTS_FROM_S, FAULTS_UNTIL_S = 5.0, 60.0
+FAULT_S = 4.0
+SETTLE_S = 30.0
+
+
+class Take(NamedTuple):
+    """A leader that was killed or stopped, and how long no other led, in seconds of the history."""
+
+    fault: str
+    seconds: float
+
+
+class World:
+    """Members, switches and a store, with one clock and one source of chance."""
+
+    def __init__(self, seed: int, members: int = 3, switches: int = 3) -> None:
+        self.seed = seed
+        self.chance = random.Random(seed)
+        self.now = 0.0
+        self.store = MemoryStore()
+        self.told: Counter[str] = Counter()
+        self.faults: Counter[str] = Counter()
+        self.takes: list[Take] = []
+        self.writes = 0
+        self.acknowledged_numbers: set[int] = set()
+        self._queue: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._channels: dict[str, float] = {}
+        self._writers: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
+        self._leaders: dict[int, str] = {}
+        self._lost_lead: tuple[str, str, float] | None = None
+        self._loss = 0.0
+        self._action = 0
+        self._emptied_s = -1.0
+        self.switches = {dpid: Switch(self, dpid) for dpid in range(1, switches + 1)}
+        self.nodes = {f"c{number}": Node(self, f"c{number}") for number in range(1, members + 1)}
+        for node in self.nodes.values():
+            self.later(self.chance.uniform(0, 0.5), node.start)
+        self._tick()
+        self._beat()
+        self._act()
+
+    # Time
+
+    def later(self, delay_s: float, action: Callable[[], None], channel: str = "") -> None:
+        """Have something happen; on one channel things happen in the order in which they were begun."""
+        at_s = self.now + delay_s
+        if channel:
+            at_s = self._channels[channel] = max(at_s, self._channels.get(channel, 0.0))
+        heapq.heappush(self._queue, (at_s, next(self._order), action))
+
+    def delay_s(self) -> float:
+        """Draw how long a message takes."""
+        return self.chance.uniform(0.001, 0.01)
+
+    def run(self, until_s: float, done: Callable[[], bool] = lambda: False) -> None:
+        """Let time go on, until `done`."""
+        while self._queue[0][0] <= until_s and not done():
+            self.now, _, action = heapq.heappop(self._queue)
+            action()
+        if not done():
+            self.now = until_s
+
+    def _tick(self) -> None:
+        self.store.advance(self.now)
+        for node in self.nodes.values():
+            node.tick()
+            node.look()
+        self.later(TICK_S, self._tick)
+
+    def _beat(self) -> None:
+        for node in self.nodes.values():
+            node.beat()
+        self.later(BEAT_S, self._beat)
+
+    def _act(self) -> None:
+        """Have somebody who takes itself for the leader take an action."""
+        leaders = [node for node in self.nodes.values() if node.is_up and not node.is_stopped and node.leading.fence]
+        if leaders:
+            self._action += 1
+            self.chance.choice(leaders).act(self._action)
+        self.later(ACTION_S, self._act)
+
+    # The store
+
+    def ask(self, node: Node, request: Request, then: Callable[[Reply], None]) -> None:
+        """Have a request reach the store, and the answer come back, or none within the deadline."""
+        asked_s = self.now
+        silent = Silent("The store does not answer.")
+
+        def arrive() -> None:
+            self.store.advance(self.now)
+            is_lost = node.engine.fault is not None or self.chance.random() < self._loss
+            reply = silent if is_lost else node.engine.ask(request)
+            if self.chance.random() < self._loss:
+                reply = silent
+            if type(reply) is Silent:
+                node.at("", lambda: then(reply), max(asked_s + DEADLINE_S - self.now, 0.0))
+            else:
+                node.at("", lambda: then(reply))
+            for each in self.nodes.values():
+                each.look()
+
+        self.later(self.delay_s(), arrive)
+
+    # What must hold
+
+    def written(self, switch: Switch, connection: Connection, epoch: int | None) -> None:
+        """Take it that a switch accepted edits."""
+        self.writes += 1
+        latest = switch.master_epoch
+        assert connection.role is ControllerRole.MASTER, (self.seed, self.now, "written by one who is no master")
+        assert epoch == latest, (self.seed, self.now, f"written in epoch {epoch}, the last master's is {latest}")
+        writers = self._writers[switch.dpid, epoch]
+        writers.add(connection.node.incarnation)
+        assert len(writers) == 1, (self.seed, self.now, f"two writers in {epoch}", writers)
+
+    def leads(self, node: Node, epoch: int) -> None:
+        """Take it that a member leads."""
+        former = self._leaders.setdefault(epoch, node.incarnation)
+        assert former == node.incarnation, (self.seed, self.now, f"two leaders in {epoch}")
+        lost = self._lost_lead
+        if lost is not None and lost[1] != node.incarnation:
+            self.takes.append(Take(lost[0], self.now - lost[2]))
+            self._lost_lead = None
+
+    def acknowledged(self, number: int, asked_s: float) -> None:
+        """Take it that an operator was told that an action is done; a store that is emptied later takes it along."""
+        if asked_s > self._emptied_s:
+            self.acknowledged_numbers.add(number)
+
+    def leaders(self) -> list[Node]:
+        """Return who takes itself for the leader."""
+        return [node for node in self.nodes.values() if node.is_up and node.member.epoch is not None]
+
+    def is_settled(self) -> bool:
+        """Tell whether one member leads, and is master of every switch, all of which are as it wants them."""
+        leaders = self.leaders()
+        if len(leaders) != 1 or leaders[0].is_stopped:
+            return False
+        (leader,) = leaders
+        for switch in self.switches.values():
+            masters = [name for name, each in switch.connections.items() if each.role is ControllerRole.MASTER]
+            if masters != [leader.name] or not leader.app.in_sync(switch.dpid):
+                return False
+        return True
+
+    def check(self) -> None:
+        """Check how things are in the end."""
+        (leader,) = self.leaders()
+        epoch = leader.member.epoch
+        held = {int(key.removeprefix(JOURNAL)) for key in self.store._versions if key.startswith(JOURNAL)}
+        assert held >= self.acknowledged_numbers, (self.seed, "lost", self.acknowledged_numbers - held)
+        for switch in self.switches.values():
+            assert switch.fake.generation_id == epoch, (self.seed, switch.dpid)
+            there = {rule.cookie & 0xFFFFFF for rule in switch.fake.rules.values()}
+            assert there >= self.acknowledged_numbers, (self.seed, switch.dpid, self.acknowledged_numbers - there)
+
+    # Faults
+
+    def begin_fault(self) -> None:
+        """Have something go wrong for a while, and the next thing some time later."""
+        if self.now >= FAULTS_UNTIL_S:
+            return
+        kinds = (
+            *(self.fault_kill, self.fault_kill, self.fault_stop, self.fault_stop, self.fault_store_cut),
+            *(self.fault_peer_cut, self.fault_switch_cut, self.fault_switch_restarts, self.fault_store_silent),
+            *(self.fault_store_loses, self.fault_hand_over, self.fault_stall),
+        )
+        kind = self.fault_store_emptied if self.chance.random() < 0.02 else self.chance.choice(kinds)
+        leaders = self.leaders()
+        node = self.chance.choice(leaders if leaders and self.chance.random() < 0.6 else [*self.nodes.values()])
+        for_s = min(self.chance.uniform(0.2, 8.0), FAULTS_UNTIL_S - self.now)
+        if node.is_up and not node.is_stopped:
+            self.faults[kind.__name__.removeprefix("fault_")] += 1
+            kind(node, for_s)
+        self.later(self.chance.expovariate(1 / FAULT_S), self.begin_fault)
+
+    def _lead_lost(self, fault: str, node: Node) -> None:
+        if node.member.epoch is not None:
+            self._lost_lead = (fault, node.incarnation, self.now)
+
+    def fault_kill(self, node: Node, for_s: float) -> None:
+        self._lead_lost("killed", node)
+        node.kill()
+        self.later(for_s, node.start)
+
+    def fault_stop(self, node: Node, for_s: float) -> None:
+        self._lead_lost("stopped", node)
+        node.is_stopped = True
+        run = node.run
+        self.later(for_s, lambda: node.resume() if node.run == run and node.is_up else None)
+
+    def fault_store_cut(self, node: Node, for_s: float) -> None:
+        node.engine.fault = self.chance.choice((Fault.REQUEST_LOST, Fault.REPLY_LOST))
+        self.later(for_s, lambda: setattr(node.engine, "fault", None))
+
+    def fault_peer_cut(self, node: Node, for_s: float) -> None:
+        node.is_cut_from_peers = True
+        self.later(for_s, lambda: setattr(node, "is_cut_from_peers", False))
+
+    def fault_switch_cut(self, node: Node, for_s: float) -> None:
+        switch = self.switches[self.chance.choice([*self.switches])]
+        node.without.add(switch.dpid)
+        node.disconnect(switch)
+
+        def heal() -> None:
+            node.without.discard(switch.dpid)
+            node.disconnect(switch)
+
+        self.later(for_s, heal)
+
+    def fault_switch_restarts(self, _node: Node, _for_s: float) -> None:
+        self.switches[self.chance.choice([*self.switches])].restart()
+
+    def fault_store_silent(self, _node: Node, for_s: float) -> None:
+        self.store.advance(self.now)
+        self.store.be_silent(for_s)
+
+    def fault_store_loses(self, _node: Node, for_s: float) -> None:
+        self._loss = self.chance.uniform(0.05, 0.5)
+        self.later(for_s, lambda: setattr(self, "_loss", 0.0))
+
+    def fault_store_emptied(self, _node: Node, _for_s: float) -> None:
+        self.store.empty()
+        self._emptied_s = self.now
+        self.acknowledged_numbers.clear()
+
+    def fault_hand_over(self, node: Node, _for_s: float) -> None:
+        node.give(HandOverWanted())
+
+    def fault_stall(self, node: Node, for_s: float) -> None:
+        node.idle_s = 20.0
+        run = node.run
+        self.later(for_s, lambda: setattr(node, "idle_s", 0.0) if node.run == run else None)
+
+
+def history(seed: int) -> World:
+    """Return a world after a history; AssertionError where something did not hold."""
+    world = World(seed)
+    world.later(FAULTS_FROM_S, world.begin_fault)
+    world.run(FAULTS_UNTIL_S + 0.5)
+    ends_s = world.now + SETTLE_S
+    world.run(ends_s, world.is_settled)
+    assert world.is_settled(), (
+        seed,
+        "not settled",
+        [(n.name, n.member.standing, n.member.epoch) for n in world.nodes.values()],
+    )
+    world.check()
+    return world
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=1000)
+    parser.add_argument("--first", type=int, default=1)
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    takes: defaultdict[str, list[float]] = defaultdict(list)
+    faults, writes, actions = Counter[str](), [], []
+    begun_s = time.process_time()
+    for seed in range(args.first, args.first + args.seeds):
+        world = history(seed)
+        faults += world.faults
+        writes.append(world.writes)
+        actions.append(len(world.acknowledged_numbers))
+        for take in world.takes:
+            takes[take.fault].append(take.seconds)
+    measurements = [
+        Measurement(f"leader {fault}: no other led for", "s", seconds) for fault, seconds in sorted(takes.items())
+    ]
+    measurements += [
+        Measurement("batches of edits accepted in a history", "", writes),
+        Measurement("actions acknowledged in a history", "", actions),
+        Measurement("processor time of a history", "s", [(time.process_time() - begun_s) / args.seeds]),
+    ]
+    measurements += [Measurement(f"fault: {name}", "", [count]) for name, count in sorted(faults.items())]
+    report(measurements, as_json=args.json, source="cluster_histories")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""What a member of a cluster hears."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from controller.cluster.engine import Change, Reply
+
+
+class Answered(NamedTuple):
+    """The store's answer to the request with this number."""
+
+    number: int
+    reply: Reply
+
+
+class KeysChanged(NamedTuple):
+    """What the watch with this number told."""
+
+    watch: int
+    changes: tuple[Change, ...]
+
+
+class WatchEnded(NamedTuple):
+    """The watch with this number tells nothing more."""
+
+    watch: int
+
+
+class PeerHeard(NamedTuple):
+    """The leader with this incarnation said that it is there, by a connection of its own."""
+
+    incarnation: str
+
+
+class PeerGone(NamedTuple):
+    """Nobody listens any more where the leader with this incarnation did."""
+
+    incarnation: str
+
+
+class ControllerBeat(NamedTuple):
+    """This member's controller is there; `idle_s` is how long its loop has made no progress, in seconds."""
+
+    idle_s: float
+
+
+class ControllerGone(NamedTuple):
+    """This member's controller has ended."""
+
+
+class RoleLost(NamedTuple):
+    """A switch has another master, or refused this one; `generation_id` is what it goes by, None where unknown."""
+
+    dpid: int
+    generation_id: int | None
+
+
+class FenceRefused(NamedTuple):
+    """The store took no write of this member's epoch."""
+
+
+class HandOverWanted(NamedTuple):
+    """An operator, or the end of the controller, wants another member to lead: `to`, or any where that is ''."""
+
+    to: str = ""

@@ -1,0 +1,58 @@
+"""What controllers of one fabric keep in the store they share: names of keys, and values as text."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+
+class Keys:
+    """The keys of a fabric.
+
+    Attributes
+    ----------
+    root
+        What all of them begin with.
+    lead
+        What those begin with that say who leads; `epoch`, `leader`, `challenge`, `successor` and `members` are there.
+    members
+        What those begin with that say who is a member.
+    """
+
+    def __init__(self, fabric: str) -> None:
+        self.root = f"/vsrt/1/{fabric}/"
+        self.lead = f"{self.root}lead/"
+        self.epoch = f"{self.lead}epoch"
+        self.leader = f"{self.lead}leader"
+        self.challenge = f"{self.lead}challenge"
+        self.successor = f"{self.lead}successor"
+        self.members = f"{self.lead}members/"
+
+
+class Leader(NamedTuple):
+    """Who leads: a member, which run of it, in which epoch, and where others hear of it ('' where nowhere)."""
+
+    member: str
+    incarnation: str
+    epoch: int
+    peer: str
+
+    def text(self) -> str:
+        """Return this as the value of the key `leader`."""
+        return json.dumps(self._asdict())
+
+
+def read_leader(text: str) -> Leader | None:
+    """Return what the key `leader` says; None where it makes no sense."""
+    try:
+        found = json.loads(text)
+        leader = Leader(found["member"], found["incarnation"], found["epoch"], found["peer"])
+    except (ValueError, KeyError, TypeError):
+        return None
+    texts = (leader.member, leader.incarnation, leader.peer)
+    return leader if all(type(text) is str for text in texts) and type(leader.epoch) is int else None
+
+
+def read_epoch(text: str) -> int:
+    """Return what the key `epoch` says; 0 where it makes no sense."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0

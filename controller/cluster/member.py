@@ -1,0 +1,484 @@
+"""One controller among those of a fabric: when it leads, when another one does, and what follows at the switches.
+
+Who leads is one transaction of the store: it compares the revisions seen of `leader` and `epoch` and puts both. What
+makes that safe is the epoch, which only rises: each write to the store compares it, and it is the generation by which
+switches know their master. The lease only says when a leader may be given up.
+
+`Member` is told by events and answers with effects; it decides anew, after each event, by all that it knows.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, NamedTuple
+from zlib import crc32
+
+from controller.cluster.effects import Ask, Effect, FollowPeer, Leading, Told, WatchKeys
+from controller.cluster.engine import (
+    Committed,
+    Condition,
+    Delete,
+    GrantLease,
+    Held,
+    KeepLease,
+    LeaseGone,
+    LeaseGranted,
+    LeaseKept,
+    Page,
+    Put,
+    ReadPage,
+    Refused,
+    Reply,
+    Request,
+    RevokeLease,
+    Silent,
+    Transaction,
+)
+from controller.cluster.events import (
+    Answered,
+    ControllerBeat,
+    ControllerGone,
+    FenceRefused,
+    HandOverWanted,
+    KeysChanged,
+    PeerGone,
+    PeerHeard,
+    RoleLost,
+    WatchEnded,
+)
+from controller.cluster.keys import Keys, Leader
+from controller.cluster.requests import Pending, Purpose
+from controller.cluster.view import LeadView
+from controller.events import ControllerRole, DeadlineReached, RoleWanted
+from controller.snapshot.events import Severity, State
+
+CHALLENGE_S = 0.2
+"""Within this time a leader answers who challenges it."""
+
+RETRY_S = 0.5
+"""How soon the store is asked again after it was silent."""
+
+UNREACHABLE_S = 1.0
+"""Silence of the store from which on operators are told."""
+
+BACK_OFF_S = (0.5, 16.0)
+"""How long nobody leads after the third change in `CHANGES_S`, doubled with each further one; and at most."""
+
+CHANGES_S = 60.0
+CALM_CHANGES = 2
+
+SUCCESSION_S = 1.0
+"""How long others leave the lead to the member that was named."""
+
+EPOCH_BOUND = 1 << 62
+"""Generations from here on are no epochs: switches count them in a circle of 64 bits."""
+
+FIRST_EPOCHS = 1 << 16
+"""In a store that knows of no epoch, the first one is drawn among so many: a store that was emptied had others."""
+
+
+class Standing(StrEnum):
+    """What a member is."""
+
+    FOLLOWER = "follower"
+    CANDIDATE = "candidate"
+    LEADER = "leader"
+
+
+class MemberSettings(NamedTuple):
+    """What a member is made of.
+
+    Attributes
+    ----------
+    fabric, member
+        Names of both.
+    incarnation
+        A text that no other run of a controller has.
+    peer
+        Where others can hear it, ``ADDRESS:PORT``; '' for nowhere.
+    lease_s, silence_s, stall_s
+        As in the policy file.
+    """
+
+    fabric: str
+    member: str
+    incarnation: str
+    peer: str = ""
+    lease_s: int = 3
+    silence_s: float = 0.5
+    stall_s: float = 15.0
+
+
+class Member:
+    """A member.
+
+    Attributes
+    ----------
+    standing
+        What it is.
+    epoch
+        The epoch in which it leads, None where it does not.
+    view
+        What it knows of the store.
+    """
+
+    def __init__(self, settings: MemberSettings, now: float) -> None:
+        self.standing = Standing.FOLLOWER
+        self.epoch: int | None = None
+        self._settings = settings
+        self._keys = Keys(settings.fabric)
+        self._effects: list[Effect] = [RoleWanted(ControllerRole.SLAVE, 0), Leading(None, None, False)]
+        self._pending: dict[Purpose, Pending] = {}
+        self._number = 0
+        self._retry_s = now
+        self._silent_since_s: float | None = None
+        self._is_told_silent = False
+        # The lease
+        self._lease = 0
+        self._lease_until_s = self._kept_s = now
+        self._is_registered = False
+        # What the store says
+        self._is_known = False
+        self._watch = 0
+        self.view = LeadView(self._keys)
+        self._fence: Condition | None = None
+        self._highest = 0
+        self._left_epoch = 0
+        self._changes_s: deque[float] = deque()
+        # The leader, as others hear it
+        self._followed: Leader | None = None
+        self._heard_s = now
+        self._heard_of = ""
+        self._is_gone = False
+        self._challenged: tuple[int, float] | None = None
+        self._barred_until_s = now
+        # The controller
+        self._beat_s: float | None = None
+        self._idle_s = 0.0
+        self._told = (False, False)
+        self._decided_s = now
+        self._handlers: dict[type, Callable[[Any, float], None]] = {
+            Answered: self._answered,
+            KeysChanged: self._keys_changed,
+            WatchEnded: self._watch_ended,
+            PeerHeard: self._peer_heard,
+            PeerGone: self._peer_gone,
+            ControllerBeat: self._controller_beat,
+            ControllerGone: self._controller_gone,
+            RoleLost: self._role_lost,
+            FenceRefused: lambda _event, now: self._step_down("the store took no write of it", now),
+            HandOverWanted: self._hand_over,
+            DeadlineReached: lambda _event, _now: None,
+        }
+
+    def handle(self, event: object, now: float) -> list[Effect]:
+        """Take an event and return what follows; KeyError for one of another kind."""
+        self._handlers[type(event)](event, now)
+        self._decide(now)
+        effects, self._effects = self._effects, []
+        return effects
+
+    def next_deadline(self) -> float | None:
+        """Return when `DeadlineReached` is due."""
+        due = [self._retry_s, self._kept_s + self._settings.lease_s / 3, self._lease_until_s, self._barred_until_s]
+        due += [self._heard_s + self._settings.silence_s, self._not_before_s()]
+        if self._challenged is not None:
+            due.append(self._challenged[1] + CHALLENGE_S)
+        if self._beat_s is not None:
+            due += [self._beat_s + 2 * self._settings.silence_s, self._beat_s + self._settings.stall_s - self._idle_s]
+        if self._silent_since_s is not None:
+            due.append(self._silent_since_s + UNREACHABLE_S)
+        later = [at_s for at_s in due if at_s > self._decided_s]
+        return min(later, default=None)
+
+    # What it hears
+
+    def _controller_beat(self, event: ControllerBeat, now: float) -> None:
+        self._beat_s, self._idle_s = now, event.idle_s
+
+    def _controller_gone(self, _event: ControllerGone, _now: float) -> None:
+        self._beat_s = None
+
+    def _peer_heard(self, event: PeerHeard, now: float) -> None:
+        leader = self._followed
+        if leader is not None and leader.incarnation == event.incarnation:
+            self._heard_s, self._heard_of, self._is_gone, self._challenged = now, event.incarnation, False, None
+
+    def _peer_gone(self, event: PeerGone, _now: float) -> None:
+        """Who was never heard may be where no connection of ours gets to."""
+        leader = self._followed
+        if leader is not None and leader.incarnation == event.incarnation == self._heard_of:
+            self._is_gone = True
+
+    def _role_lost(self, event: RoleLost, now: float) -> None:
+        generation_id = event.generation_id or 0
+        if generation_id < EPOCH_BOUND:
+            self._highest = max(self._highest, generation_id)
+        if self.epoch is not None:
+            self._step_down(f"switch {event.dpid} goes by another master", now)
+
+    def _hand_over(self, event: HandOverWanted, now: float) -> None:
+        fence, me = self._fence, self._settings.member
+        others = [name for name in self.view.members() if name != me]
+        to = event.to or next(iter(others), "")
+        if fence is None or to not in others:
+            why = "it does not lead" if fence is None else f"{to or 'another'} is not a member at the moment"
+            self._tell("hand-over-refused", f"{me} hands nothing over: {why}.", Severity.WARNING)
+        elif Purpose.HAND_OVER not in self._pending:
+            edits = (Delete(self._keys.leader), Put(self._keys.successor, to))
+            self._ask(Purpose.HAND_OVER, Transaction((fence,), edits, True), now, to)
+
+    def _keys_changed(self, event: KeysChanged, now: float) -> None:
+        if event.watch != self._watch or not self._is_known:
+            return
+        self.view.follow(event.changes)
+        self._look_at_leader(now)
+
+    def _watch_ended(self, event: WatchEnded, _now: float) -> None:
+        if event.watch == self._watch:
+            self._is_known = False
+
+    # What the store answers
+
+    def _answered(self, event: Answered, now: float) -> None:
+        purpose = next((key for key, pending in self._pending.items() if pending.number == event.number), None)
+        if purpose is None:
+            return
+        pending = self._pending.pop(purpose)
+        reply = event.reply
+        if type(reply) is Silent:
+            self._silence(purpose, now)
+            return
+        if self._is_told_silent:
+            self._tell("engine-unreachable", "The cluster's store answers again.", state=State.CLEARED)
+        self._silent_since_s, self._is_told_silent = None, False
+        if type(reply) is LeaseGone:
+            if purpose is not Purpose.REVOKE and (purpose is not Purpose.KEEP or pending.about == self._lease):
+                self._lose_lease(now)
+        elif type(reply) is LeaseGranted:
+            self._lease, self._is_registered = reply.lease, False
+            self._confirm_lease(pending.asked_s, min(reply.ttl_s, self._settings.lease_s))
+        elif type(reply) is LeaseKept and reply.lease == self._lease:
+            self._confirm_lease(pending.asked_s, min(reply.ttl_s, self._settings.lease_s))
+        elif type(reply) is Page:
+            self._read(reply, now)
+        elif purpose is Purpose.REGISTER:
+            self._is_registered = type(reply) is Committed and pending.about == self._lease
+        elif purpose is Purpose.CHALLENGE:
+            self._challenge_is_put(pending.about, now)
+        elif purpose is Purpose.ELECTION:
+            self._elected(pending, reply, now)
+        elif purpose in (Purpose.ANSWER, Purpose.HAND_OVER):
+            self._fenced(purpose, pending, reply, now)
+
+    def _challenge_is_put(self, revision: int, now: float) -> None:
+        if self.view.revision(self._keys.leader) > revision:
+            self._heard_s, self._challenged = now, None  # it was quicker than the store's answer
+        else:
+            self._challenged = (revision, now)
+
+    def _silence(self, purpose: Purpose, now: float) -> None:
+        """Take it that nobody knows whether something was done."""
+        self._retry_s = now + RETRY_S
+        if self._silent_since_s is None:
+            self._silent_since_s = now
+        if purpose in (Purpose.ELECTION, Purpose.HAND_OVER):
+            self._is_known = False
+            if self.standing is Standing.CANDIDATE:
+                self.standing = Standing.FOLLOWER
+
+    def _confirm_lease(self, asked_s: float, ttl_s: float) -> None:
+        self._kept_s, self._lease_until_s = asked_s, asked_s + ttl_s
+
+    def _lose_lease(self, now: float) -> None:
+        self._lease, self._is_registered, self._lease_until_s = 0, False, now
+        if self.epoch is not None:
+            self._step_down("its lease is over", now)
+        elif self.standing is Standing.CANDIDATE:
+            self.standing = Standing.FOLLOWER
+
+    def _read(self, page: Page, now: float) -> None:
+        self.view.replace(page.held)
+        self._is_known = True
+        self._number += 1
+        self._watch = self._number
+        self._effects.append(WatchKeys(self._watch, self._keys.lead, page.revision))
+        self._look_at_leader(now)
+
+    def _elected(self, pending: Pending, reply: Reply, now: float) -> None:
+        leader: Leader = pending.about
+        if self.standing is Standing.CANDIDATE:
+            self.standing = Standing.FOLLOWER
+        if type(reply) is Refused:
+            self.view.see(reply.held, (self._keys.leader, self._keys.epoch))
+        elif type(reply) is Committed:
+            epoch = Held(self._keys.epoch, str(leader.epoch), reply.revision)
+            self.view.see((epoch, Held(self._keys.leader, leader.text(), reply.revision, self._lease)))
+        self._look_at_leader(now)
+
+    def _fenced(self, purpose: Purpose, pending: Pending, reply: Reply, now: float) -> None:
+        if type(reply) is Refused:
+            self._step_down("the store has a later epoch", now)
+            self._is_known = False
+        elif purpose is Purpose.ANSWER and type(reply) is Committed:
+            self.view.see((Held(self._keys.leader, pending.about, reply.revision, self._lease),))
+        elif purpose is Purpose.HAND_OVER:
+            self._barred_until_s = now + SUCCESSION_S
+            self.view.see((), (self._keys.leader,))
+            self._step_down(f"it handed over to {pending.about}", now)
+
+    # Who leads
+
+    def _look_at_leader(self, now: float) -> None:
+        """Take in what the store says of leader and epoch."""
+        leader = self.view.leader
+        self._highest = max(self._highest, self.view.epoch, 0 if leader is None else leader.epoch)
+        if self.epoch is not None and (leader is None or not self._is_mine(leader) or leader.epoch != self.epoch):
+            self._step_down("another leads" if leader is not None else "the store has no leader any more", now)
+        former, self._followed = self._followed, leader
+        if leader == former:
+            if self._challenged is not None and self.view.revision(self._keys.leader) > self._challenged[0]:
+                self._heard_s, self._challenged = now, None  # it has answered
+            return
+        self._heard_s, self._heard_of, self._is_gone, self._challenged = now, "", False, None
+        if leader is None:
+            if former is not None and self.view.successor not in (None, self._settings.member):
+                self._barred_until_s = max(self._barred_until_s, now + SUCCESSION_S)
+            self._effects.append(FollowPeer(None))
+            return
+        self._changes_s.append(now)
+        self._tell("leader-elected", f"{leader.member} leads fabric {self._settings.fabric} in epoch {leader.epoch}.")
+        if self._is_mine(leader):
+            self._effects.append(FollowPeer(None))
+            is_new = leader.epoch > self._left_epoch and self.view.epoch == leader.epoch
+            if is_new and self._lease and self._is_fit(now):
+                self._lead(leader, self.view.condition(self._keys.epoch))
+        else:
+            self._effects += [FollowPeer(leader), RoleWanted(ControllerRole.SLAVE, leader.epoch)]
+
+    def _is_mine(self, leader: Leader | None) -> bool:
+        return leader is not None and leader.incarnation == self._settings.incarnation
+
+    def _lead(self, leader: Leader, fence: Condition) -> None:
+        self.standing, self.epoch, self._fence = Standing.LEADER, leader.epoch, fence
+        self._effects.append(RoleWanted(ControllerRole.MASTER, leader.epoch))
+
+    def _step_down(self, why: str, _now: float) -> None:
+        epoch = self.epoch
+        if epoch is None:
+            return
+        self._left_epoch = max(self._left_epoch, epoch)
+        self.standing, self.epoch, self._fence = Standing.FOLLOWER, None, None
+        self._is_known = False
+        self._effects.append(RoleWanted(ControllerRole.SLAVE, epoch))
+        text = f"{self._settings.member} leads no more in epoch {epoch}: {why}."
+        self._tell("stepped-down", text, Severity.WARNING)
+
+    # What is to be done
+
+    def _decide(self, now: float) -> None:
+        """Do what is to be done by all that is known."""
+        self._decided_s = now
+        if self._silent_since_s is not None and now >= self._silent_since_s + UNREACHABLE_S:
+            if not self._is_told_silent:
+                text = "The cluster's store does not answer: nobody can be elected meanwhile."
+                self._tell("engine-unreachable", text, Severity.CRITICAL, State.RAISED)
+            self._is_told_silent = True
+        if not self._is_fit(now):
+            self._stand_aside(now)
+        elif now >= self._retry_s:
+            self._keep_lease(now)
+            if self._is_known:
+                self._decide_lead(now)
+            elif not self._pending.keys() & {Purpose.ELECTION, Purpose.ANSWER, Purpose.HAND_OVER}:
+                self._ask(Purpose.READ, ReadPage(self._keys.lead), now, None)
+        has_lease = self.epoch is not None and now < self._lease_until_s
+        told = (self.epoch is not None, has_lease)
+        if told != self._told or any(type(effect) is RoleWanted for effect in self._effects):
+            self._told = told
+            self._effects.append(Leading(self.epoch, self._fence, has_lease))
+
+    def _is_fit(self, now: float) -> bool:
+        """Tell whether the controller is there and goes on."""
+        if self._beat_s is None or now >= self._beat_s + 2 * self._settings.silence_s:
+            return False
+        return self._idle_s + now - self._beat_s < self._settings.stall_s
+
+    def _stand_aside(self, now: float) -> None:
+        """Leave the lead to others, who hear of it by the end of the lease."""
+        self._step_down("its controller is gone, or stands still", now)
+        if self._lease and Purpose.REVOKE not in self._pending:
+            self._ask(Purpose.REVOKE, RevokeLease(self._lease), now, None)
+            self._lease, self._is_registered, self._lease_until_s = 0, False, now
+
+    def _keep_lease(self, now: float) -> None:
+        if not self._lease:
+            if Purpose.REVOKE not in self._pending:
+                self._ask(Purpose.GRANT, GrantLease(self._settings.lease_s), now, None)
+            return
+        if now >= self._kept_s + self._settings.lease_s / 3:
+            self._ask(Purpose.KEEP, KeepLease(self._lease), now, self._lease)
+        if not self._is_registered:
+            key = f"{self._keys.members}{self._settings.member}"
+            this = Leader(self._settings.member, self._settings.incarnation, 0, self._settings.peer)
+            put = Put(key, this.text(), self._lease)
+            self._ask(Purpose.REGISTER, Transaction((), (put,), True), now, self._lease)
+
+    def _decide_lead(self, now: float) -> None:
+        leader = self.view.leader
+        if self.epoch is not None:
+            if self._fence is not None and leader is not None and self.view.is_challenged:
+                put = Put(self._keys.leader, leader.text(), self._lease)
+                self._ask(Purpose.ANSWER, Transaction((self._fence,), (put,), True), now, put.value)
+        elif not self._lease or not self._is_registered or Purpose.ELECTION in self._pending:
+            return
+        elif leader is None or self._is_mine(leader) or self._is_gone:
+            self._stand(now)
+        elif now >= self._heard_s + self._settings.silence_s:
+            self._challenge(now)
+
+    def _challenge(self, now: float) -> None:
+        """Have a silent leader say that it is there; where it does not, it is one no more."""
+        revision = self.view.revision(self._keys.leader)
+        if self._challenged is None or self._challenged[0] != revision:
+            put = Put(self._keys.challenge, self._settings.member)
+            self._ask(Purpose.CHALLENGE, Transaction((), (put,), True), now, revision)
+        elif now >= self._challenged[1] + CHALLENGE_S:
+            self._stand(now)
+
+    def _stand(self, now: float) -> None:
+        """Stand for election."""
+        is_named = self.view.successor == self._settings.member
+        if not is_named and now < max(self._barred_until_s, self._not_before_s()):
+            return
+        conditions = tuple(map(self.view.condition, (self._keys.leader, self._keys.epoch)))
+        step = 1 if self.view.epoch else 1 + crc32(self._settings.incarnation.encode()) % FIRST_EPOCHS
+        leader = Leader(self._settings.member, self._settings.incarnation, self._highest + step, self._settings.peer)
+        edits = (
+            Put(self._keys.epoch, str(leader.epoch)),
+            Put(self._keys.leader, leader.text(), self._lease),
+            Delete(self._keys.successor),
+        )
+        self.standing = Standing.CANDIDATE
+        self._ask(Purpose.ELECTION, Transaction(conditions, edits), now, leader)
+
+    def _not_before_s(self) -> float:
+        """Return until when nobody stands, since the lead has changed often of late."""
+        while self._changes_s and self._changes_s[0] < self._decided_s - CHANGES_S:
+            self._changes_s.popleft()
+        excess = len(self._changes_s) - CALM_CHANGES
+        if excess <= 0:
+            return float("-inf")
+        return self._changes_s[-1] + min(BACK_OFF_S[0] * 2.0 ** min(excess - 1, 16), BACK_OFF_S[1])
+
+    def _ask(self, purpose: Purpose, request: Request, now: float, about: object) -> None:
+        if purpose in self._pending:
+            return
+        self._number += 1
+        self._pending[purpose] = Pending(self._number, now, about)
+        self._effects.append(Ask(self._number, request))
+
+    def _tell(self, kind: str, text: str, severity: Severity = Severity.INFO, state: State = State.HAPPENED) -> None:
+        self._effects.append(Told(kind, text, severity, state))

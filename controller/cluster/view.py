@@ -1,0 +1,79 @@
+"""What the store says of who leads, as a member last heard it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from controller.cluster.engine import Change, Condition, Held
+from controller.cluster.keys import Keys, Leader, read_epoch, read_leader
+
+
+class LeadView:
+    """The keys below `lead` of a fabric.
+
+    Parts of it come by answers and by the watch, which may be behind these: a change that is older than what is known
+    of its key says nothing.
+    """
+
+    def __init__(self, keys: Keys) -> None:
+        self._keys = keys
+        self._held: dict[str, Held] = {}
+
+    def replace(self, held: Iterable[Held]) -> None:
+        """Know these keys and no others."""
+        self._held = {entry.key: entry for entry in held}
+
+    def see(self, held: Iterable[Held], asked: Iterable[str] = ()) -> None:
+        """Know these keys, and that others of those `asked` for are absent."""
+        for key in asked:
+            self._held.pop(key, None)
+        self._held |= {entry.key: entry for entry in held}
+
+    def follow(self, changes: Iterable[Change]) -> None:
+        """Take what a watch told."""
+        for change in changes:
+            held = self._held.get(change.key)
+            if held is not None and held.revision > change.revision:
+                continue
+            if change.value is None:
+                self._held.pop(change.key, None)
+            else:
+                self._held[change.key] = Held(change.key, change.value, change.revision, change.lease)
+
+    def condition(self, key: str) -> Condition:
+        """Return the condition that a key is as it is known."""
+        held = self._held.get(key)
+        return Condition(key, 0) if held is None else Condition(key, held.revision, held.value)
+
+    def revision(self, key: str) -> int:
+        """Return when a key was last put, 0 where it is absent."""
+        held = self._held.get(key)
+        return 0 if held is None else held.revision
+
+    @property
+    def leader(self) -> Leader | None:
+        """Who leads."""
+        held = self._held.get(self._keys.leader)
+        return None if held is None else read_leader(held.value)
+
+    @property
+    def epoch(self) -> int:
+        """The last epoch, 0 where there was none."""
+        held = self._held.get(self._keys.epoch)
+        return 0 if held is None else read_epoch(held.value)
+
+    @property
+    def successor(self) -> str | None:
+        """Who shall lead next, where somebody was named."""
+        held = self._held.get(self._keys.successor)
+        return None if held is None else held.value
+
+    @property
+    def is_challenged(self) -> bool:
+        """Whether the leader was challenged since it last said that it is there."""
+        return self.revision(self._keys.challenge) > self.revision(self._keys.leader) > 0
+
+    def members(self) -> tuple[str, ...]:
+        """Return the names of the members, in their order."""
+        prefix = self._keys.members
+        return tuple(sorted(key.removeprefix(prefix) for key in self._held if key.startswith(prefix)))
