@@ -121,7 +121,7 @@ class BackupLegs:
 
     def _is_able(self, end: End) -> bool:
         port = self._ports.get(end)
-        return port is not None and port.up and not port.held and not port.peers()
+        return port is not None and port.up and not port.held and not port.is_barred and not port.peers()
 
     def _has_active(self, end: End) -> bool:
         return any(self._ports[leg].is_bundled for leg in self.able(end))

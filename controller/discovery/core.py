@@ -13,6 +13,7 @@ from controller.discovery.hosts import HostTable
 from controller.discovery.intake import FrameIntake, Output
 from controller.discovery.journal import HostsRead, Journal, read_former
 from controller.discovery.lacp_legs import LacpLegs
+from controller.discovery.leg_fabrics import LegFabrics
 from controller.discovery.legs import Legs
 from controller.discovery.moved import AGAIN_S, moved_frames
 from controller.discovery.port_table import PortTable, SwitchState
@@ -87,13 +88,14 @@ class DiscoveryCore:
         self._table = PortTable(settings, secret, self._deadlines, self)
         self._switches, self._ports = self._table.switches, self._table.ports
         self._vlans = VlanAccess(settings.vlans, self._switches, self._ports, self)
-        self._legs = Legs(self.fabric, self.emit, settings.link_aggregations)
+        self._legs = Legs(self.fabric, self.emit, settings.link_aggregations, lambda end: self._backups.able(end))
         around = self._legs.told, self.counted, self._was_heard, self._vlans.framed, self.fabric.fabrics.is_one
         self._hosts = HostTable(settings, self._deadlines, *around)
-        self._fabrics_version = 0
         self._lacp_legs = LacpLegs(settings.link_aggregations, self._ports, self._deadlines, self)
         self._backups = BackupLegs(settings.link_aggregations, self._ports, self, self._hosts.ask)
-        self._legs.able = self._backups.able
+        legs = self.fabric.fabrics, settings.link_aggregations, self._ports, self._deadlines, self
+        followed = self._lacp_legs.lacp, self._hosts.fabrics_joined, self._backups.follow
+        self._leg_fabrics = LegFabrics(*legs, *followed)
         known = self._ports, self._table, self._hosts, self._vlans, self._legs, self._lacp_legs.lacp, self._backups
         self._intake = FrameIntake(self, settings, *known, self.counters, self.counted)
         self._journal = Journal(self._hosts.hosts, self._remembered.by_port, self._table.neighbours)
@@ -106,6 +108,7 @@ class DiscoveryCore:
             TimerKind.CHALLENGE: self._hosts.challenge_due,
             TimerKind.MOVED: self._tell_moved,
             TimerKind.LACP: self._lacp_legs.lacp.due,
+            TimerKind.LEG_FABRICS: self._leg_fabrics.due,
             TimerKind.CARRIER: self._carrier_due,
             TimerKind.RELEASE: lambda _none, now: self._out.extend(self._installer.release_unknown(now)),
         }
@@ -274,9 +277,7 @@ class DiscoveryCore:
             self._remove_switch(cut_off, now)
         if not self._out:
             return ()
-        if self._fabrics_version != self.fabric.fabrics.version:
-            self._fabrics_version = self.fabric.fabrics.version
-            self._hosts.fabrics_joined(now)
+        self._leg_fabrics.look(now)
         out = tuple(self._out)
         self._out.clear()
         for output in out:
@@ -337,11 +338,11 @@ class DiscoveryCore:
             self._review_legs(end)
         self._lacp_legs.use(settings.link_aggregations, now)
         self._backups.use(settings.link_aggregations, now)
+        self._leg_fabrics.use(settings.link_aggregations, now)
 
     def _review_legs(self, end: End) -> None:
         """Tell of a link aggregation group that lacks legs, or does no longer."""
-        notice = self._legs.review(end) if end in self.fabric.aggregations.homes else None
-        if notice is not None:
+        if end in self.fabric.aggregations.homes and (notice := self._legs.review(end)) is not None:
             self.tell(notice)
 
     def _carrier_due(self, end: End, now: float) -> None:
@@ -404,6 +405,7 @@ class DiscoveryCore:
 
     def role_left(self, port: PortState, former: PortRole, now: float) -> None:
         """Let the hosts of a port go that leads to hosts no more."""
+        self._leg_fabrics.role_left(port.end, now)
         self._backups.lost(port, now)
         if self._legs.others(port.end):
             return

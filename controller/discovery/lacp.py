@@ -7,7 +7,7 @@ ports of one system, which no other group is of, so that a host whose legs lead 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from hashlib import blake2b
@@ -109,6 +109,8 @@ class Lacp:
     def __init__(self, groups: tuple[LinkAggregation, ...], owner: LacpOwner) -> None:
         self._owner = owner
         self._legs: dict[End, Leg] = {}
+        self.is_barred: Callable[[End], bool] = lambda _end: False
+        """Tells whether a leg is refused, whatever the other end says: it is never in step there."""
         self.places: Mapping[End, _Place] = _places(groups)
 
     def use(self, groups: tuple[LinkAggregation, ...]) -> list[End]:
@@ -163,16 +165,23 @@ class Lacp:
             self._select(end, now)
         self._send_due(end, leg, now)
 
+    def reconsider(self, end: End, now: float) -> None:
+        """Look again at a leg that is refused from now on, or no longer."""
+        if end in self._legs:
+            self._select(end, now)
+            self._send_due(end, self._legs[end], now)
+
     def _select(self, end: End, now: float) -> None:
         """Have the legs of a group work whose other ends are one system: that of those which work already, if any."""
         place = self.places[end]
         legs = [(at, leg) for at in place.legs if (leg := self._legs.get(at)) is not None]
-        spoken = [leg for _, leg in legs if leg.may_be_selected]
+        spoken = [leg for at, leg in legs if leg.may_be_selected and not self.is_barred(at)]
         spoken.sort(key=lambda leg: (not leg.works, not leg.selected))
         for at, leg in legs:
-            selected = leg.may_be_selected and leg.partner[1:3] == spoken[0].partner[1:3]
+            may_be = leg.may_be_selected and not self.is_barred(at)
+            selected = may_be and leg.partner[1:3] == spoken[0].partner[1:3]
             works = selected and leg.knows_us and bool(leg.partner.state & SYNCHRONIZATION)
-            if leg.may_be_selected and not selected and (leg.selected or at == end):
+            if may_be and not selected and (leg.selected or at == end):
                 text = (
                     f"leads to the system {format_mac(leg.partner.system)} (key {leg.partner.key}) by LACP, and"
                     f" another leg of {place.group} to another: it is no leg"

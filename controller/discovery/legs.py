@@ -24,18 +24,24 @@ class Legs:
     """Has what is told of hosts name a leg, where the table of hosts names the port that stands for a group.
 
     A host stays at its leg while that works; then it goes to another by a hash, so that the hosts of a group spread
-    over the legs. `emit` takes what is told.
+    over the legs. `emit` takes what is told, `able` returns the legs that are up of a group whose host uses one at a
+    time, none of another one.
     """
 
-    def __init__(self, fabric: LiveFabric, emit: Callable[[Told], None], groups: tuple[LinkAggregation, ...]) -> None:
+    def __init__(
+        self,
+        fabric: LiveFabric,
+        emit: Callable[[Told], None],
+        groups: tuple[LinkAggregation, ...],
+        able: Callable[[End], list[End]],
+    ) -> None:
         self._fabric = fabric
         self._emit = emit
         self._legs: dict[bytes, End] = {}
         self._counts: dict[End, int] = {}
         """How many legs work of each group of which all have worked."""
         self._names: dict[End, str] = {}
-        self.able: Callable[[End], list[End]] = lambda _end: []
-        """The legs that are up of a group whose host uses one at a time."""
+        self._able = able
         self.name(groups)
 
     def name(self, groups: tuple[LinkAggregation, ...]) -> None:
@@ -48,7 +54,7 @@ class Legs:
         Nothing is told of a group of which not all legs have worked since it is known: it is being put up.
         """
         home = self.home(end)
-        legs, working = self._fabric.aggregations.legs(home), self.able(home) or self._fabric.working_legs(home)
+        legs, working = self._fabric.aggregations.legs(home), self._able(home) or self._fabric.working_legs(home)
         before, self._counts[home] = self._counts.get(home), len(working)
         if before is None and len(working) < len(legs):
             del self._counts[home]
@@ -124,5 +130,5 @@ class Legs:
             self._emit(packet)
             return
         leg = chosen(packet.data[:6], self._fabric.working_legs(end))
-        for dpid, port_no in self.able(end) or [leg or end]:
+        for dpid, port_no in self._able(end) or [leg or end]:
             self._emit(packet._replace(dpid=dpid, ports=(port_no,)))

@@ -24,8 +24,9 @@ class PortState:
     whether the switch at the other end sends echo frames back, which was tried `echo_tries` times; `echoed_us` is
     when the last that came back had left. `lower` are the lower ports that lead to the same segment behind somebody
     else's switch, with the time when a frame last crossed it; a port with such ones is `held`. A leg of a group that
-    speaks LACP, or whose host uses one leg at a time, is no port to hosts while it is not bundled (`is_bundled`).
-    Until `guarded_until_s` its switch drops LLDP, ARP and ND that arrive at the port.
+    speaks LACP, or whose host uses one leg at a time, is no port to hosts while it is not bundled (`is_bundled`), nor
+    is one in another fabric than its group (`is_barred`). Until `guarded_until_s` its switch drops LLDP, ARP and ND
+    that arrive at the port.
     """
 
     end: End
@@ -49,6 +50,7 @@ class PortState:
     lower: dict[End, float] = field(default_factory=dict)
     held: bool = False
     is_bundled: bool = True
+    is_barred: bool = False
     segment_asked_s: float = float("-inf")
     segment_seen: tuple[End, int] | None = None
     guarded_until_s: float = float("-inf")
@@ -72,4 +74,5 @@ class PortState:
             return PortRole.UNKNOWN
         if self.heard is not None or self.heard_by is not None or self.was_trunk is not None:
             return PortRole.TRUNK
-        return PortRole.EDGE if self.silent and not self.held and self.is_bundled else PortRole.UNKNOWN
+        is_leg = self.is_bundled and not self.is_barred
+        return PortRole.EDGE if self.silent and not self.held and is_leg else PortRole.UNKNOWN

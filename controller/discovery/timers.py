@@ -33,6 +33,7 @@ class TimerKind(IntEnum):
     FORMER = 19  # None: forget which switches ports led to before a restart that are not back
     RELEASE = 20  # None: remove what an earlier run left on switches and nobody wants
     LACP = 21  # end: tell its other end of it, or give that up
+    LEG_FABRICS = 22  # None: see which legs are in other fabrics than those of their groups
 
 
 class Timer(NamedTuple):

@@ -104,7 +104,7 @@ def _link_aggregations(core: MulticastCore) -> Iterator[Finding | None]:
         first = next(iter(seen))
         other = next(leg for leg, part in seen.items() if part != seen[first])
         text = f"The legs {first} and {other} of the link aggregation group {named.name} are in parts of the fabric "
-        text += "that no link joins: its hosts get groups and reach others of one part alone."
+        text += "that no link joins: those in one of them alone are used."
         yield finding(core, "aggregation-in-two-fabrics", text, *first)
 
 

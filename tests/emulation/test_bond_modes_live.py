@@ -143,3 +143,18 @@ def test_a_bond_in_a_vlan_is_served_there_by_whichever_leg_works(bonds: Any, gro
         wait_legs(bonds, 2)
         bonds.send(phase + 1, 0.5)
         bonds.assert_all_received(phase + 1, f"h4 {VLAN_GROUP}")
+
+
+def test_legs_in_another_fabric_are_refused_until_a_link_joins_them(bonds: Any, group: str, unanswered: Any) -> None:
+    bonds.join(group, "h1", "h2")
+    bonds.fabric.link_down("s1", "s3")
+    wait(lambda: bonds.fabric.working_legs()[1] == ["h4-eth0"])
+    wait_legs(bonds, 1)
+    assert place_of(bonds, "h1") == 1
+    assert unanswered(bonds, [("h1", "h2"), ("h2", "h1")]) == []
+    bonds.stream(1, "h2", group, RATE_BPS, pattern="constant")
+    bonds.send(1, 0.5)
+    bonds.assert_all_received(1, f"h1 {group}")
+    bonds.fabric.link_up("s1", "s3")
+    wait_legs(bonds, 2)
+    assert unanswered(bonds, [("h4", "h5"), ("h3", "h1")]) == []

@@ -317,6 +317,21 @@ def test_legs_lead_to_hosts_while_both_ends_are_in_step(make_world: Callable[...
     assert roles(world) == [PortRole.EDGE] * 2
 
 
+def test_a_leg_in_another_fabric_is_told_to_be_out_of_step(make_world: Callable[..., World]):
+    world = started(make_world, group())
+    bonded = Bonded(world)
+    bonded.live(1.0)
+    world.port((1, 1), False)
+    bonded.live(6.0)
+    assert roles(world) == [PortRole.EDGE, PortRole.UNKNOWN]
+    assert not bonded.heard[LEGS[1]].actor.state & SYNCHRONIZATION, "the host is to use it for nothing"
+    assert bonded.heard[LEGS[0]].actor.state & SYNCHRONIZATION
+    assert world.core.counters["aggregation-leg-elsewhere"] == 1
+    world.port((1, 1), True)
+    bonded.live(6.0)
+    assert roles(world) == [PortRole.EDGE] * 2
+
+
 def test_a_host_is_announced_by_a_leg_that_works(make_world: Callable[..., World]):
     world = started(make_world, group())
     bonded = Bonded(world)

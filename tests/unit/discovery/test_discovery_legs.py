@@ -274,6 +274,7 @@ def test_a_lost_leg_hands_over_to_the_other_before_it_is_gone(backed: World, leg
 
 def test_a_switch_that_is_gone_hands_over_to_another(make_world: Callable[..., World]):
     world = make_world(one_at_a_time(*LEGS))
+    world.cable((1, 1), (2, 1))
     for dpid in (1, 2):
         world.connect(dpid)
     for leg in LEGS:
@@ -320,3 +321,82 @@ def test_another_mode_is_gone_by_at_once(backed: World, legs: tuple[End, End]):
     backed.feed(DiscoveryChanged(one_at_a_time(*legs)))
     backed.run(0.5)
     assert len(active(backed, legs)) == 1
+
+
+# Legs in two fabrics
+
+MODES = ["static", "active-backup"]
+
+
+def apart(make_world: Callable[..., World], mode: str) -> World:
+    """A host with a leg at each of two switches that a cable joins, and another at one of them alone."""
+    ports = tuple(SwitchPort(*leg) for leg in LEGS)
+    world = make_world(DiscoverySettings(link_aggregations=(LinkAggregation("bond", mode, ports),)))
+    world.cable((1, 1), (2, 1))
+    for dpid in (1, 2):
+        world.connect(dpid)
+    for leg in (*LEGS, (2, 5)):
+        world.port(leg, True)
+    world.run(1.0)
+    world.say(A, IP_A, LEGS[0])
+    world.say(B, IP_B, (2, 5))
+    world.run(1.0)
+    del world.events[:], world.notices[:], world.sent[:]
+    return world
+
+
+def refused(world: World) -> list[str]:
+    return [notice.text for notice in world.notices if notice.kind == "aggregation-leg-elsewhere"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_leg_in_another_fabric_is_refused_with_its_place_until_a_link_joins_them(
+    make_world: Callable[..., World], mode: str
+):
+    world = apart(make_world, mode)
+    world.port((1, 1), False)
+    world.run(1.0)
+    assert refused(world) == [], "a link that blinks refuses nobody"
+    world.run(5.0)
+    (text,) = refused(world)
+    assert text.startswith("Port 2:3 is in another fabric than port 1:3, and both are legs of bond: ")
+    assert world.core.counters["aggregation-leg-elsewhere"] == 1
+    assert active(world, LEGS) == [LEGS[0]]
+    world.say(A, IP_A, LEGS[1])
+    assert active(world, LEGS) == [LEGS[0]]
+    assert place(world, A) == LEGS[0]
+    assert place(world, B) == (2, 5), "nobody else is disturbed"
+    world.port((1, 1), True)
+    world.run(6.0)
+    assert LEGS[0] in active(world, LEGS)
+    assert len(active(world, LEGS)) == (2 if mode == "static" else 1)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_refused_leg_is_taken_at_once_where_the_others_are_lost(make_world: Callable[..., World], mode: str):
+    world = apart(make_world, mode)
+    world.port((1, 1), False)
+    world.run(6.0)
+    world.host(A, LEGS[1], IP_A)
+    world.port(LEGS[0], False)
+    world.say(A, IP_A, LEGS[1])
+    assert active(world, LEGS) == [LEGS[1]]
+    assert place(world, A) == LEGS[1]
+    world.port(LEGS[0], True)
+    world.run(6.0)
+    assert len(active(world, LEGS)) == 1
+
+
+def test_a_fabric_that_comes_up_refuses_no_leg(make_world: Callable[..., World]):
+    world = apart(make_world, "static")
+    world.run(10.0)
+    assert refused(world) == [] and active(world, LEGS) == list(LEGS)
+
+
+def test_a_policy_without_the_group_refuses_no_port(make_world: Callable[..., World]):
+    world = apart(make_world, "static")
+    world.port((1, 1), False)
+    world.run(6.0)
+    world.feed(DiscoveryChanged(settings()))
+    world.run(1.0)
+    assert active(world, LEGS) == list(LEGS)
