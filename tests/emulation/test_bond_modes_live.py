@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -158,3 +159,25 @@ def test_legs_in_another_fabric_are_refused_until_a_link_joins_them(bonds: Any, 
     bonds.fabric.link_up("s1", "s3")
     wait_legs(bonds, 2)
     assert unanswered(bonds, [("h4", "h5"), ("h3", "h1")]) == []
+
+
+def test_a_restart_of_the_controller_costs_a_bond_by_lacp_what_its_timeout_says(bonds: Any) -> None:
+    """The bond gives up a leg that was silent for 3 s, 2 s after the controller's end at the soonest."""
+    bonds.fabric.join("h4", VLAN_GROUP)
+    bonds.wait_members(f"{VLAN_GROUP}@10", {"h4"})
+    bonds.fabric.open_stream(1, "h5", VLAN_GROUP, RATE_BPS, pattern="constant")
+    bonds.send(0, 0.5)
+    bonds.wait_ready()
+    bonds.fabric.send(1)
+    bonds.controller.kill()
+    stopped_s = time.monotonic()
+    bonds.controller.start()
+    wait_legs(bonds, 2)
+    away_s = time.monotonic() - stopped_s
+    bonds.halt()
+    sent, received, duplicates = bonds.counts(1, f"h4 {VLAN_GROUP}")
+    print(f"{sent - received} of {sent} packets lost in {away_s:.1f} s")
+    assert duplicates == 0
+    assert (sent - received) * 1e-3 <= max(away_s - 1.5, 0.0)
+    bonds.send(2, 0.5)
+    bonds.assert_all_received(2, f"h4 {VLAN_GROUP}")
