@@ -36,7 +36,7 @@ from controller.config.settings import (
     PortParameters,
     Unicast,
 )
-from controller.config.static_members import read_static_members
+from controller.config.static_members import check_domains, read_static_members
 from controller.config.terms import (
     MAX_PORT_NO,
     HostTerm,
@@ -171,6 +171,7 @@ class _PolicyReader(Reader):
         router_ports = (multicast or Multicast()).router_ports.static
         links = (topology or ExpectedTopology()).links
         check_legs(self, aggregations, vlans.vlans, router_ports, links)
+        check_domains(self, static_members or (), vlans.vlans)
         checks.overlapping_tenants(self._tenant_terms, self.faults)
         self._check_places(found, monitor or Monitor(), dashboard or Dashboard())
         if not self.faults.any_error:

@@ -109,3 +109,21 @@ def test_there_is_a_bound():
     ports = [{"dpid": 1, "port": number + 1} for number in range(MAX_STATIC_MEMBERS + 1)]
     document = {"version": 1, "static_members": [{"group": "239.1.1.1", "ports": ports}]}
     assert "at most 16384" in fault_of(json.dumps(document))[2]
+
+
+def test_a_port_that_is_not_in_the_domain_of_its_group_is_warned_of():
+    text = """\
+version: 1
+vlans: {ports: [{ports: [{dpid: 1, port: 1}], access: 10}, {ports: [{dpid: 1, port: 2}], trunk: [10, 20]}]}
+static_members:
+  - {group: 239.1.1.1@10, ports: [{dpid: 1, port: 1}, {dpid: 1, port: 2}]}
+  - group: 239.1.1.1@20
+    ports:
+      - {dpid: 1, port: 2}
+      - {dpid: 1, port: 1}
+  - {group: 239.1.1.1, ports: [{dpid: 1, port: 3}, {dpid: 1, port: 2}]}
+"""
+    assert [(warning.line, warning.message) for warning in load_policy(text).warnings] == [
+        (8, "port 1:1 is not in VLAN 20, and is given 239.1.1.1@20 once it is"),
+        (9, "port 1:2 is not in the fabric's own domain, and is given 239.1.1.1 once it is"),
+    ]
