@@ -4,6 +4,9 @@ Links between switches carry every VLAN with its tag. A port to hosts lets in th
 is tagged is dropped and counted: in OpenFlow 1.3 it goes on to the table that does so. LLDP has no VLAN (IEEE
 802.1AB, 7.1). OpenFlow 1.0 has one table, and cannot ask for "any tag": there what a port may have meets entries of
 the port's own (`controller.rules.pipeline.at_port`), and right below them the port's other frames are dropped.
+
+What has a second tag behind that of a VLAN is dropped and counted: where a switch takes the outer tag off, the inner
+one would put the frame into a VLAN that its sender may not have.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from controller.rules.pipeline import (
     INGRESS,
     IPPROTO_ICMPV6,
     PRIORITY_ADDRESS_RESOLUTION,
+    PRIORITY_DOUBLE_TAGGED,
     PRIORITY_LLDP,
     PRIORITY_MISS,
     PRIORITY_OTHER_MULTICAST,
@@ -29,12 +33,13 @@ from controller.rules.pipeline import (
     PRIORITY_PORT_UNTAGGED,
     PRIORITY_PORT_VLAN,
     PRIORITY_UNTAGGED_MISS,
+    PRIORITY_VLAN_TAGGED,
     VLAN_ADMIT,
     VLAN_FORWARD,
     VLAN_UNICAST,
     at_port,
 )
-from controller.wire.ethernet import ETHERTYPE_ARP, ETHERTYPE_LLDP
+from controller.wire.ethernet import ETHERTYPE_ARP, ETHERTYPE_LLDP, ETHERTYPE_QINQ, ETHERTYPE_VLAN
 from controller.wire.nd import ADVERTISEMENT, SOLICITATION
 
 _RESOLUTION = (
@@ -50,10 +55,14 @@ _GROUPS = (
 )
 
 
+_TWO_TAGS = tuple(Match(eth_type=inner, tagged=True) for inner in (ETHERTYPE_VLAN, ETHERTYPE_QINQ))
+
+
 def vlan_base_rules() -> list[Rule]:
     """Return the entries of a switch, whatever its ports, in a fabric with VLANs."""
     return [
         _rule(INGRESS, PRIORITY_LLDP, Match(eth_type=ETHERTYPE_LLDP), (Goto(ADMIT),)),
+        *(_counted(VLAN_ADMIT, PRIORITY_VLAN_TAGGED, match) for match in _TWO_TAGS),
         *(_rule(VLAN_ADMIT, PRIORITY_ADDRESS_RESOLUTION, match, (Output(OFPP_CONTROLLER),)) for match in _RESOLUTION),
         _rule(VLAN_ADMIT, PRIORITY_MISS, Match(), (Goto(VLAN_FORWARD),)),
         *(_rule(VLAN_FORWARD, PRIORITY_OTHER_MULTICAST, match, ()) for match in _GROUPS),
@@ -82,7 +91,10 @@ def edge_rules(port_no: int, port: PortVlans) -> list[Rule]:
 
 def old_base_rules(vlans: Iterable[int]) -> list[Rule]:
     """Return the entries of an OpenFlow 1.0 switch, whatever its ports, in a fabric with these VLANs."""
-    return [_rule(0, PRIORITY_OTHER_MULTICAST, _GROUPS[0]._replace(vlan_id=vlan_id), ()) for vlan_id in sorted(vlans)]
+    return [
+        *(_counted(0, PRIORITY_DOUBLE_TAGGED, match) for match in _TWO_TAGS),
+        *(_rule(0, PRIORITY_OTHER_MULTICAST, _GROUPS[0]._replace(vlan_id=vlan_id), ()) for vlan_id in sorted(vlans)),
+    ]
 
 
 def old_link_rules(port_no: int) -> list[Rule]:
@@ -105,13 +117,13 @@ def old_edge_rules(port_no: int, port: PortVlans, vlans: Iterable[int]) -> list[
     rules += [_rule(0, PRIORITY_PORT_CLOSED + 1, Match(port_no, vlan_id=tag), ()) for tag in sorted(port.tagged)]
     if port.untagged == 0:
         others = sorted(set(vlans) - port.tagged)
-        return rules + [_counted(Match(port_no, vlan_id=vlan_id)) for vlan_id in others]
+        return rules + [_counted(0, PRIORITY_PORT_CLOSED, Match(port_no, vlan_id=vlan_id)) for vlan_id in others]
     rules.append(_rule(0, PRIORITY_PORT_CLOSED + 1, Match(port_no), ()))
-    return [*rules, _counted(Match(port_no, tagged=True))]
+    return [*rules, _counted(0, PRIORITY_PORT_CLOSED, Match(port_no, tagged=True))]
 
 
-def _counted(match: Match) -> Rule:
-    return Rule(RuleKey(0, PRIORITY_PORT_CLOSED, match), (), VLAN_TAGGED_COOKIE)
+def _counted(table: int, priority: int, match: Match) -> Rule:
+    return Rule(RuleKey(table, priority, match), (), VLAN_TAGGED_COOKIE)
 
 
 def entry_keys(port_no: int) -> list[RuleKey]:

@@ -133,6 +133,19 @@ def general_query_tags(sock: socket.socket, count: int, timeout_s: float = 30.0)
     return tags
 
 
+def heard_until(sock: socket.socket, last: bytes, timeout_s: float = 10.0) -> list[bytes]:
+    """Return the frames with tags that a host hears before a frame."""
+    tagged: list[bytes] = []
+    deadline = time.monotonic() + timeout_s
+    while select.select([sock], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        frame, is_own = traffic.receive_frame(sock)
+        if not is_own and frame[: len(last)] == last:
+            return tagged
+        if not is_own and without_tag(frame) is not None:
+            tagged.append(frame)
+    raise AssertionError("the last frame was not heard")
+
+
 def test_each_domain_has_its_own_packets(vlans: Any, group: str) -> None:
     join_everywhere(vlans, group)
     for host in ("h4", "h5", "h6", "h7", "h8"):
@@ -200,8 +213,9 @@ def test_every_domain_of_a_port_is_asked(live: Any, request: pytest.FixtureReque
         assert general_query_tags(at_access, 1) == {0}
 
 
-def test_wrong_tags_go_nowhere_and_are_counted(vlans: Any, group: str) -> None:
+def test_wrong_tags_go_nowhere_and_are_counted(vlans: Any, group: str, unanswered: Any) -> None:
     join_everywhere(vlans, group)
+    assert unanswered(vlans, [("h1", "h5")]) == []
     hosts = ("h2", "h4", "h5", "h6", "h7", "h8")
     for host in hosts:
         vlans.fabric.tap(host)
@@ -211,15 +225,20 @@ def test_wrong_tags_go_nowhere_and_are_counted(vlans: Any, group: str) -> None:
     other = group.rpartition(".")[0] + ".77"
     records = (GroupRecord(RecordType.CHANGE_TO_EXCLUDE, parse_ip(other), ()),)
     frames = [encode_udp(mac, source, parse_ip(group), magic), encode(Report(4, 3, mac, source, records))]
-    with wire(vlans, "h1") as sock:
+    to_h5 = encode_udp(parse_mac(vlans.mac("h8")), source, source, b"plain", eth_dst=parse_mac(vlans.mac("h5")))
+    with wire(vlans, "h1") as sock, wire(vlans, "h8") as at_trunk, wire(vlans, "h5") as at_access:
         for tag in (10, 20, 30):
             for frame in frames * WRONG_FRAMES:
                 sock.send(with_tag(frame, tag))
-    vlans.controller.wait_until(
-        "status",
-        lambda status: status["counters"].get("vlan-tagged", 0) == before + 6 * WRONG_FRAMES,
-        COUNTED_WITHIN_S,
-    )
+        for frame in [with_tag(with_tag(to_h5, 20), 10)] * WRONG_FRAMES:
+            at_trunk.send(frame)
+        vlans.controller.wait_until(
+            "status",
+            lambda status: status["counters"].get("vlan-tagged", 0) == before + 7 * WRONG_FRAMES,
+            COUNTED_WITHIN_S,
+        )
+        at_trunk.send(with_tag(to_h5, 10))
+        assert heard_until(at_access, to_h5) == [], "an inner tag came out where the outer one was taken off"
     seen = vlans.fabric.settled()
     assert all(seen[f"tap {host}"]["groups"] == {} for host in hosts)
     known = {document["group"] for document in vlans.controller.show("groups")}

@@ -91,6 +91,18 @@ def test_every_shape_comes_back_as_it_was_put(client: Client) -> None:
     assert {entry.rule for entry in client.counters()} == set(rules) - set(gone)
 
 
+def test_behind_a_tag_the_second_one_is_the_eth_type(client: Client) -> None:
+    """As long as `vlan-limit` of Open vSwitch is what it is unless somebody sets it."""
+    inner = [Rule(RuleKey(0, 9, Match(eth_type=tpid, tagged=True)), (), tpid) for tpid in (0x8100, 0x88A8)]
+    others = [Rule(RuleKey(0, 5, Match(vlan_id=10)), (), 1), Rule(RuleKey(0, 0, Match(tagged=True)), (), 2)]
+    assert client.apply(ApplyEdits(1, 1, tuple(map(Put, (*inner, *others))))) == []
+    for tags in ("8100000a", "8100000a81000014", "8100000a88a80014", "88a8000a81000014", "81000014"):
+        packet = f"in_port=controller packet={MAC.hex()}{OTHER_MAC.hex()}{tags}0800{bytes(50).hex()} actions=table"
+        run("ovs-ofctl", "-O", "OpenFlow13", "packet-out", BRIDGE, packet)
+    counted = {entry.rule.cookie: entry.packet_count for entry in client.counters()}
+    assert counted == {0x8100: 2, 0x88A8: 1, 1: 1, 2: 1}
+
+
 def test_a_put_changes_what_is_done_to_the_tag(client: Client) -> None:
     key = RuleKey(0, 7, Match(vlan_id=10))
     for actions in ON_TAGGED:
