@@ -23,6 +23,8 @@ from controller.config.terms import (
     parse_host_prefix,
     parse_prefix,
 )
+from controller.config.vlans import MAX_VLAN_ID, UNTAGGED
+from controller.kernel.domains import OWN_DOMAIN
 from controller.wire.addresses import is_multicast_ip
 from controller.wire.dpids import parse_dpid
 
@@ -50,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     explain.add_argument("--group", metavar="G", help="IPv4 or IPv6 group; a router may be asked about without one")
     explain.add_argument("--role", required=True, choices=[str(role) for role in Role], help="what the host asks for")
+    explain.add_argument("--vlan", metavar="V", help="VLAN in which it asks, by id or name (none: untagged)")
     explain.add_argument("--source", metavar="S", help="source that a receiver asks for (none: any source)")
 
 
@@ -102,6 +105,8 @@ def _explain(args: argparse.Namespace, as_json: bool) -> int:
         raise InputError(f"--group: missing; only a router may be asked about without one, not a {role}")
     if args.source is not None and role is Role.ROUTER:
         raise InputError("--source: a rule about routers has no sources")
+    if args.vlan is not None and role is Role.ROUTER:
+        raise InputError("--vlan: a rule about routers names no VLAN")
     group = None if args.group is None else _group(args.group)
     source = None if args.source is None or group is None else _source(args.source, group)
     try:
@@ -112,7 +117,7 @@ def _explain(args: argparse.Namespace, as_json: bool) -> int:
         decision = explain_router(policy, host, group)
     else:
         assert group is not None
-        decision = Admission(policy).decide(host, group, role, source)
+        decision = Admission(policy).decide(host, group, role, source, _vlan(args.vlan, policy))
     tenants = _tenants_of(policy, host)
     if as_json:
         emit_json({"admit": decision.admit, "rule": decision.rule, "reason": decision.reason, "tenants": tenants})
@@ -166,6 +171,18 @@ def _group(text: str) -> bytes:
     if not is_multicast_ip(group):
         raise InputError(f"--group {quoted(text)} is not within the multicast addresses 224.0.0.0/4 or ff00::/8")
     return group
+
+
+def _vlan(text: str | None, policy: Policy) -> int:
+    """Return the VLAN of an id, of a name of the policy's, or of ``untagged``, which is 0 as where there is none."""
+    if text is None or text == UNTAGGED:
+        return OWN_DOMAIN
+    names = {policy.vlans.given_name(vlan_id): vlan_id for vlan_id in policy.vlans.all_vlans()}
+    if text in names:
+        return names[text]
+    if text.isascii() and text.isdecimal() and 1 <= int(text) <= MAX_VLAN_ID:
+        return int(text)
+    raise InputError(f"--vlan {quoted(text)} is neither 1 to {MAX_VLAN_ID}, nor the name of a VLAN of the policy's")
 
 
 def _source(text: str, group: bytes) -> bytes:

@@ -10,6 +10,8 @@ from controller.admission.routers import RouterDecision, RouterGroups
 from controller.config.policy import DEFAULT_RULE, Policy, Role, Rule
 from controller.config.rule_index import RuleIndex
 from controller.config.terms import SwitchPort
+from controller.config.vlans import UNTAGGED
+from controller.kernel.domains import OWN_DOMAIN
 from controller.wire.addresses import is_link_scope_group, is_multicast_ip
 
 VERDICTS = {True: "allow", False: "deny"}
@@ -45,7 +47,9 @@ class Admission:
         self._compile(policy)
         return True
 
-    def decide(self, host: HostLike, group: bytes, role: Role, source: bytes | None = None) -> Decision:
+    def decide(
+        self, host: HostLike, group: bytes, role: Role, source: bytes | None = None, vlan_id: int = OWN_DOMAIN
+    ) -> Decision:
         """Tell whether a host may receive from, or send to, a group.
 
         Parameters
@@ -59,14 +63,18 @@ class Admission:
             What the host asks for.
         source
             The source that a receiver asks for, None for any; a sender's address where it is not `host.ip`.
+        vlan_id
+            The VLAN in which the host asks, 0 for the fabric's own domain.
         """
-        decision, cell = self._evaluate(host, group, role, source)
+        decision, cell = self._evaluate(host, group, role, source, vlan_id)
         cell[0] += 1
         return decision
 
-    def explain(self, host: HostLike, group: bytes, role: Role, source: bytes | None = None) -> Decision:
+    def explain(
+        self, host: HostLike, group: bytes, role: Role, source: bytes | None = None, vlan_id: int = OWN_DOMAIN
+    ) -> Decision:
         """Return what `decide` would, and count nothing."""
-        return self._evaluate(host, group, role, source)[0]
+        return self._evaluate(host, group, role, source, vlan_id)[0]
 
     def rules_about(self, host: HostLike) -> int:
         """Return the rules that are about a host by any of its names, bit i for rule i."""
@@ -116,7 +124,9 @@ class Admission:
         self._cells = {name: self._cells.get(name) or {True: [0], False: [0]} for name in [*names, DEFAULT_RULE]}
         self._defaults = {role: self._default_answers(role) for role in Role}
 
-    def _evaluate(self, host: HostLike, group: bytes, role: Role, source: bytes | None) -> tuple[Decision, _Cell]:
+    def _evaluate(
+        self, host: HostLike, group: bytes, role: Role, source: bytes | None, vlan_id: int
+    ) -> tuple[Decision, _Cell]:
         if len(group) not in (4, 16) or not is_multicast_ip(group):
             return Decision(False, DEFAULT_RULE, "not a multicast group"), self._exempt
         if is_link_scope_group(group):
@@ -125,25 +135,28 @@ class Admission:
             source = host.ip
         of_group = self._index.of_group(group, role)
         of_host = of_group and of_group & self.rules_about(host)
-        found = of_host and of_host & self._index.of_source(source)
+        in_vlan = of_host and of_host & self._index.of_vlan(vlan_id)
+        found = in_vlan and in_vlan & self._index.of_source(source)
         if found:
             decision = self._verdicts[(found & -found).bit_length() - 1]
             return decision, self._cells[decision.rule][decision.admit]
         if not of_group:
             return self._defaults[role][0]
-        return self._defaults[role][2 if of_host else 1]
+        return self._defaults[role][1 if not of_host else 2 if in_vlan else 3]
 
     def _default_answers(self, role: Role) -> list[tuple[Decision, _Cell]]:
-        """Return the answers where no rule is about the group, about the host too, or about the source too."""
+        """Return the answers where no rule is about the group, the host too, the source too, or about the VLAN."""
         admit = self._policy.default_allow and role is not Role.ROUTER
         reasons: tuple[str, ...] = (
             f"no rule is about {role}s of this group",
             f"no rule about {role}s of this group is about this host",
             "the rules about this host and group are about other sources",
+            "the rules about this host and group are about other VLANs",
         )
         what_then = f"the default is {VERDICTS[admit]}"
         if role is Role.ROUTER:
-            reasons = (reasons[0], "no rule about routers is about this host", "no rule allows this host any group")
+            no_group = "no rule allows this host any group"
+            reasons = (reasons[0], "no rule about routers is about this host", no_group, no_group)
             what_then = "a router is admitted by a rule or by the settings of its port alone"
         return [
             (Decision(admit, DEFAULT_RULE, f"{why}; {what_then}"), self._cells[DEFAULT_RULE][admit])
@@ -190,9 +203,11 @@ def _reason(rule: Rule) -> str:
     groups = _listed(rule.groups) or "every group"
     hosts = ["any host"] if rule.any_host else [*rule.tenants, *rule.hosts]
     sources = f" from {_listed(rule.sources)}" if rule.sources else ""
+    vlans = _listed([vlan_id or UNTAGGED for vlan_id in sorted(rule.vlans)])
+    where = f" in VLAN{'s' if len(rule.vlans) > 1 else ''} {vlans}" if rule.vlans else ""
     line = f" on line {rule.line}" if rule.line else ""
     verb = "allows" if rule.allow else "denies"
-    return f"the rule{line} {verb} {roles} of {groups}{sources} at {_listed(hosts)}"
+    return f"the rule{line} {verb} {roles} of {groups}{sources} at {_listed(hosts)}{where}"
 
 
 def _listed(terms: Sequence[object]) -> str:

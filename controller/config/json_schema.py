@@ -164,6 +164,10 @@ def _definitions() -> Schema:
         },
         "sources": {"description": "The only sources that the rule is about."}
         | _list(_definition("source"), least=1),
+        "vlan": {
+            "description": "The only VLANs that the rule is about, one or a list.",
+            "anyOf": [_some_vlans(), _list(_some_vlans(), least=1)],
+        },
         "action": {"description": "What is decided.", "enum": list(ACTIONS)},
     }
     dpid = {
@@ -287,12 +291,17 @@ def _port_vlans() -> dict[str, Schema]:
 def _registration() -> Schema:
     """Return what an entry of `vlans.mvr` says."""
     vlan = [_definition("vlan_id"), _definition("vlan_name")]
-    receiver = {"anyOf": [*vlan, _definition("vlan_range"), {"const": UNTAGGED}]}
     return {
         "source_vlan": {"description": "The VLAN in which the groups are sent.", "anyOf": vlan},
         "groups": {"description": "Groups and prefixes of groups."} | _list(_definition("group"), least=1),
-        "receiver_vlans": {"description": "VLANs whose receivers get these groups."} | _list(receiver, least=1),
+        "receiver_vlans": {"description": "VLANs whose receivers get these groups."} | _list(_some_vlans(), least=1),
     }
+
+
+def _some_vlans() -> Schema:
+    """Return how a VLAN, or a range of VLANs, stands where one may do so by its name too."""
+    names = (_definition(name) for name in ("vlan_id", "vlan_name", "vlan_range"))
+    return {"anyOf": [*names, {"const": UNTAGGED}]}
 
 
 def _labels(description: str) -> Schema:
@@ -312,7 +321,7 @@ def _host_rule(keys: Schema) -> Schema:
 
 def _router_rule(keys: Schema) -> Schema:
     role = {"description": "A multicast router or querier.", "const": str(Role.ROUTER)}
-    names = [name for name in RULE_KEYS if name != "sources"]
+    names = [name for name in RULE_KEYS if name not in ("sources", "vlan")]
     return _mapping({name: keys[name] for name in names} | {"role": role}, REQUIRED_RULE_KEYS)
 
 

@@ -22,6 +22,7 @@ from controller.config.link_aggregations import check_legs, first_ports, read_li
 from controller.config.policy import ACTIONS, ANY_HOST, DEFAULT_RULE, ROLES, VERSION, Policy, Role, Rule, Tenant
 from controller.config.read import Reader, line_of, scalar_value, step
 from controller.config.read_cluster import read_cluster
+from controller.config.read_vlan_ids import KnownVlans
 from controller.config.read_vlans import VlanSection, read_vlans
 from controller.config.settings import (
     MINUTES_ABOVE,
@@ -74,7 +75,7 @@ SECTIONS = (
     *SETTING_SECTIONS,
 )
 SWITCH_KEYS = ("dpid", "ports")
-RULE_KEYS = ("name", "groups", "role", "hosts", "sources", "action")
+RULE_KEYS = ("name", "groups", "role", "hosts", "sources", "vlan", "action")
 REQUIRED_RULE_KEYS = ("name", "role", "hosts", "action")
 """Of every rule; all but those about routers need `groups` too."""
 
@@ -130,6 +131,7 @@ class _PolicyReader(Reader):
         self._read_cabling = read_cabling
         self._tenant_names: dict[str, int] = {}
         self._tenant_terms: list[checks.TenantTerm] = []
+        self._known_vlans = KnownVlans(self)
 
     def policy(self, root: Node) -> Policy | None:
         """Return the policy; it is worth nothing where faults were recorded."""
@@ -147,6 +149,7 @@ class _PolicyReader(Reader):
         switches = read("switches", self._switches) or ()
         labels = read("labels", lambda node, path: read_labels(self, node, path))
         vlans = read("vlans", lambda node, path: read_vlans(self, node, path, labels or ())) or VlanSection()
+        self._known_vlans = vlans.known or self._known_vlans
         aggregations = read("link_aggregations", lambda node, path: read_link_aggregations(self, node, path)) or ()
         self.standing_ports = first_ports(aggregations)
         fabrics = read("fabrics", lambda node, path: read_fabrics(self, node, path))
@@ -307,6 +310,7 @@ class _PolicyReader(Reader):
         role = read("role", lambda child, own: self.choice(child, own, tuple(ROLES)))
         hosts = read("hosts", self._rule_hosts)
         sources = read("sources", lambda child, own: self._some(child, own, "sources", self._source))
+        vlans = read("vlan", self._rule_vlans)
         action = read("action", lambda child, own: self.choice(child, own, tuple(ACTIONS)))
         self._check_router_rule(found, path, node.line, role)
         if self.faults.error_count > before or not (name and role and hosts and action):
@@ -320,15 +324,17 @@ class _PolicyReader(Reader):
             tenants=tuple(host.name for host in hosts if isinstance(host, _TenantName)),
             hosts=tuple(host for host in hosts if not isinstance(host, _TenantName | str)),
             sources=sources or (),
+            vlans=vlans or frozenset(),
             line=node.line,
         )
 
     def _check_router_rule(self, found: dict[str, tuple[int, Node]], path: str, line: int, role: str | None) -> None:
         """Report what only rules about routers lack, and what they must not have."""
         if role == Role.ROUTER:
-            if "sources" in found:
-                message = "a router is told by its host alone: name groups, or nothing for every group"
-                self.faults.error(found["sources"][0], f"{path}.sources", message)
+            for key in ("sources", "vlan"):
+                if key in found:
+                    message = "a router is told by its host alone: name groups, or nothing for every group"
+                    self.faults.error(found[key][0], f"{path}.{key}", message)
         elif "groups" not in found:
             self.faults.error(line, f"{path}.groups", "missing; only a rule about routers may do without")
 
@@ -356,6 +362,13 @@ class _PolicyReader(Reader):
         if isinstance(node, Scalar) and node.text == ANY_HOST:
             return (ANY_HOST,)
         return self._some(node, path, "hosts", self._rule_host)
+
+    def _rule_vlans(self, node: Node, path: str) -> frozenset[int]:
+        """Return the VLANs that a rule is about, 0 being the fabric's own domain; one may stand without a list."""
+        read = self._known_vlans.some
+        masks = self._some(node, path, "VLANs", read) if isinstance(node, Sequence) else (read(node, path),)
+        named = [mask for mask in masks if mask is not None]
+        return frozenset(vlan_id for mask in named for vlan_id in range(mask.bit_length()) if mask >> vlan_id & 1)
 
     def _rule_host(self, node: Node, path: str) -> HostTerm | _TenantName | str | None:
         if isinstance(node, Scalar):

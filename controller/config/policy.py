@@ -60,6 +60,7 @@ class Rule:
 
     A rule without `groups`, which only one about routers may be, is about every group.
     Where `sources` is not empty the rule applies only to a join for one of these sources, or to a sender among them.
+    Where `vlans` is not empty it applies only in these VLANs, 0 being the fabric's own domain.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Rule:
     tenants: tuple[str, ...] = ()
     hosts: tuple[HostTerm, ...] = ()
     sources: tuple[Prefix, ...] = ()
+    vlans: frozenset[int] = frozenset()
     line: int = field(default=0, compare=False)
 
 

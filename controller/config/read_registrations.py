@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
 from controller.config.document import Node, Scalar, Sequence
-from controller.config.faults import quoted
 from controller.config.read import Reader, scalar_value
-from controller.config.read_vlan_ids import read_vlan, read_vlans_mask
+from controller.config.read_vlan_ids import KnownVlans, read_vlan
 from controller.config.registrations import Registration, Registrations
 from controller.config.terms import Prefix, parse_group_prefix
-from controller.config.vlans import MAX_VLAN_ID, UNTAGGED, is_vlan_name
-from controller.kernel.domains import OWN_DOMAIN
+from controller.config.vlans import MAX_VLAN_ID
 
 MAX_REGISTRATIONS = 1024
 MAX_REGISTERED_GROUPS = 4096
@@ -21,7 +19,6 @@ MAX_REGISTERED_GROUPS = 4096
 ENTRY_KEYS = ("source_vlan", "groups", "receiver_vlans")
 
 _ENTRY = "a mapping such as {source_vlan: 100, groups: [239.5.0.0/16], receiver_vlans: [20, 30]}"
-_RECEIVER = f"a VLAN, its name, a range such as 30-35, or {UNTAGGED}"
 
 
 T = TypeVar("T")
@@ -43,13 +40,12 @@ class _Entry(NamedTuple):
 
 
 class RegistrationReader:
-    """Reads registrations of VLANs that the section names elsewhere: `named` has bit i for VLAN i."""
+    """Reads registrations of VLANs that the section names elsewhere."""
 
-    def __init__(self, reader: Reader, named: int, names: Mapping[str, int]) -> None:
+    def __init__(self, reader: Reader, vlans: KnownVlans) -> None:
         self._reader = reader
         self._faults = reader.faults
-        self._named = named
-        self._ids = names
+        self._vlans = vlans
 
     def read(self, node: Node, path: str) -> Registrations:
         """Return the registrations of a list; none where one has a fault."""
@@ -79,7 +75,7 @@ class RegistrationReader:
             groups = self._some(found["groups"][1], f"{path}.groups", "groups", self._group)
         if "receiver_vlans" in found:
             at, own_path = found["receiver_vlans"][1], f"{path}.receiver_vlans"
-            for mask in self._some(at, own_path, "receiver VLANs", self._receivers):
+            for mask in self._some(at, own_path, "receiver VLANs", self._vlans.some):
                 receivers |= mask
             if source is not None and receivers >> source & 1:
                 self._faults.error(at.line, own_path, f"VLAN {source} is the source VLAN itself")
@@ -105,40 +101,13 @@ class RegistrationReader:
 
     def _source(self, node: Node, path: str) -> int | None:
         """Return the source VLAN."""
-        mask = self._by_name(node, path)
+        mask = self._vlans.by_name(node, path)
         if mask is None:
             if not isinstance(node, Scalar) or type(scalar_value(node)) is not int:
                 self._reader.wrong_type(node, path, "a VLAN, or its name")
                 return None
             mask = (1 << (read_vlan(self._reader, node, path) or 0)) & ~1
-        return mask.bit_length() - 1 if mask and self._is_known(mask, node, path) else None
-
-    def _receivers(self, node: Node, path: str) -> int | None:
-        """Return domains as a mask, bit i for VLAN i, 0 being the fabric's own."""
-        if isinstance(node, Scalar) and scalar_value(node) == UNTAGGED:
-            return 1 << OWN_DOMAIN
-        by_name = self._by_name(node, path)
-        mask = read_vlans_mask(self._reader, node, path, _RECEIVER) if by_name is None else by_name
-        return mask if mask and self._is_known(mask, node, path) else None
-
-    def _by_name(self, node: Node, path: str) -> int | None:
-        """Return the VLAN of a name as a mask, 0 where there is none such; None where no name stands there."""
-        value = scalar_value(node) if isinstance(node, Scalar) else None
-        if not isinstance(value, str) or not is_vlan_name(value):
-            return None
-        if value in self._ids:
-            return 1 << self._ids[value]
-        near = self._faults.suggestion(value, self._ids)
-        self._faults.error(node.line, path, f"no VLAN is called {quoted(value)}{near}")
-        return 0
-
-    def _is_known(self, mask: int, node: Node, path: str) -> bool:
-        unknown = mask & ~self._named
-        if unknown:
-            vlan_id = (unknown & -unknown).bit_length() - 1
-            message = f"no port is in VLAN {vlan_id}, and the section gives it no name"
-            self._faults.error(node.line, path, message)
-        return not unknown
+        return mask.bit_length() - 1 if mask and self._vlans.are_known(mask, node, path) else None
 
     def _check(self, entries: Iterable[_Entry]) -> None:
         """Look for a group that a VLAN would get from two others, or from one that gets it from a third."""

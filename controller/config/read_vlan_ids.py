@@ -1,12 +1,17 @@
-"""VLAN ids, and ranges of them, as a policy file has them."""
+"""VLAN ids, ranges of them and their names, as a policy file has them."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from controller.config.document import Node, Scalar
+from controller.config.faults import quoted
 from controller.config.read import Reader, scalar_value
-from controller.config.vlans import MAX_VLAN_ID
+from controller.config.vlans import MAX_VLAN_ID, UNTAGGED, is_vlan_name
+from controller.kernel.domains import OWN_DOMAIN
+
+SOME_VLANS = "a VLAN, its name, a range such as 30-35, or untagged"
 
 _RANGE = re.compile(r"([1-9][0-9]{0,3})-([1-9][0-9]{0,3})\Z")
 
@@ -37,3 +42,40 @@ def read_vlans_mask(
         reader.faults.error(node.line, path, message)
         return None
     return (1 << last + 1) - (1 << first)
+
+
+class KnownVlans:
+    """The VLANs that the section `vlans` names anywhere: `named` has bit i for VLAN i, `ids` those of names."""
+
+    def __init__(self, reader: Reader, named: int = 0, ids: Mapping[str, int] | None = None) -> None:
+        self._reader = reader
+        self._named = named | 1 << OWN_DOMAIN
+        self._ids = ids or {}
+
+    def some(self, node: Node, path: str) -> int | None:
+        """Return domains as a mask, bit i for VLAN i, 0 being the fabric's own; None after a fault."""
+        if isinstance(node, Scalar) and scalar_value(node) == UNTAGGED:
+            return 1 << OWN_DOMAIN
+        by_name = self.by_name(node, path)
+        mask = read_vlans_mask(self._reader, node, path, SOME_VLANS) if by_name is None else by_name
+        return mask if mask and self.are_known(mask, node, path) else None
+
+    def by_name(self, node: Node, path: str) -> int | None:
+        """Return the VLAN of a name as a mask, 0 where there is none such; None where no name stands there."""
+        value = scalar_value(node) if isinstance(node, Scalar) else None
+        if not isinstance(value, str) or not is_vlan_name(value):
+            return None
+        if value in self._ids:
+            return 1 << self._ids[value]
+        near = self._reader.faults.suggestion(value, self._ids)
+        self._reader.faults.error(node.line, path, f"no VLAN is called {quoted(value)}{near}")
+        return 0
+
+    def are_known(self, mask: int, node: Node, path: str) -> bool:
+        """Tell whether the section names all VLANs of a mask; the first that it does not is a fault."""
+        unknown = mask & ~self._named
+        if unknown:
+            vlan_id = (unknown & -unknown).bit_length() - 1
+            message = f"no port is in VLAN {vlan_id}, and the section gives it no name"
+            self._reader.faults.error(node.line, path, message)
+        return not unknown

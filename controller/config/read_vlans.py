@@ -10,7 +10,7 @@ from controller.config.faults import quoted
 from controller.config.labels import read_label_pairs
 from controller.config.read import Reader, scalar_value, step
 from controller.config.read_registrations import RegistrationReader
-from controller.config.read_vlan_ids import read_vlan, read_vlans_mask
+from controller.config.read_vlan_ids import KnownVlans, read_vlan, read_vlans_mask
 from controller.config.registrations import Registrations
 from controller.config.terms import Labelled, SwitchPort
 from controller.config.vlans import (
@@ -69,10 +69,11 @@ class _Where(NamedTuple):
 
 
 class VlanSection(NamedTuple):
-    """What the section says."""
+    """What the section says, and what rules may call VLANs."""
 
     vlans: Vlans = Vlans()
     registrations: Registrations = Registrations()
+    known: KnownVlans | None = None
 
 
 def read_vlans(reader: Reader, node: Node, path: str, labels: tuple[Labelled, ...]) -> VlanSection:
@@ -99,10 +100,10 @@ def read_vlans(reader: Reader, node: Node, path: str, labels: tuple[Labelled, ..
         first, second = entries[conflict.first][1], entries[conflict.second][1]
         message = f"says otherwise of {conflict.place} than the entry on line {first.line}, which is as specific"
         reader.faults.error(second.line, second.path, message)
+    known = KnownVlans(reader, named, {name: vlan_id for vlan_id, name in names})
     if "mvr" not in found:
-        return VlanSection(vlans)
-    registrations = RegistrationReader(reader, named, {name: vlan_id for vlan_id, name in names})
-    return VlanSection(vlans, registrations.read(found["mvr"][1], f"{path}.mvr"))
+        return VlanSection(vlans, known=known)
+    return VlanSection(vlans, RegistrationReader(reader, known).read(found["mvr"][1], f"{path}.mvr"), known)
 
 
 class _Trunks:

@@ -23,6 +23,8 @@ class RuleIndex:
         self._any_host = 0
         self._any_group = 0
         self._any_source = 0
+        self._any_vlan = 0
+        self._vlans: dict[int, int] = {}
         self._roles: dict[Role, int] = dict.fromkeys(Role, 0)
         self._tenants: dict[str, int] = {}
         by_tenant: dict[str, int] = {}
@@ -31,6 +33,9 @@ class RuleIndex:
             self._any_host |= bit if rule.any_host else 0
             self._any_group |= 0 if rule.groups else bit
             self._any_source |= 0 if rule.sources else bit
+            self._any_vlan |= 0 if rule.vlans else bit
+            for vlan_id in rule.vlans:
+                self._vlans[vlan_id] = self._vlans.get(vlan_id, 0) | bit
             for role in rule.roles:
                 self._roles[role] |= bit
             for group in rule.groups:
@@ -67,6 +72,10 @@ class RuleIndex:
         """Return the rules for a source; None stands for any source, so that only rules without sources are left."""
         return self._any_source if source is None else self._any_source | self._sources.holding(source)
 
+    def of_vlan(self, vlan_id: int) -> int:
+        """Return the rules for a VLAN, 0 being the fabric's own domain."""
+        return self._any_vlan | self._vlans.get(vlan_id, 0)
+
     def shadow_of(self, index: int) -> int | None:
         """Return the first rule before rule `index` that matches whenever that one does; None where none does."""
         rule = self._rules[index]
@@ -85,6 +94,10 @@ class RuleIndex:
             found = found and found & self._holding_host(term)
         if found:
             found &= self._holding_sources(rule)
+        for vlan_id in rule.vlans:
+            found &= self.of_vlan(vlan_id)
+        if not rule.vlans:
+            found &= self._any_vlan
         return (found & -found).bit_length() - 1 if found else None
 
     def _holding_tenant(self, name: str) -> int:

@@ -73,7 +73,7 @@ class Gate:
         elif self._is_over_bound(self._registered.carrier(group), receives=True):
             return False
         else:
-            decision = self.admission.decide(host, address_of(group), Role.RECEIVER, source)
+            decision = self.admission.decide(host, address_of(group), Role.RECEIVER, source, domain_of(group))
         self._audit(_new(Audit, (decision, host, group, Role.RECEIVER, source)))
         if decision.admit:
             self.room.promise(self._registered.carrier(group))
@@ -81,16 +81,19 @@ class Gate:
 
     def would_admit(self, host: HostRef, group: bytes, source: bytes | None) -> bool:
         """Tell what `admit` would say where there is room; this counts as no decision."""
-        return not host.spoofed and self.admission.explain(host, address_of(group), Role.RECEIVER, source).admit
+        return not host.spoofed and self._explained(host, group, source).admit
 
     def refusal(self, host: HostRef, group: bytes, source: bytes | None) -> Decision:
         """Return why a receiver is refused; this counts as no decision."""
         if host.spoofed:
             return self.spoofed(host, domain_of(group))
-        decision = self.admission.explain(host, address_of(group), Role.RECEIVER, source)
+        decision = self._explained(host, group, source)
         if decision.admit:
             return NOT_JUDGED if self.is_judging else NO_ROOM
         return decision
+
+    def _explained(self, host: HostRef, group: bytes, source: bytes | None) -> Decision:
+        return self.admission.explain(host, address_of(group), Role.RECEIVER, source, domain_of(group))
 
     def decide_sender(self, key: SenderKey, group: bytes) -> Decision:
         """Decide whether a sender may feed a group."""
@@ -100,7 +103,7 @@ class Gate:
         elif self._is_over_bound(group, receives=False):
             decision = NO_ROOM
         else:
-            decision = self.admission.decide(host, address_of(group), Role.SENDER, None)
+            decision = self.admission.decide(host, address_of(group), Role.SENDER, None, domain_of(group))
             if decision.admit:
                 self.room.served(group)
         self._audit(Audit(decision, host, group, Role.SENDER, None))
@@ -113,7 +116,7 @@ class Gate:
         if self._is_over_bound(group, receives=False):
             return NO_ROOM
         host: HostLike = self._host(key)
-        return self.admission.explain(host, address_of(group), Role.SENDER, None)
+        return self.admission.explain(host, address_of(group), Role.SENDER, None, domain_of(group))
 
     def gave_way(self, key: SenderKey, group: bytes) -> None:
         """Have it audited that a sender is refused from now on, for its group gave way to another."""

@@ -32,7 +32,7 @@ class VlanGate:
 
     def would_admit(self, host: HostRef, group: bytes, source: bytes | None) -> bool:
         """Tell what `admit` would say where there is room; this counts as no decision."""
-        return self._gate.would_admit(host, group, source)
+        return self._gate.would_admit(host, in_domain(group, self._vlan_id), source)
 
     def spoofed(self, host: HostRef) -> Decision:
         """Return why a host with a false address is refused."""

@@ -245,6 +245,14 @@ def test_wrong_tags_go_nowhere_and_are_counted(vlans: Any, group: str, unanswere
     assert not known & {named(other, vlan_id) for vlan_id in (0, 10, 20, 30)}
 
 
+def test_a_rule_may_be_about_a_vlan(vlans: Any, group: str) -> None:
+    rule = "{name: one, groups: [239.0.0.0/8], role: receiver, hosts: any, vlan: storage, action: allow}"
+    vlans.set_policy(policy(vlans).replace("default: allow", f"default: deny\nrules: [{rule}]"))
+    join(vlans, group, "h5", "h6", "h8.10", "h8.20")
+    vlans.wait_members(f"{group}@10", {"h5", "h8"})
+    vlans.wait_members(f"{group}@20", set(), {"h6", "h8"})
+
+
 def test_a_stream_in_a_vlan_survives_a_pulled_cable(vlans: Any, group: str) -> None:
     join_everywhere(vlans, group)
     send_everywhere(vlans, group)

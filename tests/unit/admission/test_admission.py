@@ -371,3 +371,40 @@ def test_a_rule_may_deny_a_router_that_a_later_one_allows():
     core = admission(f"{deny}, {ROUTER_RULE}")
     assert core.decide_router(host(), 4).decision[:2] == (False, "not-this")
     assert core.decide_router(host(port_no=2), 4).decision[:2] == (True, "uplink")
+
+
+VLANS = "vlans: {names: {10: storage, 20: video, 30: shop}}"
+
+
+def in_vlans(vlan: str) -> Admission:
+    rule = f"{{name: one, groups: [239.1.0.0/16], role: any, hosts: any, vlan: {vlan}, action: allow}}"
+    return Admission(load_policy(f"version: 1\n{VLANS}\nrules: [{rule}]\n"))
+
+
+@pytest.mark.parametrize(
+    ("vlan", "admitted"),
+    [
+        ("20", {20}),
+        ("video", {20}),
+        ("untagged", {0}),
+        ("[10, video]", {10, 20}),
+        ("[untagged, 10, 20]", {0, 10, 20}),
+    ],
+)
+def test_a_rule_may_be_about_vlans(vlan: str, admitted: set[int]) -> None:
+    decider = in_vlans(vlan)
+    for role in (RECEIVER, SENDER):
+        found = {vlan_id for vlan_id in (0, 10, 20, 30) if decider.decide(host(), GROUP, role, None, vlan_id).admit}
+        assert found == admitted
+    refused = decider.explain(host(), GROUP, RECEIVER, None, 30)
+    assert "are about other VLANs" in refused.reason
+    assert "in VLAN" in decider.explain(host(), GROUP, RECEIVER, None, max(admitted)).reason
+
+
+def test_rules_of_other_vlans_hide_nothing() -> None:
+    one = Rule("one", (), frozenset({RECEIVER}), True, any_host=True, vlans=frozenset({10}))
+    two = Rule("two", (), frozenset({RECEIVER}), True, any_host=True, vlans=frozenset({10, 20}))
+    three = Rule("three", (), frozenset({RECEIVER}), True, any_host=True)
+    assert [RuleIndex((one, two, three), ()).shadow_of(n) for n in range(3)] == [None, None, None]
+    assert [RuleIndex((three, two, one), ()).shadow_of(n) for n in range(3)] == [None, 0, 0]
+    assert RuleIndex((two, one), ()).shadow_of(1) == 0

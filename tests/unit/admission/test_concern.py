@@ -31,7 +31,9 @@ ASKED = [
 
 
 def rule(name, groups=PREFIXES[:1], role="any", allow=True, tenants=("a",), hosts=(), sources=(), line=1):
-    return Rule(name, tuple(groups), ROLES[role], allow, False, tuple(tenants), tuple(hosts), tuple(sources), line)
+    return Rule(
+        name, tuple(groups), ROLES[role], allow, False, tuple(tenants), tuple(hosts), tuple(sources), line=line
+    )
 
 
 RULES = st.builds(

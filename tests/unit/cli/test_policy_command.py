@@ -236,3 +236,34 @@ def test_what_a_role_is_asked_with(words: list[str], message: str):
     with pytest.raises(InputError) as caught:
         run("explain", str(EXAMPLE), "--host", "10.0.0.1", *words)
     assert message in str(caught.value)
+
+
+VLAN_RULE = "{name: one, groups: [239.1.0.0/16], role: receiver, hosts: any, vlan: %s, action: allow}"
+
+
+@pytest.mark.parametrize(("vlan", "admitted"), [((), True), (("20",), False), (("video",), False), (("10",), True)])
+def test_a_host_is_explained_in_the_vlan_in_which_it_asks(tmp_path, capsys, vlan, admitted):
+    path = tmp_path / "policy.yaml"
+    names = "vlans: {names: {10: storage, 20: video}}"
+    path.write_text(f"version: 1\n{names}\nrules: [{VLAN_RULE % '[storage, untagged]'}]\n")
+    asked = [word for text in vlan for word in ("--vlan", text)]
+    words = ["explain", str(path), "--host", "10.0.0.5", "--group", "239.1.1.1", "--role", "receiver", *asked]
+    assert run(*words, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["admit"] is admitted
+
+
+@pytest.mark.parametrize(
+    ("vlan", "told"),
+    [
+        ("30", "no port is in VLAN 30, and the section gives it no name"),
+        ("vidoe", "no VLAN is called 'vidoe'; did you mean 'video'?"),
+        ("[]", "no VLANs, so that the rule never applies"),
+        ("{}", "VLAN"),
+    ],
+)
+def test_a_rule_about_no_vlan_of_the_policy_is_a_fault(tmp_path, capsys, vlan, told):
+    path = tmp_path / "policy.yaml"
+    path.write_text(f"version: 1\nvlans: {{names: {{20: video}}}}\nrules:\n  - {VLAN_RULE % vlan}\n")
+    assert run("check", str(path)) != 0
+    said = capsys.readouterr()
+    assert told in said.out + said.err and "rules[0].vlan" in said.out + said.err

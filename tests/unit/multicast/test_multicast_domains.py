@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from controller.config.multicast_settings import RouterPorts
+from controller.config.policy import HOST_ROLES, Rule
 from controller.config.vlans import PortVlans
 from controller.discovery.vlan_rules import edge_rules
 from controller.effects import Put
@@ -427,6 +428,22 @@ def test_an_ipv6_group_of_a_vlan_is_refused_where_a_switch_speaks_openflow_1_0()
     (notice,) = [notice for notice in world.notices if notice.kind == "group-unsupported"]
     assert notice.text.startswith("Group ff1e::1@10 is not served: switch ")
     assert "IPv6 groups need OpenFlow 1.3" in notice.text
+
+
+def test_rules_are_about_the_vlan_in_which_a_host_asks():
+    rule = Rule("one", (), HOST_ROLES, True, any_host=True, vlans=frozenset({10}))
+    policy = replace(OPEN, default_allow=False, rules=(rule,))
+    ports = {name: PortVlans(None, frozenset((10, 20))) for name in ("h1", "h5")}
+    world = VlanWorld(ports, policy=policy)
+    for vlan_id in (10, 20):
+        world.joins("h5", vlan_id=vlan_id)
+    assert started(world, "h1", vlan_id=10) == {("h5", (10,)): 1}
+    assert started(world, "h1", vlan_id=20) == {}
+    other = replace(rule, vlans=frozenset({20}))
+    world.feed(PolicyLoaded(replace(world.core.policy, rules=(other,))))
+    world.settle()
+    assert started(world, "h1", vlan_id=10) == {}
+    assert started(world, "h1", vlan_id=20) == {("h5", (20,)): 1}
 
 
 def join_of(host):
