@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 import sqlite3
-import subprocess
+import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 import pytest
@@ -21,7 +22,12 @@ from topology.generators import make
 pytestmark = pytest.mark.emulation
 
 CAPACITY_BPS = 100e6
-RATE_BPS = 3e6
+PACKETS_PER_S = 625
+PAYLOAD_BYTES = 600
+BURST_S = 0.04
+MOST_AT_ONCE = 60
+"""Packets that a host sends one after the other, also after a while in which the machine did not let it."""
+PORT = 5001
 SINK = "lost"
 POLICY = f"""\
 version: 1
@@ -148,23 +154,49 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Compared]:
         fabric.wait_addresses()
         fabric.announce()
         controller.wait_until("status", lambda answer: answer["hosts"] >= 16)
-        for source, target in (("h1", "h16"), ("h5", "h12"), ("h9", "h4"), ("h13", "h8")):
-            _send(stack, fabric, source, target)
+        stack.enter_context(_sending(fabric, (("h1", "h16"), ("h5", "h12"), ("h9", "h4"), ("h13", "h8"))))
         yield Compared(controller, cables)
 
 
-def _send(stack: ExitStack, fabric: EmulatedFabric, source: str, target: str) -> None:
-    address = fabric.address(target)
-    with network_of(fabric.pid(target)):
-        server = subprocess.Popen(["iperf", "-s", "-u"], stdout=subprocess.DEVNULL)
-    stack.callback(server.wait)
-    stack.callback(server.kill)
-    fabric.run_on(source, "ping", "-c", "1", "-W", "5", address)
-    words = ["iperf", "-u", "-c", address, "-b", str(int(RATE_BPS)), "-l", "600", "-t", "600"]
-    with network_of(fabric.pid(source)):
-        client = subprocess.Popen(words, stdout=subprocess.DEVNULL)
-    stack.callback(client.wait)
-    stack.callback(client.kill)
+@contextmanager
+def _sending(fabric: EmulatedFabric, pairs: Iterable[tuple[str, str]]) -> Iterator[None]:
+    """Have the first host of each pair send to the second meanwhile, several packets at a time.
+
+    That wakes the switches as often as so many bursts, not as often as so many packets.
+    """
+    with ExitStack() as stack:
+        senders = [_path(stack, fabric, source, target) for source, target in pairs]
+        over = threading.Event()
+
+        def send() -> None:
+            begin_s, sent = time.monotonic(), 0
+            while not over.wait(BURST_S):
+                due = int((time.monotonic() - begin_s) * PACKETS_PER_S)
+                for number in range(max(sent, due - MOST_AT_ONCE), due):
+                    for sender in senders:
+                        sender.send(number.to_bytes(PAYLOAD_BYTES, "little"))  # so that checksums differ
+                sent = due
+
+        thread = threading.Thread(target=send)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+
+def _path(stack: ExitStack, fabric: EmulatedFabric, source: str, target: str) -> socket.socket:
+    """Return a socket of a host whose packets go to one that takes them."""
+    address = (fabric.address(target), PORT)
+    ends = []
+    for host in (source, target):
+        with network_of(fabric.pid(host)):
+            ends.append(stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)))
+    ends[1].bind(address)
+    fabric.run_on(source, "ping", "-c", "1", "-W", "5", address[0])
+    ends[0].connect(address)
+    return ends[0]
 
 
 def test_a_calm_run_raises_nothing_and_the_port_whose_cable_loses_packets_is_named(compared: Compared):
