@@ -158,10 +158,13 @@ class SenderTable:
         vlan_id = domain_of(data.group)
         ports: dict[tuple[int, int], list[int]] = {}
         for to_dpid, oif in self._plane.receiving_ports(data.group, data.source):
-            to_port = port_of_oif(oif)
-            is_elsewhere = not self._legs.is_one_port((to_dpid, to_port), (dpid, port_no))
-            if is_elsewhere and self._fabrics.is_one(to_dpid, dpid):
-                ports.setdefault((to_dpid, vlan_of_oif(oif, vlan_id)), []).append(to_port)
+            to_port, to_vlan = port_of_oif(oif), vlan_of_oif(oif, vlan_id)
+            if (to_dpid, to_port) == (dpid, port_no):
+                is_wanted = to_vlan != vlan_id
+            else:
+                is_wanted = not self._legs.is_one_port((to_dpid, to_port), (dpid, port_no))
+            if is_wanted and self._fabrics.is_one(to_dpid, dpid):
+                ports.setdefault((to_dpid, to_vlan), []).append(to_port)
         if not vlan_id:
             return [SendPacket(to_dpid, tuple(to_ports), frame) for (to_dpid, _), to_ports in ports.items()]
         sent = self._vlan_ports.sent

@@ -2,19 +2,33 @@
 
 Inside the fabric frames of a VLAN have its tag, and at ports to hosts that are in it tagged. So a switch sends to
 those first, then with the tags of the VLANs that get the group by registration, and takes the tag off for the others.
+A receiver by registration at the very port of a sender gets its copies by the sender's own entry, which sends them
+back where they came from with the receiver's tag: to the number of that port a switch would send nothing.
 In OpenFlow 1.3 the entries have tables of their own, in which every frame has its tag. In 1.0 a sender's entry asks
 for the tag that its port has, or for none, and gives the frame its tag itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from controller.kernel.domains import address_of, domain_of
 from controller.kernel.oifs import HIGHEST_PORT, port_of_oif, vlan_of_oif
 from controller.rules.compile import ChannelDuty, RuleSet, SenderEntry, Source, SwitchDuty, versioned_mac
-from controller.rules.model import Action, Goto, Match, Output, PopVlan, PushVlan, Rule, RuleKey, SetEthDst, SetVlan
+from controller.rules.model import (
+    OFPP_IN_PORT,
+    Action,
+    Goto,
+    Match,
+    Output,
+    PopVlan,
+    PushVlan,
+    Rule,
+    RuleKey,
+    SetEthDst,
+    SetVlan,
+)
 from controller.rules.pipeline import (
     ETH_TYPE_IPV4,
     ETH_TYPE_IPV6,
@@ -48,9 +62,10 @@ def lower_in_vlan(
     duty, cookie
         What the switch does, and the cookie of its entries.
     """
-    version, channels, senders = duty
     if ofp_version == OPENFLOW_1_0:
         return _lower_to_1_0(name, untagged_oifs, duty, cookie)
+    version, channels, senders = duty
+    by_source = {channel.source: channel for channel in channels}
     rules: RuleSet = {}
     if senders:
         enter: tuple[Action, ...] = (Goto(VLAN_FORWARD),)
@@ -58,7 +73,8 @@ def lower_in_vlan(
             enter = (SetEthDst(versioned_mac(address_of(name), version)), Goto(VLAN_FORWARD))
         for sender in senders:
             key = RuleKey(VLAN_ADMIT, PRIORITY_SENDER, _sender_match(name, sender))
-            rules[key] = Rule(key, enter if sender.admitted else (), cookie | SENDER_COOKIE_BIT)
+            actions = (*_returned(untagged_oifs, by_source, sender, domain_of(name)), *enter)
+            rules[key] = Rule(key, actions if sender.admitted else (), cookie | SENDER_COOKIE_BIT)
     for channel in channels:
         key = _channel_key(VLAN_FORWARD, name, version, channel.source)
         rules[key] = _new(Rule, (key, outputs_in_vlan(name, untagged_oifs, channel, version), cookie, 0, 0))
@@ -76,12 +92,38 @@ def _lower_to_1_0(name: bytes, untagged_oifs: Sequence[int], duty: SwitchDuty, c
         channel = by_source.get(sender.address) or by_source.get(None)
         actions: tuple[Action, ...] = ()
         if sender.admitted and channel is not None:
-            actions = _outputs_of_sender(name, untagged_oifs, channel, version, is_untagged)
+            returned = _returned(untagged_oifs, by_source, sender, 0 if is_untagged else domain_of(name))
+            actions = (*returned, *_outputs_of_sender(name, untagged_oifs, channel, version, is_untagged))
         rules[key] = Rule(key, actions, cookie | SENDER_COOKIE_BIT)
     for channel in channels:
         key = _channel_key(0, name, version, channel.source)
         rules[key] = Rule(key, outputs_in_vlan(name, untagged_oifs, channel, version), cookie)
     return rules
+
+
+def _returned(
+    untagged_oifs: Sequence[int], by_source: Mapping[Source, ChannelDuty], sender: SenderEntry, tag: int
+) -> tuple[Action, ...]:
+    """Return what sends copies back to receivers of other VLANs at a sender's port; frames are then as they came.
+
+    They come with this tag, 0 for none.
+    """
+    channel = by_source.get(sender.address) or by_source.get(None)
+    actions: list[Action] = []
+    now = tag
+    for oif in () if channel is None else channel.host_ports:
+        if oif > HIGHEST_PORT and port_of_oif(oif) == sender.port_no:
+            wanted = 0 if oif in untagged_oifs else vlan_of_oif(oif, 0)
+            actions += [*_retagged(now, wanted), Output(OFPP_IN_PORT)]
+            now = wanted
+    return (*actions, *_retagged(now, tag))
+
+
+def _retagged(tag: int, wanted: int) -> tuple[Action, ...]:
+    """Return what gives a frame another tag, 0 for none."""
+    if tag == wanted:
+        return ()
+    return (PopVlan(),) if not wanted else (SetVlan(wanted),) if tag else (PushVlan(wanted),)
 
 
 def _outputs_of_sender(

@@ -60,8 +60,8 @@ PORTS = {
 class RegisteredWorld(VlanWorld):
     """Counts the copies that cross each link, either way."""
 
-    def __init__(self, policy: Policy = REGISTERED) -> None:
-        super().__init__(PORTS, policy=policy)
+    def __init__(self, policy: Policy = REGISTERED, version: int = 4) -> None:
+        super().__init__(PORTS, version=version, policy=policy)
         self.crossed: Counter[tuple[int, int]] = Counter()
         forward = self.fabric.forward
 
@@ -452,10 +452,11 @@ def test_documents_name_both_vlans(world):
     assert [entry["vlan"] for entry in put["239.5.1.1@100"]["receiver_vlans"]] == [None, 20]
 
 
+@pytest.mark.parametrize("version", [4, 1])
 @pytest.mark.parametrize("seed", range(4))
-def test_each_receiver_gets_each_packet_once_whatever_happened_before(seed):
+def test_each_receiver_gets_each_packet_once_whatever_happened_before(seed, version):
     chosen = random.Random(seed)
-    world = RegisteredWorld(chosen.choice((OPEN, REGISTERED)))
+    world = RegisteredWorld(chosen.choice((OPEN, REGISTERED)), version)
     wanted: set[tuple[str, int]] = set()
     is_registered = bool(world.policy.registrations.is_used)
     for _ in range(80):
