@@ -12,6 +12,7 @@ from controller.events import PacketReceived
 from controller.kernel.domains import in_domain
 from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.core import MembershipCore
+from controller.membership.settings import applies
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.flood_guard import FloodGuard
 from controller.multicast.gate import Gate
@@ -33,6 +34,7 @@ from controller.wire.ipv4 import PROTOCOL_IGMP, PROTOCOL_PIM
 from controller.wire.ipv6 import EXTENSION_HEADERS, ICMPV6
 from controller.wire.mld import MLD_TYPES
 from controller.wire.packets import Data, Ignored, Malformed, PimHello, Query, Report
+from topology.aggregations import Place
 from topology.events import PortRole
 from topology.live import LiveFabric
 
@@ -173,12 +175,16 @@ class FrameIntake:
         if all(r.group in before or is_admitted(dpid, port_no, mac, r.group) for r in report.records):
             groups = [r.group for r in report.records if not self._comes_from_elsewhere(r.group, vlan_id)]
             for to_dpid, to_port in owner.plane.routers.ports(report.family, groups, vlan_id):
-                if (
-                    (to_dpid, to_port) != (dpid, port_no)
-                    and owner.fabric.fabrics.is_one(to_dpid, dpid)
-                    and not owner.proxy.has(to_dpid, to_port, report.family, vlan_id)
-                ):
-                    owner.perform(owner.vlan_ports.sent(to_dpid, (to_port,), frame, vlan_id))
+                if not owner.proxy.has(to_dpid, to_port, report.family, vlan_id):
+                    self._tell_router((to_dpid, to_port), leg, frame, vlan_id)
+
+    def _tell_router(self, router: Place, origin: Place, frame: bytes, vlan_id: int) -> None:
+        """Pass a frame on to a router of the fabric where it comes from, by one leg where the router has several."""
+        fabric = self._owner.fabric
+        leg = fabric.flooded_leg(router)
+        if leg is None or fabric.is_one_port(leg, origin) or not fabric.fabrics.is_one(leg[0], origin[0]):
+            return
+        self._owner.perform(self._owner.vlan_ports.sent(leg[0], (leg[1],), frame, vlan_id))
 
     def _comes_from_elsewhere(self, group: bytes, vlan_id: int) -> bool:
         """Tell whether receivers in a domain get a group from another, so that no router here is to fetch it."""
@@ -196,8 +202,9 @@ class FrameIntake:
         if (dpid, port_no) not in owner.topology.edges:
             self._counters["query-not-at-edge"] += 1
             return
-        if self._is_router_at_leg(dpid, port_no):
+        if self._is_refused_at_leg(dpid, port_no):
             return
+        dpid, port_no = owner.fabric.aggregations.home((dpid, port_no))
         self._apply(membership.query_received(dpid, port_no, query, now), now, vlan_id=vlan_id)
         _, _, *querier = membership.querier(query.family, dpid)[:6]
         if querier != [query.source, query.eth_src, dpid, port_no]:
@@ -209,17 +216,23 @@ class FrameIntake:
         else:
             self._counters["queries-over-limit"] += 1
 
-    def _is_router_at_leg(self, dpid: int, port_no: int) -> bool:
-        """Tell whether a port is a leg of a link aggregation group, behind which no router is taken for one."""
-        leg = (dpid, port_no)
-        if leg not in self._owner.fabric.aggregations.homes:
+    def _is_refused_at_leg(self, dpid: int, port_no: int) -> bool:
+        """Tell whether a port is a leg of a link aggregation group, behind which no router is taken for one.
+
+        One that gets the groups alone that it asks for is: what it sends itself is left out for it as for any member.
+        """
+        leg, homes = (dpid, port_no), self._owner.fabric.aggregations.homes
+        if leg not in homes:
+            return False
+        settings, home = self._owner.membership.router_ports.settings, homes[leg]
+        if applies(settings.router_ports_on_request, home) and not applies(settings.proxied_router_ports, home):
             return False
         self._counters["router-at-aggregation"] += 1
         if leg not in self._routers_told:
             self._routers_told.add(leg)
             text = (
                 f"Port {dpid}:{port_no} is a leg of a link aggregation group, and a multicast router or querier"
-                " speaks there: it is not taken for one."
+                " speaks there: it is not taken for one, unless multicast.router_ports.on_request names the port."
             )
             notice = Notice("router-at-aggregation", text, (("dpid", dpid), ("port_no", port_no)))
             self._owner.perform([notice])
@@ -229,16 +242,17 @@ class FrameIntake:
         self, dpid: int, port_no: int, hello: PimHello, frame: bytes, now: float, vlan_id: int
     ) -> None:
         owner, family = self._owner, hello.family
-        if (dpid, port_no) not in owner.topology.edges or self._is_router_at_leg(dpid, port_no):
+        if (dpid, port_no) not in owner.topology.edges or self._is_refused_at_leg(dpid, port_no):
             return
+        leg = (dpid, port_no)
+        dpid, port_no = owner.fabric.aggregations.home(leg)
         known = owner.plane.routers.has(dpid, port_no, family, vlan_id)
         membership = owner.memberships.of(vlan_id)
         self._apply(membership.pim_hello_received(dpid, port_no, hello, now), now, vlan_id=vlan_id)
         if not known and owner.plane.routers.has(dpid, port_no, family, vlan_id):
             # The switch passes on what routers say from now on; this one it only gave to the controller.
-            for to_dpid, to_port in owner.plane.routers.ports(family, vlan_id=vlan_id):
-                if (to_dpid, to_port) != (dpid, port_no) and owner.fabric.fabrics.is_one(to_dpid, dpid):
-                    owner.perform(owner.vlan_ports.sent(to_dpid, (to_port,), frame, vlan_id))
+            for router in owner.plane.routers.ports(family, vlan_id=vlan_id):
+                self._tell_router(router, leg, frame, vlan_id)
 
     def _data_received(self, dpid: int, port_no: int, data: Data, frame: bytes, now: float, vlan_id: int) -> None:
         owner = self._owner

@@ -161,7 +161,8 @@ class Gate:
         return Decision(False, SPOOFED, f"{address} belongs to {format_mac(owner.mac)} at {place}")
 
     def _is_behind_router(self, key: SenderKey, vlan_id: int) -> bool:
-        return self._plane.routers.has(key.dpid, key.port_no, 4 if len(key.address) == 4 else 6, vlan_id)
+        home = self._fabric.aggregations.home((key.dpid, key.port_no))
+        return self._plane.routers.has(*home, 4 if len(key.address) == 4 else 6, vlan_id)
 
     # Bindings of receivers, by the names of their addresses
 

@@ -126,7 +126,8 @@ class MembershipEffects:
         dpid, port_no, family, *_ = effect
         core.perform(core.plane.router_port_changed(effect, now, vlan_id))
         core.proxy.router_port_changed(effect, vlan_id, now)
-        core.perform(core.senders.port_reconsidered(dpid, port_no, now))
+        for leg in core.fabric.aggregations.legs((dpid, port_no)):
+            core.perform(core.senders.port_reconsidered(*leg, now))
         core.topology.flood_soon(now, dpid)
         core.journal.routers_touched(now, vlan_id)
         core.sections.router_port_changed(dpid, port_no, family, vlan_id)

@@ -49,7 +49,7 @@ def passed_on(
     for to_dpid, to_ports in ports.items():
         if not fabric.fabrics.is_one(to_dpid, dpid):
             continue
-        others = tuple(port for port in to_ports if (to_dpid, port) != (dpid, port_no))
+        others = tuple(port for port in to_ports if not fabric.is_one_port((to_dpid, port), (dpid, port_no)))
         passed += vlan_ports.sent(to_dpid, others, frame, vlan_id)
     return passed
 
