@@ -11,6 +11,9 @@ import pytest
 
 from apps.status_client import query
 from controller.snapshot.events import EVENTS_BOUND
+from controller.wire.addresses import parse_ip
+from controller.wire.encode import encode
+from controller.wire.packets import Query
 from how_to import ROOT, SYSTEM_PATH, Reader, blocks, files, wait
 from topology.graph import Graph, Kind
 
@@ -89,6 +92,49 @@ def test_hosts_of_two_fabrics_reach_each_other_only_by_a_cable(halves: Any, unan
     halves.fabric.link_up(*BETWEEN)
     halves.wait_ready(links=3, fabrics=1)
     assert unanswered(halves, within + across) == []
+
+
+ROUTED = """\
+version: 1
+default: allow
+multicast: {querier: {accept_others: true}, router_ports: {learn: true}}
+"""
+SEND = """\
+import socket, sys
+wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+wire.bind((sys.argv[1], 0))
+wire.send(bytes.fromhex(sys.argv[2]))
+"""
+
+
+def ask(live: Any, host: str) -> None:
+    """Have a host send a general query of IGMPv3."""
+    mac, address = bytes.fromhex(live.mac(host).replace(":", "")), parse_ip(live.fabric.address(host))
+    frame = encode(Query(4, 3, mac, address, None, (), 10.0, False, 2, 125.0))
+    live.fabric.run_on(host, sys.executable, "-c", SEND, live.fabric.interface(host), frame.hex())
+
+
+def test_each_fabric_has_a_querier_of_its_own_until_a_cable_joins_them(halves: Any) -> None:
+    halves.set_policy(ROUTED)
+    first, second = halves.fabric.address("h2"), halves.fabric.address("h7")
+
+    def elected(*addresses: str | None) -> None:
+        """Wait until these are the queriers of IPv4, None standing for the controller."""
+        halves.controller.wait_until(
+            "routers",
+            lambda found: {one["address"] for one in found["queriers"] if one["family"] == 4} == {*addresses},
+        )
+
+    elected(None)
+    ask(halves, "h2")
+    elected(first, None)
+    ask(halves, "h7")
+    elected(first, second)
+    halves.fabric.link_up(*BETWEEN)
+    halves.wait_ready(links=3, fabrics=1)
+    elected(first)
+    ask(halves, "h7")
+    elected(first)
 
 
 def test_the_guide_is_followed(halves: Any, tmp_path: Path) -> None:
