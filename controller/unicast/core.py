@@ -103,7 +103,7 @@ class UnicastCore:
         self._touched: set[int] = set()
         self._first: dict[End, None] = {}
         self._trunks: dict[int, set[int]] = {}
-        self._gone_count = 0
+        self._gone_count = self._fabrics_version = 0
         self._relays = Relays(self.fabric, settings, self._vlan_ports, self.counted)
         self._guards = Guards(self.fabric, settings, self._vlan_ports, self.counted, self._put_transient)
         self._notices = PortNotices(lambda notice: self._out.append(notice))
@@ -305,6 +305,9 @@ class UnicastCore:
         if isinstance(event, LinkUp):
             self._touched |= {event.dpid_a, event.dpid_b}
             self._first[event.dpid_a, event.port_a] = self._first[event.dpid_b, event.port_b] = None
+            if self.fabric.fabrics.version != self._fabrics_version:
+                self._fabrics_version = self.fabric.fabrics.version
+                self._resolver.fabrics_joined(now)
         else:
             self._touched.update(event)
             self._urgent = True

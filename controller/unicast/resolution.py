@@ -166,6 +166,12 @@ class Resolver:
                 if key in self._asks:
                     self._advance(self._asks[key], now)
 
+    def fabrics_joined(self, now: float) -> None:
+        """Go on with what waited for hosts that no link led to."""
+        for key in tuple(self._asks):
+            if key in self._asks and self._asks[key].relayed:
+                self._advance(self._asks[key], now)
+
     def installed(self, dpid: int, now: float) -> None:
         """Go on with what waited for the entries of a switch."""
         for key in tuple(self._waiting.get(dpid, ())):

@@ -90,6 +90,16 @@ def test_a_cable_brings_them_together_and_its_loss_parts_them(bench, hosts):
     assert sent_for(bench, end(hosts[0]), asks(hosts[0], hosts[2].addresses[0])) == {end(hosts[1])}
 
 
+def test_a_question_that_is_open_when_a_cable_joins_them_is_answered(bench, hosts):
+    bench.frame(end(hosts[0]), asks(hosts[0], hosts[2].addresses[0]))
+    bench.run(1.0)
+    before = len(bench.sent)
+    bench.link(BETWEEN)
+    bench.run(0.5)
+    (answer,) = bench.sent[before:]
+    assert (answer.dpid, answer.ports) == (1, (5,)) and decode(answer.data).sender_mac == hosts[2].mac
+
+
 def test_of_two_hosts_with_one_ip_address_each_fabric_has_its_own(bench, hosts):
     twin = hosts[3]._replace(addresses=(hosts[1].addresses[0],))
     bench.feed(twin)
