@@ -29,6 +29,9 @@ WAITING_ENTRIES = gauge(
 GROUPS = gauge("vsrt_multicast_groups", "Groups with members or senders, link scope left out.")
 MEMBERS = gauge("vsrt_multicast_members", "Admitted memberships of hosts, link scope left out.")
 SENDERS = gauge("vsrt_multicast_senders", "Admitted senders, one for each group that a host sends to.")
+VLAN_GROUPS = gauge("vsrt_vlan_groups", "Groups with members or senders, by VLAN.")
+VLAN_MEMBERS = gauge("vsrt_vlan_members", "Admitted memberships of hosts, by VLAN.")
+VLAN_SENDERS = gauge("vsrt_vlan_senders", "Admitted senders, by VLAN.")
 DECISIONS = counter(
     "vsrt_admission_decisions_total", "Decisions about joins, senders and routers, by rule and verdict (allow, deny)."
 )
@@ -79,6 +82,9 @@ FAMILIES: tuple[Family, ...] = (
     GROUPS,
     MEMBERS,
     SENDERS,
+    VLAN_GROUPS,
+    VLAN_MEMBERS,
+    VLAN_SENDERS,
     DECISIONS,
     TREE_CHANGES,
     TREE_REPAIRS,

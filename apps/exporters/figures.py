@@ -11,10 +11,11 @@ from apps.exporters import controller_metrics as metrics
 from apps.exporters.exposition import Labels, Metric, Value, label_set
 from controller.alarms.core import AlarmCore
 from controller.alarms.known import LINKS_BOUND, Cable, LinkState
+from controller.config.vlans import UNTAGGED
 from controller.discovery.detection import Pace
 from controller.histogram import Histogram
 from controller.multicast.core import MulticastCore
-from controller.multicast.figures import multicast_figures, switch_figures
+from controller.multicast.figures import OTHER_VLANS, multicast_figures, switch_figures, vlan_figures
 from controller.rules.inspection import Inspection
 from controller.snapshot.events import Severity
 
@@ -64,6 +65,7 @@ def core_figures(core: MulticastCore) -> list[Metric]:
         (metrics.GROUPS, [({}, found.group_count)]),
         (metrics.MEMBERS, [({}, found.member_count)]),
         (metrics.SENDERS, [({}, found.sender_count)]),
+        *_vlan_figures(core),
         (
             metrics.DECISIONS,
             [
@@ -96,6 +98,14 @@ def core_figures(core: MulticastCore) -> list[Metric]:
         (metrics.SWITCH_IN_SYNC, [({"dpid": each.dpid}, int(each.in_sync)) for each in switches]),
         *entry_figures("multicast", core.installer),
     ]
+
+
+def _vlan_figures(core: MulticastCore) -> list[Metric]:
+    """Return what the multicast core tells of each VLAN, by its id, ``untagged`` or ``other``."""
+    names = {0: UNTAGGED, OTHER_VLANS: "other"}
+    counted = [({"vlan": names.get(vlan_id, vlan_id)}, found) for vlan_id, found in vlan_figures(core).items()]
+    families = (metrics.VLAN_GROUPS, metrics.VLAN_MEMBERS, metrics.VLAN_SENDERS)
+    return [(family, [(labels, found[at]) for labels, found in counted]) for at, family in enumerate(families)]
 
 
 def alarm_figures(core: AlarmCore) -> list[Metric]:

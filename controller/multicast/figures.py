@@ -12,6 +12,21 @@ if TYPE_CHECKING:
     from controller.multicast.core import MulticastCore
 
 
+VLANS_BOUND = 64
+"""VLANs, those with the lowest ids, that are counted by themselves; what is in others is counted together."""
+
+OTHER_VLANS = -1
+"""Stands for these others."""
+
+
+class VlanFigures(NamedTuple):
+    """Counts of one domain at a moment."""
+
+    group_count: int
+    member_count: int
+    sender_count: int
+
+
 class MulticastFigures(NamedTuple):
     """Counts at a moment; `decisions` are by rule and verdict, since the start or an operator's reset."""
 
@@ -49,6 +64,26 @@ def multicast_figures(core: MulticastCore) -> MulticastFigures:
         clock.latency.reading(),
         clock.untimed_count,
     )
+
+
+def vlan_figures(core: MulticastCore) -> dict[int, VlanFigures]:
+    """Return what is counted in each domain of the policy, 0 being the fabric's own; nothing without VLANs."""
+    if not core.vlan_ports.is_used:
+        return {}
+    plane, members = core.plane, core.memberships.admitted_by_vlan()
+    vlans = core.vlan_ports.all_vlans()
+    groups, senders = plane.vlan_groups, plane.vlan_senders
+    found = {
+        0: VlanFigures(len(plane.groups) - groups.total(), members.get(0, 0), plane.sender_count - senders.total())
+    }
+    for vlan_id in vlans[:VLANS_BOUND]:
+        found[vlan_id] = VlanFigures(groups[vlan_id], members.get(vlan_id, 0), senders[vlan_id])
+    if len(vlans) > VLANS_BOUND:
+        others = [vlan_id for vlan_id in vlans[VLANS_BOUND:] if vlan_id in groups or vlan_id in members]
+        found[OTHER_VLANS] = VlanFigures(
+            *(sum(counts.get(vlan_id, 0) for vlan_id in others) for counts in (groups, members, senders))
+        )
+    return found
 
 
 def switch_figures(core: MulticastCore) -> Iterator[SwitchFigures]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from controller.datapath.lanes import Urgency
@@ -51,7 +52,8 @@ class GroupPlane:
     packets may still run, also those that the forest does without. `changed` is told of groups of which the plane
     learns something by itself: rates, and that a switch cannot serve them. `unheard` are the groups with admitted
     senders that reach no member and no router, the first to be so first. `followed_by` is told what members want.
-    `sender_count` counts the admitted senders, `tree_change_count` the changes of trees.
+    `sender_count` counts the admitted senders, `tree_change_count` the changes of trees. `vlan_groups` and
+    `vlan_senders` count groups and admitted senders by VLAN.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class GroupPlane:
         self.groups: dict[bytes, Group] = {}
         self.has_routers = False
         self.sender_count = 0
+        self.vlan_groups, self.vlan_senders = Counter[int](), Counter[int]()
         self.tree_change_count = 0
         self._forest = forest
         self.islands = Islands(forest)
@@ -145,7 +148,7 @@ class GroupPlane:
         """Add a sender, or replace what is known of it."""
         group = self.groups.get(address) or self._new_group(address)
         before = group.senders.get(key)
-        self.sender_count += sender.admitted - (before is not None and before.admitted)
+        self._count_senders(group, sender.admitted - (before is not None and before.admitted))
         group.senders[key] = sender
         if sender.admitted:
             change = self._forest.join(address, key.dpid, Role.SENDER)
@@ -159,7 +162,7 @@ class GroupPlane:
     def sender_removed(self, address: bytes, key: SenderKey, now: float) -> list[Effect]:
         """Take a sender off its group."""
         group = self.groups[address]
-        self.sender_count -= group.senders.pop(key).admitted
+        self._count_senders(group, -group.senders.pop(key).admitted)
         change = None
         if not group.sends_at(key.dpid):
             change = self._forest.leave(address, key.dpid, Role.SENDER)
@@ -292,14 +295,19 @@ class GroupPlane:
 
     def _new_group(self, address: bytes) -> Group:
         group = self._ended.pop(address, None) if self._ended else None
-        if group is not None:
-            self.groups[address] = group
-            return group
-        cookie = cookie_of(MULTICAST_TAG, "group", address) & ~SENDER_COOKIE_BIT
-        held = cookie in self._found
-        group = Group(address, cookie, (self._found[cookie] + 1) % TREE_VERSIONS if held else 0, held)
+        if group is None:
+            cookie = cookie_of(MULTICAST_TAG, "group", address) & ~SENDER_COOKIE_BIT
+            held = cookie in self._found
+            group = Group(address, cookie, (self._found[cookie] + 1) % TREE_VERSIONS if held else 0, held)
         self.groups[address] = group
+        if group.vlan_id:
+            self.vlan_groups[group.vlan_id] += 1
         return group
+
+    def _count_senders(self, group: Group, change: int) -> None:
+        self.sender_count += change
+        if group.vlan_id:
+            self.vlan_senders[group.vlan_id] += change
 
     def _note_unheard(self, group: Group) -> None:
         """Keep account of the groups with senders that reach no member and no router."""
@@ -450,7 +458,8 @@ class GroupPlane:
         """Forget a group without members and senders, but for what it may still have on switches."""
         if group.interests or group.senders:
             return
-        self.groups.pop(group.address, None)
+        if self.groups.pop(group.address, None) and group.vlan_id:
+            self.vlan_groups[group.vlan_id] -= 1
         if group.unconfirmed is not None:
             self._ended.pop(group.address, None)
             self._ended[group.address] = group

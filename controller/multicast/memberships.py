@@ -95,6 +95,10 @@ class Memberships:
         found = () if membership is None else membership.members_of(address_of(name))
         return (member._replace(group=name) for member in found)
 
+    def admitted_by_vlan(self) -> dict[int, int]:
+        """Return how many memberships are admitted in each domain that has had some, 0 being the fabric's own."""
+        return {vlan_id: membership.members_table.admitted_count for vlan_id, membership in self.all()}
+
     def admitted_count(self) -> int:
         """Return how many memberships are admitted, in all domains together."""
-        return sum(membership.members_table.admitted_count for _, membership in self.all())
+        return sum(self.admitted_by_vlan().values())

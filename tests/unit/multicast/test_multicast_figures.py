@@ -6,10 +6,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from apps.exporters.figures import core_figures
 from controller.config.policy import Policy
 from controller.config.settings import Limits
-from controller.multicast.figures import multicast_figures, switch_figures
+from controller.config.vlans import PortVlans
+from controller.multicast.events import PolicyLoaded
+from controller.multicast.figures import OTHER_VLANS, VLANS_BOUND, multicast_figures, switch_figures, vlan_figures
 from controller.wire.addresses import parse_ip
+from controller.wire.packets import RecordType
+
+from .vlan_world import VlanWorld, started, vlans_of
 
 GROUP = parse_ip("239.1.2.3")
 OPEN = Policy(
@@ -125,3 +131,34 @@ def _size(world: World) -> int:
     return sum(len(value) if hasattr(value, "__len__") else 1 for value in found) + len(
         list(switch_figures(world.core))
     )
+
+
+def test_each_vlan_is_counted_and_those_beyond_the_bound_together() -> None:
+    tagged = PortVlans(0, frozenset((10, 200)))
+    world = VlanWorld({"h1": tagged, "h5": tagged, "h9": PortVlans(200, frozenset())})
+    for name, vlan_id in (("h5", 10), ("h5", 200), ("h9", 200), ("h5", 0)):
+        world.joins(name, GROUP, vlan_id)
+    started(world, "h1", GROUP, 10)
+    assert vlan_figures(world.core) == {0: (1, 1, 0), 10: (1, 1, 1), 200: (1, 2, 0)}
+    world.tell("h5", RecordType.CHANGE_TO_INCLUDE, GROUP, 10)
+    world.tell("h5", RecordType.CHANGE_TO_INCLUDE, GROUP, 0)
+    world.advance(5.0)
+    assert vlan_figures(world.core) == {0: (0, 0, 0), 10: (1, 0, 1), 200: (1, 2, 0)}
+    named = tuple((vlan_id, f"v{vlan_id}") for vlan_id in range(100, 100 + VLANS_BOUND))
+    vlans = replace(vlans_of(world.port_vlans), names=named)
+    world.feed(PolicyLoaded(replace(world.core.policy, vlans=vlans)))
+    found = vlan_figures(world.core)
+    assert len(found) == VLANS_BOUND + 2
+    assert found[10] == (1, 0, 1) and found[OTHER_VLANS] == (1, 2, 0)
+    members = {family.name: samples for family, samples in core_figures(world.core)}["vsrt_vlan_members"]
+    assert [members[0], members[1], members[-1]] == [
+        ({"vlan": "untagged"}, 0),
+        ({"vlan": 10}, 0),
+        ({"vlan": "other"}, 2),
+    ]
+
+
+def test_a_fabric_without_vlans_has_none_to_count(make_world: Callable[..., World]) -> None:
+    world = make_world("leaf-spine")
+    world.join("h1")
+    assert vlan_figures(world.core) == {}
