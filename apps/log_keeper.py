@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TypeAlias
+from pathlib import Path
+from typing import Protocol, TypeAlias
 
-from apps.log_database import LogDatabase
 from apps.openflow.app import TableKeeper
 from apps.openflow.framework import Event, hub, run_aside
 from controller.events import JournalLost
@@ -31,16 +31,46 @@ UNKNOWN = "a restart will not know what changed."
 Then: TypeAlias = Callable[[bool], None]
 
 
+class Store(Protocol):
+    """Where a log is kept: `apps.log_database` on the disk, `apps.cluster.engine_log` with other controllers.
+
+    `trouble` and `set_aside` say in words why the last commit was not done; `has_lost` that earlier ones are gone.
+    """
+
+    has_lost: bool
+
+    @property
+    def path(self) -> Path | str:
+        """What it is called in messages."""
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing can be committed now."""
+
+    @property
+    def set_aside(self) -> str | None:
+        """Why what was committed earlier was set aside."""
+
+    def read(self) -> tuple[int, tuple[Entry, ...]]:
+        """Return the number of the last write and the entries, in the order in which they were written."""
+
+    def commit(self, batch: Batch) -> bool:
+        """Commit a batch, on a thread; return whether that was done."""
+
+    def close(self) -> None:
+        """Leave what was committed."""
+
+
 class LogKeeper:
-    """The log in `database`, as the port `controller.log.Log` has it, for one app and on its loop.
+    """The log in `store`, as the port `controller.log.Log` has it, for one app and on its loop.
 
     What is written in one turn of the loop, and what comes while a commit is under way, is one transaction, done by a
     thread. `watch` tells of faults by `events` and mends them.
     """
 
-    def __init__(self, app: TableKeeper, database: LogDatabase, events: Callable[[], EventLog]) -> None:
+    def __init__(self, app: TableKeeper, store: Store, events: Callable[[], EventLog]) -> None:
         self._app = app
-        self._database = database
+        self._store = store
         self._events = events
         self._waiting = Waiting()
         self._thens: list[Then] = []
@@ -63,7 +93,7 @@ class LogKeeper:
 
     def read(self) -> tuple[Entry, ...]:
         """Return what an earlier run wrote; once, before the first write."""
-        revision, entries = self._database.read()
+        revision, entries = self._store.read()
         self._waiting = Waiting(revision)
         return entries
 
@@ -89,11 +119,11 @@ class LogKeeper:
         if self._thens or (self._waiting and now >= self._retry_s):
             self._hand_over()
         if self._waiting.is_lost and self._trouble is None:
-            self._trouble = f"{self._database.path} takes nothing in time: {UNKNOWN}"
+            self._trouble = f"{self._store.path} takes nothing in time: {UNKNOWN}"
         if (self._trouble is None) != (self._told is None):
             state = State.CLEARED if self._trouble is None else State.RAISED
             severity = Severity.INFO if self._trouble is None else Severity.CRITICAL
-            text = self._trouble or f"{self._database.path} is written again."
+            text = self._trouble or f"{self._store.path} is written again."
             self._events().add(now, "journal-unwritable", text, severity=severity, state=state)
         self._told = self._trouble
         if self._waiting.is_lost and not self._waiting.is_renewed and now >= self._begin_anew_s:
@@ -155,26 +185,26 @@ class LogKeeper:
             while self._orders:
                 batch = self._orders.popleft()
                 if batch is None:
-                    run_aside(self._database.close)
+                    run_aside(self._store.close)
                     return
                 self._commit(batch)
 
     def _commit(self, batch: Batch) -> None:
         outcome: list[str | None] = []
         run_aside(lambda: outcome.append(self._try(batch)))
-        has_lost, self._database.has_lost = self._database.has_lost, False
+        has_lost, self._store.has_lost = self._store.has_lost, False
         while not self._app.later(lambda: self._done(batch, outcome[0], has_lost)):
             self._app.pause(LOOP_FULL_S)
 
     def _try(self, batch: Batch) -> str | None:
         """Commit a batch and return why that failed, None where it did not."""
         try:
-            if self._database.commit(batch):
+            if self._store.commit(batch):
                 return None
         except Exception as error:
-            self._app.logger.exception("%s cannot be written.", self._database.path)
-            return f"{self._database.path} cannot be written ({error})"
-        return self._database.trouble or self._database.set_aside
+            self._app.logger.exception("%s cannot be written.", self._store.path)
+            return f"{self._store.path} cannot be written ({error})"
+        return self._store.trouble or self._store.set_aside
 
 
 def _call(thens: list[Then], is_committed: bool) -> None:

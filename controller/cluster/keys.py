@@ -17,6 +17,8 @@ class Keys:
         What those begin with that say who leads; `epoch`, `leader`, `challenge`, `successor` and `members` are there.
     members
         What those begin with that say who is a member.
+    journal
+        What those begin with that have entries of the log.
     """
 
     def __init__(self, fabric: str) -> None:
@@ -27,6 +29,7 @@ class Keys:
         self.challenge = f"{self.lead}challenge"
         self.successor = f"{self.lead}successor"
         self.members = f"{self.lead}members/"
+        self.journal = f"{self.root}journal/"
 
 
 class Leader(NamedTuple):

@@ -1,0 +1,129 @@
+"""The log in the store that controllers share: a key for each entry, fenced by the epoch; and replicas of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from controller.cluster.engine import (
+    OPERATIONS_BOUND,
+    Changes,
+    Condition,
+    Delete,
+    Held,
+    Page,
+    Put,
+    ReadPage,
+    Transaction,
+    size_bytes,
+)
+from controller.log import Batch, Entry, Kind, Row
+
+BUNDLE_BYTES = 256 << 10
+"""Bytes of a transaction from which on another one is begun: a larger one takes the store too long for an answer."""
+
+_KINDS = frozenset(Kind)
+
+
+def record_text(row: Row, text: str) -> str:
+    """Return the value of an entry's key: its kind, the number of its write, and `text`, its own value."""
+    return f"{row.entry.kind} {row.revision} {text}"
+
+
+def read_record(held: Held, prefix: str) -> Row | None:
+    """Return the entry that a key of the journal holds; None where its value makes no sense."""
+    kind, _, rest = held.value.partition(" ")
+    write, _, text = rest.partition(" ")
+    if kind not in _KINDS or not (write.isascii() and write.isdigit() and len(write) < 20 and text):
+        return None
+    return Row(int(write), Entry(Kind(kind), held.key.removeprefix(prefix), text))
+
+
+def commits(batch: Batch, prefix: str, fence: Condition) -> Iterator[Transaction]:
+    """Yield what puts a batch into the store, in its order; each may be done twice.
+
+    A batch that is too much for one transaction is divided, and then is not taken whole: keys have values of their
+    own, and who wrote hears that all is there when the last one is done.
+    """
+    edits: list[Put | Delete] = []
+    size = 0
+    for row in sorted(batch.rows.values(), key=lambda row: row.revision):
+        key = f"{prefix}{row.entry.key}"
+        text = row.entry.text
+        edit = Delete(key) if text is None else Put(key, record_text(row, text))
+        added = size_bytes(edit)
+        if edits and (len(edits) == OPERATIONS_BOUND or size + added > BUNDLE_BYTES):
+            yield Transaction((fence,), tuple(edits), True)
+            edits, size = [], 0
+        edits.append(edit)
+        size += added
+    if edits:
+        yield Transaction((fence,), tuple(edits), True)
+
+
+def sweeps(page: Page, prefix: str, below: int, fence: Condition) -> Iterator[Transaction]:
+    """Yield what removes the entries of a page that are of earlier writes than `below`, or make no sense."""
+    old = []
+    for held in page.held:
+        row = read_record(held, prefix)
+        if row is None or row.revision < below:
+            old.append(Delete(held.key))
+    for at in range(0, len(old), OPERATIONS_BOUND):
+        yield Transaction((fence,), tuple(old[at : at + OPERATIONS_BOUND]), True)
+
+
+class Replica:
+    """The journal as another member has it: read in pages, as of one revision, and followed from there on.
+
+    What it returns are entries to be taken in, in the order in which they were written, those with None where a key
+    is no more.
+
+    Attributes
+    ----------
+    revision
+        As of when it is, in revisions of the store; 0 before it was read.
+    faulty
+        How many values made no sense.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self.revision = 0
+        self.faulty = 0
+        self._prefix = prefix
+        self._keys: set[str] = set()
+        self._pages: list[Row] = []
+
+    def begin(self) -> ReadPage:
+        """Return the first request of a reading, also of one anew, when a watch was behind or has ended."""
+        self._pages = []
+        return ReadPage(self._prefix)
+
+    def read(self, page: Page) -> ReadPage | tuple[Entry, ...]:
+        """Take a page; return the next request, or when that was the last one the entries that are news."""
+        self._pages += self._rows(page.held)
+        if page.has_more:
+            return ReadPage(self._prefix, page.held[-1].key, page.revision)
+        rows, self._pages = sorted(self._pages, key=lambda row: (row.revision, row.entry.key)), []
+        former, self._keys = self._keys, {row.entry.key for row in rows}
+        self.revision = page.revision
+        gone = (Entry(Kind.OBSERVATION, key, None) for key in sorted(former - self._keys))
+        return (*gone, *(row.entry for row in rows))
+
+    def follow(self, changes: Changes) -> tuple[Entry, ...]:
+        """Take what the watch from `revision` on told."""
+        entries: list[Entry] = []
+        for change in changes.changes:
+            key = change.key.removeprefix(self._prefix)
+            if change.value is None:
+                self._keys.discard(key)
+                entries.append(Entry(Kind.OBSERVATION, key, None))
+            else:
+                for row in self._rows((Held(change.key, change.value, change.revision),)):
+                    self._keys.add(key)
+                    entries.append(row.entry)
+        self.revision = changes.revision
+        return tuple(entries)
+
+    def _rows(self, held: Iterable[Held]) -> list[Row]:
+        rows = [row for row in (read_record(entry, self._prefix) for entry in held) if row is not None]
+        self.faulty += sum(1 for _ in held) - len(rows)
+        return rows
