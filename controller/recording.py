@@ -22,7 +22,9 @@ from controller.config import (
     alarm_settings,
     anomaly_settings,
     check_settings,
+    cluster_settings,
     edit_settings,
+    multicast_settings,
     policy,
     registrations,
     settings,
@@ -44,7 +46,10 @@ def _kinds_of(records: Iterable[ModuleType | type]) -> Iterator[type]:
 
 def readable(records: Iterable[ModuleType | type]) -> Mapping[str, type]:
     """Return the types of records by name: those given, those defined in modules given, and those all apps know."""
-    config = (policy, settings, anomaly_settings, alarm_settings, check_settings, edit_settings, terms, vlans)
+    config = (
+        *(policy, settings, alarm_settings, anomaly_settings, check_settings, cluster_settings, edit_settings),
+        *(multicast_settings, terms, vlans),
+    )
     shared = (*config, registrations, events)
     return {
         kind.__name__: kind
