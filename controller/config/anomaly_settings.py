@@ -65,7 +65,7 @@ class Anomaly:
         SettingType.CHOICE, "keep", "Whether standing differences between peers count.", ("keep", "remove")
     )
     leave_one_out: bool = other(
-        SettingType.BOOLEAN, True, "In groups of three, bins are as small as without any one member."
+        SettingType.BOOLEAN, True, "In groups of two or three, bins are as small as without any one member."
     )
     own_history: bool = other(
         SettingType.BOOLEAN, True, "Second witness where more than half of a group has changed."

@@ -69,8 +69,8 @@ def bin_sizes(samples: Floats, bins_max: int, *, leave_one_out: bool = False) ->
     bins_max : int
         Kasick et al. cap it at 1000.
     leave_one_out : bool
-        Take the smallest size that any one member less gives, in groups of `SMALL_GROUP`: there one that is far off
-        widens the IQR so much that it hides itself.
+        Take the smallest size that any one member less gives, in groups of two to `SMALL_GROUP`: there one that is
+        far off widens the IQR so much that it hides itself.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def bin_sizes(samples: Floats, bins_max: int, *, leave_one_out: bool = False) ->
     windows, members, window = samples.shape
     spread = _spread(samples.reshape(windows, -1))
     by_rule = spread.iqr
-    if leave_one_out and members == SMALL_GROUP:
+    if leave_one_out and 1 < members <= SMALL_GROUP:
         kept = [np.delete(samples, member, axis=1).reshape(windows, -1) for member in range(members)]
         by_rule = np.fmin.reduce([_spread(others).iqr for others in kept])
     sizes = np.maximum(2 * by_rule * window ** (-1 / 3), spread.range / bins_max)

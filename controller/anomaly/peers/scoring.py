@@ -250,7 +250,8 @@ def with_second_witness(peers: Floats, own: Floats) -> Floats:
 
     Where more than half of the members that are there behave unlike their own past, and a member that is unlike its
     peers behaves as in its past, the majority is at fault: those that changed get the higher score of both witnesses,
-    the others that of their own history. A member without peers has its own history alone.
+    the others that of their own history. So it is between two, of whom the distance cannot say which one is at fault:
+    the one that changed. A member without peers has its own history alone.
 
     Parameters
     ----------
@@ -264,7 +265,8 @@ def with_second_witness(peers: Floats, own: Floats) -> Floats:
     """
     there = ~np.isnan(own)
     changed = own > 1
-    majority = changed.sum(axis=1) * 2 > there.sum(axis=1)
+    members, of_them = there.sum(axis=1), changed.sum(axis=1)
+    majority = (of_them * 2 > members) | ((members == 2) & (of_them == 1))
     accused_unchanged = ((peers > 1) & ~changed & there).any(axis=1)
     use_own = (majority & accused_unchanged)[:, None] & there
     blamed = np.where(changed, np.fmax(peers, own), own)

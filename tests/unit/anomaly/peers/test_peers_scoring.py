@@ -156,6 +156,29 @@ def test_the_second_witness_needs_a_majority_and_an_unchanged_one_that_is_accuse
     assert higher.tolist() == [[9, 4, 4, 0.2]]
 
 
+def test_of_two_the_one_that_changed_is_at_fault():
+    peers, own = np.array([[3.0, 3.0], [3.0, 3.0], [0.5, 0.5]]), np.array([[4.0, 0.2], [0.5, 0.2], [4.0, 0.2]])
+    assert with_second_witness(peers, own).tolist() == [[4, 0.2], [3, 3], [0.5, 0.5]]
+    of_three = np.full((1, 3), np.nan)
+    of_three[0, :2] = 3
+    beside = np.array([[4.0, 0.2, np.nan]])
+    assert with_second_witness(of_three, beside)[0, :2].tolist() == [4, 0.2]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_ill_one_of_a_pair_is_named(seed: int):
+    rng = np.random.default_rng(seed)
+    settings = PeerSettings(window_samples=20, shift_samples=10, smoothing_samples=1)
+    values = rng.gamma(4, 2, (2, 1000))
+    ill = int(rng.integers(2))
+    values[ill, 700:] += 30
+    training = np.zeros(99, np.bool_)
+    training[:60] = True
+    scores = rated(measure(values, settings, training), settings, training)
+    assert np.all(scores[72:, ill] > 1)
+    assert np.mean(scores[72:, 1 - ill] > 1) < 0.2
+
+
 def test_few_metrics_count_by_their_maximum_and_many_by_the_ones_furthest_out():
     three = [np.array([[0.5]]), np.array([[2.0]]), np.array([[np.nan]])]
     assert combined(three, 0.05, 30)[0, 0] == 2
