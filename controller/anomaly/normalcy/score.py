@@ -27,6 +27,29 @@ MAX_EVENTS = 10_000
 """Events that a scorer holds until they are taken; the oldest go first."""
 
 
+class Units(NamedTuple):
+    """What a distance below the bounds, and one above them, is told in; both above 0."""
+
+    below: float
+    above: float
+
+
+def units_of(values: Floats, settings: Settings) -> Units:
+    """Return the units of a series that has had these values, one at least.
+
+    Both are the range between the quantile `scale_quantile` and its opposite, with a floor. Of counts, integers none
+    of which is below 0, the range above goes on to the value that is passed once in so many: of the k values above
+    the upper quantile, whose mean excess is e, that is e ln k further up by an exponential tail. The tail of mentions
+    or requests is so long that what was outside of the quantiles before would be alarm after alarm.
+    """
+    low, middle, high = np.quantile(values, (settings.scale_quantile, 0.5, 1 - settings.scale_quantile))
+    unit = max(float(high - low), settings.scale_floor_share * abs(float(middle)), 1e-9)
+    tail = values[values > high]
+    if not len(tail) or values.min() < 0 or not np.array_equal(values, np.rint(values)):
+        return Units(unit, unit)
+    return Units(unit, unit + float((tail - high).mean()) * math.log(len(tail)))
+
+
 class Event(NamedTuple):
     """A stretch of points in a row outside the bounds: when, how far out, how abnormal.
 
@@ -44,7 +67,7 @@ class Scorer:
     """Scores points as they come, 0 to 1.
 
     A score is d / (1 + d). d is the distance from the nearest normal value in units of the range that the series has
-    had (with a floor), raised by how long points have been outside in a row, and lowered where the bounds are left
+    had (`units_of`), raised by how long points have been outside in a row, and lowered where the bounds are left
     on most days: by 1 + `habit_gain` times the median of the greatest distances of past days. d is then taken down
     to a rung, a whole power of `repeat_factor`: for `hold_off_s` after a point that was scored only points on higher
     rungs are. What is not scored has 0 and holds nothing off. At any threshold that is a rung, the points that pass
@@ -63,7 +86,7 @@ class Scorer:
         self._update_at_s, self._due_points = np.inf, self._settings.min_points
         self._newest_s, self._first_s = -np.inf, np.inf
         self._points = 0
-        self._unit = 1.0
+        self._units = Units(1.0, 1.0)
         self._seen = (-np.inf, np.inf)
         self._event: Event | None = None
         self.events: deque[Event] = deque(maxlen=MAX_EVENTS)
@@ -129,10 +152,8 @@ class Scorer:
         self._waiting, self._waiting_points = [], 0
         self._points += len(at_s)
         self._rolling.add(at_s, values)
-        settings = self._settings
         held = self._rolling.history().values
-        low, middle, high = np.quantile(held, (settings.scale_quantile, 0.5, 1 - settings.scale_quantile))
-        self._unit = max(float(high - low), settings.scale_floor_share * abs(float(middle)), 1e-9)
+        self._units = units_of(held, self._settings)
         self._seen = (float(held.min()), float(held.max()))
 
     def _distances(self, at_s: Floats, values: Floats) -> Floats:
@@ -147,7 +168,7 @@ class Scorer:
     def _score(self, at_s: Floats, values: Floats) -> Floats:
         settings = self._settings
         apart = self._distances(at_s, values)
-        distances = np.abs(apart) / self._unit
+        distances = np.abs(apart) / np.where(apart > 0, self._units.above, self._units.below)
         days = np.floor((at_s - self._first_s) / settings.time_unit_s).astype(np.int64)
         scores = np.zeros(len(at_s))
         for row, (now_s, distance, day) in enumerate(

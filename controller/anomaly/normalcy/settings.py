@@ -121,7 +121,7 @@ class Settings:
     duration_gain: float = 0.5
     """What a whole `duration_s` outside adds, as a share of the distance."""
     duration_s: float = 3600.0
-    hold_off_s: float = DAY_S
+    hold_off_s: float = DAY_S / 2
     repeat_factor: float = 1.5
     """Within the hold-off an alarm repeats this many times further out."""
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.anomaly.normalcy.score import Scorer
+from controller.anomaly.normalcy.score import Scorer, units_of
 from controller.anomaly.normalcy.settings import DAY_S, Settings
 
 START_S = 1.7e9 // DAY_S * DAY_S
@@ -108,7 +108,7 @@ def test_what_is_held_off_holds_nothing_off():
 def test_slow_growth_is_told_by_rungs_and_not_row_by_row():
     at_s, values = hours(24 * 28)
     values[500:524] = 80 + 5 * np.arange(24)
-    scores = Scorer(Settings(duration_gain=0.0)).extend(at_s, values)
+    scores = Scorer(Settings(hold_off_s=DAY_S, duration_gain=0.0)).extend(at_s, values)
     told = scores[500:524][scores[500:524] > 0]
     assert 3 <= len(told) <= 7
     distances = told / (1 - told)
@@ -162,6 +162,20 @@ def test_a_floor_on_the_scale_keeps_a_flicker_of_a_constant_low():
     assert 0 < flicker[200] < 0.3
     assert jump[200] > 0.8
     assert flicker[:200].max() == 0
+
+
+def test_the_unit_above_counts_reaches_as_far_as_their_tail():
+    rng = np.random.default_rng(1)
+    normal = rng.normal(1000, 50, 20_000)
+    plain = units_of(np.rint(normal), Settings())
+    assert plain.below == pytest.approx(50 * 5.15, rel=0.05)
+    assert 1 < plain.above / plain.below < 1.4
+    heavy = np.floor(rng.pareto(1.5, 20_000) * 10)
+    units = units_of(heavy, Settings())
+    assert units.above > 3 * units.below
+    assert units.below + np.quantile(heavy, 0.005) == pytest.approx(np.quantile(heavy, 0.995))
+    assert units_of(heavy + 0.5, Settings()).above == units_of(heavy - 1, Settings()).above == units.below
+    assert units_of(np.full(30, 7.0), Settings()) == (0.07, 0.07)
 
 
 def test_a_constant_series_is_never_scored():
