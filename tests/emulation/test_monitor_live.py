@@ -91,7 +91,7 @@ def watched(framework: Framework, tmp_path_factory: pytest.TempPathFactory) -> I
     policy = tmp_path_factory.mktemp("monitor") / "policy.yaml"
     apps = ("multicast", "unicast", "monitor")
     with ExitStack() as stack:
-        fabric = stack.enter_context(EmulatedFabric(make("fattree", {"k": 4})))
+        fabric = stack.enter_context(EmulatedFabric(make("fattree", {"k": 4}), patch_links=True))
         processes.run("ovs-vsctl", "set", "Open_vSwitch", ".", "other_config:enable-statistics=true")
         policy.write_text(POLICY % fabric.ovs.directory)
         controller = stack.enter_context(
