@@ -32,7 +32,7 @@ OURS, STRANGE = "0x5602000000000077", "0x1234"
 
 @pytest.fixture(scope="module", params=["OpenFlow13", "OpenFlow10"])
 def bench(request: pytest.FixtureRequest, diamond: Graph) -> tuple[Graph, dict[str, Any]]:
-    return diamond, {"protocols": request.param}
+    return diamond, {"protocols": request.param, "patch_links": True}
 
 
 def check(live: Any, *words: str) -> tuple[int, dict[str, Any]]:

@@ -42,7 +42,7 @@ APPS = ("discovery", "multicast", "unicast")
 
 @pytest.fixture(scope="module", params=["OpenFlow13", "OpenFlow10"])
 def bench(request: pytest.FixtureRequest, diamond: Graph) -> tuple[Graph, dict[str, Any]]:
-    return diamond, {"protocols": request.param}
+    return diamond, {"protocols": request.param, "patch_links": True}
 
 
 def counted(live: Any, kind: str) -> int:
