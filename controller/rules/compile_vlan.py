@@ -65,9 +65,9 @@ def lower_in_vlan(
     if ofp_version == OPENFLOW_1_0:
         return _lower_to_1_0(name, untagged_oifs, duty, cookie)
     version, channels, senders = duty
-    by_source = {channel.source: channel for channel in channels}
     rules: RuleSet = {}
     if senders:
+        by_source = {channel.source: channel for channel in channels}
         enter: tuple[Action, ...] = (Goto(VLAN_FORWARD),)
         if version:
             enter = (SetEthDst(versioned_mac(address_of(name), version)), Goto(VLAN_FORWARD))
@@ -172,20 +172,17 @@ def _outputs(tagged: tuple[int, ...], untagged: tuple[int, ...]) -> tuple[Action
 @lru_cache(maxsize=16384)
 def _channel_key(table: int, name: bytes, tree_version: int, source: Source) -> RuleKey:
     priority = PRIORITY_GROUP if source is None else PRIORITY_CHANNEL
-    return RuleKey(table, priority, _match(name, tree_version, source))
+    return _new(RuleKey, (table, priority, _match(name, tree_version, source)))
 
 
 def _match(name: bytes, tree_version: int, source: Source) -> Match:
     address = address_of(name)
     bits = 8 * len(address)
-    return Match(
-        eth_dst=versioned_mac(address, tree_version),
-        eth_type=ETH_TYPE_IPV4 if bits == 32 else ETH_TYPE_IPV6,
-        ip_src=source,
-        ip_src_prefix=None if source is None else bits,
-        ip_dst=address,
-        ip_dst_prefix=bits,
-        vlan_id=domain_of(name),
+    eth_type = ETH_TYPE_IPV4 if bits == 32 else ETH_TYPE_IPV6
+    source_bits = None if source is None else bits
+    mac, vlan_id = versioned_mac(address, tree_version), domain_of(name)
+    return _new(
+        Match, (None, mac, None, eth_type, None, source, source_bits, address, bits, None, None, False, vlan_id)
     )
 
 
