@@ -250,6 +250,8 @@ def _why_router(router: Fields) -> str:
     heard = ", ".join(router.get("routers") or ()) or "-"
     how = "static" if router.get("static") else heard
     how = f"{how}, gets what it asks for" if router.get("on_request") else how
+    if joined := router.get("joined"):
+        how += f", joined {joined['group_count']} group{'s' * (joined['group_count'] != 1)}"
     if reported := router.get("reported"):
         protocol, count = "IGMP" if router["family"] == 4 else "MLD", reported["group_count"]
         how += f", is reported {count} group{'s' * (count != 1)} in {protocol}v{reported['version']}"

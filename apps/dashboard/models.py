@@ -305,6 +305,7 @@ class Router(Identified):
     routers: list[str] | None = None
     groups: list[str] | None = None
     reported: dict[str, Any] | None = None
+    joined: dict[str, Any] | None = None
 
 
 class Rule(Identified):

@@ -72,6 +72,12 @@ class RouterPorts:
         False,
         "Router ports that get a group only while a router there reports membership of it, as proxies do (RFC 4605).",
     )
+    on_join: bool | frozenset[SwitchPort] = other(
+        SettingType.BOOLEAN_OR_PORTS,
+        False,
+        "Router ports that get a group only while a router there has joined it by PIM, is asked for it by another's "
+        "join, or reports membership of it. That of the designated router gets every group.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,13 @@ class Limits:
     sources_per_group: int = integer(64, 1, 4096, "sources", "Sources that one port may name in one group.")
     senders_per_port: int = integer(64, 1, 65536, "senders", "Senders (host and group) that one port may have.")
     routers_per_port: int = integer(16, 1, 1024, "routers", "Multicast routers that are told apart at one port.")
+    joins_per_port: int = integer(
+        4096,
+        1,
+        65536,
+        "joins",
+        "PIM joins that are remembered at one port: of its routers, and those that ask them.",
+    )
     groups: int = integer(16384, 1, 1048576, "groups", "Groups that have a tree at one time.")
     memberships: int = integer(250000, 1, 10000000, "memberships", "Pairs of member host and group at one time.")
     reports_per_second_per_port: float = number(

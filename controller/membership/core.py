@@ -22,6 +22,7 @@ from controller.membership.events import (
 )
 from controller.membership.limits import Tally
 from controller.membership.members import Members
+from controller.membership.pim_joins import JoinedGroup, PimJoins
 from controller.membership.querier import Election, GeneralQueries, OtherQuerier, Queriers
 from controller.membership.reconsideration import judge_otherwise, know_hosts_anew, tell_refused_anew
 from controller.membership.router_admission import RouterAdmission
@@ -31,7 +32,7 @@ from controller.membership.specific_queries import SpecificQueries
 from controller.membership.tables import HostState, Port
 from controller.membership.timers import TimerQueue
 from controller.wire.addresses import is_ssm_group
-from controller.wire.packets import PimHello, Query, Report
+from controller.wire.packets import PimHello, PimJoinPrune, Query, Report
 
 _PROTOCOLS = {4: "IGMP", 6: "MLD"}
 
@@ -70,6 +71,7 @@ class MembershipCore:
         self.counters = self.tally.counters
         self.queriers = Queriers(settings, self.timers, self.tally, is_one_fabric)
         self.router_ports = RouterPorts(settings, limits, self.timers, self.tally)
+        self.pim_joins = PimJoins(limits, self.timers, self.tally)
         self.router_admission = RouterAdmission(settings, admit_router, self.tally)
         self.members_table = Members(
             settings, limits, admit, self.timers, self.tally, self.queriers, changed, bindings or NoBindings()
@@ -139,9 +141,18 @@ class MembershipCore:
         verdict = self.router_admission.as_router(host)
         if verdict.admit:
             until = now + min(hello.holdtime_s, HELLO_BELIEVED_S)
-            self._router_heard(port, hello.family, False, host, verdict, until, now, effects)
+            self._router_heard(port, hello.family, False, host, verdict, until, now, effects, hello.dr_priority)
         else:
             self._refuse_router(port, host, "PIM hello", verdict, now, effects)
+        return effects
+
+    def pim_join_received(self, dpid: int, port_no: int, message: PimJoinPrune, now: float) -> list[MembershipEffect]:
+        """Take in what a router joins and prunes; one whose hello was not heard at the port is passed over."""
+        effects: list[MembershipEffect] = []
+        self._advance(now, effects)
+        port = self.ports.get((dpid, port_no))
+        if port is not None and self._permits(port, now, effects):
+            self.pim_joins.heard(port, message, self.router_ports, now, effects)
         return effects
 
     def port_added(
@@ -170,6 +181,7 @@ class MembershipCore:
         if port is not None:
             self.members_table.remove(port.states(), effects)
             self.router_ports.port_removed(port, now, effects)
+            self.pim_joins.port_removed((dpid, port_no), effects)
             self.queriers.port_removed(port, now, effects)
         return effects
 
@@ -254,7 +266,7 @@ class MembershipCore:
         self.members_table.settings = settings
         self.members_table.limits = limits
         self.router_ports.settings = settings
-        self.router_ports.limits = limits
+        self.router_ports.limits = self.pim_joins.limits = limits
         self.queriers.set_settings(settings, now)
         for port in self.ports.values():
             if port.active:
@@ -382,8 +394,9 @@ class MembershipCore:
         until: float,
         now: float,
         effects: list[MembershipEffect],
+        dr_priority: int | None = None,
     ) -> None:
-        heard = Heard(host, until, verdict.groups)
+        heard = Heard(host, until, verdict.groups, dr_priority)
         if self.router_ports.heard(port, family, Speaker(host.ip, asks), heard, now, effects):
             effects.append(RouterJudged(host, verdict))
 
@@ -459,6 +472,8 @@ class MembershipCore:
                 self.queriers.fire_general(timed, now, effects)
             elif isinstance(timed, RouterPort):
                 self.router_ports.fire(timed, now, effects)
+            elif isinstance(timed, JoinedGroup):
+                self.pim_joins.fire(timed, now, effects)
             elif isinstance(timed, Election):
                 self.queriers.fire_election(timed, now, effects)
 

@@ -108,7 +108,8 @@ class RouterPortChanged(NamedTuple):
 
     It may have the groups that are in one of `groups`; every group where that is None. A port `on_request` is sent
     none of them for the router's sake, but those that somebody there reports membership of, as at any port. To one
-    that is `proxied` the controller itself reports what all members want together (RFC 4605).
+    that is `proxied` the controller itself reports what all members want together (RFC 4605). One `on_join` gets what
+    is joined there by PIM too (`RouterJoined`).
     """
 
     dpid: int
@@ -118,6 +119,7 @@ class RouterPortChanged(NamedTuple):
     groups: frozenset[Container[bytes]] | None = None
     on_request: bool = False
     proxied: bool = False
+    on_join: bool = False
 
 
 class RouterJudged(NamedTuple):
@@ -146,6 +148,15 @@ class SendQuery(NamedTuple):
     query_interval_s: float
 
 
+class RouterJoined(NamedTuple):
+    """Routers behind a port have joined a group by PIM, or are asked for it by another's join; or no longer."""
+
+    dpid: int
+    port_no: int
+    group: bytes
+    joined: bool
+
+
 class RouterAsked(NamedTuple):
     """A router behind a proxied router port asks for memberships."""
 
@@ -163,5 +174,12 @@ class MembershipRefused(NamedTuple):
 
 
 MembershipEffect: TypeAlias = (
-    InterestChanged | RouterPortChanged | RouterJudged | RouterAsked | SendQuery | MembershipRefused | Notice
+    InterestChanged
+    | RouterPortChanged
+    | RouterJudged
+    | RouterAsked
+    | RouterJoined
+    | SendQuery
+    | MembershipRefused
+    | Notice
 )

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias
 from controller.membership.events import FilterMode, HostRef, MembershipEffect
 from controller.membership.limits import Tally
 from controller.membership.members import Members, SavedState
+from controller.membership.pim_joins import JOIN_BELIEVED_S, Joined, PimJoins
 from controller.membership.querier import FAMILIES, OtherQuerier, Queriers
 from controller.membership.router_admission import RouterAdmission
 from controller.membership.router_ports import HELLO_BELIEVED_S, Heard, RouterPorts, Speaker
@@ -39,6 +40,7 @@ class Kept(Protocol):
     queriers: Queriers
     router_ports: RouterPorts
     router_admission: RouterAdmission
+    pim_joins: PimJoins
     members_table: Members
 
     def on_deadline(self, now: float) -> list[MembershipEffect]:
@@ -84,6 +86,7 @@ def routers_snapshot(core: Kept, now: float) -> list[Record]:
                 "address": format_ip(speaker.address),
                 "mac": format_mac(heard.host.mac),
                 "asks": speaker.asks,
+                "dr_priority": heard.dr_priority,
                 "remaining_s": heard.until - now,
             }
             for speaker, heard in entry.routers.items()
@@ -99,6 +102,20 @@ def routers_snapshot(core: Kept, now: float) -> list[Record]:
                     "routers": routers,
                 }
             )
+    for joined in core.pim_joins:
+        joins = [
+            {
+                "router": format_ip(router),
+                "source": None if source is None else format_ip(source),
+                "upstream": format_ip(join.upstream),
+                "remaining_s": join.until - now,
+            }
+            for (router, source), join in joined.joins.items()
+            if join.until > now and not join.is_pruned
+        ]
+        dpid, port_no = joined.place
+        place = {"dpid": dpid, "port_no": port_no, "group": format_ip(joined.group)}
+        records.append({"record": "pim-joins", **place, "joins": joins})
     return records
 
 
@@ -225,8 +242,22 @@ def _restore_router(core: Kept, record: Record, start: float, now: float, effect
         verdict = core.router_admission.as_router(host)
         if verdict.admit:
             until = start + _bounded(router["remaining_s"], longest_s)
-            routers.append((Speaker(host.ip, bool(router["asks"])), Heard(host, until, verdict.groups)))
+            priority = router.get("dr_priority")
+            heard = Heard(host, until, verdict.groups, None if priority is None else int(priority))
+            routers.append((Speaker(host.ip, bool(router["asks"])), heard))
     core.router_ports.restore((dpid, port_no, family), routers, now, effects)
+
+
+def _restore_pim_joins(core: Kept, record: Record, start: float, now: float, effects: list[MembershipEffect]) -> None:
+    place, group = (int(record["dpid"]), int(record["port_no"])), parse_ip(record["group"])
+    for join in record["joins"]:
+        router, upstream = parse_ip(join["router"]), parse_ip(join["upstream"])
+        source = None if join["source"] is None else parse_ip(join["source"])
+        if not is_multicast_ip(group) or any(len(a) != len(group) for a in (router, upstream, source or group)):
+            raise ValueError("no join")
+        until = start + _bounded(join["remaining_s"], JOIN_BELIEVED_S)
+        if until > now and core.router_ports.get(*place, 4 if len(group) == 4 else 6) is not None:
+            core.pim_joins.join(place, group, (router, source), Joined(upstream, until), now, effects)
 
 
 def _bounded(remaining_s: float, longest_s: float) -> float:
@@ -238,4 +269,5 @@ _RESTORERS = {
     "group": _restore_group,
     "querier": _restore_querier,
     "router": _restore_router,
+    "pim-joins": _restore_pim_joins,
 }

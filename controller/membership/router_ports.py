@@ -8,9 +8,12 @@ from typing import NamedTuple
 
 from controller.membership.events import HostRef, MembershipEffect, RouterPortChanged, RouterVerdict
 from controller.membership.limits import Tally
-from controller.membership.settings import MembershipLimits, MembershipSettings, applies
+from controller.membership.settings import MembershipLimits, MembershipSettings, PortKey, applies
 from controller.membership.tables import Port
 from controller.membership.timers import Timed, TimerQueue
+
+JOINS_HEARD_S = 70.0
+"""In this time routers that were there before us say what they have joined: every 60 s (RFC 7761, 4.11)."""
 
 HELLO_BELIEVED_S = 600.0
 """The longest holdtime that is believed of a PIM hello, 65535 (for ever) included; hellos come every 30 s."""
@@ -27,33 +30,54 @@ class Speaker(NamedTuple):
 
 
 class Heard(NamedTuple):
-    """The host that spoke as a router, until when it is believed, and its groups (None: every one)."""
+    """The host that spoke as a router, until when it is believed, and its groups (None: every one).
+
+    `dr_priority` is its bid for designated router, None where it makes none.
+    """
 
     host: HostRef
     until: float
     groups: Container[bytes] | None
+    dr_priority: int | None = None
 
 
 class RouterPort(Timed):
-    """What is known of routers of one family behind one port."""
+    """What is known of routers of one family behind one port.
 
-    __slots__ = ("announced", "dpid", "family", "groups", "on_request", "port_no", "proxied", "routers", "static")
+    `settles_at` is when all of them have had time to say what they joined, infinity where they had.
+    """
 
-    def __init__(self, dpid: int, port_no: int, family: int) -> None:
+    __slots__ = (
+        "announced",
+        "dpid",
+        "family",
+        "groups",
+        "on_join",
+        "on_request",
+        "port_no",
+        "proxied",
+        "routers",
+        "settles_at",
+        "static",
+    )
+
+    def __init__(self, dpid: int, port_no: int, family: int, settles_at: float) -> None:
         super().__init__()
+        self.settles_at = settles_at
         self.dpid = dpid
         self.port_no = port_no
         self.family = family
         self.static = False
         self.announced = False
         self.on_request = False
+        self.on_join = False
         self.proxied = False
         self.groups: Groups = None
         self.routers: dict[Speaker, Heard] = {}
 
     def due_at(self) -> float:
-        """Return when the next router times out."""
-        return min((heard.until for heard in self.routers.values()), default=inf)
+        """Return when the next router times out, or `settles_at`."""
+        return min(self.settles_at, min((heard.until for heard in self.routers.values()), default=inf))
 
     def allowed(self) -> Groups:
         """Return which groups the routers that are there may have."""
@@ -72,6 +96,7 @@ class RouterPorts:
         self._timers = timers
         self._tally = tally
         self._ports: dict[tuple[int, int, int], RouterPort] = {}
+        self._designated: dict[int, PortKey | None] = {4: None, 6: None}
 
     def __iter__(self) -> Iterator[RouterPort]:
         return iter(self._ports.values())
@@ -79,6 +104,11 @@ class RouterPorts:
     def get(self, dpid: int, port_no: int, family: int) -> RouterPort | None:
         """Return what is known of routers of a family behind a port, None where there are none."""
         return self._ports.get((dpid, port_no, family))
+
+    def pim_place(self, address: bytes) -> PortKey | None:
+        """Return the port of the PIM router with an address, None where none is known."""
+        speaker = Speaker(address, False)
+        return next(((e.dpid, e.port_no) for e in self._ports.values() if speaker in e.routers), None)
 
     def speak_for(self, addresses: Iterable[bytes]) -> bool:
         """Tell whether a router was heard with one of these MAC or IP addresses."""
@@ -92,7 +122,7 @@ class RouterPorts:
     def set_static(self, port: Port, family: int, static: bool, now: float, effects: list[MembershipEffect]) -> None:
         """Say whether the operator declares a port to be a router port."""
         if static or (port.dpid, port.port_no, family) in self._ports:
-            entry = self._entry(port.dpid, port.port_no, family)
+            entry = self._entry((port.dpid, port.port_no, family), now + JOINS_HEARD_S)
             entry.static = static
             self._update(entry, now, effects)
 
@@ -119,7 +149,7 @@ class RouterPorts:
                 does = "has more multicast routers behind it than its limit: a further one is ignored"
                 self._tally.warn(port, "limit-routers", does, now, effects)
                 return False
-        entry = known or self._entry(port.dpid, port.port_no, family)
+        entry = known or self._entry((port.dpid, port.port_no, family), now + JOINS_HEARD_S)
         entry.routers[speaker] = heard
         self._update(entry, now, effects)
         return is_new
@@ -149,7 +179,7 @@ class RouterPorts:
             return
         left = [(speaker, heard) for speaker, heard in routers if heard.until > now]
         if left:
-            entry = self._entry(*key)
+            entry = self._entry(key, now + JOINS_HEARD_S)
             entry.routers = dict(left[: self.limits.routers_per_port])
             self._update(entry, now, effects)
 
@@ -166,26 +196,51 @@ class RouterPorts:
         """Time out routers."""
         self._update(entry, now, effects)
 
-    def _entry(self, dpid: int, port_no: int, family: int) -> RouterPort:
-        key = (dpid, port_no, family)
+    def _entry(self, key: tuple[int, int, int], settles_at: float) -> RouterPort:
         if key not in self._ports:
-            self._ports[key] = RouterPort(*key)
+            self._ports[key] = RouterPort(*key, settles_at)
         return self._ports[key]
 
     def _update(self, entry: RouterPort, now: float, effects: list[MembershipEffect]) -> None:
         if entry.due_at() <= now:
             entry.routers = {speaker: heard for speaker, heard in entry.routers.items() if heard.until > now}
+            if entry.settles_at <= now:
+                entry.settles_at = inf
         present = entry.static or bool(entry.routers)
-        groups = entry.allowed() if present else None
-        place = (entry.dpid, entry.port_no)
-        on_request = present and applies(self.settings.router_ports_on_request, place)
-        proxied = present and applies(self.settings.proxied_router_ports, place)
-        now_so = (present, groups, on_request, proxied)
-        if now_so != (entry.announced, entry.groups, entry.on_request, entry.proxied):
-            entry.announced, entry.groups, entry.on_request, entry.proxied = now_so
-            effects.append(RouterPortChanged(entry.dpid, entry.port_no, entry.family, *now_so))
+        self._announce(entry, present, effects)
         if present:
             self._timers.arm(entry, entry.due_at())
         else:
             self._timers.cancel(entry)
             del self._ports[entry.dpid, entry.port_no, entry.family]
+        self._elect(entry.family, effects)
+
+    def _announce(self, entry: RouterPort, present: bool, effects: list[MembershipEffect]) -> None:
+        groups = entry.allowed() if present else None
+        place = (entry.dpid, entry.port_no)
+        on_request = present and applies(self.settings.router_ports_on_request, place)
+        proxied = present and applies(self.settings.proxied_router_ports, place)
+        on_join = present and applies(self.settings.router_ports_on_join, place)
+        if on_join:
+            on_request = entry.settles_at == inf and self._designated[entry.family] != place
+        now_so = (present, groups, on_request, proxied, on_join)
+        if now_so != (entry.announced, entry.groups, entry.on_request, entry.proxied, entry.on_join):
+            entry.announced, entry.groups, entry.on_request, entry.proxied, entry.on_join = now_so
+            effects.append(RouterPortChanged(entry.dpid, entry.port_no, entry.family, *now_so))
+
+    def _elect(self, family: int, effects: list[MembershipEffect]) -> None:
+        """Follow the election of the designated router (RFC 7761, 4.3.2), which is to get what every host sends."""
+        bids = [
+            (heard.dr_priority, speaker.address, (entry.dpid, entry.port_no))
+            for entry in self._ports.values()
+            for speaker, heard in entry.routers.items()
+            if entry.family == family and not speaker.asks
+        ]
+        have_priorities = all(priority is not None for priority, _, _ in bids)
+        best = max(bids, key=lambda bid: ((bid[0] or 0) if have_priorities else 0, bid[1]), default=None)
+        before, self._designated[family] = self._designated[family], None if best is None else best[2]
+        if self._designated[family] != before:
+            for place in (before, self._designated[family]):
+                entry = None if place is None else self._ports.get((*place, family))
+                if entry is not None:
+                    self._announce(entry, True, effects)

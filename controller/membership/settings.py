@@ -28,8 +28,8 @@ class MembershipSettings:
     """Querier, leave and router port settings; intervals in seconds, names after RFC 9776, section 8.
 
     A `None` takes the RFC's default: a quarter of the query interval, or the robustness variable. `fast_leave`,
-    `learn_router_ports`, `accept_queriers`, `router_ports_on_request` and `proxied_router_ports` hold for every port
-    (True), none (False) or the ports listed.
+    `learn_router_ports`, `accept_queriers`, `router_ports_on_request`, `router_ports_on_join` and
+    `proxied_router_ports` hold for every port (True), none (False) or the ports listed.
     The IPv4 query address 0.0.0.0 is the proxy querier's of RFC 4541, which yields to any other; the IPv6 default
     is the highest interface identifier of fe80::/64, which yields to nearly any. ValueError on a value out of range.
     """
@@ -51,6 +51,7 @@ class MembershipSettings:
     learn_router_ports: bool | frozenset[PortKey] = False
     static_router_ports: frozenset[PortKey] = frozenset()
     router_ports_on_request: bool | frozenset[PortKey] = False
+    router_ports_on_join: bool | frozenset[PortKey] = False
     proxied_router_ports: bool | frozenset[PortKey] = False
     enforce_ssm: bool = True
 
@@ -119,6 +120,7 @@ class MembershipLimits:
     records_per_second_per_host: float = 500.0
     host_record_burst: float = 1000.0
     routers_per_port: int = 16
+    joins_per_port: int = 4096
     notice_interval_s: float = 10.0
 
 

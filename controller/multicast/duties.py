@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 from controller.membership.events import FilterMode
@@ -59,6 +59,19 @@ def refusals(group: Group, served: Callable[[int], bool]) -> dict[int, SwitchDut
         if served(dpid):
             duties[dpid] = SwitchDuty(0, (), tuple(sorted(entry._replace(admitted=False) for entry in entries)))
     return duties
+
+
+def receivers_of(
+    group: Group, source: bytes, trees: Iterable[Tree], router_ports: Ports
+) -> Iterator[tuple[int, int]]:
+    """Yield every (dpid, OIF) on the trees of a group with a member or router that wants a packet of `source`."""
+    for dpid in (dpid for tree in trees for dpid in tree.adjacent):
+        at_switch = router_ports.get(dpid, ())  # type: ignore[call-overload]
+        for port_no, interest in group.interests.get(dpid, {}).items():  # type: ignore[call-overload]
+            if interest.wants(source) and port_no not in at_switch:
+                yield dpid, port_no  # type: ignore[misc]
+        for port_no in at_switch:
+            yield dpid, port_no  # type: ignore[misc]
 
 
 def _members(group: Group, router_ports: Ports) -> dict[int, dict[Source, list[int]]]:

@@ -73,6 +73,7 @@ def _named(policy: Policy) -> Iterator[tuple[str, int, int | None]]:
         ("multicast.router_ports.static", multicast.router_ports.static),
         ("multicast.router_ports.learn", multicast.router_ports.learn),
         ("multicast.router_ports.on_request", multicast.router_ports.on_request),
+        ("multicast.router_ports.on_join", multicast.router_ports.on_join),
         ("multicast.proxy.router_ports", multicast.proxy.router_ports),
         ("multicast.querier.accept_others", multicast.querier.accept_others),
         ("multicast.fast_leave", multicast.fast_leave),

@@ -33,7 +33,7 @@ from controller.wire.frame import decode_once, walk_extensions
 from controller.wire.ipv4 import PROTOCOL_IGMP, PROTOCOL_PIM
 from controller.wire.ipv6 import EXTENSION_HEADERS, ICMPV6
 from controller.wire.mld import MLD_TYPES
-from controller.wire.packets import Data, Ignored, Malformed, PimHello, Query, Report
+from controller.wire.packets import Data, Ignored, Malformed, PimHello, PimJoinPrune, Query, Report
 from topology.aggregations import Place
 from topology.events import PortRole
 from topology.live import LiveFabric
@@ -97,6 +97,7 @@ class FrameIntake:
             Report: self._report_received,
             Query: self._query_received,
             PimHello: self._pim_hello_received,
+            PimJoinPrune: self._pim_join_received,
             Data: self._data_received,
             Malformed: self._malformed_received,
             Ignored: self._ignored,
@@ -225,7 +226,8 @@ class FrameIntake:
         if leg not in homes:
             return False
         settings, home = self._owner.membership.router_ports.settings, homes[leg]
-        if applies(settings.router_ports_on_request, home) and not applies(settings.proxied_router_ports, home):
+        others = (settings.proxied_router_ports, settings.router_ports_on_join)
+        if applies(settings.router_ports_on_request, home) and not any(applies(other, home) for other in others):
             return False
         self._counters["router-at-aggregation"] += 1
         if leg not in self._routers_told:
@@ -253,6 +255,14 @@ class FrameIntake:
             # The switch passes on what routers say from now on; this one it only gave to the controller.
             for router in owner.plane.routers.ports(family, vlan_id=vlan_id):
                 self._tell_router(router, leg, frame, vlan_id)
+
+    def _pim_join_received(
+        self, dpid: int, port_no: int, message: PimJoinPrune, _frame: bytes, now: float, vlan_id: int
+    ) -> None:
+        owner = self._owner
+        if (dpid, port_no) in owner.topology.edges and not self._is_refused_at_leg(dpid, port_no):
+            home = owner.fabric.aggregations.home((dpid, port_no))
+            self._apply(owner.memberships.of(vlan_id).pim_join_received(*home, message, now), now, vlan_id=vlan_id)
 
     def _data_received(self, dpid: int, port_no: int, data: Data, frame: bytes, now: float, vlan_id: int) -> None:
         owner = self._owner

@@ -10,7 +10,7 @@ from controller.effects import Effect, Notice, Put, Remove
 from controller.kernel.domains import in_domain
 from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.events import Interest, RouterPortChanged
-from controller.multicast.duties import group_duties, refusals
+from controller.multicast.duties import group_duties, receivers_of, refusals
 from controller.multicast.graft import Local, Look, changed_duties, grafted_duties, pruned_duties, sender_duties
 from controller.multicast.group import Group, InterestFollower, Place, Sender, SenderKey
 from controller.multicast.router_table import RouterTable
@@ -190,29 +190,28 @@ class GroupPlane:
         dpid, _, family, *_ = event
         self.routers.change(*event, vlan_id)
         self.has_routers = bool(self.routers)
-        effects: list[Effect] = []
         groups = [group for group in self.groups.values() if group.family == family and group.vlan_id == vlan_id]
-        for group in groups:
-            self._note_unheard(group)
-            change = None
-            if dpid not in self.routers.of_group(group.address) and dpid not in group.interests:
-                change = self._forest.leave(group.address, dpid, Role.RECEIVER)
-            effects += self._refresh(group, (change, *self._sync_routers(group)), now, Urgency.BULK)
-        return effects
+        return [effect for group in groups for effect in self._routers_changed(group, dpid, now, Urgency.BULK)]
+
+    def router_joined(self, dpid: int, port_no: int, address: bytes, joined: bool, now: float) -> list[Effect]:
+        """Give the routers behind a port a group that they joined, or no longer."""
+        self.routers.join(dpid, port_no, address, joined)
+        group = self.groups.get(address)
+        return [] if group is None else self._routers_changed(group, dpid, now, Urgency.PROMPT)
+
+    def _routers_changed(self, group: Group, dpid: int, now: float, urgency: Urgency) -> list[Effect]:
+        self._note_unheard(group)
+        change = None
+        if dpid not in self.routers.of_group(group.address) and dpid not in group.interests:
+            change = self._forest.leave(group.address, dpid, Role.RECEIVER)
+        return self._refresh(group, (change, *self._sync_routers(group)), now, urgency)
 
     def receiving_ports(self, address: bytes, source: bytes) -> Iterator[Place]:
         """Yield every (dpid, OIF) with a member or router that wants a packet of `source`, were it sent now."""
         group = self.groups.get(address)
         if group is None or group.unsupported is not None:
-            return
-        routers = self.routers.of_group(address)
-        for dpid in (dpid for tree in self.islands.trees(address) for dpid in tree.adjacent):
-            router_ports = routers.get(dpid, ())  # type: ignore[call-overload]
-            for port_no, interest in group.interests.get(dpid, {}).items():  # type: ignore[call-overload]
-                if interest.wants(source) and port_no not in router_ports:
-                    yield dpid, port_no  # type: ignore[misc]
-            for port_no in router_ports:
-                yield dpid, port_no  # type: ignore[misc]
+            return iter(())
+        return receivers_of(group, source, self.islands.trees(address), self.routers.of_group(address))
 
     # Trees and switches
 

@@ -16,6 +16,7 @@ from controller.membership.events import (
     InterestChanged,
     MembershipRefused,
     RouterAsked,
+    RouterJoined,
     RouterJudged,
     RouterPortChanged,
     SendQuery,
@@ -78,6 +79,8 @@ class MembershipEffects:
                 self._send_query(effect, now, vlan_id)
             elif kind is RouterPortChanged:
                 self.router_port_changed(effect, now, vlan_id)
+            elif kind is RouterJoined:
+                self._router_joined(effect, now, vlan_id)
             elif kind is RouterAsked:
                 core.proxy.router_asked(effect, vlan_id, now)
             elif kind is RouterJudged:
@@ -111,6 +114,16 @@ class MembershipEffects:
             effect = effect._replace(dpid=leg[0], port_no=leg[1])
         is_tagged = core.vlan_ports.is_tagged(*leg, vlan_id)
         core.perform((sent(effect, core.policy.multicast.querier, vlan_id if is_tagged else 0),))
+
+    def _router_joined(self, effect: RouterJoined, now: float, vlan_id: int) -> None:
+        """Follow what routers join of each other, and what they take back."""
+        core, (dpid, port_no, address, joined) = self._core, effect
+        name = in_domain(address, vlan_id)
+        core.perform(core.plane.router_joined(dpid, port_no, name, joined, now))
+        core.journal.routers_touched(now, vlan_id)
+        core.sections.router_port_changed(dpid, port_no, family_of(address), vlan_id)
+        if name in core.plane.groups:
+            core.group_changed(name, now)
 
     def _router_judged(self, effect: RouterJudged, now: float, vlan_id: int) -> None:
         host, verdict = effect

@@ -26,6 +26,8 @@ class RouterTable:
         self._unasked: dict[int, dict[int, set[int]]] = {4: {}, 6: {}}
         self._limited: dict[int, dict[Place, Groups]] = {4: {}, 6: {}}
         self._at: dict[int, set[tuple[int, int, int]]] = {}
+        self._on_join: dict[int, set[Place]] = {}
+        self._joined: dict[bytes, set[Place]] = {}
 
     def __bool__(self) -> bool:
         """Tell whether there is a router port of either family."""
@@ -40,11 +42,13 @@ class RouterTable:
         groups: Groups | None,
         on_request: bool,
         _proxied: bool,
+        on_join: bool,
         vlan_id: int = 0,
     ) -> None:
         """Enter a router port with its groups (None: every one), or take it out.
 
-        One `on_request` is told of them, and sent none that nobody there is a member of.
+        One `on_request` is told of them, and sent none that nobody there is a member of; where it is `on_join` too,
+        those that were joined there (`join`).
         """
         key = _key(family, vlan_id)
         ports, limited = self._ports.setdefault(key, {}), self._limited.setdefault(key, {})
@@ -54,6 +58,17 @@ class RouterTable:
         _enter(self._at, dpid, (port_no, family, vlan_id), present)
         if present and groups is not None:
             limited[dpid, port_no] = groups
+        _enter(self._on_join, key, (dpid, port_no), present and on_join)
+
+    def join(self, dpid: int, port_no: int, group: bytes, joined: bool) -> None:
+        """Enter that a group was joined by PIM at a port, or is no more."""
+        places = self._joined.setdefault(group, set())
+        if joined:
+            places.add((dpid, port_no))
+        else:
+            places.discard((dpid, port_no))
+            if not places:
+                del self._joined[group]
 
     def has(self, dpid: int, port_no: int, family: int, vlan_id: int = 0) -> bool:
         """Tell whether a router of a family is behind a port, in a domain."""
@@ -64,6 +79,11 @@ class RouterTable:
         size = len(group)
         key = 4 if size == 4 else 6 if size == 16 else _key(family_of(group), domain_of(group))
         ports, limited = self._unasked.get(key, _NO_PORTS), self._limited.get(key)
+        if group in self._joined:
+            with_joined = {at: set(port_nos) for at, port_nos in ports.items()}
+            for dpid, port_no in self._joined[group] & self._on_join.get(key, set()):
+                with_joined.setdefault(dpid, set()).add(port_no)
+            ports = with_joined
         if not limited:
             return ports
         allowed: dict[int, set[int]] = {}

@@ -32,6 +32,7 @@ def membership_settings(policy: Policy) -> MembershipSettings:
         learn_router_ports=_ports(multicast.router_ports.learn, homes),
         static_router_ports=frozenset((port.dpid, port.port_no) for port in multicast.router_ports.static),
         router_ports_on_request=_ports(multicast.router_ports.on_request, homes),
+        router_ports_on_join=_ports(multicast.router_ports.on_join, homes),
         proxied_router_ports=_ports(multicast.proxy.router_ports, homes),
         enforce_ssm=multicast.enforce_ssm,
     )
@@ -65,4 +66,5 @@ def membership_limits(policy: Policy) -> MembershipLimits:
         records_per_second_per_host=records_per_host,
         host_record_burst=2 * records_per_host,
         routers_per_port=limits.routers_per_port,
+        joins_per_port=limits.joins_per_port,
     )

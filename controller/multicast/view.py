@@ -51,6 +51,10 @@ class Called(Protocol):
     gone: dict[int, Document]
 
 
+JOINED_SHOWN = 64
+"""Groups that are named of those joined at a port; the others are counted."""
+
+
 class Reported(Protocol):
     """What is reported to routers."""
 
@@ -257,7 +261,8 @@ def router_port_keys(core: Shown) -> list[tuple[int, int, int, int]]:
 
 def router_port(core: Shown, dpid: int, port_no: int, family: int, vlan_id: int) -> Document | None:
     """Return a port with a multicast router of a domain, None where there is none."""
-    entry = core.memberships.of(vlan_id).router_ports.get(dpid, port_no, family)
+    membership = core.memberships.of(vlan_id)
+    entry = membership.router_ports.get(dpid, port_no, family)
     if entry is None:
         return None
     groups = None if entry.groups is None else sorted(str(allowed) for allowed in entry.groups)
@@ -265,7 +270,11 @@ def router_port(core: Shown, dpid: int, port_no: int, family: int, vlan_id: int)
     place = {"dpid": dpid, "port_no": port_no, "family": family, "vlan": vlan_id or None}
     how = {"static": entry.static, "on_request": entry.on_request}
     reported = core.proxy.reported(dpid, port_no, family, vlan_id)
-    return {**place, **how, "routers": routers, "groups": groups, "reported": reported}
+    joined = None
+    if entry.on_join:
+        addresses = sorted(membership.pim_joins.at((dpid, port_no), family))
+        joined = {"group_count": len(addresses), "groups": list(map(format_ip, addresses[:JOINED_SHOWN]))}
+    return {**place, **how, "routers": routers, "groups": groups, "reported": reported, "joined": joined}
 
 
 def fabric_of(core: Shown, dpid: int) -> str | None:

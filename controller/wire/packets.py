@@ -58,12 +58,47 @@ class Query(NamedTuple):
 
 
 class PimHello(NamedTuple):
-    """A PIM hello (RFC 7761, 4.9.2): a multicast router is at this port for `holdtime_s`, 0 (it leaves) to inf."""
+    """A PIM hello (RFC 7761, 4.9.2): a multicast router is at this port for `holdtime_s`, 0 (it leaves) to inf.
+
+    `dr_priority` is its bid for designated router, None where it makes none.
+    """
 
     family: int
     eth_src: bytes
     source: bytes
     holdtime_s: float
+    dr_priority: int | None = None
+
+
+class PimSource(NamedTuple):
+    """A source of a join or prune. In one for every source `address` is the rendezvous point (`is_wildcard`).
+
+    `is_rpt` says that it is about the shared tree, not that of the source.
+    """
+
+    address: bytes
+    is_wildcard: bool = False
+    is_rpt: bool = False
+
+
+class PimGroup(NamedTuple):
+    """What is joined and pruned of a group, or of all groups of a prefix."""
+
+    group: bytes
+    prefix_bits: int
+    joins: tuple[PimSource, ...]
+    prunes: tuple[PimSource, ...]
+
+
+class PimJoinPrune(NamedTuple):
+    """A PIM join and prune message (RFC 7761, 4.9.5): a router asks another one, `upstream`, for `holdtime_s`."""
+
+    family: int
+    eth_src: bytes
+    source: bytes
+    upstream: bytes
+    holdtime_s: float
+    groups: tuple[PimGroup, ...]
 
 
 class Data(NamedTuple):
@@ -149,4 +184,6 @@ class Malformed(NamedTuple):
     reason: str
 
 
-Packet: TypeAlias = Report | Query | PimHello | Data | Arp | Neighbour | Unicast | Lldp | Lacpdu | Ignored | Malformed
+Packet: TypeAlias = (
+    Report | Query | PimHello | PimJoinPrune | Data | Arp | Neighbour | Unicast | Lldp | Lacpdu | Ignored | Malformed
+)

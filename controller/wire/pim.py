@@ -1,4 +1,4 @@
-"""PIM version 2 hellos (RFC 7761, 4.9.2), which tell where multicast routers are."""
+"""PIM version 2 messages to all routers; hellos (RFC 7761, 4.9.2), which tell where multicast routers are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from controller.wire.addresses import ALL_PIM_ROUTERS_V4, ALL_PIM_ROUTERS_V6, UN
 from controller.wire.checksum import internet_checksum, upper_layer_checksum, upper_layer_intact
 from controller.wire.ipv4 import PROTOCOL_PIM, encode_ipv4
 from controller.wire.ipv6 import encode_ipv6, is_link_local
-from controller.wire.packets import Ignored, Malformed, PimHello
+from controller.wire.packets import Ignored, Malformed, PimHello, PimJoinPrune
+from controller.wire.pim_join_prune import JOIN_PRUNE, decode_join_prune
 from controller.wire.reasons import ignored, malformed
 
 DEFAULT_HOLDTIME_S = 105.0
@@ -17,6 +18,7 @@ HOLDTIME_FOREVER = 0xFFFF
 
 _HELLO = 0x20
 _HOLDTIME_OPTION = 1
+_DR_PRIORITY_OPTION = 19
 
 _TRUNCATED = malformed("pim-truncated")
 _CHECKSUM = malformed("pim-checksum")
@@ -30,14 +32,14 @@ _OPTION = Struct("!HH")
 
 def decode_pim(
     frame: bytes, start: int, end: int, eth_src: bytes, source: bytes, destination: bytes, ttl: int
-) -> PimHello | Malformed | Ignored:
+) -> PimHello | PimJoinPrune | Malformed | Ignored:
     """Decode the PIM message in ``frame[start:end]``, which goes to a group.
 
     A hello without a holdtime option holds for 105 s (RFC 7761, 4.11); one of 0xffff holds for ever (`math.inf`).
     """
     if end - start < 4:
         return _TRUNCATED
-    if frame[start] != _HELLO or destination not in (ALL_PIM_ROUTERS_V4, ALL_PIM_ROUTERS_V6):
+    if frame[start] not in (_HELLO, JOIN_PRUNE) or destination not in (ALL_PIM_ROUTERS_V4, ALL_PIM_ROUTERS_V6):
         return _OTHER_TYPE
     family = 4 if len(source) == 4 else 6
     if family == 4:
@@ -51,7 +53,9 @@ def decode_pim(
         return _TTL
     if source == UNSPECIFIED_V4 if family == 4 else not is_link_local(source):
         return _SOURCE
-    holdtime_s = DEFAULT_HOLDTIME_S
+    if frame[start] == JOIN_PRUNE:
+        return decode_join_prune(frame, start + 4, end, family, eth_src, source)
+    holdtime_s, dr_priority = DEFAULT_HOLDTIME_S, None
     position = start + 4
     while position < end:
         if position + 4 > end:
@@ -65,12 +69,22 @@ def decode_pim(
                 return _OPTIONS
             value = frame[position] << 8 | frame[position + 1]
             holdtime_s = math.inf if value == HOLDTIME_FOREVER else float(value)
+        elif kind == _DR_PRIORITY_OPTION:
+            if length_bytes != 4:
+                return _OPTIONS
+            dr_priority = int.from_bytes(frame[position : position + 4], "big")
         position += length_bytes
-    return PimHello(family, eth_src, source, holdtime_s)
+    return PimHello(family, eth_src, source, holdtime_s, dr_priority)
 
 
 def encode_pim_hello(hello: PimHello) -> bytes:
-    """Return the frame of a hello; ValueError for a holdtime that is neither 0 to 65534 s nor infinite."""
+    """Return the frame of a hello.
+
+    Raises
+    ------
+    ValueError
+        For a holdtime that is neither 0 to 65534 s nor infinite, and for a DR priority that has not 32 bits.
+    """
     if math.isinf(hello.holdtime_s):
         value = HOLDTIME_FOREVER
     else:
@@ -78,6 +92,10 @@ def encode_pim_hello(hello: PimHello) -> bytes:
         if not 0 <= value < HOLDTIME_FOREVER:
             raise ValueError("a holdtime is 0 to 65534 s or infinite")
     body = _OPTION.pack(_HOLDTIME_OPTION, 2) + value.to_bytes(2, "big")
+    if hello.dr_priority is not None:
+        if not 0 <= hello.dr_priority < 1 << 32:
+            raise ValueError("a DR priority has 32 bits")
+        body += _OPTION.pack(_DR_PRIORITY_OPTION, 4) + hello.dr_priority.to_bytes(4, "big")
     blank = bytes((_HELLO, 0, 0, 0)) + body
     if hello.family == 4:
         message = blank[:2] + internet_checksum(blank).to_bytes(2, "big") + body

@@ -171,7 +171,7 @@ def test_receivers_of_several_vlans_get_one_stream(reader: Reader, fabric: Emula
 def test_routers_are_attached(reader: Reader, fabric: EmulatedFabric) -> None:
     """What FRR and a proxy do with the guide's configurations is tested in test_routers_live.py."""
     write_files(reader, "routers.md")
-    start, see, on_request, proxied = blocks("routers.md")
+    start, see, on_join, on_request, proxied = blocks("routers.md")
     assert "allow" in reader.run(start)
     wait_fabric(reader, fabric)
     fabric.announce()
@@ -183,6 +183,8 @@ def test_routers_are_attached(reader: Reader, fabric: EmulatedFabric) -> None:
             for packet in spoken:
                 wire.send(encode(packet))
     wait(lambda: all(f"router port of IPv4  s3:{port}" in reader.run(see) for port in (1, 2)))
+    assert "good" in reader.run(on_join)
+    wait(lambda: "10.0.0.5, joined 0 groups" in reader.run(see))
     assert "good" in reader.run(on_request)
     wait(lambda: "gets what it asks for" in reader.run(see))
     assert "good" in reader.run(proxied)

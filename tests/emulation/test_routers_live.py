@@ -16,6 +16,7 @@ import pytest
 
 from apps.emulation import processes
 from apps.emulation.namespace import network_of
+from controller.membership.router_ports import JOINS_HEARD_S
 from how_to import files
 from topology.graph import Graph, Kind
 
@@ -359,3 +360,41 @@ def test_a_controller_that_starts_anew_leaves_no_gap_at_a_router(live: Any, edge
     wait(lambda: received(live, "inside", 1, 1) > before + 20)
     live.fabric.send(2)
     live.assert_all_received(1, "inside", stream=1)
+
+
+def joined(live: Any, router: str) -> list[str]:
+    """Return the groups that a router is known to have joined by PIM, or to be asked for."""
+    ports = live.controller.show("routers")["router_ports"]
+    return next((port["joined"]["groups"] for port in ports if router in port["routers"] and port["joined"]), [])
+
+
+@pytest.mark.timeout(400)
+def test_a_router_gets_the_groups_that_it_joined_of_another_one(live: Any, edge: Edge, group: str) -> None:
+    other = "239.80.1.1"
+    live.set_policy(files(PAGE)["on-join.yaml"])
+    for router in BEHIND:
+        edge.route(router)
+    configured = ("-c", "configure terminal", "-c", f"interface {live.fabric.interface('r1')}")
+    processes.run("vtysh", "--vty_socket", str(edge.directory / "r1"), *configured, "-c", "ip pim drpriority 100")
+    wait(lambda: (edge.neighbours("r1"), edge.neighbours("r2")) == (["10.0.0.6"], ["10.0.0.5"]))
+    live.fabric.join("o2", group, name="beyond", interface="o2-out")
+    live.fabric.join("h2", other, name="inside")
+    wait(lambda: joined(live, "10.0.0.6") == [group] == joined(live, "10.0.0.5"))
+
+    def asks_only() -> bool:
+        ports = live.controller.show("routers")["router_ports"]
+        return any(port["routers"] == ["10.0.0.6"] and port["on_request"] for port in ports)
+
+    met = time.monotonic()
+    while not asks_only():
+        assert time.monotonic() < met + 2 * JOINS_HEARD_S
+        wait(lambda: asks_only() or time.monotonic() > met + WAIT_S)
+    live.fabric.open_stream(1, "h1", group, RATE_BPS, ttl=8)
+    live.fabric.open_stream(2, "h1", other, RATE_BPS, ttl=8)
+    live.fabric.send(0)
+    edge.wait_reached(("beyond", 1), ("inside", 2))
+    live.fabric.tap("r2")
+    assert_all_once(live, 1.0, ("beyond", 1), ("inside", 2))
+    assert set(live.fabric.settled()["tap r2"]["groups"]) == {group}
+    live.fabric.leave("o2", group, name="beyond")
+    wait(lambda: not joined(live, "10.0.0.6"))

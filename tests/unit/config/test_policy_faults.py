@@ -245,6 +245,18 @@ CASES = [
         "missing",
     ),
     (
+        "version: 1\nmulticast:\n  router_ports:\n    on_join: sometimes",
+        4,
+        "multicast.router_ports.on_join",
+        "expected true, false or list of {dpid, port}",
+    ),
+    (
+        "version: 1\nlimits: {joins_per_port: 0}",
+        2,
+        "limits.joins_per_port",
+        "0 is not within 1 and 65536",
+    ),
+    (
         "version: 1\nmulticast:\n  proxy: {address_v4: 239.1.1.1}",
         3,
         "multicast.proxy.address_v4",

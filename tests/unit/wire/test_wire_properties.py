@@ -30,7 +30,10 @@ from controller.wire.packets import (
     Malformed,
     Neighbour,
     Packet,
+    PimGroup,
     PimHello,
+    PimJoinPrune,
+    PimSource,
     Query,
     RecordType,
     Report,
@@ -127,8 +130,9 @@ any_query = st.one_of(
     ),
 )
 holdtimes = st.integers(0, 65534).map(float) | st.just(math.inf)
-hellos = st.builds(PimHello, st.just(4), macs, hosts4, holdtimes) | st.builds(
-    PimHello, st.just(6), macs, link_local, holdtimes
+priorities = st.none() | st.integers(0, (1 << 32) - 1)
+hellos = st.builds(PimHello, st.just(4), macs, hosts4, holdtimes, priorities) | st.builds(
+    PimHello, st.just(6), macs, link_local, holdtimes, priorities
 )
 arps = st.builds(
     Arp, macs, st.binary(min_size=6, max_size=6), st.sampled_from((1, 2)), macs, igmp_hosts, macs, hosts4
@@ -144,7 +148,8 @@ packets = st.one_of(reports, any_query, hellos, arps, neighbours, lldps)
 def assert_sound(packet: Packet) -> None:
     """A decoder's answer is one of its records, with a reason that is listed."""
     assert isinstance(
-        packet, Report | Query | PimHello | Data | Arp | Neighbour | Unicast | Lldp | Ignored | Malformed
+        packet,
+        Report | Query | PimHello | PimJoinPrune | Data | Arp | Neighbour | Unicast | Lldp | Ignored | Malformed,
     )
     if isinstance(packet, Malformed):
         assert packet.reason in REASONS
@@ -241,7 +246,9 @@ def _seeds() -> list[bytes]:
         Query(6, 2, MAC, host6, group6, (host6,), 1.0, True, 2, 125.0),
         Query(6, 1, MAC, host6, None, (), 10.0, False, None, None),
         PimHello(4, MAC, host, 105.0),
-        PimHello(6, MAC, host6, 105.0),
+        PimHello(6, MAC, host6, 105.0, 1),
+        PimJoinPrune(4, MAC, host, host, 210.0, (PimGroup(group, 32, (PimSource(host, True, True),), ()),)),
+        PimJoinPrune(6, MAC, host6, host6, 210.0, (PimGroup(group6, 128, (), (PimSource(host6),)),)),
         Arp(MAC, MAC, 1, MAC, host, bytes(6), host),
         question,
         neighbour_advertisement(question, MAC),
@@ -273,7 +280,7 @@ def test_a_hundred_thousand_random_and_mutated_frames_are_answered() -> None:
         packet = decode(bytes(frame))
         seen.add(packet.reason if isinstance(packet, Malformed | Ignored) else type(packet))
         assert_sound(packet)
-    assert {Report, Query, PimHello, Arp, Neighbour, Lldp, Data, Unicast} <= seen
+    assert {Report, Query, PimHello, PimJoinPrune, Arp, Neighbour, Lldp, Data, Unicast} <= seen
     assert len(seen & set(REASONS)) >= 40
 
 
@@ -375,6 +382,7 @@ QUERY6 = Query(6, 2, MAC, HOST6, GROUP6, (HOST6,), 1.0, False, 2, 125.0)
         lambda: encode_ipv6(MAC, MAC, HOST6, HOST6, 58, b"", hop_by_hop=bytes(8)),
         lambda: encode_mld_query(QUERY6._replace(robustness=-1)),
         lambda: encode_pim_hello(PimHello(4, MAC, HOST, 65535.0)),
+        lambda: encode_pim_hello(PimHello(4, MAC, HOST, 105.0, 1 << 32)),
         lambda: encode_arp(Arp(MAC, MAC, 1, MAC, HOST6, MAC, HOST)),
         lambda: encode_lldp(1 << 64, 1, b"t"),
         lambda: encode_lldp(1, 1 << 32, b"t"),

@@ -1,0 +1,215 @@
+"""Joins of PIM routers, read along: which groups the ports of a domain are in, and until when."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.membership.core import MembershipCore
+from controller.membership.events import RouterJoined, RouterPortChanged
+from controller.membership.router_ports import JOINS_HEARD_S
+from controller.membership.settings import MembershipLimits, MembershipSettings
+from controller.wire.addresses import parse_ip
+from controller.wire.packets import PimGroup, PimHello, PimJoinPrune, PimSource
+
+GROUP, SOURCE, OTHER_SOURCE = parse_ip("239.1.2.3"), parse_ip("10.9.0.1"), parse_ip("10.9.0.2")
+PORTS = {"r1": 1, "r2": 2, "r3": 3}
+ADDRESSES = {"r1": parse_ip("10.0.0.1"), "r2": parse_ip("10.0.0.2"), "r3": parse_ip("10.0.0.3")}
+ANY, BY_SOURCE = PimSource(ADDRESSES["r1"], True, True), PimSource(SOURCE)
+HOLD_S = 210.0
+
+
+class Segment:
+    """A switch of three ports with a router at each, unless told otherwise."""
+
+    def __init__(self, limits: MembershipLimits | None = None, **settings: object) -> None:
+        wanted = MembershipSettings(learn_router_ports=True, router_ports_on_join=True, **settings)
+        self.core = MembershipCore(wanted, limits or MembershipLimits(), lambda *_: True)
+        self.now = 0.0
+        self.ports = dict(PORTS)
+        self.joined: set[tuple[int, bytes]] = set()
+        self.unasked: set[int] = set()
+        for port_no in (1, 2, 3):
+            self.take(self.core.port_added(1, port_no, self.now))
+
+    def take(self, effects):
+        for effect in effects:
+            if isinstance(effect, RouterJoined):
+                (self.joined.add if effect.joined else self.joined.discard)((effect.port_no, effect.group))
+            elif isinstance(effect, RouterPortChanged):
+                gets_all = effect.present and not effect.on_request
+                (self.unasked.add if gets_all else self.unasked.discard)(effect.port_no)
+
+    def hello(self, *routers, priority=None, holdtime_s=600.0):
+        for name in routers:
+            hello = PimHello(4, bytes((2, 0, 0, 0, 0, PORTS[name])), ADDRESSES[name], holdtime_s, priority)
+            self.take(self.core.pim_hello_received(1, self.ports[name], hello, self.now))
+
+    def say(self, router, upstream, joins=(), prunes=(), holdtime_s=HOLD_S, group=GROUP, prefix_bits=32):
+        groups = (PimGroup(group, prefix_bits, tuple(joins), tuple(prunes)),)
+        message = PimJoinPrune(4, bytes(6), ADDRESSES[router], ADDRESSES[upstream], holdtime_s, groups)
+        self.take(self.core.pim_join_received(1, self.ports[router], message, self.now))
+
+    def wait(self, seconds):
+        self.now += seconds
+        self.take(self.core.on_deadline(self.now))
+
+    def at(self):
+        return sorted(port_no for port_no, group in self.joined if group == GROUP)
+
+
+@pytest.fixture
+def segment():
+    segment = Segment()
+    segment.hello("r1", "r2", "r3")
+    return segment
+
+
+@pytest.mark.parametrize("source", [ANY, BY_SOURCE])
+def test_a_join_puts_the_router_and_the_one_that_it_asks_into_the_group(segment, source):
+    segment.say("r2", "r1", joins=[source])
+    assert segment.at() == [1, 2]
+    segment.say("r2", "r1", prunes=[source])
+    assert segment.at() == []
+    assert not list(segment.core.pim_joins)
+
+
+def test_a_join_ends_with_its_holdtime_and_no_holdtime_is_believed_for_ever(segment):
+    segment.say("r2", "r1", joins=[ANY])
+    segment.wait(HOLD_S - 1.0)
+    assert segment.at() == [1, 2]
+    segment.wait(1.0)
+    assert segment.at() == []
+    segment.hello("r1", "r2")
+    segment.say("r2", "r1", joins=[ANY], holdtime_s=float("inf"))
+    segment.wait(599.0)
+    assert segment.at() == [1, 2]
+    segment.hello("r1", "r2")
+    segment.wait(1.0)
+    assert segment.at() == []
+
+
+def test_a_join_with_a_holdtime_of_0_is_a_prune(segment):
+    segment.say("r2", "r1", joins=[ANY])
+    segment.say("r2", "r1", joins=[ANY], holdtime_s=0.0)
+    assert segment.at() == []
+
+
+def test_prunes_of_one_source_leave_others(segment):
+    segment.say("r2", "r1", joins=[BY_SOURCE, PimSource(OTHER_SOURCE)])
+    segment.say("r2", "r1", prunes=[BY_SOURCE])
+    assert segment.at() == [1, 2]
+    segment.say("r2", "r1", prunes=[PimSource(OTHER_SOURCE)])
+    assert segment.at() == []
+
+
+def test_a_prune_of_the_shared_tree_for_one_source_leaves_the_group(segment):
+    segment.say("r2", "r1", joins=[ANY])
+    segment.say("r2", "r1", prunes=[PimSource(SOURCE, False, True)])
+    assert segment.at() == [1, 2]
+
+
+def test_a_join_that_another_router_holds_back_for_it_is_kept(segment):
+    segment.say("r2", "r1", joins=[ANY])
+    segment.say("r3", "r1", joins=[ANY])
+    for _ in range(10):
+        segment.wait(60.0)
+        segment.hello("r1", "r2", "r3")
+        segment.say("r2", "r1", joins=[ANY])
+    assert segment.at() == [1, 2, 3]
+    segment.say("r2", "r1", prunes=[ANY])
+    assert segment.at() == [1, 3]
+    segment.wait(HOLD_S)
+    assert segment.at() == []
+
+
+def test_a_join_to_another_neighbour_keeps_none(segment):
+    segment.say("r3", "r2", joins=[ANY])
+    for _ in range(4):
+        segment.wait(60.0)
+        segment.say("r1", "r3", joins=[ANY])
+    assert segment.at() == [1, 3], "r2 is asked by nobody any more"
+
+
+def test_two_routers_behind_one_port_have_time_to_override_a_prune():
+    segment = Segment()
+    segment.ports["r3"] = segment.ports["r2"]
+    segment.hello("r1", "r2", "r3")
+    segment.say("r2", "r1", joins=[ANY])
+    segment.say("r2", "r1", prunes=[ANY])
+    segment.wait(2.0)
+    assert segment.at() == [1, 2]
+    segment.say("r3", "r1", joins=[ANY])
+    segment.wait(5.0)
+    assert segment.at() == [1, 2]
+    segment.say("r3", "r1", prunes=[ANY])
+    segment.wait(3.0)
+    assert segment.at() == []
+
+
+def test_what_a_port_has_joined_goes_with_it(segment):
+    segment.say("r2", "r1", joins=[ANY])
+    segment.take(segment.core.port_removed(1, 2, segment.now))
+    assert segment.at() == [1], "the router that was asked may still think so"
+
+
+def test_joins_of_strangers_and_of_prefixes_count_for_nothing(segment):
+    joins = (PimGroup(GROUP, 32, (ANY,), ()),)
+    stranger = PimJoinPrune(4, bytes(6), parse_ip("10.0.0.9"), ADDRESSES["r1"], HOLD_S, joins)
+    segment.take(segment.core.pim_join_received(1, 2, stranger, segment.now))
+    segment.take(segment.core.pim_join_received(1, 3, stranger._replace(source=ADDRESSES["r2"]), segment.now))
+    segment.say("r2", "r1", joins=[ANY], group=parse_ip("224.0.0.0"), prefix_bits=4)
+    assert not segment.joined
+    assert segment.core.counters["pim-join-of-stranger"] == 2
+    assert segment.core.counters["pim-join-of-prefix"] == 1
+
+
+def test_joins_are_bounded():
+    segment = Segment(MembershipLimits(joins_per_port=3))
+    segment.hello("r1", "r2")
+    for number in range(10):
+        segment.say("r2", "r1", joins=[ANY], group=parse_ip(f"239.1.2.{number}"))
+    assert len(segment.joined) == 6
+    assert segment.core.counters["limit-joins"] == 14
+    segment.say("r2", "r1", prunes=[ANY], group=parse_ip("239.1.2.0"))
+    segment.say("r2", "r1", joins=[ANY], group=parse_ip("239.1.2.9"))
+    assert (2, parse_ip("239.1.2.9")) in segment.joined
+
+
+def test_a_port_gets_every_group_until_its_routers_had_time_to_say_what_they_joined(segment):
+    assert segment.unasked == {1, 2, 3}
+    segment.wait(JOINS_HEARD_S)
+    assert segment.unasked == {3}, "the designated router, by its address"
+
+
+def test_the_designated_router_is_that_of_the_highest_priority_where_all_have_one(segment):
+    segment.wait(JOINS_HEARD_S)
+    segment.hello("r1", priority=9)
+    assert segment.unasked == {3}
+    segment.hello("r2", "r3", priority=1)
+    assert segment.unasked == {1}
+    segment.hello("r1", holdtime_s=0.0)
+    assert segment.unasked == {3}
+
+
+@pytest.mark.parametrize("elapsed_s", [0.0, 100.0])
+def test_joins_are_in_the_journal(segment, elapsed_s):
+    segment.say("r2", "r1", joins=[ANY])
+    segment.say("r3", "r1", joins=[BY_SOURCE])
+    segment.say("r3", "r1", joins=[BY_SOURCE], holdtime_s=50.0)
+    records = segment.core.routers_snapshot(segment.now)
+    fresh = Segment()
+    fresh.take(fresh.core.restore(records, 0.0, elapsed_s))
+    assert fresh.at() == ([1, 2, 3] if elapsed_s == 0.0 else [1, 2])
+    fresh.wait(HOLD_S - elapsed_s)
+    assert fresh.at() == []
+
+
+@pytest.mark.parametrize("change", [{"joins": [{}]}, {"group": "10.0.0.1"}, {"dpid": None}, {"joins": None}])
+def test_records_that_say_what_cannot_be_are_passed_over(segment, change):
+    segment.say("r2", "r1", joins=[ANY])
+    records = segment.core.routers_snapshot(segment.now)
+    broken = [{**record, **change} if record["record"] == "pim-joins" else record for record in records]
+    fresh = Segment()
+    fresh.take(fresh.core.restore(broken, 0.0, 0.0))
+    assert not fresh.joined
+    assert fresh.core.counters["journal-record"] == 2
