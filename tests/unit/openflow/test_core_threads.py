@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import math
 import os
 import signal
 import socket
@@ -31,7 +30,10 @@ from apps.policy_file import PolicyFile, PolicyReading
 from apps.status_client import query
 from controller.config.policy import Policy
 from controller.config.settings import Monitor, PrometheusEndpoint
-from controller.membership.timers import Timed, TimerQueue
+from controller.membership.events import HostRef
+from controller.membership.tables import Host, HostState, Port, PortGroup
+from controller.membership.timers import TimerQueue
+from controller.wire.packets import RecordType
 
 PROGRAM = Path(__file__).with_name("guarded_controller.py")
 REPOSITORY = Path(__file__).parents[3]
@@ -39,6 +41,7 @@ APPS = ("multicast", "unicast", "monitor", "allocator", "anomaly")
 PORTS = 8
 TIMEOUT_S = 60.0
 ALARMS, AT_ONCE = 60_000, 10
+GROUP = b"\xef\1\2\3"
 POLICY = """\
 version: 1
 rules: [{{name: all, groups: [224.0.0.0/4], role: any, hosts: [any], action: allow}}]
@@ -145,15 +148,11 @@ def test_no_other_thread_touches_a_core(tmp_path: Path) -> None:
     assert "TOUCHED" not in log, log
 
 
-class Alarm(Timed):
-    """A timer that falls due later than it was first armed for, as those of members do."""
-
-    def __init__(self, due_s: float) -> None:
-        super().__init__()
-        self.due_s = due_s
-
-    def due_at(self) -> float:
-        return self.due_s
+def alarm(due_s: float) -> HostState:
+    """Return the timer of a membership, which falls due later than it was first armed for."""
+    state = HostState(PortGroup(Port(1, 1), GROUP), Host(HostRef(b"\x02\0\0\0\0\1", b"\x0a\0\0\1", 1, 1)))
+    state.apply(RecordType.CHANGE_TO_EXCLUDE, (), due_s, 0.0)
+    return state
 
 
 class AlarmClock:
@@ -166,11 +165,10 @@ class AlarmClock:
         self.rung_count = 0
 
     def handle(self, event: Any, now: float) -> tuple[Any, ...]:
-        while (alarm := self.timers.pop_due(now)) is not None:
-            alarm.due_s = math.inf
+        while self.timers.pop_due(now) is not None:
             self.rung_count += 1
         for number in range(event if isinstance(event, int) else 0):
-            self.timers.arm(Alarm(now + 0.0004 * number), now + 0.0002 * number)
+            self.timers.arm(alarm(now + 0.0004 * number), now + 0.0002 * number)
         return ()
 
     def next_deadline(self) -> float | None:
