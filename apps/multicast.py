@@ -21,8 +21,8 @@ from apps.openflow.app import TableKeeper
 from apps.openflow.bus import AlarmReported, LinksMeasured, SwitchForgotten, TableSuspected
 from apps.openflow.declared import DeclaredApp
 from apps.openflow.fabric_app import FabricApp
-from apps.openflow.framework import NAME, running_apps, set_ev_cls
-from apps.openflow.questions import Deferred
+from apps.openflow.framework import NAME, SOUTHBOUND, Event, running_apps, set_ev_cls
+from apps.openflow.questions import BEGIN_S, Deferred
 from apps.policy_file import PolicyReading
 from apps.registry import APPS
 from apps.state_dir import ActionLog, AuditLog, own_state_dir
@@ -71,6 +71,7 @@ class Multicast(DeclaredApp, FabricApp, TableKeeper):
         sections = self.core.sections
         sections.events.offset_s = time.time() - time.monotonic()
         self._started_s = time.time()
+        self._has_let_in = Event()
         self._policy: Section[str] = Section(lambda: ("policy",), lambda _key: self._policy_document())
         self._policy_shown = -1
         self._outcomes: list[ActionTaken | ActionRefused] = []
@@ -90,17 +91,37 @@ class Multicast(DeclaredApp, FabricApp, TableKeeper):
 
     def start(self) -> Any:
         """Run, and keep the journal."""
+        SOUTHBOUND.hold()
         thread = super().start()
         self.log.start()
         return thread
 
     def begin(self) -> None:
-        """Read the log before the first switch connects, or what a version before has left instead."""
+        """Read the log, or what a version before has left instead; switches are let in when all of it is put back."""
         entries, former = self.log.read(), self._former_journal.take()
         self.feed(LogRead(entries) if former is None else JournalRead(former))
+        if not self.core.restart.is_under_way:
+            self._let_in()
+
+    def due(self) -> None:
+        """Do what is due; switches connect from the moment on at which nothing of an earlier run is missing."""
+        super().due()
+        if not self._has_let_in.is_set() and not self.core.restart.is_under_way:
+            self._let_in()
+
+    def _let_in(self) -> None:
+        self._has_let_in.set()
+        SOUTHBOUND.open()
+
+    def ask(self, answer: Callable[[], Any], begin_s: float | None = None) -> Any:
+        """Have a question answered on the loop, from when on nothing of an earlier run is missing in the answer."""
+        self._has_let_in.wait(BEGIN_S if begin_s is None else begin_s)
+        return super().ask(answer, begin_s)
 
     def end(self) -> None:
         """Leave everything on disk."""
+        if not self._has_let_in.is_set():
+            self._let_in()
         self.log.close()
         super().end()
         self.audit.close()

@@ -241,7 +241,7 @@ def _use_listeners(server_class: Any) -> None:
         for port, by in (*by_tls, *plain):
             if port:
                 listener = SwitchListener(SWITCHES, _new_socket, cfg.CONF.ofp_listen_host, port, by, connected)
-                SWITCHES.call(listener.begin)
+                SWITCHES.call(SOUTHBOUND.when_open, listener.begin)
         SWITCHES.start()
         Event().wait()
 

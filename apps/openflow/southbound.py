@@ -96,6 +96,7 @@ class Southbound:
         self._refusals = NoticeLimiter()
         self._echo_interval_s, self._unanswered = 1.0, 0
         self.deadline_s: float | None = None
+        self._waiting: list[Callable[[], None]] | None = None
         reactor.add(self)
 
     def add(self, taker: Taker, xid_tag: int) -> None:
@@ -170,6 +171,23 @@ class Southbound:
         return self._ipv4_group_takers if frame[:3] == _IPV4_GROUP else self._takers
 
     # Connections
+
+    def hold(self) -> None:
+        """Let no switch in until `open`; before the loop begins."""
+        self._waiting = []
+
+    def when_open(self, begin: Callable[[], None]) -> None:
+        """Begin to let switches in, as soon as nobody has that wait; on the loop."""
+        if self._waiting is None:
+            begin()
+        else:
+            self._waiting.append(begin)
+
+    def open(self) -> None:
+        """Let switches in; on the loop."""
+        waiting, self._waiting = self._waiting, None
+        for begin in waiting or ():
+            begin()
 
     def connected(self, connection: Connection) -> None:
         """Look after a connection from now on; on the loop."""

@@ -20,7 +20,6 @@ from controller.events import (
     DeadlineReached,
     EditFailed,
     FlowStatsReceived,
-    JournalLost,
     PacketReceived,
     PortChanged,
     SwitchConnected,
@@ -156,6 +155,7 @@ class MulticastCore:
         self.following_members = MembershipEffects(self)
         self.frames = FrameIntake(self, self.following_members.apply)
         self.edge_ports = EdgePorts(self)
+        self.restart = Restart(self)
         self._now = now
         self._effects: list[Output] = []
         self._due: dict[Due, float] = {Due.RELEASE: now + RESTART_GRACE_S}
@@ -174,8 +174,7 @@ class MulticastCore:
             SwitchDisconnected: self._switch_disconnected,
             PortChanged: self._port_changed,
             PolicyLoaded: self.following.policy_loaded,
-            **Restart(self).handlers,
-            JournalLost: lambda _event, now: self.journal.begin_anew(now),
+            **self.restart.handlers,
             LoadsMeasured: self._loads_measured,
             **dict.fromkeys(TOPOLOGY_EVENTS, self._topology_changed),
             **self.operator.handlers,
@@ -219,6 +218,7 @@ class MulticastCore:
             self.flood_guard.next_deadline(),
             self.proxy.next_deadline(),
             self.topology.next_deadline(),
+            self.restart.due_s,
             self._own_due_s,
         ):
             if due_s is not None and (soonest is None or due_s < soonest):
@@ -232,6 +232,13 @@ class MulticastCore:
         else:
             self._due[what] = due_s
         self._own_due_s = min(self._due.values(), default=None)
+
+    # Restarts
+
+    def restored(self, now: float) -> None:
+        """Begin the time of grace: all that an earlier run left is put back."""
+        self._release_latest_s = now + RESTART_GRACE_LONGEST_S
+        self._set_due(Due.RELEASE, now + RESTART_GRACE_S)
 
     # Admission
 
@@ -432,6 +439,9 @@ class MulticastCore:
     # Time
 
     def _deadline_reached(self, _event: DeadlineReached, now: float) -> None:
+        if self.restart.is_under_way:
+            self.restart.advance(now)  # what follows from the half of what there was would have to be undone
+            return
         for vlan_id, effects in self.memberships.on_deadline(now):
             self.apply(effects, now, vlan_id=vlan_id)
         self._effects += self.installer.on_deadline(now)

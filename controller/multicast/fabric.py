@@ -249,13 +249,6 @@ class FabricFollower:
             self._owner.perform(self._owner.flood.open_port(dpid, port_no, now))
             self.flood_soon(now, dpid)
 
-    def assume(self, events: Iterable[TopologyEvent], now: float) -> None:
-        """Follow the topology of an earlier run; its edge ports are not served before they are confirmed."""
-        for event in events:
-            self.apply(event, now)
-        for dpid, port_no in sorted(self.edges):
-            self._owner.port_suspended(dpid, port_no, now)
-
     def confirmed(self, event: TopologyEvent, now: float) -> None:
         """Take in that an edge port known from the journal was found again: its hosts can be asked now."""
         if isinstance(event, PortRoleChanged) and event.role is PortRole.EDGE:

@@ -153,21 +153,23 @@ class Journal:
         if self.due_s is None:
             self.due_s = now + JOURNAL_INTERVAL_S
 
-    def was_read(self, entries: Iterable[Entry], groups: Iterable[RestoredGroup], now: float) -> None:
-        """Take note of what the log says of groups, so that what is otherwise, or is no more, is written."""
+    def trees_known(self, groups: Iterable[RestoredGroup]) -> None:
+        """Take note of the trees that the log has, so that others are written."""
         for group in groups:
             self._trees_written[group.address] = hash((group.tree_version, group.links))
-        for entry in entries:
-            if entry.subject == "link" and ":" not in entry.key:
-                self._unknown_keys.append(entry.key)  # of a version that knew one link of two switches
-                self.due_s = now + JOURNAL_INTERVAL_S if self.due_s is None else self.due_s
-            if entry.subject == "vlan-routers":
-                self._vlan_routers_read(entry.key, now)
-            address = group_of(entry.key)
-            if address is None:
-                continue
-            _, _, dpid = entry.key.rpartition("/")
-            self.touch(address, now, int(dpid) if entry.subject == "heard" and dpid.isdecimal() else None)
+
+    def was_read(self, entry: Entry, now: float) -> None:
+        """Take note of an entry that was put back, so that what is otherwise, or is no more, is written."""
+        subject, key = entry.subject, entry.key
+        if subject == "link" and ":" not in key:
+            self._unknown_keys.append(key)  # of a version that knew one link of two switches
+            self.due_s = now + JOURNAL_INTERVAL_S if self.due_s is None else self.due_s
+        if subject == "vlan-routers":
+            self._vlan_routers_read(key, now)
+        address = group_of(key)
+        if address is not None:
+            _, _, dpid = key.rpartition("/")
+            self.touch(address, now, int(dpid) if subject == "heard" and dpid.isdecimal() else None)
             self._trees_written.setdefault(address, 0)
 
     def _vlan_routers_read(self, key: str, now: float) -> None:

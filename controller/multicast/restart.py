@@ -1,14 +1,19 @@
-"""What an earlier run left is put back, before the first switch connects."""
+"""What an earlier run left is put back, a slice at a time, before the first switch connects.
+
+The time of grace for what is on switches begins when that has ended.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 from controller.datapath.lanes import Urgency
 from controller.effects import Notice
+from controller.events import JournalLost
 from controller.kernel.domains import domain_of
 from controller.kernel.vlan_ports import VlanPorts
+from controller.log import Entry
 from controller.multicast.events import JournalRead, LogRead
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.former_journal import read_records
@@ -17,8 +22,13 @@ from controller.multicast.journal import Journal
 from controller.multicast.memberships import Memberships
 from controller.multicast.operator import Operator
 from controller.multicast.registered import RegisteredGroups
-from controller.multicast.restored import UNREADABLE, Restored, RestoredGroup, read_entries
+from controller.multicast.restored import UNREADABLE, Reader, Restored, RestoredGroup
 from controller.multicast.senders import SenderTable
+
+SLICE_COST = 250
+"""What is done in one turn, some milliseconds; an entry that is read costs 1, and what follows more."""
+
+TOPOLOGY_COST, MEMBER_COST, SENDER_COST, GROUP_COST = 2, 8, 20, 40
 
 
 class Owner(Protocol):
@@ -33,59 +43,122 @@ class Owner(Protocol):
     topology: FabricFollower
     vlan_ports: VlanPorts
 
+    def port_suspended(self, dpid: int, port_no: int, now: float) -> None:
+        """Keep what is known of a port that is not served yet."""
+
     def apply(self, effects: Iterable[Any], now: float, urgency: Urgency = Urgency.PROMPT, vlan_id: int = 0) -> None:
         """Take what followed in the membership of a domain, and have it done."""
 
     def perform(self, effects: Iterable[Any]) -> None:
         """Take effects that followed from an event."""
 
+    def restored(self, now: float) -> None:
+        """Take it that all is put back."""
+
 
 class Restart:
     """Gives a core what it knew, but for what was heard in VLANs that the policy does not put its port in any more.
 
-    `handlers` are those of the events that tell of it.
+    `handlers` are those of the events that tell of it. `due_s` is when `advance` goes on, None where all is put back.
     """
 
     def __init__(self, core: Owner) -> None:
+        self.due_s: float | None = None
         self._core = core
+        self._now = 0.0
+        self._steps: Iterator[int] = iter(())
         self.handlers: dict[type, Callable[[Any, float], None]] = {
             LogRead: self._log_read,
             JournalRead: self._journal_read,
+            JournalLost: self._journal_lost,
         }
 
+    def _journal_lost(self, _event: JournalLost, now: float) -> None:
+        """Have the log written anew, but not from what is half put back: who keeps it says so again."""
+        if not self.is_under_way:
+            self._core.journal.begin_anew(now)
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether something is still to be put back."""
+        return self.due_s is not None
+
+    def advance(self, now: float) -> None:
+        """Put the next slice back."""
+        self._now = now
+        self.due_s = now
+        spent = 0
+        for cost in self._steps:
+            spent += cost
+            if spent >= SLICE_COST:
+                return
+        self.due_s = None
+        self._core.restored(now)
+
     def _log_read(self, event: LogRead, now: float) -> None:
-        core = self._core
-        restored = read_entries(event.entries, core.operator.static.groups(), core.registered.carrier)
-        core.journal.was_read(event.entries, restored.groups, now)
-        self._restore(restored, "entries of the log", now)
-        if restored.faults:
-            core.journal.begin_anew(now)
+        self._steps = self._log_steps(event.entries)
+        self.advance(now)
 
     def _journal_read(self, event: JournalRead, now: float) -> None:
+        self._steps = self._journal_steps(event.records)
+        self.advance(now)
+
+    def _log_steps(self, entries: tuple[Entry, ...]) -> Iterator[int]:
+        """Put back what the log says; what each step costs is yielded."""
+        core, reader = self._core, Reader()
+        for entry in entries:
+            reader.read(entry)
+            yield 1
+        restored = reader.restored(core.operator.static.groups(), core.registered.carrier)
+        core.journal.trees_known(restored.groups)
+        yield from self._restore(restored, "entries of the log")
+        for entry in entries:
+            core.journal.was_read(entry, self._now)
+            yield 1
+        if restored.faults:
+            core.journal.begin_anew(self._now)
+
+    def _journal_steps(self, records: tuple[dict[str, Any], ...]) -> Iterator[int]:
         """Take over the journal of a version before, all of which the log is told."""
         core = self._core
-        self._restore(read_records(event.records, core.operator.static.groups()), "records of the journal", now)
-        core.journal.begin_anew(now)
+        restored = read_records(records, core.operator.static.groups())
+        yield from self._restore(restored, "records of the journal")
+        core.journal.begin_anew(self._now)
 
-    def _restore(self, restored: Restored, what: str, now: float) -> None:
+    def _restore(self, restored: Restored, what: str) -> Iterator[int]:
         core = self._core
-        core.operator.restore(restored.operator, now)
-        core.topology.assume(restored.topology, now)
+        core.operator.restore(restored.operator, self._now)
         core.journal.assume(restored.topology)
+        for event in restored.topology:
+            core.topology.apply(event, self._now)
+            yield TOPOLOGY_COST
+        for dpid, port_no in sorted(core.topology.edges):  # none is served before discovery has confirmed it
+            core.port_suspended(dpid, port_no, self._now)
+            yield TOPOLOGY_COST
         for vlan_id, routers in restored.routers.items():
             known = [record for record in routers if self._is_in_domain(record, vlan_id)]
-            core.apply(core.memberships.of(vlan_id).restore(known, now), now, vlan_id=vlan_id)
+            core.apply(core.memberships.of(vlan_id).restore(known, self._now), self._now, vlan_id=vlan_id)
         for group in self._receivers_first(restored.groups):
-            vlan_id = domain_of(group.address)
-            members = [record for record in group.members if self._is_in_domain(record, vlan_id)]
-            core.apply(core.memberships.of(vlan_id).restore(members, now), now, vlan_id=vlan_id)
-            for key, sender in group.senders:
-                if core.vlan_ports.has(key.dpid, key.port_no, vlan_id):
-                    core.perform(core.senders.restore(group.address, key, sender, now))
-            core.perform(core.plane.adopt(group.address, group.links, group.tree_version, now))
+            yield from self._restore_group(group)
         if restored.faults:
             text = f"{restored.faults} {what} cannot be read: their hosts must report again."
             core.perform([Notice("journal-faulty", text, (("records", restored.faults),))])
+
+    def _restore_group(self, group: RestoredGroup) -> Iterator[int]:
+        """Put back a group: its members and senders, then the tree that it had, whose entries it stands for."""
+        core, address = self._core, group.address
+        vlan_id = domain_of(address)
+        for record in group.members:
+            if self._is_in_domain(record, vlan_id):
+                effects = core.memberships.of(vlan_id).restore((record,), self._now)
+                core.apply(effects, self._now, vlan_id=vlan_id)
+            yield MEMBER_COST
+        for key, sender in group.senders:
+            if core.vlan_ports.has(key.dpid, key.port_no, vlan_id):
+                core.perform(core.senders.restore(address, key, sender, self._now))
+            yield SENDER_COST
+        core.perform(core.plane.adopt(address, group.links, group.tree_version, self._now))
+        yield GROUP_COST
 
     def _receivers_first(self, groups: Iterable[RestoredGroup]) -> list[RestoredGroup]:
         """Return groups, those first whose members get another one, which so has them before its tree is adopted."""

@@ -50,17 +50,18 @@ class Restored(NamedTuple):
     faults: int
 
 
-class _Reader:
-    """Takes entries in, whatever their order."""
+class Reader:
+    """Takes the entries of a log in, the last ones of their keys, whatever their order."""
 
     def __init__(self) -> None:
+        self.faults = 0
         self.fabric = LiveFabric()
         self.routers: dict[int, tuple[dict[str, Any], ...]] = {OWN_DOMAIN: ()}
         self.groups: dict[bytes, RestoredGroup] = {}
         self._static: list[tuple[int, int, bytes]] = []
         self._router_ports: list[tuple[int, int, int]] = []
         self._drained: list[int] = []
-        self._readers = {
+        self._readers: dict[str, Callable[[Any], None]] = {
             "static-member": self._static_member,
             "router-port": self._router_port,
             "drain": self._drain,
@@ -73,14 +74,23 @@ class _Reader:
         }
 
     def read(self, entry: Entry) -> None:
-        """Take in an entry; one of `UNREADABLE` is raised, and nothing taken in, where it makes no sense."""
-        value = entry.value
-        if value is None:
-            raise ValueError("no value")
-        self._readers[entry.subject](value)
+        """Take in an entry; one that cannot be read is counted."""
+        try:
+            self._readers[entry.subject](entry.value)
+        except UNREADABLE:
+            self.faults += 1
 
-    def settings(self) -> OperatorSettings:
-        return OperatorSettings(tuple(self._static), tuple(self._router_ports), tuple(self._drained))
+    def restored(self, static_groups: Iterable[bytes], carrier: Callable[[bytes], bytes]) -> Restored:
+        """Return what was read.
+
+        Groups without members and senders are left out, but for those with static members (`static_groups`, and those
+        that operators have set) and those that are the `carrier` of another with members, by name.
+        """
+        operator = OperatorSettings(tuple(self._static), tuple(self._router_ports), tuple(self._drained))
+        asked_for = [*static_groups, *(group for _, _, group in operator.static_members)]
+        wanted = [*asked_for, *map(carrier, asked_for)]
+        wanted += (carrier(group.address) for group in self.groups.values() if group.members)
+        return restored_of(operator, self.fabric, self.routers, self.groups, self.faults, wanted)
 
     def _static_member(self, value: Record) -> None:
         self._static.append(read_static_member(value["dpid"], value["port_no"], value["group"]))
@@ -131,31 +141,6 @@ class _Reader:
 
     def _known(self, address: bytes) -> RestoredGroup:
         return self.groups.get(address) or RestoredGroup(address, 0, (), (), ())
-
-
-def read_entries(
-    entries: Iterable[Entry],
-    static_groups: Iterable[bytes] = (),
-    carrier: Callable[[bytes], bytes] | None = None,
-) -> Restored:
-    """Interpret the entries of a log, the last ones of their keys; what cannot be read is counted and left out.
-
-    Groups without members and senders are left out too, but for those with static members (`static_groups`, and those
-    that operators have set) and those that are the `carrier` of another with members, by name.
-    """
-    reader = _Reader()
-    faults = 0
-    for entry in entries:
-        try:
-            reader.read(entry)
-        except UNREADABLE:
-            faults += 1
-    operator, wanted = reader.settings(), list(static_groups)
-    if carrier is not None:
-        asked_for = [*wanted, *(group for _, _, group in operator.static_members)]
-        asked_for += (group.address for group in reader.groups.values() if group.members)
-        wanted += map(carrier, asked_for)
-    return restored_of(operator, reader.fabric, reader.routers, reader.groups, faults, wanted)
 
 
 def restored_of(

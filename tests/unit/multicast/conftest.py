@@ -38,7 +38,6 @@ from controller.log import MemoryLog, WriteLog
 from controller.multicast.actions import read_action
 from controller.multicast.core import MulticastCore
 from controller.multicast.effects import Audit
-from controller.multicast.events import LogRead
 from controller.rules.evaluate import Fields
 from controller.rules.fake import FakeFabric, FakeSwitch
 from controller.wire.addresses import parse_ip
@@ -46,6 +45,7 @@ from controller.wire.encode import encode
 from controller.wire.frame import decode
 from controller.wire.packets import GroupRecord, Query, RecordType, Report
 from controller.wire.udp import encode_udp
+from restored_log import put_back
 from topology.events import (
     HostGone,
     HostLearnt,
@@ -346,7 +346,7 @@ class World:
         self.core = MulticastCore(policy or self.policy, self.now)
         if not journal:
             self.log = MemoryLog()
-        self.feed(LogRead(self.log.read()))
+        put_back(self.core, self.log.read(), self.feed)
 
     # Hosts speak
 

@@ -13,7 +13,7 @@ from controller.multicast import journal
 from controller.multicast.core import MulticastCore
 from controller.multicast.former_journal import read_records
 from controller.multicast.journal import CHANGES_PER_WRITE, Journal
-from controller.multicast.restored import read_entries
+from restored_log import read_entries
 from topology.events import LinkDown, LinkUp, PortRole, PortRoleChanged, SwitchDown, SwitchUp
 from topology.live import LiveFabric
 

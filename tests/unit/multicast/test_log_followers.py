@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from controller.config.policy import Policy
 from controller.config.settings import Limits, Multicast
 from controller.multicast.core import MulticastCore
-from controller.multicast.events import LoadsMeasured, LogRead
+from controller.multicast.events import LoadsMeasured
 from controller.wire.addresses import format_ip
+from restored_log import put_back
 
 POLICY = Policy(
     default_allow=True,
@@ -83,7 +84,7 @@ def trees(core):
 
 def follower(world, entries):
     core = MulticastCore(POLICY, world.now)
-    core.handle(LogRead(tuple(entries)), world.now)
+    put_back(core, entries, lambda event: core.handle(event, world.now))
     return core
 
 

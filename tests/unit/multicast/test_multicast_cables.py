@@ -11,9 +11,9 @@ from controller.config.policy import Policy
 from controller.config.settings import Limits, Multicast
 from controller.multicast.events import LoadsMeasured
 from controller.multicast.journal_check import JournalCheck
-from controller.multicast.restored import read_entries
 from controller.multicast.view import tree_links
 from controller.trees.cables import told_apart
+from restored_log import read_entries
 from topology.events import LinkUp
 from topology.generators.draft import Draft
 from topology.graph import Graph, Kind

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from controller.config.policy import Policy
 from controller.config.settings import Limits, Multicast, RouterPorts
 from controller.config.terms import SwitchPort
-from controller.events import JournalLost, PacketReceived
-from controller.log import Entry, Kind, MemoryLog
+from controller.events import DeadlineReached, JournalLost, PacketReceived
+from controller.log import Entry, Kind, MemoryLog, WriteLog
 from controller.multicast.core import MulticastCore
 from controller.multicast.events import JournalRead, LogRead, PolicyLoaded
 from controller.multicast.journal import JOURNAL_INTERVAL_S
@@ -321,6 +321,33 @@ def test_a_damaged_log_never_raises(make_world, data):
         entries.append(Entry.of_record(entry.kind, str(key), value if isinstance(value, dict) else {}))
     core = MulticastCore(POLICY, 5.0)
     core.handle(LogRead(tuple(entries)), 5.0)
+    while core.restart.is_under_way:
+        core.handle(DeadlineReached(), 5.0)
+
+
+def test_a_log_is_put_back_in_slices_and_is_whole_meanwhile(make_world):
+    world = make_world("fattree", POLICY)
+    for number in range(60):
+        for name in ("h3", "h6"):
+            world.join(name, bytes((239, 7, 0, number)))
+        world.advance(0.1)
+    world.advance(1.0)
+    entries = world.log.read()
+    core, kept = MulticastCore(POLICY, world.now), MemoryLog(entries)
+    slices = [core.handle(LogRead(entries), world.now)]
+    while core.restart.is_under_way:
+        assert core.next_deadline() == world.now
+        core.handle(JournalLost(), world.now)
+        core.handle(JournalLost(), world.now)
+        slices.append(core.handle(DeadlineReached(), world.now))
+        for effect in slices[-1]:
+            if isinstance(effect, WriteLog):
+                kept.write(effect)
+        held = {entry.key: entry.value for entry in kept.read()}
+        assert {entry.key for entry in entries} <= held.keys()
+    assert len(slices) > 3
+    assert core.plane.groups.keys() == world.core.plane.groups.keys()
+    assert core.memberships.admitted_count() == world.core.memberships.admitted_count()
 
 
 # The journal of a version before
