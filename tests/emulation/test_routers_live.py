@@ -315,7 +315,8 @@ def test_a_router_hears_one_host_in_place_of_many_and_has_no_gap(live: Any, edge
     before = queries_sent()
     wait(lambda: queries_sent() > before)
     assert_all_once(live, 2.5 * QUERY_INTERVAL_S, ("two", 1))
-    assert reported(live, "10.0.0.5") == {"version": 3, "group_count": 1, "groups": [group]}
+    told = reported(live, "10.0.0.5")
+    assert (told["version"], group in told["groups"]) == (3, True)
     live.fabric.leave("h2", group, name="two")
     wait(lambda: all(group not in groups_at(edge, router) for router in BEHIND))
 
@@ -355,7 +356,7 @@ def test_a_controller_that_starts_anew_leaves_no_gap_at_a_router(live: Any, edge
     edge.wait_reached(("inside", 1))
     live.fabric.send(1)
     live.controller.restart()
-    wait(lambda: reported(live, "10.0.0.5").get("groups") == [group])
+    wait(lambda: group in reported(live, "10.0.0.5").get("groups", ()))
     before = received(live, "inside", 1, 1)
     wait(lambda: received(live, "inside", 1, 1) > before + 20)
     live.fabric.send(2)
