@@ -360,7 +360,10 @@ class Members:
         settled = state.refused(ask)
         rest = Ask(ask.group and not settled.group, ask.sources - settled.sources)
         if rest:
-            if applies(self.settings.fast_leave, (port.dpid, port.port_no)):
+            election = self._queriers.election(membership.family, port.dpid)
+            # Nobody asks after what the querier itself has left.
+            asks_itself = election is not None and election.other.mac == state.host.ref.mac
+            if asks_itself or applies(self.settings.fast_leave, (port.dpid, port.port_no)):
                 if not is_older or not membership.has_other_member(state):
                     settled = ask
             elif not is_older:

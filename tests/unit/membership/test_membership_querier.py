@@ -143,6 +143,21 @@ def test_zero_values_and_older_queriers_leave_ours(playbook):
     assert book.core.querier(4).expires_at == 257
 
 
+def test_what_the_querier_itself_left_is_left_at_once(playbook):
+    """It asks nobody at its own port after its own leave; who else is a member there goes on to be one."""
+    book = playbook()
+    book.query(1, "10.0.0.9")
+    for host in (200, 2):
+        book.report(2, host, "to_ex", G)
+    assert book.report(3, 200, "to_in", G) == []
+    assert book.interest(G) == "all but {}"
+    book = playbook()
+    book.query(1, "10.0.0.9")
+    book.report(2, 200, "to_ex", G)
+    book.report(3, 200, "to_in", G)
+    assert book.interest(G) == "nothing"
+
+
 def test_another_querier_asks_for_those_who_left(playbook):
     book = playbook(ports=[(1, 1), (2, 1)])
     book.query(1, "10.9.9.9", port=(2, 1))
