@@ -9,6 +9,12 @@ from typing import Any
 from xdist.scheduler import LoadFileScheduling
 
 LIVE_FOLDER = "tests/emulation/"
+LONGEST = tuple(
+    f"{LIVE_FOLDER}test_{name}_live.py"
+    for name in ("vlans", "how_to", "routers", "installation", "check", "return", "allocator", "repair", "guard")
+)
+"""Live modules that take a minute or more: they begin first, so that none is left over when all else has ended."""
+
 WAITING, COMPUTING = 5, 10
 """The niceness of live tests that hold no packets against the clock, and of those that are not live.
 
@@ -19,12 +25,13 @@ _NICENESS = os.getpriority(os.PRIO_PROCESS, 0)
 
 
 class Lanes(LoadFileScheduling):  # type: ignore[misc]
-    """Hands out modules in the order of their tests, live ones to half of the processes while there are others."""
+    """Hands out modules in the order of their tests, but the longest first, live ones to half of the processes."""
 
     def _assign_work_unit(self, node: Any) -> None:
         running = sum(self._runs_live(other) for other in self.nodes if other is not node)
         live = running < self.numnodes // 2
-        module = next((name for name in self.workqueue if _is_live(name) is live), None)
+        waiting = [name for name in self.workqueue if _is_live(name) is live]
+        module = next((name for name in LONGEST if name in waiting), waiting[0] if waiting else None)
         if module is not None:
             self.workqueue.move_to_end(module, last=False)
         super()._assign_work_unit(node)

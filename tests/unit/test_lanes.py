@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from pathlib import Path
 
-from lanes import Lanes
+from lanes import LONGEST, Lanes
 
 
 class Process:
@@ -56,3 +57,9 @@ def test_all_processes_have_what_is_left() -> None:
 
 def test_of_an_odd_number_the_larger_half_computes() -> None:
     assert [process.given for process in lanes(UNIT + LIVE, 5)[1]] == [[8], [9], [0, 1], [2, 3], [4, 5]]
+
+
+def test_the_longest_live_modules_begin_first() -> None:
+    assert all((Path(__file__).parents[2] / name).is_file() for name in LONGEST)
+    long = [f"{name}::test_it" for name in reversed(LONGEST[:2])]
+    assert [process.given for process in lanes([*LIVE, *long, *UNIT], 4)[1]][:2] == [[5], [4]]
