@@ -90,7 +90,9 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put tests into their order, and skip emulation tests where they cannot run and nobody insists."""
     items[:] = _in_turn(items)
-    if (divisor := config.getoption("examples_divisor")) != 1:
+    if (divisor := config.getoption("examples_divisor")) < 1:
+        raise pytest.UsageError(f"--examples-divisor: {divisor} is not 1 or more")
+    if divisor != 1:
         divide_examples(items, divisor)
     hindrance = _emulation_hindrance()
     if hindrance is None or os.environ.get("VSRT_REQUIRE_EMULATION"):
