@@ -138,6 +138,7 @@ class MulticastCore:
             timeout_s=policy.multicast.sender_timeout_s,
         )
         self.tagged = TaggedFrames(self.installer, self.counters)
+        self.tagged.use_check_interval(policy.check.interval_s, now)
         self.places = HostPlaces()
         operator = self.operator
         self.journal: Journal = Journal(

@@ -30,6 +30,7 @@ from controller.multicast.registered import RegisteredGroups
 from controller.multicast.sections import MulticastSections
 from controller.multicast.senders import SenderTable
 from controller.multicast.settings import membership_limits, membership_settings
+from controller.multicast.tagged import TaggedFrames
 from controller.multicast.vlan_gate import VlanGate
 from controller.rules.installer import Installer
 
@@ -51,6 +52,7 @@ class Owner(Protocol):
     gate: Gate
     installer: Installer
     flood_guard: FloodGuard
+    tagged: TaggedFrames
     senders: SenderTable
     memberships: Memberships
     operator: Operator
@@ -109,6 +111,7 @@ class PolicyFollower:
         limits, multicast = policy.limits, policy.multicast
         reworded = core.gate.replace(policy, self._concern.add(before, policy))
         core.installer.use_policy(policy.check.interval_s, policy.edits)
+        core.tagged.use_check_interval(policy.check.interval_s, now)
         core.flood_guard.set_limits(limits)
         self._set_membership(before, reworded, now)
         core.senders.set_limits(

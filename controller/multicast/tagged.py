@@ -15,7 +15,8 @@ from controller.rules.lowering import LOWERINGS
 from controller.rules.model import RuleKey
 
 COUNT_INTERVAL_S, QUIET_INTERVAL_S = 10.0, 60.0
-"""Between two readings of a switch, at least: of one that has dropped some since it was read last, and of others."""
+"""Between two readings of a switch: of one that has dropped some since it was read last, and of others. None takes
+longer than the policy's check of all entries does."""
 
 READINGS_PER_S, BURST_S = 20.0, 1.0
 """Of all switches together, and for how long what was left of that may be made up for; where there are more than
@@ -44,12 +45,21 @@ class TaggedFrames:
         self._polls: dict[int, int] = {}
         self._counts: dict[int, dict[RuleKey, int]] = {}
         self._limiter = NoticeLimiter(NOTICE_INTERVAL_S)
+        self._count_interval_s, self._quiet_interval_s = COUNT_INTERVAL_S, QUIET_INTERVAL_S
+
+    def use_check_interval(self, interval_s: float, now: float) -> None:
+        """Read each switch at least as often as all its entries are read; 0 is for entries that are not read."""
+        longest_s = interval_s or QUIET_INTERVAL_S
+        self._count_interval_s = min(COUNT_INTERVAL_S, longest_s)
+        self._quiet_interval_s = min(QUIET_INTERVAL_S, longest_s)
+        for dpid in self._watched:
+            self._due.set_sooner(dpid, now + self._quiet_interval_s)
 
     def switch_connected(self, dpid: int, now: float) -> None:
         """Read a switch from now on."""
         if dpid not in self._watched:
             self._watched.add(dpid)
-            self._due.set(dpid, now + COUNT_INTERVAL_S)
+            self._due.set(dpid, now + self._count_interval_s)
 
     def switch_disconnected(self, dpid: int) -> None:
         """Ask a switch nothing until it is back; what it counted before is not counted again."""
@@ -68,7 +78,7 @@ class TaggedFrames:
                 self._watched.discard(dpid)
                 continue
             self._free_s = max(self._free_s, now - BURST_S) + 1 / READINGS_PER_S
-            self._due.set(dpid, now + QUIET_INTERVAL_S)
+            self._due.set(dpid, now + self._quiet_interval_s)
             self._polls[dpid] = request.xid
             yield request
 
@@ -89,7 +99,7 @@ class TaggedFrames:
                 counts[entry.rule.key] = entry.packet_count
         if not dropped:
             return
-        self._due.set(dpid, now + COUNT_INTERVAL_S)
+        self._due.set(dpid, now + self._count_interval_s)
         self._counters[VLAN_TAGGED] += dropped
         if self._limiter.passes(dpid, now):
             text = f"Switch {dpid} dropped {dropped} frames with a VLAN tag that their port is not to have."

@@ -103,6 +103,8 @@ def test_a_fabric_is_planned(reader: Reader) -> None:
 
 def test_ports_are_put_into_vlans(reader: Reader, fabric: EmulatedFabric) -> None:
     write_files(reader, "vlans.md")
+    with (reader.directory / "vlans.yaml").open("a") as policy:
+        policy.write("check: {interval_s: 2}\n")  # what switches drop is counted as often
     start, see_ports, see_groups, see_dropped, move = blocks("vlans.md")
     joins, sends, wrong_tag = filter(None, map(typed, blocks("vlans.md", "text")))
 

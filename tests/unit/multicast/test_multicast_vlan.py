@@ -123,11 +123,23 @@ def test_a_switch_that_drops_nothing_is_read_once_a_minute_and_one_that_does_eve
     assert set(asked.values()) == {3}
 
 
-def test_switches_are_read_within_a_budget_and_each_in_its_turn():
-    class Readable:
-        def read_flows(self, dpid, cookie, mask):
-            return RequestFlows(dpid, dpid, cookie, mask)
+class Readable:
+    def read_flows(self, dpid, cookie, mask):
+        return RequestFlows(dpid, dpid, cookie, mask)
 
+
+def test_switches_are_read_as_often_as_checks_read_all_their_entries():
+    tagged = TaggedFrames(Readable(), Counter())
+    tagged.use_check_interval(2.0, 0.0)
+    tagged.switch_connected(1, 0.0)
+    assert [second for second in range(1, 9) if list(tagged.on_deadline(float(second)))] == [2, 4, 6, 8]
+    tagged.use_check_interval(0.0, 8.0)  # no entries are checked
+    assert [second for second in range(9, 140) if list(tagged.on_deadline(float(second)))] == [10, 70, 130]
+    tagged.use_check_interval(5.0, 140.0)
+    assert [second for second in range(141, 152) if list(tagged.on_deadline(float(second)))] == [145, 150]
+
+
+def test_switches_are_read_within_a_budget_and_each_in_its_turn():
     tagged = TaggedFrames(Readable(), Counter())
     for dpid in range(1280):
         tagged.switch_connected(dpid, dpid / 1000)
