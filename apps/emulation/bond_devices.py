@@ -90,8 +90,9 @@ class BondDevices:
     def handle(self, request: dict[str, Any]) -> dict[str, Any]:
         """Answer a request.
 
-        `add`, with ``pid``, ``interfaces``, ``name``, ``mac`` and ``mode``; `report`: the working legs; `activate`,
-        with ``mac`` and ``number``: use this leg, from 1, in mode `active-backup`.
+        `add`, with ``pid``, ``interfaces``, ``name``, ``mac`` and ``mode``; `report`: the working legs, and when the
+        other end of each was heard last by LACP, by the monotonic clock; `activate`, with ``mac`` and ``number``: use
+        this leg, from 1, in mode `active-backup`.
         """
         if request["do"] == "activate":
             mac = bytes.fromhex(request["mac"].replace(":", ""))
@@ -99,7 +100,8 @@ class BondDevices:
             _activate(bond, bond.legs[request["number"] - 1])
             return {}
         if request["do"] == "report":
-            return {"working": [[leg.interface for leg in bond.legs if leg.is_working] for bond in self._bonds]}
+            working = [[leg for leg in bond.legs if leg.is_working] for bond in self._bonds]
+            return {"working": [[(leg.interface, leg.heard_s) for leg in legs] for legs in working]}
         if request["do"] != "add":
             raise ValueError(f"unknown request {request['do']!r}")
         with network_of(request["pid"]):

@@ -354,10 +354,13 @@ class EmulatedFabric:
             processes.run("ip", "address", "add", f"{address}/32", "dev", name)
         return name
 
-    def working_legs(self) -> list[list[str]]:
-        """Return the interfaces that are working legs of each bond, in the order in which bonds were added."""
-        working: list[list[str]] = [] if self._bond_devices is None else self._bond_devices.ask("report")["working"]
-        return working
+    def working_legs(self, heard_since_s: float = float("-inf")) -> list[list[str]]:
+        """Return the interfaces that are working legs of each bond, in the order in which bonds were added.
+
+        With `heard_since_s`, by the monotonic clock, those whose other end was heard by LACP since then.
+        """
+        working = [] if self._bond_devices is None else self._bond_devices.ask("report")["working"]
+        return [[interface for interface, heard_s in legs if heard_s >= heard_since_s] for legs in working]
 
     def activate_leg(self, host: NodeId, number: int) -> None:
         """Have a host that is on a bond in mode `active-backup` use one of its legs, from 1, from now on."""

@@ -172,6 +172,8 @@ def test_a_restart_of_the_controller_costs_a_bond_by_lacp_what_its_timeout_says(
     bonds.controller.kill()
     stopped_s = time.monotonic()
     bonds.controller.start()
+    started_s = time.monotonic()
+    wait(lambda: len(bonds.fabric.working_legs(started_s)[1]) == 2)
     wait_legs(bonds, 2)
     away_s = time.monotonic() - stopped_s
     bonds.halt()
