@@ -205,8 +205,8 @@ def _definitions() -> Schema:
         "rule": {"anyOf": [_host_rule(rule), _router_rule(rule)]},
         "group": _text("IPv4 or IPv6 group, or prefix.", _IPV4_GROUP + _IPV4_LENGTH, _IPV6_GROUP + _IPV6_LENGTH),
         "single_group": _text(
-            "IPv4 or IPv6 group, in a VLAN with @ and its id behind.",
-            *(g + f"(@{_VLAN_ID})?" for g in (_IPV4_GROUP, _IPV6_GROUP)),
+            "IPv4 or IPv6 group, in a VLAN with @ and its id or name behind.",
+            *(g + f"(@({_VLAN_ID}|{VLAN_NAME}))?" for g in (_IPV4_GROUP, _IPV6_GROUP)),
         ),
         "source": _text("IP address or prefix.", _IPV4 + _IPV4_LENGTH, _IPV6 + _IPV6_LENGTH),
         "dpid": dpid,
@@ -274,12 +274,13 @@ def _vlan_ports() -> Schema:
 
 def _port_vlans() -> dict[str, Schema]:
     """Return what may be said of ports in `vlans`, by the key that must be there."""
-    vlan_or_untagged = {"anyOf": [_definition("vlan_id"), {"const": UNTAGGED}]}
-    members = _list({"anyOf": [_definition("vlan_id"), _definition("vlan_range")]}, least=1)
+    vlan = [_definition("vlan_id"), _definition("vlan_name")]
+    vlan_or_untagged = {"anyOf": [*vlan, {"const": UNTAGGED}]}
+    members = _list({"anyOf": [*vlan, _definition("vlan_range")]}, least=1)
     return {
         "access": {
             "access": {"description": "VLAN of frames without a tag."} | vlan_or_untagged,
-            "voice": {"description": "VLAN of frames with its tag."} | _definition("vlan_id"),
+            "voice": {"description": "VLAN of frames with its tag.", "anyOf": vlan},
         },
         "trunk": {
             "trunk": {"description": "VLANs of frames with their tags.", "anyOf": [{"const": ALL}, members]},

@@ -159,7 +159,10 @@ class _PolicyReader(Reader):
         limits = read("limits", lambda node, path: self.settings(Limits, node, path))
         multicast = read("multicast", self._multicast)
         enforce_ssm = (multicast or Multicast()).enforce_ssm
-        static_members = read("static_members", lambda node, path: read_static_members(self, node, path, enforce_ssm))
+        static_members = read(
+            "static_members",
+            lambda node, path: read_static_members(self, node, path, enforce_ssm, self._known_vlans),
+        )
         unicast = read("unicast", lambda node, path: self.settings(Unicast, node, path))
         discovery = read("discovery", lambda node, path: self.settings(Discovery, node, path))
         edits = read("edits", lambda node, path: self.settings(Edits, node, path))

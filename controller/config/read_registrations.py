@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 
 from controller.config.document import Node, Scalar, Sequence
 from controller.config.read import Reader, scalar_value
-from controller.config.read_vlan_ids import KnownVlans, read_vlan
+from controller.config.read_vlan_ids import KnownVlans
 from controller.config.registrations import Registration, Registrations
 from controller.config.terms import Prefix, parse_group_prefix
 from controller.config.vlans import MAX_VLAN_ID
@@ -101,13 +101,8 @@ class RegistrationReader:
 
     def _source(self, node: Node, path: str) -> int | None:
         """Return the source VLAN."""
-        mask = self._vlans.by_name(node, path)
-        if mask is None:
-            if not isinstance(node, Scalar) or type(scalar_value(node)) is not int:
-                self._reader.wrong_type(node, path, "a VLAN, or its name")
-                return None
-            mask = (1 << (read_vlan(self._reader, node, path) or 0)) & ~1
-        return mask.bit_length() - 1 if mask and self._vlans.are_known(mask, node, path) else None
+        vlan_id = self._vlans.one(node, path)
+        return vlan_id if vlan_id and self._vlans.are_known(1 << vlan_id, node, path) else None
 
     def _check(self, entries: Iterable[_Entry]) -> None:
         """Look for a group that a VLAN would get from two others, or from one that gets it from a third."""

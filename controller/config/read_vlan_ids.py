@@ -11,6 +11,9 @@ from controller.config.read import Reader, scalar_value
 from controller.config.vlans import MAX_VLAN_ID, UNTAGGED, is_vlan_name
 from controller.kernel.domains import OWN_DOMAIN
 
+A_VLAN = "a VLAN, or its name"
+VLAN_OR_UNTAGGED = "a VLAN, its name, or untagged"
+TRUNK_VLANS = "a VLAN, its name, or a range such as 30-35"
 SOME_VLANS = "a VLAN, its name, a range such as 30-35, or untagged"
 
 _RANGE = re.compile(r"([1-9][0-9]{0,3})-([1-9][0-9]{0,3})\Z")
@@ -21,10 +24,8 @@ def read_vlan(reader: Reader, node: Node, path: str) -> int | None:
     return reader.integer(node, path, 1, MAX_VLAN_ID)
 
 
-def read_vlans_mask(
-    reader: Reader, node: Node, path: str, what: str = "a VLAN, or a range such as 30-35"
-) -> int | None:
-    """Return a VLAN or a range of VLANs, bit i for VLAN i."""
+def read_vlans_mask(reader: Reader, node: Node, path: str, what: str) -> int | None:
+    """Return a VLAN or a range of VLANs, bit i for VLAN i; `what` says what may stand there."""
     value = scalar_value(node) if isinstance(node, Scalar) else None
     found = _RANGE.match(value) if isinstance(value, str) else None
     if found is None:
@@ -45,12 +46,46 @@ def read_vlans_mask(
 
 
 class KnownVlans:
-    """The VLANs that the section `vlans` names anywhere: `named` has bit i for VLAN i, `ids` those of names."""
+    """The VLANs that the section `vlans` names anywhere: `named` has bit i for VLAN i, `ids` those of names.
+
+    What is read here may be called by its name; a name that the section gives no VLAN is a fault.
+    """
 
     def __init__(self, reader: Reader, named: int = 0, ids: Mapping[str, int] | None = None) -> None:
         self._reader = reader
         self._named = named | 1 << OWN_DOMAIN
         self._ids = ids or {}
+
+    def one(self, node: Node, path: str) -> int | None:
+        """Return the id of a VLAN; None after a fault."""
+        return self._one(node, path, A_VLAN)
+
+    def one_or_untagged(self, node: Node, path: str) -> int | None:
+        """Return the id of a VLAN, or that of the fabric's own domain; None after a fault."""
+        if isinstance(node, Scalar) and scalar_value(node) == UNTAGGED:
+            return OWN_DOMAIN
+        return self._one(node, path, VLAN_OR_UNTAGGED)
+
+    def members(self, node: Node, path: str) -> int | None:
+        """Return a VLAN, or a range of VLANs, as a mask, bit i for VLAN i; None after a fault."""
+        by_name = self.by_name(node, path)
+        return read_vlans_mask(self._reader, node, path, TRUNK_VLANS) if by_name is None else by_name or None
+
+    def of_name(self, name: str) -> int:
+        """Return the id of the VLAN of a name; ValueError, with the nearest name, where there is none such."""
+        if name not in self._ids:
+            near = self._reader.faults.suggestion(name, self._ids)
+            raise ValueError(f"no VLAN is called {quoted(name)}{near}")
+        return self._ids[name]
+
+    def _one(self, node: Node, path: str, what: str) -> int | None:
+        by_name = self.by_name(node, path)
+        if by_name is not None:
+            return by_name.bit_length() - 1 if by_name else None
+        if not isinstance(node, Scalar) or type(scalar_value(node)) is not int:
+            self._reader.wrong_type(node, path, what)
+            return None
+        return read_vlan(self._reader, node, path)
 
     def some(self, node: Node, path: str) -> int | None:
         """Return domains as a mask, bit i for VLAN i, 0 being the fabric's own; None after a fault."""
@@ -65,11 +100,11 @@ class KnownVlans:
         value = scalar_value(node) if isinstance(node, Scalar) else None
         if not isinstance(value, str) or not is_vlan_name(value):
             return None
-        if value in self._ids:
-            return 1 << self._ids[value]
-        near = self._reader.faults.suggestion(value, self._ids)
-        self._reader.faults.error(node.line, path, f"no VLAN is called {quoted(value)}{near}")
-        return 0
+        try:
+            return 1 << self.of_name(value)
+        except ValueError as error:
+            self._reader.faults.error(node.line, path, str(error))
+            return 0
 
     def are_known(self, mask: int, node: Node, path: str) -> bool:
         """Tell whether the section names all VLANs of a mask; the first that it does not is a fault."""

@@ -10,14 +10,13 @@ from controller.config.faults import quoted
 from controller.config.labels import read_label_pairs
 from controller.config.read import Reader, scalar_value, step
 from controller.config.read_registrations import RegistrationReader
-from controller.config.read_vlan_ids import KnownVlans, read_vlan, read_vlans_mask
+from controller.config.read_vlan_ids import KnownVlans
 from controller.config.registrations import Registrations
 from controller.config.terms import Labelled, SwitchPort
 from controller.config.vlans import (
     ALL,
     MAX_VLAN_ID,
     RESERVED_NAMES,
-    UNTAGGED,
     UNTAGGED_ONLY,
     PortVlans,
     VlanEntry,
@@ -43,7 +42,7 @@ ENTRY_KEYS = (*WHERE_KEYS, *SAID_KEYS)
 
 TIERS = tuple(str(kind) for kind in Kind if kind is not Kind.HOST)
 
-_TRUNK = "a list of VLANs and ranges such as 30-35, or all"
+_TRUNK = "a list of VLANs, their names and ranges such as 30-35, or all"
 
 
 class _Said(NamedTuple):
@@ -82,8 +81,10 @@ def read_vlans(reader: Reader, node: Node, path: str, labels: tuple[Labelled, ..
     if found is None:
         return VlanSection()
     names = _names(reader, found["names"][1], f"{path}.names") if "names" in found else ()
-    default = _default(reader, found["default"][1], f"{path}.default") if "default" in found else None
-    entries = _entries(reader, found["ports"][1], f"{path}.ports", labels) if "ports" in found else []
+    ids = {name: vlan_id for vlan_id, name in names}
+    by_name = KnownVlans(reader, ids=ids)
+    default = _default(reader, found["default"][1], f"{path}.default", by_name) if "default" in found else None
+    entries = _entries(reader, found["ports"][1], f"{path}.ports", labels, by_name) if "ports" in found else []
     all_said = [said for said in (default, *(said for _, said in entries)) if said is not None]
     named = sum(1 << vlan_id for vlan_id, _ in names)
     for said in all_said:
@@ -100,7 +101,7 @@ def read_vlans(reader: Reader, node: Node, path: str, labels: tuple[Labelled, ..
         first, second = entries[conflict.first][1], entries[conflict.second][1]
         message = f"says otherwise of {conflict.place} than the entry on line {first.line}, which is as specific"
         reader.faults.error(second.line, second.path, message)
-    known = KnownVlans(reader, named, {name: vlan_id for vlan_id, name in names})
+    known = KnownVlans(reader, named, ids)
     if "mvr" not in found:
         return VlanSection(vlans, known=known)
     return VlanSection(vlans, RegistrationReader(reader, known).read(found["mvr"][1], f"{path}.mvr"), known)
@@ -180,12 +181,14 @@ def _names(reader: Reader, node: Node, path: str) -> tuple[tuple[int, str], ...]
     return tuple(names.items())
 
 
-def _default(reader: Reader, node: Node, path: str) -> _Said | None:
+def _default(reader: Reader, node: Node, path: str, vlans: KnownVlans) -> _Said | None:
     found = reader.record(node, path, SAID_KEYS, what="a mapping such as {access: 10}")
-    return None if found is None else _said(reader, found, path, node.line)
+    return None if found is None else _said(reader, found, path, node.line, vlans)
 
 
-def _entries(reader: Reader, node: Node, path: str, labels: tuple[Labelled, ...]) -> list[tuple[_Where, _Said]]:
+def _entries(
+    reader: Reader, node: Node, path: str, labels: tuple[Labelled, ...], vlans: KnownVlans
+) -> list[tuple[_Where, _Said]]:
     if isinstance(node, Sequence) and len(node.items) > MAX_VLAN_ENTRIES:
         message = f"{len(node.items)} entries; at most {MAX_VLAN_ENTRIES} are supported"
         reader.faults.error(node.line, path, message)
@@ -200,7 +203,7 @@ def _entries(reader: Reader, node: Node, path: str, labels: tuple[Labelled, ...]
         if found is None:
             return None
         where = _where(reader, found, own_path, child.line, values)
-        said = _said(reader, found, own_path, child.line)
+        said = _said(reader, found, own_path, child.line, vlans)
         return None if where is None or said is None else (where, said)
 
     entries = reader.items(node, path, "a list of entries such as {switches: [...], access: 10}", entry)
@@ -259,7 +262,9 @@ def _label_pairs(reader: Reader, node: Node, path: str, known: dict[str, set[str
     return pairs
 
 
-def _said(reader: Reader, found: dict[str, tuple[int, Node]], path: str, line: int) -> _Said | None:
+def _said(
+    reader: Reader, found: dict[str, tuple[int, Node]], path: str, line: int, vlans: KnownVlans
+) -> _Said | None:
     """Return what access, voice, trunk and native say; None, with a fault, where they do not fit together."""
     access, trunk = "access" in found, "trunk" in found
     if access == trunk:
@@ -274,10 +279,10 @@ def _said(reader: Reader, found: dict[str, tuple[int, Node]], path: str, line: i
     untagged: int | None = None
     tagged: int | None = 0
     if untagged_key in found:
-        untagged = _vlan_or_untagged(reader, found[untagged_key][1], f"{path}.{untagged_key}")
+        untagged = vlans.one_or_untagged(found[untagged_key][1], f"{path}.{untagged_key}")
     if tagged_key in found:
         node, own_path = found[tagged_key][1], f"{path}.{tagged_key}"
-        tagged = _trunk(reader, node, own_path) if trunk else 1 << (read_vlan(reader, node, own_path) or 0)
+        tagged = _trunk(reader, node, own_path, vlans) if trunk else 1 << (vlans.one(node, own_path) or 0)
     if reader.faults.error_count > before:
         return None
     if untagged and tagged is not None and tagged >> untagged & 1:
@@ -288,23 +293,13 @@ def _said(reader: Reader, found: dict[str, tuple[int, Node]], path: str, line: i
     return _Said(untagged, tagged, line, path)
 
 
-def _vlan_or_untagged(reader: Reader, node: Node, path: str) -> int | None:
-    value = scalar_value(node) if isinstance(node, Scalar) else None
-    if value == UNTAGGED:
-        return 0
-    if type(value) is not int:
-        reader.wrong_type(node, path, f"a VLAN, or {UNTAGGED}")
-        return None
-    return read_vlan(reader, node, path)
-
-
-def _trunk(reader: Reader, node: Node, path: str) -> int | None:
+def _trunk(reader: Reader, node: Node, path: str, vlans: KnownVlans) -> int | None:
     """Return the VLANs of a trunk, bit i for VLAN i; None for all."""
     if isinstance(node, Scalar) and scalar_value(node) == ALL:
         return None
     if isinstance(node, Sequence) and not node.items:
         reader.faults.error(node.line, path, "the trunk has no VLANs")
     mask = 0
-    for part in reader.items(node, path, _TRUNK, lambda child, own_path: read_vlans_mask(reader, child, own_path)):
+    for part in reader.items(node, path, _TRUNK, vlans.members):
         mask |= part
     return mask

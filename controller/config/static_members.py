@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from controller.config.document import Node, Scalar, Sequence
 from controller.config.policy import StaticMember
 from controller.config.read import Reader, scalar_value
+from controller.config.read_vlan_ids import KnownVlans
 from controller.config.terms import SwitchPort, parse_group_prefix
-from controller.config.vlans import Vlans
+from controller.config.vlans import Vlans, is_vlan_name
 from controller.kernel.domains import OWN_DOMAIN, domain_of, in_domain
 from controller.wire.addresses import format_ip, is_ssm_group, parse_name
 from topology.graph import Kind
@@ -19,10 +20,13 @@ MAX_STATIC_MEMBERS = 16384
 ENTRY_KEYS = ("group", "ports")
 
 
-def read_static_members(reader: Reader, node: Node, path: str, enforce_ssm: bool) -> tuple[StaticMember, ...]:
+def read_static_members(
+    reader: Reader, node: Node, path: str, enforce_ssm: bool, vlans: KnownVlans
+) -> tuple[StaticMember, ...]:
     """Return the static members of a list of ``{group: ..., ports: [...]}``, in the order of the file.
 
-    `enforce_ssm` says that a group for source-specific multicast cannot be wanted without a source.
+    `enforce_ssm` says that a group for source-specific multicast cannot be wanted without a source. A group of a
+    VLAN has ``@`` behind its address, then the VLAN's id, or the name that `vlans` has for it.
     """
     first: dict[tuple[bytes, SwitchPort], int] = {}
 
@@ -30,7 +34,10 @@ def read_static_members(reader: Reader, node: Node, path: str, enforce_ssm: bool
         found = reader.record(child, own_path, ENTRY_KEYS, ENTRY_KEYS, what="{group: ..., ports: [...]}")
         if found is None:
             return
-        group = _group(reader, found["group"][1], f"{own_path}.group", enforce_ssm) if "group" in found else None
+        if "group" in found:
+            group = _group(reader, found["group"][1], f"{own_path}.group", enforce_ssm, vlans)
+        else:
+            group = None
         if "ports" not in found:
             return
         ports = found["ports"][1]
@@ -67,7 +74,7 @@ def check_domains(reader: Reader, members: Iterable[StaticMember], vlans: Vlans)
             reader.faults.warn(member.line, "static_members", message)
 
 
-def _group(reader: Reader, node: Node, path: str, enforce_ssm: bool) -> bytes | None:
+def _group(reader: Reader, node: Node, path: str, enforce_ssm: bool, vlans: KnownVlans) -> bytes | None:
     value = scalar_value(node) if isinstance(node, Scalar) else None
     if not isinstance(node, Scalar) or value is None or isinstance(value, bool) or not node.text:
         reader.wrong_type(node, path, "the address of a group")
@@ -75,7 +82,10 @@ def _group(reader: Reader, node: Node, path: str, enforce_ssm: bool) -> bytes | 
     address, at, vlan = node.text.partition("@")
     try:
         prefix = parse_group_prefix(address)
-        vlan_id = domain_of(parse_name(f"{format_ip(prefix.network)}@{vlan}")) if at else OWN_DOMAIN
+        if at and is_vlan_name(vlan):
+            vlan_id = vlans.of_name(vlan)
+        else:
+            vlan_id = domain_of(parse_name(f"{format_ip(prefix.network)}@{vlan}")) if at else OWN_DOMAIN
     except ValueError as error:
         reader.faults.error(node.line, path, str(error))
         return None

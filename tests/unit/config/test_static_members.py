@@ -55,9 +55,33 @@ static_members:
     ]
 
 
+def test_the_vlan_of_a_group_may_be_called_by_its_name():
+    policy = load_policy("""\
+version: 1
+vlans: {names: {20: video, 30: camera room}, default: {trunk: [video, camera room], native: untagged}}
+static_members:
+  - {group: 239.1.1.1@video, ports: [{dpid: 1, port: 2}]}
+  - {group: "ff0e::1@camera room", ports: [{dpid: 1, port: 2}]}
+""")
+    assert policy.warnings == ()
+    assert [member.group for member in policy.static_members] == [
+        parse_name("239.1.1.1@20"),
+        parse_name("ff0e::1@30"),
+    ]
+    assert fault_of("""\
+version: 1
+vlans: {names: {20: video}}
+static_members:
+  - {group: 239.1.1.1@20, ports: [{dpid: 1, port: 2}]}
+  - {group: 239.1.1.1@vide, ports: [{dpid: 1, port: 2}]}
+""") == (5, "static_members[1].group", "no VLAN is called 'vide'; did you mean 'video'?")
+
+
 @pytest.mark.parametrize(
     ("entry", "field", "message"),
     [
+        ("{group: 239.1.1.1@video, ports: [{dpid: 1, port: 2}]}", "group", "no VLAN is called 'video'"),
+        ("{group: 239.1.1.1@untagged, ports: [{dpid: 1, port: 2}]}", "group", "does not end with a VLAN from 1"),
         ("{group: 239.1.1.1@0, ports: [{dpid: 1, port: 2}]}", "group", "does not end with a VLAN from 1 to 4094"),
         ("{group: 239.1.1.1@4095, ports: [{dpid: 1, port: 2}]}", "group", "does not end with a VLAN from 1 to 4094"),
         ("{group: 239.1.1.1@, ports: [{dpid: 1, port: 2}]}", "group", "does not end with a VLAN from 1 to 4094"),

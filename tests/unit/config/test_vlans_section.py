@@ -89,10 +89,19 @@ def test_ports_are_named_in_every_way():
         ("trunk: all, native: 11", PortVlans(11, members(10, 50))),
         ("trunk: all, native: untagged", PortVlans(0, members(10, 11, 50))),
         ("trunk: all, native: 60", PortVlans(60, members(10, 11, 50))),
+        ("access: a", PortVlans(10, members())),
+        ("access: a, voice: b", PortVlans(10, members(11))),
+        ("trunk: [a, 20-21, c], native: b", PortVlans(11, members(10, 20, 21, 50))),
     ],
 )
 def test_what_is_said_of_a_port(entry: str, expected: PortVlans):
     assert said(entry) == expected
+
+
+def test_a_name_that_no_vlan_has_is_told_with_the_nearest_one():
+    section = "  names: {20: video}\n  ports:\n    - {switches: [1], trunk: [30,\n      vidoe]}\n"
+    message = "no VLAN is called 'vidoe'; did you mean 'video'?"
+    assert fault_of(BEFORE + section) == (8, "vlans.ports[0].trunk[1]", message)
 
 
 def test_nothing_is_said_where_there_is_no_section():
@@ -109,29 +118,41 @@ def test_equal_trunks_are_one_set():
     [
         ("access: 0", ".access", "0 is not within 1 and 4094"),
         ("access: 4095", ".access", "4095 is not within 1 and 4094"),
-        ("access: storage", ".access", "expected a VLAN, or untagged, found the text 'storage'"),
-        ("access: [1]", ".access", "expected a VLAN, or untagged, found a list"),
+        ("access: storage", ".access", "no VLAN is called 'storage'"),
+        ("access: 10-11", ".access", "expected a VLAN, its name, or untagged, found the text '10-11'"),
+        ("access: [1]", ".access", "expected a VLAN, its name, or untagged, found a list"),
         (
             "access: 10, voice: 10",
             ".voice",
             "VLAN 10 is of access and voice; its frames have a tag, or they have none",
         ),
         ("access: 10, voice: 0", ".voice", "0 is not within 1 and 4094"),
-        ("access: 10, voice: untagged", ".voice", "expected a whole number"),
+        ("access: 10, voice: untagged", ".voice", "expected a VLAN, or its name, found the text 'untagged'"),
+        ("access: 10, voice: phones", ".voice", "no VLAN is called 'phones'"),
         ("access: 10, native: 20", ".native", "does not go with access"),
         ("trunk: [10], voice: 20", ".voice", "does not go with trunk"),
         ("trunk: [10], access: 20", "", "both access and trunk; a port has one of them"),
         ("voice: 20", "", "neither access nor trunk"),
         ("native: 20", "", "neither access nor trunk"),
         ("trunk: []", ".trunk", "the trunk has no VLANs"),
-        ("trunk: 10", ".trunk", "expected a list of VLANs and ranges such as 30-35, or all, found the number '10'"),
+        (
+            "trunk: 10",
+            ".trunk",
+            "expected a list of VLANs, their names and ranges such as 30-35, or all, found the number '10'",
+        ),
         ("trunk: every", ".trunk", "or all, found the text 'every'"),
         ("trunk: [20, 35-30]", ".trunk[1]", "the range 35-30 is upside down; did you mean 30-35?"),
-        ("trunk: [20, 0-5]", ".trunk[1]", "expected a VLAN, or a range such as 30-35, found the text '0-5'"),
+        (
+            "trunk: [20, 0-5]",
+            ".trunk[1]",
+            "expected a VLAN, its name, or a range such as 30-35, found the text '0-5'",
+        ),
         ("trunk: [4000-4095]", ".trunk[0]", "4095 is not within 1 and 4094"),
         ("trunk: [4095]", ".trunk[0]", "4095 is not within 1 and 4094"),
         ("trunk: [0]", ".trunk[0]", "0 is not within 1 and 4094"),
-        ("trunk: [all]", ".trunk[0]", "expected a VLAN, or a range such as 30-35, found the text 'all'"),
+        ("trunk: [all]", ".trunk[0]", "expected a VLAN, its name, or a range such as 30-35, found the text 'all'"),
+        ("trunk: [20, video]", ".trunk[1]", "no VLAN is called 'video'"),
+        ("trunk: [20], native: video", ".native", "no VLAN is called 'video'"),
         ("trunk: [20-30], native: 25", ".native", "VLAN 25 is of native and trunk"),
         ("trunk: [20], native: 4095", ".native", "4095 is not within"),
         ("trunk: all", ".trunk", "the section names no other VLAN, so that the trunk has none"),
