@@ -16,26 +16,21 @@ last master's, or had two writers in an epoch, where an action was lost after it
 from __future__ import annotations
 
 import argparse
-import heapq
-import itertools
-import random
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable
 from typing import NamedTuple
 
 from cluster_members import JOURNAL, Connection, Node, Switch
 from measure import Measurement, report
+from simulated_store import Timeline
 
-from controller.cluster.engine import Reply, Request, Silent
 from controller.cluster.events import HandOverWanted
-from controller.cluster.memory_engine import Fault, MemoryStore
+from controller.cluster.memory_engine import Fault
 from controller.events import ControllerRole
 
 TICK_S = 0.02
 BEAT_S = 0.1
 ACTION_S = 0.4
-DEADLINE_S = 1.0
 FAULTS_FROM_S, FAULTS_UNTIL_S = 5.0, 60.0
 FAULT_S = 4.0
 SETTLE_S = 30.0
@@ -48,26 +43,19 @@ class Take(NamedTuple):
     seconds: float
 
 
-class World:
+class World(Timeline):
     """Members, switches and a store, with one clock and one source of chance."""
 
     def __init__(self, seed: int, members: int = 3, switches: int = 3) -> None:
-        self.seed = seed
-        self.chance = random.Random(seed)
-        self.now = 0.0
-        self.store = MemoryStore()
+        super().__init__(seed)
         self.told: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
         self.takes: list[Take] = []
         self.writes = 0
         self.acknowledged_numbers: set[int] = set()
-        self._queue: list[tuple[float, int, Callable[[], None]]] = []
-        self._order = itertools.count()
-        self._channels: dict[str, float] = {}
         self._writers: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
         self._leaders: dict[int, str] = {}
         self._lost_lead: tuple[str, str, float] | None = None
-        self._loss = 0.0
         self._action = 0
         self._emptied_s = -1.0
         self.switches = {dpid: Switch(self, dpid) for dpid in range(1, switches + 1)}
@@ -79,25 +67,6 @@ class World:
         self._act()
 
     # Time
-
-    def later(self, delay_s: float, action: Callable[[], None], channel: str = "") -> None:
-        """Have something happen; on one channel things happen in the order in which they were begun."""
-        at_s = self.now + delay_s
-        if channel:
-            at_s = self._channels[channel] = max(at_s, self._channels.get(channel, 0.0))
-        heapq.heappush(self._queue, (at_s, next(self._order), action))
-
-    def delay_s(self) -> float:
-        """Draw how long a message takes."""
-        return self.chance.uniform(0.001, 0.01)
-
-    def run(self, until_s: float, done: Callable[[], bool] = lambda: False) -> None:
-        """Let time go on, until `done`."""
-        while self._queue[0][0] <= until_s and not done():
-            self.now, _, action = heapq.heappop(self._queue)
-            action()
-        if not done():
-            self.now = until_s
 
     def _tick(self) -> None:
         self.store.advance(self.now)
@@ -118,28 +87,6 @@ class World:
             self._action += 1
             self.chance.choice(leaders).act(self._action)
         self.later(ACTION_S, self._act)
-
-    # The store
-
-    def ask(self, node: Node, request: Request, then: Callable[[Reply], None]) -> None:
-        """Have a request reach the store, and the answer come back, or none within the deadline."""
-        asked_s = self.now
-        silent = Silent("The store does not answer.")
-
-        def arrive() -> None:
-            self.store.advance(self.now)
-            is_lost = node.engine.fault is not None or self.chance.random() < self._loss
-            reply = silent if is_lost else node.engine.ask(request)
-            if self.chance.random() < self._loss:
-                reply = silent
-            if type(reply) is Silent:
-                node.at("", lambda: then(reply), max(asked_s + DEADLINE_S - self.now, 0.0))
-            else:
-                node.at("", lambda: then(reply))
-            for each in self.nodes.values():
-                each.look()
-
-        self.later(self.delay_s(), arrive)
 
     # What must hold
 
@@ -256,8 +203,8 @@ class World:
         self.store.be_silent(for_s)
 
     def fault_store_loses(self, _node: Node, for_s: float) -> None:
-        self._loss = self.chance.uniform(0.05, 0.5)
-        self.later(for_s, lambda: setattr(self, "_loss", 0.0))
+        self.loss = self.chance.uniform(0.05, 0.5)
+        self.later(for_s, lambda: setattr(self, "loss", 0.0))
 
     def fault_store_emptied(self, _node: Node, _for_s: float) -> None:
         self.store.empty()

@@ -19,6 +19,10 @@ class Keys:
         What those begin with that say who is a member.
     journal
         What those begin with that have entries of the log.
+    share
+        What those begin with that are of monitors which share the switches; `manager` is there.
+    monitors, shares, drained
+        What those begin with that say who is a monitor, who polls a switch, and which monitor shall have none.
     """
 
     def __init__(self, fabric: str) -> None:
@@ -30,6 +34,15 @@ class Keys:
         self.successor = f"{self.lead}successor"
         self.members = f"{self.lead}members/"
         self.journal = f"{self.root}journal/"
+        self.share = f"{self.root}monitors/"
+        self.manager = f"{self.share}manager"
+        self.monitors = f"{self.share}members/"
+        self.shares = f"{self.share}share/"
+        self.drained = f"{self.share}drained/"
+
+    def share_of(self, dpid: int) -> str:
+        """Return the key that says who polls a switch."""
+        return f"{self.shares}{dpid:016x}"
 
 
 class Leader(NamedTuple):

@@ -18,6 +18,9 @@ class Purpose(StrEnum):
     ELECTION = "election"
     ANSWER = "answer"
     HAND_OVER = "hand-over"
+    DIVISION = "division"
+    ACKNOWLEDGEMENT = "acknowledgement"
+    DRAIN = "drain"
 
 
 class Pending(NamedTuple):

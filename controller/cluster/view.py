@@ -1,36 +1,44 @@
-"""What the store says of who leads, as a member last heard it."""
+"""Keys of the store as a member last heard them, and what those say of who leads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from controller.cluster.engine import Change, Condition, Held
 from controller.cluster.keys import Keys, Leader, read_epoch, read_leader
 
 
-class LeadView:
-    """The keys below `lead` of a fabric.
+class KeyView:
+    """Keys that a member reads and follows.
 
     Parts of it come by answers and by the watch, which may be behind these: a change that is older than what is known
     of its key says nothing.
+
+    Attributes
+    ----------
+    version
+        Rises with what is known.
     """
 
-    def __init__(self, keys: Keys) -> None:
-        self._keys = keys
+    def __init__(self) -> None:
+        self.version = 0
         self._held: dict[str, Held] = {}
 
     def replace(self, held: Iterable[Held]) -> None:
         """Know these keys and no others."""
+        self.version += 1
         self._held = {entry.key: entry for entry in held}
 
     def see(self, held: Iterable[Held], asked: Iterable[str] = ()) -> None:
         """Know these keys, and that others of those `asked` for are absent."""
+        self.version += 1
         for key in asked:
             self._held.pop(key, None)
         self._held |= {entry.key: entry for entry in held}
 
     def follow(self, changes: Iterable[Change]) -> None:
         """Take what a watch told."""
+        self.version += 1
         for change in changes:
             held = self._held.get(change.key)
             if held is not None and held.revision > change.revision:
@@ -49,6 +57,22 @@ class LeadView:
         """Return when a key was last put, 0 where it is absent."""
         held = self._held.get(key)
         return 0 if held is None else held.revision
+
+    def held(self, key: str) -> Held | None:
+        """Return a key, None where it is absent."""
+        return self._held.get(key)
+
+    def below(self, prefix: str) -> Iterator[Held]:
+        """Yield the keys that begin with a prefix."""
+        return (held for key, held in self._held.items() if key.startswith(prefix))
+
+
+class LeadView(KeyView):
+    """The keys below `lead` of a fabric."""
+
+    def __init__(self, keys: Keys) -> None:
+        super().__init__()
+        self._keys = keys
 
     @property
     def leader(self) -> Leader | None:
@@ -76,4 +100,4 @@ class LeadView:
     def members(self) -> tuple[str, ...]:
         """Return the names of the members, in their order."""
         prefix = self._keys.members
-        return tuple(sorted(key.removeprefix(prefix) for key in self._held if key.startswith(prefix)))
+        return tuple(sorted(held.key.removeprefix(prefix) for held in self.below(prefix)))

@@ -186,8 +186,11 @@ class Schedule:
 
     # The monitoring list.
 
-    def connected(self, dpid: int, ofp_version: int, now: float) -> bool:
-        """Put a switch on the list, or back on it; False where the list is full of connected ones."""
+    def connected(self, dpid: int, ofp_version: int, now: float, due_in_s: float | None = None) -> bool:
+        """Put a switch on the list, or back on it; False where the list is full of connected ones.
+
+        It is polled in its turn, or first in `due_in_s` seconds and then in its turn.
+        """
         switch = self.switches.get(dpid)
         if switch is None:
             if len(self.switches) >= MAX_SWITCHES and not self._forget_one():
@@ -199,7 +202,10 @@ class Schedule:
         switch.connected = True
         self._turn(switch, True)
         switch.ofp_version, switch.unsupported = ofp_version, set()
-        self._plan(switch, now)
+        if due_in_s is None:
+            self._plan(switch, now)
+        else:
+            self._plan_at(switch, now + due_in_s)
         return True
 
     def disconnected(self, dpid: int, now: float) -> None:
@@ -209,6 +215,19 @@ class Schedule:
             switch.connected, switch.gone_s = False, now
             self._turn(switch, False)
             self._drop_requests(dpid)
+
+    def left(self, dpid: int, now: float) -> float:
+        """Take a switch off the list, for another monitor polls it; it is not down.
+
+        Return in how many seconds it would have been polled next; 0 where an answer is waited for.
+        """
+        switch = self.switches.get(dpid)
+        if switch is None:
+            return 0.0
+        is_polled = switch.open > 0
+        self._drop_requests(dpid)
+        del self.switches[dpid]
+        return 0.0 if is_polled else max(switch.due_s - now, 0.0)
 
     def classify(self, dpid: int, kind: Kind, now: float) -> None:
         """Say of which class a switch is."""
@@ -347,13 +366,16 @@ class Schedule:
 
     def _plan(self, switch: SwitchPolls, now: float) -> None:
         if switch.connected:
-            switch.due_s = next_due(switch.dpid, self.settings.interval_of(switch.kind), now)
-            heappush(self._due, (switch.due_s, switch.dpid))
-            if len(self._due) > 2 * len(self.switches) + 64:
-                switches = self.switches
-                self._due = [entry for entry in self._due if entry[1] in switches]
-                self._due = [entry for entry in set(self._due) if switches[entry[1]].due_s == entry[0]]
-                heapify(self._due)
+            self._plan_at(switch, next_due(switch.dpid, self.settings.interval_of(switch.kind), now))
+
+    def _plan_at(self, switch: SwitchPolls, due_s: float) -> None:
+        switch.due_s = due_s
+        heappush(self._due, (due_s, switch.dpid))
+        if len(self._due) > 2 * len(self.switches) + 64:
+            switches = self.switches
+            self._due = [entry for entry in self._due if entry[1] in switches]
+            self._due = [entry for entry in set(self._due) if switches[entry[1]].due_s == entry[0]]
+            heapify(self._due)
 
     def _expire(self, now: float) -> None:
         while self._timeouts and self._timeouts[0][0] <= now:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from cluster_histories import DEADLINE_S, World
+from cluster_histories import World
 from cluster_members import KEYS, Node
+from simulated_store import DEADLINE_S
 
 from controller.cluster.effects import Ask
 from controller.cluster.engine import Committed, Held, LeaseGone, LeaseGranted, Page

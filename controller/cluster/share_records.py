@@ -1,0 +1,173 @@
+"""What monitors that share the switches keep in the store: who they are, who divides, who polls which switch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from controller.cluster.engine import Held
+from controller.cluster.keys import Keys
+from controller.cluster.view import KeyView
+
+_Record = TypeVar("_Record", bound=NamedTuple)
+
+
+class Load(NamedTuple):
+    """What a switch has its monitor do: ports, and the time between two polls of it in seconds."""
+
+    ports: int
+    interval_s: int
+
+    @property
+    def ports_per_s(self) -> float:
+        """Ports polled in a second; a switch without ports counts as one with one."""
+        return max(self.ports, 1) / self.interval_s
+
+
+class Monitor(NamedTuple):
+    """A monitor.
+
+    Attributes
+    ----------
+    incarnation
+        A text that no other run of a monitor has.
+    metrics
+        Where its metrics are scraped, ``HOST:PORT``; '' for nowhere.
+    switches
+        Those it is connected to, and what each would have it do.
+    epoch
+        The highest epoch of a share that it knew of when it came.
+    """
+
+    incarnation: str
+    metrics: str
+    switches: Mapping[int, Load]
+    epoch: int
+
+    def text(self) -> str:
+        """Return this as a key's value."""
+        switches = {f"{dpid:x}": list(load) for dpid, load in sorted(self.switches.items())}
+        return json.dumps(self._replace(switches=switches)._asdict(), separators=(",", ":"))  # type: ignore[arg-type]
+
+
+class Manager(NamedTuple):
+    """Who divides the switches."""
+
+    monitor: str
+    incarnation: str
+
+    def text(self) -> str:
+        """Return this as a key's value."""
+        return json.dumps(self._asdict())
+
+
+class Share(NamedTuple):
+    """Who polls a switch.
+
+    Attributes
+    ----------
+    owner, incarnation
+        The monitor, and which run of it.
+    epoch
+        Rises with each owner.
+    former
+        The run that had it before and has not yet said that it polls no more; '' where none is waited for.
+    due_in_s
+        How soon after it was given to its owner it is to be polled: 0 where it had nobody.
+    """
+
+    owner: str
+    incarnation: str
+    epoch: int
+    former: str
+    due_in_s: float
+
+    def text(self) -> str:
+        """Return this as a key's value."""
+        return json.dumps(self._asdict())
+
+
+def read_monitor(text: str) -> Monitor | None:
+    """Return what the key of a monitor says; None where it makes no sense."""
+    try:
+        found = json.loads(text)
+        switches = {int(dpid, 16): Load(int(ports), int(s)) for dpid, (ports, s) in found["switches"].items()}
+        monitor = Monitor(str(found["incarnation"]), str(found["metrics"]), switches, int(found["epoch"]))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return monitor if all(load.ports >= 0 and load.interval_s > 0 for load in switches.values()) else None
+
+
+def read_manager(text: str) -> Manager | None:
+    """Return what the key `manager` says; None where it makes no sense."""
+    try:
+        found = json.loads(text)
+        return Manager(str(found["monitor"]), str(found["incarnation"]))
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def read_share(text: str) -> Share | None:
+    """Return what the key of a share says; None where it makes no sense."""
+    try:
+        found = json.loads(text)
+        owner, incarnation, former = (str(found[name]) for name in ("owner", "incarnation", "former"))
+        return Share(owner, incarnation, int(found["epoch"]), former, float(found["due_in_s"]))
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+class ShareView(KeyView):
+    """The keys below `monitors` of a fabric."""
+
+    def __init__(self, keys: Keys) -> None:
+        super().__init__()
+        self._keys = keys
+        self._parsed: dict[str, tuple[int, Any]] = {}
+        self._found: dict[str, tuple[int, dict[str, Any]]] = {}
+        self._shares: tuple[int, dict[int, Share]] = (-1, {})
+
+    @property
+    def manager(self) -> Manager | None:
+        """Who divides."""
+        held = self.held(self._keys.manager)
+        return None if held is None else read_manager(held.value)
+
+    def monitors(self) -> dict[str, Monitor]:
+        """Return the monitors that are there, by name."""
+        return self._read(self._keys.monitors, read_monitor)
+
+    def shares(self) -> dict[int, Share]:
+        """Return the shares, by datapath id."""
+        version, shares = self._shares
+        if version != self.version:
+            found = self._read(self._keys.shares, read_share)
+            shares = {int(name, 16): share for name, share in found.items() if is_dpid(name)}
+            self._shares = (self.version, shares)
+        return shares
+
+    def drained(self) -> dict[str, str]:
+        """Return the runs of monitors that are to be left without switches, by the monitor's name."""
+        return self._read(self._keys.drained, str)
+
+    def _read(self, prefix: str, read: Any) -> dict[str, Any]:
+        version, found = self._found.get(prefix, (-1, {}))
+        if version != self.version:
+            values = ((held.key.removeprefix(prefix), self._value(held, read)) for held in self.below(prefix))
+            found = {name: value for name, value in values if value is not None}
+            self._found[prefix] = (self.version, found)
+            self._parsed = {key: parsed for key, parsed in self._parsed.items() if self.held(key) is not None}
+        return found
+
+    def _value(self, held: Held, read: Any) -> Any:
+        revision, value = self._parsed.get(held.key, (0, None))
+        if revision != held.revision:
+            value = read(held.value)
+            self._parsed[held.key] = (held.revision, value)
+        return value
+
+
+def is_dpid(text: str) -> bool:
+    """Tell whether a text is a datapath id as keys have them: 16 lower-case hexadecimal digits."""
+    return len(text) == 16 and not set(text) - set("0123456789abcdef")

@@ -1,0 +1,481 @@
+"""Monitors that share the switches: one of them, the manager, divides; each polls what the store says is its own.
+
+A share is the key of a switch: its owner, an epoch that rises with each owner, and the former owner for as long as it
+has not said that it polls no more. The manager alone gives a share another owner, by a transaction that has its own
+key's revision as a condition. It gives away at once what a monitor had that is gone, which is when its lease is over.
+
+A monitor polls while its lease is confirmed, and while the store gives no answer, for then nobody can be given its
+share but where this monitor alone is cut off; rows of the history have the epoch, by which what two polled is told
+apart. After a pause of its own nothing is polled before the store has confirmed the share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import islice
+from typing import Any, NamedTuple
+
+from controller.cluster.division import divide
+from controller.cluster.effects import Ask, Told, WatchKeys
+from controller.cluster.engine import (
+    Committed,
+    Condition,
+    Delete,
+    GrantLease,
+    Held,
+    KeepLease,
+    LeaseGone,
+    LeaseGranted,
+    LeaseKept,
+    Page,
+    Put,
+    ReadPage,
+    Refused,
+    Request,
+    RevokeLease,
+    Silent,
+    Transaction,
+)
+from controller.cluster.events import Answered, KeysChanged, WatchEnded
+from controller.cluster.keys import Keys
+from controller.cluster.requests import Pending, Purpose
+from controller.cluster.share_events import (
+    DrainWanted,
+    LeaveWanted,
+    PollsEnded,
+    ShareChanged,
+    ShareConfirmed,
+    ShareEffect,
+    SwitchesSeen,
+    Taken,
+)
+from controller.cluster.share_records import Load, Manager, Monitor, Share, ShareView, read_share
+from controller.events import DeadlineReached
+from controller.snapshot.events import Severity, State
+
+STEADY_S = 2.0
+"""After a start, and after the store was silent, nobody is gone until monitors were the same for so long."""
+
+STEADY_BOUND_S = 10.0
+"""The same where they never are."""
+
+RETRY_S = 0.5
+"""How soon the store is asked again after it was silent."""
+
+UNREACHABLE_S = 1.0
+"""Silence of the store from which on operators are told."""
+
+BUNDLE = 100
+"""Shares in one transaction."""
+
+SHARES_BOUND = 65536
+"""Shares in the store from which on those are removed whose switch no monitor is connected to."""
+
+
+class ShareSettings(NamedTuple):
+    """What a monitor's part is made of.
+
+    Attributes
+    ----------
+    fabric, monitor
+        Names of both.
+    incarnation
+        A text that no other run of a monitor has.
+    metrics
+        Where its metrics are scraped, ``HOST:PORT``; '' for nowhere.
+    lease_s
+        As in the policy file.
+    first_epoch
+        Shares that the store knows nothing of have later epochs than this: seconds of the time of day, so that rows
+        from before a store was emptied are those of earlier epochs.
+    """
+
+    fabric: str
+    monitor: str
+    incarnation: str
+    metrics: str = ""
+    lease_s: int = 3
+    first_epoch: int = 0
+
+
+class ShareFigures(NamedTuple):
+    """What is told of shares: this monitor's switches and ports; and as the manager has them, 0 for others, switches
+    that were given to another monitor, and those that a monitor is connected to and none polls."""
+
+    switches: int
+    ports: int
+    moves: int
+    unowned: int
+
+
+class Shares:
+    """A monitor's part in the division of the switches, and all of it where it is the manager.
+
+    Attributes
+    ----------
+    view
+        What it knows of the store.
+    """
+
+    def __init__(self, settings: ShareSettings, now: float) -> None:
+        self._settings = settings
+        self._keys = Keys(settings.fabric)
+        self.view = ShareView(self._keys)
+        self._effects: list[ShareEffect] = []
+        self._pending: dict[Purpose, Pending] = {}
+        self._number = 0
+        self._retry_s = self._decided_s = now
+        self._silent_since_s: float | None = None
+        self._is_told_silent = False
+        # The lease
+        self._lease = self._registered_lease = 0
+        self._kept_s = self._lease_until_s = now
+        self._registered: Mapping[int, Load] = {}
+        # What the store says
+        self._is_known = False
+        self._watch = 0
+        self._highest = settings.first_epoch
+        # Its own part
+        self._switches: Mapping[int, Load] = {}
+        self._until_s = self._told_until_s = now
+        self._held: dict[int, int] = {}
+        self._owned: dict[int, Share] = {}
+        self._own_version = -1
+        self._ending: set[int] = set()
+        self._due_s: dict[int, float] = {}
+        self._is_leaving = False
+        # The manager's
+        self._waits_since_s: float | None = now
+        self._steady_since_s = now
+        self._seen: object = None
+        self._divided = -1
+        self._moves = 0
+        self._handlers: dict[type, Callable[[Any, float], None]] = {
+            Answered: self._answered,
+            KeysChanged: self._keys_changed,
+            WatchEnded: self._watch_ended,
+            SwitchesSeen: self._switches_seen,
+            PollsEnded: self._polls_ended,
+            DrainWanted: self._drain,
+            LeaveWanted: self._leave,
+            DeadlineReached: lambda _event, _now: None,
+        }
+
+    def handle(self, event: object, now: float) -> list[ShareEffect]:
+        """Take an event and return what follows; KeyError for one of another kind."""
+        if self._held and now >= self._until_s:
+            self._is_known = False
+            self._change({})
+        self._handlers[type(event)](event, now)
+        self._decide(now)
+        effects, self._effects = self._effects, []
+        return effects
+
+    def next_deadline(self) -> float | None:
+        """Return when `DeadlineReached` is due."""
+        due = [self._retry_s, self._kept_s + self._settings.lease_s / 3, self._lease_until_s, self._until_s]
+        if self._waits_since_s is not None:
+            due += [self._steady_since_s + STEADY_S, self._waits_since_s + STEADY_BOUND_S]
+        if self._silent_since_s is not None:
+            due.append(self._silent_since_s + UNREACHABLE_S)
+        return min((at_s for at_s in due if at_s > self._decided_s), default=None)
+
+    @property
+    def is_manager(self) -> bool:
+        """Whether this monitor divides."""
+        manager = self.view.manager
+        return self._lease != 0 and manager is not None and manager.incarnation == self._settings.incarnation
+
+    @property
+    def has_left(self) -> bool:
+        """Whether the lease is given back after `LeaveWanted`."""
+        return self._is_leaving and not self._lease and Purpose.REVOKE not in self._pending
+
+    def figures(self) -> ShareFigures:
+        """Return what is told of shares."""
+        ports = sum(self._switches[dpid].ports for dpid in self._held if dpid in self._switches)
+        unowned = len(self._unowned()) if self.is_manager else 0
+        return ShareFigures(len(self._held), ports, self._moves, unowned)
+
+    # What it hears
+
+    def _switches_seen(self, event: SwitchesSeen, _now: float) -> None:
+        self._switches = dict(event.switches)
+
+    def _polls_ended(self, event: PollsEnded, now: float) -> None:
+        for dpid, due_in_s in event.due_in_s:
+            if dpid in self._ending:
+                self._ending.discard(dpid)
+                self._due_s[dpid] = now + due_in_s
+
+    def _leave(self, _event: LeaveWanted, _now: float) -> None:
+        self._is_leaving = True
+        self._change({})
+
+    def _drain(self, event: DrainWanted, now: float) -> None:
+        monitor = self.view.monitors().get(event.monitor)
+        if monitor is None:
+            text = f"{event.monitor} is not drained: no monitor of this name is there."
+            self._tell("drain-refused", text, Severity.WARNING)
+        else:
+            put = Put(f"{self._keys.drained}{event.monitor}", monitor.incarnation)
+            self._ask(Purpose.DRAIN, Transaction((), (put,), True), now, ())
+
+    def _keys_changed(self, event: KeysChanged, _now: float) -> None:
+        if event.watch == self._watch and self._is_known:
+            self.view.follow(event.changes)
+
+    def _watch_ended(self, event: WatchEnded, _now: float) -> None:
+        if event.watch == self._watch:
+            self._is_known = False
+
+    def _answered(self, event: Answered, now: float) -> None:
+        purpose = next((key for key, pending in self._pending.items() if pending.number == event.number), None)
+        if purpose is None:
+            return
+        pending = self._pending.pop(purpose)
+        reply = event.reply
+        if type(reply) is Silent:
+            self._silence(purpose, now)
+            return
+        if self._is_told_silent:
+            self._tell("engine-unreachable", "The store of the monitors answers again.", state=State.CLEARED)
+        self._silent_since_s, self._is_told_silent = None, False
+        if type(reply) is LeaseGone:
+            if purpose is Purpose.KEEP and pending.about == self._lease:
+                self._lease, self._is_known = 0, False
+                self._wait(now)
+            elif purpose in (Purpose.REGISTER, Purpose.ELECTION):
+                self._lease, self._is_known = 0, False
+        elif type(reply) is LeaseGranted:
+            self._lease = reply.lease
+            self._confirm_lease(pending.asked_s, reply.ttl_s)
+        elif type(reply) is LeaseKept and reply.lease == self._lease:
+            self._confirm_lease(pending.asked_s, reply.ttl_s)
+        elif type(reply) is Page:
+            self._read(pending, reply)
+        elif purpose is Purpose.REGISTER:
+            if type(reply) is Committed:
+                self._registered_lease, self._registered = pending.about
+        elif type(reply) is Committed or type(reply) is Refused:
+            self._put(purpose, pending, reply)
+
+    def _silence(self, purpose: Purpose, now: float) -> None:
+        """Take it that nobody knows whether something was done; shares stay as they are."""
+        self._retry_s = now + RETRY_S
+        if self._silent_since_s is None:
+            self._silent_since_s = now
+        if purpose is not Purpose.READ:
+            self._is_known = self._is_known and purpose in (Purpose.KEEP, Purpose.REGISTER)
+        if now < self._until_s:
+            self._until_s = max(self._until_s, now + self._settings.lease_s)
+        self._wait(now)
+
+    def _wait(self, now: float) -> None:
+        """Take nobody for gone until monitors are steady."""
+        self._waits_since_s = self._steady_since_s = now
+
+    def _confirm_lease(self, asked_s: float, ttl_s: float) -> None:
+        self._kept_s, self._lease_until_s = asked_s, asked_s + min(ttl_s, self._settings.lease_s)
+
+    def _read(self, pending: Pending, page: Page) -> None:
+        """Take a page of the keys; the last one says all."""
+        lease, held = pending.about
+        held = (*held, *page.held)
+        if lease != self._lease:
+            return
+        if page.has_more:
+            request = ReadPage(self._keys.share, page.held[-1].key, page.revision)
+            self._ask(Purpose.READ, request, pending.asked_s, (lease, held))
+            return
+        self.view.replace(held)
+        self._is_known = True
+        self._number += 1
+        self._watch = self._number
+        self._effects.append(WatchKeys(self._watch, self._keys.share, page.revision))
+
+    def _put(self, purpose: Purpose, pending: Pending, reply: Committed | Refused) -> None:
+        """Take in what became of keys that this monitor put."""
+        edits: tuple[Put | Delete, ...] = pending.about
+        keys = [edit.key for edit in edits]
+        if type(reply) is Refused:
+            self.view.see(reply.held, keys)
+            self._is_known = self._is_known and purpose is not Purpose.DIVISION
+            return
+        if purpose is Purpose.DIVISION:
+            self._moves += sum(map(self._moves_switch, edits))
+        elif purpose is Purpose.ELECTION:
+            text = f"{self._settings.monitor} divides the switches of fabric {self._settings.fabric}."
+            self._tell("share-manager-elected", text)
+        puts = (edit for edit in edits if type(edit) is Put)
+        self.view.see((Held(put.key, put.value, reply.revision, put.lease) for put in puts), keys)
+
+    def _moves_switch(self, edit: Put | Delete) -> bool:
+        """Tell whether an edit gave a switch to another monitor than had it."""
+        held = self.view.held(edit.key)
+        former = None if held is None else read_share(held.value)
+        share = read_share(edit.value) if type(edit) is Put else None
+        return former is not None and share is not None and former.owner != share.owner
+
+    # What is to be done
+
+    def _decide(self, now: float) -> None:
+        """Do what is to be done by all that is known."""
+        self._decided_s = now
+        if self._silent_since_s is not None and now >= self._silent_since_s + UNREACHABLE_S:
+            if not self._is_told_silent:
+                text = "The store of the monitors does not answer: each goes on with the switches that it has."
+                self._tell("engine-unreachable", text, Severity.WARNING, State.RAISED)
+            self._is_told_silent = True
+        if self._is_leaving:
+            if self._lease and not self._ending and Purpose.REVOKE not in self._pending:
+                self._ask(Purpose.REVOKE, RevokeLease(self._lease), now, ())
+                self._lease = 0
+            return
+        if now >= self._retry_s:
+            self._register(now)
+        is_current = self._is_known and self._lease != 0 and self._lease == self._registered_lease
+        if is_current and self._lease_until_s > now:
+            self._until_s = max(self._until_s, self._lease_until_s)
+        if is_current and now < self._until_s:
+            self._change(self._own())
+            if now >= self._retry_s:
+                self._acknowledge(now)
+                self._manage(now)
+        if self._until_s != self._told_until_s:
+            self._told_until_s = self._until_s
+            self._effects.insert(0, ShareConfirmed(self._until_s))
+
+    def _register(self, now: float) -> None:
+        """Have a lease, be known by it, and know the keys."""
+        if not self._lease:
+            self._ask(Purpose.GRANT, GrantLease(self._settings.lease_s), now, None)
+            return
+        if now >= self._kept_s + self._settings.lease_s / 3:
+            self._ask(Purpose.KEEP, KeepLease(self._lease), now, self._lease)
+        me = self._settings
+        if (self._registered_lease, self._registered) != (self._lease, self._switches):
+            text = Monitor(me.incarnation, me.metrics, self._switches, self._highest).text()
+            put = Put(f"{self._keys.monitors}{me.monitor}", text, self._lease)
+            self._ask(Purpose.REGISTER, Transaction((), (put,), True), now, (self._lease, self._switches))
+        if self._registered_lease == self._lease and not self._is_known:
+            self._ask(Purpose.READ, ReadPage(self._keys.share), now, (self._lease, ()))
+
+    def _own(self) -> dict[int, Share]:
+        """Return the shares that are this monitor's to poll."""
+        me = self._settings.incarnation
+        return {
+            dpid: share for dpid, share in self.view.shares().items() if share.incarnation == me and not share.former
+        }
+
+    def _change(self, own: Mapping[int, Share]) -> None:
+        """Poll these switches and no others."""
+        left = tuple(dpid for dpid, epoch in self._held.items() if dpid not in own or own[dpid].epoch != epoch)
+        taken = tuple(
+            Taken(dpid, share.epoch, share.due_in_s)
+            for dpid, share in own.items()
+            if self._held.get(dpid) != share.epoch
+        )
+        if left or taken:
+            self._held = {dpid: share.epoch for dpid, share in own.items()}
+            self._highest = max((self._highest, *self._held.values()))
+            self._ending.update(left)
+            for taken_now in taken:
+                self._due_s.pop(taken_now.dpid, None)
+            self._effects.append(ShareChanged(left, taken))
+
+    def _acknowledge(self, now: float) -> None:
+        """Say of what another is to have that it is polled here no more."""
+        me = self._settings.incarnation
+        left = {
+            dpid: share._replace(former="", due_in_s=round(max(self._due_s.get(dpid, now) - now, 0.0), 3))
+            for dpid, share in self.view.shares().items()
+            if share.former == me and dpid not in self._held and dpid not in self._ending
+        }
+        self._put_shares(Purpose.ACKNOWLEDGEMENT, left, (), now)
+
+    # The manager
+
+    def _manage(self, now: float) -> None:
+        """Divide, where nobody else does."""
+        held = self.view.held(self._keys.manager)
+        if held is None:
+            put = Put(self._keys.manager, Manager(*self._settings[1:3]).text(), self._lease)
+            self._ask(Purpose.ELECTION, Transaction((Condition(put.key, 0),), (put,)), now, (put,))
+            return
+        if not self._is_steady(now) or not self.is_manager or Purpose.DIVISION in self._pending:
+            return
+        if self._divided != self.view.version:
+            self._divided = self.view.version
+            fence = Condition(held.key, held.revision)
+            self._put_shares(Purpose.DIVISION, self._division(), (fence,), now)
+
+    def _is_steady(self, now: float) -> bool:
+        """Tell whether who is not there is gone, rather than not there yet."""
+        waits_since_s = self._waits_since_s
+        if waits_since_s is None:
+            return True
+        seen = {name: (each.incarnation, each.switches.keys()) for name, each in self.view.monitors().items()}
+        if seen != self._seen:
+            self._seen, self._steady_since_s = seen, now
+        if now < self._steady_since_s + STEADY_S and now < waits_since_s + STEADY_BOUND_S:
+            return False
+        self._waits_since_s = self._seen = None
+        return True
+
+    def _division(self) -> dict[int, Share | None]:
+        """Return the shares that are to be otherwise than they are, None for those that are to be no more."""
+        monitors, shares, drained = self.view.monitors(), self.view.shares(), self.view.drained()
+        there = {monitor.incarnation for monitor in monitors.values()}
+        reserve = {name for name, monitor in monitors.items() if drained.get(name) == monitor.incarnation}
+        loads = {
+            name: {dpid: load.ports_per_s for dpid, load in monitor.switches.items()}
+            for name, monitor in monitors.items()
+        }
+        owners = {dpid: share.owner for dpid, share in shares.items() if share.incarnation in there}
+        self._highest = max(
+            (self._highest, *(each.epoch for each in monitors.values()), *(share.epoch for share in shares.values()))
+        )
+        changed: dict[int, Share | None] = {}
+        division = divide(loads, owners, reserve)
+        for dpid, owner in division.items():
+            share = shares.get(dpid)
+            incarnation = monitors[owner].incarnation
+            if share is None:
+                changed[dpid] = Share(owner, incarnation, self._highest + 1, "", 0.0)
+            elif share.incarnation != incarnation:
+                former = share.former or share.incarnation
+                former = former if former in there else ""
+                changed[dpid] = Share(owner, incarnation, share.epoch + 1, former, 0.0)
+            elif share.former and share.former not in there:
+                changed[dpid] = share._replace(former="")
+        if len(shares) > SHARES_BOUND:
+            changed |= dict.fromkeys(shares.keys() - division.keys())
+        return changed
+
+    def _unowned(self) -> set[int]:
+        there = {monitor.incarnation for monitor in self.view.monitors().values()}
+        connected = {dpid for monitor in self.view.monitors().values() for dpid in monitor.switches}
+        return connected - {dpid for dpid, share in self.view.shares().items() if share.incarnation in there}
+
+    # Requests
+
+    def _put_shares(
+        self, purpose: Purpose, shares: Mapping[int, Share | None], fence: tuple[Condition, ...], now: float
+    ) -> None:
+        """Put shares, as many as go into one transaction; the others follow when this one is done."""
+        some = [(self._keys.share_of(dpid), share) for dpid, share in islice(shares.items(), BUNDLE)]
+        if some:
+            edits = tuple(Delete(key) if share is None else Put(key, share.text()) for key, share in some)
+            conditions = (*fence, *(self.view.condition(key) for key, _ in some))
+            self._ask(purpose, Transaction(conditions, edits), now, edits)
+
+    def _ask(self, purpose: Purpose, request: Request, now: float, about: object) -> None:
+        if purpose in self._pending:
+            return
+        self._number += 1
+        self._pending[purpose] = Pending(self._number, now, about)
+        self._effects.append(Ask(self._number, request))
+
+    def _tell(self, kind: str, text: str, severity: Severity = Severity.INFO, state: State = State.HAPPENED) -> None:
+        self._effects.append(Told(kind, text, severity, state))

@@ -1,0 +1,303 @@
+"""Monitors that share switches: who polls what, through faults one at a time and by drawn histories."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import cluster_shares
+import pytest
+from cluster_shares import PATIENCE_S, calm, history, owners
+from simulated_monitors import FABRIC, INTERVAL_S, MonitoredFabric, MonitorNode, counted_rows
+
+from controller.cluster.engine import Put, Transaction
+from controller.cluster.keys import Keys
+from controller.cluster.memory_engine import Fault
+from controller.cluster.share_events import DrainWanted, LeaveWanted, SwitchesSeen
+from controller.cluster.share_records import (
+    Load,
+    Manager,
+    Monitor,
+    Share,
+    ShareView,
+    read_manager,
+    read_monitor,
+    read_share,
+)
+from controller.cluster.shares import Shares, ShareSettings
+from controller.events import DeadlineReached
+
+PORTS = dict.fromkeys(range(1, 41), 48)
+
+
+@pytest.fixture
+def fabric() -> MonitoredFabric:
+    """Four monitors that have divided 40 switches."""
+    fabric = MonitoredFabric(3, 4, PORTS)
+    until(fabric, fabric.is_divided)
+    fabric.run(fabric.now + INTERVAL_S)
+    return fabric
+
+
+def until(fabric: MonitoredFabric, reached: Callable[[], bool], within_s: float = PATIENCE_S) -> None:
+    fabric.run(fabric.now + within_s, reached)
+    assert reached(), (fabric.now, fabric.shares())
+
+
+def manager(fabric: MonitoredFabric) -> MonitorNode:
+    (found,) = (node for node in fabric.monitors.values() if node.is_up and node.shares.is_manager)
+    return found
+
+
+def another(fabric: MonitoredFabric) -> MonitorNode:
+    return next(node for node in fabric.monitors.values() if not node.shares.is_manager)
+
+
+def longest_gap_s(fabric: MonitoredFabric) -> float:
+    """The longest time between two rows that count; no row is one of two."""
+    longest_s = 0.0
+    for rows in fabric.rows.values():
+        counted, twice = counted_rows(rows)
+        assert not twice
+        longest_s = max(longest_s, *(later.at_s - row.at_s for row, later in itertools.pairwise(counted)))
+    return longest_s
+
+
+def test_a_cold_start_waits_for_all_and_gives_each_the_same(fabric: MonitoredFabric):
+    assert {len(epochs) for epochs in fabric.shares().values()} == {10}
+    assert {epoch for epochs in fabric.shares().values() for epoch in epochs.values()} == {1}
+    fabric.run(fabric.now + 3 * INTERVAL_S)
+    assert longest_gap_s(fabric) < INTERVAL_S + 0.1
+
+
+def test_the_share_of_one_that_is_killed_goes_to_the_others_and_no_other_switch_moves(fabric: MonitoredFabric):
+    before, dead = owners(fabric), another(fabric)
+    dead.kill()
+    until(fabric, fabric.is_divided)
+    after = owners(fabric)
+    assert {dpid for dpid in after if after[dpid] != before[dpid]} == {
+        dpid for dpid, name in before.items() if name == dead.name
+    }
+    fabric.run(fabric.now + 2 * INTERVAL_S)
+    assert longest_gap_s(fabric) < 2 * INTERVAL_S
+
+
+def test_the_death_of_the_manager_is_as_any_other(fabric: MonitoredFabric):
+    dead = manager(fabric)
+    dead.kill()
+    until(fabric, fabric.is_divided)
+    assert manager(fabric) is not dead
+    fabric.run(fabric.now + 2 * INTERVAL_S)
+    assert longest_gap_s(fabric) < 2 * INTERVAL_S
+    dead.start()
+    fabric.run(fabric.now + 2 * INTERVAL_S)
+    assert fabric.is_divided() and len(dead.epochs) == 10
+    assert longest_gap_s(fabric) < 2 * INTERVAL_S
+
+
+def test_after_a_pause_nothing_is_polled_before_the_share_is_confirmed(fabric: MonitoredFabric):
+    paused = another(fabric)
+    had = set(paused.epochs)
+    paused.is_stopped = True
+    fabric.run(fabric.now + 2 * INTERVAL_S)
+    assert fabric.is_divided()
+    polls = paused.shares.figures().switches
+    assert polls == len(had)  # it does not know better yet
+    paused.resume()
+    assert paused.shares.figures().switches == 0
+    fabric.run(fabric.now + 3 * INTERVAL_S)
+    assert fabric.is_divided() and longest_gap_s(fabric) < 2 * INTERVAL_S
+
+
+def test_a_pause_that_is_shorter_than_the_lease_changes_nothing(fabric: MonitoredFabric):
+    before, paused = owners(fabric), another(fabric)
+    paused.is_stopped = True
+    fabric.run(fabric.now + 1.5)
+    paused.resume()
+    fabric.run(fabric.now + INTERVAL_S)
+    assert owners(fabric) == before
+
+
+def test_a_lease_that_is_lost_while_the_store_is_silent_costs_no_share(fabric: MonitoredFabric):
+    before = fabric.shares()
+    fabric.store.advance(fabric.now)
+    fabric.store.be_silent(INTERVAL_S)
+    fabric.run(fabric.now + INTERVAL_S)
+    for lease in [*fabric.store._leases]:
+        fabric.store.expire(lease)
+    fabric.run(fabric.now + 3 * INTERVAL_S)
+    assert fabric.shares() == before
+    assert longest_gap_s(fabric) < INTERVAL_S + 0.1
+    assert fabric.told["engine-unreachable"] == 2 * len(fabric.monitors)
+
+
+def test_one_that_the_store_does_not_hear_goes_on_until_it_hears_that_another_has_its_switches(
+    fabric: MonitoredFabric,
+):
+    cut = another(fabric)
+    had = set(cut.epochs)
+    cut.engine.fault = Fault.REQUEST_LOST
+    fabric.run(fabric.now + 2 * INTERVAL_S)
+    assert set(cut.epochs) == had
+    cut.engine.fault = None
+    until(fabric, fabric.is_divided)
+    fabric.run(fabric.now + 2 * INTERVAL_S)
+    for dpid in had:
+        counted, twice = counted_rows(fabric.rows[dpid])
+        assert twice and {row.monitor for row in twice} == {cut.incarnation}
+        assert max(b.at_s - a.at_s for a, b in itertools.pairwise(counted)) < 2 * INTERVAL_S
+
+
+def test_a_switch_moves_to_one_that_is_connected_to_it(fabric: MonitoredFabric):
+    node = another(fabric)
+    dpid = min(node.epochs)
+    node.lose(dpid, 3 * INTERVAL_S)
+    until(fabric, lambda: dpid not in node.epochs and fabric.is_divided())
+    fabric.run(fabric.now + INTERVAL_S)
+    assert longest_gap_s(fabric) < 2 * INTERVAL_S
+
+
+def test_one_that_is_drained_has_no_switches_until_it_is_started_anew(fabric: MonitoredFabric):
+    node = another(fabric)
+    fabric.drain(node.name)
+    until(fabric, lambda: not node.epochs and fabric.is_divided())
+    fabric.run(fabric.now + 2 * INTERVAL_S)
+    assert not node.epochs and longest_gap_s(fabric) < INTERVAL_S + 0.2
+    node.kill()
+    node.start()
+    until(fabric, lambda: len(node.epochs) == 10 and fabric.is_divided())
+
+
+def test_nobody_of_another_name_is_drained(fabric: MonitoredFabric):
+    another(fabric).give(DrainWanted("m99"))
+    assert fabric.told["drain-refused"] == 1
+
+
+def test_one_that_leaves_gives_its_lease_back_when_it_polls_no_more(fabric: MonitoredFabric):
+    node = another(fabric)
+    had = set(node.epochs)
+    node.give(LeaveWanted())
+    until(fabric, lambda: node.shares.has_left, 1.0)
+    until(fabric, lambda: fabric.is_divided() and not had & node.epochs.keys(), 1.0)
+
+
+def test_a_store_that_is_emptied_has_later_epochs(fabric: MonitoredFabric):
+    fabric.store.empty()
+    fabric.run(fabric.now + 2 * INTERVAL_S)
+    assert fabric.is_divided()
+    assert min(epoch for epochs in fabric.shares().values() for epoch in epochs.values()) > 1
+    assert longest_gap_s(fabric) < 2 * INTERVAL_S
+
+
+def test_of_two_processes_of_one_name_the_later_one_polls(fabric: MonitoredFabric):
+    node = another(fabric)
+    former = node.shares
+    node.shares = Shares(ShareSettings(FABRIC, node.name, "another"), fabric.now)
+    node.give(SwitchesSeen({dpid: Load(48, INTERVAL_S) for dpid in PORTS}))
+    until(fabric, fabric.is_divided)
+    fabric.run(fabric.now + INTERVAL_S)
+    incarnations = {share.incarnation for share in node.shares.view.shares().values()}
+    assert "another" in incarnations and former._settings.incarnation not in incarnations
+
+
+def test_figures_are_those_of_the_shares(fabric: MonitoredFabric):
+    figures = [node.shares.figures() for node in fabric.monitors.values()]
+    assert {(each.switches, each.ports) for each in figures} == {(10, 480)}
+    assert sum(each.moves for each in figures) == 0 and {each.unowned for each in figures} == {0}
+    another(fabric).kill()
+    until(fabric, fabric.is_divided)
+    assert manager(fabric).shares.figures().moves == 10
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"owner": 1}', "null", '{"switches": {"x": [1, 2]}}'])
+def test_values_that_make_no_sense_say_nothing(text: str):
+    assert read_monitor(text) is read_manager(text) is read_share(text) is None
+
+
+def test_values_are_read_as_they_were_written():
+    monitor = Monitor("run", "10.0.0.1:9471", {255: Load(48, 10)}, 7)
+    share = Share("m1", "run", 3, "other", 2.5)
+    manager = Manager("m1", "run")
+    assert read_monitor(monitor.text()) == monitor
+    assert read_share(share.text()) == share
+    assert read_manager(manager.text()) == manager
+    assert read_monitor('{"incarnation":"a","metrics":"","switches":{"1":[1,0]},"epoch":1}') is None
+
+
+def test_what_others_put_among_the_shares_is_left_aside(fabric: MonitoredFabric):
+    keys = Keys(FABRIC)
+    puts = tuple(Put(f"{keys.shares}{name}", value) for name, value in (("x", "{}"), ("0" * 16, "no")))
+    fabric.store.answer(Transaction((), (*puts, Put(f"{keys.monitors}x", "no"), Put(f"{keys.share}odd", "1"))))
+    fabric.run(fabric.now + 2 * INTERVAL_S)
+    assert fabric.is_divided() and longest_gap_s(fabric) < INTERVAL_S + 0.1
+
+
+def test_a_large_fabric_is_divided_evenly():
+    found = {measurement.name: measurement.samples for measurement in calm(200, 10, 31_600)}
+    assert min(found["first division: load of a monitor to the mean"]) > 0.95
+    assert max(found["first division: load of a monitor to the mean"]) < 1.05
+    assert max(found["a monitor was killed: load of a monitor to the mean"]) < 1.05
+    assert max(found["a monitor was killed: its switches not polled for"]) < 2
+    assert [*found["a monitor was killed: other switches that moved"]] == [0]
+
+
+@pytest.mark.parametrize("first", range(1, 13, 4))
+def test_what_must_hold_does(first: int):
+    for seed in range(first, first + 4):
+        history(seed)
+
+
+def all_hold(seeds: range) -> bool:
+    try:
+        for seed in seeds:
+            history(seed)
+    except AssertionError:
+        return False
+    return True
+
+
+def test_one_that_does_not_wait_for_the_former_owner_is_found(monkeypatch: pytest.MonkeyPatch):
+    def own(shares: Shares) -> dict[int, Share]:
+        me = shares._settings.incarnation
+        return {dpid: share for dpid, share in shares.view.shares().items() if share.incarnation == me}
+
+    def never(_shares: Shares, _now: float) -> None:
+        """Acknowledge nothing."""
+
+    monkeypatch.setattr(Shares, "_own", own)
+    monkeypatch.setattr(Shares, "_acknowledge", never)
+    change = MonitorNode.change
+    monkeypatch.setattr(
+        MonitorNode,
+        "change",
+        lambda node, wanted: (
+            change(node, wanted) if not wanted.left else node.at("slow", lambda: change(node, wanted), INTERVAL_S)
+        ),
+    )
+    assert not all_hold(range(1, 12))
+
+
+def test_one_that_polls_after_a_pause_is_found(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(MonitorNode, "confirm", lambda node, _until_s: setattr(node, "until_s", float("inf")))
+    assert not all_hold(range(1, 12))
+
+
+def test_a_manager_that_takes_nobody_for_gone_is_found(monkeypatch: pytest.MonkeyPatch):
+    monitors, gone = ShareView.monitors, {}
+
+    def all_that_ever_were(view: ShareView) -> dict[str, Monitor]:
+        known = gone.setdefault(id(view), {})
+        known |= monitors(view)
+        return dict(known)
+
+    monkeypatch.setattr(cluster_shares, "LONGEST_FAULT_S", 3.0 * INTERVAL_S)
+    assert all_hold(range(1, 4))
+    monkeypatch.setattr(ShareView, "monitors", all_that_ever_were)
+    assert not all_hold(range(1, 4))
+
+
+def test_it_is_due_while_something_is(fabric: MonitoredFabric):
+    shares = Shares(ShareSettings(FABRIC, "m9", "m9-1"), 5.0)
+    assert shares.handle(DeadlineReached(), 5.0)
+    due_s = shares.next_deadline()
+    assert due_s is not None and due_s > 5.0
