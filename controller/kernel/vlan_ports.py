@@ -7,11 +7,10 @@ from typing import NamedTuple, TypeAlias
 
 from controller.config.vlans import PortVlans, Vlans
 from controller.effects import SendPacket
-from controller.kernel.oifs import HIGHEST_PORT, port_of_oif, vlan_of_oif
+from controller.kernel.oifs import port_of_oif, vlan_of_oif
 from controller.rules.model import RuleKey
 from controller.rules.pipeline import PRIORITY_PORT_CLOSED
 from controller.wire.ethernet import with_tag
-from topology.events import PortRole
 from topology.graph import Kind
 from topology.live import LiveFabric
 
@@ -24,6 +23,9 @@ class VlanOifs(NamedTuple):
 
 
 NO_OIFS = VlanOifs((), ())
+
+_TIER = Kind.TOR.value
+"""The tier of every switch whose ports lead to hosts."""
 
 Ingress: TypeAlias = tuple[int, int | None]
 """A port, and the tag, None for none, that frames of a VLAN have there: how they enter a switch."""
@@ -54,7 +56,7 @@ class VlanPorts:
 
     def of(self, dpid: int, port_no: int) -> PortVlans:
         """Return what the policy says of a port, if it leads to hosts."""
-        return self._vlans.of(dpid, port_no, Kind.TOR.value)
+        return self._vlans.of(dpid, port_no, _TIER)
 
     def at(self, dpid: int) -> Mapping[int, VlanOifs]:
         """Return the ports of a switch by VLAN id, those in the fabric's own domain under 0."""
@@ -69,8 +71,8 @@ class VlanPorts:
         `oifs` are those that the group has at a switch, of which those in other VLANs are looked at, and those that
         lead to hosts no more: the leg of a link aggregation group that has just gone down, until it is replaced.
         """
-        own, role = self.at(dpid).get(vlan_id, NO_OIFS).untagged, self._fabric.role
-        others = [oif for oif in oifs if oif > HIGHEST_PORT or role(dpid, oif) is not PortRole.EDGE]
+        tagged, own = self.at(dpid).get(vlan_id, NO_OIFS)
+        others = [oif for oif in oifs if oif not in own and oif not in tagged]
         if not others:
             return own
         return (*own, *(o for o in others if not self.is_tagged(dpid, port_of_oif(o), vlan_of_oif(o, vlan_id))))

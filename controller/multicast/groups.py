@@ -13,6 +13,7 @@ from controller.membership.events import Interest, RouterPortChanged
 from controller.multicast.duties import group_duties, receivers_of, refusals
 from controller.multicast.graft import Local, Look, changed_duties, grafted_duties, pruned_duties, sender_duties
 from controller.multicast.group import Group, InterestFollower, Place, Sender, SenderKey
+from controller.multicast.group_rules import GroupRules
 from controller.multicast.router_table import RouterTable
 from controller.multicast.transition import DRAIN_S, Stage, Transitions, Way, shrink_first
 from controller.multicast.tree_links import is_link, pairs_and_ports, port_of
@@ -21,13 +22,11 @@ from controller.rules.compile import (
     NO_DUTY,
     TREE_VERSIONS,
     ChannelDuty,
-    RuleSet,
     SwitchDuty,
     default_rule,
     supports,
     tree_version_of,
 )
-from controller.rules.compile_vlan import lower_in_vlan
 from controller.rules.cookies import cookie_of
 from controller.rules.installer import Installer
 from controller.rules.model import Rule, RuleKey
@@ -74,8 +73,9 @@ class GroupPlane:
         self._installer = installer
         self._transitions = Transitions(installer, forest.graph, cables)
         self._changed = changed
-        self._vlan_ports = vlan_ports
         self._ofp_versions: dict[int, int] = {}
+        self._vlan_ports = vlan_ports
+        self._rules = GroupRules(vlan_ports, self._ofp_versions)
         self.routers = RouterTable()
         self.unheard: dict[bytes, None] = {}
         self.followed_by: InterestFollower | None = None
@@ -333,10 +333,13 @@ class GroupPlane:
         ports = group.interests.get(dpid)
         host_ports = tuple(sorted(ports)) if ports else ()
         old = group.duties.get(dpid)
-        if old is None and host_ports and not group.vlan_id:
+        if old is None and host_ports:
             version = group.tree_version
             channel = _new(ChannelDuty, (None, (), host_ports))
-            rule = default_rule(ofp_version, address, version, channel, group.cookie)
+            if group.vlan_id:
+                rule = self._rules.default_in_vlan(group, dpid, channel)
+            else:
+                rule = default_rule(ofp_version, address, version, channel, group.cookie)
             group.duties[dpid] = _new(SwitchDuty, (version, (channel,), ()))
             group.rules[dpid] = {rule.key: rule}
             return self._installer.put(((dpid, rule),), now, urgency)
@@ -348,7 +351,7 @@ class GroupPlane:
             return []
         duty = SwitchDuty(group.tree_version, channels, old.senders)
         before = group.rules.get(dpid) or {}
-        after = self._lower(group, dpid, duty)
+        after = self._rules.lower(group, dpid, duty)
         group.set_duty(dpid, duty if channels or old.senders else None, after)
         edits: Stage = [(dpid, Put(rule)) for key, rule in after.items() if before.get(key) != rule]
         edits += [(dpid, Remove(key)) for key in before if key not in after]
@@ -371,11 +374,14 @@ class GroupPlane:
         for at in sorted(duties):
             duty, before = duties[at], all_rules.get(at)
             tree_version, (channel,), senders = duty  # type: ignore[misc]
-            if senders or vlan_id:
-                after = self._lower(group, at, duty)  # type: ignore[arg-type]
+            if senders:
+                after = self._rules.lower(group, at, duty)  # type: ignore[arg-type]
                 puts += [(at, rule) for key, rule in after.items() if before is None or before.get(key) != rule]
             else:
-                rule = default_rule(versions[at], address, tree_version, channel, cookie)
+                if vlan_id:
+                    rule = self._rules.default_in_vlan(group, at, channel)
+                else:
+                    rule = default_rule(versions[at], address, tree_version, channel, cookie)
                 after = {rule[0]: rule}
                 if before is None or before.get(rule[0]) != rule:
                     puts.append((at, rule))
@@ -435,7 +441,7 @@ class GroupPlane:
         for dpid in sorted(duties):
             duty = duties[dpid]
             before = group.rules.get(dpid) or {}
-            after = self._lower(group, dpid, duty) if duty is not None else {}
+            after = self._rules.lower(group, dpid, duty) if duty is not None else {}
             for key, rule in after.items():
                 old = before.get(key)
                 if way is Way.INTERRUPTED:
@@ -464,19 +470,6 @@ class GroupPlane:
             self._ended[group.address] = group
             if len(self._ended) > ENDED_BOUND:
                 del self._ended[next(iter(self._ended))]
-
-    def _lower(self, group: Group, dpid: int, duty: SwitchDuty) -> RuleSet:
-        ofp_version = self._ofp_versions.get(dpid, 0)
-        lower = LOWER.get(ofp_version)
-        if lower is None:
-            return {}
-        if not group.vlan_id:
-            return lower(group.address, duty, group.cookie)
-        oifs: Iterable[int] = group.interests.get(dpid, ())
-        if ofp_version != OPENFLOW_1_3:
-            oifs = {*oifs, *(sender.port_no for sender in duty.senders)}
-        untagged = self._vlan_ports.untagged_oifs(dpid, group.vlan_id, oifs)
-        return lower_in_vlan(ofp_version, group.address, untagged, duty, group.cookie)
 
     def _supported(self, group: Group, effects: list[Effect]) -> dict[int, SwitchDuty]:
         """Return what each switch is to do; where one of them cannot, the group is refused whole."""

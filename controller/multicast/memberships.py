@@ -30,6 +30,7 @@ class Memberships:
         self._make = make
         self._of_vlans: dict[int, MembershipCore] = {}
         self._due: Deadlines[int] = Deadlines()
+        self._touched: dict[int, None] = {}
 
     def of(self, vlan_id: int) -> MembershipCore:
         """Return the membership of a domain."""
@@ -56,24 +57,31 @@ class Memberships:
                 yield vlan_id
 
     def followed(self, vlan_id: int) -> None:
-        """Take note of what a VLAN's core waits for now."""
-        due_s = self._of_vlans[vlan_id].next_deadline()
-        if due_s is None:
-            self._due.cancel(vlan_id)
-        else:
-            self._due.set(vlan_id, due_s)
+        """Take note that a VLAN's core may wait for something else; for what is looked at when it is asked for."""
+        self._touched[vlan_id] = None
+
+    def _look_at_touched(self) -> None:
+        for vlan_id in self._touched:
+            due_s = self._of_vlans[vlan_id].next_deadline()
+            if due_s is None:
+                self._due.cancel(vlan_id)
+            else:
+                self._due.set(vlan_id, due_s)
+        self._touched.clear()
 
     def next_deadline(self) -> float | None:
         """Return when `on_deadline` is to be called, None where nothing is awaited."""
         own_s = self.own.next_deadline()
         if not self._of_vlans:
             return own_s
+        self._look_at_touched()
         due_s = self._due.next()
         return own_s if due_s is None or (own_s is not None and own_s <= due_s) else due_s
 
     def on_deadline(self, now: float) -> Iterator[InDomain]:
         """Have each domain do what has fallen due, and yield what follows."""
         yield InDomain(0, self.own.on_deadline(now))
+        self._look_at_touched()
         for vlan_id in self._due.due(now):
             yield InDomain(vlan_id, self._of_vlans[vlan_id].on_deadline(now))
 

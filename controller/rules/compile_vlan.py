@@ -81,6 +81,14 @@ def lower_in_vlan(
     return rules
 
 
+def default_rule_in_vlan(
+    ofp_version: int, name: bytes, untagged_oifs: Sequence[int], tree_version: int, duty: ChannelDuty, cookie: int
+) -> Rule:
+    """Return the entry for all sources that no member names, as `compile.default_rule` does outside VLANs."""
+    key = _channel_key(0 if ofp_version == OPENFLOW_1_0 else VLAN_FORWARD, name, tree_version, None)
+    return _new(Rule, (key, outputs_in_vlan(name, untagged_oifs, duty, tree_version), cookie, 0, 0))
+
+
 def _lower_to_1_0(name: bytes, untagged_oifs: Sequence[int], duty: SwitchDuty, cookie: int) -> RuleSet:
     version, channels, senders = duty
     rules: RuleSet = {}
@@ -146,17 +154,19 @@ def outputs_in_vlan(
 ) -> tuple[Action, ...]:
     """Return the output list for packets that carry the tag of their VLAN and the MAC address of a tree version."""
     _, trunk_ports, host_ports = channel
-    tagged = tuple([oif for oif in host_ports if oif not in untagged_oifs])
-    untagged = tuple([port_of_oif(oif) for oif in host_ports if oif in untagged_oifs])
     if not tree_version or not host_ports:
-        return _outputs(trunk_ports + tagged, untagged)
+        return _outputs(trunk_ports, host_ports, tuple(untagged_oifs))
     restored = SetEthDst(versioned_mac(address_of(name), 0))
-    return (*_outputs(trunk_ports, ()), restored, *_outputs(tagged, untagged))
+    return (*_outputs(trunk_ports, (), ()), restored, *_outputs((), host_ports, tuple(untagged_oifs)))
 
 
 @lru_cache(maxsize=16384)
-def _outputs(tagged: tuple[int, ...], untagged: tuple[int, ...]) -> tuple[Action, ...]:
-    """Return outputs with tags, OIFs in ascending order, and then without, by port."""
+def _outputs(
+    trunk_ports: tuple[int, ...], oifs: tuple[int, ...], untagged_oifs: tuple[int, ...]
+) -> tuple[Action, ...]:
+    """Return outputs to switches, then to OIFs with tags, in ascending order, and then to those without, by port."""
+    tagged = (*trunk_ports, *(oif for oif in oifs if oif not in untagged_oifs))
+    untagged = [port_of_oif(oif) for oif in oifs if oif in untagged_oifs]
     actions: list[Action] = []
     vlan_id = 0
     for oif in tagged:
