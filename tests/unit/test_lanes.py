@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from pathlib import Path
 
-from lanes import LONGEST, Lanes
+from lanes import LIVE_FOLDER, LONGEST, UNHURRIED, Lanes
+
+ROOT = Path(__file__).parents[2]
+MARK = re.compile(r"^pytestmark = .*\bunhurried\b", re.MULTILINE)
 
 
 class Process:
@@ -59,7 +63,25 @@ def test_of_an_odd_number_the_larger_half_computes() -> None:
     assert [process.given for process in lanes(UNIT + LIVE, 5)[1]] == [[8], [9], [0, 1], [2, 3], [4, 5]]
 
 
+def test_one_of_five_has_live_modules_that_count_no_packets() -> None:
+    waits = [f"{name}::test_it" for name in sorted(UNHURRIED)[:2]]
+    found, processes = lanes([*UNIT, *LIVE, *waits], 5)
+    assert [process.given for process in processes] == [[8], [9], [12], [0, 1], [2, 3]]
+    found.mark_test_complete(processes[2], 12)
+    assert processes[2].given == [12, 13], "its lane goes on"
+    found.mark_test_complete(processes[2], 13)
+    assert processes[2].given[2:] == [4, 5], "and then it computes"
+    assert [process.given for process in lanes([*UNIT, *waits, *LIVE[:1]], 4)[1]] == [[8], [10], [0, 1], [2, 3]]
+
+
+def test_those_that_count_no_packets_are_the_ones_that_are_marked() -> None:
+    modules = {path: path.read_text() for path in (ROOT / LIVE_FOLDER).glob("test_*.py")}
+    marked = {str(path.relative_to(ROOT)) for path, text in modules.items() if MARK.search(text)}
+    assert marked == UNHURRIED
+
+
 def test_the_longest_live_modules_begin_first() -> None:
-    assert all((Path(__file__).parents[2] / name).is_file() for name in LONGEST)
-    long = [f"{name}::test_it" for name in reversed(LONGEST[:2])]
+    assert all((ROOT / name).is_file() for name in LONGEST)
+    counting = [name for name in LONGEST if name not in UNHURRIED]
+    long = [f"{name}::test_it" for name in reversed(counting[:2])]
     assert [process.given for process in lanes([*LIVE, *long, *UNIT], 4)[1]][:2] == [[5], [4]]
