@@ -141,6 +141,7 @@ class EmulatedFabric:
             name = self._names[switch]
             protocols = self._protocols(switch)
             topo.setNodeInfo(name, {**topo.nodeInfo(name), "datapath": self.ovs.datapath, "protocols": protocols})
+            self.ovs.forbid_snooping(name)
         if self.controller_port is not None:
             self._net.addController(_ControllerAddress("c0", ip="127.0.0.1", port=self.controller_port))
         self._net.build()
