@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_ALGORITHMS = "vsrt,vsrt-literal,pim-sm-fixed-core,pim-sm-random-core,pim-sm-static-uplink"
+DEFAULT_TOPOLOGY = "portland-p6"
 MAX_SEED = 2**63 - 1
 MAX_SEEDS = 1000
 LINES_PER_DRAWING = 10_000
@@ -43,9 +44,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments; the defaults are the article's first simulation."""
     parser.add_argument(
         "--topology",
-        default="portland-p6",
         metavar="NAME|FILE",
-        help="fabric to make, or file (default: %(default)s)",
+        help=f"fabric to make, or file (default: {DEFAULT_TOPOLOGY})",
+    )
+    parser.add_argument(
+        "--servers", type=int, metavar="N", help="servers of a data centre, in racks, instead (default: 11520)"
+    )
+    parser.add_argument("--per-rack", type=int, metavar="M", help="servers of a rack (default: 40)")
+    parser.add_argument(
+        "--type", choices=("fattree", "tree"), help="how their racks are joined: fattree or tree (default: fattree)"
     )
     parser.add_argument(
         "--vms", type=int, default=100_000, metavar="N", help="virtual machines (default: %(default)s)"
@@ -111,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
     if args.plot is not None and args.plot.exists() and not args.plot.is_dir():
         raise InputError(f"--plot: {args.plot} is no folder")
     timed = simulate_events.wanted(args)
-    graph = _topology(args.topology)
+    args.topology, graph = _topology(args)
     centre = DataCentre(graph, args.capacity_bps)
     bar = ProgressBar()
     try:
@@ -146,15 +153,26 @@ def _seeds(args: argparse.Namespace) -> range:
     return range(args.seed, args.seed + args.seeds)
 
 
-def _topology(name: str) -> Graph:
+def _topology(args: argparse.Namespace) -> tuple[str, Graph]:
+    """Return the fabric, and what it is called."""
     from topology.generators import GENERATORS, make
 
+    of_racks = {name: value for name in ("servers", "per_rack") if (value := getattr(args, name)) is not None}
+    if of_racks or args.type is not None:
+        if args.topology is not None:
+            raise InputError("--topology: gives the fabric; leave --servers, --per-rack and --type out")
+        try:
+            graph = make(f"servers-{args.type or 'fattree'}", of_racks)
+        except ValueError as error:
+            raise InputError(f"--{str(error).replace('_', '-')}") from None
+        return f"servers-{args.type or 'fattree'}", graph
+    name = args.topology or DEFAULT_TOPOLOGY
     if name in GENERATORS:
-        return make(name)
+        return name, make(name)
     path = Path(name)
     if not path.exists():
         raise InputError(f"--topology: {name!r} is no file and none of {', '.join(GENERATORS)}")
-    return read_topology(path).graph
+    return name, read_topology(path).graph
 
 
 def _groups(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from topology.generators import jellyfish, layered
+from topology.generators import jellyfish, layered, racks
 from topology.generators.parameters import Parameter
 from topology.graph import Graph
 
@@ -44,6 +44,16 @@ GENERATORS: dict[str, Generator] = {
         layered.portland_p12,
         (layered.HOSTS_PER_TOR, layered.CAPACITY),
         "12 pods of 24 ToRs and 2 aggregations, 8 cores: 11,520 hosts",
+    ),
+    "servers-fattree": Generator(
+        racks.servers_fattree,
+        (racks.SERVERS, racks.PER_RACK, racks.CAPACITY),
+        "fat tree for servers in racks: pods of 48 racks or fewer with 4 aggregations, 8 cores",
+    ),
+    "servers-tree": Generator(
+        racks.servers_tree,
+        (racks.SERVERS, racks.PER_RACK, racks.CAPACITY),
+        "tree for servers in racks: an aggregation over 12 racks or fewer, one core",
     ),
     "avalanche24": Generator(
         layered.avalanche24,

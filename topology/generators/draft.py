@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from topology.graph import Graph, Kind
@@ -48,25 +48,25 @@ class Draft:
 
 
 def pods(
-    shape: tuple[int, int, int],
+    hosts: Sequence[Sequence[int]],
+    aggregation_count: int,
     cores: int,
     cores_of: Callable[[int], Iterable[int]],
-    hosts_per_tor: int,
     capacity_bps: float,
 ) -> Graph:
     """Return a fabric of three tiers.
 
     Parameters
     ----------
-    shape
-        Pods, ToRs of a pod, aggregations of a pod; inside a pod every ToR is linked to every aggregation.
+    hosts
+        For each pod the hosts of each of its ToRs.
+    aggregation_count
+        Aggregations of a pod; inside a pod every ToR is linked to every aggregation.
     cores
         Core switches.
     cores_of
         Positions (from 0) of the cores to which the aggregation at a position in its pod is linked, the same in
         every pod.
-    hosts_per_tor
-        Hosts of each ToR.
     capacity_bps
         Capacity of every link.
 
@@ -75,16 +75,15 @@ def pods(
     Graph
         Switches are numbered ToRs first, then aggregations, then cores; ``pod`` counts from 0.
     """
-    pod_count, tor_count, aggregation_count = shape
     draft = Draft(capacity_bps)
-    tors = [[draft.switch(Kind.TOR, pod=pod) for _ in range(tor_count)] for pod in range(pod_count)]
+    tors = [[draft.switch(Kind.TOR, pod=pod) for _ in counts] for pod, counts in enumerate(hosts)]
     aggregations = [
-        [draft.switch(Kind.AGGREGATION, pod=pod) for _ in range(aggregation_count)] for pod in range(pod_count)
+        [draft.switch(Kind.AGGREGATION, pod=pod) for _ in range(aggregation_count)] for pod in range(len(hosts))
     ]
     tops = [draft.switch(Kind.CORE) for _ in range(cores)]
     for pod, (lower, upper) in enumerate(zip(tors, aggregations, strict=True)):
-        for tor in lower:
-            draft.hosts(tor, hosts_per_tor, pod=pod)
+        for tor, count in zip(lower, hosts[pod], strict=True):
+            draft.hosts(tor, count, pod=pod)
             for aggregation in upper:
                 draft.link(tor, aggregation)
         for position, aggregation in enumerate(upper):

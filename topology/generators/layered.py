@@ -29,7 +29,7 @@ def fattree(k: int = 4, capacity_bps: float = CAPACITY.default) -> Graph:
     K.check(k)
     CAPACITY.check(capacity_bps)
     half = k // 2
-    return pods((k, half, half), half * half, lambda j: range(j * half, (j + 1) * half), half, capacity_bps)
+    return pods([[half] * half] * k, half, half * half, lambda j: range(j * half, (j + 1) * half), capacity_bps)
 
 
 def leaf_spine(
@@ -105,7 +105,7 @@ def portland_p6(hosts_per_tor: int = 40, capacity_bps: float = CAPACITY.default)
     """
     HOSTS_PER_TOR.check(hosts_per_tor)
     CAPACITY.check(capacity_bps)
-    return pods((6, 48, 4), 8, lambda j: range(2 * j, 2 * j + 2), hosts_per_tor, capacity_bps)
+    return pods([[hosts_per_tor] * 48] * 6, 4, 8, lambda j: range(2 * j, 2 * j + 2), capacity_bps)
 
 
 def portland_p12(hosts_per_tor: int = 40, capacity_bps: float = CAPACITY.default) -> Graph:
@@ -115,7 +115,7 @@ def portland_p12(hosts_per_tor: int = 40, capacity_bps: float = CAPACITY.default
     """
     HOSTS_PER_TOR.check(hosts_per_tor)
     CAPACITY.check(capacity_bps)
-    return pods((12, 24, 2), 8, lambda j: range(4 * j, 4 * j + 4), hosts_per_tor, capacity_bps)
+    return pods([[hosts_per_tor] * 24] * 12, 2, 8, lambda j: range(4 * j, 4 * j + 4), capacity_bps)
 
 
 def avalanche24(hosts_per_tor: int = 4, capacity_bps: float = AVALANCHE_CAPACITY.default) -> Graph:
@@ -126,4 +126,4 @@ def avalanche24(hosts_per_tor: int = 4, capacity_bps: float = AVALANCHE_CAPACITY
     """
     AVALANCHE_HOSTS.check(hosts_per_tor)
     AVALANCHE_CAPACITY.check(capacity_bps)
-    return pods((3, 2, 2), 2, lambda _: range(2), hosts_per_tor, capacity_bps)
+    return pods([[hosts_per_tor] * 2] * 3, 2, 2, lambda _: range(2), capacity_bps)

@@ -51,6 +51,40 @@ def simulate(capsys, *words):
     return json.loads(out)
 
 
+@pytest.mark.parametrize(
+    ("words", "topology", "switches", "links"),
+    [
+        (("--servers", 100, "--per-rack", 10, "--type", "tree"), "servers-tree", 11, 10),
+        (("--servers", 100, "--per-rack", 5), "servers-fattree", 24, 80),
+        (("--servers", 1000), "servers-fattree", 29, 100),
+    ],
+)
+def test_servers_in_racks_are_simulated(capsys, words, topology, switches, links):
+    document = simulate(capsys, *words, "--groups", 20, "--vms", 200, "--algorithms", "vsrt,pim-sm-fixed-core")
+    assert (document["topology"], document["switches"], document["links"]) == (topology, switches, links)
+
+
+def test_on_a_tree_all_trees_are_the_same(capsys):
+    names = "vsrt,vsrt-literal,pim-sm-fixed-core,pim-sm-random-core"
+    document = simulate(capsys, "--type", "tree", "--groups", 200, "--algorithms", names)
+    algorithms = untimed(document)["algorithms"]
+    assert len({json.dumps(figures, sort_keys=True) for figures in algorithms.values()}) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--servers", 0), "--servers: 0 is not a whole number from 1 to 65536"),
+        (("--per-rack", 201), "--per-rack: 201 is not a whole number from 1 to 200"),
+        (("--servers", 5, "--topology", "fattree"), "--topology: gives the fabric; leave --servers"),
+    ],
+)
+def test_servers_out_of_bounds_are_refused(capsys, words, message):
+    status, _, err = call(capsys, *words)
+    assert status == 2
+    assert message in err
+
+
 def untimed(document):
     for figures in (*document["algorithms"].values(), *document.get("standard_deviation", {}).values()):
         figures.pop("build_s")

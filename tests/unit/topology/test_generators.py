@@ -25,6 +25,11 @@ SMALL: list[tuple[str, dict[str, Any]]] = [
     ("jellyfish", {"switches": 9, "degree": 2, "hosts_per_switch": 0}),
     ("portland-p6", {"hosts_per_tor": 1}),
     ("portland-p12", {"hosts_per_tor": 1}),
+    ("servers-fattree", {"servers": 1, "per_rack": 1}),
+    ("servers-fattree", {"servers": 7, "per_rack": 2}),
+    ("servers-fattree", {"servers": 101, "per_rack": 2}),
+    ("servers-tree", {"servers": 3, "per_rack": 5}),
+    ("servers-tree", {"servers": 30, "per_rack": 2}),
     ("avalanche24", {}),
 ]
 
@@ -126,6 +131,8 @@ def test_fattree_aggregations_at_one_position_share_their_cores() -> None:
     [
         ("portland-p6", (288, 24, 8), 1200, {Kind.TOR: 4, Kind.AGGREGATION: 2}),
         ("portland-p12", (288, 24, 8), 672, {Kind.TOR: 2, Kind.AGGREGATION: 4}),
+        ("servers-fattree", (288, 24, 8), 1200, {Kind.TOR: 4, Kind.AGGREGATION: 2}),
+        ("servers-tree", (288, 24, 1), 312, {Kind.TOR: 1, Kind.AGGREGATION: 1}),
         ("avalanche24", (6, 6, 2), 24, {Kind.TOR: 2, Kind.AGGREGATION: 2}),
     ],
 )
@@ -155,6 +162,34 @@ def test_portland_p6_aggregation_j_reaches_cores_2j_and_2j_plus_1() -> None:
             assert graph.attributes(aggregation)["pod"] == pod
             above = {node for node in graph.neighbours(aggregation) if graph.kind(node) is Kind.CORE}
             assert above == {cores[2 * j], cores[2 * j + 1]}
+
+
+def test_the_article_s_servers_in_racks_are_portland_p6() -> None:
+    assert facts(make("servers-fattree")) == facts(make("portland-p6"))
+
+
+@pytest.mark.parametrize(
+    ("name", "servers", "per_rack", "tors", "aggregations", "cores"),
+    [
+        ("servers-tree", 5, 5, [5], 0, 0),
+        ("servers-tree", 11, 5, [5, 5, 1], 1, 0),
+        ("servers-tree", 26, 2, [2] * 13, 2, 1),
+        ("servers-fattree", 5, 8, [5], 0, 0),
+        ("servers-fattree", 97, 2, [2] * 48 + [1], 8, 8),
+        ("servers-fattree", 96, 2, [2] * 48, 4, 0),
+    ],
+)
+def test_servers_fill_racks_and_no_tier_stands_over_one_switch(
+    name: str, servers: int, per_rack: int, tors: list[int], aggregations: int, cores: int
+) -> None:
+    graph = make(name, {"servers": servers, "per_rack": per_rack})
+    hosts = set(graph.hosts())
+    by_number = sorted(graph.nodes(Kind.TOR), key=lambda tor: graph.attributes(tor)["dpid"])
+    assert [len(hosts.intersection(graph.neighbours(tor))) for tor in by_number] == tors
+    found = kinds(graph)
+    assert (found.get(Kind.AGGREGATION, 0), found.get(Kind.CORE, 0)) == (aggregations, cores)
+    in_pods = Counter(graph.attributes(tor)["pod"] for tor in graph.nodes(Kind.TOR))
+    assert max(in_pods.values()) - min(in_pods.values()) <= 1
 
 
 def test_avalanche24_is_the_article_s_emulation() -> None:
