@@ -20,7 +20,7 @@ from measure import Measurement, report
 from controller.allocation.book import PortBook
 from controller.allocation.candidates import Candidates
 from controller.allocation.selection import Wish, select
-from controller.allocation.whatif import POLICIES, replay, skewed_day
+from controller.allocation.whatif import POLICIES, attached_day, replay, skewed_day
 from controller.config.settings import Allocation, PortParameters
 
 LEVELS = ("plane", "pod", "switch", "line_card", "neighbour")
@@ -163,14 +163,17 @@ def memory(ports: int) -> list[Measurement]:
 
 def what_if(seeds: int) -> list[Measurement]:
     parameters = PortParameters(days_to_average_utilization=10060)
-    p99: dict[str, list[float]] = {policy: [] for policy in POLICIES}
-    for seed in range(1, seeds + 1):
-        day = skewed_day(seed=seed)
-        for policy in POLICIES:
-            p99[policy].append(replay(day, policy, parameters, seed=seed).p99_pct)
-    below = [100 * (1 - ours / count) for ours, count in zip(p99["metric"], p99["count"], strict=True)]
-    found = [Measurement(f"what-if, p99 port utilisation by {policy}", "%", p99[policy]) for policy in POLICIES]
-    return [*found, Measurement("what-if, metric below count", "%", below)]
+    found = []
+    for title, make in (("what-if", skewed_day), ("what-if, load by attachments", attached_day)):
+        p99: dict[str, list[float]] = {policy: [] for policy in POLICIES}
+        for seed in range(1, seeds + 1):
+            day = make(seed=seed)
+            for policy in POLICIES:
+                p99[policy].append(replay(day, policy, parameters, seed=seed).p99_pct)
+        below = [100 * (1 - ours / count) for ours, count in zip(p99["metric"], p99["count"], strict=True)]
+        found += [Measurement(f"{title}, p99 port utilisation by {policy}", "%", p99[policy]) for policy in POLICIES]
+        found.append(Measurement(f"{title}, metric below count", "%", below))
+    return found
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from apps.cli.common import InputError, emit_json, emit_table
 from apps.cli.progress import ProgressBar
 from controller.allocation.parameters import ParameterError, read_parameters
-from controller.allocation.whatif import POLICIES, Day, Spread, replay, skewed_day
+from controller.allocation.whatif import POLICIES, Day, Spread, attached_day, replay, skewed_day
 from controller.config.settings import MINUTES_ABOVE
 
 HELP = "replay a day of samples and requests under several ways to choose ports"
@@ -59,41 +59,65 @@ def run(args: argparse.Namespace) -> int:
         parameters = read_parameters({"days_to_average_utilization": MINUTES_ABOVE + args.average_minutes})
     except ParameterError:
         raise InputError(f"--average-minutes: {args.average_minutes} is not from 1 on") from None
-    day = _day(args)
-    spreads: dict[str, Spread] = {}
+    days = _days(args)
     progress = ProgressBar()
-    for number, name in enumerate(policies):
-        progress.draw("policies", number, len(policies))
-        spreads[name] = replay(day, name, parameters, args.penalty_factor, args.seed)
+
+    def replayed(number: int) -> dict[str, Spread]:
+        spreads: dict[str, Spread] = {}
+        for name in policies:
+            progress.draw("policies", number * len(policies) + len(spreads), len(policies) * len(days))
+            spreads[name] = replay(days[number], name, parameters, args.penalty_factor, args.seed)
+        return spreads
+
+    spreads = [replayed(number) for number in range(len(days))]
     progress.clear()
-    document: dict[str, Any] = {
-        "background_p99_pct": float(np.percentile(np.minimum(day.background_pct, 100), 99)),
-        "policies": {name: _figures(spread) for name, spread in spreads.items()},
-    }
+    document, *others = (_document(day, found) for day, found in zip(days, spreads, strict=True))
+    if others:
+        (document["attached_day"],) = others
     if args.plot is not None:
         from apps.cli.allocate_plot import write_plot
 
-        document["plots"] = [str(path) for path in write_plot(args.plot, spreads, day.interval_s)]
+        document["plots"] = [str(path) for path in write_plot(args.plot, spreads[0], days[0].interval_s)]
     if args.json:
         emit_json(document)
         return 0
+    if others:
+        print("A day on which attachments do not tell which ports are hot:")
+    _print(document)
+    if others:
+        print("\nA day on which what ports carry follows from what is attached:")
+        _print(others[0])
+    return 0
+
+
+def _days(args: argparse.Namespace) -> list[Day]:
+    """Return the day of the files that are given, or the two that are made up."""
+    if (args.samples is None) != (args.requests_file is None):
+        raise InputError("--samples and --requests-file: one needs the other")
+    if args.samples is None:
+        return [
+            make(requests=args.requests, interval_s=args.interval_s, seed=args.seed)
+            for make in (skewed_day, attached_day)
+        ]
+    from apps.cli.allocate_day import read_day
+
+    return [read_day(args.samples, args.requests_file, args.ports_file, args.interval_s)]
+
+
+def _document(day: Day, spreads: dict[str, Spread]) -> dict[str, Any]:
+    return {
+        "background_p99_pct": float(np.percentile(np.minimum(day.background_pct, 100), 99)),
+        "policies": {name: _figures(spread) for name, spread in spreads.items()},
+    }
+
+
+def _print(document: dict[str, Any]) -> None:
     titles = list(next(iter(document["policies"].values())))
     emit_table(
         ("policy", *titles),
         ((name, *(f"{figures[key]:.3g}" for key in titles)) for name, figures in document["policies"].items()),
     )
     print(f"p99 of what the ports carry without the requests: {document['background_p99_pct']:.1f} %")
-    return 0
-
-
-def _day(args: argparse.Namespace) -> Day:
-    if (args.samples is None) != (args.requests_file is None):
-        raise InputError("--samples and --requests-file: one needs the other")
-    if args.samples is None:
-        return skewed_day(requests=args.requests, interval_s=args.interval_s, seed=args.seed)
-    from apps.cli.allocate_day import read_day
-
-    return read_day(args.samples, args.requests_file, args.ports_file, args.interval_s)
 
 
 def _figures(spread: Spread) -> dict[str, float | int]:

@@ -83,13 +83,43 @@ def skewed_day(
         day, each pod at its own time. Attachments do not tell hot ports from others.
     """
     generator = np.random.default_rng(seed)
-    n, steps = pods * switches * ports, round(86400 / interval_s)
+    n = pods * switches * ports
+    base = np.where(generator.random(n) < 0.1, generator.uniform(20, 40, n), generator.uniform(1, 8, n))
+    return _day(generator, (pods, switches, ports), base, lambda: generator.poisson(10, n), requests, interval_s)
+
+
+def attached_day(
+    pods: int = 4, switches: int = 4, ports: int = 16, requests: int = 2000, interval_s: float = 300, seed: int = 1
+) -> Day:
+    """Return a day on which what ports carry follows from what is attached to them.
+
+    Parameters and what is returned are those of `skewed_day`, but a port carries the loads of its attachments: 1.2 on
+    average (Poisson), put anywhere, each with a load drawn as those of the requests are.
+    """
+    generator = np.random.default_rng(seed)
+    n = pods * switches * ports
+    attached = generator.poisson(1.2, n)
+    loads_pct = _loads_pct(generator, int(attached.sum()))
+    base = np.bincount(np.repeat(np.arange(n), attached), loads_pct, n).astype(np.float64)
+    return _day(generator, (pods, switches, ports), base, lambda: attached, requests, interval_s)
+
+
+def _day(
+    generator: np.random.Generator,
+    shape: tuple[int, int, int],
+    base_pct: NDArray[np.float64],
+    attached: Callable[[], NDArray[np.int64]],
+    requests: int,
+    interval_s: float,
+) -> Day:
+    """Return a day of pods, switches and ports with a mean load each; what is drawn is drawn in this order."""
+    pods, switches, ports = shape
+    n, steps = len(base_pct), round(86400 / interval_s)
     pod = np.repeat(np.arange(pods), switches * ports)
     switch = np.repeat(np.arange(pods * switches), ports)
-    base = np.where(generator.random(n) < 0.1, generator.uniform(20, 40, n), generator.uniform(1, 8, n))
     hours = np.arange(steps)[:, None] / steps * 2 * np.pi
     daily = 1 + 0.4 * np.sin(hours + pod[None, :] * 0.7)
-    background = base * daily * generator.lognormal(0, 0.15, (steps, n))
+    background = base_pct * daily * generator.lognormal(0, 0.15, (steps, n))
     weight = 1 + 0.8 * np.sin(hours[:, 0])
     arrival = np.sort(generator.choice(steps, requests, p=weight / weight.sum()))
     return Day(
@@ -97,14 +127,18 @@ def skewed_day(
         {"pod": [f"pod{value}" for value in pod], "switch": [f"switch{value}" for value in switch]},
         interval_s,
         background,
-        generator.poisson(10, n).astype(np.int64),
+        attached().astype(np.int64),
         Requests(
             arrival,
             np.full(requests, 2),
-            np.minimum(generator.pareto(2.5, requests) * 5 + 2, 25.0),
+            _loads_pct(generator, requests),
             np.maximum(1, np.round(generator.exponential(4 * 3600 / interval_s, requests))).astype(np.int64),
         ),
     )
+
+
+def _loads_pct(generator: np.random.Generator, count: int) -> NDArray[np.float64]:
+    return np.minimum(generator.pareto(2.5, count) * 5 + 2, 25.0)
 
 
 def replay(day: Day, policy: str, parameters: PortParameters, penalty_factor: float = 1.5, seed: int = 1) -> Spread:

@@ -358,6 +358,13 @@ def test_what_if_spreads_a_skewed_day_at_least_a_quarter_better_than_counts(call
     assert all(Path(path).stat().st_size > 1000 for path in document["plots"])
 
 
+def test_where_load_follows_attachments_counts_do_better_than_chance_and_metrics_best(call):
+    found = {
+        name: figures["p99_pct"] for name, figures in call("whatif", "--json")[0]["attached_day"]["policies"].items()
+    }
+    assert found["metric"] < found["count"] < found["random"]
+
+
 def test_what_if_replays_files(call, write):
     samples = "timestamp,port,utilisation_pct,attached\n" + "".join(
         f"{at},{port},{busy},{attached}\n"
