@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from apps.alarm_reports import STATE_LOST, TLS_FAULTY
 from apps.exporters.exposition import Metric
@@ -11,15 +12,24 @@ from apps.journal_keeper import JournalKeeper
 from apps.openflow.bus import AlarmReported, TableSuspected, TopologyChanged
 from apps.openflow.framework import switch_tls, watch_connections
 from apps.openflow.notice_app import NoticeApp
+from apps.policy_file import shares_fabric, wants_cluster
+from apps.registry import APPS
 from apps.state_dir import JournalFile, own_state_dir
 from apps.switch_names import SwitchNamesFile
 from controller.discovery.core import SEGMENT_LOOPED, SEGMENT_RELEASED, DiscoveryCore
 from controller.discovery.detection import DETECTION_IN_TIME, DETECTION_LATE
 from controller.discovery.journal import HostsRead
 from controller.discovery.legs import AGGREGATION_DEGRADED, AGGREGATION_WHOLE
+from controller.discovery.settings import SecretGiven
 from controller.effects import Notice, WriteJournal
 from controller.snapshot.events import Severity
 from topology.events import TOPOLOGY_EVENTS
+
+if TYPE_CHECKING:
+    from apps.cluster.host_log import HostLog
+    from apps.cluster.lead import Lead
+
+_REQUIRED_APP = [APPS["cluster"].module_name] if wants_cluster() else []
 
 
 class Discovery(NoticeApp):
@@ -32,14 +42,39 @@ class Discovery(NoticeApp):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         watch_connections()
-        self.journal = JournalFile(own_state_dir() / "hosts.jsonl", self.logger)
         self._names_file = SwitchNamesFile(own_state_dir(), self.logger)
-        self._keeper = JournalKeeper(self, self.journal, lambda: self.events)
-        self._perform[WriteJournal] = lambda effect: self.journal.write(effect.records, effect.part)
+        self._keeper: JournalKeeper | HostLog
+        self._hosts_read: Callable[[], tuple[dict[str, Any], ...]] | None = None
+        if shares_fabric(self.policy_file.reading.policy):
+            self._share_hosts()
+        else:
+            journal = JournalFile(own_state_dir() / "hosts.jsonl", self.logger)
+            self._keeper, self._hosts_read = JournalKeeper(self, journal, lambda: self.events), journal.read
+            self._leave_hosts: Callable[[], None] = journal.sync
+            self._perform[WriteJournal] = lambda effect: journal.write(effect.records, effect.part)
+
+    def _share_hosts(self) -> None:
+        """Keep hosts where the other controllers of the fabric find them."""
+        from apps.cluster.host_log import HostLog
+
+        self._keeper = log = HostLog(self, None, lambda: self.events)
+        self._leave_hosts = log.close
+        self._perform[WriteJournal] = log.take
 
     def begin(self) -> None:
         """Read which hosts an earlier run knew before the first switch connects."""
-        self.feed(HostsRead(self.journal.read()))
+        if self._hosts_read is not None:
+            self.feed(HostsRead(self._hosts_read()))
+
+    def take_lead(self, lead: Lead, then: Callable[[], None]) -> None:
+        """Know the hosts that the leader before knew, and its LLDP frames."""
+        from apps.cluster.host_log import HostLog, records_of
+
+        assert isinstance(self._keeper, HostLog)
+        self._keeper.use(lead.hosts.log, lead.hosts.revision)
+        self.feed(SecretGiven(lead.secret))
+        self.feed(HostsRead(records_of(lead.hosts.entries)))
+        then()
 
     def start(self) -> Any:
         """Run, and keep the journal."""
@@ -50,7 +85,7 @@ class Discovery(NoticeApp):
     def end(self) -> None:
         """Leave everything on disk."""
         super().end()
-        self.journal.sync()
+        self._leave_hosts()
         self._names_file.flush()
 
     def described(self, dpid: int, description: str) -> None:

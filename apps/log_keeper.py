@@ -65,10 +65,10 @@ class LogKeeper:
     """The log in `store`, as the port `controller.log.Log` has it, for one app and on its loop.
 
     What is written in one turn of the loop, and what comes while a commit is under way, is one transaction, done by a
-    thread. `watch` tells of faults by `events` and mends them.
+    thread. `watch` tells of faults by `events` and mends them. Without a store what is written waits for `use`.
     """
 
-    def __init__(self, app: TableKeeper, store: Store, events: Callable[[], EventLog]) -> None:
+    def __init__(self, app: TableKeeper, store: Store | None, events: Callable[[], EventLog]) -> None:
         self._app = app
         self._store = store
         self._events = events
@@ -91,8 +91,16 @@ class LogKeeper:
         """What is wrong with the log, in a sentence; None where nothing is."""
         return self._trouble
 
+    def use(self, store: Store, revision: int) -> None:
+        """Keep the log in `store`, where the last write has this number; what was written before is lost."""
+        was_written = bool(self._waiting)
+        self._store, self._waiting = store, Waiting(revision)
+        if was_written:
+            self._waiting.lose()
+
     def read(self) -> tuple[Entry, ...]:
         """Return what an earlier run wrote; once, before the first write."""
+        assert self._store is not None
         revision, entries = self._store.read()
         self._waiting = Waiting(revision)
         return entries
@@ -116,6 +124,8 @@ class LogKeeper:
     def watch(self) -> None:
         """Try again what failed, tell that the log cannot be written, or is again, and have it begun anew."""
         now = time.monotonic()
+        if self._store is None:
+            return
         if self._thens or (self._waiting and now >= self._retry_s):
             self._hand_over()
         if self._waiting.is_lost and self._trouble is None:
@@ -144,7 +154,7 @@ class LogKeeper:
 
     def _hand_over(self) -> None:
         self._is_asked = False
-        if self._under_way is not None:
+        if self._under_way is not None or self._store is None:
             return
         thens, self._thens = self._thens, []
         if not self._waiting:
@@ -184,27 +194,30 @@ class LogKeeper:
             self._ordered.clear()
             while self._orders:
                 batch = self._orders.popleft()
+                store = self._store
                 if batch is None:
-                    run_aside(self._store.close)
+                    if store is not None:
+                        run_aside(store.close)
                     return
-                self._commit(batch)
+                if store is not None:
+                    self._commit(store, batch)
 
-    def _commit(self, batch: Batch) -> None:
+    def _commit(self, store: Store, batch: Batch) -> None:
         outcome: list[str | None] = []
-        run_aside(lambda: outcome.append(self._try(batch)))
-        has_lost, self._store.has_lost = self._store.has_lost, False
+        run_aside(lambda: outcome.append(self._try(store, batch)))
+        has_lost, store.has_lost = store.has_lost, False
         while not self._app.later(lambda: self._done(batch, outcome[0], has_lost)):
             self._app.pause(LOOP_FULL_S)
 
-    def _try(self, batch: Batch) -> str | None:
+    def _try(self, store: Store, batch: Batch) -> str | None:
         """Commit a batch and return why that failed, None where it did not."""
         try:
-            if self._store.commit(batch):
+            if store.commit(batch):
                 return None
         except Exception as error:
-            self._app.logger.exception("%s cannot be written.", self._store.path)
-            return f"{self._store.path} cannot be written ({error})"
-        return self._store.trouble or self._store.set_aside
+            self._app.logger.exception("%s cannot be written.", store.path)
+            return f"{store.path} cannot be written ({error})"
+        return store.trouble or store.set_aside
 
 
 def _call(thens: list[Then], is_committed: bool) -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from apps.actions import answer_of, logged
 from apps.alarm_reports import OUTPUT_FAILED, STATE_LOST
@@ -23,7 +23,7 @@ from apps.openflow.declared import DeclaredApp
 from apps.openflow.fabric_app import FabricApp
 from apps.openflow.framework import NAME, SOUTHBOUND, Event, running_apps, set_ev_cls
 from apps.openflow.questions import BEGIN_S, Deferred
-from apps.policy_file import PolicyReading
+from apps.policy_file import PolicyReading, shares_fabric
 from apps.registry import APPS
 from apps.state_dir import ActionLog, AuditLog, own_state_dir
 from apps.state_faults import unreadable_files
@@ -45,6 +45,9 @@ from controller.snapshot.log import Document, Section
 from controller.snapshot.names import Names
 from topology.events import LinkDown, TopologyEvent
 
+if TYPE_CHECKING:
+    from apps.cluster.lead import Lead
+
 _REQUIRED_APP = APPS["multicast"].required_modules()
 
 POLICY_RELOAD = "policy-reload"
@@ -60,8 +63,10 @@ class Multicast(DeclaredApp, FabricApp, TableKeeper):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         directory = own_state_dir()
-        database = LogDatabase(directory / LOG_NAME, self.logger)
+        self._is_shared = shares_fabric(self.policy_file.reading.policy)
+        database = None if self._is_shared else LogDatabase(directory / LOG_NAME, self.logger)
         self.log = LogKeeper(self, database, lambda: self.core.sections.events)
+        self._when_restored: Callable[[], None] = SOUTHBOUND.open
         self._former_journal = FormerJournal(directory / FORMER_NAME, self.logger)
         self.audit = AuditLog(Path(environment_path("VSRT_AUDIT_LOG") or directory / "audit.jsonl"), self.logger)
         self.log_actions()
@@ -91,13 +96,20 @@ class Multicast(DeclaredApp, FabricApp, TableKeeper):
 
     def start(self) -> Any:
         """Run, and keep the journal."""
-        SOUTHBOUND.hold()
+        if not self._is_shared:
+            SOUTHBOUND.hold()
         thread = super().start()
         self.log.start()
         return thread
 
     def begin(self) -> None:
-        """Read the log, or what a version before has left instead; switches are let in when all of it is put back."""
+        """Read the log, or what a version before has left instead; switches are let in when all of it is put back.
+
+        Where several controllers share a fabric there is nothing to read before this one is to lead.
+        """
+        if self._is_shared:
+            self._has_let_in.set()
+            return
         entries, former = self.log.read(), self._former_journal.take()
         self.feed(LogRead(entries) if former is None else JournalRead(former))
         if not self.core.restart.is_under_way:
@@ -109,9 +121,18 @@ class Multicast(DeclaredApp, FabricApp, TableKeeper):
         if not self._has_let_in.is_set() and not self.core.restart.is_under_way:
             self._let_in()
 
+    def take_lead(self, lead: Lead, then: Callable[[], None]) -> None:
+        """Put back what the log in the store says, from where on it is kept there."""
+        self._has_let_in.clear()
+        self._when_restored = then
+        self.log.use(lead.journal.log, lead.journal.revision)
+        self.feed(LogRead(lead.journal.entries, is_current=True))
+        if not self.core.restart.is_under_way:
+            self._let_in()
+
     def _let_in(self) -> None:
         self._has_let_in.set()
-        SOUTHBOUND.open()
+        self._when_restored()
 
     def ask(self, answer: Callable[[], Any], begin_s: float | None = None) -> Any:
         """Have a question answered on the loop, from when on nothing of an earlier run is missing in the answer."""

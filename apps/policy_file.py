@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from apps.environment import policy_path
 from apps.fabric_file import FabricFile, Stamp, stamp_of
 from apps.openflow.framework import hub
+from controller.config.cluster_settings import NO_ENGINE
 from controller.config.faults import PolicyInvalid, describe
 from controller.config.load import load_policy
 from controller.config.policy import Policy
@@ -206,6 +207,23 @@ class FollowedPolicy:
     def leave(self) -> None:
         """Go by the policy no more."""
         self._reader.left(self._app)
+
+
+def shares_fabric(policy: Policy) -> bool:
+    """Tell whether this controller is one of several."""
+    return policy.cluster.engine != NO_ENGINE
+
+
+def wants_cluster() -> bool:
+    """Tell, before there is any app, whether the policy file wants the controller to be one of several."""
+    path = policy_path()
+    try:
+        content = b"" if path is None else path.read_bytes()
+        if b"cluster" not in content:
+            return False
+        return shares_fabric(load_policy(content, str(path), FabricFile(path).read))
+    except (OSError, PolicyInvalid):
+        return False  # which whoever reads it says
 
 
 _readers: list[PolicyReader] = []

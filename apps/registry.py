@@ -176,6 +176,17 @@ def _alarms() -> CoreSpec:
     )
 
 
+def _cluster() -> CoreSpec:
+    from controller.cluster.place import PlaceCore
+    from controller.events import DeadlineReached
+
+    return CoreSpec(
+        lambda policy, _at_s: {"lease_s": policy.cluster.lease_s},
+        lambda start, _now, datapath: PlaceCore(start["lease_s"], datapath),
+        lambda _policy: DeadlineReached(),
+    )
+
+
 APPS: Mapping[str, AppSpec] = MappingProxyType(
     {
         spec.name: spec
@@ -202,6 +213,7 @@ APPS: Mapping[str, AppSpec] = MappingProxyType(
             AppSpec("allocator", "proposes ports", _allocator, needs=("discovery",), is_usual=True),
             AppSpec("anomaly", "ports unlike their peers", _anomaly, needs=("discovery",), is_usual=True),
             AppSpec("alarms", "what is wrong now", _alarms, needs=("discovery",)),
+            AppSpec("cluster", "which of several controllers leads", _cluster, module="apps.cluster.app"),
             AppSpec("dashboard", "page and API", None, module="apps.dashboard.app", is_usual=True),
         )
     }

@@ -18,7 +18,8 @@ from controller.cluster.events import (
     WatchEnded,
 )
 from controller.cluster.keys import Keys, Leader
-from controller.cluster.member import Member, MemberSettings
+from controller.cluster.member import Member
+from controller.cluster.member_settings import MemberSettings
 from controller.cluster.memory_engine import MemoryEngine, MemoryWatch
 from controller.datapath.core import DatapathCore, OwnerTold
 from controller.effects import ApplyEdits, RequestFlows, RequestRole, RoleDenied

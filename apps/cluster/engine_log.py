@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
-from controller.cluster.engine import Committed, Condition, Engine, Page, ReadPage, Refused, Transaction
+from controller.cluster.engine import Committed, Condition, Page, ReadPage, Refused, Reply, Request, Transaction
 from controller.cluster.journal import commits, read_record, sweeps
 from controller.cluster.keys import Keys
 from controller.log import Batch, Entry, Row
 
 TRIES = 3
 """How often a transaction without an answer is sent, in all; each has the engine's deadline."""
+
+
+class Asked(Protocol):
+    """A store that answers."""
+
+    def ask(self, request: Request) -> Reply:
+        """Have a request answered, within some seconds."""
 
 
 class EngineLog:
@@ -26,6 +34,8 @@ class EngineLog:
         What every write has as a condition.
     refused
         Called, on the thread that commits, when the store no longer takes writes of this epoch.
+    prefix
+        What its keys begin with, where that is not the journal's own.
 
     Attributes
     ----------
@@ -38,11 +48,13 @@ class EngineLog:
     set_aside: str | None = None
     has_lost = False
 
-    def __init__(self, engine: Engine, fabric: str, fence: Condition, refused: Callable[[], None]) -> None:
+    def __init__(
+        self, engine: Asked, fabric: str, fence: Condition, refused: Callable[[], None], prefix: str | None = None
+    ) -> None:
         self.path = f"the journal of fabric {fabric}"
         self.trouble: str | None = None
         self._engine = engine
-        self._prefix = Keys(fabric).journal
+        self._prefix = Keys(fabric).journal if prefix is None else prefix
         self._fence = fence
         self._refused = refused
 

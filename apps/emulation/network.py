@@ -60,6 +60,7 @@ class EmulatedFabric:
 
     The controller is expected at `controller_port` of this network's loopback (none where that is None). A
     `controller` that is given starts with the fabric, listens before switches connect, and ends with the fabric.
+    Switches connect to `more_controller_ports` of the loopback too.
     `patch_links` joins switches inside Open vSwitch, which is cheapest and loses nothing; veth pairs elsewhere
     have a carrier and live counters. `old_switches` speak OpenFlow 1.0 only. `capacities` enforces each link's
     ``capacity_bps`` (OpenFlow 1.3 only). The cables of hosts that `bonds` names are the legs of a bond, which has the
@@ -73,6 +74,7 @@ class EmulatedFabric:
         *,
         controller_port: int | None = CONTROLLER_PORT,
         controller: Controller | None = None,
+        more_controller_ports: Iterable[int] = (),
         protocols: str = "OpenFlow13",
         old_switches: Iterable[NodeId] = (),
         capacities: bool = False,
@@ -85,6 +87,7 @@ class EmulatedFabric:
         self.graph = graph
         self.controller_port = controller_port
         self._controller = controller
+        self._more_controller_ports = tuple(more_controller_ports)
         self.protocols = protocols
         self._old_switches = frozenset(old_switches)
         self.sender = Agent("sender")
@@ -143,7 +146,8 @@ class EmulatedFabric:
             topo.setNodeInfo(name, {**topo.nodeInfo(name), "datapath": self.ovs.datapath, "protocols": protocols})
             self.ovs.forbid_snooping(name)
         if self.controller_port is not None:
-            self._net.addController(_ControllerAddress("c0", ip="127.0.0.1", port=self.controller_port))
+            for number, port in enumerate((self.controller_port, *self._more_controller_ports)):
+                self._net.addController(_ControllerAddress(f"c{number}", ip="127.0.0.1", port=port))
         self._net.build()
         if self._bonds:
             devices = self._bond_devices = stack.enter_context(Agent("bond_devices"))

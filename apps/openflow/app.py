@@ -70,6 +70,7 @@ from controller.rules.of13_resources import NO_CHANGE, encode_resource_request
 from controller.snapshot.names import Names
 
 if TYPE_CHECKING:
+    from apps.cluster.lead import Lead
     from apps.policy_file import InForce
     from controller.config.policy import Policy
 
@@ -260,6 +261,15 @@ class App(BaseApp):  # type: ignore[misc]
         """Take what a switch says of itself, once per connection; an app that shows switches says what to do."""
         self.names.described(dpid, description)
 
+    def is_shut_out(self, datapath: Any) -> bool:
+        """Tell whether the app is not to know of a switch that connects yet."""
+        return False
+
+    def let_in(self, datapath: Any) -> None:
+        """Know of a switch that has connected; on the loop."""
+        self._datapaths[datapath.id] = datapath
+        self.feed(decode.switch_connected(datapath))
+
     def has_connection(self, dpid: int) -> bool:
         """Tell whether the app knows of a switch's connection."""
         return dpid in self._datapaths
@@ -376,8 +386,8 @@ class App(BaseApp):  # type: ignore[misc]
     def _state_changed(self, event: Any) -> None:
         datapath: Any = event.datapath
         if event.state == MAIN_DISPATCHER:
-            self._datapaths[datapath.id] = datapath
-            self.feed(decode.switch_connected(datapath))
+            if not self.is_shut_out(datapath):
+                self.let_in(datapath)
             return
         dpid: int = datapath.id
         reason: str | None = datapath.connection.cut_because
@@ -406,7 +416,8 @@ class App(BaseApp):  # type: ignore[misc]
 
     @set_ev_cls(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)
     def _port_changed(self, event: Any) -> None:
-        self.feed(decode.port_changed(event.msg))
+        if not self.is_shut_out(event.msg.datapath):
+            self.feed(decode.port_changed(event.msg))
 
 
 class TableKeeper(App):
@@ -428,6 +439,15 @@ class TableKeeper(App):
     def loop(self) -> Reactor:
         """Return the loop of the switches' connections."""
         return SWITCHES
+
+    def is_shut_out(self, datapath: Any) -> bool:
+        """Tell whether another controller leads, or may lead still: the app then knows of no switch."""
+        gate = SOUTHBOUND.gate
+        return gate is not None and gate.is_shut(datapath)
+
+    def take_lead(self, lead: Lead, then: Callable[[], None]) -> None:
+        """Know what the controller left that led before, and call `then`; on the loop, before the first switch."""
+        then()
 
     def connected_switches(self) -> list[int]:
         """Return the switches that are connected; on the loop."""

@@ -13,7 +13,7 @@ from apps.openflow.reactor import Reactor
 from apps.openflow.recorder import Recorder
 from apps.openflow.southbound import Answer, Southbound
 from controller.datapath.core import DatapathCore, OwnerTold
-from controller.effects import ApplyEdits, RequestFlows, RequestResources, RequestRole
+from controller.effects import ApplyEdits, RequestFlows, RequestResources, RequestRole, RoleDenied
 from controller.events import DeadlineReached, OwnerLeft, RoleWanted
 from controller.rules.pipeline import DATAPATH_XID_TAG
 
@@ -50,6 +50,8 @@ class Datapaths:
         self._made: WeakValueDictionary[str, Any] = WeakValueDictionary()
         self._sharers: dict[int, Sharer] = {}
         self._logger = logging.getLogger("vsrt")
+        self.role_denied: Callable[[RoleDenied], None] | None = None
+        """Takes it that a switch has this controller in another role than wanted; set by who wants roles."""
 
     def core_for(self, app: Any) -> DatapathCore:
         """Return the core for an app that is made: a new one for the first of a process, or of a new set of apps."""
@@ -121,6 +123,8 @@ class Datapaths:
                     sharer.told(effect)
             elif isinstance(effect, Sent):
                 self._send(effect)
+            elif type(effect) is RoleDenied and self.role_denied is not None:
+                self.role_denied(effect)
 
     def _send(self, effect: Sent) -> None:
         for sharer in self._sharers.values():

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from apps.alarm_reports import OUTPUT_FAILED
-from apps.openflow.app import App
+from apps.openflow.app import App, TableKeeper
 from apps.openflow.framework import DATAPATHS
 from apps.policy_file import FollowedPolicy, PolicyReading, follow_policy
 from apps.registry import APPS
@@ -36,7 +36,7 @@ class DeclaredApp(App):
         self._spec = spec.core()
         policy, now = self.policy_file.reading.policy, time.monotonic()
         start = self._spec.start(policy, time.time())
-        self.core = self._spec.make(start, now, DATAPATHS.core_for(self) if spec.keeps_entries else None)
+        self.core = self._spec.make(start, now, DATAPATHS.core_for(self) if isinstance(self, TableKeeper) else None)
         if self._spec.records is not None:
             self.record(now, **start)
         self.server: StatusServer | None = None

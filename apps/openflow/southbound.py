@@ -79,6 +79,16 @@ class Taker(Asker, Protocol):
         """Take note that a switch was not let in, or did not let us."""
 
 
+class Gate(Protocol):
+    """Who decides when the apps are to know of a switch, where several controllers share the fabric."""
+
+    def is_shut(self, datapath: Any) -> bool:
+        """Tell whether the apps do not know of a connection yet."""
+
+    def withholds(self, event: PacketReceived) -> bool:
+        """Take a packet-in; False where it is for the apps."""
+
+
 class Southbound:
     """Hands what connected switches send to the apps on the loop, by the transaction ids of what it answers.
 
@@ -97,6 +107,8 @@ class Southbound:
         self._echo_interval_s, self._unanswered = 1.0, 0
         self.deadline_s: float | None = None
         self._waiting: list[Callable[[], None]] | None = None
+        self.gate: Gate | None = None
+        """Set before the loop begins, where there is one."""
         reactor.add(self)
 
     def add(self, taker: Taker, xid_tag: int) -> None:
@@ -128,8 +140,8 @@ class Southbound:
             event = packet_in(datapath.id, version, message)
             if event is None:
                 return False
-            for taker in self._takers_of(event.data):
-                taker.packet_received(event)
+            if self.gate is None or not self.gate.withholds(event):
+                self.hand(event)
             return not self._observed("EventOFPPacketIn")
         asker = self._by_tag.get(xid >> 24)
         if asker is None:
@@ -153,6 +165,11 @@ class Southbound:
             return False
         asker.answered(RoleReplied(datapath.id, xid, answer.role, None))
         return True
+
+    def hand(self, event: PacketReceived) -> None:
+        """Hand a packet-in to the apps that take its like."""
+        for taker in self._takers_of(event.data):
+            taker.packet_received(event)
 
     def _take_1_3(self, asker: Asker, datapath: Any, kind: int, what: int, xid: int, message: bytes) -> bool:
         """Take what only OpenFlow 1.3 has: groups, meters and roles."""

@@ -17,8 +17,12 @@ class Keys:
         What those begin with that say who leads; `epoch`, `leader`, `challenge`, `successor` and `members` are there.
     members
         What those begin with that say who is a member.
-    journal
-        What those begin with that have entries of the log.
+    journal, hosts
+        What those begin with that have entries of the log, and hosts.
+    secret
+        The key of the LLDP frames of all members.
+    policy
+        The digest of the leader's policy.
     share
         What those begin with that are of monitors which share the switches; `manager` is there.
     monitors, shares, drained
@@ -34,6 +38,9 @@ class Keys:
         self.successor = f"{self.lead}successor"
         self.members = f"{self.lead}members/"
         self.journal = f"{self.root}journal/"
+        self.hosts = f"{self.root}hosts/"
+        self.secret = f"{self.root}secret"
+        self.policy = f"{self.root}policy"
         self.share = f"{self.root}monitors/"
         self.manager = f"{self.share}manager"
         self.monitors = f"{self.share}members/"

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 from zlib import crc32
 
 from controller.cluster.effects import Ask, Effect, FollowPeer, Leading, Told, WatchKeys
@@ -49,6 +49,7 @@ from controller.cluster.events import (
     WatchEnded,
 )
 from controller.cluster.keys import Keys, Leader
+from controller.cluster.member_settings import MemberSettings
 from controller.cluster.requests import Pending, Purpose
 from controller.cluster.view import LeadView
 from controller.events import ControllerRole, DeadlineReached, RoleWanted
@@ -87,30 +88,6 @@ class Standing(StrEnum):
     LEADER = "leader"
 
 
-class MemberSettings(NamedTuple):
-    """What a member is made of.
-
-    Attributes
-    ----------
-    fabric, member
-        Names of both.
-    incarnation
-        A text that no other run of a controller has.
-    peer
-        Where others can hear it, ``ADDRESS:PORT``; '' for nowhere.
-    lease_s, silence_s, stall_s
-        As in the policy file.
-    """
-
-    fabric: str
-    member: str
-    incarnation: str
-    peer: str = ""
-    lease_s: int = 3
-    silence_s: float = 0.5
-    stall_s: float = 15.0
-
-
 class Member:
     """A member.
 
@@ -129,22 +106,25 @@ class Member:
         self.epoch: int | None = None
         self._settings = settings
         self._keys = Keys(settings.fabric)
-        self._effects: list[Effect] = [RoleWanted(ControllerRole.SLAVE, 0), Leading(None, None, False)]
+        self._effects: list[Effect] = []
+        if not settings.lease:
+            self._effects += [RoleWanted(ControllerRole.SLAVE, 0), Leading(None, None, False)]
         self._pending: dict[Purpose, Pending] = {}
         self._number = 0
         self._retry_s = now
         self._silent_since_s: float | None = None
         self._is_told_silent = False
         # The lease
-        self._lease = 0
-        self._lease_until_s = self._kept_s = now
+        self._lease = settings.lease
+        self._lease_until_s = now
+        self._kept_s = now - settings.lease_s if settings.lease else now
         self._is_registered = False
         # What the store says
         self._is_known = False
         self._watch = 0
         self.view = LeadView(self._keys)
         self._fence: Condition | None = None
-        self._highest = 0
+        self._highest = settings.highest_epoch
         self._left_epoch = 0
         self._changes_s: deque[float] = deque()
         # The leader, as others hear it
@@ -155,7 +135,7 @@ class Member:
         self._challenged: tuple[int, float] | None = None
         self._barred_until_s = now
         # The controller
-        self._beat_s: float | None = None
+        self._beat_s: float | None = now if settings.lease else None
         self._idle_s = 0.0
         self._told = (False, False)
         self._decided_s = now
@@ -192,6 +172,21 @@ class Member:
             due.append(self._silent_since_s + UNREACHABLE_S)
         later = [at_s for at_s in due if at_s > self._decided_s]
         return min(later, default=None)
+
+    @property
+    def lease(self) -> int:
+        """The lease that its key and those of its lead end with, 0 for none."""
+        return self._lease
+
+    @property
+    def has_left(self) -> bool:
+        """Whether no key of it is left in the store, as far as it knows."""
+        return not self._lease and Purpose.REVOKE not in self._pending
+
+    @property
+    def is_store_silent(self) -> bool:
+        """Whether the store gave no answer when it was last asked."""
+        return self._silent_since_s is not None
 
     # What it hears
 
@@ -429,7 +424,8 @@ class Member:
     def _decide_lead(self, now: float) -> None:
         leader = self.view.leader
         if self.epoch is not None:
-            if self._fence is not None and leader is not None and self.view.is_challenged:
+            is_heard = self._beat_s is not None and now < self._beat_s + self._settings.silence_s
+            if self._fence is not None and leader is not None and is_heard and self.view.is_challenged:
                 put = Put(self._keys.leader, leader.text(), self._lease)
                 self._ask(Purpose.ANSWER, Transaction((self._fence,), (put,), True), now, put.value)
         elif not self._lease or not self._is_registered or Purpose.ELECTION in self._pending:

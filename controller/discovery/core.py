@@ -19,7 +19,7 @@ from controller.discovery.moved import AGAIN_S, moved_frames
 from controller.discovery.port_table import PortTable, SwitchState
 from controller.discovery.ports import PortState
 from controller.discovery.remembered import RememberedHosts
-from controller.discovery.settings import DiscoveryChanged, DiscoverySettings
+from controller.discovery.settings import DiscoveryChanged, DiscoverySettings, SecretGiven
 from controller.discovery.timers import RESTART_GRACE_S, Timer, TimerKind
 from controller.discovery.vlan_access import VlanAccess
 from controller.effects import Edit, Notice, Put, Remove, SendPacket
@@ -53,7 +53,6 @@ COST_AT_ONCE, TOUR_COST = 128, 8
 
 _OF_TOURS = frozenset((TimerKind.TOUR_CHECK, TimerKind.HUB))
 
-MIN_SECRET_BYTES = 16
 SEGMENT_LOOPED, SEGMENT_RELEASED = "segment-looped", "segment-released"
 """A port is held, or is not any more, for a segment behind somebody else's switch; each is told every time."""
 
@@ -73,10 +72,7 @@ class DiscoveryCore:
 
     def __init__(self, settings: DiscoverySettings, secret: bytes, datapath: DatapathCore | None = None) -> None:
         _check(settings)
-        if not MIN_SECRET_BYTES <= len(secret) <= 64:
-            raise ValueError(f"the secret has {len(secret)} bytes, not {MIN_SECRET_BYTES} to 64")
         self._settings = settings
-        self._secret = secret
         self.fabric = LiveFabric(aggregations_of(settings.link_aggregations))
         self._out: list[Output] = []
         self._notices = PortNotices(lambda notice: self._out.append(notice))
@@ -128,6 +124,7 @@ class DiscoveryCore:
             HostsRead: self._hosts_read,
             JournalLost: self._journal_lost,
             DiscoveryChanged: lambda event, now: self.settings_changed(event.settings, now),
+            SecretGiven: self._table.frames.secret_given,
         }
 
     def handle(self, event: object, now: float) -> tuple[Output, ...]:

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from enum import IntEnum
 
 from controller.discovery.ports import PortState
+from controller.discovery.settings import SecretGiven
 from controller.discovery.tokens import FrameTokens
 from controller.effects import SendPacket
 from controller.wire.lldp import ECHO_MAC, NEAREST_BRIDGE_MAC, SEGMENT_MAC, TOUR_MAC, encode_lldp
 from controller.wire.packets import Lldp
 
 MICROSECONDS = 1e6
+MIN_SECRET_BYTES, MAX_SECRET_BYTES = 16, 64
 
 
 class FrameKind(IntEnum):
@@ -37,16 +39,27 @@ class Frames:
     Parameters
     ----------
     secret : bytes
-        The key of all tokens, at most 64 bytes.
+        The key of all tokens, 16 to 64 bytes; ValueError for another length.
     emit : Callable
         Takes each frame to be sent.
     """
 
     def __init__(self, secret: bytes, emit: Callable[[SendPacket], None]) -> None:
         self._emit = emit
+        self.use_secret(secret)
+
+    def use_secret(self, secret: bytes) -> None:
+        """Make frames with another key from here on, and know those alone; ValueError for one of another length."""
+        if not MIN_SECRET_BYTES <= len(secret) <= MAX_SECRET_BYTES:
+            raise ValueError(f"the secret has {len(secret)} bytes, not {MIN_SECRET_BYTES} to {MAX_SECRET_BYTES}")
         self._kinds = [
             (kind, FrameTokens(secret, purpose), eth_dst) for kind, (purpose, eth_dst) in _PURPOSES.items()
         ]
+
+    def secret_given(self, event: SecretGiven, _now: float) -> tuple[()]:
+        """Go by the key that the controllers of the fabric have."""
+        self.use_secret(event.secret)
+        return ()
 
     def send(self, kind: FrameKind, port: PortState, now: float) -> int:
         """Send a frame out of a port; return when it left by its token, in microseconds: later than any other."""

@@ -95,6 +95,12 @@ class DiscoveryChanged(NamedTuple):
     settings: DiscoverySettings
 
 
+class SecretGiven(NamedTuple):
+    """The controllers of the fabric have this key for their LLDP frames; told before the first switch connects."""
+
+    secret: bytes
+
+
 def of_policy(policy: Policy) -> DiscoverySettings:
     """Return the settings that a policy wants."""
     return DiscoverySettings(

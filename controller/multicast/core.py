@@ -395,6 +395,7 @@ class MulticastCore:
         self.flood_guard.switch_connected(event.dpid, event.ofp_version)
         self.sections.switch_connected(event, now)
         self._effects += self.installer.switch_connected(event.dpid, event.ofp_version, now)
+        self.restart.switch_connected(event.dpid, now)
 
     def _switch_disconnected(self, event: SwitchDisconnected, now: float) -> None:
         self.topology.switch_disconnected(event.dpid)

@@ -15,9 +15,14 @@ class PolicyLoaded(NamedTuple):
 
 
 class LogRead(NamedTuple):
-    """The log of an earlier run: the last entry of each key, in the order in which they were written."""
+    """The log of an earlier run: the last entry of each key, in the order in which they were written.
+
+    `is_current` says that it is as of now, left by another controller that led until now: its ports to hosts are
+    served as soon as their switch is there.
+    """
 
     entries: tuple[Entry, ...]
+    is_current: bool = False
 
 
 class JournalRead(NamedTuple):

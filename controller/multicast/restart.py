@@ -24,6 +24,7 @@ from controller.multicast.operator import Operator
 from controller.multicast.registered import RegisteredGroups
 from controller.multicast.restored import UNREADABLE, Reader, Restored, RestoredGroup
 from controller.multicast.senders import SenderTable
+from topology.live import LiveFabric
 
 SLICE_COST = 250
 """What is done in one turn, some milliseconds; an entry that is read costs 1, and what follows more."""
@@ -34,6 +35,7 @@ TOPOLOGY_COST, MEMBER_COST, SENDER_COST, GROUP_COST = 2, 8, 20, 40
 class Owner(Protocol):
     """What a restart asks of the core around it."""
 
+    fabric: LiveFabric
     journal: Journal
     memberships: Memberships
     operator: Operator
@@ -42,6 +44,9 @@ class Owner(Protocol):
     senders: SenderTable
     topology: FabricFollower
     vlan_ports: VlanPorts
+
+    def port_added(self, dpid: int, port_no: int, now: float) -> None:
+        """Serve a port that leads to hosts."""
 
     def port_suspended(self, dpid: int, port_no: int, now: float) -> None:
         """Keep what is known of a port that is not served yet."""
@@ -66,6 +71,7 @@ class Restart:
         self.due_s: float | None = None
         self._core = core
         self._now = 0.0
+        self._is_current = False
         self._steps: Iterator[int] = iter(())
         self.handlers: dict[type, Callable[[Any, float], None]] = {
             LogRead: self._log_read,
@@ -95,7 +101,14 @@ class Restart:
         self.due_s = None
         self._core.restored(now)
 
+    def switch_connected(self, dpid: int, now: float) -> None:
+        """Serve ports to hosts at once where they are known as of now, and ask their hosts."""
+        if self._is_current:
+            for port_no in self._core.fabric.edge_ports(dpid):
+                self._core.port_added(dpid, port_no, now)
+
     def _log_read(self, event: LogRead, now: float) -> None:
+        self._is_current = event.is_current
         self._steps = self._log_steps(event.entries)
         self.advance(now)
 

@@ -33,6 +33,8 @@ DISCOVERY_TAG = 0x5601
 MULTICAST_TAG = 0x5602
 UNICAST_TAG = 0x5603
 MONITOR_TAG = 0x5604
+CLUSTER_TAG = 0x5605
+"""Of no flow entry: as whoever has it, the app that asks for roles shares switches with the others."""
 APP_TAGS = frozenset({DISCOVERY_TAG, MULTICAST_TAG, UNICAST_TAG, MONITOR_TAG})
 """The upper 16 bits of all cookies that are this controller's."""
 DATAPATH_XID_TAG = 0xA0

@@ -21,7 +21,8 @@ from controller.cluster.events import (
     RoleLost,
 )
 from controller.cluster.keys import Leader, read_epoch, read_leader
-from controller.cluster.member import EPOCH_BOUND, Member, MemberSettings, Standing
+from controller.cluster.member import EPOCH_BOUND, Member, Standing
+from controller.cluster.member_settings import MemberSettings
 from controller.cluster.memory_engine import Fault
 from controller.events import ControllerRole, DeadlineReached, RoleWanted
 

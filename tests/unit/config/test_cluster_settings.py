@@ -37,12 +37,6 @@ def test_all_settings_are_read():
     )
 
 
-def test_a_policy_with_an_engine_is_warned_of_until_controllers_use_it():
-    (warning,) = load_policy(ETCD).warnings
-    assert (warning.line, warning.field) == (3, "cluster.engine")
-    assert "each works as if it were alone" in warning.message
-
-
 @pytest.mark.parametrize(
     "endpoint",
     [

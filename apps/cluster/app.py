@@ -1,0 +1,298 @@
+"""The app of a controller that is one of several: it keeps a process beside itself, and the others' place is its own.
+
+Discovery loads it where the policy's section `cluster` names an engine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import socket
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar
+
+from apps.cluster.lead import Lead
+from apps.cluster.link import Link, LinkLost
+from apps.cluster.messages import Seen
+from apps.cluster.settings import peer_address, sidecar_settings
+from apps.cluster.sidecar_settings import SidecarSettings, access
+from apps.cluster.system import system_socket, system_threading
+from apps.cluster.take_over import NotLeading, read_lead
+from apps.openflow.app import TableKeeper
+from apps.openflow.bus import AlarmReported, TableSuspected
+from apps.openflow.declared import DeclaredApp
+from apps.openflow.framework import DATAPATHS, SOUTHBOUND, apps_of_process, hub, run_aside
+from apps.policy_file import shares_fabric
+from apps.tls_files import SettingsInvalid
+from controller.cluster.effects import Told
+from controller.cluster.events import FenceRefused, HandOverWanted, RoleLost
+from controller.cluster.member import EPOCH_BOUND
+from controller.cluster.place import (
+    BeginAnew,
+    Course,
+    HearReports,
+    LetIn,
+    PlaceCore,
+    SidecarLost,
+    TakenOver,
+    TakeOver,
+)
+from controller.effects import Notice, RoleDenied
+from controller.events import PacketReceived, RoleWanted
+from controller.rules.async_messages import encode_async
+from controller.snapshot.events import EventLog, Severity
+
+END_S = 4.0
+"""How long apps may take to end before a controller that led begins anew."""
+
+HAND_OVER_S = 1.0
+"""How long a leader that ends waits for another one to be named."""
+
+READ_AGAIN_S = 0.2
+FLOOR = "VSRT_CLUSTER_EPOCH"
+"""Of the process that a controller becomes when it begins anew: the latest epoch that it knew of."""
+
+
+class Cluster(DeclaredApp, TableKeeper):
+    """Keeps this controller's place among those of its fabric, and lets its apps at switches when it leads."""
+
+    _EVENTS: ClassVar[list[type]] = [TableSuspected, AlarmReported]
+    takes_ipv4_groups = False
+    core: PlaceCore
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        policy = self.policy_file.reading.policy
+        if not shares_fabric(policy):
+            raise SystemExit("vsrt: cluster: the policy names no engine (cluster.engine)")
+        self.events = EventLog("cluster", lambda text: self.names.spoken(text))
+        self.events.offset_s = time.time() - time.monotonic()
+        self.seen = Seen()
+        self.take_overs = 0
+        self.settings = self._checked_settings()
+        self._listening = self._listen()
+        self.link = Link(self.settings, self._listening, self._hear, self._idle_s, self.logger)
+        self._let_in: dict[int, Any] = {}
+        self._marked_s: float | None = None
+        self._floor = self.settings.member.highest_epoch
+        self._resigned = system_threading.Event()
+        SOUTHBOUND.gate = self
+        DATAPATHS.role_denied = self._role_denied
+        self._perform |= {
+            RoleWanted: DATAPATHS.want_role,
+            TakeOver: lambda order: self.threads.append(hub.spawn(self._take_over, order)),
+            LetIn: self._let_apps_in,
+            HearReports: self._hear_reports,
+            BeginAnew: lambda effect: self._begin_anew(effect.why),
+        }
+        self.offer(sections={"events": self.events.section})
+
+    def _checked_settings(self) -> SidecarSettings:
+        incarnation = secrets.token_hex(8)
+        try:
+            settings = sidecar_settings(self.policy_file.reading.policy.cluster, incarnation)
+            access(settings)
+        except SettingsInvalid as error:
+            raise SystemExit(f"vsrt: {error}") from error
+        floor = int(os.environ.pop(FLOOR, "0"))
+        return settings._replace(member=settings.member._replace(highest_epoch=floor))
+
+    def _listen(self) -> socket.socket | None:
+        address = peer_address()
+        if address is None:
+            return None
+        family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        try:
+            listening: socket.socket = system_socket.create_server(address, family=family)
+        except OSError as error:
+            raise SystemExit(f"vsrt: VSRT_PEER: {os.environ['VSRT_PEER']}: {error.strerror or error}") from error
+        return listening
+
+    def start(self) -> Any:
+        """Run, with the process beside."""
+        thread = super().start()
+        self.link.start()
+        return thread
+
+    def stop(self) -> None:
+        """Hand over, and end; the apps that write have ended before."""
+        if self.core.course is Course.LEADING:
+            self.link.say(HandOverWanted())
+            run_aside(self._wait_resigned)
+        run_aside(self.link.close)
+        super().stop()
+
+    def _wait_resigned(self) -> None:
+        self._resigned.wait(HAND_OVER_S)
+
+    # The process beside, on threads of its link
+
+    def _hear(self, message: Any) -> None:
+        if type(message) is Seen and (message.leader is None or message.leader.incarnation != self._incarnation):
+            self._resigned.set()
+        self.reactor.call(self._turn, self._heard, message)
+
+    @property
+    def _incarnation(self) -> str:
+        return self.settings.member.incarnation
+
+    def _idle_s(self) -> float:
+        """Return for how long the loop has made no progress, and have it say that it goes on."""
+        now, marked_s = time.monotonic(), self._marked_s
+        if marked_s is not None:
+            return now - marked_s
+        self._marked_s = now
+        self.reactor.call(self._mark)
+        return 0.0
+
+    def _mark(self) -> None:
+        self._marked_s = None
+
+    # On the loop
+
+    def _heard(self, message: Any) -> None:
+        if type(message) is Seen:
+            self.seen = message
+            self._floor = max(self._floor, message.epoch)
+        elif type(message) is Told:
+            self._tell(message)
+        elif type(message) is LinkLost:
+            text = f"The process beside the controller has ended ({message.why}): it is started anew."
+            self._tell(Told("sidecar-lost", text, Severity.WARNING))
+            self.feed(SidecarLost())
+        else:
+            self.feed(message)
+
+    def _tell(self, told: Told) -> None:
+        self.notices[told.kind] += 1
+        self.logger.info("%s: %s", told.kind, told.text)
+        self.events.add(time.monotonic(), told.kind, told.text, severity=told.severity, state=told.state)
+
+    def notice(self, notice: Notice) -> None:
+        """Count and log a notice, and make an event of it."""
+        self._tell(Told(notice.kind, notice.text, Severity.WARNING))
+
+    def _role_denied(self, denied: RoleDenied) -> None:
+        generation_id = denied.generation_id
+        if generation_id is not None and generation_id < EPOCH_BOUND:
+            self._floor = max(self._floor, generation_id)
+        self.link.say(RoleLost(denied.dpid, generation_id))
+
+    def is_shut(self, datapath: Any) -> bool:
+        """Tell whether the apps do not know of a connection yet."""
+        return self._let_in.get(datapath.id) is not datapath
+
+    def withholds(self, event: PacketReceived) -> bool:
+        """Keep a report of a switch that the apps do not know of."""
+        datapath = self._datapaths.get(event.dpid)
+        if datapath is not None and self._let_in.get(event.dpid) is datapath:
+            return False
+        self._turn(self.feed, event)
+        return True
+
+    def is_shut_out(self, datapath: Any) -> bool:
+        """Know of every switch."""
+        return False
+
+    def let_in(self, datapath: Any) -> None:
+        """Ask a switch for what is wanted before anything else."""
+        wanted = self.core.role_at(datapath.id, datapath.ofproto.OFP_VERSION)
+        if wanted is not None:
+            DATAPATHS.want_role(wanted)
+        super().let_in(datapath)
+
+    def packet_received(self, event: PacketReceived) -> None:
+        """Leave packets to the apps."""
+
+    def _apps(self) -> list[TableKeeper]:
+        return [app for app in apps_of_process() if isinstance(app, TableKeeper) and app is not self]
+
+    def _let_apps_in(self, effect: LetIn) -> None:
+        datapath = self._datapaths.get(effect.dpid)
+        if datapath is None:
+            return
+        self._let_in[effect.dpid] = datapath
+        for app in self._apps():
+            app.measured(app.let_in, datapath)
+        for event in effect.reports:
+            SOUTHBOUND.hand(event)
+
+    def _hear_reports(self, effect: HearReports) -> None:
+        datapath = self._datapaths.get(effect.dpid)
+        if datapath is not None:
+            datapath.send(encode_async(datapath.ofproto.OFP_VERSION, self.core.xid_tag << 24))
+
+    # Taking over
+
+    def _take_over(self, order: TakeOver) -> None:
+        """Read the store, on a thread, until that is done or nobody wants it any more."""
+        digest = policy_digest(self.policy_file.reading.text)
+        refused = partial(self.link.say, FenceRefused())
+        while self.is_active and self.core.course is Course.TAKING_OVER:
+            outcome: list[Lead] = []
+            read = partial(read_lead, self.link, self.settings.member.fabric, order, refused, digest)
+            try:
+                run_aside(partial(_append, outcome, read))
+            except NotLeading:
+                self.link.say(FenceRefused())
+                return
+            except TimeoutError as error:
+                self.logger.warning("What the leader before has left cannot be read yet (%s).", error)
+                self.pause(READ_AGAIN_S)
+            else:
+                self.reactor.call(self._turn, self._give, outcome[0])
+                return
+
+    def _give(self, lead: Lead) -> None:
+        """Have the apps know what there was; when the last one does, they are let in."""
+        waited_for = self._apps()
+
+        def taken(app: TableKeeper) -> None:
+            waited_for.remove(app)
+            if not waited_for:
+                self.take_overs += 1
+                self.feed(TakenOver(lead.epoch))
+
+        if not waited_for:
+            self.feed(TakenOver(lead.epoch))
+        for app in tuple(waited_for):
+            app.take_lead(lead, partial(taken, app))
+
+    def _begin_anew(self, why: str) -> None:
+        """End all apps and become a new process, which follows: nothing that this one knows is certain any longer."""
+        text = f"This controller begins anew as one who follows: {why}."
+        self._tell(Told("controller-begins-anew", text, Severity.WARNING))
+        os.environ[FLOOR] = str(max(self._floor, self.core.epoch or 0))
+        overdue = system_threading.Timer(END_S, become_anew)
+        overdue.daemon = True
+        overdue.start()
+        hub.spawn(self._end_all)
+
+    def _end_all(self) -> None:
+        for app in apps_of_process():
+            if hasattr(app, "policy_file"):
+                try:
+                    app.stop()
+                except Exception:
+                    self.logger.exception("%s did not end as it should", app.name)
+        become_anew()
+
+
+def _append(outcome: list[Lead], read: Callable[[], Lead]) -> None:
+    outcome.append(read())
+
+
+def become_anew() -> None:
+    """Have this process run its command once more, from the beginning."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+def policy_digest(text: str) -> str:
+    """Return what tells policies apart, which members should have in common."""
+    return hashlib.sha256(text.encode()).hexdigest()

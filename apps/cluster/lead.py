@@ -1,0 +1,25 @@
+"""What apps are given when their controller is to lead."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from apps.cluster.engine_log import EngineLog
+from controller.log import Entry
+
+
+class Kept(NamedTuple):
+    """A log in the store: `revision` is the number of its last write, `entries` are in the order of theirs."""
+
+    log: EngineLog
+    revision: int
+    entries: tuple[Entry, ...]
+
+
+class Lead(NamedTuple):
+    """What the controllers of the fabric share, as of the moment from which on this one writes it."""
+
+    epoch: int
+    secret: bytes
+    journal: Kept
+    hosts: Kept

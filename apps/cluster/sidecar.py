@@ -1,0 +1,209 @@
+"""The process beside a controller: it is the member of the cluster, and asks the store whatever the controller wants.
+
+So neither a busy loop nor a collector of garbage keeps a lease from being kept. What the member decides goes to the
+controller, and what the controller is, and what its loop does, comes from there ten times a second.
+"""
+
+from __future__ import annotations
+
+import queue
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from apps.cluster.etcd import Access, EtcdEngine
+from apps.cluster.messages import (
+    AskStore,
+    Beat,
+    EndWatch,
+    Pulse,
+    Seen,
+    StoreAnswered,
+    StoreTold,
+    WatchStore,
+    receive,
+    send,
+)
+from apps.cluster.peers import Hearer, Speaker
+from controller.cluster.effects import Ask, FollowPeer, Leading, Told, WatchKeys
+from controller.cluster.engine import Changes, Reply, Request, WatchReport
+from controller.cluster.events import Answered, ControllerBeat, ControllerGone, KeysChanged, WatchEnded
+from controller.cluster.member import Member
+from controller.cluster.member_settings import MemberSettings
+from controller.events import DeadlineReached, RoleWanted
+
+OWN_ASKERS = 3
+"""Threads by which the member asks the store, each with a connection of its own."""
+
+CONTROLLER_ASKERS = 2
+"""Those by which the controller does."""
+
+OUTBOX_BOUND = 16384
+"""Messages that the controller has not taken; with more it has stood still for long, and leads no more."""
+
+END_S = 1.5
+"""How long the lease is given back at the end, at most."""
+
+WATCH_WAIT_S = 0.5
+
+Then: TypeAlias = Callable[[Reply], None]
+
+
+class Askers:
+    """Threads that ask the store, each by its own connection."""
+
+    def __init__(self, access: Access, count: int) -> None:
+        self._access = access
+        self._orders: queue.SimpleQueue[tuple[Request, Then]] = queue.SimpleQueue()
+        for _ in range(count):
+            threading.Thread(target=self._run, name="store", daemon=True).start()
+
+    def ask(self, request: Request, then: Then) -> None:
+        """Have a request answered; `then` is called with the answer, on a thread."""
+        self._orders.put((request, then))
+
+    def _run(self) -> None:
+        engine = EtcdEngine(self._access)
+        while True:
+            request, then = self._orders.get()
+            then(engine.ask(request))
+
+
+class Watcher:
+    """Tells what changes below a prefix, on a thread of its own, until the watch ends or nobody wants it any more."""
+
+    def __init__(self, access: Access, prefix: str, after_revision: int, tell: Callable[[WatchReport], None]) -> None:
+        self.is_wanted = True
+        self._what = (access, prefix, after_revision, tell)
+        threading.Thread(target=self._run, name="watch", daemon=True).start()
+
+    def _run(self) -> None:
+        access, prefix, after_revision, tell = self._what
+        engine = EtcdEngine(access)
+        watch = engine.watch(prefix, after_revision)
+        while self.is_wanted:
+            report = watch.take(WATCH_WAIT_S)
+            if report is not None and self.is_wanted:
+                tell(report)
+                if type(report) is not Changes:
+                    break
+        watch.close()
+        engine.close()
+
+
+class Sidecar:
+    """The member `settings` says, for the controller at the other end of `pipe`.
+
+    `listening` is where others hear it, None for nowhere.
+    """
+
+    def __init__(
+        self, settings: MemberSettings, access: Access, pipe: socket.socket, listening: socket.socket | None
+    ) -> None:
+        self._settings = settings
+        self._access = access
+        self._pipe = pipe
+        self._events: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._outbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._own, self._for_controller = Askers(access, OWN_ASKERS), Askers(access, CONTROLLER_ASKERS)
+        self._speaker = None if listening is None else Speaker(listening)
+        self._hearer = Hearer(self._events.put)
+        self._member = Member(settings, time.monotonic())
+        self._lead_watch: Watcher | None = None
+        self._watches: dict[int, Watcher] = {}
+        self._seen = Seen()
+
+    def run(self) -> None:
+        """Take part until the controller has gone, and give the lease back then."""
+        for work in (self._receive, self._send):
+            threading.Thread(target=work, daemon=True).start()
+        ends_s = float("inf")
+        while time.monotonic() < ends_s:
+            event = self._next_event(ends_s)
+            if event is None:
+                return
+            if type(event) is ControllerGone:
+                ends_s = time.monotonic() + END_S
+            elif type(event) is ControllerBeat:
+                self._outbox.put(Pulse())
+                if self._speaker is not None:
+                    self._speaker.say(self._settings.incarnation)
+            for effect in self._member.handle(event, time.monotonic()):
+                self._perform(effect)
+            self._tell_seen()
+            if ends_s < float("inf") and self._member.has_left:
+                return
+
+    def _next_event(self, ends_s: float) -> Any:
+        """Return what the member is told next; None where the controller has taken nothing for long."""
+        if self._outbox.qsize() > OUTBOX_BOUND:
+            return None
+        due_s = self._member.next_deadline()
+        wait_s = min(due_s if due_s is not None else ends_s, ends_s) - time.monotonic()
+        try:
+            return self._events.get(timeout=None if wait_s == float("inf") else max(wait_s, 0.0))
+        except queue.Empty:
+            return DeadlineReached()
+
+    def _perform(self, effect: Any) -> None:
+        if type(effect) is Ask:
+            number = effect.number
+            self._own.ask(effect.request, lambda reply: self._events.put(Answered(number, reply)))
+        elif type(effect) is WatchKeys:
+            if self._lead_watch is not None:
+                self._lead_watch.is_wanted = False
+            watch = effect.watch
+            self._lead_watch = Watcher(
+                *(self._access, effect.prefix, effect.after_revision),
+                lambda report: self._events.put(
+                    KeysChanged(watch, report.changes) if type(report) is Changes else WatchEnded(watch)
+                ),
+            )
+        elif type(effect) is FollowPeer:
+            self._hearer.follow(effect.leader)
+        elif isinstance(effect, RoleWanted | Leading | Told):
+            self._outbox.put(effect)
+
+    def _tell_seen(self) -> None:
+        member, view = self._member, self._member.view
+        seen = Seen(view.leader, view.epoch, view.members(), member.is_store_silent, member.lease)
+        if seen != self._seen:
+            self._seen = seen
+            self._outbox.put(seen)
+
+    # On threads of their own
+
+    def _send(self) -> None:
+        try:
+            while True:
+                send(self._pipe, self._outbox.get())
+        except OSError:
+            self._events.put(ControllerGone())
+
+    def _receive(self) -> None:
+        try:
+            while True:
+                self._take(receive(self._pipe))
+        except (OSError, EOFError):
+            self._events.put(ControllerGone())
+
+    def _take(self, message: Any) -> None:
+        if type(message) is Beat:
+            self._events.put(ControllerBeat(message.idle_s))
+        elif type(message) is AskStore:
+            number = message.number
+            self._for_controller.ask(message.request, lambda reply: self._outbox.put(StoreAnswered(number, reply)))
+        elif type(message) is WatchStore:
+            watch = message.watch
+            self._watches[watch] = Watcher(
+                *(self._access, message.prefix, message.after_revision),
+                lambda report: self._outbox.put(StoreTold(watch, report)),
+            )
+        elif type(message) is EndWatch:
+            ended = self._watches.pop(message.watch, None)
+            if ended is not None:
+                ended.is_wanted = False
+        else:
+            self._events.put(message)

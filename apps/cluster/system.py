@@ -1,0 +1,20 @@
+"""Modules of Python as they are without a framework: what waits by them is a thread of the system's.
+
+Under eventlet those of the same names have all threads of the process wait in one.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+
+def _system(name: str) -> Any:
+    patcher = sys.modules.get("eventlet.patcher")
+    return importlib.import_module(name) if patcher is None else patcher.original(name)
+
+
+system_queue = _system("queue")
+system_socket = _system("socket")
+system_threading = _system("threading")

@@ -1,0 +1,53 @@
+"""What a controller that was elected reads of the store before it leads, off its loops: that waits for a network."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+
+from apps.cluster.engine_log import EngineLog
+from apps.cluster.lead import Kept, Lead
+from apps.cluster.link import Link
+from apps.registry import SECRET_BYTES
+from controller.cluster.engine import Committed, Condition, Page, Put, ReadPage, Refused, Transaction
+from controller.cluster.keys import Keys
+from controller.cluster.place import TakeOver
+
+
+class NotLeading(Exception):  # noqa: N818
+    """The store takes no write of this epoch: another one leads."""
+
+
+def read_lead(link: Link, fabric: str, order: TakeOver, refused: Callable[[], None], digest: str) -> Lead:
+    """Return what an epoch begins with, and say by which policy it goes.
+
+    TimeoutError where the store does not answer, `NotLeading` where another one leads.
+    """
+    keys, fence = Keys(fabric), order.fence
+    journal = EngineLog(link, fabric, fence, refused)
+    hosts = EngineLog(link, fabric, fence, refused, keys.hosts)
+    secret = _secret(link, keys, fence)
+    _write(link, Transaction((fence,), (Put(keys.policy, digest),), True))
+    return Lead(order.epoch, secret, Kept(journal, *journal.read()), Kept(hosts, *hosts.read()))
+
+
+def _secret(link: Link, keys: Keys, fence: Condition) -> bytes:
+    """Return the key of LLDP frames, which the first one who leads has made."""
+    for _ in range(2):
+        reply = link.ask(ReadPage(keys.secret))
+        if type(reply) is not Page:
+            raise TimeoutError(getattr(reply, "why", type(reply).__name__))
+        for held in reply.held:
+            if held.key == keys.secret:
+                return bytes.fromhex(held.value)
+        put = Put(keys.secret, secrets.token_hex(SECRET_BYTES))
+        _write(link, Transaction((fence, Condition(keys.secret, 0)), (put,), False))
+    raise TimeoutError("the key of LLDP frames is not kept")
+
+
+def _write(link: Link, transaction: Transaction) -> None:
+    reply = link.ask(transaction)
+    if type(reply) is Refused:
+        raise NotLeading
+    if type(reply) is not Committed:
+        raise TimeoutError(getattr(reply, "why", type(reply).__name__))

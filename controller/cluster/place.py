@@ -1,0 +1,240 @@
+"""What a controller does by its place in the cluster: which switches its other apps know, and when they may begin.
+
+A controller that follows is slave at all switches, and its apps know of none: they are as after a start, before the
+first switch connects. When it is to lead, it asks all switches to have it as master, has the apps given what the one
+before it has left in the store, and then lets each switch in that has confirmed it. Who leads no more lets all go and
+begins anew, for nothing that it knows is certain any longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from controller.cluster.effects import Leading
+from controller.cluster.engine import Condition
+from controller.cluster.reports import Reports
+from controller.datapath.core import DatapathCore
+from controller.effects import Notice
+from controller.events import (
+    CheckRequested,
+    ControllerRole,
+    DeadlineReached,
+    PacketReceived,
+    PortChanged,
+    RoleWanted,
+    SwitchConnected,
+    SwitchDisconnected,
+    TableChanged,
+)
+from controller.rules.installer import Installer
+from controller.rules.pipeline import CLUSTER_TAG, DATAPATH_XID_TAG, OPENFLOW_1_0
+
+
+class Course(StrEnum):
+    """What a controller is about."""
+
+    FOLLOWING = "following"
+    TAKING_OVER = "taking-over"
+    LEADING = "leading"
+    LEAVING = "leaving"
+
+
+class SidecarLost(NamedTuple):
+    """The process beside the controller has ended, or says nothing; another one goes on under its lease."""
+
+
+class TakenOver(NamedTuple):
+    """The apps know what the leader before has left, and may be let at switches; in this epoch."""
+
+    epoch: int
+
+
+class TakeOver(NamedTuple):
+    """Have the apps given what is in the store, where writes have `fence` as a condition; `TakenOver` follows."""
+
+    epoch: int
+    fence: Condition
+
+
+class LetIn(NamedTuple):
+    """Tell the apps of a switch, then what its hosts reported meanwhile."""
+
+    dpid: int
+    reports: tuple[PacketReceived, ...]
+
+
+class HearReports(NamedTuple):
+    """Have a switch send this slave what its flow entries send to controllers."""
+
+    dpid: int
+
+
+class BeginAnew(NamedTuple):
+    """Let all go, and begin anew as one who follows."""
+
+    why: str
+
+
+class _Switch:
+    """A connected switch."""
+
+    def __init__(self, ofp_version: int) -> None:
+        self.ofp_version = ofp_version
+        self.is_in = False
+        self.hears_reports = False
+
+
+class PlaceCore:
+    """The core of the app that keeps a controller's place.
+
+    Attributes
+    ----------
+    course
+        What the controller is about.
+    epoch
+        The epoch in which it leads or begins to.
+    began_s, led_s
+        When it was last elected, and when it had its last switch then; None before.
+    """
+
+    def __init__(self, lease_s: float, datapath: DatapathCore | None = None) -> None:
+        self.course = Course.FOLLOWING
+        self.epoch: int | None = None
+        self.began_s: float | None = None
+        self.led_s: float | None = None
+        self.reports = Reports()
+        self._lease_s = lease_s
+        self._datapath = datapath = datapath or DatapathCore(DATAPATH_XID_TAG)
+        self._installer = Installer(CLUSTER_TAG, datapath=datapath)
+        self._switches: dict[int, _Switch] = {}
+        self._wanted = RoleWanted(ControllerRole.SLAVE, 0)
+        self._has_lease = False
+        self._is_ready = False
+        self._lost_until_s: float | None = None
+        self._effects: list[Any] = []
+        self._handlers: dict[type, Callable[[Any, float], None]] = {
+            RoleWanted: self._role_wanted,
+            Leading: self._leading,
+            SidecarLost: self._sidecar_lost,
+            TakenOver: self._taken_over,
+            SwitchConnected: self._switch_connected,
+            SwitchDisconnected: self._switch_disconnected,
+            TableChanged: lambda event, now: self._look(event.dpid, now),
+            PacketReceived: lambda event, now: self.reports.take(event, now),
+            PortChanged: lambda _event, _now: None,
+            CheckRequested: lambda _event, _now: None,
+            DeadlineReached: self._deadline_reached,
+        }
+
+    @property
+    def xid_tag(self) -> int:
+        """The upper 8 bits of the transaction ids of this core's messages."""
+        return self._installer.xid_tag
+
+    def handle(self, event: Any, now: float) -> list[Any]:
+        """Take an event, return what follows; KeyError for one of another kind."""
+        handle = self._handlers.get(type(event))
+        if handle is None:
+            return [*self._installer.handle(event, now)]
+        handle(event, now)
+        effects, self._effects = self._effects, []
+        return effects
+
+    def next_deadline(self) -> float | None:
+        """Return when `DeadlineReached` is due, None for never."""
+        due = (self._installer.next_deadline(), self._lost_until_s)
+        return min((due_s for due_s in due if due_s is not None), default=None)
+
+    @property
+    def switches(self) -> dict[int, bool]:
+        """Which switches are connected, and whether the apps know of each."""
+        return {dpid: switch.is_in for dpid, switch in sorted(self._switches.items())}
+
+    def role_at(self, dpid: int, ofp_version: int) -> RoleWanted | None:
+        """Return what is wanted at a switch before it is taken in; None where it is what is wanted at others.
+
+        Where switches know no generations the last one who asks is master, so who has no lease does not ask.
+        """
+        if ofp_version != OPENFLOW_1_0 or self._wanted.role is not ControllerRole.MASTER:
+            return None
+        role = ControllerRole.MASTER if self._has_lease else ControllerRole.SLAVE
+        return self._wanted._replace(role=role, dpid=dpid)
+
+    def _role_wanted(self, wanted: RoleWanted, _now: float) -> None:
+        if wanted.role is ControllerRole.SLAVE and self.course in (Course.TAKING_OVER, Course.LEADING):
+            self._leave("it leads no more")
+        self._wanted = wanted
+        self._effects.append(wanted)
+
+    def _leading(self, leading: Leading, now: float) -> None:
+        self._lost_until_s = None
+        former, self._has_lease = self._has_lease, leading.has_lease
+        if leading.epoch is None or leading.fence is None:
+            if self.course in (Course.TAKING_OVER, Course.LEADING):
+                self._leave("it leads no more")
+        elif self.course is Course.FOLLOWING:
+            self.course, self.epoch, self._is_ready = Course.TAKING_OVER, leading.epoch, False
+            self.began_s, self.led_s = now, None
+            self._effects.append(TakeOver(leading.epoch, leading.fence))
+        elif leading.epoch != self.epoch:
+            self._leave(f"it was elected anew, in epoch {leading.epoch}")
+        elif former != leading.has_lease:
+            self._lease_changed()
+
+    def _lease_changed(self) -> None:
+        """Have switches without generations written by who has a lease alone."""
+        assert self.epoch is not None
+        role = ControllerRole.MASTER if self._has_lease else ControllerRole.SLAVE
+        for dpid, switch in self._switches.items():
+            if switch.ofp_version == OPENFLOW_1_0:
+                self._effects.append(RoleWanted(role, self.epoch, dpid))
+        if not self._has_lease:
+            text = "The lease is not confirmed: switches of OpenFlow 1.0 are not written until it is again."
+            self._effects.append(Notice("lease-unconfirmed", text))
+
+    def _sidecar_lost(self, _event: SidecarLost, now: float) -> None:
+        if self.course in (Course.TAKING_OVER, Course.LEADING):
+            self._lost_until_s = now + self._lease_s
+
+    def _taken_over(self, event: TakenOver, now: float) -> None:
+        if self.course is not Course.TAKING_OVER or event.epoch != self.epoch:
+            return
+        self.course, self._is_ready = Course.LEADING, True
+        for dpid in tuple(self._switches):
+            self._look(dpid, now)
+
+    def _leave(self, why: str) -> None:
+        if self.course is Course.LEAVING:
+            return
+        self.course = Course.LEAVING
+        self._effects.append(BeginAnew(why))
+
+    def _switch_connected(self, event: SwitchConnected, now: float) -> None:
+        self._switches[event.dpid] = _Switch(event.ofp_version)
+        self._effects += self._installer.switch_connected(event.dpid, event.ofp_version, now)
+
+    def _switch_disconnected(self, event: SwitchDisconnected, now: float) -> None:
+        self._switches.pop(event.dpid, None)
+        self._effects += self._installer.switch_disconnected(event.dpid, now)
+
+    def _look(self, dpid: int, now: float) -> None:
+        """Let a switch in that has confirmed its master, and hear the reports of others."""
+        switch = self._switches.get(dpid)
+        if switch is None:
+            return
+        role, _ = self._datapath.role(dpid)
+        if role == ControllerRole.SLAVE and not switch.hears_reports:
+            switch.hears_reports = True
+            self._effects.append(HearReports(dpid))
+        if role == ControllerRole.MASTER and self._is_ready and self.course is Course.LEADING and not switch.is_in:
+            switch.is_in = True
+            self.led_s = now
+            self._effects.append(LetIn(dpid, self.reports.hand_out(dpid, now)))
+
+    def _deadline_reached(self, _event: DeadlineReached, now: float) -> None:
+        self._effects += self._installer.on_deadline(now)
+        if self._lost_until_s is not None and now >= self._lost_until_s:
+            self._lost_until_s = None
+            self._leave("the process beside it did not come back in time")

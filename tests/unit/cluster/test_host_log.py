@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+import pytest
+
+from apps.cluster.host_log import entry_of, records_of
+from controller.log import Kind
+
+HOST = {"mac": "02:00:00:00:00:01", "dpid": 1, "port_no": 2, "ips": ["10.0.0.1"]}
+TRUNK = {"dpid": 1, "port_no": 3, "leads_to": 2}
+
+
+@pytest.mark.parametrize(
+    ("record", "key"),
+    [(HOST, "host/0/02:00:00:00:00:01"), ({**HOST, "vlan": 7}, "host/7/02:00:00:00:00:01"), (TRUNK, "trunk/1:3")],
+)
+def test_a_record_is_an_entry_and_back(record: dict[str, object], key: str):
+    entry = entry_of(record)
+    assert (entry.kind, entry.key) == (Kind.OBSERVATION, key)
+    assert records_of([entry]) == (record,)
+
+
+@pytest.mark.parametrize("record", [{"mac": "02:00:00:00:00:01", "dpid": None}, {**TRUNK, "leads_to": None}])
+def test_what_is_no_more_has_no_value(record: dict[str, object]):
+    assert entry_of(record).text is None

@@ -1,0 +1,209 @@
+"""What a controller does by its place: nothing at switches before they have confirmed it as master."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controller.cluster.effects import Leading
+from controller.cluster.engine import Condition
+from controller.cluster.place import (
+    BeginAnew,
+    Course,
+    HearReports,
+    LetIn,
+    PlaceCore,
+    SidecarLost,
+    TakenOver,
+    TakeOver,
+)
+from controller.datapath.core import DatapathCore, OwnerTold
+from controller.effects import RequestRole
+from controller.events import (
+    ControllerRole,
+    DeadlineReached,
+    EditFailed,
+    PacketReceived,
+    RoleReplied,
+    RoleWanted,
+    SwitchConnected,
+    SwitchDisconnected,
+    TableChanged,
+)
+
+MASTER, SLAVE = ControllerRole.MASTER, ControllerRole.SLAVE
+FENCE = Condition("epoch", 5, "7")
+IGMP = bytes.fromhex("01005e000016 0200000000 01 0800 46c00028 0000 4000 01 02 0000 0a000001 e0000016 94040000")
+STALE = (11, 0)
+
+
+class Place:
+    """The core of a place over that of switches, and what it has asked for."""
+
+    def __init__(self) -> None:
+        self.datapath = DatapathCore(0xA0)
+        self.core = PlaceCore(3.0, self.datapath)
+        self.now = 100.0
+        self.did: list[Any] = []
+
+    def feed(self, event: Any) -> list[Any]:
+        """Give it an event, and it and the switches what follows; return what its app is to do."""
+        self.did = []
+        self._perform(self.core.handle(event, self.now))
+        return self.did
+
+    def switch_says(self, event: Any) -> list[Any]:
+        self.did = []
+        self._perform(self.datapath.handle(event, self.now))
+        return self.did
+
+    def _perform(self, effects: Any) -> None:
+        for effect in effects:
+            if type(effect) is RoleWanted:
+                self._perform(self.datapath.handle(effect, self.now))
+            elif type(effect) is OwnerTold:
+                self._perform(self.core.handle(TableChanged(effect.dpid, effect.was_read), self.now))
+            self.did.append(effect)
+
+    def connect(self, dpid: int = 1, version: int = 4) -> list[Any]:
+        wanted = self.core.role_at(dpid, version)
+        if wanted is not None:
+            self._perform(self.datapath.handle(wanted, self.now))
+        return self.feed(SwitchConnected(dpid, version, ()))
+
+    def asked(self) -> list[tuple[ControllerRole | None, int]]:
+        return [(effect.role, effect.generation_id) for effect in self.did if type(effect) is RequestRole]
+
+    def confirm(self, role: ControllerRole, generation_id: int | None, dpid: int = 1) -> list[Any]:
+        return self.switch_says(RoleReplied(dpid, self.xid(dpid), role, generation_id))
+
+    def xid(self, dpid: int = 1) -> int:
+        xid = self.datapath.datapath(dpid).role_xid
+        assert xid is not None
+        return xid
+
+    def elect(self, epoch: int = 7) -> list[Any]:
+        return [*self.feed(RoleWanted(MASTER, epoch)), *self.feed(Leading(epoch, FENCE, True))]
+
+
+@pytest.fixture
+def place() -> Place:
+    place = Place()
+    place.feed(RoleWanted(SLAVE, 0))
+    place.feed(Leading(None, None, False))
+    return place
+
+
+def of_kind(effects: list[Any], kind: type) -> list[Any]:
+    return [effect for effect in effects if type(effect) is kind]
+
+
+def test_who_follows_is_slave_and_hears_reports_alone(place: Place):
+    place.connect()
+    assert place.asked() == [(SLAVE, 0)]
+    did = place.confirm(SLAVE, 6)
+    assert (of_kind(did, HearReports), of_kind(did, LetIn)) == ([HearReports(1)], [])
+    place.feed(RoleWanted(SLAVE, 7))
+    assert place.asked() == [(SLAVE, 7)]
+    assert of_kind(place.confirm(SLAVE, 7), HearReports) == []
+    assert place.core.switches == {1: False}
+
+
+def test_apps_know_of_a_switch_when_all_is_read_and_it_has_confirmed_its_master(place: Place):
+    place.connect()
+    place.confirm(SLAVE, 6)
+    report = PacketReceived(1, 3, IGMP)
+    place.feed(report)
+    place.feed(PacketReceived(1, 3, b"\xff" * 60))
+    place.now += 1.0
+    did = place.elect()
+    assert of_kind(did, TakeOver) == [TakeOver(7, FENCE)]
+    assert place.core.course is Course.TAKING_OVER
+    assert of_kind(place.confirm(MASTER, 7), LetIn) == []
+    assert of_kind(place.feed(TakenOver(7)), LetIn) == [LetIn(1, (report,))]
+    assert (place.core.course, place.core.switches) == (Course.LEADING, {1: True})
+    place.connect(2)
+    assert place.asked() == [(MASTER, 7)]
+    assert of_kind(place.confirm(MASTER, 7, 2), LetIn) == [LetIn(2, ())]
+
+
+def test_a_take_over_of_another_epoch_lets_nobody_in(place: Place):
+    place.connect()
+    place.elect()
+    place.confirm(MASTER, 7)
+    assert of_kind(place.feed(TakenOver(6)), LetIn) == []
+    assert place.core.course is Course.TAKING_OVER
+
+
+def test_reports_are_kept_for_five_seconds(place: Place):
+    place.connect()
+    place.feed(PacketReceived(1, 3, IGMP))
+    place.now += 6.0
+    place.feed(PacketReceived(1, 4, IGMP))
+    place.elect()
+    place.feed(TakenOver(7))
+    assert of_kind(place.confirm(MASTER, 7), LetIn) == [LetIn(1, (PacketReceived(1, 4, IGMP),))]
+
+
+@pytest.mark.parametrize("told", [RoleWanted(SLAVE, 7), Leading(None, None, False), Leading(9, FENCE, True)])
+def test_who_leads_no_more_begins_anew(place: Place, told: Any):
+    place.connect()
+    place.elect()
+    place.confirm(MASTER, 7)
+    place.feed(TakenOver(7))
+    (anew,) = of_kind(place.feed(told), BeginAnew)
+    assert not anew.why.endswith(".")
+    assert place.core.course is Course.LEAVING
+    assert of_kind(place.feed(told), BeginAnew) == []
+
+
+def test_a_switch_that_is_back_is_let_in_anew(place: Place):
+    place.connect()
+    place.elect()
+    place.confirm(MASTER, 7)
+    place.feed(TakenOver(7))
+    place.feed(SwitchDisconnected(1))
+    place.connect()
+    assert place.core.switches == {1: False}
+    assert of_kind(place.confirm(MASTER, 7), LetIn) == [LetIn(1, ())]
+
+
+def test_the_process_beside_may_be_away_for_the_time_of_its_lease(place: Place):
+    place.connect()
+    place.elect()
+    place.feed(TakenOver(7))
+    place.feed(SidecarLost())
+    assert place.core.next_deadline() == place.now + 3.0
+    place.now += 2.0
+    place.feed(Leading(7, FENCE, True))
+    place.now += 5.0
+    assert of_kind(place.feed(DeadlineReached()), BeginAnew) == []
+    place.feed(SidecarLost())
+    place.now += 3.0
+    assert len(of_kind(place.feed(DeadlineReached()), BeginAnew)) == 1
+
+
+def test_switches_without_generations_are_left_while_the_lease_is_not_confirmed(place: Place):
+    place.connect(1, 1)
+    place.connect(2, 4)
+    place.elect()
+    place.feed(TakenOver(7))
+    place.confirm(MASTER, None, 1)
+    place.confirm(MASTER, 7, 2)
+    did = place.feed(Leading(7, FENCE, False))
+    assert of_kind(did, RoleWanted) == [RoleWanted(SLAVE, 7, 1)]
+    assert of_kind(did, BeginAnew) == []
+    place.connect(3, 1)
+    assert place.asked() == [(SLAVE, 7)]
+    did = place.feed(Leading(7, FENCE, True))
+    assert of_kind(did, RoleWanted) == [RoleWanted(MASTER, 7, 1), RoleWanted(MASTER, 7, 3)]
+
+
+def test_a_switch_that_knows_of_a_later_generation_is_not_written(place: Place):
+    place.connect()
+    place.elect()
+    place.feed(TakenOver(7))
+    place.switch_says(EditFailed(1, place.xid(), *STALE))
+    assert place.asked() == [(None, 0)]
+    assert place.core.switches == {1: False}

@@ -1,0 +1,153 @@
+"""The process beside a controller, with a real store: elected, killed, and gone with its controller."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.cluster.link import Link, LinkLost
+from apps.cluster.messages import Seen
+from apps.cluster.sidecar_settings import SidecarSettings
+from controller.cluster.effects import Leading
+from controller.cluster.engine import Changes, Committed, Page, Put, ReadPage, Silent, Transaction
+from controller.cluster.events import HandOverWanted
+from controller.cluster.member_settings import MemberSettings
+from etcd_server import EtcdServer
+from patience import wait_until
+
+WAIT_S = 20.0
+
+
+class Controller:
+    """A controller's end: what it was told."""
+
+    def __init__(self, endpoint: str, name: str) -> None:
+        self.told: list[Any] = []
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        peer = f"127.0.0.1:{self.listening.getsockname()[1]}"
+        self.incarnation = f"{name}-1"
+        member = MemberSettings("tested", name, self.incarnation, peer, 3, 0.5)
+        settings = SidecarSettings(member, (endpoint,))
+        self.link = Link(settings, self.listening, self.told.append, lambda: 0.0, logging.getLogger("test"))
+        self.link.start()
+
+    def leading(self) -> Leading | None:
+        """The last word about the lead."""
+        return next((told for told in reversed(self.told) if type(told) is Leading), None)
+
+    def epoch(self) -> int | None:
+        leading = self.leading()
+        return None if leading is None else leading.epoch
+
+    def seen(self) -> Seen:
+        return next((told for told in reversed(self.told) if type(told) is Seen), Seen())
+
+    def wait(self, reached: Callable[[], Any]) -> Any:
+        return wait_until(reached, os.getpid(), WAIT_S)
+
+    def close(self) -> None:
+        self.link.close()
+        self.listening.close()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[EtcdServer]:
+    server = EtcdServer(tmp_path / "etcd").start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def controller(store: EtcdServer) -> Iterator[Callable[[str], Controller]]:
+    made: list[Controller] = []
+
+    def make(name: str) -> Controller:
+        made.append(Controller(store.endpoint, name))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def test_the_lead_goes_over_when_a_controller_hands_over_or_ends(controller: Callable[[str], Controller]):
+    one = controller("one")
+    first = one.wait(one.epoch)
+    two = controller("two")
+    two.wait(lambda: two.seen().members == ("one", "two"))
+    assert two.epoch() is None
+    one.wait(lambda: one.seen().members == ("one", "two"))
+    one.link.say(HandOverWanted("two"))
+    second = two.wait(two.epoch)
+    assert second == first + 1
+    one.wait(lambda: one.epoch() is None)
+    two.close()
+    assert one.wait(one.epoch) == second + 1
+
+
+def test_another_process_goes_on_under_the_lease(controller: Callable[[str], Controller]):
+    one = controller("one")
+    epoch = one.wait(one.epoch)
+    one.wait(lambda: one.seen().lease)
+    lease, pid = one.seen().lease, one.link.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    one.wait(lambda: any(type(told) is LinkLost for told in one.told))
+    at = next(place for place, told in enumerate(one.told) if type(told) is LinkLost)
+    one.wait(lambda: any(type(told) is Leading for told in one.told[at:]))
+    assert {told.epoch for told in one.told[at:] if type(told) is Leading} == {epoch}
+    one.wait(lambda: one.seen().leader is not None)
+    assert (one.seen().lease, one.link.pid not in (None, pid)) == (lease, True)
+
+
+def test_a_process_that_stands_still_is_ended(controller: Callable[[str], Controller]):
+    one = controller("one")
+    one.wait(one.epoch)
+    pid = one.link.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    one.wait(lambda: any(type(told) is LinkLost for told in one.told))
+    one.wait(lambda: one.link.pid not in (None, pid))
+
+
+def test_the_store_is_asked_and_watched_through_it(controller: Callable[[str], Controller], store: EtcdServer):
+    one = controller("one")
+    watch = one.link.watch("/vsrt/1/tested/journal/", 1)
+    put = Put("/vsrt/1/tested/journal/a", "x")
+    assert type(one.link.ask(Transaction((), (put,), True))) is Committed
+    report = watch.take(WAIT_S)
+    assert type(report) is Changes
+    assert [(change.key, change.value) for change in report.changes] == [put[:2]]
+    page = one.link.ask(ReadPage("/vsrt/1/tested/journal/"))
+    assert type(page) is Page
+    assert [held.value for held in page.held] == ["x"]
+    watch.close()
+    store.kill()
+    assert type(one.link.ask(ReadPage("/vsrt/"))) is Silent
+
+
+def test_who_waits_for_an_answer_hears_that_the_process_has_ended(
+    controller: Callable[[str], Controller], store: EtcdServer
+):
+    one = controller("one")
+    one.wait(one.epoch)
+    store.stop()
+    answers: list[Any] = []
+    watch = one.link.watch("/vsrt/", 1)
+    asking = threading.Thread(target=lambda: answers.append(one.link.ask(ReadPage("/vsrt/"))))
+    asking.start()
+    pid = one.link.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    asking.join(WAIT_S)
+    assert [type(answer) for answer in answers] == [Silent]
+    assert type(watch.take(WAIT_S)) is Silent
+    store.resume()
