@@ -22,7 +22,7 @@ from pathlib import Path
 
 from measure import Measurement, report
 
-from apps.openflow.app import COLLECTOR_THRESHOLDS
+from apps.openflow.collector import COLLECTOR_THRESHOLDS
 from controller.admission.audit import AuditLines
 from controller.config.policy import Policy
 from controller.config.settings import Limits, Multicast, Querier

@@ -18,7 +18,7 @@ import numpy as np
 import rustworkx as rx
 from measure import Measurement, report
 
-from apps.openflow.app import COLLECTOR_THRESHOLDS
+from apps.openflow.collector import COLLECTOR_THRESHOLDS
 from controller.simulation.churn import link_failures
 from controller.simulation.data_centre import DataCentre
 from controller.simulation.dynamics import Dynamics, Event, EventKind

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from measure import percentile, print_json, print_table, summarise
 
-from apps.openflow.app import COLLECTOR_THRESHOLDS
+from apps.openflow.collector import COLLECTOR_THRESHOLDS
 from controller.effects import ApplyEdits, Put, RequestFlows
 from controller.events import (
     BarrierReplied,

@@ -25,7 +25,7 @@ from pathlib import Path
 from fabric_joins import POLICY, Fabric, host_at
 from measure import Measurement, report
 
-from apps.openflow.app import COLLECTOR_THRESHOLDS
+from apps.openflow.collector import COLLECTOR_THRESHOLDS
 from controller.config.registrations import Registration, Registrations
 from controller.config.terms import SwitchPort, parse_prefix
 from controller.config.vlans import PortVlans, VlanEntry, Vlans

@@ -7,12 +7,11 @@ Other threads send events, or `ask`; apps tell each other things by events of `a
 
 from __future__ import annotations
 
-import gc
 import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from apps.alarm_reports import OUTPUT_FAILED, AlarmReports
 from apps.environment import environment_path
@@ -21,7 +20,9 @@ from apps.exporters.exposition import Metric
 from apps.exporters.figures import app_figures
 from apps.monitor_settings import prometheus_settings
 from apps.openflow import decode, questions, start_line
+from apps.openflow.app_core import Core
 from apps.openflow.bus import AlarmReported, TableSuspected
+from apps.openflow.collector import collect_seldom
 from apps.openflow.descriptions import ask_description, read_description
 from apps.openflow.framework import (
     DATAPATHS,
@@ -89,26 +90,6 @@ TICK_S = 0.5
 TELLERS = tuple(spec.name for spec in APPS.values() if spec.is_shown)
 """The apps whose notices operators see, the one that rather tells of connections first."""
 
-COLLECTOR_THRESHOLDS = (12_000, -1, 3_000)
-"""Of Python's cyclic collector: no loop goes on meanwhile, so it looks at 12,000 new objects at most, and at each of
-them once: below 0 it takes the second generation with the first every time, and what is still there counts as old. At
-all objects it looks once for 36 million that stay; by default it would do so often enough to double the cost of a
-join."""
-
-
-class Core(Protocol):
-    """A pure core: events in, effects out, and the moment it next wants to be woken."""
-
-    @property
-    def xid_tag(self) -> int:
-        """The upper 8 bits of the transaction ids that are this core's own."""
-
-    def handle(self, event: Any, now: float) -> Iterable[Any]:
-        """Take one event and return what is to be done."""
-
-    def next_deadline(self) -> float | None:
-        """Return the time at which `DeadlineReached` is due, None for never."""
-
 
 class App(BaseApp):  # type: ignore[misc]
     """An OpenFlow application around one core; subclasses make `self.core`."""
@@ -152,8 +133,7 @@ class App(BaseApp):  # type: ignore[misc]
     def start(self) -> Any:
         """Begin on the loop; all loops begin to run when the last app of the process is started."""
         start_line.announce()
-        gc.set_threshold(*COLLECTOR_THRESHOLDS)
-        gc.freeze()
+        collect_seldom()
         self._offer_figures()
         self.reactor.call(self._join)
         self.is_started = True

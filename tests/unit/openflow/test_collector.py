@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from apps.openflow.app import COLLECTOR_THRESHOLDS
+from apps.openflow.collector import COLLECTOR_THRESHOLDS
 
 LOOKED_AT = 15_000
 """Objects that the collector may look at in one go: some milliseconds of work."""
