@@ -48,16 +48,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--directory",
         type=Path,
+        action="append",
         metavar="DIR",
-        help="the monitor's files (history in VSRT_STATE_DIR, vsrt-state, /run/vsrt or /var/lib/vsrt)",
+        help="the monitor's files (history in VSRT_STATE_DIR, vsrt-state, /run/vsrt or /var/lib/vsrt); "
+        "once for each of several monitors that share the switches: each octet counts once",
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the rates or roll-ups of the ports that were asked for."""
-    directory = args.directory or _directory()
-    if not directory.is_dir():
-        raise InputError(f"{directory}: there is no such directory; --directory says where the monitor's files are")
+    directories = args.directory or [_directory()]
+    for directory in directories:
+        if not directory.is_dir():
+            raise InputError(
+                f"{directory}: there is no such directory; --directory says where the monitor's files are"
+            )
+    if args.roll_up and len(directories) > 1:
+        raise InputError("--roll-up: roll-ups are those of one monitor; name one --directory")
     now_s = time.time()
     since = args.since or (DEFAULT_AGE_OF_HOURS if args.roll_up == "1h" else DEFAULT_AGE)
     clock = clock_of(args)
@@ -70,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     ports = [(chosen["node"], chosen.get("port"))] if "node" in chosen else None
     try:
         table = read_history(
-            directory,
+            directories,
             LENGTHS.get(args.roll_up, Kind.COUNTERS),
             since_s=since_s,
             until_s=until_s,

@@ -20,7 +20,7 @@ from controller.wire.dpids import format_dpid
 
 HELP = "mean rates of the ports in a file of counter samples"
 
-LINES_AT_ONCE = 1 << 17
+LINES_AT_ONCE = 1 << 15
 NOT_LISTED = (Discontinuity.NONE, Discontinuity.FIRST, Discontinuity.UNSUPPORTED)
 _COLUMNS = [Counter(name).column for name in COUNTER_COLUMNS]
 _MASK = np.uint16(sum(int(BITS[column]) for column in _COLUMNS))
@@ -79,8 +79,9 @@ def rates_of(file: SampleFile) -> dict[str, dict[str, Any]]:
     rates = RateTable(table)
     listed: list[list[dict[str, Any]]] = [[] for _ in range(n)]
     unsupported = np.zeros(n, np.uint16)
+    order = _in_turn(rows)
     for start in range(0, len(rows), LINES_AT_ONCE):
-        part = slice(start, start + LINES_AT_ONCE)
+        part = order[start : start + LINES_AT_ONCE]
         counters = np.zeros((len(rows[part]), COUNTER_COUNT), np.uint64)
         counters[:, _COLUMNS] = file.counters[part]
         found = rates.update(Samples(rows[part], file.at_s[part], file.duration_s[part], counters))
@@ -138,15 +139,46 @@ class _Sums:
 
 def _port_table(file: SampleFile) -> tuple[NDArray[np.int32], PortTable]:
     """Return the row of each sample, and the table of ports in the order of their numbers, with their top speed."""
-    dpids, switch = np.unique(file.dpid, return_inverse=True)
-    numbers, port = np.unique(file.port_no, return_inverse=True)
-    pairs, rows = np.unique(switch * len(numbers) + port, return_inverse=True)
-    speed_bps = np.zeros(len(pairs))
-    np.fmax.at(speed_bps, rows, file.speed_bps)
-    table = PortTable(max(len(pairs), 1))
-    for pair, speed in zip(pairs.tolist(), speed_bps.tolist(), strict=True):
-        table.add(int(dpids[pair // len(numbers)]), int(numbers[pair % len(numbers)]), "", speed)
+    if _is_by_port(file.dpid, file.port_no):
+        starts = np.flatnonzero(np.append(True, _differs(file.dpid) | _differs(file.port_no))[: len(file.dpid)])
+        rows = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(file.dpid))))
+        speeds = np.fmax.reduceat(file.speed_bps, starts) if len(starts) else np.empty(0)
+        names = zip(file.dpid[starts].tolist(), file.port_no[starts].tolist(), strict=True)
+    else:
+        dpids, switch = np.unique(file.dpid, return_inverse=True)
+        numbers, port = np.unique(file.port_no, return_inverse=True)
+        pairs, rows = np.unique(switch * len(numbers) + port, return_inverse=True)
+        speeds = np.full(len(pairs), np.nan)
+        np.fmax.at(speeds, rows, file.speed_bps)
+        names = zip(dpids[pairs // len(numbers)].tolist(), numbers[pairs % len(numbers)].tolist(), strict=True)
+    table = PortTable(max(len(speeds), 1))
+    for (dpid, port_no), speed_bps in zip(names, np.nan_to_num(speeds).tolist(), strict=True):
+        table.add(dpid, port_no, "", speed_bps)
     return rows.astype(np.int32), table
+
+
+def _in_turn(rows: NDArray[np.int32]) -> NDArray[np.intp]:
+    """Return the first sample of each port, then the second of each, and so on, where they are in the order of ports.
+
+    Samples of different ports are compared with those before them at once, which takes half the time.
+    """
+    if not len(rows) or (rows[1:] < rows[:-1]).any():
+        return np.arange(len(rows))
+    starts = np.flatnonzero(np.append(True, _differs(rows)))
+    turn = np.arange(len(rows)) - np.repeat(starts, np.diff(np.append(starts, len(rows))))
+    few = turn.max() < np.iinfo(np.int16).max  # which are sorted in linear time
+    return np.argsort(turn.astype(np.int16) if few else turn, kind="stable")
+
+
+def _differs(values: NDArray[Any]) -> NDArray[np.bool_]:
+    different: NDArray[np.bool_] = values[1:] != values[:-1]
+    return different
+
+
+def _is_by_port(dpid: NDArray[np.uint64], port_no: NDArray[np.uint64]) -> bool:
+    """Tell whether samples are in the order of their ports, as those of the history are."""
+    rises = (dpid[1:] > dpid[:-1]) | ((dpid[1:] == dpid[:-1]) & (port_no[1:] >= port_no[:-1]))
+    return bool(rises.all())
 
 
 def _list_discontinuities(rates: Rates, unsupported: NDArray[np.uint16], listed: list[list[dict[str, Any]]]) -> None:

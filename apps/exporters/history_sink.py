@@ -16,17 +16,20 @@ from controller.performance.rollups import RollUps
 
 
 class HistorySink(RowFiles):
-    """Keeps the samples and rates of a fabric in `directory`."""
+    """Keeps the samples and rates of a fabric in `directory`; rows of switches that monitors share name `monitor`."""
 
-    def __init__(self, directory: Path, settings: HistorySettings, ports: PortTable, logger: logging.Logger) -> None:
+    def __init__(
+        self, directory: Path, settings: HistorySettings, ports: PortTable, logger: logging.Logger, monitor: str = ""
+    ) -> None:
         super().__init__(directory, ((Kind.COUNTERS, Kind.RATES),), settings, logger)
+        self._monitor = monitor
         self._ports = ports
         self._keys = PortKeys(ports)
 
     def write(self, batch: Batch) -> None:
         """Take one batch; its arrays must not change afterwards. Never waits for the disk."""
-        self.put(counter_rows(batch, self._keys, self._ports.speed_bps))
-        self.put(rate_rows(batch, self._keys))
+        self.put(counter_rows(batch, self._keys, self._ports.speed_bps, self._monitor))
+        self.put(rate_rows(batch, self._keys, self._monitor))
 
     def event(self, event: PortEvent) -> None:
         """Events are not kept here."""

@@ -24,7 +24,7 @@ PARQUET, CSV = "parquet", "csv"
 ROW_GROUP_ROWS = 1 << 18
 DAY_HOURS = 24
 _NAME = re.compile(r"(\d{4}-\d\d-\d\d)(?:T(\d\d))?Z-(\d{4,9})(\.\w+)\Z")
-_REPEATED = ("dpid", "port_no", "speed_bps", "discontinuity")
+_REPEATED = ("dpid", "port_no", "speed_bps", "discontinuity", "monitor", "share_epoch")
 _STATISTICS = ["timestamp", "dpid", "port_no"]
 
 

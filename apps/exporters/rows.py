@@ -47,13 +47,17 @@ class PortKeys:
 
 
 class Rows(NamedTuple):
-    """Rows of one kind: the columns that name them, and the others in the order of the schema, some side by side."""
+    """Rows of one kind: the columns that name them, and the others in the order of the schema, some side by side.
+
+    `owners` is the monitor and the epoch of each row; None where the kind has none, or no monitor shares.
+    """
 
     kind: Kind
     at_s: NDArray[np.float64]
     dpid: NDArray[np.uint64]
     port_no: NDArray[np.uint32]
     values: tuple[NDArray[np.generic], ...]
+    owners: tuple[str, NDArray[np.int64]] | None = None
 
     def __len__(self) -> int:
         return len(self.at_s)
@@ -61,23 +65,29 @@ class Rows(NamedTuple):
     def take(self, which: NDArray[np.bool_]) -> Rows:
         """Return the rows of a mask."""
         values = tuple(value[which] for value in self.values)
-        return Rows(self.kind, self.at_s[which], self.dpid[which], self.port_no[which], values)
+        owners = None if self.owners is None else (self.owners[0], self.owners[1][which])
+        return Rows(self.kind, self.at_s[which], self.dpid[which], self.port_no[which], values, owners)
 
 
-def counter_rows(batch: Batch, keys: PortKeys, speed_bps: NDArray[np.float64]) -> Rows:
+def counter_rows(batch: Batch, keys: PortKeys, speed_bps: NDArray[np.float64], monitor: str = "") -> Rows:
     """Return the rows of a batch's samples; `speed_bps` is by row of the table, 0 where unknown."""
     samples = batch.samples
     speed = speed_bps[samples.rows]
     speed[speed == 0] = np.nan
     values = (samples.duration_s, speed, samples.counters)
-    return Rows(Kind.COUNTERS, samples.at_s, *keys.of(samples.rows), values)
+    owners = None if batch.epochs is None else (monitor, batch.epochs)
+    return Rows(Kind.COUNTERS, samples.at_s, *keys.of(samples.rows), values, owners)
 
 
-def rate_rows(batch: Batch, keys: PortKeys) -> Rows:
+def rate_rows(batch: Batch, keys: PortKeys, monitor: str = "") -> Rows:
     """Return the rows of a batch's significant rates."""
-    rates = batch.rates if batch.significant is None else batch.rates.take(batch.significant)
+    rates, epochs = batch.rates, batch.epochs
+    if batch.significant is not None:
+        rates = rates.take(batch.significant)
+        epochs = None if epochs is None else epochs[batch.significant]
     values = (rates.interval_s, rates.per_s, rates.utilisation_pct, rates.discontinuity)
-    return Rows(Kind.RATES, rates.at_s, *keys.of(rates.rows), values)
+    owners = None if epochs is None else (monitor, epochs)
+    return Rows(Kind.RATES, rates.at_s, *keys.of(rates.rows), values, owners)
 
 
 def roll_up_rows(roll_ups: RollUps, keys: PortKeys) -> Rows:
@@ -112,7 +122,19 @@ def record_batch(members: Sequence[Rows]) -> pa.RecordBatch:
         value = np.concatenate(values)
         for column in (value,) if value.ndim == 1 else np.ascontiguousarray(value.T):
             columns.append(_column(column, schema.field(len(columns)).type))
+    if len(columns) < len(schema):
+        columns += _owner_columns(members)
     return pa.record_batch(columns, schema=schema)
+
+
+def _owner_columns(members: Sequence[Rows]) -> list[pa.Array]:
+    """Return who polled the rows, and in which epochs."""
+    monitors, epochs = [], []
+    for rows in members:
+        monitor, epoch = rows.owners or (None, None)
+        monitors.append(pa.repeat(pa.scalar(monitor, pa.string()), len(rows)))
+        epochs.append(pa.nulls(len(rows), pa.int64()) if epoch is None else pa.array(epoch, pa.int64()))
+    return [pa.concat_arrays(monitors), pa.concat_arrays(epochs)]
 
 
 def _column(column: NDArray[np.generic], type_: pa.DataType) -> pa.Array:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from controller.performance.counters import COUNTERS
 
-VERSION = 1
+VERSION = 2
 """Goes up with any change of the columns. A file of an older version is read; what it lacks is null."""
 
 VERSION_KEY = b"vsrt.schema_version"
@@ -34,6 +34,9 @@ PERIOD_HOURS = {kind: 24 if kind is Kind.HOURS else 1 for kind in Kind}
 
 KEYS = [("timestamp", pa.timestamp("us", tz="UTC")), ("dpid", pa.uint64()), ("port_no", pa.uint32())]
 
+OWNERS = [("monitor", pa.string()), ("share_epoch", pa.int64())]
+"""Which monitor polled, and in which epoch of the switch's share; null where a monitor shares with no other."""
+
 RATE_COLUMNS = tuple(f"{name}_per_s" for name in COUNTERS)
 _ROLL_UP_COLUMNS = [
     ("count", pa.uint32()),
@@ -49,6 +52,7 @@ SCHEMAS: dict[Kind, pa.Schema] = {
             ("duration_s", pa.float64()),
             ("speed_bps", pa.float64()),
             *((name, pa.uint64()) for name in COUNTERS),
+            *OWNERS,
         ],
         Kind.RATES: [
             ("interval_s", pa.float32()),
@@ -56,6 +60,7 @@ SCHEMAS: dict[Kind, pa.Schema] = {
             ("rx_utilisation_pct", pa.float32()),
             ("tx_utilisation_pct", pa.float32()),
             ("discontinuity", pa.string()),
+            *OWNERS,
         ],
         **dict.fromkeys(ROLL_UPS.values(), _ROLL_UP_COLUMNS),
     }.items()

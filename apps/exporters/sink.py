@@ -30,11 +30,14 @@ class Batch(NamedTuple):
         Their `at_s` is in seconds since the epoch.
     significant
         bool[n], the rates that differ enough from those before to be kept in files; all where None.
+    epochs
+        int64[n], the epoch of each switch's share; None where a monitor shares with no other.
     """
 
     samples: Samples
     rates: Rates
     significant: NDArray[np.bool_] | None = None
+    epochs: NDArray[np.int64] | None = None
 
 
 class SwitchState(NamedTuple):

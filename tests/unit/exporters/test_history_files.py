@@ -32,7 +32,7 @@ def names(directory: Path, kind: Kind = Kind.COUNTERS) -> list[str]:
     return sorted(path.name for path in (directory / kind).iterdir())
 
 
-def read(directory: Path, kind: Kind = Kind.COUNTERS, **options: Any) -> pa.Table:
+def read(directory: Path | list[Path], kind: Kind = Kind.COUNTERS, **options: Any) -> pa.Table:
     return read_history(directory, kind, **({"since_s": 0, "until_s": 1e10} | options))
 
 
@@ -77,7 +77,7 @@ def test_columns_have_plain_types_and_encodings_that_others_read(
         (path,) = (tmp_path / kind).iterdir()
         file = pq.ParquetFile(path)
         assert {str(field.type) for field in file.schema_arrow} <= {
-            "timestamp[us, tz=UTC]", "uint64", "uint32", "double", "float", "string",
+            "timestamp[us, tz=UTC]", "uint64", "int64", "uint32", "double", "float", "string",
         }  # fmt: skip
         columns = [file.metadata.row_group(0).column(i) for i in range(file.metadata.num_columns)]
         assert {column.compression for column in columns} == {"ZSTD"}
@@ -156,7 +156,8 @@ def test_csv_beside_parquet_has_the_same_rows(fabric: Any, open_history: Opener,
     sink.close()
     with (tmp_path / "counters" / "2023-11-14T23Z-0000.csv").open() as file:
         lines = list(csv.DictReader(file))
-    assert list(lines[0]) == ["timestamp", "dpid", "port_no", "duration_s", "speed_bps", *COUNTERS]
+    owners = ["monitor", "share_epoch"]
+    assert list(lines[0]) == ["timestamp", "dpid", "port_no", "duration_s", "speed_bps", *COUNTERS, *owners]
     assert float(lines[0]["timestamp"]) == HOUR_S + 0.123456
     assert lines[5]["rx_bytes"] == str(7 + 200 + 5)
     assert lines[5]["rx_over_err"] == str(UNSUPPORTED)
@@ -208,7 +209,7 @@ def write_file(path: Path, table: pa.Table, version: object) -> None:
 
 def columns(*without: str) -> pa.Table:
     schema = SCHEMAS[Kind.COUNTERS]
-    values = {"timestamp": datetime.fromtimestamp(HOUR_S, UTC), "dpid": 1, "port_no": 2}
+    values = {"timestamp": datetime.fromtimestamp(HOUR_S, UTC), "dpid": 1, "port_no": 2, "monitor": "m1"}
     return pa.table(
         {
             field.name: pa.array([values.get(field.name, 5)], field.type)
@@ -219,15 +220,18 @@ def columns(*without: str) -> pa.Table:
 
 
 def test_what_a_file_of_an_older_version_lacks_is_null(tmp_path: Path) -> None:
-    write_file(tmp_path / "counters" / "2023-11-14T23Z-0000.parquet", columns("collisions", "speed_bps"), 0)
+    lacking = columns("collisions", "speed_bps", "monitor", "share_epoch")
+    write_file(tmp_path / "counters" / "2023-11-14T23Z-0000.parquet", lacking, 0)
     (row,) = read(tmp_path).to_pylist()
     assert (row["rx_bytes"], row["collisions"], row["speed_bps"]) == (5, None, None)
+    assert (row["monitor"], row["share_epoch"]) == (None, None)
+    assert read([tmp_path, tmp_path]).num_rows == 2
 
 
 @pytest.mark.parametrize(
     ("without", "version", "words"),
     [
-        ((), 2, "version 2.*up to 1"),
+        ((), 3, "version 3.*up to 2"),
         ((), None, "no history file"),
         ((), "x", "no history file"),
         (("port_no",), 0, "port_no is missing"),
