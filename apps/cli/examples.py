@@ -104,7 +104,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("vsrt allocate metric --input state.json", "one port"),
         ("vsrt allocate metric --input vmax.csv --family vmax --config policy.yaml", "over time"),
     ),
-    "vsrt allocate pool": (("vsrt allocate pool --input pools.json", "the pool with most room"),),
+    "vsrt allocate pool": (
+        ("vsrt allocate pool --input pools.json", "the pool with room on the least loaded array"),
+        ("vsrt allocate pool --live --type tor --role trunk --count 2", "the pod with room for two paths"),
+    ),
     "vsrt allocate explain": (
         ("vsrt allocate explain --input request.json --port p7", "why p7 was taken or not"),
         ("vsrt allocate explain --live --port 3:1", "of the last live allocation"),

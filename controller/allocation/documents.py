@@ -213,7 +213,7 @@ def answer_pools(request: PoolRequest, found: PoolChoice) -> dict[str, Any]:
             {
                 "id": each.pool.name,
                 "array": each.pool.array,
-                "free_gb": each.pool.free_gb,
+                "free_gb": each.pool.free,
                 "array_metric": each.array_metric,
                 "fits": each.fits,
                 "reason": each.reason,

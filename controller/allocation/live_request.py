@@ -70,7 +70,7 @@ class _Asked(NamedTuple):
     components: Mapping[str, Any] = MappingProxyType({})
 
 
-class _Drawn(NamedTuple):
+class Drawn(NamedTuple):
     """The ports of a request without their usage, and their rows in the book."""
 
     candidates: Candidates
@@ -83,7 +83,7 @@ class LiveReader:
     def __init__(self, core: AllocatorCore) -> None:
         self._core = core
         self._version = -1
-        self._drawn: dict[str, _Drawn] = {}
+        self._drawn: dict[str, Drawn] = {}
 
     def read(self, document: Any, now_ms: int) -> LiveRequest:
         """Return the request of a decoded document, with metrics as of `now_ms`; RequestError names the field."""
@@ -117,12 +117,16 @@ class LiveReader:
         others = {key: value for key, value in found.items() if key not in LIVE_KEYS}
         return LivePaths(read_paths(others, read, LEVELS), read_size(found))
 
+    def drawn(self, ports: Any, allow_down: bool) -> Drawn:
+        """Return the ports that are meant, at all levels, whatever they carry; RequestError names the field."""
+        return self._draw(ports, list(LEVELS), "ports", frozenset(), allow_down)
+
     def _read_ports(
         self, ports: Any, levels: list[str], path: str, keep: frozenset[PortId], allow_down: bool, now_ms: int
     ) -> Candidates:
         return _measured(self._core, self._draw(ports, levels, path, keep, allow_down), keep, now_ms)
 
-    def _draw(self, ports: Any, levels: list[str], path: str, keep: frozenset[PortId], allow_down: bool) -> _Drawn:
+    def _draw(self, ports: Any, levels: list[str], path: str, keep: frozenset[PortId], allow_down: bool) -> Drawn:
         core = self._core
         if isinstance(ports, list) or keep:
             return _draw(core, _asked(core, ports, path), levels, keep, allow_down)
@@ -206,7 +210,7 @@ def _asked(core: AllocatorCore, ports: Any, path: str) -> list[_Asked]:
 
 def _draw(
     core: AllocatorCore, asked: list[_Asked], levels: list[str], keep: frozenset[PortId], allow_down: bool
-) -> _Drawn:
+) -> Drawn:
     """Return what does not change by measuring: who is there, and in which failure domains."""
     excluded: dict[PortId, str] = {}
     kept: list[_Asked] = []
@@ -229,10 +233,10 @@ def _draw(
     unknown = np.full(len(kept), np.nan)
     columns = {level: [own.get(level) for own in components] for level in levels}
     rows = np.fromiter(map(core.book.row, names), np.intp, len(names))
-    return _Drawn(Candidates(names, unknown, unknown, np.array(connected, np.bool_), columns, excluded), rows)
+    return Drawn(Candidates(names, unknown, unknown, np.array(connected, np.bool_), columns, excluded), rows)
 
 
-def _measured(core: AllocatorCore, drawn: _Drawn, keep: frozenset[PortId], now_ms: int) -> Candidates:
+def _measured(core: AllocatorCore, drawn: Drawn, keep: frozenset[PortId], now_ms: int) -> Candidates:
     """Return the ports with their usage, without those over a ceiling."""
     found = core.book.metrics(now_ms, drawn.rows)
     candidates = drawn.candidates.measured(found.usage_pct, core.book.volumes(drawn.rows))

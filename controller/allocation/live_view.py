@@ -12,6 +12,7 @@ from controller.allocation.documents import answer_paths
 from controller.allocation.events import PortKey
 from controller.allocation.fields import RequestError, whole
 from controller.allocation.live import AllocatorCore, port_name
+from controller.allocation.live_pools import answer_pools
 from controller.allocation.live_request import LiveReader, Size, read_key, select_keys
 from controller.allocation.plan import TooFewPathsError, plan
 from controller.allocation.request import MOST_LISTED, Passed, answer, explain
@@ -148,6 +149,12 @@ class AllocatorConsole:
         ]
         return _Answered(answer_paths(request, found), given, size)
 
+    def pool(self, asked: Arguments) -> Document:
+        """Return the part of the fabric that has room for a request and is loaded least; nothing is reserved."""
+        now_ms = self._now_ms()
+        self._core.expire_proposals(now_ms)
+        return {**answer_pools(self._core, self._reader, asked, now_ms), "measured": self._measured(now_ms)}
+
     def watch(self, asked: Arguments) -> Document:
         """Return the ports asked for, the most used first."""
         now_ms = self._now_ms()
@@ -208,6 +215,7 @@ ALLOCATE = "allocate"
 ACTIONS: dict[str, Callable[[AllocatorConsole, Arguments], Document]] = {
     ALLOCATE: AllocatorConsole.allocate,
     "allocate-explain": AllocatorConsole.explain,
+    "allocate-pool": AllocatorConsole.pool,
     "allocate-watch": AllocatorConsole.watch,
 }
 """What can be asked, by name."""

@@ -88,11 +88,11 @@ def array_metric(ports: Sequence[ArrayPort]) -> float:
 
 
 class Pool(NamedTuple):
-    """A pool of an array with the space that is free in it."""
+    """A pool of an array with what is free in it, in any unit."""
 
     name: str
     array: str
-    free_gb: float
+    free: float
 
 
 class RankedPool(NamedTuple):
@@ -112,7 +112,11 @@ class PoolChoice(NamedTuple):
 
 
 def choose_pool(
-    pools: Sequence[Pool], metrics: Mapping[str, float], size_gb: float, matches: Mapping[str, Match] | None = None
+    pools: Sequence[Pool],
+    metrics: Mapping[str, float],
+    size: float,
+    matches: Mapping[str, Match] | None = None,
+    unit: str = "GB",
 ) -> PoolChoice:
     """Return the pool on the array with the lowest metric that has room.
 
@@ -122,10 +126,12 @@ def choose_pool(
         Pools that have the attributes asked for.
     metrics
         Metric of each array in percent; 50 for one that is not there.
-    size_gb
-        Space needed.
+    size
+        What is needed, in the unit in which pools tell what is free.
     matches
         What the NumPaths matcher says of each array; a pool of one that does not match is left out.
+    unit
+        What the unit is called.
 
     Returns
     -------
@@ -138,13 +144,14 @@ def choose_pool(
     """
     ranked: list[RankedPool] = []
     best: RankedPool | None = None
-    for pool in sorted(pools, key=lambda pool: -pool.free_gb):
+    for pool in sorted(pools, key=lambda pool: -pool.free):
         metric = metrics.get(pool.array, UNKNOWN_ARRAY_METRIC_PCT)
         match = (matches or {}).get(pool.array)
-        if pool.free_gb < size_gb:
-            ranked.append(RankedPool(pool, metric, False, f"{pool.free_gb:g} GB free, {size_gb:g} needed"))
+        if pool.free < size:
+            ranked.append(RankedPool(pool, metric, False, f"{pool.free:g} {unit} free, {size:g} needed"))
         elif match is not None and not match.matches:
-            ranked.append(RankedPool(pool, metric, False, f"array {pool.array}: {match.reason}"))
+            whose = "" if pool.array == pool.name else f"array {pool.array}: "
+            ranked.append(RankedPool(pool, metric, False, whose + match.reason))
         else:
             entry = RankedPool(pool, metric, True, f"array metric {metric:g} %")
             ranked.append(entry)

@@ -152,6 +152,19 @@ def test_the_next_allocation_avoids_the_loaded_uplink_and_explain_says_why(
     assert told["port_percent_busy"] == pytest.approx(100 * RATE_BPS * 1242 / 1200 / CAPACITY_BPS, rel=0.35)
 
 
+def test_a_pod_is_chosen_whose_uplinks_carry_nothing(sending: Fabric, capsys: pytest.CaptureFixture[str]):
+    loaded = sending.wait(sending.loaded, "one uplink is loaded", 90.0)
+    words = ("pool", "--live", "--type", "tor", "--role", "trunk", "--count", "2", "--size-pct", "50")
+    code, answer = run(capsys, sending.controller.socket, *words)
+    assert code == 0
+    pods = {pod["id"]: pod for pod in answer["pools"]}
+    (busy,) = {port["components"]["pod"] for name, port in sending.uplinks().items() if name == loaded}
+    assert len(pods) == 4
+    assert [pod["ports"] for pod in pods.values()] == [4, 4, 4, 4]
+    assert pods[answer["pool"]]["metric"] < 1 < LEAST_PCT / 4 <= pods[busy]["metric"]
+    assert len(answer["ports"]) == 4
+
+
 def test_metrics_are_there_at_once_after_a_restart(sending: Fabric):
     loaded = sending.wait(sending.loaded, "one uplink is loaded", 90.0)
     sending.wait(lambda: _kept(sending, loaded), "the metric is on disk", 10.0)

@@ -74,6 +74,34 @@ def test_ports_are_allocated_from_measured_load(path: Path, capsys: pytest.Captu
     assert lines[-1] == "7:3: never measured: the monitor told nothing of it"
 
 
+def test_the_switch_with_room_is_chosen_from_measured_load(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    status, out, _ = run(path, capsys, "pool", "--live", "--by", "switch", "--count", "3", "--size-pct", "50")
+    assert (status, out.splitlines()[0]) == (0, "2 of 3 ports have a valid metric")
+    assert out.splitlines()[2].split()[:6] == ["7", "3", "3", "250.0", "25.00", "yes"]
+    request = written(tmp_path, {"by": "switch", "count": 4})
+    status, out, _ = run(path, capsys, "pool", "--live", "--input", request, "--json")
+    assert (status, json.loads(out)["pool"]) == (1, None)
+    status, out, _ = run(path, capsys, "pool", "--live")
+    assert (status, out.splitlines()[-1]) == (1, "3 ports are in no pod")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--by", "pod", "--input", "x.json"), "--by: only with --live"),
+        (("--live", "--by", "pod", "--input", "x.json"), "--by: not with --input"),
+        (("--count", "2"), "--count: only with --live"),
+    ],
+)
+def test_words_of_pool_that_do_not_go_together(
+    path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], message: str
+):
+    status = main(["allocate", "pool", *words])
+    assert (status, message in capsys.readouterr().err) == (2, True)
+
+
 def test_a_request_comes_from_a_file_too(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     request = written(tmp_path, {"ports": ["7:1", "7:3"], "count": 1})
     status, out, _ = run(path, capsys, "ports", "--live", "--input", request, "--json")
