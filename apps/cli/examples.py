@@ -54,6 +54,27 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("vsrt check", "what switches hold against what they shall; nothing is changed"),
         ("vsrt check --repair --switch leaf1", "have what differs at one switch put right"),
     ),
+    "vsrt cluster": (
+        ("vsrt cluster check --config policy.yaml", "whether etcd is fit, and who is there"),
+        ("vsrt cluster plan s1 s2 --controller 10.0.0.1 --controller 10.0.0.2", "lines for Open vSwitch"),
+    ),
+    "vsrt cluster check": (
+        ("vsrt cluster check --config policy.yaml", "each server of etcd, and who is there"),
+        ("vsrt cluster check --config policy.yaml --json", "for a script: status 0 where all is well"),
+    ),
+    "vsrt cluster plan": (
+        ("vsrt cluster plan s1 s2 --controller 10.0.0.1 --controller 10.0.0.2 --tls", "both controllers, by TLS"),
+        (
+            "vsrt cluster plan --topology fabric.json --each 1 --monitor 10.0.1.1 --monitor 10.0.1.2",
+            "one of the monitors at each switch",
+        ),
+    ),
+    "vsrt cluster export": (
+        ("vsrt cluster export fabric.archive --config policy.yaml", "all keys of the fabric, for the worst case"),
+    ),
+    "vsrt cluster import": (
+        ("vsrt cluster import fabric.archive --config policy.yaml", "into an empty store, before controllers start"),
+    ),
     "vsrt doctor": (
         ("vsrt doctor", "what is to be looked at, and what to do about it"),
         ("vsrt doctor --json", "for a script: status 0 where there is nothing to tell"),

@@ -24,6 +24,7 @@ COMMANDS = {
     "do": "have a running controller change a setting or do something once",
     "check": "compare what switches hold with what they shall, and repair it if asked",
     "doctor": "say what of a running controller, its switches and its policy is to be looked at",
+    "cluster": "look after the store that several controllers of a fabric share, and what switches know of them",
     "dashboard": "serve the operator's page and API of a running controller",
     "replay": "replay a recorded run and print the effects as JSON lines",
     "perf": "rates, histograms and events of ports",

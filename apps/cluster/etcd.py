@@ -10,7 +10,7 @@ import threading
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, NamedTuple
@@ -120,6 +120,32 @@ class EtcdEngine:
             return _of_error(error)
         except _TROUBLE as error:
             return Silent(f"{self._rotate()} does not answer ({_words(error)}).")
+
+    def question(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return what the server tells of itself; EtcdError, OSError, HTTPException, ValueError where not."""
+        return self._post(path, body or {}, True)
+
+    def metrics(self) -> str | None:
+        """Return the server's own metrics, None where it serves none."""
+        try:
+            connection = self.connect(self._deadline_s)
+            with closing(connection):
+                connection.request("GET", "/metrics", headers=self.headers())
+                response = connection.getresponse()
+                return response.read().decode() if response.status == HTTPStatus.OK else None
+        except _TROUBLE:
+            return None
+
+    def certificate(self) -> Mapping[str, Any]:
+        """Return the certificate that the server shows (`ssl.SSLSocket.getpeercert`); nothing where it has none."""
+        try:
+            connection = self.connect(self._deadline_s)
+            with closing(connection):
+                connection.connect()
+                shown = connection.sock.getpeercert() if isinstance(connection.sock, ssl.SSLSocket) else None
+                return shown or {}
+        except _TROUBLE:
+            return {}
 
     def watch(self, prefix: str, after_revision: int) -> EtcdWatch:
         """Have changes told, by a connection and a thread of their own."""
