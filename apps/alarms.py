@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -14,8 +14,8 @@ from apps.exporters.figures import alarm_figures
 from apps.openflow.bus import AlarmReported, SwitchForgotten
 from apps.openflow.declared import DeclaredApp
 from apps.openflow.fabric_app import FabricApp
-from apps.openflow.framework import set_ev_cls
-from apps.policy_file import PolicyReading
+from apps.openflow.framework import SOUTHBOUND, set_ev_cls
+from apps.policy_file import PolicyReading, shares_fabric
 from apps.registry import APPS
 from apps.saved_state import SavedState
 from apps.state_dir import ActionLog, own_state_dir
@@ -54,7 +54,9 @@ class Alarms(DeclaredApp, FabricApp):
     saved: SavedState
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._follows = False
         super().__init__(*args, **kwargs)
+        self._follows = shares_fabric(self.policy_file.reading.policy)
         self.state = AlarmDatabase(own_state_dir() / "alarms.sqlite", self.logger)
         self.saved = SavedState(
             self.state, self._changes, self.core.kept.touch_all, self._tell_of_state, SAVED_AT_ONCE
@@ -83,7 +85,28 @@ class Alarms(DeclaredApp, FabricApp):
 
     def begin(self) -> None:
         """Take over what was wrong before, and which fabric was there."""
-        self.feed(AlarmsRead(self.state.read()))
+        if not self._follows:
+            self.feed(AlarmsRead(self.state.read()))
+
+    def take_lead(self, _lead: Any, then: Callable[[], None]) -> None:
+        """Look after the fabric from here on: another controller did before."""
+        self._follows = False
+        self.begin()
+        then()
+
+    def is_shut_out(self, datapath: Any) -> bool:
+        """Tell whether another controller leads, or may lead still: what is wrong with the fabric is its business."""
+        return SOUTHBOUND.gate is not None and SOUTHBOUND.gate.is_shut(datapath)
+
+    def feed(self, event: Any) -> None:
+        """Give the core an event, unless another controller looks after the fabric."""
+        if not self._follows:
+            super().feed(event)
+
+    @property
+    def deadline_s(self) -> float | None:
+        """When `due` is to be called."""
+        return self._tick_s if self._follows else super().deadline_s
 
     def stop(self) -> None:
         """End, and post no more."""
@@ -162,6 +185,9 @@ class Alarms(DeclaredApp, FabricApp):
         return document
 
     def _do(self, name: str, fields: Mapping[str, Any], by: str | None) -> Document:
+        refused = SOUTHBOUND.gate.refusal() if self._follows and SOUTHBOUND.gate is not None else None
+        if refused is not None:
+            raise refused
         try:
             self.feed(read_action(name, fields, by))
         except ActionInvalid as error:

@@ -27,7 +27,7 @@ from apps.policy_file import PolicyReading, shares_fabric
 from apps.registry import APPS
 from apps.state_dir import ActionLog, AuditLog, own_state_dir
 from apps.state_faults import unreadable_files
-from apps.status_server import Refused
+from apps.status_server import ENGINE_UNREACHABLE, Refused, refusal
 from controller.alarms.actions import FORGET_SWITCH
 from controller.alarms.events import TreesRepaired
 from controller.effects import ActionRefused, ActionTaken, Notice
@@ -188,6 +188,9 @@ class Multicast(DeclaredApp, FabricApp, TableKeeper):
     def _do(self, name: str, fields: Mapping[str, Any]) -> Document | Deferred:
         if name == POLICY_RELOAD:
             return self._reload()
+        refused = None if SOUTHBOUND.gate is None else SOUTHBOUND.gate.refusal()
+        if refused is not None:
+            raise refused
         try:
             self.feed(read_action(name, fields))
         except ActionInvalid as error:
@@ -195,8 +198,15 @@ class Multicast(DeclaredApp, FabricApp, TableKeeper):
         document = answer_of(self._outcomes.pop())
         self.feed(DeadlineReached())  # what operators set is due at once
         answer = Deferred()
-        self.log.acknowledge(lambda kept: answer.settle(document if kept else {**document, "kept": False}))
+        self.log.acknowledge(lambda kept: answer.settle(document if kept else self._unkept(document)))
         return answer
+
+    def _unkept(self, document: Document) -> Document:
+        """Return what is answered where nobody knows whether a restart, or another controller, will know of it."""
+        if not self._is_shared:
+            return {**document, "kept": False}
+        text = f"It is done here, but whether another controller would know of it is not certain: {self.log.trouble}"
+        return refusal(Refused(text, reason=ENGINE_UNREACHABLE))
 
     def _begin_search(self) -> tuple[Callable[[], Any], Callable[[Any], Iterator[Document | None]]]:
         check, directory = JournalCheck(self.core, self.log.keys_waiting()), own_state_dir()

@@ -38,12 +38,20 @@ EPOCH = secrets.token_hex(8)
 """Stands for this process, so that a reader sees that the versions it knows are another's."""
 
 
-class Refused(Exception):  # noqa: N818
-    """A question that an app does not answer; the text, for who asked, says why, `field` what of it is at fault."""
+ENGINE_UNREACHABLE = "engine-unreachable"
+"""Why nothing is set: the store that controllers share does not answer."""
 
-    def __init__(self, text: str, field: str | None = None) -> None:
+
+class Refused(Exception):  # noqa: N818
+    """A question that an app does not answer; the text, for who asked, says why, `field` what of it is at fault.
+
+    `reason` stands for why it cannot be answered here, or now, whatever is asked.
+    """
+
+    def __init__(self, text: str, field: str | None = None, reason: str | None = None) -> None:
         super().__init__(text)
         self.field = field
+        self.reason = reason
 
 
 class StatusServer:
@@ -201,7 +209,7 @@ class _Listener:
                 return self._changes(question)
             found = self._find(question)
         except Refused as error:
-            return _refusal(error)
+            return refusal(error)
         except (ValueError, TypeError, AttributeError, RecursionError):
             found = None
         if found is None:
@@ -213,7 +221,7 @@ class _Listener:
         try:
             return app.ask(answer)
         except Refused as error:
-            return _refusal(error)
+            return refusal(error)
         except Unanswered as error:
             self._logger.warning("%s: %s", line, error)
             return {"error": str(error), "unanswered": "under-way" if error.begun else "not-begun"}
@@ -270,11 +278,14 @@ def _version(name: str, asked: Any, app: str) -> int:
     return version
 
 
-def _refusal(error: Refused) -> dict[str, Any]:
-    refusal: dict[str, Any] = {"error": str(error), "refused": True}
+def refusal(error: Refused) -> dict[str, Any]:
+    """Return the answer that says so."""
+    answer: dict[str, Any] = {"error": str(error), "refused": True}
     if error.field is not None:
-        refusal["field"] = error.field
-    return refusal
+        answer["field"] = error.field
+    if error.reason is not None:
+        answer["reason"] = error.reason
+    return answer
 
 
 _LISTENERS: dict[Path, _Listener] = {}

@@ -62,6 +62,11 @@ def _acknowledge(fields: Mapping[str, Any]) -> Action:
     return Action({"do": "alarm-acknowledge", **fields}, "PUT", path)
 
 
+def _hand_over(fields: Mapping[str, Any]) -> Action:
+    query = f"?to={quote(fields['to'], safe='')}" if "to" in fields else ""
+    return Action({"do": "hand-over", **fields}, "POST", f"/cluster/hand-over{query}")
+
+
 def _still_there(answer: Mapping[str, Any]) -> Iterator[str]:
     if count := answer.get("transit_count"):
         names = ", ".join(answer.get("transit", ())[:LISTED])
@@ -155,6 +160,13 @@ VERBS: dict[str, Verb] = {
         _router_port("router-port-remove", "DELETE"),
         "port {place} is no set router port of IPv{family}",
     ),
+    "hand-over": Verb(
+        "have another controller lead the fabric: MEMBER, or any other",
+        ("member",),
+        _hand_over,
+        "the lead is handed over",
+        lambda answer: iter([f"to {answer['to']}"] if answer.get("to") else []),
+    ),
     "reset-counters": Verb(
         "count from 0 again",
         (),
@@ -199,6 +211,9 @@ _ARGUMENTS: dict[str, Callable[[argparse.ArgumentParser], object]] = {
     "missing": lambda parser: parser.add_argument(
         "missing", metavar="SWITCH|LINK", help="a switch, or both ends of a link, such as leaf1:3-spine2:1"
     ),
+    "member": lambda parser: parser.add_argument(
+        "member", metavar="MEMBER", nargs="?", help="the controller that shall lead (`vsrt show cluster`)"
+    ),
     "alarm": lambda parser: parser.add_argument("key", metavar="KEY", help="the alarm's key"),
     "family": lambda parser: parser.add_argument(
         "family", metavar="FAMILY", type=int, choices=FAMILIES, help="4 (IGMP) or 6 (MLD)"
@@ -226,6 +241,8 @@ def run(args: argparse.Namespace) -> int:
                 fields["dpid"], fields["port_no"] = called.port(args.port, "SWITCH:PORT")
             case "missing":
                 fields |= _missing(args.missing, called)
+            case "member":
+                fields |= {"to": args.member} if args.member else {}
             case "alarm":
                 fields["key"] = args.key
             case "family":

@@ -85,6 +85,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "vsrt do undrain": (("vsrt do undrain 3", "trees may cross switch 3 again"),),
     "vsrt do forget": (("vsrt do forget 3", "switch 3 was taken out for good"),),
     "vsrt do rebuild": (("vsrt do rebuild 239.1.1.1", "the tree of this group, without loss"),),
+    "vsrt do hand-over": (("vsrt do hand-over c2", "c2 leads from now on, and this controller follows"),),
     "vsrt do reload": (("vsrt do reload", "read the policy file now"),),
     "vsrt do reset-counters": (("vsrt do reset-counters", "counts start from 0"),),
     "vsrt do static-member": (("vsrt do static-member add 239.1.1.1 3:2", "port 2 of switch 3 gets the group"),),

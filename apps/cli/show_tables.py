@@ -86,6 +86,15 @@ def _switches(switch: Fields, called: Called) -> Iterator[Row]:
     )
 
 
+def _cluster(member: Fields, _called: Called) -> Iterator[Row]:
+    role = "leads" if member.get("leads") else "follows" if member.get("is_there") else "away"
+    switches, took_s = member.get("switches"), member.get("take_over_s")
+    known = None if switches is None else f"{member.get('switches_led')} of {switches}"
+    took = None if took_s is None else f"{took_s:.3f} s"
+    name = f"{member.get('member')} (this one)" if member.get("answers") else text(member.get("member"))
+    yield name, role, *map(text, (member.get("epoch"), member.get("peer"), member.get("store"), known, took))
+
+
 def _links(link: Fields, called: Called) -> Iterator[Row]:
     ends = (called.label(link.get(f"dpid_{end}"), link.get(f"port_{end}")) for end in "ab")
     yield *ends, scaled(link.get("capacity_bps"), "bit/s"), text(link.get("state")), called.clock(link.get("since_s"))
@@ -464,6 +473,13 @@ TABLES: dict[str, Table] = {
         _allocations,
         _made("allocations", newest_first, -1),
         newest_last=True,
+    ),
+    "cluster": Table(
+        "controllers that share the fabric, and which of them leads",
+        ("cluster",),
+        ("MEMBER", "ROLE", "EPOCH", "PEER", "STORE", "SWITCHES", "TAKE-OVER"),
+        _cluster,
+        _of("cluster"),
     ),
     "policy": Table("the policy file in force", ("policy",), ("LINE", "TEXT"), _policy, _of("policy"), one=True),
 }

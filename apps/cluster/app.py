@@ -5,31 +5,36 @@ Discovery loads it where the policy's section `cluster` names an engine.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import secrets
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
 from apps.cluster.lead import Lead
 from apps.cluster.link import Link, LinkLost
 from apps.cluster.messages import Seen
+from apps.cluster.policy_watch import PolicyWatch, policy_digest
 from apps.cluster.settings import peer_address, sidecar_settings
+from apps.cluster.shown import ClusterSection, cluster_figures
 from apps.cluster.sidecar_settings import SidecarSettings, access
 from apps.cluster.system import system_socket, system_threading
 from apps.cluster.take_over import NotLeading, read_lead
-from apps.openflow.app import TableKeeper
+from apps.exporters.exposition import Metric
+from apps.openflow.app import App, TableKeeper
 from apps.openflow.bus import AlarmReported, TableSuspected
 from apps.openflow.declared import DeclaredApp
 from apps.openflow.framework import DATAPATHS, SOUTHBOUND, apps_of_process, hub, run_aside
 from apps.policy_file import shares_fabric
+from apps.status_server import ENGINE_UNREACHABLE, Refused
 from apps.tls_files import SettingsInvalid
 from controller.cluster.effects import Told
+from controller.cluster.engine import ReadPage, Reply
 from controller.cluster.events import FenceRefused, HandOverWanted, RoleLost
+from controller.cluster.keys import Keys
 from controller.cluster.member import EPOCH_BOUND
 from controller.cluster.place import (
     BeginAnew,
@@ -53,6 +58,10 @@ HAND_OVER_S = 1.0
 """How long a leader that ends waits for another one to be named."""
 
 READ_AGAIN_S = 0.2
+
+POLICY_S = 5.0
+"""How often a follower looks whether its policy is the leader's."""
+
 FLOOR = "VSRT_CLUSTER_EPOCH"
 """Of the process that a controller becomes when it begins anew: the latest epoch that it knew of."""
 
@@ -89,7 +98,14 @@ class Cluster(DeclaredApp, TableKeeper):
             HearReports: self._hear_reports,
             BeginAnew: lambda effect: self._begin_anew(effect.why),
         }
-        self.offer(sections={"events": self.events.section})
+        self.denied_count = 0
+        self._policy_watch, self._policy_looked_s = PolicyWatch(), 0.0
+        self.shown = ClusterSection(self.settings.member.member)
+        self.offer(
+            actions={"hand-over": self._hand_over},
+            sections={"events": self.events.section, "cluster": self.shown.section},
+            refresh=lambda: self.shown.refresh(self.core, self.seen),
+        )
 
     def _checked_settings(self) -> SidecarSettings:
         incarnation = secrets.token_hex(8)
@@ -128,6 +144,37 @@ class Cluster(DeclaredApp, TableKeeper):
 
     def _wait_resigned(self) -> None:
         self._resigned.wait(HAND_OVER_S)
+
+    # Operators
+
+    def figures(self) -> list[Metric]:
+        """Return what Prometheus is told of the cluster."""
+        return [*super().figures(), *cluster_figures(self.core, self.seen, self.take_overs, self.denied_count)]
+
+    def refusal(self) -> Refused | None:
+        """Return why nothing can be set here now, None where it can."""
+        leader = self.seen.leader
+        if self.core.course is not Course.LEADING:
+            who = "nobody leads at the moment" if leader is None else f"{leader.member} leads, ask there"
+            return Refused(f"This controller follows: {who}.", reason="not-leader")
+        if self.seen.is_store_silent:
+            return Refused("The cluster's store does not answer: nothing was done.", reason=ENGINE_UNREACHABLE)
+        return None
+
+    def _hand_over(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Have another member lead: the one that is named, else the first of the others."""
+        refusal = self.refusal()
+        if refusal is not None:
+            raise refusal
+        me, to = self.settings.member.member, asked.get("to", "")
+        others = [name for name in self.seen.members if name != me]
+        if not others:
+            raise Refused("There is no other member that could lead.", "to")
+        if to and to not in others:
+            raise Refused(f"{to!r} is no other member: there are {', '.join(others)}.", "to")
+        chosen = to or others[0]
+        self.link.say(HandOverWanted(chosen))
+        return {"to": chosen, "epoch": self.core.epoch}
 
     # The process beside, on threads of its link
 
@@ -177,6 +224,7 @@ class Cluster(DeclaredApp, TableKeeper):
         self._tell(Told(notice.kind, notice.text, Severity.WARNING))
 
     def _role_denied(self, denied: RoleDenied) -> None:
+        self.denied_count += 1
         generation_id = denied.generation_id
         if generation_id is not None and generation_id < EPOCH_BOUND:
             self._floor = max(self._floor, generation_id)
@@ -211,6 +259,12 @@ class Cluster(DeclaredApp, TableKeeper):
     def _apps(self) -> list[TableKeeper]:
         return [app for app in apps_of_process() if isinstance(app, TableKeeper) and app is not self]
 
+    def _on_other_loops(self, work: Callable[[Any], None]) -> None:
+        """Have something done with apps that follow the fabric on loops of their own."""
+        for app in apps_of_process():
+            if isinstance(app, App) and not isinstance(app, TableKeeper) and hasattr(app, "take_lead"):
+                app.reactor.call(app._turn, work, app)
+
     def _let_apps_in(self, effect: LetIn) -> None:
         datapath = self._datapaths.get(effect.dpid)
         if datapath is None:
@@ -218,6 +272,7 @@ class Cluster(DeclaredApp, TableKeeper):
         self._let_in[effect.dpid] = datapath
         for app in self._apps():
             app.measured(app.let_in, datapath)
+        self._on_other_loops(lambda app: app.let_in(datapath))
         for event in effect.reports:
             SOUTHBOUND.hand(event)
 
@@ -226,11 +281,30 @@ class Cluster(DeclaredApp, TableKeeper):
         if datapath is not None:
             datapath.send(encode_async(datapath.ofproto.OFP_VERSION, self.core.xid_tag << 24))
 
+    def ticked(self) -> None:
+        """Look after files, and now and then at the policy of who leads."""
+        super().ticked()
+        now = time.monotonic()
+        if self.core.course is Course.FOLLOWING and now >= self._policy_looked_s + POLICY_S:
+            self._policy_looked_s = now
+            self.threads.append(hub.spawn(self._look_at_policy))
+
+    def _look_at_policy(self) -> None:
+        """Ask the store by which policy the leader goes, on a thread."""
+        key, replies = Keys(self.settings.member.fabric).policy, list[Reply]()
+        run_aside(lambda: replies.append(self.link.ask(ReadPage(key))))
+        own = policy_digest(self.policy_file.reading.policy)
+        self.reactor.call(self._turn, self._policy_seen, self._policy_watch.compare(own, replies[0], key))
+
+    def _policy_seen(self, told: Told | None) -> None:
+        if told is not None:
+            self._tell(told)
+
     # Taking over
 
     def _take_over(self, order: TakeOver) -> None:
         """Read the store, on a thread, until that is done or nobody wants it any more."""
-        digest = policy_digest(self.policy_file.reading.text)
+        digest = policy_digest(self.policy_file.reading.policy)
         refused = partial(self.link.say, FenceRefused())
         while self.is_active and self.core.course is Course.TAKING_OVER:
             outcome: list[Lead] = []
@@ -257,6 +331,7 @@ class Cluster(DeclaredApp, TableKeeper):
                 self.take_overs += 1
                 self.feed(TakenOver(lead.epoch))
 
+        self._on_other_loops(lambda app: app.take_lead(lead, _nothing))
         if not waited_for:
             self.feed(TakenOver(lead.epoch))
         for app in tuple(waited_for):
@@ -270,6 +345,8 @@ class Cluster(DeclaredApp, TableKeeper):
         overdue = system_threading.Timer(END_S, become_anew)
         overdue.daemon = True
         overdue.start()
+        # Who leaves is no member any more: it would be elected again.
+        system_threading.Thread(target=self.link.close, daemon=True).start()
         hub.spawn(self._end_all)
 
     def _end_all(self) -> None:
@@ -282,6 +359,10 @@ class Cluster(DeclaredApp, TableKeeper):
         become_anew()
 
 
+def _nothing() -> None:
+    """Wait for nobody."""
+
+
 def _append(outcome: list[Lead], read: Callable[[], Lead]) -> None:
     outcome.append(read())
 
@@ -291,8 +372,3 @@ def become_anew() -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
-
-
-def policy_digest(text: str) -> str:
-    """Return what tells policies apart, which members should have in common."""
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pickle
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from controller.cluster.engine import Reply, Request, WatchReport
@@ -59,13 +60,17 @@ class Pulse(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What is known of the cluster: who leads, who is a member, whether the store answers; this member's lease."""
+    """What is known of the cluster: who leads, who is a member, whether the store answers; this member's lease.
+
+    `peers` says where members are heard, by name.
+    """
 
     leader: Leader | None = None
     epoch: int = 0
     members: tuple[str, ...] = ()
     is_store_silent: bool = False
     lease: int = 0
+    peers: Mapping[str, str] = MappingProxyType({})
 
 
 class Stream(Protocol):

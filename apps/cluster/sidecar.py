@@ -168,7 +168,8 @@ class Sidecar:
 
     def _tell_seen(self) -> None:
         member, view = self._member, self._member.view
-        seen = Seen(view.leader, view.epoch, view.members(), member.is_store_silent, member.lease)
+        peers = view.peers()
+        seen = Seen(view.leader, view.epoch, tuple(sorted(peers)), member.is_store_silent, member.lease, peers)
         if seen != self._seen:
             self._seen = seen
             self._outbox.put(seen)

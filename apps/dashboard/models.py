@@ -400,6 +400,19 @@ class Allocation(Identified):
     error: str | None = None
 
 
+class ClusterMember(Identified):
+    """A controller among several; of the one that answers there is more."""
+
+    member: str | None = None
+    leads: bool | None = None
+    epoch: int | None = None
+    peer: str | None = None
+    is_there: bool | None = None
+    answers: bool | None = None
+    course: str | None = None
+    store: str | None = None
+
+
 class PolicyFile(Identified):
     """The policy file that is in force, and what is wrong with a newer one."""
 
@@ -475,5 +488,6 @@ DOCUMENTS: dict[str, type[Identified | GroupMember | GroupSender | Refusal]] = {
     "cleared-alarms": ClearedAlarm,
     "anomalies": Anomaly,
     "allocations": Allocation,
+    "cluster": ClusterMember,
 }
 """The form of the documents of each list."""

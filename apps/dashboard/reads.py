@@ -104,12 +104,13 @@ LISTS = {
     "cleared-alarms": List("cleared-alarms", lists.cleared_last),
     "anomalies": List("anomalies"),
     "allocations": List("allocations", lists.newest_first),
+    "cluster": List("cluster"),
 }
 """The lists by name; each is a path of the API."""
 
 STREAMED = (
     *("status", "switches", "links", "ports", "hosts", "groups", "routers", "rules", "events", "alarms"),
-    *("cleared-alarms", "anomalies", "allocations", "policy"),
+    *("cleared-alarms", "anomalies", "allocations", "policy", "cluster"),
 )
 """The sections that can be followed."""
 
@@ -306,7 +307,9 @@ async def answered(ask: Ask, question: dict[str, Any]) -> Any:
         raise Problem(409, "there are too few ports", error=answer["error"])
     if isinstance(answer, dict) and isinstance(answer.get("error"), str):
         if answer.get("refused"):
-            field = answer.get("field")
+            field, reason = answer.get("field"), answer.get("reason")
+            if isinstance(reason, str):
+                raise Problem(503, answer["error"], reason=reason)
             raise Problem(409, answer["error"], **({"field": field} if isinstance(field, str) else {}))
         if answer["error"].startswith("ask with"):
             raise Problem(501, "no app of this controller does that")

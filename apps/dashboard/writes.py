@@ -146,6 +146,14 @@ def writes(board: Board, ask: Ask) -> APIRouter:
         place = {} if dpid is None else {"dpid": known_dpid(board, dpid)}
         return await do(f"check-{app}", by=by, **place, repair=repair, force=force)
 
+    @route("POST", "/cluster/hand-over")
+    async def hand_over(
+        by: By,
+        to: Annotated[str, Query(max_length=64, description="The member that shall lead; any other without.")] = "",
+    ) -> Response:
+        """Have another controller lead."""
+        return await do("hand-over", by=by, **({"to": to} if to else {}))
+
     @route("POST", "/counters/reset")
     async def reset_counters(by: By) -> Response:
         """Let counters begin anew."""

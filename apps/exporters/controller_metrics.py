@@ -68,6 +68,17 @@ LINKS = gauge("vsrt_links", "Known links by state: up, failed or moved.")
 LINK_UP = gauge("vsrt_link_up", "1 where a known link between switches is up, or stands by, else 0.")
 ALARMS = gauge("vsrt_alarms", "Open alarms, by severity.")
 
+CLUSTER_LEADER = gauge("vsrt_cluster_leader", "1 where this controller leads, 0 where it follows.")
+CLUSTER_EPOCH = gauge("vsrt_cluster_epoch", "The last epoch that this controller knows of.")
+CLUSTER_MEMBERS = gauge("vsrt_cluster_members", "Members of the cluster at the moment.")
+CLUSTER_ENGINE_UP = gauge("vsrt_cluster_engine_up", "1 where the cluster's store answers, 0 where it is silent.")
+CLUSTER_TAKE_OVERS = counter("vsrt_cluster_take_overs_total", "Times that this process has taken the lead.")
+CLUSTER_TAKE_OVER = gauge(
+    "vsrt_cluster_take_over_seconds",
+    "Time from the last election of this controller until its apps knew the last switch; absent before.",
+)
+CLUSTER_REFUSED = counter("vsrt_cluster_refused_total", "Roles that switches refused, or took from this one.")
+
 FAMILIES: tuple[Family, ...] = (
     BUILD_INFO,
     PROCESS_START,
@@ -99,5 +110,12 @@ FAMILIES: tuple[Family, ...] = (
     LINKS,
     LINK_UP,
     ALARMS,
+    CLUSTER_LEADER,
+    CLUSTER_EPOCH,
+    CLUSTER_MEMBERS,
+    CLUSTER_ENGINE_UP,
+    CLUSTER_TAKE_OVERS,
+    CLUSTER_TAKE_OVER,
+    CLUSTER_REFUSED,
 )
 """All of them, in the order in which they are served."""

@@ -88,6 +88,9 @@ class Gate(Protocol):
     def withholds(self, event: PacketReceived) -> bool:
         """Take a packet-in; False where it is for the apps."""
 
+    def refusal(self) -> Exception | None:
+        """Return why operators can set nothing here now, None where they can."""
+
 
 class Southbound:
     """Hands what connected switches send to the apps on the loop, by the transaction ids of what it answers.

@@ -300,6 +300,7 @@ class AlarmCore:
     # Restart, policy, operators
 
     def _read(self, event: AlarmsRead, now: float) -> None:
+        self._facts.started_s = now
         unreadable = restore_known(self.known, event.parts, self._facts.offset_s)
         for key, document in event.parts.get("alarm", {}).items():
             alarm = read_alarm(document, self._facts.offset_s)

@@ -96,7 +96,7 @@ class PlaceCore:
     epoch
         The epoch in which it leads or begins to.
     began_s, led_s
-        When it was last elected, and when it had its last switch then; None before.
+        When it was last elected, and when the apps knew all switches for the first time then; None before.
     """
 
     def __init__(self, lease_s: float, datapath: DatapathCore | None = None) -> None:
@@ -230,7 +230,8 @@ class PlaceCore:
             self._effects.append(HearReports(dpid))
         if role == ControllerRole.MASTER and self._is_ready and self.course is Course.LEADING and not switch.is_in:
             switch.is_in = True
-            self.led_s = now
+            if self.led_s is None and all(each.is_in for each in self._switches.values()):
+                self.led_s = now
             self._effects.append(LetIn(dpid, self.reports.hand_out(dpid, now)))
 
     def _deadline_reached(self, _event: DeadlineReached, now: float) -> None:

@@ -97,6 +97,13 @@ class LeadView(KeyView):
         """Whether the leader was challenged since it last said that it is there."""
         return self.revision(self._keys.challenge) > self.revision(self._keys.leader) > 0
 
+    def peers(self) -> dict[str, str]:
+        """Return where each member is heard, '' for nowhere."""
+        prefix = self._keys.members
+        found = {key.removeprefix(prefix): held for key, held in self._held.items() if key.startswith(prefix)}
+        told = {name: read_leader(held.value) for name, held in found.items()}
+        return {name: "" if member is None else member.peer for name, member in told.items()}
+
     def members(self) -> tuple[str, ...]:
         """Return the names of the members, in their order."""
         prefix = self._keys.members

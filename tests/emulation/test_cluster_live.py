@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -17,6 +18,7 @@ from apps.emulation import processes
 from apps.emulation.cluster import Cluster
 from apps.emulation.controller import ControllerProcess, Framework
 from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
+from apps.status_client import query
 from controller.cluster.keys import Leader
 from topology.graph import Graph, Kind
 
@@ -220,6 +222,43 @@ def test_a_store_that_was_emptied_gets_a_later_epoch_than_the_switches_know(shar
     net.join("h5", SETTLED_S)  # its hosts are asked, who take up to 10 s for an answer
     net.wait_group(net.cluster.members[now.member], "members", 2)
     net.check_nothing_lost()
+
+
+def test_operators_see_who_leads_and_hand_over(shared: Callable[..., Shared]) -> None:
+    net = shared()
+    follower = net.follower()
+    other = follower_name(net)
+    found = {line.split()[0]: line for line in vsrt(net.leader, "show", "cluster").splitlines()[1:]}
+    assert sorted(found) == ["c1", "c2"]
+    assert "leads" in found[net.before.member]
+    assert "follows" in found[other]
+    drain = {"do": "switch-drain", "dpid": net.fabric.dpid("s3")}
+    refused = query(follower.socket, drain)
+    assert refused["reason"] == "not-leader"
+    assert f"{net.before.member} leads, ask there" in refused["error"]
+    assert "error" not in query(net.leader.socket, drain)
+    assert vsrt(net.leader, "do", "hand-over", other).strip() == f"the lead is handed over; to {other}"
+    assert net.wait_other_leader().member == other
+    assert "drained" in vsrt(follower, "show", "switches")
+    net.check_nothing_lost()
+
+
+def test_nothing_is_set_while_the_store_is_silent(shared: Callable[..., Shared]) -> None:
+    net = shared()
+    net.cluster.store.kill()
+    net.leader.wait_log("store does not answer", SETTLED_S)
+    refused = query(net.leader.socket, {"do": "switch-drain", "dpid": net.fabric.dpid("s3")})
+    assert (refused["refused"], refused["reason"]) == (True, "engine-unreachable")
+    assert "drained" not in vsrt(net.leader, "show", "switches")
+
+
+def follower_name(net: Shared) -> str:
+    return next(name for name in net.cluster.members if name != net.before.member)
+
+
+def vsrt(member: ControllerProcess, *words: str) -> str:
+    """Return what a command says of a controller."""
+    return processes.run(str(Path(sys.executable).parent / "vsrt"), *words, "--socket", str(member.socket))
 
 
 def beside_of(pid: int) -> list[int]:
