@@ -28,7 +28,7 @@ from controller.config.read_vlans import MAX_VLAN_ENTRIES, SECTION_KEYS, TIERS
 from controller.config.settings import REQUIRED_THRESHOLD_KEYS, SETTING_SECTIONS, Threshold
 from controller.config.static_members import ENTRY_KEYS, MAX_STATIC_MEMBERS
 from controller.config.terms import LABEL_KEY, LABEL_VALUE, MAX_PORT_NO, PORT_NAME, RESERVED_LABELS, SWITCH_NAME
-from controller.config.vlans import ALL, MAX_VLAN_ID, RESERVED_NAMES, UNTAGGED, VLAN_NAME
+from controller.config.vlans import ALL, MAX_VLAN_ID, PASS, REFUSE, RESERVED_NAMES, UNTAGGED, VLAN_NAME
 from controller.wire.addresses import format_ip
 from controller.wire.dpids import MAX_DPID
 
@@ -77,6 +77,11 @@ def policy_schema() -> Schema:
             "maxItems": MAX_VLAN_ENTRIES,
         }
         | _list(_definition("vlan_entry")),
+        "double_tagged": {
+            "description": "What is done with frames that have a second tag behind that of a VLAN.",
+            "enum": [REFUSE, PASS],
+            "default": REFUSE,
+        },
         "mvr": {
             "description": "Multicast VLAN registration: groups that VLANs are given from another.",
             "maxItems": MAX_REGISTRATIONS,

@@ -16,6 +16,8 @@ from controller.config.terms import Labelled, SwitchPort
 from controller.config.vlans import (
     ALL,
     MAX_VLAN_ID,
+    PASS,
+    REFUSE,
     RESERVED_NAMES,
     UNTAGGED_ONLY,
     PortVlans,
@@ -33,7 +35,7 @@ MAX_LABEL_KEY_SETS = 64
 MAX_TRUNK_VLANS = 1 << 20
 """VLANs that all trunks which differ may have together."""
 
-SECTION_KEYS = ("names", "default", "ports", "mvr")
+SECTION_KEYS = ("names", "default", "ports", "double_tagged", "mvr")
 WHERE_KEYS = ("ports", "switches", "labels", "tier")
 """What an entry names ports by, one of these."""
 
@@ -96,7 +98,11 @@ def read_vlans(reader: Reader, node: Node, path: str, labels: tuple[Labelled, ..
         UNTAGGED_ONLY if default is None else trunks.vlans(default),
         tuple(VlanEntry(trunks.vlans(said), *where, line=said.line) for where, said in entries),
         _labels_of(used, labels),
+        "double_tagged" in found and _passes(reader, found["double_tagged"][1], f"{path}.double_tagged"),
     )
+    if vlans.passes_double_tagged and not vlans.has_tagged():
+        message = "no port has a VLAN with its tag, so that no frame with two tags passes"
+        reader.faults.warn(found["double_tagged"][0], f"{path}.double_tagged", message)
     for conflict in vlans.conflicts:
         first, second = entries[conflict.first][1], entries[conflict.second][1]
         message = f"says otherwise of {conflict.place} than the entry on line {first.line}, which is as specific"
@@ -105,6 +111,11 @@ def read_vlans(reader: Reader, node: Node, path: str, labels: tuple[Labelled, ..
     if "mvr" not in found:
         return VlanSection(vlans, known=known)
     return VlanSection(vlans, RegistrationReader(reader, known).read(found["mvr"][1], f"{path}.mvr"), known)
+
+
+def _passes(reader: Reader, node: Node, path: str) -> bool:
+    """Tell whether frames with two tags pass."""
+    return reader.choice(node, path, (REFUSE, PASS)) == PASS
 
 
 class _Trunks:

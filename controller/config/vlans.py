@@ -20,6 +20,9 @@ ALL = "all"
 """What stands for every VLAN of the section in the place of a trunk's list."""
 
 VLAN_NAME = "[A-Za-z_]([A-Za-z0-9 ._-]{0,62}[A-Za-z0-9._-])?"
+REFUSE, PASS = "refuse", "pass"
+"""What is done with frames that have a second tag behind that of a VLAN."""
+
 RESERVED_NAMES = (ALL, UNTAGGED)
 """What no VLAN is called."""
 
@@ -90,13 +93,15 @@ class Vlans:
     label of its own, one with labels of its switch alone, one that lists its switch, one of the switch's tier; else
     `default`. `conflicts` are where two are equally specific, of which the first was taken; a policy file that has
     some is refused. `is_used` tells whether some port may be in other VLANs than the fabric's own domain, and
-    `switches` are those that entries list, or ports of.
+    `switches` are those that entries list, or ports of. Frames with a second tag behind that of a VLAN go to others
+    of the VLAN where `passes_double_tagged` says so, else nowhere.
     """
 
     names: tuple[tuple[int, str], ...] = ()
     default: PortVlans = UNTAGGED_ONLY
     entries: tuple[VlanEntry, ...] = ()
     labels: tuple[Labelled, ...] = ()
+    passes_double_tagged: bool = False
     conflicts: tuple[Conflict, ...] = field(init=False, repr=False, compare=False)
     is_used: bool = field(init=False, repr=False, compare=False)
     switches: frozenset[int] = field(init=False, repr=False, compare=False)
@@ -132,6 +137,10 @@ class Vlans:
         if found is None and tier is not None:
             found = self._by_tier.get(tier)
         return self.default if found is None else found
+
+    def has_tagged(self) -> bool:
+        """Tell whether some port may have a VLAN with its tag."""
+        return bool(self.default.tagged) or any(entry.vlans.tagged for entry in self.entries)
 
     def all_vlans(self) -> frozenset[int]:
         """Return the VLANs, 1 to 4094, that the section names anywhere."""

@@ -13,13 +13,13 @@ from controller.discovery.legs import Legs
 from controller.discovery.port_table import PortTable
 from controller.discovery.ports import PortState
 from controller.discovery.settings import DiscoverySettings
-from controller.discovery.vlan_access import VlanAccess
+from controller.discovery.vlan_access import VLAN_TAGGED, VlanAccess
 from controller.effects import Effect, WriteJournal
 from controller.events import PacketReceived
 from controller.kernel.domains import in_domain
 from controller.kernel.ports import End
 from controller.wire.arp import REPLY
-from controller.wire.ethernet import ETHERTYPE_LLDP, ETHERTYPE_SLOW
+from controller.wire.ethernet import ETHERTYPE_LLDP, ETHERTYPE_SLOW, is_tagged
 from controller.wire.frame import decode_once
 from controller.wire.packets import (
     Arp,
@@ -43,6 +43,10 @@ _LLDP_FAULTS = {
     "lldp-forged": "an LLDP frame of our form with a wrong token arrived; somebody made it, or another run sent it",
     "lldp-replayed": "an LLDP frame of ours arrived a second time, or long after it was sent; it does not count",
 }
+_MISREAD = (
+    "receives frames with two VLAN tags that its switch takes for frames with one: what they carry counts as the "
+    "outer VLAN's until the switch looks behind one tag alone (in Open vSwitch other_config:vlan-limit is 1)"
+)
 _FROM_A_HOST = frozenset((Report, Query, PimHello, Data, Unicast))
 _GUARDED_REASONS = ("arp-", "nd-", "lldp-", "lacp-", "slow-", "icmpv6-", "vlan-")
 _WITHOUT_DOMAIN = (ETHERTYPE_LLDP.to_bytes(2, "big"), ETHERTYPE_SLOW.to_bytes(2, "big"))
@@ -119,7 +123,21 @@ class FrameIntake:
             self._count_towards_guard(port, now)
             return self._owner.outputs(now)
         vlan_id, untagged = found
+        if vlan_id and is_tagged(untagged):
+            self._double_tagged(port, untagged, now, vlan_id)
         return self.packet_received(event.dpid, event.in_port, decode_once(untagged), now, vlan_id)
+
+    def _double_tagged(self, port: PortState, frame: bytes, now: float, vlan_id: int) -> None:
+        """Learn whose a frame of a VLAN is that has a second tag, without which it comes here; nothing else of it.
+
+        Where none passes, and of those to groups wherever they do, none gets here but from a switch that looks behind
+        both tags.
+        """
+        if self._vlans.passes_double_tagged and not frame[0] & 1:
+            if port.role is PortRole.EDGE:
+                self._host_seen(port, in_domain(frame[6:12], vlan_id), None, now, False)
+        elif port.role is PortRole.EDGE:
+            self._counted("double-tagged-misread", port.end, _MISREAD, now)
 
     def packet_received(
         self, dpid: int, in_port: int, packet: Packet, now: float, vlan_id: int = 0
@@ -162,7 +180,8 @@ class FrameIntake:
         elif isinstance(packet, Malformed) or (
             isinstance(packet, Ignored) and packet.reason.startswith(_GUARDED_REASONS)
         ):
-            self._counters[packet.reason] += 1
+            if not (vlan_id and packet.reason == VLAN_TAGGED and self._vlans.passes_double_tagged):
+                self._counters[packet.reason] += 1
             self._count_towards_guard(port, now)
         return self._owner.outputs(now)
 
@@ -182,7 +201,7 @@ class FrameIntake:
             mac, address = in_domain(mac, vlan_id), in_domain(address, vlan_id)
         self._host_seen(port, mac, address, now, answer)
 
-    def _host_seen(self, port: PortState, mac: bytes, address: bytes, now: float, answer: bool) -> None:
+    def _host_seen(self, port: PortState, mac: bytes, address: bytes | None, now: float, answer: bool) -> None:
         settings = self._settings
         if mac.startswith(settings.controller_mac):
             self._counted(
@@ -198,6 +217,7 @@ class FrameIntake:
             self._hosts.seen(mac, address, home, now, answer)
         elif (
             port.role is PortRole.UNKNOWN
+            and address is not None
             and not port.looped()
             and not port.held
             and len(port.early) < settings.early_per_port

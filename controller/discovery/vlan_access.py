@@ -64,6 +64,11 @@ class VlanAccess:
         self._followed: set[End] = set()
         self._edges: set[End] = set()
 
+    @property
+    def passes_double_tagged(self) -> bool:
+        """Whether frames with a second tag behind that of a VLAN go to others of it."""
+        return self._vlans.passes_double_tagged
+
     def of(self, end: End) -> PortVlans:
         """Return the VLANs of a port, if it leads to hosts."""
         return self._vlans.of(*end, Kind.TOR.value)
@@ -96,7 +101,8 @@ class VlanAccess:
         wanted: list[Rule] = []
         if self._vlans.is_used:
             is_new = self._switches[dpid].ofp_version == OPENFLOW_1_3
-            wanted = vlan_base_rules() if is_new else old_base_rules(self._vlans.all_vlans())
+            passes = self._vlans.passes_double_tagged
+            wanted = vlan_base_rules(passes) if is_new else old_base_rules(self._vlans.all_vlans())
         had = self._based.get(dpid, [])
         if wanted == had:
             return

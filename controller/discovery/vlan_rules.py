@@ -1,12 +1,14 @@
 """Which frames are of which VLAN: what ports let in, with their tags or to be given one, and the tables they go to.
 
 Links between switches carry every VLAN with its tag. A port to hosts lets in the VLANs that it has; the rest of what
-is tagged is dropped and counted: in OpenFlow 1.3 it goes on to the table that does so. LLDP has no VLAN (IEEE
-802.1AB, 7.1). OpenFlow 1.0 has one table, and cannot ask for "any tag": there what a port may have meets entries of
-the port's own (`controller.rules.pipeline.at_port`), and right below them the port's other frames are dropped.
+is tagged is dropped and counted, by port. LLDP has no VLAN (IEEE 802.1AB, 7.1). OpenFlow 1.0 has one table, and
+cannot ask for "any tag": there what a port may have meets entries of the port's own
+(`controller.rules.pipeline.at_port`), and right below them the port's other frames are dropped.
 
-What has a second tag behind that of a VLAN is dropped and counted: where a switch takes the outer tag off, the inner
-one would put the frame into a VLAN that its sender may not have.
+What has a second tag behind that of a VLAN is dropped and counted, unless the policy has it pass: where a switch
+takes the outer tag off, the inner one might put the frame into a VLAN that its sender may not have. What passes is
+known by its EtherType, which is the second tag's, and so meets no entry for what it carries; OpenFlow 1.0 switches
+drop it.
 """
 
 from __future__ import annotations
@@ -57,12 +59,20 @@ _GROUPS = (
 
 _TWO_TAGS = tuple(Match(eth_type=inner, tagged=True) for inner in (ETHERTYPE_VLAN, ETHERTYPE_QINQ))
 
+_BRIDGE_GROUPS = b"\x01\x80\xc2" + bytes(3)
+"""What no bridge sends on (IEEE 802.1Q, 8.6.3), but for the last four bits."""
 
-def vlan_base_rules() -> list[Rule]:
+
+def vlan_base_rules(passes_double_tagged: bool = False) -> list[Rule]:
     """Return the entries of a switch, whatever its ports, in a fabric with VLANs."""
+    if passes_double_tagged:
+        reserved = (m._replace(eth_dst=_BRIDGE_GROUPS, eth_dst_mask=b"\xff" * 5 + b"\xf0") for m in _TWO_TAGS)
+        two_tags = [_rule(VLAN_ADMIT, PRIORITY_VLAN_TAGGED, match, ()) for match in reserved]
+    else:
+        two_tags = [_counted(VLAN_ADMIT, PRIORITY_VLAN_TAGGED, match) for match in _TWO_TAGS]
     return [
         _rule(INGRESS, PRIORITY_LLDP, Match(eth_type=ETHERTYPE_LLDP), (Goto(ADMIT),)),
-        *(_counted(VLAN_ADMIT, PRIORITY_VLAN_TAGGED, match) for match in _TWO_TAGS),
+        *two_tags,
         *(_rule(VLAN_ADMIT, PRIORITY_ADDRESS_RESOLUTION, match, (Output(OFPP_CONTROLLER),)) for match in _RESOLUTION),
         _rule(VLAN_ADMIT, PRIORITY_MISS, Match(), (Goto(VLAN_FORWARD),)),
         *(_rule(VLAN_FORWARD, PRIORITY_OTHER_MULTICAST, match, ()) for match in _GROUPS),
@@ -77,14 +87,14 @@ def link_rules(port_no: int) -> list[Rule]:
 
 
 def edge_rules(port_no: int, port: PortVlans) -> list[Rule]:
-    """Return the entries by which a port to hosts lets the VLANs in that it has; none for one that has none."""
+    """Return the entries by which a port to hosts lets the VLANs in that it has, and drops and counts other tags."""
     rules = [
         _rule(INGRESS, PRIORITY_PORT_VLAN, Match(port_no, vlan_id=vlan_id), (Goto(VLAN_ADMIT),))
         for vlan_id in sorted(port.tagged)
     ]
+    rules.append(_counted(INGRESS, PRIORITY_PORT_TAGGED, Match(port_no, tagged=True)))
     if port.untagged != 0:
         enter = () if port.untagged is None else (PushVlan(port.untagged), Goto(VLAN_ADMIT))
-        rules.append(_rule(INGRESS, PRIORITY_PORT_TAGGED, Match(port_no, tagged=True), (Goto(ADMIT),)))
         rules.append(_rule(INGRESS, PRIORITY_PORT_UNTAGGED, Match(port_no), enter))
     return rules
 

@@ -41,11 +41,13 @@ def ingresses(oifs: VlanOifs, vlan_id: int) -> list[Ingress]:
 class VlanPorts:
     """What the policy says of the ports to hosts of a fabric, kept by switch until its ports or the policy change.
 
-    `is_used` tells whether any port is in a VLAN.
+    `is_used` tells whether any port is in a VLAN, `passes_double_tagged` whether frames with a second tag behind that
+    of a VLAN go to others of it.
     """
 
     def __init__(self, vlans: Vlans, fabric: LiveFabric) -> None:
         self.is_used = vlans.is_used
+        self.passes_double_tagged = vlans.is_used and vlans.passes_double_tagged
         self._vlans = vlans
         self._fabric = fabric
         self._at: dict[int, dict[int, VlanOifs]] = {}
@@ -124,6 +126,7 @@ class VlanPorts:
         if vlans == self._vlans:
             return False
         self._vlans, self.is_used = vlans, vlans.is_used
+        self.passes_double_tagged = vlans.is_used and vlans.passes_double_tagged
         self._at.clear()
         return True
 

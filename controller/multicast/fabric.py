@@ -324,8 +324,11 @@ class FabricFollower:
         ]
         routers = plane.routers.at(dpid)
         edges, connected = fabric.edge_ports(dpid), dpid in self.connected
-        vlans = self._owner.vlan_ports.at(dpid) if self._owner.vlan_ports.is_used else None
+        vlan_ports = self._owner.vlan_ports
+        vlans = vlan_ports.at(dpid) if vlan_ports.is_used else None
         known = SwitchPorts(self._versions[dpid], edges, tuple(sorted(closed)), connected, routers, vlans)
+        if vlan_ports.passes_double_tagged:
+            known = known._replace(passes_double_tagged=True)
         return with_legs(known, fabric, dpid) if fabric.aggregations.is_used else known
 
     def _switch_up(self, event: SwitchUp, now: float) -> None:

@@ -70,6 +70,7 @@ class FloodPlane:
         self._unconfirmed: dict[int, set[RuleKey]] = {}
         self._trunk_ports: dict[int, list[int]] = {}
         self._without_ipv6: set[int] = set()
+        self._without_double_tagged: set[int] = set()
         self._graph: Graph | None = None
         self._graph_version = -1
         self._tree: dict[int, set[int]] = {}
@@ -250,10 +251,21 @@ class FloodPlane:
             ports = self._ports.get(dpid)
             if ports is None or ports.ofp_version != OPENFLOW_1_0:
                 self._without_ipv6.discard(dpid)
-            elif dpid not in self._without_ipv6:
+                self._without_double_tagged.discard(dpid)
+                continue
+            if dpid not in self._without_ipv6:
                 self._without_ipv6.add(dpid)
                 cannot = "MLD joins at its ports and IPv6 groups through it are refused"
                 yield Notice("ipv6-unsupported", f"Switch {dpid} speaks OpenFlow 1.0: {cannot}.", (("dpid", dpid),))
+            if not ports.passes_double_tagged:
+                self._without_double_tagged.discard(dpid)
+            elif dpid not in self._without_double_tagged:
+                self._without_double_tagged.add(dpid)
+                cannot = (
+                    "it drops frames with two VLAN tags, which pass elsewhere by the policy (vlans.double_tagged)"
+                )
+                text = f"Switch {dpid} speaks OpenFlow 1.0: {cannot}."
+                yield Notice("double-tagged-unsupported", text, (("dpid", dpid),))
 
     def _follow(self, graph: Graph, switches: Mapping[int, SwitchPorts], changed: set[int]) -> None:
         """Note where what is wanted is to be computed anew: at switches whose ports, tree or groups changed."""

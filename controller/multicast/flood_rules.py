@@ -29,11 +29,19 @@ from controller.rules.pipeline import (
     at_port,
 )
 from controller.wire.addresses import ALL_PIM_ROUTERS_V4, ALL_PIM_ROUTERS_V6, parse_ip
+from controller.wire.ethernet import ETHERTYPE_QINQ, ETHERTYPE_VLAN
 
 _Scope: TypeAlias = tuple[int, bytes, int]
 
 _LINK_SCOPE_V4 = (ETH_TYPE_IPV4, parse_ip("224.0.0.0"), 24)
 _LINK_SCOPE_V6 = ((ETH_TYPE_IPV6, parse_ip("ff02::"), 16), (ETH_TYPE_IPV6, parse_ip("ff00::"), 15))
+_GROUP_BIT = b"\x01" + bytes(5)
+_DOUBLE_TAGGED = tuple(
+    Match(eth_dst=_GROUP_BIT, eth_dst_mask=_GROUP_BIT, eth_type=inner, tagged=True)
+    for inner in (ETHERTYPE_VLAN, ETHERTYPE_QINQ)
+)
+"""Frames to groups and to all that have a second tag behind that of a VLAN: a switch looks no further."""
+
 _ALL_V4 = (ETH_TYPE_IPV4, parse_ip("224.0.0.0"), 4)
 _ALL_V6 = (ETH_TYPE_IPV6, parse_ip("ff00::"), 8)
 _PIM = {4: (ETH_TYPE_IPV4, ALL_PIM_ROUTERS_V4), 6: (ETH_TYPE_IPV6, ALL_PIM_ROUTERS_V6)}
@@ -97,7 +105,7 @@ class _Table:
         self._put(PRIORITY_MEMBERSHIP, Match(eth_type=ETH_TYPE_IPV4, ip_proto=IPPROTO_IGMP), _TO_CONTROLLER)
         self._put(PRIORITY_LINK_SCOPE, in_prefix(*_LINK_SCOPE_V4), flood)
         self._put_groups(4, _ALL_V4, flood, hosts)
-        self._put_unheard((_LINK_SCOPE_V4,), trunks, edges)
+        self._put_unheard((_in_scope(_LINK_SCOPE_V4),), trunks, edges)
         if self._only_ipv4:
             return
         for icmpv6_type in MLD_TYPES:
@@ -105,15 +113,21 @@ class _Table:
             self._put(PRIORITY_MEMBERSHIP, match, _TO_CONTROLLER)
         for scope in _LINK_SCOPE_V6:
             self._put(PRIORITY_LINK_SCOPE, in_prefix(*scope), flood)
-        self._put_unheard(_LINK_SCOPE_V6, trunks, edges)
+        if self._table == VLAN_ADMIT and self._ports.passes_double_tagged:
+            for match in _DOUBLE_TAGGED:
+                self._put(PRIORITY_LINK_SCOPE, match, flood)
+        self._put_unheard(map(_in_scope, _LINK_SCOPE_V6), trunks, edges)
         self._put_groups(6, _ALL_V6, flood, hosts)
 
     def flood_vlan(self, vlan_id: int, trunks: Sequence[int], tagged: Sequence[int], untagged: Sequence[int]) -> None:
-        """Flood link-scope groups of a VLAN to its hosts here too, and PIM from ports with routers of it to all."""
+        """Flood what is for all of a VLAN to its hosts here too, and PIM from ports with routers of it to all."""
         flood = with_tag_off((*trunks, *tagged), untagged)
-        for scope in (_LINK_SCOPE_V4, *_LINK_SCOPE_V6):
-            self._put(PRIORITY_LINK_SCOPE_VLAN, in_prefix(*scope)._replace(vlan_id=vlan_id), flood)
-        self._put_unheard((_LINK_SCOPE_V4, *_LINK_SCOPE_V6), (*trunks, *tagged), untagged, vlan_id)
+        flooded = [_in_scope(scope) for scope in (_LINK_SCOPE_V4, *_LINK_SCOPE_V6)]
+        if self._ports.passes_double_tagged:
+            flooded += [match._replace(tagged=False) for match in _DOUBLE_TAGGED]
+        for match in flooded:
+            self._put(PRIORITY_LINK_SCOPE_VLAN, match._replace(vlan_id=vlan_id), flood)
+        self._put_unheard(flooded, (*trunks, *tagged), untagged, vlan_id)
         for port_no, family, domain in self._ports.routers:
             if domain == vlan_id and port_no in self._ports.edges:
                 match = _pim_from(port_no, family)._replace(vlan_id=vlan_id)
@@ -125,7 +139,7 @@ class _Table:
         scope = in_prefix(*_LINK_SCOPE_V4)
         onward = (*trunks, *flooded.tagged)
         self._put(PRIORITY_LINK_SCOPE_VLAN, scope._replace(vlan_id=vlan_id), with_tag_off(onward, flooded.untagged))
-        self._put_unheard((_LINK_SCOPE_V4,), onward, flooded.untagged, vlan_id)
+        self._put_unheard((scope,), onward, flooded.untagged, vlan_id)
         for port_no, tag in ingresses(oifs, vlan_id):
             leg = legs.get(port_no)
             tagged = [other for other in onward if other != leg]
@@ -142,12 +156,12 @@ class _Table:
                 self._put(at_port(priority), match._replace(vlan_id=tag), actions)
 
     def _put_unheard(
-        self, scopes: Sequence[_Scope], trunks: Sequence[int], edges: Sequence[int], vlan_id: int | None = None
+        self, flooded: Iterable[Match], trunks: Sequence[int], edges: Sequence[int], vlan_id: int | None = None
     ) -> None:
         """Flood what comes by another leg of a link aggregation group, or from a host behind one, but to its leg."""
         if self._table == VLAN_ADMIT and vlan_id is None:
             return
-        is_by_port = self._table == 0 and vlan_id is not None
+        is_by_port, matches = self._table == 0 and vlan_id is not None, list(flooded)
         for source, leg in self._ports.unheard:
             if is_by_port and isinstance(source, int):
                 continue
@@ -157,9 +171,8 @@ class _Table:
                 flood = (*flood, PopVlan())
             flood = (*flood, *(Output(port_no) for port_no in own))
             by = {"in_port": source} if isinstance(source, int) else {"eth_src": source}
-            for scope in scopes:
-                match = in_prefix(*scope)._replace(vlan_id=vlan_id, **by)
-                self._put(PRIORITY_LINK_SCOPE_LEG, match, flood)
+            for match in matches:
+                self._put(PRIORITY_LINK_SCOPE_LEG, match._replace(vlan_id=vlan_id, **by), flood)
 
     def _put(self, priority: int, match: Match, actions: tuple[Action, ...]) -> None:
         key = RuleKey(self._table, priority, match)
@@ -200,6 +213,11 @@ def _pim_from(port_no: int, family: int) -> Match:
     """Return the match of PIM to all routers of a family from a port."""
     eth_type, routers = _PIM[family]
     return Match(port_no, eth_type=eth_type, ip_proto=IPPROTO_PIM, ip_dst=routers, ip_dst_prefix=8 * len(routers))
+
+
+def _in_scope(scope: _Scope) -> Match:
+    """Return the match of packets to the addresses of a scope."""
+    return in_prefix(*scope)
 
 
 def in_prefix(eth_type: int, address: bytes, bits: int, in_port: int | None = None) -> Match:

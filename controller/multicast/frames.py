@@ -278,8 +278,8 @@ class FrameIntake:
     ) -> None:
         self._counters[packet.reason] += 1
 
-    def _ignored(self, _dpid: int, _port_no: int, packet: Ignored, _frame: bytes, _now: float, _vlan_id: int) -> None:
-        if packet.reason == VLAN_TAGGED:
+    def _ignored(self, _dpid: int, _port_no: int, packet: Ignored, _frame: bytes, _now: float, vlan_id: int) -> None:
+        if packet.reason == VLAN_TAGGED and not (vlan_id and self._owner.vlan_ports.passes_double_tagged):
             self._counters[VLAN_TAGGED] += 1
 
 

@@ -20,6 +20,8 @@ class SwitchPorts(NamedTuple):
     aggregation groups, and `unheard` what is not flooded back to the leg that is: the port where it comes in, or the
     MAC address of the host that sent it by another switch, and the leg. A switch that is not `connected`
     may go on forwarding by what it holds. `vlans` are the ports by VLAN, None where no port of the fabric is in one.
+    Frames to groups that have a second tag behind that of a VLAN are flooded too where `passes_double_tagged` says
+    so.
     """
 
     ofp_version: int
@@ -30,6 +32,7 @@ class SwitchPorts(NamedTuple):
     vlans: Mapping[int, VlanOifs] | None = None
     quiet: frozenset[int] = frozenset()
     unheard: tuple[tuple[int | bytes, int], ...] = ()
+    passes_double_tagged: bool = False
 
     def opened(self, port_no: int) -> SwitchPorts:
         """Return the ports of which one leads to a switch."""

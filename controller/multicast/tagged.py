@@ -24,6 +24,12 @@ READINGS_PER_S, BURST_S = 20.0, 1.0
 
 NOTICE_INTERVAL_S = 600.0
 
+PORTS_TOLD = 4
+"""Ports that an event names, those that dropped most."""
+
+NO_PORT = 0
+"""Stands for the port where an entry is about several: of frames with two tags, or where no port is in a VLAN."""
+
 VLAN_TAGGED = "vlan-tagged"
 """The counter, and the reason for which a tagged frame that reaches the controller is ignored."""
 
@@ -33,7 +39,8 @@ _WHOLE_COOKIE = (1 << 64) - 1
 class TaggedFrames:
     """Reads the counters of the entries that drop tagged frames, switch by switch.
 
-    A switch's count begins with its entry, so what it dropped before this controller started is in it.
+    An entry that is older than this controller has counted before: what it had by then is told nobody again. Entries
+    are by port where ports are in VLANs, so that the port is told.
     """
 
     def __init__(self, installer: Installer, counters: Counter[str]) -> None:
@@ -42,6 +49,7 @@ class TaggedFrames:
         self._watched: set[int] = set()
         self._due: Deadlines[int] = Deadlines()
         self._free_s = float("-inf")
+        self._began_s: float | None = None
         self._polls: dict[int, int] = {}
         self._counts: dict[int, dict[RuleKey, int]] = {}
         self._limiter = NoticeLimiter(NOTICE_INTERVAL_S)
@@ -57,6 +65,8 @@ class TaggedFrames:
 
     def switch_connected(self, dpid: int, now: float) -> None:
         """Read a switch from now on."""
+        if self._began_s is None:
+            self._began_s = now
         if dpid not in self._watched:
             self._watched.add(dpid)
             self._due.set(dpid, now + self._count_interval_s)
@@ -91,16 +101,34 @@ class TaggedFrames:
         dpid = event.dpid
         reply = LOWERINGS[event.ofp_version].decode_flow_stats(event.message, VLAN_TAGGED_COOKIE, _WHOLE_COOKIE)
         counts = self._counts.setdefault(dpid, {})
-        dropped = 0
+        by_port = Counter[int]()
         for entry in reply.entries:
-            if entry.packet_count is not None and not entry.foreign:
-                before = counts.get(entry.rule.key, 0)
-                dropped += entry.packet_count - (before if before <= entry.packet_count else 0)
-                counts[entry.rule.key] = entry.packet_count
+            if entry.packet_count is None or entry.foreign:
+                continue
+            key, count = entry.rule.key, entry.packet_count
+            before = counts.get(key)
+            if before is None:
+                is_older = self._began_s is not None and entry.duration_s > now - self._began_s
+                before = count if is_older else 0
+            counts[key] = count
+            if count != before:
+                by_port[key.match.in_port or NO_PORT] += count - (before if before < count else 0)
+        dropped = by_port.total()
         if not dropped:
             return
         self._due.set(dpid, now + self._count_interval_s)
         self._counters[VLAN_TAGGED] += dropped
         if self._limiter.passes(dpid, now):
-            text = f"Switch {dpid} dropped {dropped} frames with a VLAN tag that their port is not to have."
-            yield Notice(VLAN_TAGGED, text, (("dpid", dpid),))
+            text = f"Switch {dpid} dropped {dropped} frames with a VLAN tag that their port is not to have"
+            yield Notice(VLAN_TAGGED, f"{text}{_ports_of(dpid, by_port)}.", (("dpid", dpid),))
+
+
+def _ports_of(dpid: int, by_port: Counter[int]) -> str:
+    """Return which ports dropped how many, those that dropped most first; nothing where it is not known of any."""
+    known = [(count, port_no) for port_no, count in by_port.items() if port_no != NO_PORT]
+    if not known:
+        return ""
+    known.sort(key=lambda found: (-found[0], found[1]))
+    told = [f"{count} at port {dpid}:{port_no}" for count, port_no in known[:PORTS_TOLD]]
+    rest = by_port.total() - sum(count for count, _ in known[:PORTS_TOLD])
+    return ": " + ", ".join([*told, f"{rest} elsewhere"] if rest else told)

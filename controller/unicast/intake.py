@@ -17,7 +17,7 @@ from controller.unicast.routes import Routes
 from controller.unicast.settings import UnicastSettings
 from controller.wire.addresses import BROADCAST_MAC, UNSPECIFIED_V4
 from controller.wire.arp import arp_request, encode_arp
-from controller.wire.ethernet import ETHERTYPE_IPV4, ETHERTYPE_QINQ, ETHERTYPE_VLAN, without_tag
+from controller.wire.ethernet import ETHERTYPE_IPV4, is_tagged, without_tag
 from controller.wire.frame import decode_once
 from controller.wire.nd import encode_neighbour, neighbour_solicitation
 from controller.wire.packets import Arp, Ignored, Malformed, Neighbour, Packet, Unicast
@@ -25,7 +25,6 @@ from topology.events import PortRole
 from topology.live import LiveFabric
 
 _IPV4 = ETHERTYPE_IPV4.to_bytes(2, "big")
-_TAGS = (ETHERTYPE_VLAN.to_bytes(2, "big"), ETHERTYPE_QINQ.to_bytes(2, "big"))
 _IPV4_GROUP = b"\x01\x00\x5e"
 _LLDP_GROUP = b"\x01\x80\xc2"
 _IPV6_GROUP = b"\x33\x33"
@@ -114,11 +113,17 @@ class FrameIntake:
             self._searches_count -= 1
 
     def _missed(self, end: End, packet: Packet, data: bytes, now: float, vlan_id: int) -> None:
-        """Deliver what its switch had no entry for yet, or look for the host that it is meant for."""
+        """Deliver what its switch had no entry for yet, or look for the host that it is meant for.
+
+        Nobody is asked about what has a second tag behind that of its VLAN: all of the VLAN get it.
+        """
         role = self._fabric.role(*end)
         if not self._guards.allow_packet(end, now) or role not in (PortRole.EDGE, PortRole.TRUNK):
             return
-        if len(data) < _HEADER_BYTES or (data[0] | data[6]) & 1 or data[12:14] in _TAGS:
+        if len(data) < _HEADER_BYTES or (data[0] | data[6]) & 1:
+            return
+        is_double_tagged = is_tagged(data)
+        if is_double_tagged and not (vlan_id and self._vlan_ports.passes_double_tagged):
             return
         at_edge = role is PortRole.EDGE
         sender_mac, mac = in_domain(data[6:12], vlan_id), in_domain(data[:6], vlan_id)
@@ -137,6 +142,10 @@ class FrameIntake:
             sender = None if at_edge else self._fabric.host(sender_mac)
             if at_edge or sender is not None:
                 self._around.asked_for(end[0] if sender is None else sender.dpid, mac, now)
+        elif is_double_tagged:
+            self._counters["double-tagged-relayed"] += 1
+            if at_edge:
+                self._around.relay(end, data, now, vlan_id)
         elif isinstance(packet, Unicast):
             self._counters["unicast-unknown"] += 1
             destination = in_domain(packet.destination, vlan_id)

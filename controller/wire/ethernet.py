@@ -16,14 +16,25 @@ ETHERTYPE_EXPERIMENTAL = 0x88B5
 """IEEE 802, local experimental EtherType 1."""
 
 
+_TAGS = (ETHERTYPE_VLAN, ETHERTYPE_QINQ)
+
+
+def is_tagged(frame: bytes) -> bool:
+    """Tell whether a frame begins with a tag of 802.1Q or 802.1ad."""
+    return len(frame) >= 14 and frame[12] << 8 | frame[13] in _TAGS
+
+
 def with_tag(frame: bytes, vlan_id: int) -> bytes:
     """Return a frame with an 802.1Q tag of a VLAN, priority 0, in front of its EtherType."""
     return frame[:12] + ETHERTYPE_VLAN.to_bytes(2, "big") + vlan_id.to_bytes(2, "big") + frame[12:]
 
 
 def without_tag(frame: bytes) -> tuple[int, bytes] | None:
-    """Return the VLAN id of a frame's 802.1Q tag and the frame without it; None where there is no whole one."""
-    if len(frame) < 18 or frame[12] << 8 | frame[13] != ETHERTYPE_VLAN:
+    """Return the VLAN id of a frame's outer tag and the frame without it; None where there is no whole one.
+
+    Tags of 802.1Q and of 802.1ad are alike here, as they are to a match of OpenFlow.
+    """
+    if len(frame) < 18 or frame[12] << 8 | frame[13] not in _TAGS:
         return None
     return (frame[14] & 0x0F) << 8 | frame[15], frame[:12] + frame[16:]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from apps.emulation import traffic
+from apps.emulation import processes, traffic
 from apps.emulation.namespace import network_of
 from controller.wire.addresses import parse_ip, parse_mac
 from controller.wire.encode import encode
@@ -144,6 +144,16 @@ def heard_until(sock: socket.socket, last: bytes, timeout_s: float = 10.0) -> li
     raise AssertionError("the last frame was not heard")
 
 
+def heard_in_time(sock: socket.socket, frame: bytes, timeout_s: float = 10.0) -> bool:
+    """Tell whether a host hears a frame."""
+    deadline = time.monotonic() + timeout_s
+    while select.select([sock], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        received, is_own = traffic.receive_frame(sock)
+        if not is_own and received[: len(frame)] == frame:
+            return True
+    return False
+
+
 def test_each_domain_has_its_own_packets(vlans: Any, group: str) -> None:
     join_everywhere(vlans, group)
     for host in ("h4", "h5", "h6", "h7", "h8"):
@@ -242,6 +252,65 @@ def test_wrong_tags_go_nowhere_and_are_counted(vlans: Any, group: str, unanswere
     assert all(seen[f"tap {host}"]["groups"] == {} for host in hosts)
     known = {document["group"] for document in vlans.controller.show("groups")}
     assert not known & {named(other, vlan_id) for vlan_id in (0, 10, 20, 30)}
+
+
+def test_frames_with_two_tags_pass_in_the_vlan_of_the_outer_one(
+    vlans: Any, bench: tuple[Graph, dict[str, Any]], group: str, unanswered: Any
+) -> None:
+    vlans.set_policy(policy(vlans) + "  double_tagged: pass\n")
+    vlans.wait_ready()
+    if bench[1]:
+        vlans.controller.wait_log(
+            "OpenFlow 1.0: it drops frames with two VLAN tags, which pass elsewhere by the policy"
+        )
+        return
+    unanswered(vlans, [("h1", "h5")])  # h5 has said something in its VLAN then
+    mac, source = parse_mac(vlans.mac("h8")), parse_ip("10.99.0.8")
+    records = (GroupRecord(RecordType.CHANGE_TO_EXCLUDE, parse_ip(group), ()),)
+    inner = {
+        "to h5": encode_udp(mac, source, source, b"one", eth_dst=parse_mac(vlans.mac("h5"))),
+        "to nobody known": encode_udp(mac, source, source, b"any", eth_dst=b"\x02\0\0\0\x09\x09"),
+        "to a group": encode_udp(mac, source, parse_ip(group), b"group"),
+        "report": encode(Report(4, 3, mac, source, records)),
+    }
+    others = {"to h5": []} | {what: ["h1"] for what in inner if what != "to h5"}
+    last = encode_udp(mac, source, source, b"last", eth_dst=b"\xff" * 6)
+    with (
+        wire(vlans, "h8") as at_trunk,
+        wire(vlans, "h5") as at_h5,
+        wire(vlans, "h1") as at_h1,
+        wire(vlans, "h6") as at_h6,
+    ):
+        for what, frame in inner.items():
+            at_trunk.send(with_tag(with_tag(frame, 99), 10))
+            assert heard_in_time(at_h5, with_tag(frame, 99)), what
+        for outer in (10, 20):
+            at_trunk.send(with_tag(with_tag(last, 99), outer))
+        for name, sock, expected in (
+            ("h1", at_h1, [frame for what, frame in inner.items() if others[what]]),
+            ("h6", at_h6, []),
+        ):
+            passed = [frame for frame in heard_until(sock, with_tag(last, 99)) if frame != with_tag(last, 99)]
+            assert [frame[:60] for frame in passed] == [with_tag(frame, 99)[:60] for frame in expected], name
+    known = {document["group"] for document in vlans.controller.show("groups")}
+    assert not known & {named(group, vlan_id) for vlan_id in (0, 10, 20, 99)}
+
+
+def test_a_switch_that_looks_behind_both_tags_is_told_of(
+    vlans: Any, bench: tuple[Graph, dict[str, Any]], group: str
+) -> None:
+    if bench[1]:
+        return
+    mac, source = parse_mac(vlans.mac("h8")), parse_ip(vlans.fabric.address("h8"))
+    report = encode(Report(4, 3, mac, source, (GroupRecord(RecordType.CHANGE_TO_EXCLUDE, parse_ip(group), ()),)))
+    processes.run("ovs-vsctl", "set", "Open_vSwitch", ".", "other_config:vlan-limit=2")
+    try:
+        with wire(vlans, "h8") as at_trunk:
+            at_trunk.send(with_tag(with_tag(report, 99), 10))
+            vlans.controller.wait_log("double-tagged-misread")
+    finally:
+        processes.run("ovs-vsctl", "remove", "Open_vSwitch", ".", "other_config", "vlan-limit")
+    assert named(group, 10) not in {document["group"] for document in vlans.controller.show("groups")}
 
 
 def test_a_rule_may_be_about_a_vlan(vlans: Any, group: str) -> None:

@@ -104,6 +104,21 @@ def test_a_name_that_no_vlan_has_is_told_with_the_nearest_one():
     assert fault_of(BEFORE + section) == (8, "vlans.ports[0].trunk[1]", message)
 
 
+def test_two_tags_pass_where_it_is_said():
+    trunk = "  default: {trunk: [10], native: untagged}\n"
+    said = {word: loaded(f"{trunk}  double_tagged: {word}\n").passes_double_tagged for word in ("pass", "refuse")}
+    assert said == {"pass": True, "refuse": False}
+    assert not loaded(trunk).passes_double_tagged
+    message = "expected one of refuse, pass, found 'drop'"
+    assert fault_of(f"{BEFORE}{trunk}  double_tagged: drop\n") == (6, "vlans.double_tagged", message)
+
+
+def test_two_tags_that_pass_nowhere_are_warned_of():
+    (warning,) = load_policy(BEFORE + "  default: {access: 10}\n  double_tagged: pass\n").warnings
+    assert (warning.line, warning.field) == (6, "vlans.double_tagged")
+    assert warning.message == "no port has a VLAN with its tag, so that no frame with two tags passes"
+
+
 def test_nothing_is_said_where_there_is_no_section():
     assert load_policy("version: 1\n").vlans == Policy().vlans == Vlans() == loaded("  ports: []\n")
 

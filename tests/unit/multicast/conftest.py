@@ -170,7 +170,7 @@ class World:
             ofp_version = version if isinstance(version, int) else version.get(dpid, 4)
             self.switches[dpid] = FakeSwitch(dpid, ofp_version, ports[dpid], capacity=capacity)
             for rule in base_rules(ofp_version):
-                assert self.switches[dpid].apply(rule_put(rule)) is None
+                assert self.switches[dpid].apply(rule_put(rule), self.now) is None
             self.queues[dpid] = deque()
 
     def connect_all(self) -> None:
@@ -319,7 +319,7 @@ class World:
     def reconnect(self, dpid: int) -> None:
         self.alive[dpid] = self.switches[dpid]
         for rule in base_rules(self.switches[dpid].ofp_version):
-            assert self.switches[dpid].apply(rule_put(rule)) is None
+            assert self.switches[dpid].apply(rule_put(rule), self.now) is None
         self.connect(dpid)
         for pair, ends in self.links.items():
             if dpid in pair and pair not in self.down_links and {end[0] for end in ends} <= self.connected:

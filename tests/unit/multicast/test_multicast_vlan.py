@@ -6,13 +6,17 @@ from collections import Counter
 
 import pytest
 
+from controller.config.vlans import PortVlans
 from controller.effects import RequestFlows
 from controller.events import PacketReceived
 from controller.multicast.tagged import TaggedFrames
 from controller.rules.cookies import VLAN_TAGGED_COOKIE
 from controller.wire.addresses import parse_ip
 from controller.wire.encode import encode
+from controller.wire.ethernet import with_tag
 from controller.wire.packets import GroupRecord, RecordType, Report
+
+from .vlan_world import VlanWorld
 
 GROUP = parse_ip("239.1.2.3")
 TAGS = {
@@ -100,6 +104,44 @@ def test_counts_go_on_over_a_connection_and_begin_anew_with_the_entry(make_world
         world.inject(place, tagged)
     world.advance(11.0)
     assert world.core.counters["vlan-tagged"] == 5
+
+
+def test_what_was_dropped_before_a_restart_is_not_told_again(make_world, version):
+    world = make_world("fattree", version=version)
+    place = world.hosts["h2"].place
+    tagged = with_tags(world.data("h2"), b"\x81\0\0\x05")
+    for _ in range(3):
+        world.inject(place, tagged)
+    world.advance(11.0)
+    assert world.core.counters["vlan-tagged"] == 3
+    world.restart()
+    world.connect_all()
+    world.notices.clear()
+    world.advance(61.0)
+    assert world.core.counters["vlan-tagged"] == 0
+    world.inject(place, tagged)
+    world.advance(61.0)
+    assert world.core.counters["vlan-tagged"] == 1
+    (notice,) = [notice for notice in world.notices if notice.kind == "vlan-tagged"]
+    assert notice.text.startswith(f"Switch {place[0]} dropped 1 frames")
+
+
+def test_the_ports_that_dropped_most_are_named_where_ports_are_in_vlans(version):
+    names = ("h1", "h2")
+    world = VlanWorld({name: PortVlans(10, frozenset()) for name in names}, version=version)
+    ports = [world.hosts[name].place for name in names]
+    assert ports[0][0] == ports[1][0]
+    for place, count in zip(ports, (2, 5), strict=True):
+        for _ in range(count):
+            world.utter(place, with_tag(world.data("h1"), 20))
+    world.advance(61.0)
+    assert world.core.counters["vlan-tagged"] == 7
+    (notice,) = [notice for notice in world.notices if notice.kind == "vlan-tagged"]
+    dpid = ports[0][0]
+    assert notice.text == (
+        f"Switch {dpid} dropped 7 frames with a VLAN tag that their port is not to have: "
+        f"5 at port {dpid}:{ports[1][1]}, 2 at port {dpid}:{ports[0][1]}."
+    )
 
 
 def test_a_switch_that_drops_nothing_is_read_once_a_minute_and_one_that_does_every_ten_seconds(make_world):

@@ -32,12 +32,21 @@ from .conftest import GRAPHS, GROUP, OPEN, World, fields_of
 class VlanWorld(World):
     """A fabric whose ports are in the VLANs of `ports`; discovery has told its switches so."""
 
+    passes_double_tagged = False
+
     def __init__(
-        self, ports: Mapping[str, PortVlans], graph: str = "fattree", version: int = 4, policy: Policy = OPEN
+        self,
+        ports: Mapping[str, PortVlans],
+        graph: str = "fattree",
+        version: int = 4,
+        policy: Policy = OPEN,
+        passes_double_tagged: bool = False,
     ) -> None:
+        self.passes_double_tagged = passes_double_tagged
         plain = World(GRAPHS[graph](), start=False)
         self.port_vlans = {plain.hosts[name].place: port for name, port in ports.items()}
-        super().__init__(GRAPHS[graph](), replace(policy, vlans=vlans_of(self.port_vlans)), version, start=False)
+        vlans = replace(vlans_of(self.port_vlans), passes_double_tagged=passes_double_tagged)
+        super().__init__(GRAPHS[graph](), replace(policy, vlans=vlans), version, start=False)
         for switch in self.switches.values():
             self.lay_vlans(switch)
         self.connect_all()
@@ -50,14 +59,15 @@ class VlanWorld(World):
         edges = {host.port_no: UNTAGGED_ONLY for host in self.hosts.values() if host.dpid == switch.dpid}
         edges |= {port_no: port for (dpid, port_no), port in self.port_vlans.items() if dpid == switch.dpid}
         if switch.ofp_version == 4:
-            rules = vlan_base_rules() + [rule for port_no in trunks for rule in link_rules(port_no)]
+            rules = vlan_base_rules(self.passes_double_tagged)
+            rules += [rule for port_no in trunks for rule in link_rules(port_no)]
             rules += [rule for port_no, port in edges.items() for rule in edge_rules(port_no, port)]
         else:
             known = vlans_of(self.port_vlans).all_vlans()
             rules = old_base_rules(known) + [rule for port_no in trunks for rule in old_link_rules(port_no)]
             rules += [rule for port_no, port in edges.items() for rule in old_edge_rules(port_no, port, known)]
         for rule in rules:
-            assert switch.apply(Put(rule)) is None
+            assert switch.apply(Put(rule), self.now) is None
 
     def at(self):
         """Return who is at which port; None at one that is down."""

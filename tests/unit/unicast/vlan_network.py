@@ -44,8 +44,9 @@ LLDP = ETHERTYPE_LLDP.to_bytes(2, "big")
 MAC = b"\x02\0\0\0\0\x31"
 
 
-def vlans_of(ports):
-    return Vlans(entries=tuple(VlanEntry(port, ports=(SwitchPort(*end),)) for end, port in ports.items()))
+def vlans_of(ports, passes_double_tagged=False):
+    entries = tuple(VlanEntry(port, ports=(SwitchPort(*end),)) for end, port in ports.items())
+    return Vlans(entries=entries, passes_double_tagged=passes_double_tagged)
 
 
 def fields_of(frame):
@@ -61,6 +62,8 @@ def fields_of(frame):
 
 class Network:
     """Messages are queued and each core takes its own in order, but nobody knows which core is first."""
+
+    passes_double_tagged = False
 
     def __init__(self, seed=0, ports=PORTS, versions=None, cables=CABLES):
         self.random = random.Random(seed)
@@ -85,7 +88,7 @@ class Network:
 
     def start(self):
         """Begin with new cores and the switches as they are."""
-        vlans = vlans_of(self.ports)
+        vlans = vlans_of(self.ports, self.passes_double_tagged)
         self.cores = [
             DiscoveryCore(DiscoverySettings(vlans=vlans), bytes(32)),
             UnicastCore(UnicastSettings(vlans=vlans)),
@@ -148,7 +151,7 @@ class Network:
     def policy(self, **changes):
         """Load a policy that says something else of ports, p15 for port 1:5; the cores take it in any order."""
         self.ports.update({(int(name[1]), int(name[2])): port for name, port in changes.items()})
-        vlans = vlans_of(self.ports)
+        vlans = vlans_of(self.ports, self.passes_double_tagged)
         self.tell(DiscoveryChanged(DiscoverySettings(vlans=vlans)), (0,))
         self.tell(UnicastChanged(UnicastSettings(vlans=vlans)), (1,))
         self.run(1.0)
