@@ -9,6 +9,8 @@ from math import inf
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+from apps.revocation_lists import next_update_s
+
 Signature: TypeAlias = tuple[tuple[int, int, int] | None, ...]
 
 
@@ -21,18 +23,23 @@ class SettingsInvalid(Exception):  # noqa: N818
 
 
 class TlsFiles(NamedTuple):
-    """PEM files by which a server speaks TLS; with `ca`, only peers that have a certificate of its are let in."""
+    """PEM files by which a server speaks TLS; with `ca`, only peers that have a certificate of its are let in.
+
+    With `crl`, revocation lists of that authority, one whose certificate is on a list is not let in.
+    """
 
     certificate: Path
     key: Path
     ca: Path | None = None
+    crl: Path | None = None
 
 
 class ServerTls:
     """What a server speaks TLS by, read again when its files have changed.
 
-    `fault` says what is wrong with the files as they are now, or that the certificate in use has expired, while what
-    was read before goes on being used. Raises SettingsInvalid where the files are no good from the beginning.
+    `fault` says what is wrong with the files as they are now, or that the certificate or the revocation list in use
+    has expired, while what was read before goes on being used. Raises SettingsInvalid where the files are no good
+    from the beginning.
     """
 
     def __init__(self, files: TlsFiles, ciphers: str | None = None) -> None:
@@ -41,14 +48,15 @@ class ServerTls:
         self._ciphers = ciphers
         self._signature = _signature(files)
         self._context = server_context(files, ciphers)
-        self._expires_s = _expires_s(self._context, files.certificate)
+        self._expiries = self._read_expiries(self._context)
 
     @property
     def fault(self) -> str | None:
         """What is wrong, None for nothing."""
-        if self._fault is None and time.time() > self._expires_s:
-            return f"certificate: {self._files.certificate}: {_EXPIRED}"
-        return self._fault
+        if self._fault is not None:
+            return self._fault
+        now_s = time.time()
+        return next((fault for expires_s, fault in self._expiries if now_s > expires_s), None)
 
     def context(self) -> ssl.SSLContext:
         """Return the context for one more connection."""
@@ -62,11 +70,19 @@ class ServerTls:
             self._signature = signature
             try:
                 context = server_context(self._files, self._ciphers)
-                self._expires_s = _expires_s(context, self._files.certificate)
+                expiries = self._read_expiries(context)
             except SettingsInvalid as error:
                 self._fault = str(error)
             else:
-                self._context, self._fault = context, None
+                self._context, self._expiries, self._fault = context, expiries, None
+
+    def _read_expiries(self, context: ssl.SSLContext) -> list[tuple[float, str]]:
+        """Return when what is used expires, and what is wrong then."""
+        certificate, crl = self._files.certificate, self._files.crl
+        found = [(_expires_s(context, certificate), f"certificate: {certificate}: {_EXPIRED}")]
+        if crl is not None:
+            found.append((_out_of_date_s(crl), _out_of_date(crl)))
+        return found
 
 
 def server_context(files: TlsFiles, ciphers: str | None = None) -> ssl.SSLContext:
@@ -74,7 +90,7 @@ def server_context(files: TlsFiles, ciphers: str | None = None) -> ssl.SSLContex
 
     `ciphers` are those of TLS 1.2, as OpenSSL writes a list of them; by default those that Python chooses.
     """
-    certificate, key, ca = files
+    certificate, key, ca, crl = files
     check_private(key, "key")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -95,7 +111,28 @@ def server_context(files: TlsFiles, ciphers: str | None = None) -> ssl.SSLContex
         except OSError as error:
             raise SettingsInvalid(f"ca: {ca}: {_words(error)}") from error
         context.verify_mode = ssl.CERT_REQUIRED
+    if crl is not None:
+        if ca is None:
+            raise SettingsInvalid(f"crl: {crl}: revocation lists are of an authority, which is not given (ca)")
+        if time.time() > _out_of_date_s(crl):
+            raise SettingsInvalid(_out_of_date(crl))
+        context.load_verify_locations(crl)
+        context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
     return context
+
+
+def _out_of_date_s(crl: Path) -> float:
+    """Return when revocation lists are out of date, in seconds since 1970; SettingsInvalid where they are no good."""
+    try:
+        return next_update_s(crl.read_text(encoding="ascii"))
+    except OSError as error:
+        raise SettingsInvalid(f"crl: {crl}: {_words(error)}") from error
+    except ValueError as error:
+        raise SettingsInvalid(f"crl: {crl}: {error}") from error
+
+
+def _out_of_date(crl: Path) -> str:
+    return f"crl: {crl}: the revocation list is out of date, so that no peer is let in"
 
 
 def _expires_s(context: ssl.SSLContext, certificate: Path) -> float:

@@ -38,8 +38,9 @@ _RYU_ENVIRONMENT: dict[str, str] = {
 distutils, which Ryu asks for a version number."""
 
 
-TLS_OPTIONS = ("--tls-certificate", "--tls-key", "--tls-ca")
+TLS_OPTIONS = ("--tls-certificate", "--tls-key", "--tls-ca", "--tls-crl")
 RYU_TLS_OPTIONS = ("--ctl-cert", "--ctl-privkey", "--ca-certs")
+"""Those of `ryu-manager`; it has the revocation lists by the environment."""
 
 
 def listening(port: int) -> bool:
@@ -133,6 +134,7 @@ class ControllerProcess:
             "PYTHONPATH": str(REPOSITORY),
             "VSRT_SOCKET": str(self.socket),
             "VSRT_STATE_DIR": str(self.directory / "state"),
+            "VSRT_TLS_CRL": str(self._tls.crl if self._tls is not None and self._tls.crl is not None else ""),
             **(_RYU_ENVIRONMENT if self.framework == "ryu" else {}),
             **self._env,
         }

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from apps.end_signals import EndSignals
+from apps.environment import environment_path
 from apps.openflow.connection import Connection
 from apps.openflow.datapaths import Datapaths
 from apps.openflow.errors import use_harmless_errors
@@ -266,6 +267,8 @@ def configure(listen_host: str, listen_port: int | None, tls: TlsFiles | None = 
         arguments += ["--ctl-cert", str(tls.certificate), "--ctl-privkey", str(tls.key)]
         if tls.ca is not None:
             arguments += ["--ca-certs", str(tls.ca)]
+        if tls.crl is not None:
+            os.environ["VSRT_TLS_CRL"] = str(tls.crl)
     cfg.CONF(args=arguments, project="vsrt", default_config_files=[])
 
 
@@ -280,7 +283,9 @@ def switch_tls() -> ServerTls | None:
     if conf.ctl_cert is None or conf.ctl_privkey is None:
         raise SettingsInvalid("--ctl-cert and --ctl-privkey: only one of them is given")
     ca = None if conf.ca_certs is None else Path(conf.ca_certs)
-    return ServerTls(TlsFiles(Path(conf.ctl_cert), Path(conf.ctl_privkey), ca), conf.ciphers)
+    lists = environment_path("VSRT_TLS_CRL")
+    crl = None if lists is None else Path(lists)
+    return ServerTls(TlsFiles(Path(conf.ctl_cert), Path(conf.ctl_privkey), ca, crl), conf.ciphers)
 
 
 def listening() -> list[tuple[str, int, bool]]:

@@ -34,6 +34,7 @@ class Pki:
     def __init__(self, directory: Path) -> None:
         self._directory = directory / "pki"
         make, self.vsrt, self.ryu, *_ = (block.replace(WHERE, str(directory)) for block in blocks(GUIDE))
+        self._revoking = next(block for block in blocks(GUIDE) if "-revoke" in block).strip().splitlines()
         run("sh", "-ec", make)
         self._sign = next(line for line in make.splitlines() if line.endswith(" req+sign leaf1 switch"))
         self.controller_ca = self._directory / "controllerca" / "cacert.pem"
@@ -42,6 +43,14 @@ class Pki:
     def made(self, name: str) -> tuple[Path, Path]:
         """Return the certificate and the key of a controller or a switch."""
         return self._directory / f"{name}-cert.pem", self._directory / f"{name}-privkey.pem"
+
+    def revoke(self, *lost: tuple[Path, Path]) -> Path:
+        """Revoke certificates of switches as the guide does, and return the file of the list."""
+        revoke, write = (line.replace(WHERE, str(self._directory.parent)) for line in self._revoking[1:])
+        for certificate, _ in lost:
+            run("sh", "-ec", f"cd {self.switch_ca.parent}; {revoke.replace('../leaf1-cert.pem', str(certificate))}")
+        run("sh", "-ec", f"cd {self.switch_ca.parent}; {write}")
+        return Path(write.split()[-1])
 
     def issue(self, name: str, kind: str) -> tuple[Path, Path]:
         """Make one more certificate as the guide does."""
@@ -98,11 +107,12 @@ def test_switches_are_let_in_by_their_certificates_alone(
 ) -> None:
     certificate, key = (Path(shutil.copy(path, tmp_path)) for path in pki.made("controller"))
     good, bad = pki.made("leaf1"), pki.issue(f"stranger-{framework}", "controller")
-    tls = TlsFiles(certificate, key, pki.switch_ca)
+    lists = pki.revoke()
+    tls = TlsFiles(certificate, key, pki.switch_ca, lists)
     with ControllerProcess(PORT, framework=framework, apps=("multicast",), tls=tls) as controller:
         in_guide = (pki.ryu if framework == "ryu" else pki.vsrt).split()
         options = zip(
-            RYU_TLS_OPTIONS if framework == "ryu" else TLS_OPTIONS,
+            RYU_TLS_OPTIONS if framework == "ryu" else TLS_OPTIONS[:3],
             (*pki.made("controller"), pki.switch_ca),
             strict=True,
         )
@@ -144,3 +154,16 @@ def test_switches_are_let_in_by_their_certificates_alone(
         until(lambda: known(DPIDS[1]).get("in_sync"))
         assert known(DPIDS[0])["connected"]
         assert controller.log().count("switch-cut-off") == 0
+
+        lost = pki.issue(f"lost-{framework}", "switch")
+        pki.revoke(lost)
+        present(lost)
+        run("ovs-vsctl", "--timeout=10", "del-controller", "tls2")
+        connect("tls2")
+        controller.wait_log(
+            "A switch that connected from 127.0.0.1 was refused: its certificate is not accepted: certificate rev"
+        )
+        present(good)
+        until(lambda: all(known(dpid)["connected"] for dpid in DPIDS))
+        lists.write_text("no list")
+        until(lambda: any("the file has no revocation list" in text for text in alarms()))

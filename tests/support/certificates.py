@@ -31,6 +31,18 @@ class Authority:
             "req", "-x509", *KEY, "-days", "2", "-subj", f"/CN={name}", "-keyout", self._key, "-out", self.certificate
         )
 
+    def revocations(self, *revoked: Identity, until: str = "20991231235959Z") -> Path:
+        """Make the list of revoked certificates, which is good until then, and return its file."""
+        database, settings = self._directory / "index.txt", self._directory / "ca.cnf"
+        database.touch()
+        settings.write_text(f"[ca]\ndefault_ca = own\n[own]\ndatabase = {database}\ndefault_md = sha256\n")
+        by = ("ca", "-config", settings, "-cert", self.certificate, "-keyfile", self._key)
+        for identity in revoked:
+            openssl(*by, "-revoke", identity.certificate)
+        path = self._directory / "revoked.crl"
+        openssl(*by, "-gencrl", "-crl_lastupdate", "20200101000000Z", "-crl_nextupdate", until, "-out", path)
+        return path
+
     def issue(self, name: str, days: int = 1, at: str = "") -> Identity:
         """Make a certificate that is valid for so many days, its files named after it; with -1 it has expired.
 

@@ -9,6 +9,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -248,6 +249,53 @@ def test_a_certificate_that_has_expired_is_refused_and_one_in_use_told(
     assert tls.fault == f"certificate: {certificate}: certificate has expired"
 
 
+def test_a_peer_whose_certificate_is_revoked_is_not_let_in_from_the_next_list_on(
+    reactor: Reactor, authority: Authority, controller: Identity, tmp_path: Path
+) -> None:
+    good, lost = authority.issue("good"), authority.issue("lost")
+    crl = Path(shutil.copy(authority.revocations(), tmp_path / "lists.pem"))
+    server = Server(reactor, ServerTls(TlsFiles(*controller, authority.certificate, crl)))
+
+    def say(identity: Identity) -> None:
+        count = len(server.messages)
+        with client_context(authority, identity).wrap_socket(server.connect()) as peer:
+            peer.sendall(message(b"hello", 1))
+            until(lambda: len(server.messages) > count or server.refusals)
+
+    for identity in (good, lost):
+        say(identity)
+    assert not server.refusals
+    shutil.copy(authority.revocations(lost), crl)
+    say(good)
+    assert not server.refusals
+    with suppress(OSError):
+        say(lost)
+    until(lambda: server.refusals)
+    assert server.refusals == ["its certificate is not accepted: certificate revoked"]
+
+
+def test_a_list_that_is_out_of_date_is_refused_and_one_in_use_told(
+    authority: Authority, controller: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over = authority.revocations(until="20200102000000Z")
+    outdated = "the revocation list is out of date, so that no peer is let in"
+    with pytest.raises(SettingsInvalid, match=f"crl: {over}: {outdated}"):
+        server_context(TlsFiles(*controller, authority.certificate, over))
+    crl = tmp_path / "lists.pem"
+    shutil.copy(authority.revocations(), crl)
+    tls = ServerTls(TlsFiles(*controller, authority.certificate, crl))
+    before = tls.context()
+    crl.write_text("no list\n")
+    assert tls.context() is before
+    assert tls.fault == f"crl: {crl}: the file has no revocation list (X509 CRL)"
+    shutil.copy(authority.revocations(until="20490101000000Z"), crl)
+    assert tls.context() is not before
+    assert tls.fault is None
+    monkeypatch.setattr("apps.tls_files.time.time", lambda: 2493072001.0)
+    monkeypatch.setattr(tls, "_expiries", tls._expiries[1:])
+    assert tls.fault == f"crl: {crl}: {outdated}"
+
+
 def test_files_that_are_no_good_are_told_with_their_place(
     authority: Authority, controller: Identity, tmp_path: Path
 ) -> None:
@@ -266,6 +314,9 @@ def test_files_that_are_no_good_are_told_with_their_place(
         TlsFiles(controller.certificate, open_key): f"key: {open_key} may be read by others",
         TlsFiles(*controller, missing): f"ca: {missing}: No such file or directory",
         TlsFiles(*controller, junk): f"ca: {junk}: ",
+        TlsFiles(*controller, authority.certificate, missing): f"crl: {missing}: No such file or directory",
+        TlsFiles(*controller, authority.certificate, junk): f"crl: {junk}: the file has no revocation list",
+        TlsFiles(*controller, None, authority.revocations()): "crl: ",
     }
     for files, text in cases.items():
         with pytest.raises(SettingsInvalid) as raised:
