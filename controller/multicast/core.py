@@ -338,6 +338,7 @@ class MulticastCore:
         self._fabrics_version = self.fabric.fabrics.version
         for vlan_id, membership in self.memberships.all():
             self.apply(membership.fabrics_changed(now), now, vlan_id=vlan_id)
+        self.proxy.fabrics_changed(now)
         self._effects += self.fabric_names.changes(Due.RELEASE in self._due)
 
     def topology_changed(self, event: TopologyEvent, now: float) -> None:

@@ -27,6 +27,7 @@ from controller.multicast.upstream import Upstream
 from controller.wire.addresses import format_ip
 from controller.wire.encode import encode
 from controller.wire.packets import Report
+from topology.live import LiveFabric
 
 SHOWN_GROUPS = 64
 """Groups that are named of those reported at a port; the others are counted."""
@@ -37,6 +38,7 @@ class Owner(Protocol):
 
     counters: Counter[str]
     policy: Policy
+    fabric: LiveFabric
     plane: GroupPlane
     sections: MulticastSections
     vlan_ports: VlanPorts
@@ -46,16 +48,18 @@ class Owner(Protocol):
 
 
 class Proxy:
-    """The membership database of every domain, and its upstream interfaces.
+    """The membership database of every domain of every fabric, and its upstream interfaces.
 
     What members want is taken from where it decides on trees: after admission, with static members, and of a group
-    that receivers get from another VLAN in that VLAN. The database is there while some port is reported to.
+    that receivers get from another VLAN in that VLAN. The database is there while some port is reported to, and is
+    made anew where fabrics are others than they were: a router is told of the members of its own fabric alone.
     """
 
     def __init__(self, core: Owner) -> None:
         self._core = core
         self._upstreams: dict[tuple[int, int], Upstream] = {}
-        self._database: dict[bytes, MergedInterest] = {}
+        self._database: dict[int, dict[bytes, MergedInterest]] = {}
+        self._fabrics_seen = 0
         self._due: Deadlines[tuple[int, int]] = Deadlines()
 
     def has(self, dpid: int, port_no: int, family: int, vlan_id: int) -> bool:
@@ -81,6 +85,8 @@ class Proxy:
         if change.present and change.proxied:
             if not self._upstreams:
                 self._begin()
+            else:
+                self.fabrics_changed(now)
             if upstream is None:
                 upstream = self._upstreams[key] = Upstream(*key)
             upstream.add(place, list(self._wanted_at(place, key)), now)
@@ -106,17 +112,23 @@ class Proxy:
         self, group: Group, place: Place, before: Interest | None, after: Interest | None, now: float
     ) -> None:
         """Follow what the members at an outgoing interface want of a group now."""
-        name = group.address
-        merged = self._database.get(name)
+        if self._fabrics_now() != self._fabrics_seen:
+            self.fabrics_changed(now)
+            return
+        name, fabric = group.address, self._fabric_of(place[0])
+        of_fabric = self._database.setdefault(fabric, {})
+        merged = of_fabric.get(name)
         if merged is None:
-            merged = self._database[name] = MergedInterest()
+            merged = of_fabric[name] = MergedInterest()
         merged.replace(before, after)
         if not merged.count:
-            del self._database[name]
+            del of_fabric[name]
         upstream = self._upstreams.get((group.vlan_id, group.family))
         if upstream is None:
             return
         for at in upstream.ports:
+            if self._fabric_of(at[0]) != fabric:
+                continue
             wanted = None
             if self._core.plane.routers.may_have(*at, name):
                 own = after if at == place else _interest_at(group, at)
@@ -125,20 +137,50 @@ class Proxy:
                 self._core.sections.router_port_changed(*at, upstream.family, upstream.vlan_id)
         self._await(upstream)
 
+    def fabrics_changed(self, now: float) -> None:
+        """Tell each router what the members of its fabric want, as fabrics are now."""
+        if not self._upstreams or self._fabrics_now() == self._fabrics_seen:
+            return
+        self._begin()
+        for key, upstream in self._upstreams.items():
+            for place, told in upstream.ports.items():
+                wanted = dict(self._wanted_at(place, key))
+                names = [*wanted, *(name for name in told.wanted if name not in wanted)]
+                changed_count = sum(upstream.tell(place, name, wanted.get(name), now) for name in names)
+                if changed_count:
+                    self._core.sections.router_port_changed(*place, upstream.family, upstream.vlan_id)
+            self._await(upstream)
+
+    def _fabrics_now(self) -> int:
+        """Return a number that is another once a switch may be in another fabric; 0 while there is one fabric."""
+        fabrics = self._core.fabric.fabrics
+        return fabrics.version if len(fabrics) > 1 else 0
+
+    def _fabric_of(self, dpid: int) -> int:
+        """Return the lowest datapath id of a switch's fabric; 0 while there is one fabric."""
+        if not self._fabrics_seen:
+            return 0
+        fabric = self._core.fabric.fabrics.of(dpid)
+        return dpid if fabric is None else fabric.dpid
+
     def _begin(self) -> None:
         """Take in what all members want, and follow it from now on."""
         plane = self._core.plane
         plane.followed_by = self
+        self._fabrics_seen = self._fabrics_now()
+        self._database.clear()
         for name, group in plane.groups.items():
-            if group.interests:
-                merged = self._database[name] = MergedInterest()
-                for ports in group.interests.values():
-                    for interest in ports.values():
-                        merged.replace(None, interest)
+            for dpid, ports in group.interests.items():
+                of_fabric = self._database.setdefault(self._fabric_of(dpid), {})
+                merged = of_fabric.get(name)
+                if merged is None:
+                    merged = of_fabric[name] = MergedInterest()
+                for interest in ports.values():
+                    merged.replace(None, interest)
 
     def _wanted_at(self, place: Place, key: tuple[int, int]) -> Iterator[tuple[bytes, Interest]]:
         plane = self._core.plane
-        for name, merged in self._database.items():
+        for name, merged in self._database.get(self._fabric_of(place[0]), {}).items():
             if (domain_of(name), family_of(name)) == key and plane.routers.may_have(*place, name):
                 wanted = merged.without(_interest_at(plane.groups[name], place))
                 if wanted is not None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from controller.config.multicast_settings import Proxy
 from controller.config.policy import NamedFabric, Policy
 from controller.config.settings import Limits, Multicast, Querier, RouterPorts
 from controller.events import PacketReceived
@@ -17,7 +18,7 @@ from controller.multicast.findings import findings
 from controller.wire.dpids import format_dpid
 from controller.wire.encode import encode
 from controller.wire.frame import decode
-from controller.wire.packets import PimHello, Query, Report
+from controller.wire.packets import PimHello, Query, RecordType, Report
 from topology.generators.draft import Draft
 from topology.graph import Kind
 
@@ -257,3 +258,33 @@ def test_queriers_are_shown_with_their_fabrics(named):
     tell(named, "h7", query(named, "h7"))
     queriers_of = [(one["family"], one["ours"], one["fabric"]) for one in view.queriers(named.core)["queriers"]]
     assert queriers_of == [(4, True, None), (4, False, "right"), (6, True, None)]
+
+
+def reported(world, act, seconds=3.0):
+    """Return which changes a proxied router at each port is told of while something is done and followed."""
+    outs, at = len(world.packet_outs), {host.place: host.name for host in world.hosts.values()}
+    act()
+    world.advance(seconds)
+    found = [(at[place], decode(frame)) for place, frame in world.packet_outs[outs:]]
+    told = {(name, record.type) for name, packet in found if isinstance(packet, Report) for record in packet.records}
+    return {(name, kind) for name, kind in told if kind is not RecordType.MODE_IS_EXCLUDE}
+
+
+def test_a_proxied_router_is_told_of_the_members_of_its_own_fabric_alone():
+    proxied = replace(ROUTED, multicast=replace(ROUTED.multicast, proxy=Proxy(router_ports=True)))
+    world = World(chain(), proxied)
+    world.cut(2, 3)
+    world.advance(2.0)
+    for name in ("h4", "h8"):
+        host = world.hosts[name]
+        tell(world, name, encode(PimHello(4, host.mac, host.v4, 600.0)))
+    world.advance(5.0)
+    wanted, unwanted = RecordType.CHANGE_TO_EXCLUDE, RecordType.CHANGE_TO_INCLUDE
+    assert reported(world, lambda: world.join("h1")) == {("h4", wanted)}
+    assert reported(world, lambda: world.join("h5")) == {("h8", wanted)}
+    assert reported(world, lambda: world.leave("h5")) == {("h8", unwanted)}
+    assert reported(world, lambda: world.mend(2, 3), 10.0) == {("h8", wanted)}
+    assert reported(world, lambda: world.join("h6")) == set()
+    assert reported(world, lambda: world.leave("h1")) == set()
+    assert reported(world, lambda: world.cut(2, 3), 10.0) == {("h4", unwanted)}
+    assert reported(world, lambda: world.leave("h6")) == {("h8", unwanted)}
