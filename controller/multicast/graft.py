@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from controller.multicast.group import Group
-from controller.rules.compile import NO_DUTY, ChannelDuty, SenderEntry, SwitchDuty
+from controller.rules.compile import NO_DUTY, ChannelDuty, SenderEntry, SwitchDuty, common_duty
 from controller.trees.tree import Change, Tree
 from topology.graph import NodeId
 
@@ -19,8 +19,6 @@ Local: TypeAlias = tuple[Look, int]
 """How to look at a change, and the switch that it is about."""
 
 _NO_CHANNEL = ChannelDuty(None, (), ())
-
-_new = tuple.__new__
 
 
 def grafted_duties(
@@ -198,8 +196,8 @@ def _add(
     trunk_ports = before[1] + ports
     if ports and len(trunk_ports) > 1:
         trunk_ports = tuple(sorted(trunk_ports))
-    channel = _new(ChannelDuty, (None, trunk_ports, host_ports or before[2]))
-    found[at] = _new(SwitchDuty, (group.tree_version, (channel,), old[2]))
+    duty = common_duty(group.tree_version, trunk_ports, host_ports or before[2])
+    found[at] = duty if not old[2] else duty._replace(senders=old[2])
     return before
 
 

@@ -23,6 +23,8 @@ from controller.rules.compile import (
     TREE_VERSIONS,
     ChannelDuty,
     SwitchDuty,
+    by_key,
+    common_duty,
     default_rule,
     supports,
     tree_version_of,
@@ -39,8 +41,6 @@ from topology.graph import Graph
 
 ENDED_BOUND = 1024
 """Groups without members and senders that are remembered for what switches may still hold of them."""
-
-_new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
 
 
 class GroupPlane:
@@ -335,13 +335,12 @@ class GroupPlane:
         old = group.duties.get(dpid)
         if old is None and host_ports:
             version = group.tree_version
-            channel = _new(ChannelDuty, (None, (), host_ports))
+            group.duties[dpid] = duty = common_duty(version, (), host_ports)
             if group.vlan_id:
-                rule = self._rules.default_in_vlan(group, dpid, channel)
+                rule = self._rules.default_in_vlan(group, dpid, duty.channels[0])
             else:
-                rule = default_rule(ofp_version, address, version, channel, group.cookie)
-            group.duties[dpid] = _new(SwitchDuty, (version, (channel,), ()))
-            group.rules[dpid] = {rule.key: rule}
+                rule = default_rule(ofp_version, address, version, duty.channels[0], group.cookie)
+            group.rules[dpid] = (rule,)
             return self._installer.put(((dpid, rule),), now, urgency)
         old = old or NO_DUTY
         trunk_ports = old.channels[0].trunk_ports if old.channels else ()
@@ -350,9 +349,9 @@ class GroupPlane:
         if channels == old.channels:
             return []
         duty = SwitchDuty(group.tree_version, channels, old.senders)
-        before = group.rules.get(dpid) or {}
+        before = by_key(group.rules.get(dpid, ()))
         after = self._rules.lower(group, dpid, duty)
-        group.set_duty(dpid, duty if channels or old.senders else None, after)
+        group.set_duty(dpid, duty if channels or old.senders else None, tuple(after.values()))
         edits: Stage = [(dpid, Put(rule)) for key, rule in after.items() if before.get(key) != rule]
         edits += [(dpid, Remove(key)) for key in before if key not in after]
         return self._installer.change((edits,), now, 0.0, urgency)
@@ -372,18 +371,18 @@ class GroupPlane:
         all_duties, all_rules = group.duties, group.rules
         puts: list[tuple[int, Rule]] = []
         for at in sorted(duties):
-            duty, before = duties[at], all_rules.get(at)
+            duty, before = duties[at], all_rules.get(at, ())
             tree_version, (channel,), senders = duty  # type: ignore[misc]
             if senders:
-                after = self._rules.lower(group, at, duty)  # type: ignore[arg-type]
-                puts += [(at, rule) for key, rule in after.items() if before is None or before.get(key) != rule]
+                after = tuple(self._rules.lower(group, at, duty).values())  # type: ignore[arg-type]
+                puts += [(at, rule) for rule in after if rule not in before]
             else:
                 if vlan_id:
                     rule = self._rules.default_in_vlan(group, at, channel)
                 else:
                     rule = default_rule(versions[at], address, tree_version, channel, cookie)
-                after = {rule[0]: rule}
-                if before is None or before.get(rule[0]) != rule:
+                after = (rule,)
+                if rule not in before:
                     puts.append((at, rule))
             all_duties[at] = duty  # type: ignore[assignment]
             all_rules[at] = after
@@ -440,7 +439,7 @@ class GroupPlane:
         removes: Stage = []
         for dpid in sorted(duties):
             duty = duties[dpid]
-            before = group.rules.get(dpid) or {}
+            before = by_key(group.rules.get(dpid, ()))
             after = self._rules.lower(group, dpid, duty) if duty is not None else {}
             for key, rule in after.items():
                 old = before.get(key)
@@ -450,7 +449,7 @@ class GroupPlane:
                     enters = rule.cookie & SENDER_COOKIE_BIT and rule.actions and (moved or old is None)
                     (entering if enters else puts).append((dpid, Put(rule)))
             removes += [(dpid, Remove(key)) for key in before if key not in after]
-            group.set_duty(dpid, duty, after)
+            group.set_duty(dpid, duty, tuple(after.values()))
         self._transitions.note(group, moved, unconfirmed, puts, removes)
         self._end_if_empty(group)
         stages = [puts, entering, removes] if moved else [puts + removes, entering]

@@ -33,6 +33,12 @@ Source: TypeAlias = bytes | None
 
 RuleSet: TypeAlias = dict[RuleKey, Rule]
 
+
+def by_key(rules: Iterable[Rule]) -> RuleSet:
+    """Return entries by their keys."""
+    return {rule.key: rule for rule in rules}
+
+
 _new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
 
 
@@ -62,6 +68,12 @@ class SwitchDuty(NamedTuple):
 
 
 NO_DUTY = SwitchDuty(0, (), ())
+
+
+@lru_cache(maxsize=16384)
+def common_duty(tree_version: int, trunk_ports: tuple[int, ...], host_ports: tuple[int, ...]) -> SwitchDuty:
+    """Return what a switch without senders does that treats all sources alike; groups that have it do so share it."""
+    return SwitchDuty(tree_version, (ChannelDuty(None, trunk_ports, host_ports),), ())
 
 
 TREE_VERSIONS = 16

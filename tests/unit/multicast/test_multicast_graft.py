@@ -66,7 +66,7 @@ def test_switches_do_what_the_whole_tree_says_after_every_join_and_leave(graph, 
     world.settle(3.0)
     for address, known in world.core.plane.groups.items():
         assert known.duties == whole(world, address)
-        wanted = {(dpid, key): rule for dpid, rules in known.rules.items() for key, rule in rules.items()}
+        wanted = {(dpid, rule.key): rule for dpid, rules in known.rules.items() for rule in rules}
         held = {(dpid, key): rule for dpid, rules in world.rules().items() for key, rule in rules.items()}
         assert wanted.items() <= held.items()
     assert grafted > 10
