@@ -23,6 +23,10 @@ BEGIN_ANEW_S = 5.0
 PAUSE_S = 0.5
 """How often the thread that commits looks whether the app ends before it has begun."""
 
+COMMIT_PAUSE_S = 0.1
+"""How long after a commit the next one begins, unless somebody waits for it: one that has more rows writes a page of
+the database once for all of those that are on it."""
+
 LOOP_FULL_S = 0.1
 """How soon a loop that takes no more work is told again that something was committed."""
 
@@ -65,7 +69,11 @@ class LogKeeper:
     """The log in `store`, as the port `controller.log.Log` has it, for one app and on its loop.
 
     What is written in one turn of the loop, and what comes while a commit is under way, is one transaction, done by a
-    thread. `watch` tells of faults by `events` and mends them. Without a store what is written waits for `use`.
+                if store is not None:
+                    self._commit(store, batch)
+                if not self._orders:
+                    self._awaited.wait(COMMIT_PAUSE_S)
+                    self._awaited.clear()
     """
 
     def __init__(self, app: TableKeeper, store: Store | None, events: Callable[[], EventLog]) -> None:
@@ -78,6 +86,7 @@ class LogKeeper:
         self._is_asked = False
         self._orders: deque[Batch | None] = deque()
         self._ordered = Event()
+        self._awaited = Event()
         self._trouble: str | None = None
         self._told: str | None = None
         self._retry_s = self._begin_anew_s = 0.0
@@ -119,6 +128,7 @@ class LogKeeper:
     def acknowledge(self, then: Then) -> None:
         """Call `then` when all that was written so far is on the disk, or could not be put there."""
         self._thens.append(then)
+        self._awaited.set()
         self._hand_over_soon()
 
     def watch(self) -> None:
@@ -146,6 +156,7 @@ class LogKeeper:
             self._orders.append(self._waiting.batch())
         self._orders.append(None)
         self._ordered.set()
+        self._awaited.set()
 
     def _hand_over_soon(self) -> None:
         """Have what waits committed when the turn of the loop has ended."""
@@ -162,6 +173,8 @@ class LogKeeper:
             return
         batch = self._waiting.batch()
         self._under_way = (batch, thens)
+        if thens:
+            self._awaited.set()
         self._orders.append(batch)
         self._ordered.set()
 
@@ -201,6 +214,9 @@ class LogKeeper:
                     return
                 if store is not None:
                     self._commit(store, batch)
+                if not self._orders:
+                    self._awaited.wait(COMMIT_PAUSE_S)
+                    self._awaited.clear()
 
     def _commit(self, store: Store, batch: Batch) -> None:
         outcome: list[str | None] = []

@@ -129,6 +129,24 @@ def test_the_writes_of_one_turn_are_one_commit_and_the_loop_goes_on_meanwhile(ke
     assert set(read_values(kept.database.path)) == {"a", "b", "c", "d"} and not kept.keeper.keys_waiting()
 
 
+def test_commits_pause_until_somebody_waits_for_one(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_keeper, "COMMIT_PAUSE_S", 10 * WAIT_S)
+    kept.write("a")
+    kept.turn()
+    kept.turn()
+    kept.write("b")
+    kept.turn()
+    kept.write("c")
+    kept.write("d")
+    assert kept.database.batches == [1]
+    kept.keeper.acknowledge(kept.answers.append)
+    kept.turn()
+    assert kept.answers == []
+    kept.turn()
+    assert kept.answers == [True] and kept.database.batches == [1, 1, 2]
+    assert set(read_values(kept.database.path)) == {"a", "b", "c", "d"}
+
+
 def test_what_is_on_the_disk_already_is_acknowledged_at_once(kept: Kept) -> None:
     kept.write("a")
     assert kept.answered() and kept.answered()
