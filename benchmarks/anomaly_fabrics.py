@@ -1,0 +1,121 @@
+"""Which faults the live comparison finds on fabrics made by a seed, who is named first, and what is told besides."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+if __package__ in (None, ""):
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.generated_fabrics import KINDS, START_S, Fault, generated
+from benchmarks.measure import print_table
+from controller.anomaly.live import AnomalyCore
+from controller.anomaly.live_faults import in_order
+from controller.anomaly.live_members import member_name
+from controller.config.anomaly_settings import Anomaly
+from controller.events import DeadlineReached
+from controller.snapshot.events import State
+
+POLL_S = 15.0
+HOUR_S = 3600.0
+COMPONENT_KINDS = ("loss", "errors", "drops", "cpu")
+
+
+class Found(NamedTuple):
+    """What became of a fault: how long until it was told, None where it was not, and whether it then ranked first."""
+
+    kind: str
+    told_after_s: float | None
+    ranked_first: bool
+
+
+class Outcome(NamedTuple):
+    """What became of the faults of a run, and how often others were told.
+
+    `concerned` are members whose traffic a fault changed; `false`, by verdict, those that none concerned.
+    """
+
+    found: tuple[Found, ...]
+    concerned: int
+    false: dict[str, int]
+    member_days: float
+
+
+def judged(seed: int, hours: tuple[float, float, float], faults: int) -> Outcome:
+    """Have a fabric watched with the default settings."""
+    calm_s, fault_s, between_s = (each * HOUR_S for each in hours)
+    run = generated(seed, calm_s, fault_s, between_s, faults, POLL_S)
+    settings = Anomaly()
+    core = AnomalyCore(settings, POLL_S)
+    for event in run.events:
+        core.handle(event, 0.0)
+    late_s = 2 * settings.interval_s * settings.window_samples
+    told: dict[Fault, Found] = {}
+    concerned, false = 0, Counter[str]()
+    for sample in run.samples():
+        effects = list(core.handle(sample, 0.0))
+        while core.next_deadline() is not None:
+            effects += core.handle(DeadlineReached(), 0.0)
+        ranked = list(in_order(core.faults.told))
+        for effect in effects:
+            if effect.state is not State.RAISED:
+                continue
+            at_s = effect.at_s - START_S
+            named = {effect.anomaly.member, effect.anomaly.other_end}
+            current = [fault for fault in run.faults if fault.start_s <= at_s <= fault.end_s + late_s]
+            right = [fault for fault in current if named & set(map(member_name, fault.members))]
+            if right:
+                first = ranked[0] == effect.anomaly.key
+                told.setdefault(right[0], Found(right[0].kind, at_s - right[0].start_s, first))
+            elif any(named & set(map(member_name, fault.concerned)) for fault in current):
+                concerned += 1
+            else:
+                false[effect.anomaly.verdict] += 1
+    missed = (Found(fault.kind, None, False) for fault in run.faults if fault not in told)
+    days = (calm_s + faults * (fault_s + between_s)) / 86_400
+    return Outcome((*told.values(), *missed), concerned, dict(false), run.members * days)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1, help="of the first run; each has the next one")
+    parser.add_argument("--hours", type=float, nargs=3, default=(8.0, 1.5, 2.0), help="calm, of a fault, after it")
+    parser.add_argument("--faults", type=int, default=3, help="of each run, one after the other")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    args = parser.parse_args()
+    seeds = range(args.seed, args.seed + args.runs)
+    with ProcessPoolExecutor(args.jobs) as pool:
+        futures = [pool.submit(judged, seed, tuple(args.hours), args.faults) for seed in seeds]
+        outcomes = [future.result() for future in futures]
+    settings = Anomaly()
+    two_windows_s = 2 * settings.interval_s * settings.window_samples
+    found = [each for outcome in outcomes for each in outcome.found]
+    rows = []
+    for kind in (*KINDS, "all"):
+        of = [each for each in found if kind in (each.kind, "all")]
+        told = [each for each in of if each.told_after_s is not None]
+        soon = sum(each.told_after_s is not None and each.told_after_s <= two_windows_s for each in told)
+        rows.append((kind, len(of), len(told), soon, sum(each.ranked_first for each in told)))
+    print_table(("fault", "made", "told", "within two windows", "first when told"), rows)
+    told = Counter(each.kind in COMPONENT_KINDS for each in found if each.told_after_s is not None)
+    false = sum((Counter(outcome.false) for outcome in outcomes), Counter[str]())
+    days = sum(outcome.member_days for outcome in outcomes)
+    wrong = false["component fault"]
+    print(f"recall {told.total() / len(found):.3f}, precision {told.total() / (told.total() + false.total()):.3f};")
+    print(f"precision of component faults {told[True] / (told[True] + wrong):.3f};")
+    print(f"told besides: {sum(outcome.concerned for outcome in outcomes)} members whose traffic a fault changed,")
+    print(f"{false.total()} that none concerned, {wrong} of them as component faults")
+    print(f"({false.total() / days:.3f} and {wrong / days:.4f} a member and day; {days:,.0f} member days)")
+
+
+if __name__ == "__main__":
+    main()
