@@ -238,6 +238,14 @@ class SimulatedFabric:
             self.turn(left_s)
         return True
 
+    def wait_taken(self, timeout_s: float) -> bool:
+        """Go on until the controller has taken all that switches said, of those that read; tell whether it did."""
+        asked = [switch for switch in self._connected.values() if switch.reading]
+        for switch in asked:
+            switch.ask()
+            self._unsent[switch] = None
+        return self.run_until(lambda: all(switch.is_answered for switch in asked), timeout_s)
+
     def run_for(self, duration_s: float) -> None:
         """Go on for a time."""
         self.run_until(lambda: False, duration_s)

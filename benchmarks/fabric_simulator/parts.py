@@ -221,16 +221,7 @@ def _burst(run: LiveRun, amounts: Amounts) -> list[Measurement]:
     share_at_rest = _share_at_rest(run)
     began_s = time.monotonic()
     with phase(run, "joins at once", found) as usage:
-        count = 0
-        for number in range(amounts.burst):
-            group = group_address(number % amounts.groups)
-            host = run.new_member(group)
-            if host is not None:
-                run.hosts.join(host, group)
-                count += 1
-            if number % 16 == 15:
-                run.fabric.turn(0.0)
-        run.wait_quiet()
+        count = join_at_once(run, amounts)
         busy_s = usage.controller_s() - share_at_rest * usage.past_s()
     last_s = last_confirmed_s(run) - began_s
     return [
@@ -239,6 +230,21 @@ def _burst(run: LiveRun, amounts: Amounts) -> list[Measurement]:
         one("joins at once: processor time beyond that at rest, each", "us", 1e6 * busy_s / max(1, count)),
         *found,
     ]
+
+
+def join_at_once(run: LiveRun, amounts: Amounts) -> int:
+    """Have many hosts join as fast as they can, wait until all is confirmed, and return how many did."""
+    count = 0
+    for number in range(amounts.burst):
+        group = group_address(number % amounts.groups)
+        host = run.new_member(group)
+        if host is not None:
+            run.hosts.join(host, group)
+            count += 1
+        if number % 16 == 15:
+            run.fabric.turn(0.0)
+    run.wait_quiet()
+    return count
 
 
 def _share_at_rest(run: LiveRun, duration_s: float = 3.0) -> float:

@@ -149,18 +149,24 @@ class LiveRun:
         )
 
     def wait_quiet(self, timeout_s: float | None = None) -> None:
-        """Go on until all loops are idle, every edit is confirmed and none has come for `QUIET_S`."""
+        """Go on until all loops are idle, all that switches said is taken, and every edit confirmed, none being new.
+
+        The controller is asked no sooner than its switches are at rest, for its answer costs it some milliseconds. A
+        loop answers before it sends what its turn made, so none may follow either, for `QUIET_S`.
+        """
         watch = self.watch
         end_s = time.monotonic() + (timeout_s or self.timeout_s)
+        was_idle = False
         while True:
             edits = watch.edit_count()
             self.fabric.run_for(QUIET_S)
-            page = self.page()
-            if page.idle and watch.settled and watch.edit_count() == edits:
+            is_still = watch.settled and watch.edit_count() == edits
+            if is_still and was_idle:
                 return
+            was_idle = is_still and self.fabric.wait_taken(self.timeout_s) and self.page().idle
             if time.monotonic() > end_s:
                 self.process.check_alive()
-                waits = {app: count for app, count in page.backlog.items() if count}
+                waits = {app: count for app, count in self.page().backlog.items() if count}
                 raise TookTooLong(f"events wait: {waits}; edits: {edits}; confirmed: {watch.settled}")
 
     def speak(self, hosts: Sequence[Host], per_turn: int = 16) -> None:
@@ -208,6 +214,7 @@ def live_run(
     policy: str = "",
     timeout_s: float = 120.0,
     seed: int = 1,
+    controller: type[ControllerProcess] = ControllerProcess,
 ) -> Iterator[LiveRun]:
     """Run a controller and make a fabric for it, whose switches are not connected yet."""
     metrics_port = free_port()
@@ -218,7 +225,7 @@ def live_run(
         with tempfile.TemporaryDirectory(prefix="vsrt-fabric-") as directory:
             text = PolicyText(Path(directory) / "policy.yaml", rest)
             text.write(OPEN_POLICY)
-            with ControllerProcess(fabric.address[1], framework=framework, policy=text.path, apps=apps) as process:
+            with controller(fabric.address[1], framework=framework, policy=text.path, apps=apps) as process:
                 run = LiveRun(process, fabric, text, metrics_port, timeout_s, seed)
                 try:
                     yield run

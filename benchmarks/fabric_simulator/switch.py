@@ -62,6 +62,8 @@ class SimulatedSwitch:
         self.out = bytearray()
         self.watching_writes = False
         self.drops = self.readings = 0
+        self.is_answered = True
+        """Whether the controller has answered the last echo request, and so taken all that was said before it."""
         self._in = b""
         self._held: deque[tuple[float, int, int, bytes]] = deque()
         self._held_edits = 0
@@ -80,7 +82,13 @@ class SimulatedSwitch:
         self.out.clear()
         self._held.clear()
         self._held_edits = 0
+        self.is_answered = True
         self.fabric.watch.forget(self.dpid)
+
+    def ask(self) -> None:
+        """Ask the controller for an echo."""
+        self.is_answered = False
+        self.out += messages.message(messages.ECHO_REQUEST, 0)
 
     def take(self, data: bytes, now: float) -> None:
         """Do what has come, or have it wait for its turn."""
@@ -114,6 +122,8 @@ class SimulatedSwitch:
     def _other(self, kind: int, xid: int, message: bytes) -> None:
         if kind == messages.ECHO_REQUEST:
             self.out += messages.message(messages.ECHO_REPLY, xid, message[8:])
+        elif kind == messages.ECHO_REPLY:
+            self.is_answered = True
         elif kind == messages.FEATURES_REQUEST:
             self.out += messages.features(xid, self.dpid, 254)
         elif kind == messages.GET_CONFIG_REQUEST:
