@@ -158,6 +158,11 @@ class Cluster:
         value = held.get(Keys(FABRIC).leader)
         return None if value is None else read_leader(value)
 
+    def names(self) -> set[str]:
+        """Return who is a member, as the store has it."""
+        prefix = Keys(FABRIC).members
+        return {held.key.removeprefix(prefix) for held in self.store.read(prefix).held}
+
     def wait_leader(self, above: int = 0, timeout_s: float = LEADER_TIMEOUT_S) -> Leader:
         """Wait until somebody leads in an epoch above `above`."""
         found: list[Leader] = []

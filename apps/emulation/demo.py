@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from apps.emulation import cluster_demo
 from apps.emulation.agents import REPOSITORY
-from apps.emulation.controller import FRAMEWORKS, ControllerProcess
+from apps.emulation.controller import FRAMEWORKS, ControllerProcess, Framework
 from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
 from apps.emulation.page import PageProcess
 from apps.emulation.processes import EmulationError
@@ -205,8 +206,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--framework", choices=FRAMEWORKS, default="ryu")
     parser.add_argument("--policy", type=Path, default=REPOSITORY / "policies" / "example.yaml")
     parser.add_argument("--keep", action="store_true", help="leave network, stream and page running until Ctrl-C")
+    parser.add_argument("--cluster", action="store_true", help="three controllers, of which the leader is killed")
     given = parser.parse_args(arguments)
     started = time.monotonic()
+    if given.cluster:
+        return show_cluster(given.framework, started)
     graph = make("fattree", {"k": 4})
     title(
         f"A FatTree with k = 4: {len(graph.switches())} switches, {len(graph.hosts())} hosts, "
@@ -218,7 +222,7 @@ def main(arguments: list[str] | None = None) -> int:
         with PageProcess(controller.socket) as page, EmulatedFabric(graph, controller=controller) as fabric:
             demo = Demo(fabric, controller)
             demo.run()
-            tell(demo, time.monotonic() - started)
+            tell(demo.failures, time.monotonic() - started)
             if not given.keep:
                 say(f"The operator's page was at {page.url}: script/demo --keep leaves it running.")
             else:
@@ -233,12 +237,25 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if demo.failures else 0
 
 
-def tell(demo: Demo, elapsed_s: float) -> None:
+def show_cluster(framework: Framework, started: float) -> int:
+    """Run the demonstration of several controllers; 0 where nothing was lost and the join was served."""
+    try:
+        failures = cluster_demo.run(framework, say, title)
+    except EmulationError as error:
+        say(f"\nFAILED: {error}")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    tell(failures, time.monotonic() - started)
+    return 1 if failures else 0
+
+
+def tell(failures: list[str], elapsed_s: float) -> None:
     """Print the result."""
     title("The result")
-    for failure in demo.failures:
+    for failure in failures:
         say(f"FAILED: {failure}")
-    if not demo.failures:
+    if not failures:
         say(f"Everything was as it should be ({elapsed_s:.0f} s).")
 
 

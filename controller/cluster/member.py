@@ -167,7 +167,8 @@ class Member:
         if self._challenged is not None:
             due.append(self._challenged[1] + CHALLENGE_S)
         if self._beat_s is not None:
-            due += [self._beat_s + 2 * self._settings.silence_s, self._beat_s + self._settings.stall_s - self._idle_s]
+            due += [self._beat_s + count * self._settings.silence_s for count in (1, 2)]
+            due.append(self._beat_s + self._settings.stall_s - self._idle_s)
         if self._silent_since_s is not None:
             due.append(self._silent_since_s + UNREACHABLE_S)
         later = [at_s for at_s in due if at_s > self._decided_s]
@@ -396,8 +397,9 @@ class Member:
             self._effects.append(Leading(self.epoch, self._fence, has_lease))
 
     def _is_fit(self, now: float) -> bool:
-        """Tell whether the controller is there and goes on."""
-        if self._beat_s is None or now >= self._beat_s + 2 * self._settings.silence_s:
+        """Tell whether the controller is there and goes on; others who challenge it have less patience."""
+        patience = 1 if self.epoch is not None and self.view.is_challenged else 2
+        if self._beat_s is None or now >= self._beat_s + patience * self._settings.silence_s:
             return False
         return self._idle_s + now - self._beat_s < self._settings.stall_s
 
@@ -424,8 +426,7 @@ class Member:
     def _decide_lead(self, now: float) -> None:
         leader = self.view.leader
         if self.epoch is not None:
-            is_heard = self._beat_s is not None and now < self._beat_s + self._settings.silence_s
-            if self._fence is not None and leader is not None and is_heard and self.view.is_challenged:
+            if self._fence is not None and leader is not None and self.view.is_challenged:
                 put = Put(self._keys.leader, leader.text(), self._lease)
                 self._ask(Purpose.ANSWER, Transaction((self._fence,), (put,), True), now, put.value)
         elif not self._lease or not self._is_registered or Purpose.ELECTION in self._pending:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ from apps.emulation.controller import ControllerProcess, Framework
 from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
 from apps.status_client import query
 from controller.cluster.keys import Leader
+from how_to import blocks, files
 from topology.graph import Graph, Kind
 
 pytestmark = pytest.mark.emulation
@@ -240,6 +242,26 @@ def test_operators_see_who_leads_and_hand_over(shared: Callable[..., Shared]) ->
     assert vsrt(net.leader, "do", "hand-over", other).strip() == f"the lead is handed over; to {other}"
     assert net.wait_other_leader().member == other
     assert "drained" in vsrt(follower, "show", "switches")
+    net.check_nothing_lost()
+
+
+def test_the_guide_to_several_controllers(shared: Callable[..., Shared], tmp_path: Path) -> None:
+    net = shared()
+    check, look, hand_over = blocks("several-controllers.md")
+    for name, text in files("several-controllers.md").items():
+        (tmp_path / name).write_text(text)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path, "VSRT_SOCKET": str(net.leader.socket)}
+
+    def run(command: str) -> str:
+        done = subprocess.run(command, shell=True, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "good" in run(check)
+    assert follower_name(net) in run(look)
+    assert follower_name(net) in run(hand_over)
+    net.wait_other_leader()
     net.check_nothing_lost()
 
 

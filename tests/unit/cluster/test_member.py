@@ -380,3 +380,19 @@ def test_a_leader_that_makes_no_sense_is_none(text: str):
 def test_what_the_keys_say_is_read_as_it_was_written():
     assert read_leader(OTHER.text()) == OTHER
     assert [read_epoch(text) for text in ("0", "12", "", "-1", "x", "9" * 30, "１")] == [0, 12, 0, 0, 0, 0, 0]
+
+
+def test_a_leader_that_is_challenged_gives_way_when_its_controller_is_silent(world: World):
+    first = leader(world)
+    challenged = world.now
+    first.is_cut_from_peers = True
+    controller = first.give
+
+    def without_beats(event: object) -> None:
+        if type(event) is not ControllerBeat:
+            controller(event)
+
+    first.give = without_beats
+    until(world, another_leads(world, first))
+    assert world.now - challenged < 0.85  # silence_s 0.5, then the challenge and its way: not twice silence_s
+    assert world.told["stepped-down"] == 1
