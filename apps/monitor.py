@@ -11,6 +11,7 @@ from apps.alarm_reports import OUTPUT_FAILED
 from apps.exporters.registry import build_sinks
 from apps.exporters.sink import Batch, Overview, SwitchState
 from apps.monitor_settings import output_settings
+from apps.monitor_share import MonitorShare
 from apps.openflow.bus import AlarmReported, CountersMeasured, LinksMeasured, PortsMeasured
 from apps.openflow.declared import DeclaredApp
 from apps.openflow.fabric_app import FabricApp
@@ -31,6 +32,7 @@ from controller.performance.poller import RequestStats, StatsReceived, SwitchTur
 from controller.performance.poller_core import MonitorChanged, MonitorCore
 from controller.performance.poller_sections import EVENT_SEVERITIES, MonitorSections
 from controller.performance.poller_view import ACTIONS, VIEWS, Console, QuestionInvalid
+from controller.performance.shared_polls import PollsStopped, SharedMonitorCore, SwitchesHeld
 
 ECHO_INTERVAL_S, UNANSWERED_ECHOES = 60.0, 3
 """Polls tell soon enough that a switch is silent; echoes only clear away dead connections."""
@@ -54,7 +56,8 @@ class Monitor(DeclaredApp, FabricApp):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         watch_connections(ECHO_INTERVAL_S, UNANSWERED_ECHOES)
-        settings = self.policy_file.reading.policy.monitor
+        policy = self.policy_file.reading.policy
+        settings = policy.monitor
         self._roles = RoleRequests(settings.role, self.core.xid_tag)
         self._use: dict[int, SwitchUse] = {}
         self.sections = MonitorSections(
@@ -63,6 +66,7 @@ class Monitor(DeclaredApp, FabricApp):
         directory = own_state_dir()
         try:
             self._ovsdb = Ovsdb(settings.ovsdb) if settings.ovsdb else None
+            self.share = MonitorShare(policy, self._feed_later, self.logger) if settings.share != "none" else None
             outputs = output_settings(settings)
             self.sinks = build_sinks(
                 outputs,
@@ -72,6 +76,7 @@ class Monitor(DeclaredApp, FabricApp):
                 self._overview,
                 partial(self.ask, begin_s=SCRAPE_BEGIN_S),
                 self.sections.names.spoken,
+                self.share.name if self.share is not None else "",
             )
         except ValueError as error:
             raise SystemExit(f"vsrt: monitor: {error}") from error
@@ -86,6 +91,9 @@ class Monitor(DeclaredApp, FabricApp):
                 SwitchTurned: lambda effect: self.sections.turned(effect.dpid, effect.up, time.time()),
             }
         )
+        if self.share is not None:
+            self._perform[SwitchesHeld] = self.share.held
+            self._perform[PollsStopped] = self.share.stopped
         self.console = Console(self.core, self._change, time.monotonic, self._state, self.names)
         self.offer(
             {name: partial(view, self.console) for name, view in VIEWS.items()},
@@ -97,6 +105,8 @@ class Monitor(DeclaredApp, FabricApp):
     def start(self) -> Any:
         """Run, and ask Open vSwitch how busy it is where the policy says so."""
         thread = super().start()
+        if self.share is not None:
+            self.share.start()
         if self._ovsdb is not None:
             self.threads.append(hub.spawn(self._watch_use, self._ovsdb))
         return thread
@@ -104,6 +114,8 @@ class Monitor(DeclaredApp, FabricApp):
     def end(self) -> None:
         """Leave everything on disk."""
         super().end()
+        if self.share is not None:
+            self.share.close()
         self.sinks.close()
 
     def feed(self, event: Any) -> None:
@@ -124,7 +136,8 @@ class Monitor(DeclaredApp, FabricApp):
             datapath.send(effect.message)
 
     def _samples_rated(self, effect: SamplesRated) -> None:
-        self.sinks.write(Batch(effect.samples, effect.rates, effect.write))
+        epochs = self.core.epochs_of(effect.samples.rows) if isinstance(self.core, SharedMonitorCore) else None
+        self.sinks.write(Batch(effect.samples, effect.rates, effect.write, epochs))
         self.sections.rated(effect.rates)
         cpu_pct = {dpid: use.cpu_pct for dpid, use in self._use.items() if use.cpu_pct is not None}
         if self.observers.get(PortsMeasured):
@@ -158,6 +171,9 @@ class Monitor(DeclaredApp, FabricApp):
         self.notice(Notice("counter-sticks", text))
 
     # What comes in.
+
+    def _feed_later(self, event: Any) -> None:
+        self.reactor.call(self._turn, self.feed, event)
 
     @set_ev_cls(
         [

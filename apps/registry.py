@@ -131,12 +131,17 @@ def _discovery() -> CoreSpec:
 def _monitor() -> CoreSpec:
     from controller.performance.poller import StatsReceived
     from controller.performance.poller_core import MonitorChanged, MonitorCore
+    from controller.performance.shared_polls import SharedMonitorCore, SharesConfirmed, SharesLeft, SharesTaken
+
+    def make(start: Start, now: float, _datapath: DatapathCore | None) -> MonitorCore:
+        core = SharedMonitorCore if start["monitor"].share == "cluster" else MonitorCore
+        return core(start["monitor"], now, start["at_s"])
 
     return CoreSpec(
         lambda policy, at_s: {"monitor": policy.monitor, "at_s": at_s},
-        lambda start, now, _datapath: MonitorCore(start["monitor"], now, start["at_s"]),
+        make,
         lambda policy: MonitorChanged(policy.monitor),
-        (StatsReceived, MonitorChanged),
+        (StatsReceived, MonitorChanged, SharesConfirmed, SharesLeft, SharesTaken),
     )
 
 

@@ -22,7 +22,7 @@ EVENT_LOG = "events.jsonl"
 
 class Sources(NamedTuple):
     """What outputs are made with; `states` says how all of them fare, `ask` runs a question on the monitor's loop,
-    `spoken` puts the names of switches and ports into a text that has their ids.
+    `spoken` puts the names of switches and ports into a text that has their ids, `monitor` names who shares switches.
     """
 
     state_dir: Path
@@ -32,11 +32,12 @@ class Sources(NamedTuple):
     logger: logging.Logger
     ask: Ask
     spoken: Callable[[str], str]
+    monitor: str = ""
 
 
 def _history(settings: OutputSettings, of: Sources) -> Sink | None:
     wanted = settings.history
-    return wanted and HistorySink(of.state_dir / HISTORY_DIRECTORY, wanted, of.ports, of.logger)
+    return wanted and HistorySink(of.state_dir / HISTORY_DIRECTORY, wanted, of.ports, of.logger, of.monitor)
 
 
 def _roll_ups(settings: OutputSettings, of: Sources) -> Sink | None:
@@ -108,6 +109,7 @@ def build_sinks(
     overview: Callable[[], Overview] = Overview,
     ask: Ask = ask_here,
     spoken: Callable[[str], str] = str,
+    monitor: str = "",
 ) -> Sinks:
     """Make the outputs that are wanted.
 
@@ -127,6 +129,8 @@ def build_sinks(
         Runs a question on the loop that `ports` belongs to and returns the answer; outputs ask so from their threads.
     spoken
         Puts the names of switches and ports into a text that has their ids.
+    monitor
+        What this monitor is called in rows of switches that several share.
 
     Raises
     ------
@@ -134,7 +138,7 @@ def build_sinks(
         Where a setting makes no sense. What a disk or network does is counted and told, not raised.
     """
     sinks = Sinks()
-    sources = Sources(state_dir, ports, overview, sinks.states, logger, ask, spoken)
+    sources = Sources(state_dir, ports, overview, sinks.states, logger, ask, spoken, monitor)
     try:
         for name, make in SINKS.items():
             sink = make(settings, sources)

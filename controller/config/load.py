@@ -11,7 +11,7 @@ from controller.config import checks
 from controller.config.alarm_settings import Alarms, ExpectedTopology
 from controller.config.anomaly_settings import Anomaly
 from controller.config.check_settings import Check
-from controller.config.cluster_settings import Cluster
+from controller.config.cluster_settings import NO_ENGINE, Cluster
 from controller.config.document import MAX_BYTES, Mapping, Node, Scalar, Sequence, decode, parse
 from controller.config.edit_settings import Edits
 from controller.config.expected_topology import ReadCabling, read_expected_topology
@@ -180,6 +180,9 @@ class _PolicyReader(Reader):
         check_domains(self, static_members or (), vlans.vlans)
         checks.overlapping_tenants(self._tenant_terms, self.faults)
         self._check_places(found, monitor or Monitor(), dashboard or Dashboard())
+        if monitor is not None and monitor.share != NO_ENGINE and (cluster or Cluster()).engine == NO_ENGINE:
+            line = line_of(found["monitor"][1], "share")
+            self.faults.error(line, "cluster.engine", "missing, while monitor.share is cluster")
         if not self.faults.any_error:
             checks.idle_rules(rules, tenants, self.faults)
         return Policy(

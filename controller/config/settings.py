@@ -275,6 +275,13 @@ class Monitor:
         "Role that is asked of OpenFlow 1.3 switches; one beside another controller is `equal` or `slave`.",
         ("unchanged", "equal", "slave"),
     )
+    share: str = other(
+        SettingType.CHOICE,
+        "none",
+        "Which switches are polled: all, or with `cluster` this monitor's share, as the monitors of the fabric "
+        "divide them by the store that the section `cluster` names.",
+        ("none", "cluster"),
+    )
     ports: int = integer(262144, 1, 4194304, "ports", "Ports that are watched at one time.")
     port_capacity_bps: float = number(
         0, 0, 1e13, "bit/s", "Capacity of ports that utilisation is taken of; 0 takes the speed that switches tell."

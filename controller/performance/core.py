@@ -78,6 +78,7 @@ class PerformanceCore:
         self._handlers: dict[type, Callable[[Any, float], None]] = {
             inputs.SwitchUp: self._switch_up,
             inputs.SwitchDown: self._switch_down,
+            inputs.SwitchLeft: self._switch_left,
             inputs.SwitchClassified: self._switch_classified,
             inputs.PortUp: self._port_up,
             inputs.PortChanged: self._port_changed,
@@ -186,6 +187,14 @@ class PerformanceCore:
         self.ports.release(event.dpid)
         rows = list(self.ports.rows_of_switch(event.dpid))
         self._per_s[rows] = self._utilisation_pct[rows] = np.nan
+
+    def _switch_left(self, event: inputs.SwitchLeft, now: float) -> None:
+        self.ports.release(event.dpid)
+        for row in self.ports.rows_of_switch(event.dpid):
+            self._tell(self._alarms.forget(row, now))
+            self._rates.forget(row)
+            self._thresholds.forget(row)
+            self._per_s[row] = self._utilisation_pct[row] = np.nan
 
     def _switch_classified(self, event: inputs.SwitchClassified, now: float) -> None:
         self.ports.classify(event.dpid, event.kind)

@@ -27,6 +27,12 @@ class SwitchDown(NamedTuple):
     dpid: int
 
 
+class SwitchLeft(NamedTuple):
+    """Another monitor polls a switch from now on: its ports' next samples are the first."""
+
+    dpid: int
+
+
 class SwitchClassified(NamedTuple):
     """Of which class a switch is."""
 
@@ -74,6 +80,7 @@ class Tick(NamedTuple):
 Input: TypeAlias = (
     SwitchUp
     | SwitchDown
+    | SwitchLeft
     | SwitchClassified
     | PortUp
     | PortChanged

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -43,19 +43,12 @@ LEVEL_KINDS = MappingProxyType({1: Kind.TOR, 2: Kind.AGGREGATION})
 """Class of a switch by its hops from the servers; any further away is a core."""
 
 
-class Share(Protocol):
-    """Who polls which switch: the seam between one monitor and many."""
+class SwitchTaken(NamedTuple):
+    """Poll a switch that is connected: first in `due_in_s` seconds, and then in its turn."""
 
-    def polls(self, dpid: int) -> bool:
-        """Tell whether this monitor polls a switch."""
-
-
-class EverySwitch:
-    """The share of the only monitor."""
-
-    def polls(self, dpid: int) -> bool:
-        """Tell that this monitor polls the switch."""
-        return True
+    dpid: int
+    ofp_version: int
+    due_in_s: float
 
 
 class StatsReceived(NamedTuple):
@@ -115,7 +108,7 @@ CODECS: Mapping[int, Codec] = MappingProxyType(
 
 
 class Poller:
-    """Polls the switches of its share.
+    """Polls the switches that it is told of.
 
     Parameters
     ----------
@@ -125,16 +118,13 @@ class Poller:
         Upper 8 bits of the transaction ids.
     ports
         The rows of ports; somebody else fills it.
-    share
-        Which switches are polled.
     """
 
-    def __init__(self, settings: PollSettings, xid_tag: int, ports: PortTable, share: Share | None = None) -> None:
+    def __init__(self, settings: PollSettings, xid_tag: int, ports: PortTable) -> None:
         self.xid_tag = xid_tag
         self.schedule = Schedule(settings, xid_tag)
         self.fabric = LiveFabric()
         self.counters: Counter[str] = Counter()
-        self._share: Share = EverySwitch() if share is None else share
         self._table = ports
         self._parts: list[Samples] = []
         self._samples = 0
@@ -149,6 +139,7 @@ class Poller:
             StatsReceived: self._stats_received,
             DeadlineReached: lambda _event, _now: None,
             SwitchConnected: self._switch_connected,
+            SwitchTaken: self._switch_taken,
             SwitchDisconnected: lambda event, now: self.schedule.disconnected(event.dpid, now),
             EditFailed: self._request_failed,
             **dict.fromkeys(TOPOLOGY_EVENTS, self._topology_changed),
@@ -188,8 +179,12 @@ class Poller:
         self.schedule.configure(settings, now)
 
     def _switch_connected(self, event: SwitchConnected, now: float) -> None:
-        if event.ofp_version in CODECS and self._share.polls(event.dpid):
+        if event.ofp_version in CODECS:
             self.schedule.connected(event.dpid, event.ofp_version, now)
+
+    def _switch_taken(self, event: SwitchTaken, now: float) -> None:
+        if event.ofp_version in CODECS:
+            self.schedule.connected(event.dpid, event.ofp_version, now, event.due_in_s)
 
     def _topology_changed(self, event: TopologyEvent, _now: float) -> None:
         self.fabric.apply(event)

@@ -28,8 +28,8 @@ from controller.performance.poller import (
     EntriesSampled,
     Poller,
     RequestStats,
-    Share,
     StatsReceived,
+    SwitchTaken,
     SwitchTurned,
 )
 from controller.performance.poller_entries import EntryTable
@@ -45,6 +45,12 @@ TICK_S = 1.0
 _TX_BYTES = BYTE_COLUMNS[1]
 
 Output: TypeAlias = RequestStats | PerformanceEffect | SwitchTurned | LoadsMeasured
+
+
+def last_port_no(ofp_version: int) -> int:
+    """Return the highest number of a physical port in a version of OpenFlow; 0 where that is not spoken."""
+    codec = CODECS.get(ofp_version)
+    return 0 if codec is None else codec.last_port_no
 
 
 class MonitorChanged(NamedTuple):
@@ -64,15 +70,13 @@ class MonitorCore:
         Seconds of a clock that never steps; every later time is on the same clock.
     at_s
         The time of day at that moment, epoch seconds; it may step later.
-    share
-        Which switches are polled; all where None.
     """
 
-    def __init__(self, monitor: Monitor, now: float, at_s: float, share: Share | None = None) -> None:
+    def __init__(self, monitor: Monitor, now: float, at_s: float) -> None:
         self.settings = monitor
         self.performance = PerformanceCore(core_settings(monitor))
         self.ports = self.performance.ports
-        self.poller = Poller(poll_settings(monitor), XID_TAG, self.ports, share)
+        self.poller = Poller(poll_settings(monitor), XID_TAG, self.ports)
         self.entries = EntryTable()
         self._offset_s = at_s - now
         self._tick_s = now + TICK_S
@@ -131,12 +135,15 @@ class MonitorCore:
             self._judge(inputs.Tick(), now)
 
     def _switch_connected(self, event: SwitchConnected, now: float) -> None:
+        self._begin_switch(event, event, now)
+
+    def _begin_switch(self, event: SwitchConnected, polled: SwitchConnected | SwitchTaken, now: float) -> None:
         self._flush(now)
         self._versions[event.dpid] = event.ofp_version
         ports = tuple(port for port in event.ports if self._is_physical(event.dpid, port))
         self._kinds[event.dpid] = kind = self.poller.kind_of(event.dpid)
         self._judge(inputs.SwitchUp(event.dpid, ports, kind), now)
-        self._poll(event, now)
+        self._poll(polled, now)
 
     def _switch_disconnected(self, event: SwitchDisconnected, now: float) -> None:
         self._flush(now)
@@ -165,8 +172,7 @@ class MonitorCore:
         self._judge(inputs.SettingsChanged(core_settings(event.monitor)), now)
 
     def _is_physical(self, dpid: int, port: Port) -> bool:
-        codec = CODECS.get(self._versions.get(dpid, 0))
-        return codec is not None and port.port_no <= codec.last_port_no
+        return port.port_no <= last_port_no(self._versions.get(dpid, 0))
 
     # The two cores.
 

@@ -19,6 +19,7 @@ from controller.performance.events import Severity as PortSeverity
 from controller.performance.poller import SWITCH_SILENT
 from controller.performance.poller_core import MonitorCore
 from controller.performance.ports import longer
+from controller.performance.shared_polls import SharesLeft, SharesTaken
 from controller.snapshot.events import EventLog, Severity, State
 from controller.snapshot.log import Document, Section
 from controller.snapshot.names import Names
@@ -95,6 +96,10 @@ class MonitorSections:
         if isinstance(event, PortChanged):
             self.names.port_described(*event)
             self.ports.touch((event.dpid, event.port.port_no))
+        elif isinstance(event, SharesTaken | SharesLeft):
+            moved = event.dpids if isinstance(event, SharesLeft) else [dpid for dpid, _, _ in event.switches]
+            for dpid in moved:
+                self.happened(SwitchDisconnected(dpid))
         elif isinstance(event, SwitchConnected | SwitchDisconnected):
             if isinstance(event, SwitchConnected):
                 self.names.ports_described(event.dpid, event.ports)

@@ -53,6 +53,10 @@ def test_an_endpoint_is_an_address(endpoint: str):
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
+        (
+            "version: 1\nmonitor:\n  share: cluster\n",
+            (3, "cluster.engine", "missing, while monitor.share is cluster"),
+        ),
         (f"{HEAD}  engine: etcd\n", (3, "cluster.endpoints", "missing, while engine is etcd")),
         (f"{ETCD}  certificate: me.pem\n", (5, "cluster.key", "missing, while certificate is there")),
         (f"{ETCD}  key: me.key\n", (5, "cluster.certificate", "missing, while key is there")),

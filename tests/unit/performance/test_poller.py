@@ -11,7 +11,14 @@ from controller.effects import Notice
 from controller.events import DeadlineReached, EditFailed, SwitchConnected, SwitchDisconnected
 from controller.performance import of10_stats, of13_stats
 from controller.performance.inputs import SamplesReceived
-from controller.performance.poller import EntriesSampled, Poller, RequestStats, StatsReceived, SwitchTurned
+from controller.performance.poller import (
+    EntriesSampled,
+    Poller,
+    RequestStats,
+    StatsReceived,
+    SwitchTaken,
+    SwitchTurned,
+)
 from controller.performance.poller_layout import HEADER
 from controller.performance.ports import PortTable
 from controller.performance.schedule import PollSettings, StatKind
@@ -211,15 +218,14 @@ def test_a_refused_kind_is_told_once():
     assert bench.notices == ["stats-refused"]
 
 
-def test_only_the_switches_of_its_share_are_polled():
-    class Odd:
-        def polls(self, dpid: int) -> bool:
-            return dpid % 2 == 1
-
-    poller = Poller(PollSettings(), TAG, PortTable(), Odd())
-    for dpid in range(1, 5):
-        poller.handle(SwitchConnected(dpid, 4, ()), 0.0)
-    assert sorted(poller.schedule.switches) == [1, 3]
+def test_a_switch_that_is_taken_is_polled_when_it_is_due_and_not_when_it_is_left():
+    poller = Poller(PollSettings(), TAG, PortTable())
+    poller.handle(SwitchTaken(1, 4, 3.0), 0.0)
+    poller.handle(SwitchTaken(2, 9, 0.0), 0.0)  # of a version that is not spoken
+    assert poller.next_deadline() == 3.0
+    assert [type(effect) for effect in poller.handle(DeadlineReached(), 3.0)][:1] == [RequestStats]
+    assert poller.schedule.left(1, 3.5) == 0.0  # an answer is waited for
+    assert poller.schedule.left(7, 3.5) == 0.0 and not poller.schedule.switches
 
 
 def test_classes_follow_the_fabric():

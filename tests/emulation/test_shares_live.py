@@ -1,0 +1,169 @@
+"""Monitors that share the switches through etcd: one ends, stops or hears nothing, and each octet counts once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from apps.emulation import processes
+from apps.emulation.cluster import ETCD_PORT, Store
+from apps.emulation.controller import ControllerProcess, Framework
+from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
+from apps.exporters.history import read_history
+from apps.exporters.schema import Kind
+from controller.cluster.keys import Keys
+from controller.cluster.share_records import Share, read_share
+from topology.graph import Graph
+from topology.graph import Kind as NodeKind
+
+pytestmark = pytest.mark.emulation
+
+FRAMEWORK = "os-ken"
+FABRIC = "monitored"
+INTERVAL_S = 3
+PATIENCE_S = 40.0
+SECOND_PORT = CONTROLLER_PORT + 1
+POLICY = f"""\
+version: 1
+monitor: {{interval_s: {INTERVAL_S}, role: slave, share: cluster, prometheus: {{port: 0}}}}
+cluster: {{engine: etcd, endpoints: "http://127.0.0.1:{ETCD_PORT}", fabric: {FABRIC}, lease_s: 2}}
+"""
+SWITCHES = 6
+
+
+class Monitored:
+    """Six switches in a ring, two monitors and a store."""
+
+    def __init__(self, fabric: EmulatedFabric, store: Store, monitors: dict[str, ControllerProcess]) -> None:
+        self.fabric = fabric
+        self.store = store
+        self.monitors = monitors
+        self.wait(lambda: [len(self.of(name)) for name in monitors] == [SWITCHES // 2] * 2, "each has half of all")
+
+    def wait(self, reached: Callable[[], bool], what: str, within_s: float = PATIENCE_S) -> None:
+        deadline = time.monotonic() + within_s
+        while not reached():
+            assert time.monotonic() < deadline, (what, {name: m.log() for name, m in self.monitors.items()})
+            time.sleep(0.05)
+
+    def shares(self) -> dict[str, Share]:
+        """Return who polls which switch."""
+        held = self.store.read(Keys(FABRIC).shares).held
+        return {each.key: share for each in held if (share := read_share(each.value)) is not None}
+
+    def of(self, name: str) -> set[str]:
+        """Return the switches of a monitor."""
+        return {dpid for dpid, share in self.shares().items() if share.owner == name and not share.former}
+
+    def rows(self, *names: str) -> pa.Table:
+        """Return the rows that count of the history of monitors, of all where none is named."""
+        places = [self.monitors[name].directory / "state" / "history" for name in names or self.monitors]
+        return read_history(places, Kind.COUNTERS, since_s=0, until_s=1e10)
+
+    def polls(self, *names: str) -> dict[int, np.ndarray]:
+        """Return when each switch was polled, in seconds."""
+        table = self.rows(*names)
+        at_s = table.column("timestamp").cast(pa.int64()).to_numpy() / 1e6
+        dpid = table.column("dpid").to_numpy()
+        return {int(each): np.unique(at_s[dpid == each]) for each in np.unique(dpid)}
+
+    def wait_polled(self, count: int, since_s: float) -> None:
+        """Wait until each switch was polled so often after a time."""
+
+        def is_polled() -> bool:
+            polls = self.polls()
+            return len(polls) == SWITCHES and all((at_s > since_s).sum() >= count for at_s in polls.values())
+
+        self.wait(is_polled, f"{count} polls of each switch")
+
+    def check_rows(self) -> None:
+        """No row is there twice, none is left out, and what ports counted is known across each change of monitors."""
+        table, alone = self.rows(), sum(self.rows(name).num_rows for name in self.monitors)
+        assert table.num_rows == alone
+        keys = np.stack([table.column(name).to_numpy().astype(np.int64) for name in ("dpid", "port_no", "timestamp")])
+        assert np.unique(keys, axis=1).shape[1] == table.num_rows
+        octets = table.column("tx_bytes").to_numpy().astype(np.int64)
+        same = (keys[:2, 1:] == keys[:2, :-1]).all(axis=0)
+        assert (np.diff(octets)[same] >= 0).all()
+
+
+@pytest.fixture
+def monitored(framework: Framework, tmp_path: Path) -> Iterator[Monitored]:
+    if shutil.which("etcd") is None:
+        pytest.skip("etcd (Debian package etcd-server) is not installed")
+    graph = Graph()
+    names = [f"s{number}" for number in range(1, SWITCHES + 1)]
+    for number, name in enumerate(names, 1):
+        graph.add_node(name, NodeKind.TOR)
+        graph.add_node(f"h{number}", NodeKind.HOST)
+        graph.add_link(name, f"h{number}")
+    for one, other in zip(names, [*names[1:], names[0]], strict=True):
+        graph.add_link(one, other)
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(POLICY)
+    with ExitStack() as stack:
+        fabric = stack.enter_context(EmulatedFabric(graph, more_controller_ports=(SECOND_PORT,)))
+        store = Store()
+        stack.callback(store.close)
+        store.launch()
+        store.wait()
+        monitors = {
+            name: stack.enter_context(
+                ControllerProcess(
+                    port, framework=framework, policy=policy, apps=("monitor",), env={"VSRT_MEMBER": name}
+                )
+            )
+            for name, port in (("m1", CONTROLLER_PORT), ("m2", SECOND_PORT))
+        }
+        yield Monitored(fabric, store, monitors)
+
+
+def test_the_share_of_one_that_is_killed_is_polled_by_the_other(monitored: Monitored) -> None:
+    monitored.wait_polled(2, 0.0)
+    roles = processes.run("ovs-vsctl", "--bare", "--columns=role", "list", "controller").split()
+    assert set(roles) == {"slave"}, roles
+    its_own = monitored.of("m1")
+    assert its_own and not its_own & monitored.of("m2")
+    monitored.monitors["m1"].kill()
+    killed_s = time.time()
+    monitored.wait(lambda: len(monitored.of("m2")) == SWITCHES, "the other one has all")
+    monitored.wait_polled(2, killed_s)
+    for at_s in monitored.polls("m2").values():
+        assert at_s[at_s > killed_s][0] < killed_s + 2 * INTERVAL_S
+    monitored.check_rows()
+
+
+def test_one_that_was_stopped_polls_nothing_that_is_another_ones_now(monitored: Monitored) -> None:
+    monitored.wait_polled(1, 0.0)
+    stopped = monitored.monitors["m1"].pid
+    os.kill(stopped, signal.SIGSTOP)
+    monitored.wait(lambda: len(monitored.of("m2")) == SWITCHES, "the other one has all")
+    monitored.wait_polled(1, time.time())
+    os.kill(stopped, signal.SIGCONT)
+    monitored.wait(lambda: bool(monitored.of("m1")), "it has switches again")
+    monitored.wait_polled(2, time.time())
+    monitored.check_rows()
+
+
+def test_while_the_store_is_silent_each_goes_on(monitored: Monitored) -> None:
+    before = monitored.shares()
+    monitored.wait_polled(1, 0.0)
+    os.kill(monitored.store.pid, signal.SIGSTOP)
+    try:
+        monitored.wait_polled(3, time.time())
+    finally:
+        os.kill(monitored.store.pid, signal.SIGCONT)
+    monitored.wait_polled(2, time.time())
+    assert {dpid: share.owner for dpid, share in monitored.shares().items()} == {
+        dpid: share.owner for dpid, share in before.items()
+    }
+    monitored.check_rows()
