@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from apps.status_client import query
+
 ROOT = Path(__file__).parents[2]
 GUIDES = ROOT / "docs" / "how-to"
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -119,6 +121,15 @@ class Reader:
             assert done.returncode == 0, f"{command}\nexit {done.returncode}\n{done.stdout}\n{done.stderr}"
             printed += done.stdout
         return printed
+
+    def ask(self, request: Mapping[str, Any]) -> Any:
+        """Return what a controller that was started here without other directories answers, and start no command."""
+        directory = os.open(self.directory, os.O_PATH)
+        try:
+            # Paths of sockets are at most 107 bytes long, and those of temporary directories may be longer.
+            return query(f"/proc/self/fd/{directory}/vsrt-state/vsrt.sock", request)
+        finally:
+            os.close(directory)
 
     def _shell(self, command: str) -> list[str]:
         prelude = "" if shutil.which("sudo") else 'sudo() { "$@"; }\n'
