@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from apps.alarm_reports import OUTPUT_FAILED
 from apps.exporters.registry import build_sinks
-from apps.exporters.sink import Batch, Overview, SwitchState
+from apps.exporters.sink import Batch, Overview, ShareState, SwitchState
 from apps.monitor_settings import output_settings
 from apps.monitor_share import MonitorShare
 from apps.openflow.bus import AlarmReported, CountersMeasured, LinksMeasured, PortsMeasured
@@ -243,7 +243,8 @@ class Monitor(DeclaredApp, FabricApp):
             )
             for switch in list(schedule.switches.values())
         )
-        return Overview(switches, {**schedule.counters, **core.poller.counters})
+        share = None if self.share is None else ShareState(*self.share.figures)
+        return Overview(switches, {**schedule.counters, **core.poller.counters}, share)
 
     def _cpu_and_memory(self) -> dict[int, tuple[float | None, float | None]]:
         return {dpid: (use.cpu_pct, use.memory_pct) for dpid, use in self._use.items()}

@@ -43,6 +43,10 @@ SWITCH_MEMORY = gauge("vsrt_switch_memory_utilisation_ratio", "Share of the swit
 PORTS = gauge("vsrt_ports", "Ports with a recent sample.")
 POLLS = counter("vsrt_polls_total", "Polls by how they ended.")
 SAMPLES = counter("vsrt_port_samples_total", "Samples of ports taken in.")
+SHARE_SWITCHES = gauge("vsrt_share_switches", "Switches that this monitor polls, where monitors share them.")
+SHARE_PORTS = gauge("vsrt_share_ports", "Ports of these switches.")
+SHARE_MOVES = counter("vsrt_share_moves_total", "Switches given to another monitor, by the one that divides them.")
+SHARE_UNOWNED = gauge("vsrt_share_unowned", "Connected switches without a monitor, as the one that divides sees it.")
 EVENTS = counter("vsrt_events_total", "Events raised or cleared, by severity.")
 OUTPUT_FAULTY = gauge("vsrt_output_faulty", "1 where an output cannot be written at present.")
 OUTPUT_FAILURES = counter("vsrt_output_failures_total", "Writes that failed, by output.")
@@ -61,6 +65,10 @@ FAMILIES: tuple[Family, ...] = (
     PORTS,
     POLLS,
     SAMPLES,
+    SHARE_SWITCHES,
+    SHARE_PORTS,
+    SHARE_MOVES,
+    SHARE_UNOWNED,
     EVENTS,
     OUTPUT_FAULTY,
     OUTPUT_FAILURES,

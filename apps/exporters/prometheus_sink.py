@@ -194,6 +194,12 @@ class PrometheusSink:
         yield metrics.PORTS, [({}, ports)]
         yield metrics.SAMPLES, [({}, self._samples)]
         yield metrics.POLLS, (({"result": name}, count) for name, count in overview.polls.items())
+        if overview.share is not None:
+            share = overview.share
+            yield metrics.SHARE_SWITCHES, [({}, share.switches)]
+            yield metrics.SHARE_PORTS, [({}, share.ports)]
+            yield metrics.SHARE_MOVES, [({}, share.moves)]
+            yield metrics.SHARE_UNOWNED, [({}, share.unowned)]
         yield (
             metrics.EVENTS,
             (

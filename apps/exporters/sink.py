@@ -51,11 +51,23 @@ class SwitchState(NamedTuple):
     memory_pct: float | None = None
 
 
+class ShareState(NamedTuple):
+    """A monitor's share of the switches: how many, and their ports; and where it divides them, else 0, how often a
+    switch was given to another monitor, and how many that are connected have none.
+    """
+
+    switches: int
+    ports: int
+    moves: int
+    unowned: int
+
+
 class Overview(NamedTuple):
-    """What is not about a port: the switches, and how many polls came to which end, by its name."""
+    """What is not about a port: switches, how many polls came to which end, by its name, and the share, if any."""
 
     switches: tuple[SwitchState, ...] = ()
     polls: Mapping[str, int] = {}
+    share: ShareState | None = None
 
 
 class SinkState(NamedTuple):

@@ -189,7 +189,7 @@ class PerformanceCore:
         self._per_s[rows] = self._utilisation_pct[rows] = np.nan
 
     def _switch_left(self, event: inputs.SwitchLeft, now: float) -> None:
-        self.ports.release(event.dpid)
+        self.ports.leave(event.dpid)
         for row in self.ports.rows_of_switch(event.dpid):
             self._tell(self._alarms.forget(row, now))
             self._rates.forget(row)

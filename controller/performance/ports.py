@@ -142,6 +142,11 @@ class PortTable:
         """Let the ports of a switch give their rows away if they must; `add` or `change` takes that back."""
         self._gone.update(dict.fromkeys(self.rows_of_switch(dpid)))
 
+    def leave(self, dpid: int) -> None:
+        """Have the ports of a switch count as others from now on: another monitor polls it."""
+        self.release(dpid)
+        self.generation[list(self.rows_of_switch(dpid))] += np.uint32(1)
+
     def remove(self, dpid: int, port_no: int) -> int | None:
         """Note that a port is gone; return its row, None where it has none."""
         row = self.row(dpid, port_no)

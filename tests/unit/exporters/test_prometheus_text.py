@@ -20,7 +20,7 @@ from apps.exporters.exposition import escape, label_set
 from apps.exporters.metrics import FAMILIES, PORT_COUNTERS, PORT_UP, UTILISATION
 from apps.exporters.prometheus_sink import PrometheusSink
 from apps.exporters.settings import PrometheusSettings
-from apps.exporters.sink import Ask, Batch, Overview, SinkState, SwitchState, ask_here
+from apps.exporters.sink import Ask, Batch, Overview, ShareState, SinkState, SwitchState, ask_here
 from apps.openflow.questions import Unanswered
 from controller.performance.batch import Discontinuity, Samples
 from controller.performance.rates import RateTable
@@ -209,6 +209,28 @@ def test_series_end_when_samples_are_too_old(fabric: Any, logger: logging.Logger
     sink.close()
 
 
+def test_the_share_is_told_where_there_is_one(endpoint: Endpoint) -> None:
+    endpoint.overview = states(s1=True)
+    assert "vsrt_share_" not in endpoint.text()
+    endpoint.overview = endpoint.overview._replace(share=ShareState(3, 48, 2, 1))
+    found = series(endpoint.text())
+    assert [found[f"vsrt_share_{name}", ()] for name in ("switches", "ports", "moves_total", "unowned")] == [
+        3,
+        48,
+        2,
+        1,
+    ]
+
+
+def test_ports_of_a_switch_that_another_monitor_polls_have_no_series(endpoint: Endpoint) -> None:
+    endpoint.sink.write(endpoint.fabric.batch(HOUR_S, 5))
+    assert of_port(endpoint.text(), 1, 1)
+    endpoint.fabric.ports.leave(1)
+    assert not of_port(endpoint.text(), 1, 1)
+    endpoint.sink.write(endpoint.fabric.batch(HOUR_S + 1, 6))
+    assert of_port(endpoint.text(), 1, 1)
+
+
 def test_polls_events_and_outputs_are_counted(endpoint: Endpoint) -> None:
     endpoint.overview = states(s1=True)
     found = series(endpoint.text())
@@ -219,7 +241,7 @@ def test_polls_events_and_outputs_are_counted(endpoint: Endpoint) -> None:
 
 
 def test_counters_are_counters_with_units_and_help(endpoint: Endpoint) -> None:
-    endpoint.overview = states(s1=True)
+    endpoint.overview = states(s1=True)._replace(share=ShareState(1, 2, 3, 4))
     endpoint.sink.write(endpoint.fabric.batch(HOUR_S, 5))
     text = endpoint.text()
     types = dict(re.findall(r"^# TYPE (\w+) (\w+)$", text, re.M))
