@@ -82,6 +82,11 @@ class Leg:
     sent_count: int = 0
 
     @property
+    def is_impatient(self) -> bool:
+        """Whether the other end gives the leg up when it hears nothing for `SHORT_TIMEOUT_S`, as it chose itself."""
+        return bool(self.partner.state & TIMEOUT)
+
+    @property
     def may_be_selected(self) -> bool:
         """Whether the other end spoke of late, and aggregates."""
         return self.state is Receive.CURRENT and bool(self.partner.state & AGGREGATION)

@@ -93,6 +93,12 @@ class LacpLegs:
         place = f"Port {end[0]}:{end[1]}"
         group = self.lacp.places[end].group
         text = f"{place} is a working leg of {group}: the other end is in step by LACP."
+        leg = self.lacp.leg(end)
+        if works and leg is not None and leg.is_impatient:
+            text = (
+                f"{text} It wants to hear of the controller each second and gives the leg up after 3 s without, as "
+                "while the controller is away; with LACP's slow rate it does not."
+            )
         if not works:
             text = f"{place} is no working leg of {group} any more: the other end is not in step by LACP."
         kind = "lacp-leg-up" if works else "lacp-leg-down"

@@ -246,8 +246,9 @@ def test_a_port_that_is_no_leg_is_not_heard(bench: Bench):
 class Bonded:
     """A host behind LACP legs of a discovery world, which answers as 802.1AX has it, by a few lines of its own."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, timeout: int = 0) -> None:
         self.world = world
+        self.timeout = timeout
         self.heard: dict[End, Lacpdu] = {}
         self.state: dict[End, int] = {}
         self.is_deaf = False
@@ -263,7 +264,7 @@ class Bonded:
         """Tell the other end of itself, and answer until both are in step."""
         for _ in range(4):
             known = self.heard[end].actor if end in self.heard else NOBODY
-            state = ACTIVITY | AGGREGATION | (SYNCHRONIZATION if known is not NOBODY else 0)
+            state = ACTIVITY | AGGREGATION | self.timeout | (SYNCHRONIZATION if known is not NOBODY else 0)
             if known.state & SYNCHRONIZATION:
                 state |= COLLECTING | DISTRIBUTING
             first = len(self.world.sent)
@@ -315,6 +316,15 @@ def test_legs_lead_to_hosts_while_both_ends_are_in_step(make_world: Callable[...
     assert {"lacp-leg-down", "lacp-expired"} <= {notice.kind for notice in world.notices}
     bonded.live(1.0)
     assert roles(world) == [PortRole.EDGE] * 2
+
+
+@pytest.mark.parametrize("timeout", [0, TIMEOUT])
+def test_a_host_that_gives_legs_up_within_seconds_is_told_of(make_world: Callable[..., World], timeout: int):
+    world = started(make_world, group())
+    Bonded(world, timeout).live(1.0)
+    told = [notice.text for notice in world.notices if notice.kind == "lacp-leg-up"]
+    assert len(told) == len(LEGS)
+    assert [text.endswith("with LACP's slow rate it does not.") for text in told] == [bool(timeout)] * len(LEGS)
 
 
 def test_a_leg_in_another_fabric_is_told_to_be_out_of_step(make_world: Callable[..., World]):
