@@ -21,6 +21,7 @@ class SettingType(StrEnum):
     IP = "IP address"
     IPV4 = "IPv4 address"
     IPV6_LINK_LOCAL = "IPv6 link-local address"
+    IPV4_IN_VLANS = "list of IPv4 address@VLAN"
     PORTS = "list of {dpid, port}"
     BOOLEAN_OR_PORTS = "true, false or list of {dpid, port}"
     THRESHOLDS = "list of thresholds"

@@ -365,6 +365,8 @@ def _type_of(entry: Setting) -> Schema:
             return {"type": "string", "pattern": f"^{_IPV4}$"}
         case SettingType.IPV6_LINK_LOCAL:
             return {"type": "string", "pattern": f"^{_IPV6_LINK_LOCAL}$"}
+        case SettingType.IPV4_IN_VLANS:
+            return _list({"type": "string", "pattern": f"^{_IPV4}@({_VLAN_ID}|{VLAN_NAME})$"})
         case SettingType.PORTS:
             return ports
         case SettingType.BOOLEAN_OR_PORTS:

@@ -150,6 +150,7 @@ class _PolicyReader(Reader):
         labels = read("labels", lambda node, path: read_labels(self, node, path))
         vlans = read("vlans", lambda node, path: read_vlans(self, node, path, labels or ())) or VlanSection()
         self._known_vlans = vlans.known or self._known_vlans
+        self.vlan_of_name = self._known_vlans.of_name
         aggregations = read("link_aggregations", lambda node, path: read_link_aggregations(self, node, path)) or ()
         self.standing_ports = first_ports(aggregations)
         fabrics = read("fabrics", lambda node, path: read_fabrics(self, node, path))

@@ -92,6 +92,11 @@ class Proxy:
     address_v4: bytes = other(
         SettingType.IPV4, bytes(4), "Source of IGMP reports; 0.0.0.0 for none (RFC 9776, 4.2.14)."
     )
+    vlan_addresses_v4: tuple[bytes, ...] = other(
+        SettingType.IPV4_IN_VLANS,
+        (),
+        "Source of IGMP reports in some VLANs, such as `10.0.20.250@20`; `address_v4` in the others.",
+    )
     address_v6: bytes = other(
         SettingType.IPV6_LINK_LOCAL, parse_ip("fe80::ffff:ffff:ffff:fffe"), "Source of MLD reports."
     )

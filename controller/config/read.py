@@ -12,7 +12,8 @@ from controller.config.document import Alias, Mapping, Node, Scalar, Sequence
 from controller.config.faults import Faults, quoted
 from controller.config.settings import REQUIRED_THRESHOLD_KEYS, Threshold
 from controller.config.terms import MAX_PORT_NO, SwitchLink, SwitchPort
-from controller.wire.addresses import format_ip, is_multicast_ip, parse_ip
+from controller.kernel.domains import address_of, domain_of, in_domain
+from controller.wire.addresses import format_ip, is_multicast_ip, parse_ip, parse_name
 from controller.wire.dpids import MAX_DPID, parse_dpid
 
 T = TypeVar("T")
@@ -23,6 +24,9 @@ _NOT_FINITE = re.compile(r"[+-]?\.(inf|nan)\Z", re.IGNORECASE)
 _STEP = re.compile(r"[A-Za-z0-9_-]+\Z")
 _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _NULLS = ("", "~", "null", "Null", "NULL")
+
+
+_IN_VLAN = "an IPv4 address with @ and its VLAN, such as 10.0.20.250@20"
 
 
 def scalar_value(node: Scalar) -> bool | int | float | str | None:
@@ -80,6 +84,8 @@ class Reader:
         self.switch_names: dict[str, int] = {}
         self.standing_ports: dict[SwitchPort, SwitchPort] = {}
         """For each port of a link aggregation group the one that stands for all of it."""
+        self.vlan_of_name: Callable[[str], int] = _no_vlan
+        """Returns the VLAN of a name; ValueError, which says so, where there is none."""
 
     def wrong_type(self, node: Node, path: str, expected: str) -> None:
         """Record that a node is not what it should be (an alias has been reported already)."""
@@ -269,6 +275,8 @@ class Reader:
                 return tuple(self.items(node, path, "a list of thresholds", self._threshold))
             case SettingType.IP | SettingType.IPV4 | SettingType.IPV6_LINK_LOCAL:
                 return self._address(entry.type, node, path)
+            case SettingType.IPV4_IN_VLANS:
+                return self._addresses_in_vlans(node, path)
             case SettingType.PORTS:
                 return frozenset(self.items(node, path, "a list of {dpid, port}", self.switch_port))
             case SettingType.BOOLEAN_OR_PORTS:
@@ -305,6 +313,36 @@ class Reader:
         shown = format_ip(address) if address else quoted(node.text)
         self.faults.error(node.line, path, f"expected an {type_}, found {shown}")
         return None
+
+    def _addresses_in_vlans(self, node: Node, path: str) -> tuple[bytes, ...]:
+        """Return the names of IPv4 addresses in VLANs, one at most in each."""
+        found: dict[int, bytes] = {}
+
+        def one(child: Node, own_path: str) -> None:
+            if not isinstance(child, Scalar):
+                self.wrong_type(child, own_path, _IN_VLAN)
+                return
+            text, _, vlan = child.text.partition("@")
+            try:
+                is_named = vlan[:1].isalpha() or vlan[:1] == "_"
+                name = in_domain(parse_ip(text), self.vlan_of_name(vlan)) if is_named else parse_name(child.text)
+            except ValueError as error:
+                self.faults.error(child.line, own_path, str(error))
+                return
+            address, vlan_id = address_of(name), domain_of(name)
+            if not vlan_id or len(address) != 4 or is_multicast_ip(address) or address == b"\xff" * 4:
+                self.faults.error(child.line, own_path, f"expected {_IN_VLAN}, found {quoted(child.text)}")
+            elif vlan_id in found:
+                self.faults.error(child.line, own_path, f"VLAN {vlan_id} has {format_ip(found[vlan_id])} already")
+            else:
+                found[vlan_id] = name
+
+        self.items(node, path, f"a list of {_IN_VLAN[3:]}", one)
+        return tuple(found.values())
+
+
+def _no_vlan(name: str) -> int:
+    raise ValueError(f"no VLAN is called {quoted(name)}")
 
 
 def line_of(node: Node, *keys: str) -> int:

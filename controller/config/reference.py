@@ -33,7 +33,7 @@ def _default(entry: Setting) -> str:
             return "absent"
         case SettingType.IP | SettingType.IPV4 | SettingType.IPV6_LINK_LOCAL:
             return format_ip(value)
-        case SettingType.PORTS | SettingType.SWITCHES | SettingType.LINKS:
+        case SettingType.PORTS | SettingType.SWITCHES | SettingType.LINKS | SettingType.IPV4_IN_VLANS:
             return "none"
         case SettingType.BOOLEAN | SettingType.BOOLEAN_OR_PORTS:
             return str(value).lower()

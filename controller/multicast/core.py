@@ -485,15 +485,15 @@ class MulticastCore:
         for dpid in list(self.topology.inherited):
             self.topology.disinherit(dpid, now)
         self._effects += self.plane.release(now)
+        self.proxy.started(now)
         self._set_due(Due.PURGE, now + PURGE_AFTER_S)
 
     def _purge(self, now: float) -> None:
         self._effects += self.installer.release_unknown(now)
 
     def _new_membership(self, vlan_id: int) -> MembershipCore:
-        settings, limits = membership_settings(self.policy), membership_limits(self.policy)
-        is_one = self.fabric.fabrics.is_one
-        return membership_of(vlan_id, self.gate, settings, limits, self.sections.groups.touch, is_one)
+        values = membership_settings(self.policy), membership_limits(self.policy), self.sections.groups.touch
+        return membership_of(vlan_id, self.gate, *values, self.fabric.fabrics.is_one)
 
     def _forest(self, graph: Graph) -> Forest:
         multicast = self.policy.multicast

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import islice
 from typing import Any, Protocol
 
 from controller.config.policy import Policy
 from controller.effects import Notice
 from controller.kernel.deadlines import Deadlines
-from controller.kernel.domains import domain_of, family_of
+from controller.kernel.domains import address_of, domain_of, family_of
 from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.events import Interest, RouterAsked, RouterPortChanged, SendQuery
 from controller.membership.settings import timing
@@ -60,6 +61,7 @@ class Proxy:
         self._upstreams: dict[tuple[int, int], Upstream] = {}
         self._database: dict[int, dict[bytes, MergedInterest]] = {}
         self._fabrics_seen = 0
+        self._is_starting = True
         self._due: Deadlines[tuple[int, int]] = Deadlines()
 
     def has(self, dpid: int, port_no: int, family: int, vlan_id: int) -> bool:
@@ -137,6 +139,11 @@ class Proxy:
                 self._core.sections.router_port_changed(*at, upstream.family, upstream.vlan_id)
         self._await(upstream)
 
+    def started(self, now: float) -> None:
+        """Go by the fabrics that there are: links that were there before a start are known by now."""
+        self._is_starting = False
+        self.fabrics_changed(now)
+
     def fabrics_changed(self, now: float) -> None:
         """Tell each router what the members of its fabric want, as fabrics are now."""
         if not self._upstreams or self._fabrics_now() == self._fabrics_seen:
@@ -152,9 +159,13 @@ class Proxy:
             self._await(upstream)
 
     def _fabrics_now(self) -> int:
-        """Return a number that is another once a switch may be in another fabric; 0 while there is one fabric."""
+        """Return a number that is another once a switch may be in another fabric; 0 while there is one fabric.
+
+        Those that are there while the controller starts do not count: their links are not known yet, and what a
+        router heard of the members of its fabric before would be taken back.
+        """
         fabrics = self._core.fabric.fabrics
-        return fabrics.version if len(fabrics) > 1 else 0
+        return fabrics.version if len(fabrics) > 1 and not self._is_starting else 0
 
     def _fabric_of(self, dpid: int) -> int:
         """Return the lowest datapath id of a switch's fabric; 0 while there is one fabric."""
@@ -234,7 +245,9 @@ class Proxy:
     def _send(self, upstream: Upstream, place: Place, version: int, records: tuple[Any, ...]) -> None:
         core = self._core
         proxy = core.policy.multicast.proxy
-        source = proxy.address_v4 if upstream.family == 4 else proxy.address_v6
+        source = proxy.address_v6
+        if upstream.family == 4:
+            source = _sources(proxy.vlan_addresses_v4).get(upstream.vlan_id, proxy.address_v4)
         frame = encode(Report(upstream.family, version, CONTROLLER_MAC, source, records))
         core.counters["proxy-reports"] += 1
         core.perform(core.vlan_ports.sent(place[0], (place[1],), frame, upstream.vlan_id))
@@ -245,6 +258,12 @@ class Proxy:
             self._due.cancel(key)
         else:
             self._due.set(key, due_s)
+
+
+@lru_cache(maxsize=2)
+def _sources(names: tuple[bytes, ...]) -> dict[int, bytes]:
+    """Return addresses by VLAN."""
+    return {domain_of(name): address_of(name) for name in names}
 
 
 def _interest_at(group: Group, place: Place) -> Interest | None:

@@ -54,6 +54,7 @@ class Live:
             self.controller.start()
         self.set_policy(self._policy_between)
         self.controller.wait_discovered(self.fabric)
+        self.wait_ready()  # what hosts say goes nowhere while their ports are moved to other VLANs
         self.fabric.announce()
         hosts = len(self.fabric.graph.hosts())
         self.controller.wait_until("status", lambda status: status["hosts"] >= hosts)

@@ -36,7 +36,7 @@ BEYOND_A_SCHEMA = re.compile(
     r"|is not within 1 and 30 \(days\)|missing, while"
     "|is no https:// or http:// address|is neither unix:PATH nor|is neither a socket's path"
     "|is the end of two links|at different switches|is not a loopback address|cannot both listen"
-    r"|is for source-specific multicast|is given \S+ already"
+    r"|is for source-specific multicast|is given \S+ already|VLAN \d+ has \S+ already"
     "|is already the name of VLAN|has a label|names no other VLAN|is upside down|its frames have a tag, or"
     "|which is as specific|is in .* already|are not in the same VLANs|is in multicast.router_ports.static"
     "|is the end of a link in topology"
@@ -211,6 +211,8 @@ def documents(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
             return NAMES
         case "string" if schema.get("pattern") == f"^{PORT_NAME}$":
             return st.sampled_from(["uplink", "eth1/49", "cam 7"])
+        case "string" if "@" in schema.get("pattern", ""):
+            return st.tuples(IPV4_HOSTS, VLAN_IDS).map(lambda pair: f"{pair[0]}@{pair[1]}")
         case "string" if "pattern" in schema:
             return st.sampled_from(
                 ["0.0.0.0", "127.0.0.1", "10.0.0.1"] if "25[0" in schema["pattern"] else ["fe80::1"]

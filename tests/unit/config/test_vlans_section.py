@@ -10,6 +10,7 @@ import pytest
 from controller.config import Policy, PolicyInvalid, load_policy
 from controller.config.read_vlans import MAX_LABEL_KEY_SETS, MAX_TRUNK_VLANS, MAX_VLAN_ENTRIES
 from controller.config.vlans import UNTAGGED_ONLY, PortVlans, Vlans
+from controller.wire.addresses import parse_name
 
 BEFORE = """\
 version: 1
@@ -350,3 +351,43 @@ def test_vlans_of_trunks_that_differ_are_bounded():
         f"vlans.ports[{few}].trunk",
         "trunks that differ have more than 1048576 VLANs together",
     )
+
+
+IN_VLAN = "an IPv4 address with @ and its VLAN, such as 10.0.20.250@20"
+
+
+def proxied(addresses: str) -> str:
+    return (
+        f"version: 1\nvlans: {{names: {{20: video}}}}\nmulticast:\n  proxy:\n    vlan_addresses_v4: [{addresses}]\n"
+    )
+
+
+def test_a_proxy_may_have_an_address_in_each_vlan():
+    policy = load_policy(proxied("10.0.10.250@10, 10.0.20.250@video"))
+    names = (parse_name("10.0.10.250@10"), parse_name("10.0.20.250@20"))
+    assert policy.multicast.proxy.vlan_addresses_v4 == names
+
+
+@pytest.mark.parametrize(
+    ("addresses", "message"),
+    [
+        ("10.0.20.250", "expected an IPv4 address with @ and its VLAN, such as 10.0.20.250@20, found '10.0.20.250'"),
+        (
+            "239.1.1.1@20",
+            "expected an IPv4 address with @ and its VLAN, such as 10.0.20.250@20, found '239.1.1.1@20'",
+        ),
+        ("10.0.20.250@4095", "'10.0.20.250@4095' does not end with a VLAN from 1 to 4094"),
+        ("10.0.20.250@vidoe", "no VLAN is called 'vidoe'; did you mean 'video'?"),
+        ("nobody@20", "'nobody' does not appear to be an IPv4 or IPv6 address"),
+    ],
+)
+def test_what_is_no_address_in_a_vlan(addresses: str, message: str):
+    line, field, found = fault_of(proxied(addresses))
+    assert (line, field) == (5, "multicast.proxy.vlan_addresses_v4[0]")
+    assert found.startswith(message)
+
+
+def test_a_vlan_has_one_address_of_a_proxy():
+    line, field, found = fault_of(proxied("10.0.20.250@20, 10.0.20.251@video"))
+    assert (line, field) == (5, "multicast.proxy.vlan_addresses_v4[1]")
+    assert found == "VLAN 20 has 10.0.20.250@20 already"

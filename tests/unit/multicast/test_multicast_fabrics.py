@@ -280,6 +280,7 @@ def test_a_proxied_router_is_told_of_the_members_of_its_own_fabric_alone():
         tell(world, name, encode(PimHello(4, host.mac, host.v4, 600.0)))
     world.advance(5.0)
     wanted, unwanted = RecordType.CHANGE_TO_EXCLUDE, RecordType.CHANGE_TO_INCLUDE
+    world.advance(30.0)
     assert reported(world, lambda: world.join("h1")) == {("h4", wanted)}
     assert reported(world, lambda: world.join("h5")) == {("h8", wanted)}
     assert reported(world, lambda: world.leave("h5")) == {("h8", unwanted)}
@@ -288,3 +289,16 @@ def test_a_proxied_router_is_told_of_the_members_of_its_own_fabric_alone():
     assert reported(world, lambda: world.leave("h1")) == set()
     assert reported(world, lambda: world.cut(2, 3), 10.0) == {("h4", unwanted)}
     assert reported(world, lambda: world.leave("h6")) == {("h8", unwanted)}
+
+
+def test_a_start_takes_nothing_back_at_a_proxied_router_before_the_links_are_known():
+    proxied = replace(ROUTED, multicast=replace(ROUTED.multicast, proxy=Proxy(router_ports=True)))
+    world = World(chain(), proxied)
+    host = world.hosts["h8"]
+    tell(world, "h8", encode(PimHello(4, host.mac, host.v4, 600.0)))
+    world.join("h1")
+    world.advance(5.0)
+    world.restart()
+    for dpid in world.switches:
+        assert reported(world, lambda dpid=dpid: world.connect(dpid), 0.5) <= {("h8", RecordType.CHANGE_TO_EXCLUDE)}
+    assert reported(world, world.connect_all, 30.0) == set()

@@ -10,11 +10,13 @@ from controller.config.multicast_settings import Proxy, Querier, RouterPorts
 from controller.config.policy import Policy, Role, Rule
 from controller.config.settings import Limits, Multicast
 from controller.config.terms import MacAddress, SwitchPort, parse_prefix
+from controller.config.vlans import PortVlans, Vlans
 from controller.events import PacketReceived
 from controller.multicast import view
 from controller.multicast.events import PolicyLoaded
-from controller.wire.addresses import parse_ip
+from controller.wire.addresses import parse_ip, parse_name
 from controller.wire.encode import encode
+from controller.wire.ethernet import with_tag, without_tag
 from controller.wire.frame import decode
 from controller.wire.packets import GroupRecord, PimHello, Query, RecordType, Report
 
@@ -350,3 +352,31 @@ def test_many_groups_are_answered_in_parts_one_after_the_other(make_world):
     world.advance(1.0)
     assert {record.group for record in records(world, since)} == set(groups)
     assert len(reports(world, since)) == len(groups)
+
+
+def test_reports_in_a_vlan_come_from_an_address_of_its_own(make_world):
+    trunk, names = PortVlans(0, frozenset((10, 20, 30))), ("10.0.10.250@10", "10.0.20.250@20")
+    proxied = replace(PROXIED, proxy=replace(PROXIED.proxy, vlan_addresses_v4=tuple(map(parse_name, names))))
+    world = make_world("fattree", replace(OPEN, multicast=proxied, vlans=Vlans(default=trunk)))
+    sources = {}
+    for vlan_id in (0, 10, 20, 30):
+        router, host = world.hosts["h16"], world.hosts["h1"]
+        since = len(world.packet_outs)
+        said_by = (
+            (router, encode(PimHello(4, router.mac, router.v4, 600.0))),
+            (host, encode(Report(4, 3, host.mac, host.v4, (GroupRecord(TO_EX, GROUP),)))),
+        )
+        for speaker, frame in said_by:
+            world.feed(PacketReceived(*speaker.place, with_tag(frame, vlan_id) if vlan_id else frame))
+            world.advance(5.0)
+        for place, frame in world.packet_outs[since:]:
+            tag, plain = without_tag(frame) or (0, frame)
+            packet = decode(plain)
+            if isinstance(packet, Report) and place == router.place:
+                sources.setdefault(tag, set()).add(packet.source)
+    assert sources == {
+        0: {bytes(4)},
+        10: {parse_ip("10.0.10.250")},
+        20: {parse_ip("10.0.20.250")},
+        30: {bytes(4)},
+    }
