@@ -3,17 +3,19 @@
     PYTHONPATH=. python benchmarks/vlans.py [--k 8] [--groups 200] [--members 10] [--rounds 7] [--vlans 4000]
         [--receiver-vlans 20] [--json]
 
-Cores over a fat tree as in `fabric_joins.py`, one fabric beside the other in one process; rounds of each take turns,
-so that other work meets both alike. Times are processor time. In the first comparison all ports to hosts are access
-ports of VLAN 10. In the second one the ports of 20 switches are trunks, each VLAN has two of them and ten groups, and
-is compared with as many groups in none; entries are looked for at switches that have neither a port nor a
-tree of their VLAN. In the third one hosts at access ports of 20 VLANs receive what one host sends: in a source VLAN
-that theirs are registered with, or in each of theirs; packets are followed through the entries, link by link.
+Cores over a fat tree as in `fabric_joins.py`, one fabric beside the other in one process; rounds of each take
+turns, so that other work meets both alike. Times are processor time; how many functions a join calls is told too.
+In the first comparison all ports to hosts are access ports of VLAN 10. In the second one the ports of 20 switches
+are trunks, each VLAN has two of them and ten groups, and is compared with as many groups in none; entries are
+looked for at switches that have neither a port nor a tree of their VLAN. In the third one hosts at access ports of
+20 VLANs receive what one host sends: in a source VLAN that theirs are registered with, or in each of theirs;
+packets are followed through the entries, link by link.
 """
 
 from __future__ import annotations
 
 import argparse
+import cProfile
 import gc
 import time
 import tracemalloc
@@ -156,6 +158,27 @@ def memory(arguments: argparse.Namespace) -> list[Measurement]:
         tracemalloc.stop()
         found.append(Measurement(f"memory of a group, {name}", "bytes", [held / arguments.groups]))
     return found
+
+
+def calls(arguments: argparse.Namespace) -> list[Measurement]:
+    """Return how many functions a join calls, in none and in one VLAN: the same whatever else the machine does."""
+    found: dict[str, float] = {}
+    for name, vlan_id in (("no VLAN", 0), ("VLAN 10", VLAN_ID)):
+        fabric = in_one_vlan(SMALL_K, vlan_id)
+        for number in range(arguments.groups):
+            fabric.feed_all(sent(fabric.hosts[number % len(fabric.hosts)], group_address(number)))
+        reports = members_of(fabric, arguments.groups, min(arguments.members, 8))
+        for kind in (JOIN, LEAVE):
+            heard_us(fabric, reports, kind)
+        events = [told(host, group, JOIN) for host, group in reports]
+        fabric.profile = cProfile.Profile()
+        fabric.hear(events)
+        found[name] = sum(entry.callcount for entry in fabric.profile.getstats()) / len(events)
+    plain, tagged = found.values()
+    return [
+        *(Measurement(f"function calls of a join, {name}", "", [count]) for name, count in found.items()),
+        Measurement("function calls of a join: no VLAN / VLAN 10", "", [plain / tagged]),
+    ]
 
 
 def many_vlans(arguments: argparse.Namespace) -> list[Measurement]:
@@ -314,7 +337,8 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
-    found = [*memory(arguments), *one_vlan(arguments), *many_vlans(arguments), *registered(arguments)]
+    found = [*calls(arguments), *memory(arguments), *one_vlan(arguments)]
+    found += [*many_vlans(arguments), *registered(arguments)]
     report(found, as_json=arguments.json, source=Path(__file__).name)
 
 
