@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
 from apps.alarm_reports import STATE_LOST
 from apps.anomaly_state import AnomalyDatabase
-from apps.openflow.bus import AlarmReported, CountersMeasured
+from apps.live_normalcy import LiveNormalcy
+from apps.openflow.bus import AlarmReported, CountersMeasured, RollUpsMeasured
 from apps.openflow.declared import DeclaredApp
 from apps.openflow.fabric_app import FabricApp
 from apps.openflow.framework import set_ev_cls
+from apps.policy_file import PolicyReading
 from apps.registry import APPS
 from apps.saved_state import SavedState
 from apps.state_dir import own_state_dir
@@ -46,12 +49,16 @@ class Anomaly(DeclaredApp, FabricApp):
             self.state, self._changes, partial(all_changed, self.core), self._tell_of_state, SAVED_AT_ONCE
         )
         self.sections = AnomalySections(self.core, self.names.spoken)
+        settings = self.policy_file.reading.policy.anomaly.normalcy
+        self.normalcy = LiveNormalcy(
+            settings, own_state_dir(), self.logger, self.sections.events, self._reports, self.names.spoken
+        )
         self._perform[AnomalyTurned] = self._turned
         self.offer(
             {"anomalies": lambda: {**self.sections.document(), "state": self.state.document()}},
-            {"anomaly-retrain": self._retrain},
-            self.sections.by_name(),
-            self.sections.refresh,
+            {"anomaly-retrain": self._retrain, "normalcy": self.normalcy.answer},
+            {**self.sections.by_name(), "normalcy": self.normalcy.sections.series},
+            self._refresh,
         )
 
     def begin(self) -> None:
@@ -74,6 +81,27 @@ class Anomaly(DeclaredApp, FabricApp):
                 self.state.reject(str(error))
         for anomaly in self.core.open.values():
             self._report(State.RAISED, anomaly)
+        self.normalcy.begin()
+
+    def ticked(self) -> None:
+        """Keep what was learnt."""
+        super().ticked()
+        self.normalcy.look(time.monotonic())
+
+    def end(self) -> None:
+        """Leave everything on disk."""
+        super().end()
+        self.normalcy.close()
+
+    def policy_was_read(self, reading: PolicyReading) -> None:
+        """Go by another policy, unless the file is faulty."""
+        super().policy_was_read(reading)
+        if not reading.errors:
+            self.normalcy.follow(reading.policy.anomaly.normalcy)
+
+    def _refresh(self) -> None:
+        self.sections.refresh()
+        self.normalcy.sections.refresh()
 
     def _turned(self, effect: AnomalyTurned) -> None:
         self.sections.turned((effect,))
@@ -94,6 +122,11 @@ class Anomaly(DeclaredApp, FabricApp):
     @set_ev_cls(CountersMeasured)
     def _counters_measured(self, event: Any) -> None:
         self.feed(event.sampled)
+
+    @set_ev_cls(RollUpsMeasured)
+    def _roll_ups_measured(self, event: Any) -> None:
+        if event.step_s == self.normalcy.core.settings.point_s:
+            self.normalcy.take(event.rolled_up)
 
     def _changes(self, member_count: int) -> tuple[AnomalyState, bool]:
         return changes(self.core, member_count), bool(self.core.dirty)

@@ -12,7 +12,7 @@ from apps.exporters.registry import build_sinks
 from apps.exporters.sink import Batch, Overview, ShareState, SwitchState
 from apps.monitor_settings import output_settings
 from apps.monitor_share import MonitorShare
-from apps.openflow.bus import AlarmReported, CountersMeasured, LinksMeasured, PortsMeasured
+from apps.openflow.bus import AlarmReported, CountersMeasured, LinksMeasured, PortsMeasured, RollUpsMeasured
 from apps.openflow.declared import DeclaredApp
 from apps.openflow.fabric_app import FabricApp
 from apps.openflow.framework import MAIN_DISPATCHER, hub, ofp_event, running_apps, set_ev_cls, watch_connections
@@ -22,6 +22,7 @@ from apps.state_dir import own_state_dir
 from apps.status_server import Refused
 from controller.allocation.events import ports_rated
 from controller.anomaly.live_events import ports_sampled
+from controller.anomaly.live_normalcy_core import ports_rolled_up
 from controller.effects import Notice
 from controller.multicast.events import LoadsMeasured
 from controller.performance.alarms import LINK_DOWN
@@ -50,7 +51,7 @@ class Monitor(DeclaredApp, FabricApp):
     It never changes a flow entry. `core.poller` decides which switches are polled.
     """
 
-    _EVENTS: ClassVar[list[type]] = [LinksMeasured, PortsMeasured, CountersMeasured, AlarmReported]
+    _EVENTS: ClassVar[list[type]] = [LinksMeasured, PortsMeasured, CountersMeasured, RollUpsMeasured, AlarmReported]
     core: MonitorCore
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -87,7 +88,7 @@ class Monitor(DeclaredApp, FabricApp):
                 EventsRaised: self._events_raised,
                 LoadsMeasured: lambda effect: self.send_event_to_observers(LinksMeasured(effect)),
                 ResetCounters: self._reset_counters,
-                RollUpsClosed: lambda effect: self.sinks.roll_up(effect.rollups),
+                RollUpsClosed: self._roll_ups_closed,
                 SwitchTurned: lambda effect: self.sections.turned(effect.dpid, effect.up, time.time()),
             }
         )
@@ -144,6 +145,14 @@ class Monitor(DeclaredApp, FabricApp):
             self.send_event_to_observers(PortsMeasured(ports_rated(effect.rates, self.core.ports, cpu_pct)))
         if self.observers.get(CountersMeasured):
             self.send_event_to_observers(CountersMeasured(ports_sampled(effect.rates, self.core.ports, cpu_pct)))
+
+    def _roll_ups_closed(self, effect: RollUpsClosed) -> None:
+        rollups = effect.rollups
+        self.sinks.roll_up(rollups)
+        normalcy = self.policy_file.reading.policy.anomaly.normalcy
+        if normalcy.enabled and rollups.step_s == normalcy.point_s and self.observers.get(RollUpsMeasured):
+            told = ports_rolled_up(rollups, self.core.ports)
+            self.send_event_to_observers(RollUpsMeasured(rollups.step_s, told))
 
     def _events_raised(self, effect: EventsRaised) -> None:
         self.sections.raised(effect)

@@ -136,7 +136,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "vsrt allocate watch": (("vsrt allocate watch --type tor", "the most used ports of ToR switches"),),
     "vsrt allocate whatif": (("vsrt allocate whatif --plot plots", "a day replayed beside counts and chance"),),
-    "vsrt normalcy": (("vsrt normalcy fit --input series.csv", "what is normal for a series"),),
+    "vsrt normalcy": (
+        ("vsrt normalcy fit --input series.csv", "what is normal for a series"),
+        ("vsrt normalcy --live", "what is normal for each port of the running controller"),
+    ),
     "vsrt normalcy fit": (("vsrt normalcy fit --input series.csv --plot plots", "category, period and bounds"),),
     "vsrt normalcy update": (
         ("vsrt normalcy update --model model.npz --input day.csv", "with the points of one more day"),

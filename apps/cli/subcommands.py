@@ -7,9 +7,9 @@ import importlib
 from collections.abc import Mapping
 
 
-def add_subcommands(parser: argparse.ArgumentParser, modules: Mapping[str, str]) -> None:
+def add_subcommands(parser: argparse.ArgumentParser, modules: Mapping[str, str], *, is_required: bool = True) -> None:
     """Declare every subcommand, given with the path of its module, with its arguments."""
-    commands = parser.add_subparsers(required=True, metavar="|".join(modules))
+    commands = parser.add_subparsers(required=is_required, metavar="|".join(modules))
     for name, path in modules.items():
         module = importlib.import_module(path)
         command = commands.add_parser(name, help=module.HELP)

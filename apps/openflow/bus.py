@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     # What these hold is numpy's, which apps that do without them need not load.
     from controller.allocation.events import PortsRated
     from controller.anomaly.live_events import PortsSampled
+    from controller.anomaly.live_normalcy_core import PortsRolledUp
 
 
 class TopologyChanged(EventBase):  # type: ignore[misc]
@@ -54,6 +55,15 @@ class CountersMeasured(EventBase):  # type: ignore[misc]
     def __init__(self, sampled: PortsSampled) -> None:
         super().__init__()
         self.sampled = sampled
+
+
+class RollUpsMeasured(EventBase):  # type: ignore[misc]
+    """The monitor's word to who learns what is normal: what ports did over a minute, or over a second."""
+
+    def __init__(self, step_s: int, rolled_up: PortsRolledUp) -> None:
+        super().__init__()
+        self.step_s = step_s
+        self.rolled_up = rolled_up
 
 
 class AlarmReported(EventBase):  # type: ignore[misc]

@@ -27,7 +27,7 @@ HELD = "This is over, and the alarm stays open for a while because it flaps: "
 """How an alarm begins whose cause is gone."""
 
 TOLD_BY_OTHERS = frozenset(
-    {"policy-faulty", "anomaly", "port-event", "segment-looped", "aggregation-degraded", "detection-late"}
+    {"policy-faulty", "anomaly", "normalcy", "port-event", "segment-looped", "aggregation-degraded", "detection-late"}
 )
 """Kinds of which another app has an event when they are raised and cleared."""
 

@@ -37,6 +37,39 @@ class Least:
 
 
 @dataclass(frozen=True, slots=True)
+class Negligible:
+    """Distances from the bounds of what is normal that are none."""
+
+    bytes_per_s: float = number(10000, 1e-6, 1e12, "B/s", "Of bytes received or sent.")
+    packets_per_s: float = number(20, 1e-6, 1e12, "1/s", "Of packets received or sent.")
+    errors_per_s: float = number(0.01, 1e-9, 1e9, "1/s", "Of errors.")
+    dropped_per_s: float = number(0.1, 1e-9, 1e9, "1/s", "Of dropped packets.")
+
+
+@dataclass(frozen=True, slots=True)
+class Normalcy:
+    """What is normal for each port by the hour of the day and of the week, and when a port is told to be outside."""
+
+    enabled: bool = other(SettingType.BOOLEAN, False, "Whether bounds are learnt of each port, and events raised.")
+    day_s: float = number(86400, 24, 86400, "s", "Length of a day of 24 slots; shorter ones are for trials.")
+    least_days: int = integer(7, 1, 200, "days", "Days on which a slot was seen before it has bounds.")
+    least_weeks: int = integer(3, 1, 200, "weeks", "Weeks in which a slot was seen before weekly bounds are taken.")
+    margin: float = number(0.25, 0, 100, "", "Bounds are wider than what was seen by so much of its width.")
+    raise_score: float = number(0.2, 0.001, 0.999, "", "Points with this score or a higher one are anomalous.")
+    confirm_points: int = integer(5, 1, 1440, "points", "So many anomalous points in a row raise an event.")
+    hold_off_points: int = integer(15, 1, 1440, "points", "So many points in a row without an anomaly clear it.")
+    relearn_days: int = integer(3, 1, 200, "days", "After so many days outside in a row a slot's bounds begin anew.")
+    ports: int = integer(16384, 1, 1048576, "ports", "Ports that bounds are learnt of at one time; 11 KB each.")
+    forget_s: float = number(604800, 60, 1e9, "s", "Time after which a port that is gone is forgotten.")
+    negligible: Negligible = section(Negligible)  # noqa: RUF009 - it makes a field
+
+    @property
+    def point_s(self) -> int:
+        """Time that a point is over: a minute, or a second where days are too short for that."""
+        return 60 if self.day_s >= 14400 else 1
+
+
+@dataclass(frozen=True, slots=True)
 class Anomaly:
     """How ports and switches are compared with their peers while the controller runs."""
 
@@ -91,3 +124,4 @@ class Anomaly:
     forget_s: float = number(86400, 60, 1e9, "s", "Time after which a port or switch that is gone is forgotten.")
     watch: Watched = section(Watched)  # noqa: RUF009 - it makes a field
     least: Least = section(Least)  # noqa: RUF009 - it makes a field
+    normalcy: Normalcy = section(Normalcy)  # noqa: RUF009 - it makes a field

@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sampled_fabric import SampledFabric
@@ -18,8 +19,10 @@ pytest.importorskip("os_ken")
 from os_ken.base import app_manager
 
 from apps.anomaly import Anomaly
+from apps.cli.main import main
 from apps.emulation import status
-from apps.openflow.bus import CountersMeasured, TopologyChanged
+from apps.openflow.bus import CountersMeasured, RollUpsMeasured, TopologyChanged
+from controller.anomaly.live_normalcy_core import PortsRolledUp
 from controller.events import DeadlineReached
 
 POLICY = """\
@@ -111,3 +114,47 @@ def test_a_damaged_database_is_set_aside_said_and_begun_anew(tmp_path: Path, dam
         assert str(aside) in state["set_aside"]
         assert app.core.open == {}
         assert app.core.learning.windows.sum() == 0
+
+
+def rolled_up(second: int, scale: float = 1.0) -> RollUpsMeasured:
+    values = np.array([[1e6, 2e6, 1000.0, 2000.0, 0.0, 0.0]]) * scale
+    return RollUpsMeasured(1, PortsRolledUp(((1, 1),), np.array([1000.0 + second]), values))
+
+
+def test_bounds_of_a_port_are_shown_raise_events_and_outlast_a_restart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    learnt_s = 72
+    normalcy = "normalcy: {enabled: true, day_s: 24, least_days: 1, confirm_points: 2}"
+    (tmp_path / "policy.yaml").write_text(f"{POLICY}\n".replace("learning_windows: 15}", f"{normalcy}}}"))
+    fabric = SampledFabric(leaves=3)
+    with running(fabric) as app:
+        refused = ask(tmp_path, do="normalcy", dpid=1, port_no=1)
+        assert refused["refused"] and refused["error"] == "no minute of port 1:1 was measured yet"
+        for second in range(learnt_s):
+            app.ask(lambda second=second: app._roll_ups_measured(rolled_up(second)))
+        for second in range(learnt_s, learnt_s + 3):
+            app.ask(lambda second=second: app._roll_ups_measured(rolled_up(second, 4.0)))
+        changes = ask(tmp_path, changes={"normalcy": {"anomaly": 0}, "events": {"anomaly": 0}})["sections"]
+        assert changes["normalcy"]["anomaly"]["put"]["1:1:rx_bytes_per_s"]["score"] > 0.2
+        events = list(changes["events"]["anomaly"]["put"].values())
+        assert [event["kind"] for event in events] == ["normalcy"] * 4
+        assert {event["state"] for event in events} == {"raised"}
+    with running(fabric) as app:
+        assert app.ask(lambda: len(app.normalcy.core.open)) == 4
+        app.ask(lambda: app._roll_ups_measured(rolled_up(learnt_s + 4)))
+        assert main(["normalcy", "--live", "1:1", "--socket", str(tmp_path / "vsrt.sock")]) == 0
+        table = capsys.readouterr().out
+        assert "rx_bytes_per_s" in table and "1 M" in table
+    (tmp_path / "normalcy.sqlite").write_text("nonsense " * 1000)
+    with running(fabric) as app:
+        assert app.ask(lambda: app.normalcy.core.ports) == []
+        assert list(tmp_path.glob("normalcy.sqlite.damaged-*"))
+
+
+def test_bounds_are_not_learnt_unless_the_policy_says_so(tmp_path: Path):
+    with running(SampledFabric(leaves=3)) as app:
+        app.ask(lambda: app._roll_ups_measured(rolled_up(0)))
+        assert app.normalcy.core.ports == []
+        assert "anomaly.normalcy.enabled is false" in ask(tmp_path, do="normalcy")["error"]
+    assert not (tmp_path / "normalcy.sqlite").exists()

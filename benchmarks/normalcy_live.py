@@ -1,0 +1,171 @@
+"""Live normalcy: `PYTHONPATH=. python benchmarks/normalcy_live.py cost|quality`.
+
+`cost` has the share of a core that series take at a point a minute each, and their memory, beside what it would take
+to fit each anew by the batch method once a day. `quality` finds faults put into generated series of minutes, beside
+static thresholds at the extremes of the first week.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+from generated_series import DAY_S, KINDS, START_S
+from measure import Measurement, report
+
+from controller.anomaly.live_normalcy import SlotBounds
+from controller.anomaly.live_normalcy_core import METRIC_COUNT, NormalcyCore, PortsRolledUp
+from controller.anomaly.normalcy.fit import fit
+from controller.anomaly.normalcy.series import make_series
+from controller.anomaly.normalcy.settings import Settings
+from controller.config.anomaly_settings import Normalcy
+
+POINT_S, DAY_POINTS = 60.0, 1440
+FIRST_FAULT_DAYS = 14
+FOUND_WITHIN_POINTS = DAY_POINTS
+CALM_DAYS = 4
+"""Alarms so long after a fault began are its own: another level is normal after some days."""
+
+
+def cost(series: int, minutes: int) -> list[Measurement]:
+    """Time of the core for a minute of all series, with an hour's end in it, and that of one fit of thirty days."""
+    ports = series // METRIC_COUNT
+    core = NormalcyCore(Normalcy(enabled=True, ports=ports, least_days=1))
+    keys = tuple((1 + port // 64, 1 + port % 64) for port in range(ports))
+    rng = np.random.default_rng(1)
+    spent_ms = []
+    for minute in range(DAY_POINTS + minutes):
+        if 120 <= minute < DAY_POINTS:
+            continue  # two hours of the first day are enough for bounds at the same hours of the next
+        at_s = np.full(ports, START_S + POINT_S * minute)
+        told = PortsRolledUp(keys, at_s, rng.normal(1e6, 1e5, (ports, METRIC_COUNT)))
+        start = time.process_time()
+        core.handle(told)
+        spent_ms.append(1000 * (time.process_time() - start))
+    spent_ms = spent_ms[-minutes:]
+    at_s = START_S + 300 * np.arange(30 * 288)
+    day = make_series(at_s, 50 + 40 * np.sin(2 * np.pi * at_s / DAY_S) + rng.normal(size=len(at_s)))
+    start = time.process_time()
+    fit(day, Settings())
+    fitted_s = time.process_time() - start
+    count = ports * METRIC_COUNT
+    return [
+        Measurement(f"a minute of {count} series", "ms", spent_ms),
+        Measurement("share of a core", "%", [100 * sum(spent_ms) / 1000 / (minutes * POINT_S)]),
+        Measurement("memory of a series", "bytes", [core.bounds.bytes_per_row]),
+        Measurement("share of a core, batch method fitted daily", "%", [100 * fitted_s * count / DAY_S]),
+    ]
+
+
+def made(kind: str, seed: int, days: int) -> tuple[np.ndarray, np.ndarray, list[int], list[str]]:
+    """Return values by the minute, which of them are known, and the faults behind the first two weeks."""
+    rng = np.random.default_rng([sum(kind.encode()), seed])
+    rows = days * DAY_POINTS
+    normal, faults = KINDS[kind]
+    values = normal(rng, START_S + POINT_S * np.arange(rows))
+    extent = float(np.subtract(*np.quantile(values, (0.995, 0.005)))) or 1.0
+    left = (days - FIRST_FAULT_DAYS) / 3
+    onsets = [int((FIRST_FAULT_DAYS + left * (place + rng.uniform(0.05, 0.3))) * DAY_POINTS) for place in range(3)]
+    names = []
+    for row in onsets:
+        fault = faults[int(rng.integers(len(faults)))]
+        fault(rng, values, row, extent, float(DAY_POINTS))
+        names.append(fault.__name__)
+    known = np.ones(rows, np.bool_)
+    if kind == "gaps":
+        for start in rng.integers(rows, size=6).tolist():
+            known[start : start + int(rng.integers(10, 600))] = False
+    return values, known, onsets, names
+
+
+def static_alarms(values: np.ndarray, confirm: int, hold_off: int) -> list[int]:
+    """Return when thresholds a quarter of the range around the first week would be passed for long enough."""
+    week = values[: 7 * DAY_POINTS]
+    margin = 0.25 * float(week.max() - week.min())
+    out = (values > week.max() + margin) | (values < week.min() - margin)
+    rises, run, calm, is_open = [], 0, hold_off, False
+    for row, is_out in enumerate(out.tolist()):
+        run, calm = (run + 1, 0) if is_out else (0, calm + 1)
+        if not is_open and run >= confirm:
+            is_open = True
+            rises.append(row)
+        elif is_open and calm >= hold_off:
+            is_open = False
+    return rises
+
+
+def quality(settings: Normalcy, count: int, days: int, seed: int) -> None:
+    """Print by kind the share of faults that are told within a day, and false alarms a day."""
+    series = [(kind, *made(kind, seed + number, days)) for kind in KINDS for number in range(count)]
+    values, known = np.array([each[1] for each in series]), np.array([each[2] for each in series])
+    bounds = SlotBounds(settings)
+    bounds.fit(len(series))
+    bounds.begin(np.arange(len(series)), np.full(len(series), 0.01))
+    rises: list[list[int]] = [[] for _ in series]
+    is_open = np.zeros(len(series), np.bool_)
+    for minute in range(values.shape[1]):
+        rows = np.flatnonzero(known[:, minute])
+        judged = bounds.take(rows, np.full(len(rows), START_S + POINT_S * (minute + 1)), values[rows, minute])
+        for row in judged.rows[judged.confirmed & ~is_open[judged.rows]].tolist():
+            rises[row].append(minute)
+        is_open[judged.rows] = (is_open[judged.rows] | judged.confirmed) & ~judged.calm
+    static = [static_alarms(each[1], settings.confirm_points, settings.hold_off_points) for each in series]
+    print(f"{'kind':10} {'found':>6} {'false/day':>10} {'static: found':>14} {'false/day':>10}")
+    by_fault: dict[str, list[bool]] = {}
+    totals: list[list[float]] = [[], [], [], []]
+    for kind in KINDS:
+        mine: list[list[float]] = [[], [], [], []]
+        for (name, _, _, onsets, faults), live, fixed in zip(series, rises, static, strict=True):
+            if name != kind:
+                continue
+            for place, told in ((0, live), (2, fixed)):
+                hits = [any(row <= each < row + FOUND_WITHIN_POINTS for each in told) for row in onsets]
+                mine[place] += [float(hit) for hit in hits]
+                of_none = [
+                    each for each in told if not any(row <= each < row + CALM_DAYS * DAY_POINTS for row in onsets)
+                ]
+                mine[place + 1].append(len(of_none) / days)
+                if told is live:
+                    for fault, hit in zip(faults, hits, strict=True):
+                        by_fault.setdefault(fault, []).append(hit)
+        print(f"{kind:10} {_line(mine)}")
+        for total, part in zip(totals, mine, strict=True):
+            total += part
+    print(f"{'all':10} {_line(totals)}")
+    print("found by fault:", ", ".join(f"{name} {np.mean(hits):.2f}" for name, hits in sorted(by_fault.items())))
+
+
+def _line(columns: list[list[float]]) -> str:
+    found, false, static_found, static_false = (float(np.mean(column)) for column in columns)
+    return f"{found:6.2f} {false:10.3f} {static_found:14.2f} {static_false:10.3f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("cost", "quality"))
+    parser.add_argument("--series", type=int, default=100_000, help="of `cost`")
+    parser.add_argument("--minutes", type=int, default=120, help="of `cost`, an hour or longer")
+    parser.add_argument("--count", type=int, default=8, help="series of each kind, of `quality`")
+    parser.add_argument("--days", type=int, default=35)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--margin", type=float, default=Normalcy().margin)
+    parser.add_argument("--raise-score", type=float, default=Normalcy().raise_score)
+    parser.add_argument("--confirm-points", type=int, default=Normalcy().confirm_points)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.what == "cost":
+        found = cost(arguments.series, max(60, arguments.minutes))
+        report(found, as_json=arguments.json, source="normalcy_live")
+        return
+    settings = Normalcy(
+        enabled=True,
+        margin=arguments.margin,
+        raise_score=arguments.raise_score,
+        confirm_points=arguments.confirm_points,
+    )
+    quality(settings, arguments.count, arguments.days, arguments.seed)
+
+
+if __name__ == "__main__":
+    main()
