@@ -79,7 +79,7 @@ class Anomaly(DeclaredApp, FabricApp):
                     )
             except StateError as error:
                 self.state.reject(str(error))
-        for anomaly in self.core.open.values():
+        for anomaly in self.core.faults.told.values():
             self._report(State.RAISED, anomaly)
         self.normalcy.begin()
 

@@ -295,6 +295,7 @@ def _anomalies(anomaly: Fields, called: Called) -> Iterator[Row]:
     words = (text(anomaly.get(name)) for name in ("peer_group", "metric"))
     score = anomaly.get("score")
     yield (
+        text(anomaly.get("rank")),
         place(anomaly, called) if "dpid" in anomaly else text(anomaly.get("member")),
         *words,
         called.clock(anomaly.get("since_s")),
@@ -461,7 +462,7 @@ TABLES: dict[str, Table] = {
     "anomalies": Table(
         "ports that behave unlike their peers",
         ("anomalies",),
-        ("MEMBER", "PEERS", "METRIC", "SINCE (UTC)", "SCORE", "VERDICT", "TEXT"),
+        ("RANK", "MEMBER", "PEERS", "METRIC", "SINCE (UTC)", "SCORE", "VERDICT", "TEXT"),
         _anomalies,
         _of("anomalies"),
         PLACES,

@@ -387,6 +387,8 @@ class Anomaly(Identified):
     since_s: Time = None
     score: float | None = None
     verdict: str | None = None
+    rank: int | None = Field(default=None, description="What to look at first has 1.")
+    other_end: str | None = Field(default=None, description="The other end of the cable, where it is told with it.")
     text: str | None = None
 
 

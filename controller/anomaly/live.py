@@ -20,6 +20,7 @@ from controller.anomaly.live_events import (
     PortsSampled,
     RetrainAsked,
 )
+from controller.anomaly.live_faults import Faults
 from controller.anomaly.live_groups import PeerGroups, Peers
 from controller.anomaly.live_learning import OVERALL, Judgement, Learning
 from controller.anomaly.live_members import NO_ROW, Members, member_name, titled
@@ -27,6 +28,7 @@ from controller.anomaly.live_metrics import (
     PORT_METRICS,
     QUANTITIES,
     SWITCH_METRICS,
+    Kind,
     Metric,
     cells_needed,
     kind_of_fault,
@@ -37,7 +39,6 @@ from controller.anomaly.peers.diagnosis import NEWCOMERS
 from controller.config.anomaly_settings import Anomaly
 from controller.events import DeadlineReached, PortChanged, SwitchConnected, SwitchDisconnected
 from controller.performance.counters import Counter as PortCounter
-from controller.snapshot.events import State
 from topology.events import TOPOLOGY_EVENTS, TopologyEvent
 
 XID_TAG = 0xA6
@@ -50,6 +51,8 @@ GRACE_POLLS = 1.5
 SETTLING_WINDOWS = 3
 """For so many windows a member that another group claims is not judged: hosts may be yet to be found."""
 REMEMBERED_HOURS = 48
+SILENT_SHARE = 0.1
+"""A member that carries less than this share of what its peers do fell silent."""
 PORTS_AT_ONCE = 512
 """Ports of a group whose values are worked out in one step."""
 
@@ -77,6 +80,8 @@ class AnomalyCore:
         Who is compared, and the score of each.
     open
         The anomalies that hold at present, by member.
+    faults
+        Those of them that are told: each fault once.
     persistent
         The latest hours: start of the hour in epoch seconds, and the members with the highest accumulators.
     dirty, forgotten
@@ -89,6 +94,7 @@ class AnomalyCore:
         self.peers = PeerGroups()
         self.members = Members(settings.members)
         self.open: dict[MemberKey, OpenAnomaly] = {}
+        self.faults = Faults()
         self.persistent: deque[tuple[float, list[tuple[int, str, str]]]] = deque(maxlen=REMEMBERED_HOURS)
         self.tally: Counter[str] = Counter()
         self.dirty: dict[MemberKey, None] = {}
@@ -256,6 +262,8 @@ class AnomalyCore:
         if self._judged is None:
             self._judged = end
         elif end > self._judged:
+            if self._pending or self._work is not None:
+                self._settle(self._judged * self.cells.interval_s)
             self.tally["windows-skipped"] += (end - self._judged) // self.settings.shift_samples - 1
             self.tally["groups-skipped"] += len(self._pending)
             self._work = None
@@ -390,26 +398,33 @@ class AnomalyCore:
                 if np.isnan(found.overall[index]):
                     continue
                 column = _worst(found.by_metric[index], confirmed[index])
-                text = _text(member_name(key), metrics[column], values[column], index, len(rows))
-                fault = kind_of_fault(metrics, confirmed[index])
-                score = round(float(found.overall[index]), 3)
-                anomaly = OpenAnomaly(key, member_name(key), group, metrics[column].name, since_s, score, fault, text)
-                self.open[key] = anomaly
-                if former is None:
-                    self.tally["raised"] += 1
-                    self._out.append(AnomalyTurned(State.RAISED, anomaly, at_s))
+                metric, value = metrics[column], _middle(values[column, index])
+                others = _middle(np.delete(values[column], index, axis=0))
+                self.open[key] = OpenAnomaly(
+                    key,
+                    member_name(key),
+                    group,
+                    metric.name,
+                    since_s,
+                    round(float(found.overall[index]), 3),
+                    kind_of_fault(metrics, confirmed[index]),
+                    _text(member_name(key), metric, value, others, len(rows) - 1),
+                    metric.kind is Kind.LOAD and value < SILENT_SHARE * others,
+                    *(("", "") if former is None else (former.other_end, former.part_of)),
+                )
             elif former is not None and self.learning.quiet[row] >= self.settings.hold_off_windows:
-                self._clear(former, at_s)
+                del self.open[key]
 
     def _since_s(self, row: int, at_s: float) -> float:
         """Return the end of the first anomalous window of those that made a member faulty."""
         windows = self.learning.anomalous_for(row) - 1
         return at_s - windows * self.settings.shift_samples * self.cells.interval_s
 
-    def _clear(self, anomaly: OpenAnomaly, at_s: float) -> None:
-        del self.open[anomaly.key]
-        self.tally["cleared"] += 1
-        self._out.append(AnomalyTurned(State.CLEARED, anomaly, at_s))
+    def _settle(self, at_s: float) -> None:
+        """Tell what was raised and cleared."""
+        for turned in self.faults.settle(self.open, self._known.far, at_s):
+            self.tally[turned.state.value] += 1
+            self._out.append(turned)
 
     def _end_window(self, at_s: float) -> None:
         """Forget who has been gone for long, and note the most persistent where an hour is over."""
@@ -418,13 +433,13 @@ class AnomalyCore:
         for row in np.flatnonzero(stale).tolist():
             key = members.keys[row]
             if key is not None:
-                if key in self.open:
-                    self._clear(self.open[key], at_s)
+                self.open.pop(key, None)
                 members.remove(row)
                 self.tally["forgotten"] += 1
                 self.dirty.pop(key, None)
                 self.forgotten.append(key)
                 self._known_of = (-1, "")
+        self._settle(at_s)
         hour_s = math.floor(at_s / 3600) * 3600.0
         ranking = self.ranking(self.settings.ranking)
         if self.persistent and self.persistent[-1][0] == hour_s:
@@ -463,14 +478,12 @@ def _worst(scores: Floats, confirmed: NDArray[np.bool_]) -> int:
     return int(np.argmax(np.where(confirmed[:OVERALL], ranked + 1e6, ranked)))
 
 
-def _text(member: str, metric: Metric, values: Floats, index: int, members: int) -> str:
+def _text(member: str, metric: Metric, value: float, others: float, peers: int) -> str:
     """Return in words what a member does and its peers do not."""
-    what = metric.words.format(_middle(values[index]))
-    others = np.delete(values, index, axis=0)
-    text = f"{titled(member)} {what}"
-    if members == 1:
+    text = f"{titled(member)} {metric.words.format(value)}"
+    if not peers:
         return f"{text}, unlike in its own past."
-    return f"{text}; of its {members - 1} peers the median is {_middle(others):.3g}."
+    return f"{text}; of its {peers} peers the median is {others:.3g}."
 
 
 def _middle(values: Floats) -> float:

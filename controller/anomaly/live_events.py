@@ -63,7 +63,11 @@ class RetrainAsked(NamedTuple):
 
 
 class OpenAnomaly(NamedTuple):
-    """A member that is faulty at present."""
+    """A member that is faulty at present.
+
+    `is_silent`: it carries next to nothing while its peers do. `other_end` is the other end of its cable, where that
+    differs from its peers too and is told with it, `part_of` the member that it is told with; '' without one.
+    """
 
     key: MemberKey
     member: str
@@ -73,6 +77,9 @@ class OpenAnomaly(NamedTuple):
     score: float
     verdict: str
     text: str
+    is_silent: bool = False
+    other_end: str = ""
+    part_of: str = ""
 
 
 class AnomalyTurned(NamedTuple):

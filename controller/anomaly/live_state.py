@@ -14,7 +14,7 @@ from controller.anomaly.live_members import NO_ROW
 
 STATE_VERSION = 1
 _ARRAYS = ("windows", "largest", "largest_own", "recent", "quiet", "accumulator", "reference")
-_OPEN_FIELDS = ("member", "peer_group", "metric", "since_s", "score", "verdict", "text")
+_OPEN_FIELDS = tuple(field for field in OpenAnomaly._fields if field != "key")
 BINS_AT_MOST = 100_000
 
 
@@ -98,6 +98,8 @@ def restore(core: AnomalyCore, state: AnomalyState) -> int:
             getattr(core.learning, name)[row] = array
         if opened is not None:
             core.open[opened.key] = opened
+            if not opened.part_of:
+                core.faults.told[opened.key] = opened
     return taken
 
 
@@ -136,7 +138,8 @@ def _opened(member: MemberState) -> OpenAnomaly:
     try:
         values = json.loads(str(member.opened))
         found = OpenAnomaly((member.dpid, member.port_no), *values)
-        texts = all(isinstance(getattr(found, field), str) for field in ("member", "peer_group", "metric", "text"))
+        named = ("member", "peer_group", "metric", "text", "other_end", "part_of")
+        texts = all(isinstance(getattr(found, field), str) for field in named)
         if texts and np.isfinite(float(found.since_s)) and np.isfinite(float(found.score)):
             return found
     except (TypeError, ValueError):

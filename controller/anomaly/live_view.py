@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from controller.anomaly.live import AnomalyCore
 from controller.anomaly.live_events import WHOLE_SWITCH, AnomalyTurned, MemberKey, OpenAnomaly
+from controller.anomaly.live_faults import in_order
 from controller.anomaly.live_members import NO_ROW, member_name, titled
 from controller.snapshot.events import EventLog, Severity, State
 from controller.snapshot.log import Document, Section
@@ -26,8 +27,9 @@ class AnomalySections:
         self._core = core
         self._spoken = spoken
         self.events = EventLog("anomaly", spoken)
-        self.anomalies: Section[MemberKey] = Section(lambda: sorted(core.open), self._anomaly, member_name)
+        self.anomalies: Section[MemberKey] = Section(lambda: sorted(core.faults.told), self._anomaly, member_name)
         self.ports: Section[MemberKey] = Section(self._port_keys, self._port, member_name)
+        self._ranks: dict[MemberKey, int] = {}
         self._told: dict[MemberKey, tuple[float | None, str, str | None]] = {}
 
     def by_name(self) -> dict[str, Section[Any]]:
@@ -51,7 +53,8 @@ class AnomalySections:
 
     def refresh(self) -> None:
         """Find which scores changed; to be called before sections are read."""
-        for key in self._core.open:
+        self._rank()
+        for key in self._core.faults.told:
             self.anomalies.touch(key)
         before, self._told = self._told, {}
         for key in self._port_keys():
@@ -64,13 +67,14 @@ class AnomalySections:
     def document(self) -> Document:
         """Return what there is to tell at once."""
         core = self._core
+        self._rank()
         groups: dict[str, list[int]] = {}
         for row, key in enumerate(core.members.keys):
             if key is not None and core.members.groups[row] is not None:
                 groups.setdefault(core.group_of(row), []).append(row)
         settings = core.settings
         return {
-            "anomalies": [self._anomaly(key) for key in sorted(core.open)],
+            "anomalies": [self._anomaly(key) for key in self._ranks],
             "persistent": [
                 {
                     "hour_s": hour_s,
@@ -94,8 +98,12 @@ class AnomalySections:
 
     # Documents.
 
+    def _rank(self) -> None:
+        """Number what is told, from 1 on, by what to look at first."""
+        self._ranks = {key: rank for rank, key in enumerate(in_order(self._core.faults.told), 1)}
+
     def _anomaly(self, key: MemberKey) -> Document | None:
-        found = self._core.open.get(key)
+        found = self._core.faults.told.get(key)
         if found is None:
             return None
         dpid, port_no = key
@@ -108,7 +116,9 @@ class AnomalySections:
             "since_s": found.since_s,
             "score": found.score,
             "verdict": found.verdict,
-            "text": self._spoken(found.text),
+            "rank": self._ranks.get(key),
+            "other_end": found.other_end or None,
+            "text": self._spoken(_whole_text(found)),
         }
 
     def _port_keys(self) -> list[MemberKey]:
@@ -146,4 +156,10 @@ def sentence(state: State, anomaly: OpenAnomaly) -> str:
     """Return what is told of an anomaly that was raised or cleared."""
     if state is State.CLEARED:
         return f"{titled(anomaly.member)} is like its peers again ({anomaly.peer_group}, {anomaly.metric})."
-    return f"{anomaly.text} Verdict: {anomaly.verdict}. Peer group: {anomaly.peer_group}."
+    return f"{_whole_text(anomaly)} Verdict: {anomaly.verdict}. Peer group: {anomaly.peer_group}."
+
+
+def _whole_text(anomaly: OpenAnomaly) -> str:
+    if not anomaly.other_end:
+        return anomaly.text
+    return f"{anomaly.text} The other end of its cable, {anomaly.other_end}, is unlike its peers too."

@@ -6,7 +6,9 @@ from functools import cache
 import pytest
 
 from controller.anomaly.live import AnomalyCore
-from controller.anomaly.live_events import WHOLE_SWITCH, AnomalyChanged, RetrainAsked
+from controller.anomaly.live_events import WHOLE_SWITCH, AnomalyChanged, MemberKey, OpenAnomaly, RetrainAsked
+from controller.anomaly.live_faults import Faults
+from controller.anomaly.live_members import member_name
 from controller.anomaly.live_view import AnomalySections
 from controller.config.anomaly_settings import Anomaly
 from controller.snapshot.events import State
@@ -45,6 +47,10 @@ def _learnt_once() -> tuple[SampledFabric, AnomalyCore]:
 def after_learning() -> tuple[SampledFabric, AnomalyCore]:
     """The usual fabric and a core that has watched it for `LEARNT_S`, its own copies for each test."""
     return deepcopy(_learnt_once())
+
+
+def opened(key: MemberKey, verdict: str, score: float) -> OpenAnomaly:
+    return OpenAnomaly(key, member_name(key), "peers", "metric", 0.0, score, verdict, "It is unlike them.")
 
 
 def raised(effects: list) -> set[str]:
@@ -89,6 +95,74 @@ def test_errors_are_a_fault_and_load_is_a_difference():
     verdicts = {anomaly.member: (anomaly.metric, anomaly.verdict) for anomaly in core.open.values()}
     assert verdicts["3:2"] == ("errors_per_s", "component fault")
     assert verdicts["1:2"] == ("tx_utilisation_pct", "load difference")
+
+
+def test_both_ends_of_a_cable_are_told_as_one_fault():
+    fabric, core = after_learning()
+    fabric.extra_pps[1, 2] = 200_000.0
+    (turned,) = (one for one in fabric.feed(core, 40) if one.anomaly.key[1] != WHOLE_SWITCH)
+    assert set(core.open) >= {(1, 2), (102, 1)}
+    main = turned.anomaly
+    (part,) = {(1, 2), (102, 1)} - {main.key}
+    assert (turned.anomaly.key, main.other_end, core.open[part].part_of) == (
+        main.key,
+        f"{part[0]}:{part[1]}",
+        main.member,
+    )
+    sections = AnomalySections(core)
+    sections.turned([turned])
+    (shown,) = (found for found in sections.document()["anomalies"] if found["port_no"] is not None)
+    assert (shown["member"], shown["other_end"]) == (main.member, f"{part[0]}:{part[1]}")
+    assert shown["text"].endswith(f" The other end of its cable, {part[0]}:{part[1]}, is unlike its peers too.")
+    fabric.extra_pps.clear()
+    effects = [one for one in fabric.feed(core, 60) if one.anomaly.key[1] != WHOLE_SWITCH]
+    assert [(one.state, one.anomaly.key) for one in effects] == [(State.CLEARED, main.key)]
+    assert core.open == core.faults.told == {}
+
+
+def test_a_faulty_component_at_the_other_end_of_what_was_told_is_told_too():
+    fabric, core = after_learning()
+    fabric.extra_pps[1, 2] = 200_000.0
+    fabric.feed(core, 40)
+    (main,) = core.faults.told.keys() & {(1, 2), (102, 1)}
+    (part,) = {(1, 2), (102, 1)} - {main}
+    fabric.errors_per_s[part] = 50.0
+    (turned,) = fabric.feed(core, 40)
+    assert (turned.state, turned.anomaly.key, turned.anomaly.verdict) == (State.RAISED, part, "component fault")
+    ranked = [shown["member"] for shown in AnomalySections(core).document()["anomalies"]]
+    assert ranked[0] == f"{part[0]}:{part[1]}"
+    assert f"{main[0]}:{main[1]}" in ranked
+
+
+def test_who_fell_silent_comes_before_those_that_took_over_its_traffic():
+    fabric = SampledFabric(leaves=4, spines=4, pps=20_000.0)
+    core = watched(fabric)
+    fabric.feed(core, LEARNT_S)
+    fabric.extra_pps[1, 1] = fabric.extra_pps[101, 1] = -20_000.0
+    for spine in (2, 3):
+        fabric.extra_pps[1, spine] = fabric.extra_pps[100 + spine, 1] = 40_000.0
+    effects = fabric.feed(core, 40)
+    shown = AnomalySections(core).document()["anomalies"]
+    assert {effect.anomaly.member for effect in effects} == {found["member"] for found in shown}
+    assert [found["rank"] for found in shown] == list(range(1, len(shown) + 1))
+    ends = [{found["member"], found["other_end"]} for found in shown if found["port_no"] is not None]
+    assert ends[0] == {"1:1", "101:1"} and shown[0]["member"] in ends[0]
+    assert {"1:2", "102:1"} in ends and {"1:3", "103:1"} in ends and len(ends) == 3
+    assert shown[0]["score"] < shown[1]["score"]
+
+
+def test_a_switch_that_only_carries_more_is_told_with_its_port():
+    faults, key = Faults(), (1, 2)
+    ports = {key: opened(key, "load difference", 3.0)}
+    assert [one.anomaly.key for one in faults.settle(dict(ports), {}, 0.0)] == [key]
+    both = {**ports, (1, WHOLE_SWITCH): opened((1, WHOLE_SWITCH), "load difference", 9.0)}
+    assert faults.settle(both, {}, 1.0) == []
+    assert both[1, WHOLE_SWITCH].part_of == "1:2"
+    alone = {(1, WHOLE_SWITCH): both[1, WHOLE_SWITCH]}
+    told = [(one.state, one.anomaly.member) for one in faults.settle(alone, {}, 2.0)]
+    assert told == [(State.CLEARED, "1:2"), (State.RAISED, "switch 1")]
+    broken = {**ports, (1, WHOLE_SWITCH): opened((1, WHOLE_SWITCH), "component fault", 2.0)}
+    assert [one.anomaly.key for one in Faults().settle(broken, {}, 0.0)] == [key, (1, WHOLE_SWITCH)]
 
 
 def test_a_switch_is_compared_by_its_cpu():
