@@ -247,6 +247,13 @@ def multicast_documents() -> dict[str, dict[str, Any]]:
             "multicast-9": event(100, "older", severity="warning", dpid=3, port_no=2),
             "multicast-10": event(200, "newer\x1b[31m <b>bold</b>", group="239.1.1.1"),
         },
+        "cluster": {
+            "one": {"member": "one", "leads": True, "epoch": 7, "peer": "10.0.0.1:7000", "is_there": True},
+            "two": {
+                **{"member": "two", "leads": False, "epoch": None, "peer": "10.0.0.2:7000", "is_there": True},
+                **{"answers": True, "store": "answers", "switches": 4, "switches_led": 0, "take_over_s": None},
+            },
+        },
         "policy": {
             "policy": {"path": "policy.yaml", "text": "version: 1\ndefault: deny\n", "loaded_s": 60, "errors": []}
         },

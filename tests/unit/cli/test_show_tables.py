@@ -73,6 +73,13 @@ def test_every_table_has_its_documents_as_json_and_as_rows(show: Show, documents
     assert found
 
 
+def test_a_cluster_says_who_leads_and_what_this_one_is_about(show: Show):
+    leader, follower = (line.split("  ") for line in show("cluster").splitlines()[1:])
+    assert [cell.strip() for cell in leader if cell] == ["one", "leads", "7", "10.0.0.1:7000", "-", "-", "-"]
+    assert [cell.strip() for cell in follower if cell][:2] == ["two (this one)", "follows"]
+    assert [cell.strip() for cell in follower if cell][-3:] == ["answers", "0 of 4", "-"]
+
+
 def test_status_is_one_document_with_its_counters(show: Show, documents: Callable[..., Any]):
     assert documents("status")["counters"] == {"joins": 7}
     assert ["counters.joins", "7"] in [line.split() for line in show("status").splitlines()]
