@@ -25,6 +25,7 @@ ACTIONS = (
     "group-rebuild",
     "counters-reset",
     "check-findings",
+    "hand-over",
     *(f"check-{app}{what}" for app in ("discovery", "multicast", "unicast") for what in ("", "-report")),
 )
 
