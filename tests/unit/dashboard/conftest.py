@@ -115,6 +115,7 @@ NOTED = (
         "alarm-acknowledge",
         "group-rebuild",
         "counters-reset",
+        "hand-over",
         "allocate",
     ),
 )
