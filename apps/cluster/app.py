@@ -266,13 +266,11 @@ class Cluster(DeclaredApp, TableKeeper):
                 app.reactor.call(app._turn, work, app)
 
     def _let_apps_in(self, effect: LetIn) -> None:
-        datapath = self._datapaths.get(effect.dpid)
-        if datapath is None:
-            return
-        self._let_in[effect.dpid] = datapath
-        for app in self._apps():
-            app.measured(app.let_in, datapath)
-        self._on_other_loops(lambda app: app.let_in(datapath))
+        for datapath in filter(None, map(self._datapaths.get, effect.dpids)):
+            self._let_in[datapath.id] = datapath
+            for app in self._apps():
+                app.measured(app.let_in, datapath)
+            self._on_other_loops(partial(_let_in, datapath=datapath))
         for event in effect.reports:
             SOUTHBOUND.hand(event)
 
@@ -361,6 +359,10 @@ class Cluster(DeclaredApp, TableKeeper):
 
 def _nothing() -> None:
     """Wait for nobody."""
+
+
+def _let_in(app: Any, datapath: Any) -> None:
+    app.let_in(datapath)
 
 
 def _append(outcome: list[Lead], read: Callable[[], Lead]) -> None:

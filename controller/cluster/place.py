@@ -8,7 +8,7 @@ begins anew, for nothing that it knows is certain any longer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -30,6 +30,9 @@ from controller.events import (
 )
 from controller.rules.installer import Installer
 from controller.rules.pipeline import CLUSTER_TAG, DATAPATH_XID_TAG, OPENFLOW_1_0
+
+TOGETHER_S = 0.25
+"""How long switches that have confirmed their new master wait for those that have not."""
 
 
 class Course(StrEnum):
@@ -59,9 +62,9 @@ class TakeOver(NamedTuple):
 
 
 class LetIn(NamedTuple):
-    """Tell the apps of a switch, then what its hosts reported meanwhile."""
+    """Tell the apps of switches, then what their hosts reported meanwhile, in the order in which they did."""
 
-    dpid: int
+    dpids: tuple[int, ...]
     reports: tuple[PacketReceived, ...]
 
 
@@ -113,6 +116,7 @@ class PlaceCore:
         self._has_lease = False
         self._is_ready = False
         self._lost_until_s: float | None = None
+        self._waits_until_s: float | None = None
         self._effects: list[Any] = []
         self._handlers: dict[type, Callable[[Any, float], None]] = {
             RoleWanted: self._role_wanted,
@@ -144,7 +148,7 @@ class PlaceCore:
 
     def next_deadline(self) -> float | None:
         """Return when `DeadlineReached` is due, None for never."""
-        due = (self._installer.next_deadline(), self._lost_until_s)
+        due = (self._installer.next_deadline(), self._lost_until_s, self._waits_until_s)
         return min((due_s for due_s in due if due_s is not None), default=None)
 
     @property
@@ -202,8 +206,8 @@ class PlaceCore:
         if self.course is not Course.TAKING_OVER or event.epoch != self.epoch:
             return
         self.course, self._is_ready = Course.LEADING, True
-        for dpid in tuple(self._switches):
-            self._look(dpid, now)
+        self._waits_until_s = now + TOGETHER_S
+        self._let_in((), now)
 
     def _leave(self, why: str) -> None:
         if self.course is Course.LEAVING:
@@ -218,9 +222,10 @@ class PlaceCore:
     def _switch_disconnected(self, event: SwitchDisconnected, now: float) -> None:
         self._switches.pop(event.dpid, None)
         self._effects += self._installer.switch_disconnected(event.dpid, now)
+        self._let_in((), now)
 
     def _look(self, dpid: int, now: float) -> None:
-        """Let a switch in that has confirmed its master, and hear the reports of others."""
+        """Let a switch in that has confirmed its master, and hear the reports of one that is a follower's."""
         switch = self._switches.get(dpid)
         if switch is None:
             return
@@ -228,14 +233,36 @@ class PlaceCore:
         if role == ControllerRole.SLAVE and not switch.hears_reports:
             switch.hears_reports = True
             self._effects.append(HearReports(dpid))
-        if role == ControllerRole.MASTER and self._is_ready and self.course is Course.LEADING and not switch.is_in:
-            switch.is_in = True
-            if self.led_s is None and all(each.is_in for each in self._switches.values()):
-                self.led_s = now
-            self._effects.append(LetIn(dpid, self.reports.hand_out(dpid, now)))
+        self._let_in((dpid,), now)
+
+    def _let_in(self, dpids: Iterable[int], now: float) -> None:
+        """Let those of some switches in that have confirmed their master: at first all at once, or who has in a time.
+
+        So a member whose report the leader before took, and did not write down, is known before a later report of
+        somebody else changes its group.
+        """
+        if not self._is_ready or self.course is not Course.LEADING:
+            return
+        if self._waits_until_s is not None:
+            if now < self._waits_until_s and not all(map(self._has_master, self._switches)):
+                return
+            self._waits_until_s, dpids = None, tuple(self._switches)
+        found = tuple([dpid for dpid in dpids if not self._switches[dpid].is_in and self._has_master(dpid)])
+        if not found:
+            return
+        for dpid in found:
+            self._switches[dpid].is_in = True
+        if self.led_s is None and all(each.is_in for each in self._switches.values()):
+            self.led_s = now
+        self._effects.append(LetIn(found, self.reports.hand_out(found, now)))
+
+    def _has_master(self, dpid: int) -> bool:
+        return self._datapath.role(dpid)[0] == ControllerRole.MASTER
 
     def _deadline_reached(self, _event: DeadlineReached, now: float) -> None:
         self._effects += self._installer.on_deadline(now)
+        if self._waits_until_s is not None and now >= self._waits_until_s:
+            self._let_in((), now)
         if self._lost_until_s is not None and now >= self._lost_until_s:
             self._lost_until_s = None
             self._leave("the process beside it did not come back in time")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection
 
 from controller.events import PacketReceived
 from controller.rules.pipeline import ETH_TYPE_IPV4, ETH_TYPE_IPV6, IPPROTO_ICMPV6, IPPROTO_IGMP, MLD_TYPES
@@ -35,10 +36,10 @@ class Reports:
         if is_report(event.data):
             kept.append((now, event))
 
-    def hand_out(self, dpid: int, now: float) -> tuple[PacketReceived, ...]:
-        """Return the reports of a switch, which are kept no more."""
-        found = tuple(event for at_s, event in self._kept if event.dpid == dpid and at_s >= now - KEPT_S)
-        self._kept = deque((entry for entry in self._kept if entry[1].dpid != dpid), maxlen=REPORTS_BOUND)
+    def hand_out(self, dpids: Collection[int], now: float) -> tuple[PacketReceived, ...]:
+        """Return the reports of some switches in the order in which they came; they are kept no more."""
+        found = tuple(event for at_s, event in self._kept if event.dpid in dpids and at_s >= now - KEPT_S)
+        self._kept = deque((entry for entry in self._kept if entry[1].dpid not in dpids), maxlen=REPORTS_BOUND)
         return found
 
 

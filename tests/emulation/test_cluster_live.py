@@ -292,9 +292,16 @@ def vsrt(member: ControllerProcess, *words: str) -> str:
 
 def beside_of(pid: int) -> list[int]:
     """Return the processes that are beside a controller."""
-    tasks = [task / "children" for task in Path(f"/proc/{pid}/task").iterdir()]
-    found = [int(child) for children in tasks for child in children.read_text().split()]
-    return [child for child in found if b"apps.cluster" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    found = [child for task in Path(f"/proc/{pid}/task").iterdir() for child in read(task / "children").split()]
+    return [int(child) for child in found if "apps.cluster" in read(Path(f"/proc/{child}/cmdline"))]
+
+
+def read(path: Path) -> str:
+    """Return what a file says, nothing where the thread or process that it is of has ended."""
+    try:
+        return path.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def cut_off(address: str) -> None:

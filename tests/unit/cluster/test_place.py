@@ -9,6 +9,7 @@ import pytest
 from controller.cluster.effects import Leading
 from controller.cluster.engine import Condition
 from controller.cluster.place import (
+    TOGETHER_S,
     BeginAnew,
     Course,
     HearReports,
@@ -121,11 +122,44 @@ def test_apps_know_of_a_switch_when_all_is_read_and_it_has_confirmed_its_master(
     assert of_kind(did, TakeOver) == [TakeOver(7, FENCE)]
     assert place.core.course is Course.TAKING_OVER
     assert of_kind(place.confirm(MASTER, 7), LetIn) == []
-    assert of_kind(place.feed(TakenOver(7)), LetIn) == [LetIn(1, (report,))]
+    assert of_kind(place.feed(TakenOver(7)), LetIn) == [LetIn((1,), (report,))]
     assert (place.core.course, place.core.switches) == (Course.LEADING, {1: True})
     place.connect(2)
     assert place.asked() == [(MASTER, 7)]
-    assert of_kind(place.confirm(MASTER, 7, 2), LetIn) == [LetIn(2, ())]
+    assert of_kind(place.confirm(MASTER, 7, 2), LetIn) == [LetIn((2,), ())]
+
+
+def test_switches_are_let_in_together_with_reports_in_their_order(place: Place):
+    reports = tuple(PacketReceived(dpid, 3, IGMP) for dpid in (2, 1, 2))
+    for dpid in (1, 2):
+        place.connect(dpid)
+    for report in reports:
+        place.feed(report)
+    place.elect()
+    place.confirm(MASTER, 7)
+    assert of_kind(place.feed(TakenOver(7)), LetIn) == []
+    assert of_kind(place.confirm(MASTER, 7, 2), LetIn) == [LetIn((1, 2), reports)]
+
+
+def test_a_switch_that_confirms_no_master_is_waited_for_a_moment(place: Place):
+    for dpid in (1, 2):
+        place.connect(dpid)
+    place.elect()
+    place.confirm(MASTER, 7)
+    assert of_kind(place.feed(TakenOver(7)), LetIn) == []
+    place.now += TOGETHER_S
+    assert place.core.next_deadline() == place.now
+    assert of_kind(place.feed(DeadlineReached()), LetIn) == [LetIn((1,), ())]
+    assert of_kind(place.confirm(MASTER, 7, 2), LetIn) == [LetIn((2,), ())]
+
+
+def test_nobody_waits_for_a_switch_that_is_gone(place: Place):
+    for dpid in (1, 2):
+        place.connect(dpid)
+    place.elect()
+    place.confirm(MASTER, 7)
+    place.feed(TakenOver(7))
+    assert of_kind(place.feed(SwitchDisconnected(2)), LetIn) == [LetIn((1,), ())]
 
 
 def test_a_take_over_of_another_epoch_lets_nobody_in(place: Place):
@@ -143,7 +177,7 @@ def test_reports_are_kept_for_five_seconds(place: Place):
     place.feed(PacketReceived(1, 4, IGMP))
     place.elect()
     place.feed(TakenOver(7))
-    assert of_kind(place.confirm(MASTER, 7), LetIn) == [LetIn(1, (PacketReceived(1, 4, IGMP),))]
+    assert of_kind(place.confirm(MASTER, 7), LetIn) == [LetIn((1,), (PacketReceived(1, 4, IGMP),))]
 
 
 @pytest.mark.parametrize("told", [RoleWanted(SLAVE, 7), Leading(None, None, False), Leading(9, FENCE, True)])
@@ -166,12 +200,13 @@ def test_a_switch_that_is_back_is_let_in_anew(place: Place):
     place.feed(SwitchDisconnected(1))
     place.connect()
     assert place.core.switches == {1: False}
-    assert of_kind(place.confirm(MASTER, 7), LetIn) == [LetIn(1, ())]
+    assert of_kind(place.confirm(MASTER, 7), LetIn) == [LetIn((1,), ())]
 
 
 def test_the_process_beside_may_be_away_for_the_time_of_its_lease(place: Place):
     place.connect()
     place.elect()
+    place.confirm(MASTER, 7)
     place.feed(TakenOver(7))
     place.feed(SidecarLost())
     assert place.core.next_deadline() == place.now + 3.0

@@ -43,7 +43,7 @@ def test_reports_are_bounded_and_handed_out_once():
     for number in range(REPORTS_BOUND + 5):
         reports.take(PacketReceived(1 + number % 2, number, IPV4 + b"\x02"), 1.0)
     assert len(reports) == REPORTS_BOUND
-    found = reports.hand_out(1, 2.0)
+    found = reports.hand_out((1,), 2.0)
     assert [event.in_port for event in found[:2]] == [6, 8]
-    assert len(found) + len(reports.hand_out(2, 2.0)) == REPORTS_BOUND
-    assert reports.hand_out(1, 2.0) == ()
+    assert len(found) + len(reports.hand_out((2,), 2.0)) == REPORTS_BOUND
+    assert reports.hand_out((1,), 2.0) == ()
