@@ -53,6 +53,7 @@ def controller(fabric: EmulatedFabric, framework: Framework, policy: Path) -> It
     apps = ("multicast", "unicast", "monitor", dashboard)
     with ControllerProcess(CONTROLLER_PORT, framework=framework, policy=policy, apps=apps) as controller:
         controller.wait_discovered(fabric)
+        wait_until(lambda: get("status"))
         yield controller
 
 

@@ -93,6 +93,8 @@ class EtcdServer:
     def stop(self) -> None:
         """Have it say nothing, though connections stay."""
         self._signal(signal.SIGSTOP)
+        assert self.process is not None
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
 
     def resume(self) -> None:
         """Have it go on."""
