@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from apps.cluster.lead import Lead
 from apps.cluster.link import Link, LinkLost
@@ -62,6 +62,8 @@ READ_AGAIN_S = 0.2
 POLICY_S = 5.0
 """How often a follower looks whether its policy is the leader's."""
 
+_Outcome = TypeVar("_Outcome")
+
 FLOOR = "VSRT_CLUSTER_EPOCH"
 """Of the process that a controller becomes when it begins anew: the latest epoch that it knew of."""
 
@@ -89,6 +91,7 @@ class Cluster(DeclaredApp, TableKeeper):
         self._marked_s: float | None = None
         self._floor = self.settings.member.highest_epoch
         self._resigned = system_threading.Event()
+        self._is_ending = False
         SOUTHBOUND.gate = self
         DATAPATHS.role_denied = self._role_denied
         self._perform |= {
@@ -99,7 +102,7 @@ class Cluster(DeclaredApp, TableKeeper):
             BeginAnew: lambda effect: self._begin_anew(effect.why),
         }
         self.denied_count = 0
-        self._policy_watch, self._policy_looked_s = PolicyWatch(), 0.0
+        self._policy_watch = PolicyWatch()
         self.shown = ClusterSection(self.settings.member.member)
         self.offer(
             actions={"hand-over": self._hand_over},
@@ -132,10 +135,12 @@ class Cluster(DeclaredApp, TableKeeper):
         """Run, with the process beside."""
         thread = super().start()
         self.link.start()
+        self.threads.append(hub.spawn(self._look_at_policies))
         return thread
 
     def stop(self) -> None:
         """Hand over, and end; the apps that write have ended before."""
+        self._is_ending = True
         if self.core.course is Course.LEADING:
             self.link.say(HandOverWanted())
             run_aside(self._wait_resigned)
@@ -179,8 +184,11 @@ class Cluster(DeclaredApp, TableKeeper):
     # The process beside, on threads of its link
 
     def _hear(self, message: Any) -> None:
-        if type(message) is Seen and (message.leader is None or message.leader.incarnation != self._incarnation):
-            self._resigned.set()
+        if type(message) is Seen:
+            if message.leader is None or message.leader.incarnation != self._incarnation:
+                self._resigned.set()
+            else:
+                self._resigned.clear()
         self.reactor.call(self._turn, self._heard, message)
 
     @property
@@ -279,20 +287,17 @@ class Cluster(DeclaredApp, TableKeeper):
         if datapath is not None:
             datapath.send(encode_async(datapath.ofproto.OFP_VERSION, self.core.xid_tag << 24))
 
-    def ticked(self) -> None:
-        """Look after files, and now and then at the policy of who leads."""
-        super().ticked()
-        now = time.monotonic()
-        if self.core.course is Course.FOLLOWING and now >= self._policy_looked_s + POLICY_S:
-            self._policy_looked_s = now
-            self.threads.append(hub.spawn(self._look_at_policy))
-
-    def _look_at_policy(self) -> None:
-        """Ask the store by which policy the leader goes, on a thread."""
-        key, replies = Keys(self.settings.member.fabric).policy, list[Reply]()
-        run_aside(lambda: replies.append(self.link.ask(ReadPage(key))))
-        own = policy_digest(self.policy_file.reading.policy)
-        self.reactor.call(self._turn, self._policy_seen, self._policy_watch.compare(own, replies[0], key))
+    def _look_at_policies(self) -> None:
+        """Now and then ask the store by which policy the leader goes, while another one leads; on a thread."""
+        key = Keys(self.settings.member.fabric).policy
+        self.pause(POLICY_S)
+        while self.is_active:
+            if self.core.course is Course.FOLLOWING:
+                replies: list[Reply] = []
+                run_aside(partial(_append, replies, partial(self.link.ask, ReadPage(key))))
+                own = policy_digest(self.policy_file.reading.policy)
+                self.reactor.call(self._turn, self._policy_seen, self._policy_watch.compare(own, replies[0], key))
+            self.pause(POLICY_S)
 
     def _policy_seen(self, told: Told | None) -> None:
         if told is not None:
@@ -336,7 +341,12 @@ class Cluster(DeclaredApp, TableKeeper):
             app.take_lead(lead, partial(taken, app))
 
     def _begin_anew(self, why: str) -> None:
-        """End all apps and become a new process, which follows: nothing that this one knows is certain any longer."""
+        """End all apps and become a new process, which follows: nothing that this one knows is certain any longer.
+
+        One that ends anyhow, and leads no more for it has handed over, goes on ending.
+        """
+        if self._is_ending:
+            return
         text = f"This controller begins anew as one who follows: {why}."
         self._tell(Told("controller-begins-anew", text, Severity.WARNING))
         os.environ[FLOOR] = str(max(self._floor, self.core.epoch or 0))
@@ -365,7 +375,7 @@ def _let_in(app: Any, datapath: Any) -> None:
     app.let_in(datapath)
 
 
-def _append(outcome: list[Lead], read: Callable[[], Lead]) -> None:
+def _append(outcome: list[_Outcome], read: Callable[[], _Outcome]) -> None:
     outcome.append(read())
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from controller.cluster.engine import Committed, Condition, Page, ReadPage, Refused, Reply, Request, Transaction
-from controller.cluster.journal import commits, read_record, sweeps
+from controller.cluster.journal import Turns, commits, read_record, sweeps
 from controller.cluster.keys import Keys
 from controller.log import Batch, Entry, Row
 
@@ -56,6 +56,8 @@ class EngineLog:
         self._engine = engine
         self._prefix = Keys(fabric).journal if prefix is None else prefix
         self._fence = fence
+        keys = Keys(fabric)
+        self._turns = Turns(f"{keys.turns}{self._prefix.removeprefix(keys.root).strip('/')}", fence)
         self._refused = refused
 
     def read(self) -> tuple[int, tuple[Entry, ...]]:
@@ -97,17 +99,24 @@ class EngineLog:
         return True
 
     def _do(self, transaction: Transaction) -> bool:
-        """Do what may be done twice; False, with `trouble`, where that was refused or nobody knows."""
-        why = ""
-        for _ in range(TRIES):
-            reply = self._engine.ask(transaction)
+        """Do what is next; False, with `trouble`, where that was refused or nobody knows."""
+        why, silences = "", 0
+        self._turns.begin()
+        while silences < TRIES:
+            reply = self._engine.ask(self._turns.in_turn(transaction))
             if type(reply) is Committed:
+                self._turns.done(reply)
                 return True
             if type(reply) is Refused:
-                self.trouble = f"{self.path} is written by another: this controller leads it no more"
-                self._refused()
-                return False
-            why = getattr(reply, "why", type(reply).__name__)
+                was_done = self._turns.refused(reply)
+                if was_done is None:
+                    self.trouble = f"{self.path} is written by another: this controller leads it no more"
+                    self._refused()
+                    return False
+                if was_done:
+                    return True
+            else:
+                why, silences = getattr(reply, "why", type(reply).__name__), silences + 1
         self.trouble = f"{self.path} cannot be written ({why.rstrip('.')})"
         return False
 

@@ -85,6 +85,7 @@ class Link:
         self._waiting: dict[int, Any] = {}
         self._watches: dict[int, StoreWatch] = {}
         self._lock = system_threading.Lock()
+        self._outbox = system_queue.SimpleQueue()
         self._pipe: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._heard_s = 0.0
@@ -103,11 +104,8 @@ class Link:
         system_threading.Thread(target=self._beat, name="beat", daemon=True).start()
 
     def say(self, message: Any) -> None:
-        """Tell the process something; what it cannot be told any more is lost."""
-        pipe = self._pipe
-        with self._lock, suppress(OSError):
-            if pipe is not None:
-                send(pipe, message)
+        """Tell the process something, without waiting for it; what it cannot be told any more is lost."""
+        self._outbox.put(message)
 
     def ask(self, request: Request) -> Reply:
         """Have the store answer; on a thread that may wait, of the system's under eventlet (`run_aside`)."""
@@ -136,8 +134,9 @@ class Link:
 
     def close(self, wait_s: float = 2.0) -> None:
         """End the process, which gives its lease back."""
-        self._has_ended.set()
-        pipe, process = self._pipe, self._process
+        with self._lock:
+            self._has_ended.set()
+            pipe, process = self._pipe, self._process
         if pipe is not None:
             with suppress(OSError):
                 pipe.shutdown(socket.SHUT_RDWR)
@@ -149,21 +148,25 @@ class Link:
                 process.wait()
 
     def _launch(self) -> None:
-        pipe, other = system_socket.socketpair()
-        listening_fd = -1 if self._listening is None else self._listening.fileno()
-        with other:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "apps.cluster", str(other.fileno()), str(listening_fd)],
-                stdin=subprocess.DEVNULL,
-                cwd=ROOT,
-                start_new_session=True,
-                pass_fds=[fd for fd in (other.fileno(), listening_fd) if fd >= 0],
-            )
-        member = self._settings.member._replace(lease=self._lease)
-        with suppress(OSError):
-            send(pipe, self._settings._replace(member=member))
-        self._heard_s = time.monotonic()
-        self._pipe = pipe
+        """Start the process, unless this end is closed."""
+        with self._lock:
+            if self._has_ended.is_set():
+                return
+            pipe, other = system_socket.socketpair()
+            listening_fd = -1 if self._listening is None else self._listening.fileno()
+            with other:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", "apps.cluster", str(other.fileno()), str(listening_fd)],
+                    stdin=subprocess.DEVNULL,
+                    cwd=ROOT,
+                    start_new_session=True,
+                    pass_fds=[fd for fd in (other.fileno(), listening_fd) if fd >= 0],
+                )
+            member = self._settings.member._replace(lease=self._lease)
+            self._outbox = outbox = system_queue.SimpleQueue()
+            outbox.put(self._settings._replace(member=member))
+            self._heard_s = time.monotonic()
+            self._pipe = pipe
 
     # On threads of their own
 
@@ -180,8 +183,8 @@ class Link:
 
     def _run(self) -> None:
         again_s = AGAIN_S[0]
-        while True:
-            self._read()
+        while (pipe := self._pipe) is not None:
+            self._hear(pipe)
             if self._has_ended.is_set():
                 return
             why = self._forget()
@@ -192,14 +195,24 @@ class Link:
             again_s = AGAIN_S[1]
             self._launch()
 
-    def _read(self) -> None:
-        pipe = self._pipe
-        assert pipe is not None
+    def _hear(self, pipe: socket.socket) -> None:
+        """Take what the process says, and have it told what is to be said, until it has ended."""
+        outbox = self._outbox
+        saying = system_threading.Thread(target=self._say_all, args=(pipe, outbox), name="say", daemon=True)
+        saying.start()
         with suppress(OSError, EOFError):
             while True:
                 self._take(receive(pipe))
-        with self._lock:
-            pipe.close()
+        with suppress(OSError):
+            pipe.shutdown(socket.SHUT_RDWR)
+        outbox.put(None)
+        saying.join()
+        pipe.close()
+
+    def _say_all(self, pipe: socket.socket, outbox: Any) -> None:
+        with suppress(OSError):
+            while (message := outbox.get()) is not None:
+                send(pipe, message)
 
     def _forget(self) -> str:
         """Take it that the process has ended; return how."""

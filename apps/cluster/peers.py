@@ -41,6 +41,13 @@ class Speaker:
                     self._listeners.remove(listener)
                     listener.close()
 
+    def close(self) -> None:
+        """Tell nobody anything more."""
+        with self._lock:
+            for listener in self._listeners:
+                listener.close()
+            self._listeners.clear()
+
     def _accept(self) -> None:
         while True:
             try:
@@ -88,6 +95,8 @@ class Hearer:
         try:
             with socket.create_connection(_address(leader.peer), CONNECT_S) as connection:
                 self._connection = connection
+                if self._leader is not leader:
+                    return  # it was another one's turn before there was a connection to end
                 connection.settimeout(None)
                 for line in self._lines(connection):
                     if self._leader is not leader:

@@ -6,6 +6,7 @@ controller, and what the controller is, and what its loop does, comes from there
 
 from __future__ import annotations
 
+import os
 import queue
 import socket
 import threading
@@ -27,9 +28,17 @@ from apps.cluster.messages import (
     send,
 )
 from apps.cluster.peers import Hearer, Speaker
+from apps.cluster.process_state import is_stopped
 from controller.cluster.effects import Ask, FollowPeer, Leading, Told, WatchKeys
 from controller.cluster.engine import Changes, Reply, Request, WatchReport
-from controller.cluster.events import Answered, ControllerBeat, ControllerGone, KeysChanged, WatchEnded
+from controller.cluster.events import (
+    Answered,
+    ControllerBeat,
+    ControllerGone,
+    ControllerStopped,
+    KeysChanged,
+    WatchEnded,
+)
 from controller.cluster.member import Member
 from controller.cluster.member_settings import MemberSettings
 from controller.events import DeadlineReached, RoleWanted
@@ -42,6 +51,11 @@ CONTROLLER_ASKERS = 2
 
 OUTBOX_BOUND = 16384
 """Messages that the controller has not taken; with more it has stood still for long, and leads no more."""
+
+OVERDUE_S = 0.2
+"""Where the controller was not heard for so long, the system is asked each `LOOK_S` whether it was stopped."""
+
+LOOK_S = 0.05
 
 END_S = 1.5
 """How long the lease is given back at the end, at most."""
@@ -114,6 +128,8 @@ class Sidecar:
         self._lead_watch: Watcher | None = None
         self._watches: dict[int, Watcher] = {}
         self._seen = Seen()
+        self._controller = os.getppid()
+        self._look_s = float("inf")
 
     def run(self) -> None:
         """Take part until the controller has gone, and give the lease back then."""
@@ -127,6 +143,7 @@ class Sidecar:
             if type(event) is ControllerGone:
                 ends_s = time.monotonic() + END_S
             elif type(event) is ControllerBeat:
+                self._look_s = time.monotonic() + OVERDUE_S
                 self._outbox.put(Pulse())
                 if self._speaker is not None:
                     self._speaker.say(self._settings.incarnation)
@@ -141,11 +158,20 @@ class Sidecar:
         if self._outbox.qsize() > OUTBOX_BOUND:
             return None
         due_s = self._member.next_deadline()
-        wait_s = min(due_s if due_s is not None else ends_s, ends_s) - time.monotonic()
+        wait_s = min(due_s if due_s is not None else ends_s, ends_s, self._look_s) - time.monotonic()
         try:
             return self._events.get(timeout=None if wait_s == float("inf") else max(wait_s, 0.0))
         except queue.Empty:
-            return DeadlineReached()
+            return ControllerStopped() if self._sees_stopped() else DeadlineReached()
+
+    def _sees_stopped(self) -> bool:
+        """Tell, once after a beat, that the controller, which is overdue, was stopped."""
+        now = time.monotonic()
+        if now < self._look_s:
+            return False
+        was_stopped = is_stopped(self._controller)
+        self._look_s = float("inf") if was_stopped else now + LOOK_S
+        return was_stopped
 
     def _perform(self, effect: Any) -> None:
         if type(effect) is Ask:

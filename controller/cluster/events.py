@@ -45,6 +45,10 @@ class ControllerBeat(NamedTuple):
     idle_s: float
 
 
+class ControllerStopped(NamedTuple):
+    """The system says that this member's controller was stopped: until its next beat it is as one that is gone."""
+
+
 class ControllerGone(NamedTuple):
     """This member's controller has ended."""
 

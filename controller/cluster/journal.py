@@ -7,16 +7,21 @@ from collections.abc import Iterable, Iterator
 from controller.cluster.engine import (
     OPERATIONS_BOUND,
     Changes,
+    Committed,
     Condition,
     Delete,
     Held,
     Page,
     Put,
     ReadPage,
+    Refused,
     Transaction,
     size_bytes,
 )
 from controller.log import Batch, Entry, Kind, Row
+
+ENTRIES_BOUND = OPERATIONS_BOUND - 1
+"""Entries of a transaction: one more of its edits says whose turn it was."""
 
 BUNDLE_BYTES = 256 << 10
 """Bytes of a transaction from which on another one is begun: a larger one takes the store too long for an answer."""
@@ -51,7 +56,7 @@ def commits(batch: Batch, prefix: str, fence: Condition) -> Iterator[Transaction
         text = row.entry.text
         edit = Delete(key) if text is None else Put(key, record_text(row, text))
         added = size_bytes(edit)
-        if edits and (len(edits) == OPERATIONS_BOUND or size + added > BUNDLE_BYTES):
+        if edits and (len(edits) == ENTRIES_BOUND or size + added > BUNDLE_BYTES):
             yield Transaction((fence,), tuple(edits), True)
             edits, size = [], 0
         edits.append(edit)
@@ -67,8 +72,50 @@ def sweeps(page: Page, prefix: str, below: int, fence: Condition) -> Iterator[Tr
         row = read_record(held, prefix)
         if row is None or row.revision < below:
             old.append(Delete(held.key))
-    for at in range(0, len(old), OPERATIONS_BOUND):
-        yield Transaction((fence,), tuple(old[at : at + OPERATIONS_BOUND]), True)
+    for at in range(0, len(old), ENTRIES_BOUND):
+        yield Transaction((fence,), tuple(old[at : at + ENTRIES_BOUND]), True)
+
+
+class Turns:
+    """The order in which a log's transactions are done: each at most once, and none after a later one.
+
+    A store may do what it was asked for long after the one who asked gave up waiting and asked anew. So each
+    transaction has as a condition that the one before it was the last one, as far as that is known, and says of
+    itself that it is the last one then. `fence` is what it has as a condition otherwise.
+    """
+
+    def __init__(self, key: str, fence: Condition) -> None:
+        self._key = key
+        self._fence = fence
+        self._revision = 0
+        self._number = 0
+
+    def begin(self) -> None:
+        """Take it that what is asked for next is another transaction than before."""
+        self._number += 1
+
+    def in_turn(self, transaction: Transaction) -> Transaction:
+        """Return a transaction as it may be asked for now, again and again."""
+        conditions = (*transaction.conditions, Condition(self._key, self._revision))
+        return transaction._replace(conditions=conditions, edits=(*transaction.edits, Put(self._key, self._name)))
+
+    def done(self, reply: Committed) -> None:
+        """Take it that the transaction was done."""
+        self._revision = reply.revision
+
+    def refused(self, reply: Refused) -> bool | None:
+        """Return what a refusal says: True where the transaction was done before, False where it may be asked for
+        anew, in its turn, and None where nobody's transaction is taken, for the fence does not hold."""
+        held = {each.key: each for each in reply.held}
+        epoch, last = held.get(self._fence.key), held.get(self._key)
+        if epoch is None or (epoch.revision, epoch.value) != (self._fence.revision, self._fence.value):
+            return None
+        self._revision = 0 if last is None else last.revision
+        return last is not None and last.value == self._name
+
+    @property
+    def _name(self) -> str:
+        return f"{self._fence.revision}.{self._number}"
 
 
 class Replica:

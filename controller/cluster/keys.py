@@ -19,6 +19,8 @@ class Keys:
         What those begin with that say who is a member.
     journal, hosts
         What those begin with that have entries of the log, and hosts.
+    turns
+        What those begin with that say which write of a log was the last one.
     secret
         The key of the LLDP frames of all members.
     policy
@@ -39,6 +41,7 @@ class Keys:
         self.members = f"{self.lead}members/"
         self.journal = f"{self.root}journal/"
         self.hosts = f"{self.root}hosts/"
+        self.turns = f"{self.root}turns/"
         self.secret = f"{self.root}secret"
         self.policy = f"{self.root}policy"
         self.share = f"{self.root}monitors/"

@@ -40,6 +40,7 @@ from controller.cluster.events import (
     Answered,
     ControllerBeat,
     ControllerGone,
+    ControllerStopped,
     FenceRefused,
     HandOverWanted,
     KeysChanged,
@@ -147,6 +148,7 @@ class Member:
             PeerGone: self._peer_gone,
             ControllerBeat: self._controller_beat,
             ControllerGone: self._controller_gone,
+            ControllerStopped: self._controller_gone,
             RoleLost: self._role_lost,
             FenceRefused: lambda _event, now: self._step_down("the store took no write of it", now),
             HandOverWanted: self._hand_over,
@@ -194,7 +196,7 @@ class Member:
     def _controller_beat(self, event: ControllerBeat, now: float) -> None:
         self._beat_s, self._idle_s = now, event.idle_s
 
-    def _controller_gone(self, _event: ControllerGone, _now: float) -> None:
+    def _controller_gone(self, _event: ControllerGone | ControllerStopped, _now: float) -> None:
         self._beat_s = None
 
     def _peer_heard(self, event: PeerHeard, now: float) -> None:
@@ -251,7 +253,8 @@ class Member:
             self._tell("engine-unreachable", "The cluster's store answers again.", state=State.CLEARED)
         self._silent_since_s, self._is_told_silent = None, False
         if type(reply) is LeaseGone:
-            if purpose is not Purpose.REVOKE and (purpose is not Purpose.KEEP or pending.about == self._lease):
+            is_of_lease = purpose not in (Purpose.KEEP, Purpose.REGISTER) or pending.about == self._lease
+            if purpose is not Purpose.REVOKE and is_of_lease:
                 self._lose_lease(now)
         elif type(reply) is LeaseGranted:
             self._lease, self._is_registered = reply.lease, False
@@ -426,7 +429,8 @@ class Member:
     def _decide_lead(self, now: float) -> None:
         leader = self.view.leader
         if self.epoch is not None:
-            if self._fence is not None and leader is not None and self.view.is_challenged:
+            is_leaving = Purpose.HAND_OVER in self._pending
+            if self._fence is not None and leader is not None and self.view.is_challenged and not is_leaving:
                 put = Put(self._keys.leader, leader.text(), self._lease)
                 self._ask(Purpose.ANSWER, Transaction((self._fence,), (put,), True), now, put.value)
         elif not self._lease or not self._is_registered or Purpose.ELECTION in self._pending:

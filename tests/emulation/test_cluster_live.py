@@ -176,7 +176,8 @@ def test_a_leader_that_ends_hands_over(shared: Callable[..., Shared]) -> None:
     net = shared()
     net.leader.stop()
     net.join("h5")
-    net.wait_other_leader()
+    now = net.wait_other_leader()
+    assert f"it handed over to {now.member}" in net.leader.log()
     net.check_nothing_lost()
 
 

@@ -21,6 +21,10 @@ from controller.cluster.engine import (
     Page,
     Put,
     ReadPage,
+    Refused,
+    Reply,
+    Request,
+    Silent,
     Transaction,
 )
 from controller.cluster.journal import Replica, read_record, record_text
@@ -132,6 +136,46 @@ def test_a_request_without_an_answer_is_sent_again(memory: Journal, monkeypatch:
     monkeypatch.setattr(memory.engine, "ask", lossy)
     assert memory.log.commit(batch(1, entry("a", 1)))
     assert len(asked) == TRIES and len(set(asked)) == 1
+
+
+class Late:
+    """A store that does a request only when a later one was answered, though nobody waits for it any more."""
+
+    def __init__(self, engine: MemoryEngine) -> None:
+        self.engine = engine
+        self.late: Request | None = None
+        self.is_late = False
+
+    def ask(self, request: Request) -> Reply:
+        if self.is_late:
+            self.late, self.is_late = request, False
+            return Silent("The store does not answer in time.")
+        return self.engine.ask(request)
+
+
+@pytest.mark.parametrize("when", ["before it is asked anew", "after a later write", "never"])
+def test_what_a_store_does_late_undoes_no_later_write(memory: Journal, when: str):
+    late = Late(memory.engine)
+    log = EngineLog(late, FABRIC, memory.log._fence, lambda: memory.refusals.append(""))
+    assert log.commit(batch(1, entry("a", 0)))
+    late.is_late = True
+    if when == "before it is asked anew":
+        late.engine = memory.engine
+        ask = late.ask
+
+        def at_once(request: Request) -> Reply:
+            late_one, late.late = late.late, None
+            if late_one is not None:
+                assert type(memory.engine.ask(late_one)) is Committed
+            return ask(request)
+
+        late.ask = at_once  # type: ignore[method-assign]
+    assert log.commit(batch(2, entry("a", 1)))
+    assert log.commit(batch(3, entry("a", 2), entry("b", 1)))
+    if when == "after a later write":
+        assert late.late is not None and type(memory.engine.ask(late.late)) is Refused
+    assert log.commit(batch(4, entry("c", 1)))
+    assert log.read() == (4, (entry("a", 2), entry("b", 1), entry("c", 1))) and not memory.refusals
 
 
 def test_an_entry_that_no_store_takes_is_said_to_be_one(memory: Journal):

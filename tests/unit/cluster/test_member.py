@@ -10,12 +10,14 @@ from cluster_members import KEYS, Node
 from simulated_store import DEADLINE_S
 
 from controller.cluster.effects import Ask
-from controller.cluster.engine import Committed, Held, LeaseGone, LeaseGranted, Page
+from controller.cluster.engine import Change, Committed, Held, LeaseGone, LeaseGranted, Page
 from controller.cluster.events import (
     Answered,
     ControllerBeat,
     ControllerGone,
+    ControllerStopped,
     HandOverWanted,
+    KeysChanged,
     PeerGone,
     PeerHeard,
     RoleLost,
@@ -351,7 +353,9 @@ def test_without_its_lease_it_leads_no_more():
     assert alone.member.epoch is None and alone.roles[-1].role is ControllerRole.SLAVE
 
 
-@pytest.mark.parametrize("event", [ControllerGone(), None], ids=["it ended", "it says nothing"])
+@pytest.mark.parametrize(
+    "event", [ControllerGone(), ControllerStopped(), None], ids=["it ended", "it was stopped", "it says nothing"]
+)
 def test_without_its_controller_it_leaves_the_lease(event: object):
     alone = Alone()
     alone.join()
@@ -361,6 +365,30 @@ def test_without_its_controller_it_leaves_the_lease(event: object):
     assert alone.member.epoch is None and alone.kinds() == ["RevokeLease"]
     alone.give(ControllerBeat(0.0))
     assert alone.kinds() == ["RevokeLease", "ReadPage"], "no new lease before the old one is gone"
+
+
+def test_the_end_of_a_former_lease_is_not_that_of_the_present_one():
+    alone = Alone()
+    alone.answer("GrantLease", LeaseGranted(5, 3))
+    registering = next(ask for ask in alone.asked if type(ask.request).__name__ == "Transaction")
+    alone.now += 1.1
+    alone.give(ControllerBeat(0.0))
+    alone.answer("KeepLease", LeaseGone())
+    alone.answer("GrantLease", LeaseGranted(6, 3))
+    alone.give(Answered(registering.number, LeaseGone()))
+    assert alone.member.lease == 6
+
+
+def test_a_leader_that_hands_over_answers_no_challenge():
+    alone = Alone()
+    alone.join(Held(f"{KEYS_OF_F.members}other", OTHER.text(), 7, 3))
+    alone.answer("Transaction", Committed(10))
+    alone.give(HandOverWanted("other"))
+    (asked,) = alone.asked
+    alone.give(KeysChanged(alone.member._watch, (Change(KEYS_OF_F.challenge, "other", 11),)))
+    assert alone.asked == [asked]
+    alone.give(Answered(asked.number, Committed(12)))
+    assert alone.member.epoch is None
 
 
 def test_generations_that_are_no_epochs_are_left_alone():

@@ -6,6 +6,8 @@ import logging
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +16,7 @@ from typing import Any
 import pytest
 
 from apps.cluster.link import Link, LinkLost
-from apps.cluster.messages import Seen
+from apps.cluster.messages import AskStore, Seen
 from apps.cluster.sidecar_settings import SidecarSettings
 from controller.cluster.effects import Leading
 from controller.cluster.engine import Changes, Committed, Page, Put, ReadPage, Silent, Transaction
@@ -29,12 +31,12 @@ WAIT_S = 20.0
 class Controller:
     """A controller's end: what it was told."""
 
-    def __init__(self, endpoint: str, name: str) -> None:
+    def __init__(self, endpoint: str, name: str, silence_s: float = 0.5) -> None:
         self.told: list[Any] = []
         self.listening = socket.create_server(("127.0.0.1", 0))
         peer = f"127.0.0.1:{self.listening.getsockname()[1]}"
         self.incarnation = f"{name}-1"
-        member = MemberSettings("tested", name, self.incarnation, peer, 3, 0.5)
+        member = MemberSettings("tested", name, self.incarnation, peer, 3, silence_s)
         settings = SidecarSettings(member, (endpoint,))
         self.link = Link(settings, self.listening, self.told.append, lambda: 0.0, logging.getLogger("test"))
         self.link.start()
@@ -116,6 +118,54 @@ def test_a_process_that_stands_still_is_ended(controller: Callable[[str], Contro
     os.kill(pid, signal.SIGSTOP)
     one.wait(lambda: any(type(told) is LinkLost for told in one.told))
     one.wait(lambda: one.link.pid not in (None, pid))
+
+
+def test_a_process_that_stands_still_holds_up_nobody_who_tells_it_much(controller: Callable[[str], Controller]):
+    one = controller("one")
+    one.wait(one.epoch)
+    pid = one.link.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    put = Put("/vsrt/1/tested/journal/a", "x" * 1_000_000)
+    saying = threading.Thread(target=one.link.say, args=(AskStore(1 << 40, Transaction((), (put,), True)),))
+    saying.start()
+    saying.join(WAIT_S)
+    assert not saying.is_alive()
+    one.wait(lambda: one.link.pid not in (None, pid))
+    one.wait(lambda: type(one.link.ask(ReadPage("/vsrt/1/"))) is Page)
+
+
+def test_no_process_is_started_beside_a_controller_that_has_ended(controller: Callable[[str], Controller]):
+    one = controller("one")
+    one.wait(one.epoch)
+    one.close()
+    one.link._launch()
+    assert one.link.pid is None
+
+
+def test_a_controller_that_was_stopped_gives_way_before_its_silence_says_so(
+    controller: Callable[[str], Controller], tmp_path: Path, store: EtcdServer
+):
+    program = tmp_path / "run_one.py"
+    program.write_text(
+        "import sys\n"
+        "from test_sidecar import Controller\n"
+        f"one = Controller({store.endpoint!r}, 'one', silence_s=30.0)\n"
+        "one.wait(one.epoch)\n"
+        "print('leads', flush=True)\n"
+        "sys.stdin.read()\n"
+        "one.close()\n"
+    )
+    here = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    command = [sys.executable, str(program)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, env={**os.environ, "PYTHONPATH": here}) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"leads\n"
+        two = controller("two")
+        two.wait(lambda: two.seen().members == ("one", "two"))
+        process.send_signal(signal.SIGSTOP)
+        two.wait(two.epoch)
+        process.send_signal(signal.SIGCONT)
 
 
 def test_the_store_is_asked_and_watched_through_it(controller: Callable[[str], Controller], store: EtcdServer):
