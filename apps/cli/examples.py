@@ -25,6 +25,16 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("vsrt simulate --servers 2000 --per-rack 40 --type tree", "2,000 servers in 50 racks, joined by a tree"),
         ("vsrt simulate --storm 10 --fail-links 20", "joins, leaves and failures over time"),
     ),
+    "vsrt classes": (("vsrt classes limits --servers 4", "how full the trees of a group may be"),),
+    "vsrt classes limits": (("vsrt classes limits --servers 4", "for 1, 2, 3 and 4 trees"),),
+    "vsrt classes clusters": (
+        ("vsrt classes clusters --input samples.json", "classes that compete for the same links"),
+    ),
+    "vsrt classes rates": (("vsrt classes rates --input port.json --json", "one JSON document"),),
+    "vsrt classes transfers": (
+        ("vsrt classes transfers --input state.json", "which trees would move, and why"),
+        ("vsrt classes transfers --input state.json --pace fast", "at the pace that looks every 10 s"),
+    ),
     "vsrt policy": (("vsrt policy check policies/example.yaml", "list every fault"),),
     "vsrt policy check": (("vsrt policy check policies/example.yaml", "list every fault, with its line"),),
     "vsrt policy schema": (("vsrt policy schema > policy.schema.json", "for an editor that completes and checks"),),
