@@ -19,6 +19,7 @@ from topology.events import (
 )
 from topology.fabrics import Fabrics
 from topology.graph import Graph, Kind
+from topology.host_names import SharedNames
 
 
 class LiveFabric:
@@ -43,6 +44,7 @@ class LiveFabric:
         self._hosts: dict[bytes, HostLearnt] = {}
         self._hosts_at: dict[int, dict[int, dict[bytes, HostLearnt]]] = {}
         self._owners: dict[bytes, set[bytes]] = {}
+        self._names = SharedNames(self._dpid_of, self.fabrics.is_one)
         self._apply: dict[type, Callable[[Any], bool]] = {
             SwitchUp: self._switch_up,
             SwitchDown: self._switch_down,
@@ -141,8 +143,15 @@ class LiveFabric:
                 self._flooded[home] = leg
 
     def host(self, mac: bytes) -> HostLearnt | None:
-        """Return the host with this MAC address."""
+        """Return the host with this name of a MAC address; in which fabric it is does not matter."""
         return self._hosts.get(mac)
+
+    def host_near(self, mac: bytes, dpid: int) -> HostLearnt | None:
+        """Return the host of a switch's fabric that has a MAC address, whatever number its name has."""
+        host = self._hosts.get(mac)
+        if host is None or host.dpid != dpid:
+            host = self._hosts.get(self._names.near(mac, dpid))
+        return host
 
     def host_by_ip(self, address: bytes, dpid: int | None = None) -> HostLearnt | None:
         """Return the host that holds an IPv4 or IPv6 address (of several claimants the lowest MAC address).
@@ -175,12 +184,14 @@ class LiveFabric:
         Addresses that nobody is known to hold in the port's fabric do not conflict.
         """
         host = self._hosts.get(mac)
-        if (
-            host is not None
-            and (host.port_no != port_no or host.dpid != dpid)
-            and not self.is_one_port((host.dpid, host.port_no), (dpid, port_no))
-        ):
-            return True
+        if host is None or host.port_no != port_no or host.dpid != dpid:
+            is_unknown, host = host is None, self.host_near(mac, dpid)
+            if host is None:
+                mac = mac if is_unknown else b""  # in another fabric it is another host's
+            elif not self.is_one_port((host.dpid, host.port_no), (dpid, port_no)):
+                return True
+            else:
+                mac = host.mac
         owners = self._owners.get(address)
         if owners is None or mac in owners:
             return False
@@ -283,6 +294,7 @@ class LiveFabric:
         if before is not None:
             self._forget(before, replaced=before.dpid == event.dpid)
         self._hosts[event.mac] = event
+        self._names.add(event.mac)
         self._hosts_at.setdefault(event.dpid, {}).setdefault(event.port_no, {})[event.mac] = event
         for address in event.addresses:
             self._owners.setdefault(address, set()).add(event.mac)
@@ -298,6 +310,7 @@ class LiveFabric:
 
     def _forget(self, host: HostLearnt, replaced: bool = False) -> None:
         del self._hosts[host.mac]
+        self._names.remove(host.mac)
         ports = self._hosts_at[host.dpid]
         del ports[host.port_no][host.mac]
         if not ports[host.port_no]:
@@ -312,6 +325,10 @@ class LiveFabric:
                     del self._owners[address]
         if not replaced:
             self._set_kind(host.dpid)
+
+    def _dpid_of(self, mac: bytes) -> int | None:
+        host = self._hosts.get(mac)
+        return None if host is None else host.dpid
 
     def _kind(self, dpid: int) -> Kind:
         return Kind.TOR if dpid in self._hosts_at else Kind.SWITCH

@@ -456,8 +456,9 @@ class DiscoveryCore:
     def _tell_moved(self, end: End, _now: float) -> None:
         port = self._ports.get(end)
         if port is not None and port.held:
-            hosts = self._hosts.hosts.values()
-            self._out += moved_frames(min(port.lower), {end, *port.lower}, hosts, self._vlans)
+            low, is_one = min(port.lower), self.fabric.fabrics.is_one
+            hosts = [host for host in self._hosts.hosts.values() if is_one(host.end[0], low[0])]
+            self._out += moved_frames(low, {end, *port.lower}, hosts, self._vlans)
 
     def guard(self, port: PortState, now: float) -> None:
         """Keep a port's LLDP, ARP and ND from the controller for a while."""

@@ -20,6 +20,7 @@ from controller.kernel.ports import End
 from controller.kernel.token_bucket import TokenBucket
 from controller.wire.addresses import format_ip, format_mac
 from topology.events import HostGone, HostLearnt
+from topology.host_names import SharedNames, shared_name
 
 TURNOVER_BURST, TURNOVER_PER_S = 32, 2.0
 """Addresses of one host that may give way to others of it at once, and on average."""
@@ -51,7 +52,7 @@ class HostTable:
     framed : Callable
         Returns a frame as a port has it in a VLAN: with its tag, or without.
     is_one_fabric : Callable
-        Tells of two datapath ids whether links join them: an IP address has one holder in each fabric.
+        Tells of two datapath ids whether links join them: a MAC or IP address is one host's in each fabric.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class HostTable:
         self.hosts: dict[bytes, HostState] = {}
         self._at: dict[End, dict[bytes, HostState]] = {}
         self._owners = Owners(lambda mac: self.hosts[mac].end, is_one_fabric)
+        self._names = SharedNames(self._dpid_of, is_one_fabric)
         self.challenges: dict[bytes, Challenge] = {}
         self._claims_at: dict[End, dict[bytes, Challenge]] = {}
 
@@ -86,6 +88,9 @@ class HostTable:
     def seen(self, mac: bytes, address: bytes | None, end: End, now: float, answer: bool = False) -> None:
         """Take note of a packet from `mac` and `address` at an edge port; `answer` where it answers a question."""
         host = self.hosts.get(mac)
+        if host is None or host.end != end:
+            mac = self._name(mac, end)
+            host = self.hosts.get(mac)
         if host is not None and host.end != end and self._former.returns(mac, mac, end, now):
             self._take_back(mac, end, now)
             host = None
@@ -108,6 +113,7 @@ class HostTable:
         """
         if len(self._at.get(end, ())) >= self._settings.hosts_per_port:
             return
+        mac = self._name(mac, end)
         until_s = now + self._settings.host_timeout_s
         moved = mac in self.hosts and self.hosts[mac].end != end
         taken = [address for address in addresses if moved or self._user(address, end) not in (b"", mac)]
@@ -210,14 +216,17 @@ class HostTable:
         else:
             self._settle(challenge, now)
 
+    def _dpid_of(self, mac: bytes) -> int | None:
+        return self.hosts[mac].end[0] if mac in self.hosts else None
+
+    def _name(self, mac: bytes, end: End) -> bytes:
+        """Return the name of the host with a MAC address in a port's fabric, or of a new one."""
+        return self._names.near(mac, end[0]) or (self._names.free(mac) if mac in self.hosts else mac)
+
     def _learn(self, mac: bytes, address: bytes | None, end: End, now: float) -> None:
         if not is_host_mac(mac):
-            self._counted(
-                "host-address-invalid",
-                end,
-                f"receives frames from {format_mac(mac)}, which is no host's address",
-                now,
-            )
+            text = f"receives frames from {format_mac(mac)}, which is no host's address"
+            self._counted("host-address-invalid", end, text, now)
             return
         if len(self._at.get(end, ())) >= self._settings.hosts_per_port:
             limit = self._settings.hosts_per_port
@@ -266,8 +275,15 @@ class HostTable:
     def fabrics_joined(self, now: float) -> None:
         """Leave each address that two hosts of what is one fabric now hold to who had it first.
 
-        The other one is looked into like any that claims another's address, as soon as it uses it again.
+        The other one is looked into like any that claims another's address, as soon as it uses it again. That of a
+        MAC address is no host until then.
         """
+        for first, mac in list(self._names.doubled()):
+            end, host = self.hosts[first].end, self.hosts[mac]
+            own, where = format_mac(shared_name(mac)), f"port {end[0]}:{end[1]}"
+            text = f"has a host with the MAC address {own}, which one at {where} has too"
+            self._counted("mac-in-both-fabrics", host.end, f"{text}: a link joined their fabrics", now)
+            self._gone(host, now)
         for address, first, mac in list(self._owners.doubled()):
             host = self.hosts[mac]
             text = (
@@ -338,12 +354,8 @@ class HostTable:
             if len(at_port) >= settings.challenges_per_port or len(self.challenges) >= settings.challenges:
                 if not at_port:
                     del self._claims_at[end]
-                self._counted(
-                    "challenge-limit",
-                    end,
-                    "has too many hosts with others' addresses: a further claim is ignored",
-                    now,
-                )
+                text = "has too many hosts with others' addresses: a further claim is ignored"
+                self._counted("challenge-limit", end, text, now)
                 return
             challenge = Challenge(claimed, holder.mac, holder.end, claimant, end, now)
             self.challenges[claimed] = at_port[claimed] = challenge
@@ -410,10 +422,9 @@ class HostTable:
                 return
             if challenge.claimed not in self.hosts:
                 self.remembered(challenge.claimed, addresses, challenge.end, now)
-                host = self.hosts[challenge.claimed]
-                host.seen_s = now
-                for address in challenge.addresses:
-                    if address in host.addresses:
+                if (host := self.hosts.get(challenge.claimed)) is not None:
+                    host.seen_s = now
+                    for address in challenge.addresses.keys() & host.addresses.keys():
                         host.use(address, now)
             return
         claimant = self.hosts.get(challenge.claimant)
@@ -446,6 +457,7 @@ class HostTable:
 
     def _add(self, host: HostState) -> None:
         self.hosts[host.mac] = host
+        self._names.add(host.mac)
         self._at.setdefault(host.end, {})[host.mac] = host
         for address in host.addresses:
             self._owners.add(address, host.mac)
@@ -454,6 +466,7 @@ class HostTable:
         for address in host.addresses:
             self._owners.remove(address, host.mac)
         del self.hosts[host.mac]
+        self._names.remove(host.mac)
         at_port = self._at[host.end]
         del at_port[host.mac]
         if not at_port:

@@ -1,9 +1,8 @@
 """The journal: what a restarted controller must know of hosts that do not speak by themselves, and of cables.
 
 A record is one host, or the switch that one port leads to; the last one of a MAC address in a VLAN, or of a port,
-counts. The host is
-asked at once when its port is found again, and a port waits for its switch only for a while, so that a record that is
-too old does no harm.
+counts. Of hosts with one MAC address in several fabrics each has its number. The host is asked at once when its port
+is found again, and a port waits for its switch only for a while, so that a record that is too old does no harm.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from controller.kernel.domains import HIGHEST_VLAN, OWN_DOMAIN, address_of, doma
 from controller.kernel.ports import End
 from controller.wire.addresses import format_ip, format_mac, parse_ip, parse_mac
 from topology.events import HostLearnt
+from topology.host_names import is_numbered, number_of, numbered
 
 JOURNAL_INTERVAL_S = 1.0
 RECORDS_PER_WRITE = 500
@@ -29,6 +29,8 @@ COMPACT_ABOVE, COMPACT_FACTOR = 2000, 4
 """A journal is replaced when it has this many records, and this many per host and cable, more than a fresh one."""
 
 Record = dict[str, Any]
+
+_HIGHEST_NUMBER = (1 << 24) - 1
 
 Key: TypeAlias = bytes | End
 """What a record is about: the MAC address of a host, by its name in its domain, or a port."""
@@ -84,7 +86,10 @@ def _read_host(record: Record) -> HostLearnt:
         raise ValueError("no MAC address of a host")
     if isinstance(vlan_id, bool) or not isinstance(vlan_id, int) or not OWN_DOMAIN <= vlan_id <= HIGHEST_VLAN:
         raise ValueError("no VLAN")
-    mac = in_domain(mac, vlan_id)
+    number = record.get("number", 1)
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= _HIGHEST_NUMBER:
+        raise ValueError("no number of a host")
+    mac = numbered(in_domain(mac, vlan_id), number)
     if record["dpid"] is None:
         return HostLearnt(mac, 0, 0, ())
     dpid, port_no = int(record["dpid"]), int(record["port_no"])
@@ -200,8 +205,10 @@ def _host_record(mac: bytes, end: End, addresses: Iterable[bytes]) -> Record:
 
 
 def _named(mac: bytes) -> Record:
-    vlan_id, named = domain_of(mac), {"mac": format_mac(address_of(mac))}
-    return {**named, "vlan": vlan_id} if vlan_id else named
+    vlan_id = domain_of(mac)
+    named: Record = {"mac": format_mac(address_of(mac))}
+    named = {**named, "vlan": vlan_id} if vlan_id else named
+    return {**named, "number": number_of(mac)} if is_numbered(mac) else named
 
 
 def _neighbour_record(end: End, neighbour: int | None) -> Record:

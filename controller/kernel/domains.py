@@ -3,9 +3,14 @@
 A frame without a tag is in the fabric's own domain, VLAN 0. There the name of a group or a host is its address, as
 the wire has it. In a VLAN the VLAN id stands behind the address, so that one table has the names of all domains, and
 a fabric without VLANs does no more than it did. As text the name of 239.1.1.1 in VLAN 20 is ``239.1.1.1@20``.
+
+Of hosts with one MAC address, each in a fabric of its own, all but one have a number behind their names
+(`topology.host_names`): ``00:00:00:00:00:0b~2``, or ``00:00:00:00:00:0b@20~2`` in a VLAN.
 """
 
 from __future__ import annotations
+
+from topology.host_names import is_numbered, shared_name
 
 OWN_DOMAIN = 0
 """The VLAN id that stands for frames without a tag."""
@@ -30,12 +35,19 @@ def in_domain(address: bytes, vlan_id: int) -> bytes:
 
 def address_of(name: bytes) -> bytes:
     """Return the address of a name."""
-    return name if len(name) in _ADDRESS_BYTES else name[:-_SUFFIX_BYTES]
+    size = len(name)
+    if size in _ADDRESS_BYTES:
+        return name
+    return address_of(shared_name(name)) if is_numbered(name) else name[:-_SUFFIX_BYTES]
 
 
 def domain_of(name: bytes) -> int:
     """Return the VLAN id of a name, 0 in the fabric's own domain."""
-    return 0 if len(name) in _ADDRESS_BYTES else int.from_bytes(name[-2:], "big")
+    if len(name) in _ADDRESS_BYTES:
+        return 0
+    if is_numbered(name):
+        return domain_of(shared_name(name))
+    return int.from_bytes(name[-2:], "big")
 
 
 def family_of(name: bytes) -> int:

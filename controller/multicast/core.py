@@ -139,7 +139,7 @@ class MulticastCore:
         )
         self.tagged = TaggedFrames(self.installer, self.counters)
         self.tagged.use_check_interval(policy.check.interval_s, now)
-        self.places = HostPlaces()
+        self.places = HostPlaces(self.fabric.fabrics.is_one)
         operator = self.operator
         self.journal: Journal = Journal(
             self.fabric,

@@ -34,6 +34,7 @@ from topology.events import (
     TopologyEvent,
 )
 from topology.graph import Kind, NodeId
+from topology.host_names import shared_name
 from topology.live import LiveFabric
 
 FLOOD_SETTLE_S = 0.02
@@ -190,7 +191,9 @@ class FabricFollower:
         if not self.fabric.apply(event):
             return False
         if isinstance(event, HostGone):
-            self._owner.places.note(event.mac, *self.fabric.aggregations.home((event.dpid, event.port_no)))
+            self._owner.places.note(
+                shared_name(event.mac), *self.fabric.aggregations.home((event.dpid, event.port_no))
+            )
         else:
             self._handlers[type(event)](event, now)
             for end in lost:
@@ -471,6 +474,7 @@ class FabricFollower:
         before = self.fabric.host(mac)
         if not self.fabric.apply(event):
             return False
+        mac = shared_name(mac)
         if before is not None:
             addresses = (*addresses, *before.addresses)
             if (before.dpid, before.port_no) != (dpid, port_no):

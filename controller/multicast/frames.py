@@ -152,7 +152,7 @@ class FrameIntake:
         leg = (dpid, port_no)
         if leg in owner.fabric.aggregations.homes:
             dpid, port_no = owner.fabric.aggregations.home(leg)
-        host = owner.fabric.host(mac)
+        host = owner.fabric.host_near(mac, dpid)
         if host is None:
             owner.places.note(mac, dpid, port_no)
         elif (host.port_no != port_no or host.dpid != dpid) and not owner.fabric.is_one_port(

@@ -15,6 +15,7 @@ from controller.multicast.groups import GroupPlane
 from controller.multicast.registered import RegisteredGroups
 from controller.multicast.room import Room
 from controller.wire.addresses import format_ip, format_mac, is_link_scope_group
+from topology.host_names import shared_name
 from topology.live import LiveFabric
 
 SPOOFED = "(spoofed)"
@@ -155,10 +156,10 @@ class Gate:
     def spoofed(self, host: HostRef, vlan_id: int = 0) -> Decision:
         """Return why a host with a false address is refused."""
         owner, address = self._fabric.host_by_ip(in_domain(host.ip, vlan_id), host.dpid), format_ip(host.ip)
-        if owner is None or owner.mac == in_domain(host.mac, vlan_id):
+        if owner is None or shared_name(owner.mac) == in_domain(host.mac, vlan_id):
             return Decision(False, SPOOFED, f"{address} was another host's and is not known to be this one's own")
         place = f"port {owner.dpid}:{owner.port_no}"
-        return Decision(False, SPOOFED, f"{address} belongs to {format_mac(owner.mac)} at {place}")
+        return Decision(False, SPOOFED, f"{address} belongs to {format_mac(shared_name(owner.mac))} at {place}")
 
     def _is_behind_router(self, key: SenderKey, vlan_id: int) -> bool:
         home = self._fabric.aggregations.home((key.dpid, key.port_no))
@@ -176,7 +177,7 @@ class Gate:
 
     def known(self, mac: bytes, dpid: int, port_no: int) -> tuple[bytes, ...] | None:
         """Return the IP addresses that the MAC address holds at the port; None where it is not known there."""
-        host = self._fabric.host(mac)
+        host = self._fabric.host_near(mac, dpid)
         is_there = host is not None and self._fabric.is_one_port((host.dpid, host.port_no), (dpid, port_no))
         return host.addresses if host is not None and is_there else None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 from controller.multicast.group import Place
@@ -30,9 +30,13 @@ class EarlyReport(NamedTuple):
 
 
 class HostPlaces:
-    """Small memories around `HostLearnt`."""
+    """Small memories around `HostLearnt`, of hosts by the names that they share with those of other fabrics.
 
-    def __init__(self) -> None:
+    `is_one_fabric` tells of two datapath ids whether links join them.
+    """
+
+    def __init__(self, is_one_fabric: Callable[[int, int], bool]) -> None:
+        self._is_one_fabric = is_one_fabric
         self._places: dict[bytes, list[Place]] = {}
         self._early: dict[bytes, list[EarlyReport]] = {}
 
@@ -54,14 +58,21 @@ class HostPlaces:
             del self._early[next(iter(self._early))]
         self._early[mac] = [*reports[1 - EARLY_FRAMES_BOUND :], report]
 
-    def left(self, mac: bytes, dpid: int, port_no: int) -> Iterator[Place]:
-        """Yield where a host that is now known to be at a port may have been before, and forget it."""
-        for place in self._places.pop(mac, ()):
-            if place != (dpid, port_no):
-                yield place
+    def left(self, mac: bytes, dpid: int, port_no: int) -> list[Place]:
+        """Return where a host that is now known to be at a port may have been before in its fabric, and forget it."""
+        places = self._places.pop(mac, None)
+        if places is None:
+            return []
+        if others := [place for place in places if not self._is_one_fabric(place[0], dpid)]:
+            self._places[mac] = others
+        return [place for place in places if place != (dpid, port_no) and place not in others]
 
-    def early_reports(self, mac: bytes, dpid: int, port_no: int, now: float) -> Iterator[bytes]:
-        """Yield the frames kept of a host that came from where it is now known to be, and forget all."""
-        for report in self._early.pop(mac, ()):
-            if (report.dpid, report.port_no) == (dpid, port_no) and now - report.received_s <= EARLY_S:
-                yield report.frame
+    def early_reports(self, mac: bytes, dpid: int, port_no: int, now: float) -> list[bytes]:
+        """Return the frames kept of a host that came from where it is now known to be; forget those of its fabric."""
+        reports = self._early.pop(mac, None)
+        if reports is None:
+            return []
+        if others := [report for report in reports if not self._is_one_fabric(report.dpid, dpid)]:
+            self._early[mac] = others
+        here = [report for report in reports if (report.dpid, report.port_no) == (dpid, port_no)]
+        return [report.frame for report in here if now - report.received_s <= EARLY_S]

@@ -53,6 +53,7 @@ from topology.events import (
     SwitchDown,
     SwitchUp,
 )
+from topology.host_names import shared_name
 from topology.live import LiveFabric
 
 ASKED_KEPT_S = 300.0
@@ -90,7 +91,8 @@ class UnicastCore:
         self._installer = Installer(UNICAST_TAG, hold_unknown=True, datapath=datapath)
         self._installer.use_policy(settings.check_interval_s, settings.edits)
         self._vlan_ports = VlanPorts(settings.vlans, self.fabric)
-        self._routes = Routes(partial(port_held, self._installer), self._vlan_ports.is_tagged)
+        fabrics = self.fabric.fabrics
+        self._routes = Routes(partial(port_held, self._installer), self._vlan_ports.is_tagged, fabrics)
         self._resolver = Resolver(self.fabric, settings, self)
         self._deadlines: Deadlines[_Timer] = Deadlines()
         self._out: list[Effect] = []
@@ -370,8 +372,9 @@ class UnicastCore:
         """Remember for a while who asked for a host that is gone; of one that is found switches may tell it."""
         timer = _Timer(_Kind.GONE, mac)
         if host is not None:
-            for dpid in self._former.switches_of(mac):
-                self.asked_for(dpid, mac, now)
+            for dpid in self._former.switches_of(shared_name(mac)):
+                if self.fabric.fabrics.is_one(dpid, host.dpid):
+                    self.asked_for(dpid, mac, now)
         elif self._gone_count >= MAX_GONE_COUNT:
             self._routes.forget(mac)
         elif timer not in self._deadlines:
@@ -427,8 +430,8 @@ class UnicastCore:
 
     def _table_changed(self, event: Any, now: float) -> None:
         for mac in self._former.tables_told(event.dpid):
-            if self.fabric.host(mac) is not None:
-                self.asked_for(event.dpid, mac, now)
+            if (host := self.fabric.host_near(mac, event.dpid)) is not None:
+                self.asked_for(event.dpid, host.mac, now)
         if event.dpid in self._routes.away and self._installer.is_read(event.dpid):
             self._routes.unsure[event.dpid].clear()
             if self._installer.in_sync(event.dpid):

@@ -59,7 +59,7 @@ def host_keys(ofp_version: int, mac: bytes, entered: Entered = ANY_PORT) -> list
     """
     address, vlan_id = address_of(mac), domain_of(mac)
     if not vlan_id:
-        return [RuleKey(0 if ofp_version == OPENFLOW_1_0 else UNICAST, PRIORITY_UNICAST, Match(eth_dst=mac))]
+        return [RuleKey(0 if ofp_version == OPENFLOW_1_0 else UNICAST, PRIORITY_UNICAST, Match(eth_dst=address))]
     if ofp_version != OPENFLOW_1_0:
         return [RuleKey(VLAN_UNICAST, PRIORITY_UNICAST, Match(eth_dst=address, vlan_id=vlan_id))]
     priority = at_port(PRIORITY_UNICAST)

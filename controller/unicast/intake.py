@@ -133,15 +133,17 @@ class FrameIntake:
             return
         if not at_edge:
             mac = self._routes.host_of(data[:6]) or mac
-        host = self._fabric.host(mac) if domain_of(mac) == vlan_id else None
+        host = None
+        if domain_of(mac) == vlan_id:
+            host = self._fabric.host_near(mac, end[0]) or self._fabric.host(mac)
         if host is not None:
             is_reached = self._fabric.fabrics.is_one(host.dpid, end[0])
             self._counters["unicast-delivered" if is_reached else "unicast-other-fabric"] += 1
             if is_reached and not self._fabric.is_one_port((host.dpid, host.port_no), end):
                 self._around.send((host.dpid, host.port_no), address_of(mac) + data[6:], vlan_id)
-            sender = None if at_edge else self._fabric.host(sender_mac)
+            sender = None if at_edge else self._fabric.host_near(sender_mac, end[0])
             if at_edge or sender is not None:
-                self._around.asked_for(end[0] if sender is None else sender.dpid, mac, now)
+                self._around.asked_for(end[0] if sender is None else sender.dpid, host.mac, now)
         elif is_double_tagged:
             self._counters["double-tagged-relayed"] += 1
             if at_edge:

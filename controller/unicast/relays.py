@@ -22,6 +22,9 @@ RELAY_FEW_SHARE, RELAY_KEPT_SHARE = 0.1, 0.5
 
 Counted: TypeAlias = Callable[[str, End, str], None]
 
+_Stranger: TypeAlias = tuple[bytes, int]
+"""A sender that is no known host, by the name of its MAC address and its fabric."""
+
 
 class Relays:
     """Relays frames, and drops what comes back of them at another port than its sender's."""
@@ -35,8 +38,8 @@ class Relays:
         self._counted = counted
         self._buckets: dict[End, tuple[TokenBucket, TokenBucket]] = {}
         self._total = TokenBucket(settings.relay_total_burst_count, settings.relay_total_rate_per_s, 0.0)
-        self._homes: dict[bytes, End] = {}
-        self._expiry: Deadlines[bytes] = Deadlines()
+        self._homes: dict[_Stranger, End] = {}
+        self._expiry: Deadlines[_Stranger] = Deadlines()
         self.next_deadline: Callable[[], float | None] = self._expiry.next
 
     def relay(self, origin: End, data: bytes, now: float, vlan_id: int = OWN_DOMAIN) -> list[SendPacket]:
@@ -71,15 +74,16 @@ class Relays:
                 "receives a broadcast that is dropped: all ports together are over the limit",
             )
             return []
-        if not is_ours and self._fabric.host(mac) is None:
-            self._homes[mac] = origin
-            self._expiry.set(mac, now + RELAY_HOME_S)
+        if not is_ours and self._fabric.host_near(mac, origin[0]) is None:
+            stranger = self._stranger(mac, origin)
+            self._homes[stranger] = origin
+            self._expiry.set(stranger, now + RELAY_HOME_S)
         return packets
 
     def on_deadline(self, now: float) -> None:
         """Forget where frames of unknown senders were relayed from."""
-        for mac in self._expiry.due(now):
-            self._homes.pop(mac, None)
+        for stranger in self._expiry.due(now):
+            self._homes.pop(stranger, None)
 
     def switch_down(self, dpid: int) -> None:
         """Forget the bounds on the ports of a switch that is gone."""
@@ -121,12 +125,16 @@ class Relays:
             if fabric.is_flooded(dpid, port_no) and not fabric.is_one_port((dpid, port_no), origin)
         )
 
+    def _stranger(self, mac: bytes, origin: End) -> _Stranger:
+        fabric = self._fabric.fabrics.of(origin[0])
+        return mac, origin[0] if fabric is None else fabric.dpid
+
     def _is_at_home(self, mac: bytes, origin: End) -> bool:
         """Tell whether a sender is where it is known to live, or where its frames were relayed from of late."""
-        host = self._fabric.host(mac)
+        host = self._fabric.host_near(mac, origin[0])
         if host is not None:
             return self._fabric.is_one_port((host.dpid, host.port_no), origin)
-        home = self._homes.get(mac)
+        home = self._homes.get(self._stranger(mac, origin))
         if home is not None and self._fabric.is_one_port(home, origin):
             return True
         return home is None and len(self._homes) < MAX_HOMES_COUNT

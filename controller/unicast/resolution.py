@@ -17,6 +17,7 @@ from controller.wire.ipv6 import ICMPV6
 from controller.wire.nd import encode_neighbour, neighbour_advertisement
 from controller.wire.packets import Arp, Neighbour
 from topology.events import HostLearnt, PortRole
+from topology.host_names import shared_name
 from topology.live import LiveFabric
 
 MAX_PLAIN_COUNT = 65536
@@ -25,8 +26,8 @@ _NEXT_HEADER_OFFSET = 20
 _NA_FLAGS_OFFSET = 58
 _ROUTER_FLAG = 0x80
 
-AskKey: TypeAlias = tuple[bytes, bytes]
-"""MAC address of the host that asks, and IP address that it asks about, by their names in their domain."""
+AskKey: TypeAlias = tuple[bytes, bytes, End]
+"""MAC address of the host that asks, IP address that it asks about, by their names in their domain, and its port."""
 
 
 class AskKind(IntEnum):
@@ -42,7 +43,7 @@ class Ask:
     """A question or announcement under way; `reply` is the answer of `responder`, held until it can be of use.
 
     `waits_for` is the switch whose entries are not in place yet. `mac`, `target` and `responder` are names in the
-    domain `vlan_id`; frames have no tag.
+    domain `vlan_id`, as hosts of several fabrics may share them; frames have no tag.
     """
 
     kind: AskKind
@@ -60,7 +61,7 @@ class Ask:
     @property
     def key(self) -> AskKey:
         """What the ask is kept under."""
-        return (self.mac, self.target)
+        return (self.mac, self.target, self.end)
 
     def names(self) -> tuple[bytes, ...]:
         """Return the addresses whose appearance may bring this ask forward."""
@@ -153,7 +154,9 @@ class Resolver:
             tentative = Ask(AskKind.DETECT_DUPLICATE, mac, end, said.target, packet, data, vlan_id=vlan_id)
             self._detect_duplicate(tentative, now)
         else:
-            holder = None if receiver[0] & 1 else self._fabric.host(receiver)
+            holder = None
+            if not receiver[0] & 1:
+                holder = self._fabric.host_near(receiver, end[0]) or self._fabric.host(receiver)
             if holder is not None:
                 self._pass_on(end, holder, data, now)
             else:
@@ -161,7 +164,7 @@ class Resolver:
 
     def host_learnt(self, host: HostLearnt, now: float) -> None:
         """Go on with what waited for this host or its addresses."""
-        for name in (host.mac, *host.addresses):
+        for name in (shared_name(host.mac), *host.addresses):
             for key in tuple(self._by_name.get(name, ())):
                 if key in self._asks:
                     self._advance(self._asks[key], now)
@@ -193,12 +196,7 @@ class Resolver:
         vlan_id = domain_of(target)
         mac = in_domain(packet.eth_src, vlan_id)
         if isinstance(packet, Neighbour) and data[_NEXT_HEADER_OFFSET] == ICMPV6:
-            if len(self._plain) >= MAX_PLAIN_COUNT:
-                self._plain.clear()
-            if data[_NA_FLAGS_OFFSET] & _ROUTER_FLAG:
-                self._plain.pop(target, None)
-            else:
-                self._plain[target] = mac
+            self._note_plain(target, mac, end[0], is_router=bool(data[_NA_FLAGS_OFFSET] & _ROUTER_FLAG))
         if packet.eth_dst[0] & 1:
             asks = [self._asks[key] for key in self._by_name.get(target, ())]
             tentative = [ask for ask in asks if ask.kind is AskKind.DETECT_DUPLICATE and ask.mac != mac]
@@ -208,15 +206,27 @@ class Resolver:
             if not tentative:
                 self._open(Ask(AskKind.ANNOUNCE, mac, end, target, packet, data, vlan_id=vlan_id), now)
             return
-        asker = self._fabric.host(in_domain(packet.eth_dst, vlan_id))
-        if asker is not None and self._fabric.fabrics.is_one(asker.dpid, end[0]):
+        asker_mac = in_domain(packet.eth_dst, vlan_id)
+        asker = self._fabric.host_near(asker_mac, end[0])
+        if asker is not None:
             where = (asker.dpid, asker.port_no)
-            answered = Ask(AskKind.RESOLVE, asker.mac, where, target, packet, data, True, data, mac, vlan_id=vlan_id)
+            answered = Ask(AskKind.RESOLVE, asker_mac, where, target, packet, data, True, data, mac, vlan_id=vlan_id)
             self._open(answered, now)
+
+    def _note_plain(self, target: bytes, mac: bytes, dpid: int, *, is_router: bool) -> None:
+        """Note of a host's IPv6 address whether it is no router's, so that it can be answered for."""
+        if len(self._plain) >= MAX_PLAIN_COUNT:
+            self._plain.clear()
+        holder = self._fabric.host_near(mac, dpid)
+        name = mac if holder is None else holder.mac
+        if not is_router:
+            self._plain[target] = name
+        elif holder is None or self._plain.get(target) == name:
+            self._plain.pop(target, None)
 
     def _detect_duplicate(self, ask: Ask, now: float) -> None:
         holder = self._fabric.host_by_ip(ask.target, ask.end[0])
-        if holder is not None and holder.mac == ask.mac:
+        if holder is not None and shared_name(holder.mac) == ask.mac:
             return
         if isinstance(ask.packet, Neighbour):
             self._keep(ask, now)
@@ -282,7 +292,7 @@ class Resolver:
 
     def _advance(self, ask: Ask, now: float) -> None:
         """Do the next step of an ask, if its time has come."""
-        asker = self._fabric.host(ask.mac)
+        asker = self._fabric.host_near(ask.mac, ask.end[0])
         if asker is None or not self._is_at(asker, ask.end):
             return
         if ask.kind is AskKind.ANNOUNCE:
@@ -293,7 +303,7 @@ class Resolver:
         if ask.kind is AskKind.DETECT_DUPLICATE:
             return
         if ask.responder is not None:
-            responder = self._fabric.host(ask.responder)
+            responder = self._fabric.host_near(ask.responder, ask.end[0])
         else:
             responder = self._fabric.host_by_ip(ask.target, ask.end[0])
         if responder is None or not self._fabric.fabrics.is_one(responder.dpid, ask.end[0]):

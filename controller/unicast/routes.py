@@ -12,11 +12,13 @@ from controller.effects import Edit, Put, Remove
 from controller.kernel.domains import domain_of
 from controller.rules.model import Output, Rule, RuleKey
 from controller.rules.pipeline import OPENFLOW_1_0, UNICAST, VLAN_UNICAST
+from controller.unicast.asked import AskedHosts
 from controller.unicast.destinations import Destination, Place
 from controller.unicast.entries import ANY_PORT, Entered, far_rules, host_keys, trunk_rule
 from controller.unicast.locations import number_of, switch_number
 from controller.unicast.paths import Pair
 from topology.events import HostLearnt
+from topology.fabrics import Fabrics
 from topology.graph import Graph
 
 Stage: TypeAlias = list[tuple[int, Edit]]
@@ -46,10 +48,11 @@ class Routes:
     before, but for switches that are `away`: those that have lost their connection and go on with the entries that
     they hold. Nothing is sent to one whose entries for a destination do not lead nearer to it (it is astray), or may
     be one of two (it is `unsure` of the destination): another path of equal length is taken, or none. So every hop
-    leads nearer to the destination, and nothing circles. Hosts go by the names of their MAC addresses.
+    leads nearer to the destination, and nothing circles. Hosts go by the names of their MAC addresses; of those that
+    share one, in different `fabrics`, a switch has entries for that of its own.
     """
 
-    def __init__(self, held: Held, is_tagged: Tagged = lambda _dpid, _port_no, _vlan_id: False) -> None:
+    def __init__(self, held: Held, is_tagged: Tagged, fabrics: Fabrics) -> None:
         self.away: set[int] = set()
         self.unsure: dict[int, set[int]] = {}
         self._held = held
@@ -62,8 +65,7 @@ class Routes:
         self._numbers: dict[int, int] = {}
         self._behind: dict[int, None] = {}
         self._entered: dict[int, Mapping[int, Entered]] = {}
-        self._asked_by: dict[bytes, set[int]] = {}
-        self._asked_at: dict[int, set[bytes]] = {}
+        self._asked = AskedHosts(self._places, fabrics)
 
     # Questions
 
@@ -139,18 +141,12 @@ class Routes:
 
     def ask(self, dpid: int, mac: bytes) -> Stage:
         """Have a switch hold an entry for a host from now on, wherever the host is; return the edits."""
-        if mac in self._asked_at.get(dpid, ()):
-            return []
-        self._asked_at.setdefault(dpid, set()).add(mac)
-        self._asked_by.setdefault(mac, set()).add(dpid)
-        place = self._places.get(mac)
+        place = self._asked.meant(dpid, mac) if self._asked.add(dpid, mac) else None
         return [] if place is None else self._far_edits(place, (dpid,))
 
     def forget(self, mac: bytes) -> None:
         """Forget where a host was asked for that is gone."""
-        if mac not in self._places:
-            for dpid in self._asked_by.pop(mac, ()):
-                self._asked_at[dpid].discard(mac)
+        self._asked.forget(mac)
 
     def _far_rules(self, dpid: int, place: Place, entered: Entered | None = None) -> list[Rule]:
         version, mac = self._versions.get(dpid), place.mac
@@ -187,11 +183,8 @@ class Routes:
             own = () if destination is None else destination.places.values()
             places = [place for place in own if domain_of(place.mac) == vlan_id]
             rules = [rule for place in places for rule in place.own_rules(OPENFLOW_1_0, come)[1:]]
-            for mac in sorted(self._asked_at.get(dpid, ())):
-                if domain_of(mac) != vlan_id:
-                    continue
-                place = self._places.get(mac)
-                if place is not None and place.dpid != dpid:
+            for place in self._asked.at(dpid):
+                if domain_of(place.mac) == vlan_id and place.dpid != dpid:
                     places.append(place)
                     rules += self._far_rules(dpid, place, come)
             put |= {rule.key: rule for rule in rules}
@@ -250,6 +243,8 @@ class Routes:
         move: Plan = [[], [], []]
         for mac, host in hosts:
             self._follow_host(mac, host, near, far, move)
+        for mac in self._asked.shared_anew():
+            far += self._shared_edits(mac)
         self._drop_empty(move[2] if any(move) else far)
         self._behind.update(dict.fromkeys(dpid for dpid in sorted(again) if dpid in self._destinations))
         plans: Plans = [(move, urgency)] if any(move) else []
@@ -303,7 +298,7 @@ class Routes:
         """Bring entries for hosts to switches that came, and forget those of switches that went."""
         former, self._versions = self._versions, dict(versions)
         for dpid in sorted(former.keys() ^ versions.keys()):
-            asked = [self._places[mac] for mac in sorted(self._asked_at.get(dpid, ())) if mac in self._places]
+            asked = self._asked.at(dpid)
             own = self._destinations.get(dpid)
             places = [] if own is None else list(own.places.values())
             if dpid in versions:
@@ -325,10 +320,12 @@ class Routes:
         """Take in that a host came, went or moved."""
         former = self._places.get(mac)
         if former is not None and (host is None or host.dpid != former.dpid):
+            asked = self._asking(mac)
             leaving = self._leave(former)
             if host is None:
-                keys = [(dpid, key) for dpid, _ in self._asking(mac) for key in self._host_keys(dpid, mac)]
+                keys = [(dpid, key) for dpid, _ in asked for key in self._host_keys(dpid, mac)]
                 far += [*leaving, *((dpid, Remove(key)) for dpid, key in keys)]
+                far += self._shared_edits(mac)
             else:
                 move[2] += leaving
         if host is None:
@@ -360,7 +357,12 @@ class Routes:
 
     def _asking(self, mac: bytes) -> list[tuple[int, int]]:
         """Return the switches that are there and where a host was asked for, each with its OpenFlow version."""
-        return self._known(self._asked_by.get(mac, ()))
+        return self._known(self._asked.by(mac))
+
+    def _shared_edits(self, mac: bytes) -> Stage:
+        """Return the edits that have each switch hold the entries for the host that it means by a MAC address."""
+        asked = [(dpid, place) for dpid, place in self._asked.shared_by(mac) if dpid in self._versions]
+        return [edit for dpid, place in asked for edit in self._far_edits(place, (dpid,))]
 
     def _own_rules(self, place: Place) -> list[Rule]:
         """Return the entries of a host at its own switch; none where that is not there."""
@@ -383,6 +385,7 @@ class Routes:
         vlan_id = domain_of(host.mac)
         is_tagged = bool(vlan_id) and self._is_tagged(host.dpid, host.port_no, vlan_id)
         place = self._places[host.mac] = destination.enter(host, is_tagged)
+        self._asked.placed(host.mac)
         return place
 
     def _leave(self, place: Place) -> Stage:
@@ -390,6 +393,7 @@ class Routes:
         destination = self._destinations[place.dpid]
         destination.leave(place)
         del self._places[place.mac]
+        self._asked.left(place.mac)
         keys = [(place.dpid, rule.key) for rule in self._own_rules(place)]
         for dpid in destination.ports:
             if self._versions[dpid] == OPENFLOW_1_0:
@@ -442,7 +446,7 @@ class Routes:
             ports = destination.choose(dpid, right)
             if ports == former:
                 continue
-            asked = self._asked_at.get(dpid, ())
+            asked = self._asked.names_at(dpid)
             entered = partial(self._entered_for, dpid)
             held = destination.passing_rules(version, former, asked, entered)
             wanted = destination.passing_rules(version, ports, asked, entered)

@@ -10,6 +10,7 @@ import re
 from functools import lru_cache
 
 from controller.kernel.domains import HIGHEST_VLAN, LOWEST_VLAN, address_of, domain_of, in_domain
+from topology.host_names import number_of
 
 _MAC = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}\Z")
 _VLAN = re.compile(r"[1-9][0-9]{0,3}\Z")
@@ -43,10 +44,17 @@ def parse_name(text: str) -> bytes:
 
 
 def format_mac(address: bytes) -> str:
-    """Return a MAC address as six lower-case hexadecimal pairs with colons; in a VLAN ``@`` and its id follow."""
+    """Return a MAC address as six lower-case hexadecimal pairs with colons.
+
+    Of a name in a VLAN ``@`` and its id follow, and of one that hosts share (`topology.host_names`) ``~`` and
+    its number.
+    """
     if len(address) == 6:
         return address.hex(":")
-    return f"{address_of(address).hex(':')}@{domain_of(address)}"
+    vlan_id, number = domain_of(address), number_of(address)
+    text = address_of(address).hex(":")
+    text = f"{text}@{vlan_id}" if vlan_id else text
+    return text if number == 1 else f"{text}~{number}"
 
 
 def parse_mac(text: str) -> bytes:

@@ -28,6 +28,7 @@ from controller.events import (
     Port,
     SwitchConnected,
 )
+from controller.kernel.domains import address_of
 from controller.rules.lowering import LOWERINGS
 from controller.rules.model import OFPP_IN_PORT, Match, Output, Rule, RuleKey, SetEthDst
 from controller.rules.openflow import FlowCounter
@@ -128,18 +129,19 @@ class World:
         self.port(self.cables[a], up)
 
     def host(self, mac: bytes, end: End, *addresses: bytes) -> None:
-        """Plug a host in that answers for its addresses."""
+        """Plug a host in that answers for its addresses; of those with one MAC address others have numbers."""
         self.hosts[mac] = end
         self.addresses[mac] = addresses
 
     def say(self, mac: bytes, address: bytes, end: End | None = None) -> list[object]:
         """Let a host send a gratuitous ARP or an unsolicited neighbour advertisement."""
+        end, mac = end or self.hosts[mac], address_of(mac)
         if len(address) == 4:
             frame = encode_arp(Arp(mac, b"\xff" * 6, 1, mac, address, bytes(6), address))
         else:
             nodes = b"\xff\x02" + bytes(13) + b"\x01"
             frame = encode_neighbour(Neighbour(mac, b"\x33\x33\0\0\0\1", address, nodes, False, address, mac))
-        return self.frame(end or self.hosts[mac], frame)
+        return self.frame(end, frame)
 
     def frame(self, end: End, frame: bytes) -> list[object]:
         before = len(self.events)
@@ -255,13 +257,14 @@ class World:
         asked = decode(data)
         if isinstance(asked, Lldp):
             return
-        for mac, where in self.hosts.items():
+        for name, where in self.hosts.items():
             if where != end:
                 continue
-            if isinstance(asked, Arp) and asked.eth_dst == mac and asked.target_ip in self.addresses[mac]:
+            mac, addresses = address_of(name), self.addresses[name]
+            if isinstance(asked, Arp) and asked.eth_dst == mac and asked.target_ip in addresses:
                 answer = Arp(mac, asked.eth_src, 2, mac, asked.target_ip, asked.sender_mac, asked.sender_ip)
                 self.feed(PacketReceived(*end, encode_arp(answer)))
-            if isinstance(asked, Neighbour) and asked.eth_dst == mac and asked.target in self.addresses[mac]:
+            if isinstance(asked, Neighbour) and asked.eth_dst == mac and asked.target in addresses:
                 reply = Neighbour(mac, asked.eth_src, asked.target, asked.source, False, asked.target, mac)
                 self.feed(PacketReceived(*end, encode_neighbour(reply)))
 

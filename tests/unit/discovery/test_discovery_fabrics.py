@@ -1,10 +1,14 @@
-"""An IP address has one holder in each fabric: hosts that no link joins are not in each other's way."""
+"""An IP or MAC address has one holder in each fabric: hosts that no link joins are not in each other's way."""
 
 from __future__ import annotations
 
 import pytest
 
+from controller.discovery.journal import HostsRead
+from controller.kernel.domains import address_of, domain_of, in_domain
+from controller.wire.addresses import format_mac
 from topology.events import HostLearnt
+from topology.host_names import numbered
 
 A, B, C = (b"\x02\0\0\0\0" + bytes((n,)) for n in (0xA, 0xB, 0xC))
 IP, OTHER_IP = b"\x0a\0\0\x0a", b"\x0a\0\0\x0b"
@@ -93,3 +97,94 @@ def test_addresses_that_gave_way_are_remembered_of_one_host_in_each_fabric(world
     world.port(PLACES[B], False)
     world.run(1.0)
     assert world.fabric.hosts() == ()
+
+
+# One MAC address in two fabrics
+
+TWIN = numbered(A, 2)
+
+
+@pytest.fixture
+def twins(world):
+    """A, and a host with its MAC and IP addresses at the other switch, each of which has spoken."""
+    world.host(TWIN, (2, 4), IP)
+    assert world.say(TWIN, IP) == [HostLearnt(TWIN, 2, 4, (IP,))]
+    return world
+
+
+def test_one_mac_address_in_two_fabrics_is_two_hosts_and_nobody_is_asked(twins):
+    sent = len(twins.sent)
+    assert twins.fabric.hosts() == (HostLearnt(A, 1, 2, (IP,)), HostLearnt(TWIN, 2, 4, (IP,)))
+    for end in ((1, 2), (2, 4)):
+        assert not twins.core.binding_conflict(A, IP, *end)
+    for end in ((1, 3), (2, 3)):
+        assert twins.core.binding_conflict(A, IP, *end), "within a fabric it is one host's"
+    assert not [packet for packet in twins.sent[sent:] if packet.ports in ((2,), (4,))]
+    assert not twins.notices
+
+
+def test_each_of_two_hosts_with_a_mac_address_ages_by_itself(twins):
+    twins.hosts.pop(A)
+    twins.run(twins.settings.host_timeout_s + 60.0)
+    assert twins.fabric.hosts() == (HostLearnt(TWIN, 2, 4, (IP,)),)
+    assert not twins.core.binding_conflict(A, IP, 1, 3) and twins.core.binding_conflict(A, IP, 2, 3)
+    assert twins.say(TWIN, OTHER_IP) == [HostLearnt(TWIN, 2, 4, (IP, OTHER_IP))], "it keeps its name"
+
+
+def test_within_its_fabric_a_host_with_a_shared_mac_address_is_asked_before_it_has_moved(twins):
+    twins.say(A, IP, (2, 3))
+    twins.run(3.0)
+    assert twins.fabric.host(TWIN).port_no == 4, "it answers"
+    assert {notice.kind for notice in twins.notices} == {"spoof-suspected"}
+    twins.host(TWIN, (2, 1), IP)
+    twins.run(60.0)
+    twins.say(TWIN, IP)
+    twins.run(3.0)
+    assert twins.fabric.host(TWIN) == HostLearnt(TWIN, 2, 1, (IP,))
+    assert twins.fabric.host(A) == HostLearnt(A, 1, 2, (IP,))
+
+
+def test_a_cable_between_hosts_with_one_mac_address_is_told_and_the_first_stays(twins):
+    twins.cable((1, 1), (2, 1))
+    twins.run(3.0)
+    assert twins.fabric.hosts() == (HostLearnt(A, 1, 2, (IP,)),)
+    (told,) = [notice for notice in twins.notices if notice.kind == "mac-in-both-fabrics"]
+    assert told.text.startswith(
+        "Port 2:4 has a host with the MAC address 02:00:00:00:00:0a, which one at port 1:2 has"
+    )
+    twins.say(TWIN, IP)
+    twins.run(3.0)
+    assert twins.fabric.hosts() == (HostLearnt(A, 1, 2, (IP,)),)
+    twins.hosts.pop(A)
+    twins.run(60.0)
+    twins.say(TWIN, IP)
+    twins.run(3.0)
+    assert twins.fabric.hosts() == (HostLearnt(A, 2, 4, (IP,)),), "the first answers no more"
+
+
+def test_a_restarted_controller_knows_both_hosts_with_a_mac_address(twins, make_world):
+    twins.run(2.0)
+    again = make_world()
+    again.hosts, again.addresses = twins.hosts, twins.addresses
+    again.feed(HostsRead(tuple(twins.journal)))
+    again.connect(2)
+    again.connect(1)
+    again.run(8.0)
+    assert again.fabric.hosts() == twins.fabric.hosts()
+    twins.port((2, 4), False)
+    twins.run(2.0)
+    assert twins.journal[-1] == {"mac": "02:00:00:00:00:0a", "number": 2, "dpid": None}
+
+
+@pytest.mark.parametrize("number", [0, -1, 1 << 24, True, "2", None])
+def test_a_record_with_a_number_that_is_none_is_a_fault(make_world, number):
+    world = make_world()
+    record = {"mac": "02:00:00:00:00:0a", "number": number, "dpid": 1, "port_no": 2, "ips": []}
+    world.feed(HostsRead((record,)))
+    assert [notice.kind for notice in world.notices] == ["host-journal-faulty"]
+
+
+def test_a_name_in_a_vlan_may_be_shared_too():
+    name = numbered(in_domain(A, 20), 3)
+    assert format_mac(name) == "02:00:00:00:00:0a@20~3"
+    assert (address_of(name), domain_of(name)) == (A, 20)

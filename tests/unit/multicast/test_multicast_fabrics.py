@@ -15,12 +15,15 @@ from controller.membership.querier import FAMILIES
 from controller.multicast import view
 from controller.multicast.events import PolicyLoaded
 from controller.multicast.findings import findings
+from controller.wire.addresses import format_mac
 from controller.wire.dpids import format_dpid
 from controller.wire.encode import encode
 from controller.wire.frame import decode
 from controller.wire.packets import PimHello, Query, RecordType, Report
+from topology.events import HostGone, HostLearnt
 from topology.generators.draft import Draft
 from topology.graph import Kind
+from topology.host_names import numbered
 
 from .conftest import World
 
@@ -302,3 +305,61 @@ def test_a_start_takes_nothing_back_at_a_proxied_router_before_the_links_are_kno
     for dpid in world.switches:
         assert reported(world, lambda dpid=dpid: world.connect(dpid), 0.5) <= {("h8", RecordType.CHANGE_TO_EXCLUDE)}
     assert reported(world, world.connect_all, 30.0) == set()
+
+
+# One MAC address in two fabrics
+
+
+@pytest.fixture
+def twins(world):
+    """The world with h7 having the MAC and IP addresses of h2, which is in the other fabric."""
+    one, other = world.hosts["h2"], world.hosts["h7"]
+    world.feed(HostGone(other.mac, other.dpid, other.port_no))
+    shared = world.hosts["h7"] = other._replace(mac=one.mac, v4=one.v4, v6=one.v6)
+    world.feed(HostLearnt(numbered(one.mac, 2), shared.dpid, shared.port_no, (one.v4, one.v6)))
+    return world
+
+
+def test_members_and_senders_of_two_fabrics_with_one_mac_address_are_two(twins):
+    for name in ("h2", "h4", "h7"):
+        twins.join(name)
+    twins.settle()
+    assert twins.send("h1") == {"h2": 1, "h4": 1} and twins.send("h8") == {"h7": 1}
+    assert twins.send("h7") == {} and twins.send("h2") == {"h4": 1}
+    twins.leave("h7")
+    twins.advance(3.0)
+    assert twins.send("h8") == {} and twins.send("h1") == {"h2": 1, "h4": 1}
+    counted = {*twins.core.counters, *twins.core.senders.counters}
+    assert not {"spoofed-sender", "report-elsewhere", "spoofed-report"} & counted
+
+
+def test_a_report_from_where_a_host_of_another_fabric_is_not_does_not_wait(world):
+    """That h2 is known to be in one fabric says nothing of a host with its MAC address in the other."""
+    former = world.hosts["h7"]
+    world.feed(HostGone(former.mac, *former.place))
+    world.hosts["h7"] = former._replace(mac=world.hosts["h2"].mac)
+    world.join("h2")
+    world.join("h7")
+    world.settle()
+    assert world.send("h8") == {"h7": 1} and world.send("h1") == {"h2": 1}
+    world.learn(world.hosts["h2"])
+    assert world.send("h8") == {"h7": 1}, "that it is confirmed to be there takes nothing from the other"
+
+
+def test_a_shared_mac_address_is_guarded_within_each_fabric(twins):
+    stranger = twins.hosts["h5"]._replace(mac=twins.hosts["h7"].mac, v4=twins.hosts["h7"].v4)
+    twins.hosts["h5"] = stranger
+    twins.join("h5")
+    twins.join("h8")
+    twins.settle()
+    assert twins.send("h7") == {"h8": 1}
+    assert twins.send("h5") == {}
+    assert twins.core.senders.counters["spoofed-sender"] == 1
+    assert twins.core.counters["report-elsewhere"] == 1
+
+
+def test_hosts_with_one_mac_address_are_shown_apart(twins):
+    own = twins.hosts["h2"].mac
+    shown = twins.core.sections.hosts.changes(0, 100)["put"]
+    places = {text: (found["mac"], found["dpid"]) for text, found in shown.items() if found["mac"] == format_mac(own)}
+    assert places == {format_mac(own): (format_mac(own), 1), f"{format_mac(own)}~2": (format_mac(own), 4)}

@@ -9,6 +9,8 @@ from controller.wire.arp import encode_arp
 from controller.wire.frame import decode
 from controller.wire.packets import Arp
 from controller.wire.udp import encode_udp
+from topology.events import HostGone
+from topology.host_names import numbered
 
 CABLES = [(1, 1, 2, 1), (3, 1, 4, 1)]
 BETWEEN = (2, 2, 3, 2)
@@ -108,3 +110,66 @@ def test_of_two_hosts_with_one_ip_address_each_fabric_has_its_own(bench, hosts):
         (answer,) = bench.frame(end(asker), asks(asker, twin.addresses[0]))
         assert decode(answer.data).sender_mac == holder.mac
     assert not bench.core.counters["resolution-spoofed"], "each may have it"
+
+
+# One MAC address in two fabrics
+
+
+@pytest.fixture(params=[4, 1, 0])
+def shared(request, make_bench, hosts):
+    """The bench with a host at switch 4 that has the MAC and IP addresses of the one at switch 2."""
+    bench = make_bench(version=request.param)
+    bench.build(CABLES, ENDS)
+    hosts[3] = hosts[1]._replace(mac=numbered(hosts[1].mac, 2), dpid=4)
+    for host in hosts:
+        bench.feed(host)
+    bench.run(0.1)
+    return bench
+
+
+def arrives(bench, sender, mac):
+    """Return where a packet of a host to a MAC address leaves the switches."""
+    bench.frame(end(sender), encode_udp(sender.mac, sender.addresses[0], UNKNOWN, b"x", eth_dst=mac))
+    bench.run(0.1)
+    (place,) = bench.trace(end(sender), mac)
+    return place
+
+
+def test_each_fabric_sends_to_its_own_of_two_hosts_with_one_mac_address(shared, hosts):
+    mac = hosts[1].mac
+    assert arrives(shared, hosts[0], mac) == (2, 5) and arrives(shared, hosts[2], mac) == (4, 5)
+    for asker in (hosts[0], hosts[2]):
+        (answer,) = shared.frame(end(asker), asks(asker, hosts[1].addresses[0]))
+        assert (answer.dpid, answer.ports) == (asker.dpid, (5,)) and decode(answer.data).sender_mac == mac
+    dhcp = encode_udp(mac, bytes(4), b"\xff" * 4, b"x", eth_dst=BROADCAST_MAC)
+    assert sent_for(shared, end(hosts[1]), dhcp) == {end(hosts[0])}
+    assert sent_for(shared, end(hosts[3]), dhcp) == {end(hosts[2])}
+    assert not {"relay-returned", "resolution-spoofed", "unicast-spoofed"} & shared.core.counters.keys()
+
+
+def test_when_one_of_two_hosts_with_a_mac_address_goes_the_other_is_reached_still(shared, hosts):
+    mac = hosts[1].mac
+    arrives(shared, hosts[0], mac)
+    arrives(shared, hosts[2], mac)
+    shared.feed(HostGone(*hosts[1][:3]))
+    shared.run(0.1)
+    assert arrives(shared, hosts[2], mac) == (4, 5)
+    shared.feed(hosts[1])
+    shared.feed(HostGone(*hosts[3][:3]))
+    shared.run(0.1)
+    assert arrives(shared, hosts[0], mac) == (2, 5)
+
+
+def test_after_a_join_the_host_that_stays_is_reached_from_everywhere(shared, hosts):
+    mac = hosts[1].mac
+    arrives(shared, hosts[0], mac)
+    arrives(shared, hosts[2], mac)
+    shared.link(BETWEEN)
+    shared.feed(HostGone(*hosts[3][:3]))
+    shared.run(0.2)
+    for asker in (hosts[0], hosts[2]):
+        assert arrives(shared, asker, mac) == (2, 5)
+    shared.link(BETWEEN, up=False)
+    shared.feed(hosts[3])
+    shared.run(0.2)
+    assert arrives(shared, hosts[0], mac) == (2, 5) and arrives(shared, hosts[2], mac) == (4, 5)
