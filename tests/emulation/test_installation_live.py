@@ -1,7 +1,8 @@
 """Installations from nothing, on a machine whose files are copies: by the how-to guides, and as a Debian package.
 
-The Python packages are those of the environment that runs the tests, in the versions of the lock: packed again, into
-a folder that all installations share.
+The Python packages are those of the environment that runs the tests, in the versions of the lock. The Debian package
+takes them from a folder into which they are packed again, and so is installed from nothing; the guides' environments
+find them where they are, for that pip can bring them is known by then.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import re
 import shutil
 import subprocess
+import sysconfig
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -66,20 +68,16 @@ def pack(name: str, folder: Path) -> None:
             wheel.write(str(file.locate()), str(file))
 
 
-@pytest.fixture(scope="module")
-def installing(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """An environment in which pip takes packages from a folder that has all that the checkout needs."""
-    folder = tmp_path_factory.mktemp("packages")
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """The Debian package, built by a pip that takes packages from a folder that has all that the checkout needs."""
+    packages, directory = tmp_path / "packages", tmp_path / "dist"
+    packages.mkdir()
     for name in sorted(needed_by("vsrt-controller") | BUILDS_WITH):
-        pack(name, folder)
-    return {**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(folder)}
-
-
-@pytest.fixture(scope="module")
-def package(installing: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("deb")
+        pack(name, packages)
+    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(packages), "DPKG_DEB_COMPRESSOR_LEVEL": "1"}
     command = [ROOT / "script" / "deb", directory]
-    done = subprocess.run(command, env=installing, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=os.environ | offline, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     (found,) = directory.glob("*.deb")
     return found
@@ -126,32 +124,29 @@ def two_switches(datapath: str) -> None:
         )
 
 
-def share_packages(reader: Reader, one: str, other: str) -> None:
-    """Let another environment see what is installed in one, so that pip brings there only what differs."""
-    packages = "lib/python3.*/site-packages"
-    reader.run(f'echo {one}/{packages} >"$(echo {other}/{packages})/shared.pth"')
+def share_packages(reader: Reader, environment: str) -> None:
+    """Let an environment see what the tests' own has, so that pip brings there only what differs."""
+    seen = sysconfig.get_path("purelib")
+    reader.run(f'echo {seen} >"$(echo {environment}/lib/python3.*/site-packages)/shared.pth"')
 
 
-def test_switches_of_one_s_own_from_nothing_and_the_upgrade(
-    installing: dict[str, str], package: Path, plain: dict[str, str], tmp_path: Path
-) -> None:
-    unpacked = tmp_path / "package"
-    subprocess.run(["dpkg-deb", "--extract", package, unpacked], check=True)
+def test_switches_of_one_s_own_from_nothing_and_the_upgrade(plain: dict[str, str], tmp_path: Path) -> None:
     checkout = tmp_path / "checkout"
     shutil.copytree(ROOT, checkout, ignore=LEFT_OUT)
     install, write, start, point, see = blocks("own-switches.md")
     before, new, _, after = blocks("upgrade.md")
+    # What builds a wheel is among what is shared. What is installed is compiled as it is first imported: all of it at
+    # once takes longer than the rest.
+    offline = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "off", "PIP_COMPILE": "0"}
     with own_machine(tmp_path, checkout) as around:
-        # What is installed is compiled as it is first imported: all of it at once takes longer than the rest.
-        installer = Reader(checkout, {**installing, **plain, "PIP_COMPILE": "0"}, around)
+        installer = Reader(checkout, {**os.environ, **offline, **plain}, around)
         get_python, make_environment, *others = install.splitlines(keepends=True)
         installer.run(get_python + make_environment)
-        # The package was installed from nothing; what it needs is there already.
-        share_packages(installer, f"{unpacked}{HOME}", "/opt/vsrt-0.1.0")
+        share_packages(installer, "/opt/vsrt-0.1.0")
         assert "vsrt 0." in installer.run("".join(others) + write)
         make_environment, *others = new.splitlines(keepends=True)
         installer.run(make_environment)
-        share_packages(installer, f"{unpacked}{HOME}", "/opt/vsrt-0.2.0")
+        share_packages(installer, "/opt/vsrt-0.2.0")
         installer.run("".join(others))
         with private_network(), PrivateOpenVSwitch() as ovs:
             processes.run("ip", "address", "add", f"{CONTROLLER}/32", "dev", "lo")
