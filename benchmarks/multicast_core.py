@@ -125,7 +125,7 @@ def time_joins(count: int) -> None:
     for number in range(count):
         clock.begin(float(number))
         clock.add(state, key)
-        batch = Batch(1, 2, {key: None}, {}, state.take_timed((key,)), True)
+        batch = Batch(1, {key: None}, None, state.take_timed_of_batch((key,)), True)
         clock.end()
         clock.confirmed(state, batch, number + 0.002)
 

@@ -99,39 +99,35 @@ class Batches:
         return effects
 
     def _send_batch(self, datapath: Datapath, now: float, settled: list[SwitchState]) -> None:
-        made: list[tuple[SwitchState, Batch]] = []
+        made: list[SwitchState] = []
         sent: list[Edit] = []
         while not sent:
             parts = datapath.waiting_parts()
             if not parts:
                 return
-            shares = datapath.shares.take([part.lanes for part in parts], datapath.window.size)
-            for state, keys in zip(parts, shares, strict=True):
-                batch = self._batch(state, keys, sent, now)
-                if batch is not None:
-                    made.append((state, batch))
-                else:
-                    settled.append(state)
-        count = len(sent)
-        first_xid = xid = self.xids.take(count + 1)
-        for state, batch in made:
-            batch.first_xid, batch.barrier_xid = xid, first_xid + count
-            xid += len(batch.edits)
-            state.begin(batch)
-        datapath.under_way = (made[0][0],) if len(made) == 1 else tuple([state for state, _ in made])
-        datapath.barrier_xid = first_xid + count
-        datapath.edit_count = count
+            size = datapath.window.size
+            only = parts[0].lanes.take_prompt(size) if len(parts) == 1 else None
+            taken = (only,) if only else datapath.shares.take([part.lanes for part in parts], size)
+            for state, keys in zip(parts, taken, strict=True):
+                (made if self._begin_batch(state, keys, sent, now) else settled).append(state)
+        first_xid = self.xids.take(len(sent) + 1)
+        for state in made:
+            state.batch.first_xid += first_xid  # type: ignore[union-attr]
+        datapath.under_way = tuple(made)
+        datapath.barrier_xid = first_xid + len(sent)
+        datapath.edit_count = len(sent)
         self.barriers.start(datapath.dpid, now)
         self._effects.append(_new(ApplyEdits, (datapath.dpid, first_xid, tuple(sent))))
 
-    def _batch(self, state: SwitchState, keys: Iterable[Key], sent: list[Edit], now: float) -> Batch | None:
-        """Return what of these keys an owner's entries need, with the plans that wait; None where that is nothing.
+    def _begin_batch(self, state: SwitchState, keys: Iterable[Key], sent: list[Edit], now: float) -> bool:
+        """Have under way what of these keys an owner's entries need, with the plans that wait; False for nothing.
 
-        Its edits are added to `sent`; its transaction ids are for the caller to say.
+        The edits are added to `sent`, and the batch's first transaction id is its place there.
         """
+        first = len(sent)
         installed, desired, released, resources = state.installed, state.desired, state.released, state.resources
         edits: dict[Key, Entry | None] = {}
-        waiters: dict[Key, list[Waiter]] = {}
+        waiters: dict[Key, list[Waiter]] | None = None
         removes = False
         for key in keys:
             value = released[key] if released and key in released else desired.get(key)
@@ -148,5 +144,10 @@ class Batches:
             removes = removes or value is None
             edits[key] = value
             if state.waiters and key in state.waiters:
+                if waiters is None:
+                    waiters = {}
                 waiters[key] = state.waiters.pop(key)
-        return Batch(0, 0, edits, waiters, state.take_timed(edits), removes) if edits else None
+        if not edits:
+            return False
+        state.begin(Batch(first, edits, waiters, state.take_timed_of_batch(edits), removes))
+        return True

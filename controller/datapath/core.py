@@ -83,11 +83,10 @@ class DatapathCore(Batches):
         """Take what came of a message of this core's; KeyError for an event of another kind."""
         concerned = self._handlers[type(event)](event, now)
         self.flush(now)
-        effects: list[Effect | OwnerTold] = [*self.take_effects()]
-        is_reading = type(event) in _READINGS
+        effects: list[Effect | OwnerTold] = self.take_effects()  # type: ignore[assignment]
         for state in concerned:
             owner = state.owner
-            was_read = is_reading and state.reading is None
+            was_read = type(event) in _READINGS and state.reading is None
             own = owner.take_effects()
             if was_read or own or owner.listens(state.dpid):
                 effects.append(_new(OwnerTold, (owner.xid_tag, state.dpid, was_read, tuple(own))))
@@ -259,6 +258,8 @@ class DatapathCore(Batches):
         for state in datapath.under_way if datapath is not None else ():
             batch = state.batch
             if batch is not None and 0 <= xid - batch.first_xid < len(batch.edits):
+                if batch.failed is None:
+                    batch.failed = {}
                 batch.failed[xid - batch.first_xid] = (kind, code)
                 return ()
         text = f"Switch {dpid} refused message {xid:#x} with OpenFlow error {kind}/{code}."

@@ -69,6 +69,14 @@ class Lanes:
         if key in self.bulk:
             self.add(key, Urgency.PROMPT)
 
+    def take_prompt(self, limit: int) -> dict[Key, None]:
+        """Take all that waits where all is prompt and no more than `limit`; nothing elsewhere."""
+        taken = self.prompt
+        if self.bulk or len(taken) > limit:
+            return {}
+        self.prompt = {}
+        return taken
+
     def clear(self) -> None:
         """Let nothing wait."""
         self.prompt.clear()

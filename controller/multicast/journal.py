@@ -36,8 +36,11 @@ from topology.live import LiveFabric
 
 JOURNAL_INTERVAL_S = 0.1
 GROUPS_PER_WRITE, REST_INTERVAL_S = 50, 0.025
-"""Trees, and groups at a switch, that are written at one time, so that a storm of joins does not stall the core; the
-rest follows this soon."""
+"""Trees and groups at a switch, together, that are written at one time, so that a storm of joins does not stall the
+core; the rest follows this soon."""
+
+TREES_PER_WRITE = 10
+"""How many of them are trees at least: in a storm these change with every join, and are written less often."""
 
 CHANGES_PER_WRITE = 1000
 """Switches and links written at one time, while a fabric comes up; the rest follows in turn."""
@@ -225,10 +228,10 @@ class Journal:
         places = _take(self._places, CHANGES_PER_WRITE)
         entries += [self._place_entry(place) for place in places]
         entries += [self._routers_entry(vlan_id, now) for vlan_id in _take(self._routers, GROUPS_PER_WRITE)]
-        trees = _take(self._trees, GROUPS_PER_WRITE)
+        heard = _take(self._heard, GROUPS_PER_WRITE)
+        trees = _take(self._trees, max(GROUPS_PER_WRITE - len(heard), TREES_PER_WRITE))
         for address in trees:
             entries += self._tree_entries(address)
-        heard = _take(self._heard, GROUPS_PER_WRITE)
         for address, dpid in heard:
             text = self._heard_text(address, dpid, now)
             entries.append(Entry(Kind.OBSERVATION, f"heard/{format_ip(address)}/{dpid}", text))

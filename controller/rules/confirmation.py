@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from controller.histogram import Histogram
 from controller.rules.model import Key
-from controller.rules.switch_state import Batch, SwitchState, Timed
+from controller.rules.switch_state import Batch, SwitchState, Timed, TimedEntry
 
 OPEN_BOUND = 65536
 """Changes that are timed at once; further ones are counted and not timed."""
@@ -47,15 +47,11 @@ class ConfirmationClock:
         current = self.current
         if current is not None and state.connected:
             current.entry_count += 1
-            known = state.timed.get(key)
-            if known is None:
-                state.timed[key] = [current]
-            else:
-                known.append(current)
+            state.timed.append((key, current))
 
-    def settled(self, changes: Iterable[Timed], now: float) -> None:
-        """Take it that an entry is confirmed for those who waited for it."""
-        for change in changes:
+    def settled(self, entries: Iterable[TimedEntry], now: float) -> None:
+        """Take it that entries are confirmed for those who waited for them."""
+        for _, change in entries:
             change.entry_count -= 1
             if not change.entry_count and change.is_open and change is not self.current:
                 self._close(change)
@@ -64,25 +60,20 @@ class ConfirmationClock:
     def confirmed(self, state: SwitchState, batch: Batch, now: float) -> None:
         """Take it that the edits of a batch are confirmed, but for those that failed, which are waited for still."""
         if not batch.failed:
-            for changes in batch.timed.values():
-                self.settled(changes, now)
+            self.settled(batch.timed, now)
             return
         failed = {key for index, key in enumerate(batch.edits) if index in batch.failed}
-        for key, changes in batch.timed.items():
-            if key in failed:
-                state.timed.setdefault(key, []).extend(changes)
-            else:
-                self.settled(changes, now)
+        state.timed += [entry for entry in batch.timed if entry[0] in failed]
+        self.settled([entry for entry in batch.timed if entry[0] not in failed], now)
 
     def lost(self, state: SwitchState) -> None:
         """Time no longer what waits for a switch whose connection has ended."""
-        waiting = [*state.timed.values(), *(state.batch.timed.values() if state.batch is not None else ())]
+        waiting = [*state.timed, *(state.batch.timed if state.batch is not None else ())]
         state.timed.clear()
-        for changes in waiting:
-            for change in changes:
-                if change.is_open:
-                    self.untimed_count += 1
-                    self._close(change)
+        for _, change in waiting:
+            if change.is_open:
+                self.untimed_count += 1
+                self._close(change)
 
     def _close(self, change: Timed) -> None:
         change.is_open = False

@@ -317,7 +317,7 @@ class Installer(Errands):
     def settled(self, state: SwitchState, key: Key, now: float) -> None:
         """Take it that a key needs no edit after all."""
         state.failures.pop(key, None)
-        self.clock.settled(state.timed.pop(key, ()), now)
+        self.clock.settled(state.take_timed((key,)), now)
         self._plans.confirmed(state.waiters.pop(key, ()))
         if state.resources is not None:
             self._datapath.wake(state, key)

@@ -57,7 +57,7 @@ class Refusals:
 
     def take(self, state: SwitchState, batch: Batch, key: Key, error: tuple[int, int], now: float) -> None:
         """Keep an edit that a switch refused for later, unless another value is on its way already."""
-        waiters = batch.waiters.get(key, [])
+        waiters = batch.waiters.get(key, []) if batch.waiters else []
         if waiters:
             state.waiters.setdefault(key, []).extend(waiters)
         dpid = state.dpid

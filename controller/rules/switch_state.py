@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from controller.datapath.lanes import Lanes, Shares, Urgency
 from controller.datapath.window import Window
@@ -133,20 +133,24 @@ class Timed:
     is_open: bool = True
 
 
+TimedEntry: TypeAlias = tuple[Key, Timed]
+"""An entry that a change waits for."""
+
+
 @dataclass(slots=True)
 class Batch:
-    """Edits of one owner under way: edit i has the transaction id `first_xid` + i, the barrier `barrier_xid`.
+    """Edits of one owner under way: edit i has the transaction id `first_xid` + i.
 
-    None in `edits` stands for a removal; `removes` tells whether there is any.
+    None in `edits` stands for a removal; `removes` tells whether there is any. `waiters` and `failed` are None where
+    nobody waits and nothing failed.
     """
 
     first_xid: int
-    barrier_xid: int
     edits: dict[Key, Entry | None]
-    waiters: dict[Key, list[Waiter]]
-    timed: dict[Key, list[Timed]]
+    waiters: dict[Key, list[Waiter]] | None
+    timed: Sequence[TimedEntry]
     removes: bool
-    failed: dict[int, tuple[int, int]] = field(default_factory=dict)
+    failed: dict[int, tuple[int, int]] | None = None
 
 
 @dataclass(slots=True)
@@ -284,12 +288,10 @@ class Datapath:
 
     def waiting_parts(self) -> list[SwitchState]:
         """Return what each owner that knows of the connection has here, where something of it is to be sent."""
-        waiting: list[SwitchState] = []
-        for tag, part in self.parts.items():
-            lanes = part.lanes
-            if (lanes.prompt or lanes.bulk) and tag in self.attached:
-                waiting.append(part)
-        return waiting
+        attached = self.attached
+        return [
+            part for tag, part in self.parts.items() if (part.lanes.prompt or part.lanes.bulk) and tag in attached
+        ]
 
 
 @dataclass(slots=True)
@@ -314,7 +316,7 @@ class SwitchState:
     released: dict[Key, Entry | None] = field(default_factory=dict)
     lanes: Lanes = field(default_factory=Lanes)
     waiters: dict[Key, list[Waiter]] = field(default_factory=dict)
-    timed: dict[Key, list[Timed]] = field(default_factory=dict)
+    timed: list[TimedEntry] = field(default_factory=list)
     full: dict[Key, None] = field(default_factory=dict)
     failures: dict[Key, Failure] = field(default_factory=dict)
     batch: Batch | None = None
@@ -334,23 +336,29 @@ class SwitchState:
         if self.survey is not None:
             self.survey.edited.update(batch.edits)
 
-    def take_timed(self, keys: Iterable[Key]) -> dict[Key, list[Timed]]:
-        """Return, and keep no longer, the changes that wait for any of these keys, which are those of a batch."""
+    def take_timed(self, keys: Container[Key]) -> Sequence[TimedEntry]:
+        """Return, and keep no longer, the changes that wait for any of these keys."""
         timed = self.timed
         if not timed:
-            return {}
-        lanes = self.lanes
+            return ()
+        self.timed = [entry for entry in timed if entry[0] not in keys]
+        return [entry for entry in timed if entry[0] in keys]
+
+    def take_timed_of_batch(self, keys: Container[Key]) -> Sequence[TimedEntry]:
+        """Do so where these keys have just been taken out of the lanes: seldom does anything else wait."""
+        timed, lanes = self.timed, self.lanes
         if lanes.prompt or lanes.bulk or self.full or self.failures or self.turns or self.resources is not None:
-            return {key: timed.pop(key) for key in keys if key in timed}
-        self.timed = {}  # what is timed waits in a lane unless something of the above keeps it
+            return self.take_timed(keys)
+        if not timed:
+            return ()
+        self.timed = []  # what is timed waits in a lane unless something of the above keeps it
         return timed
 
     def take_back(self, batch: Batch) -> None:
         """Keep for later who waits for the edits of a batch that nobody answered."""
-        for key, waiters in batch.waiters.items():
+        for key, waiters in (batch.waiters or {}).items():
             self.waiters.setdefault(key, []).extend(waiters)
-        for key, timed in batch.timed.items():
-            self.timed.setdefault(key, []).extend(timed)
+        self.timed += batch.timed
 
     def targets(self) -> dict[Key, Entry | None]:
         """Return all that the switch may hold now."""
@@ -451,7 +459,7 @@ class SwitchState:
         """Drop all that is to be done or under way; return the plans that waited for it."""
         waiting = [waiter for waiters in self.waiters.values() for waiter in waiters]
         if self.batch is not None:
-            waiting += [waiter for waiters in self.batch.waiters.values() for waiter in waiters]
+            waiting += [waiter for waiters in (self.batch.waiters or {}).values() for waiter in waiters]
         self.batch = self.reading = self.check = None
         self.lanes.clear()
         for work in (self.waiters, self.full, self.failures):

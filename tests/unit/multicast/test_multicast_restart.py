@@ -411,3 +411,30 @@ def test_a_damaged_journal_of_a_version_before_never_raises(data):
         records.append(record if isinstance(record, dict) else {})
     core = MulticastCore(POLICY, 5.0)
     core.handle(JournalRead(tuple(records)), 5.0)
+
+
+def test_a_storm_of_joins_has_members_written_first_and_each_tree_seldom(make_world, monkeypatch):
+    monkeypatch.setattr("controller.multicast.journal.GROUPS_PER_WRITE", 8)
+    monkeypatch.setattr("controller.multicast.journal.TREES_PER_WRITE", 2)
+    world = make_world("fattree", POLICY)
+    world.advance(1.0)
+    writes: list[WriteLog] = []
+    handle = world.handle
+
+    def noted(event):
+        effects = handle(event)
+        writes.extend(effect for effect in effects if isinstance(effect, WriteLog))
+        return effects
+
+    world.handle = noted
+    groups = [bytes((239, 9, 9, number)) for number in range(20)]
+    for group in groups:
+        for name in ("h2", "h9"):
+            world.join(name, group)
+    world.advance(1.0)
+    kinds = [[entry.subject for entry in write.entries] for write in writes]
+    heard = [subjects.count("heard") for subjects in kinds]
+    trees = [subjects.count("tree") for subjects in kinds]
+    assert heard[:5] == [8] * 5 and sum(heard) == 40, "40 groups at a switch"
+    assert trees == [2] * 5 + [8, 2], "what members leave of a write is for trees"
+    assert {entry.key for write in writes for entry in write.entries} >= {f"tree/{format_ip(g)}" for g in groups}
