@@ -27,10 +27,13 @@ from controller.config import (
     multicast_settings,
     policy,
     registrations,
+    service_class_settings,
+    service_classes,
     settings,
     terms,
     vlans,
 )
+from controller.service_classes import goals
 from topology.events import TOPOLOGY_EVENTS, PortRole
 
 
@@ -48,7 +51,7 @@ def readable(records: Iterable[ModuleType | type]) -> Mapping[str, type]:
     """Return the types of records by name: those given, those defined in modules given, and those all apps know."""
     config = (
         *(policy, settings, alarm_settings, anomaly_settings, check_settings, cluster_settings, edit_settings),
-        *(multicast_settings, terms, vlans),
+        *(multicast_settings, service_class_settings, service_classes, goals, terms, vlans),
     )
     shared = (*config, registrations, events)
     return {

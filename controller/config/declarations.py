@@ -26,6 +26,8 @@ class SettingType(StrEnum):
     BOOLEAN_OR_PORTS = "true, false or list of {dpid, port}"
     THRESHOLDS = "list of thresholds"
     SWITCHES = "list of datapath ids"
+    STATIC_TREES = "mapping of groups to numbers of aliases"
+    OVSDB_SERVERS = "list of OVSDB servers"
     LINKS = "list of [{dpid, port}, {dpid, port}]"
 
 

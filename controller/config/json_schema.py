@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from inspect import getdoc
 from typing import Any, TypeAlias
 
@@ -22,13 +22,17 @@ from controller.config.load import (
     SECTIONS,
 )
 from controller.config.policy import ACTIONS, ANY_HOST, DEFAULT_RULE, ROLES, VERSION, Role
+from controller.config.read_classes import CLASS_KEYS, MAX_CLASSES, REQUIRED_CLASS_KEYS
 from controller.config.read_registrations import ENTRY_KEYS as REGISTRATION_KEYS
 from controller.config.read_registrations import MAX_REGISTRATIONS
 from controller.config.read_vlans import MAX_VLAN_ENTRIES, SECTION_KEYS, TIERS
+from controller.config.service_classes import DSCP_NAMES, MAX_DSCP
 from controller.config.settings import REQUIRED_THRESHOLD_KEYS, SETTING_SECTIONS, Threshold
 from controller.config.static_members import ENTRY_KEYS, MAX_STATIC_MEMBERS
 from controller.config.terms import LABEL_KEY, LABEL_VALUE, MAX_PORT_NO, PORT_NAME, RESERVED_LABELS, SWITCH_NAME
 from controller.config.vlans import ALL, MAX_VLAN_ID, PASS, REFUSE, RESERVED_NAMES, UNTAGGED, VLAN_NAME
+from controller.service_classes.goals import DISCRETIONARY, GOAL_BOUNDS, MOST_IMPORTANT
+from controller.service_classes.pool import MAX_ALIASES
 from controller.wire.addresses import format_ip
 from controller.wire.dpids import MAX_DPID
 
@@ -143,6 +147,11 @@ def policy_schema() -> Schema:
             "propertyNames": {"pattern": f"^{LABEL_KEY}$", "not": {"enum": list(RESERVED_LABELS)}},
             "additionalProperties": _definition("fabric"),
         },
+        "classes": {
+            "description": "How important groups and hosts are, and their goals; the first that matches counts.",
+            "maxItems": MAX_CLASSES,
+        }
+        | _list(_definition("service_class")),
     }
     return {
         "$schema": DIALECT,
@@ -256,6 +265,7 @@ def _definitions() -> Schema:
         },
         "registration": {"description": "Groups of a source VLAN, and the VLANs whose receivers get them."}
         | _mapping(_registration(), REGISTRATION_KEYS),
+        "service_class": {"description": "A service class.", "anyOf": list(_service_class())},
         Threshold.__name__: _section(Threshold, REQUIRED_THRESHOLD_KEYS),
     }
     waiting = list(SETTING_SECTIONS.values())
@@ -265,6 +275,46 @@ def _definitions() -> Schema:
             definitions[type_.__name__] = _section(type_)
             waiting += [entry.type for entry in declared(type_).values() if isinstance(entry, Section)]
     return dict(sorted(definitions.items()))
+
+
+def _service_class() -> Iterator[Schema]:
+    """Yield what a class may be: managed, with a goal if any, or discretionary; about groups, hosts or both."""
+    goals = [
+        _mapping({str(kind): {"type": "number", "minimum": lower, "maximum": upper}}, (str(kind),))
+        for kind, (lower, upper) in GOAL_BOUNDS.items()
+    ]
+    keys: Schema = {
+        "name": {"description": "Stands in events and documents; unique.", "type": "string"}
+        | {"minLength": 1, "maxLength": MAX_NAME_LENGTH, "pattern": _NAME},
+        "importance": {
+            "description": "1 is the most important, 6 discretionary.",
+            "type": "integer",
+            "minimum": MOST_IMPORTANT,
+        },
+        "groups": {"description": "Groups and prefixes of groups; where absent, all traffic of the hosts."}
+        | _list(_definition("group"), least=1),
+        "hosts": {
+            "description": "Tenants and hosts, or any; where absent, every host.",
+            "anyOf": [{"const": ANY_HOST}, _list(_definition("tenant_or_host"), least=1)],
+        },
+        "goal": {"description": "What the class shall have: one of these.", "anyOf": goals},
+        "dscp": {
+            "description": "Code point that its packets are given.",
+            "anyOf": [{"type": "integer", "minimum": 0, "maximum": MAX_DSCP}, {"enum": list(DSCP_NAMES)}],
+        },
+        "aliases": {
+            "description": "Whether its groups may get and give trees.",
+            "type": "boolean",
+            "default": True,
+        },
+    }
+    keys = {name: keys[name] for name in CLASS_KEYS}
+    for about in ("groups", "hosts"):
+        managed = keys["importance"] | {"maximum": DISCRETIONARY - 1}
+        discretionary = {name: keys[name] for name in CLASS_KEYS if name != "goal"}
+        required = (*REQUIRED_CLASS_KEYS, about)
+        yield _mapping(keys | {"importance": managed}, required)
+        yield _mapping(discretionary | {"importance": {"const": DISCRETIONARY}}, required)
 
 
 def _vlan_ports() -> Schema:
@@ -375,6 +425,14 @@ def _type_of(entry: Setting) -> Schema:
             return _list(_definition("dpid"))
         case SettingType.LINKS:
             return _list({"minItems": 2, "maxItems": 2} | ports)
+        case SettingType.STATIC_TREES:
+            return {
+                "type": "object",
+                "propertyNames": {"pattern": f"^({_IPV4_GROUP + _IPV4_LENGTH}|{_IPV6_GROUP + _IPV6_LENGTH})$"},
+                "additionalProperties": {"type": "integer", "minimum": 1, "maximum": MAX_ALIASES},
+            }
+        case SettingType.OVSDB_SERVERS:
+            return _list({"type": "string", "minLength": 1})
         case SettingType.THRESHOLDS:
             return _list(_reference(Threshold))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import fields
 from typing import NamedTuple, TypeVar
@@ -21,9 +20,12 @@ from controller.config.labels import read_labels
 from controller.config.link_aggregations import check_legs, first_ports, read_link_aggregations
 from controller.config.policy import ACTIONS, ANY_HOST, DEFAULT_RULE, ROLES, VERSION, Policy, Role, Rule, Tenant
 from controller.config.read import Reader, line_of, scalar_value, step
+from controller.config.read_alarms import read_alarms
+from controller.config.read_classes import ClassReader, Hosts, read_aliases, read_queues
 from controller.config.read_cluster import read_cluster
 from controller.config.read_vlan_ids import KnownVlans
 from controller.config.read_vlans import VlanSection, read_vlans
+from controller.config.service_class_settings import Aliases, Queues
 from controller.config.settings import (
     MINUTES_ABOVE,
     MOST_DAYS,
@@ -59,8 +61,6 @@ MAX_TENANTS = 65536
 MAX_NAME_LENGTH = 64
 MAX_NAMED_SWITCHES = 65536
 
-WEBHOOK_URL = re.compile(r"https?://[^\s/?#]+([/?][^\s#]*)?\Z")
-
 SECTIONS = (
     "version",
     "switches",
@@ -72,6 +72,7 @@ SECTIONS = (
     "vlans",
     "link_aggregations",
     "fabrics",
+    "classes",
     *SETTING_SECTIONS,
 )
 SWITCH_KEYS = ("dpid", "ports")
@@ -157,6 +158,9 @@ class _PolicyReader(Reader):
         tenants = read("tenants", self._tenants) or ()
         rules = read("rules", self._rules) or ()
         default = read("default", lambda node, path: self.choice(node, path, tuple(ACTIONS)))
+        classes = read("classes", ClassReader(self, self._group, self._class_hosts, _name_problem).read)
+        aliases = read("aliases", lambda node, path: read_aliases(self, node, path))
+        queues = read("queues", lambda node, path: read_queues(self, node, path))
         limits = read("limits", lambda node, path: self.settings(Limits, node, path))
         multicast = read("multicast", self._multicast)
         enforce_ssm = (multicast or Multicast()).enforce_ssm
@@ -172,7 +176,7 @@ class _PolicyReader(Reader):
         allocation = read("allocation", self._allocation)
         dashboard = read("dashboard", self._dashboard)
         anomaly = read("anomaly", lambda node, path: self.settings(Anomaly, node, path))
-        alarms = read("alarms", self._alarms)
+        alarms = read("alarms", lambda node, path: read_alarms(self, node, path))
         cluster = read("cluster", lambda node, path: read_cluster(self, node, path))
         topology = read("topology", lambda node, path: read_expected_topology(self, node, path, self._read_cabling))
         router_ports = (multicast or Multicast()).router_ports.static
@@ -210,6 +214,9 @@ class _PolicyReader(Reader):
             alarms=alarms or Alarms(),
             topology=topology or ExpectedTopology(),
             cluster=cluster or Cluster(),
+            classes=classes or (),
+            aliases=aliases or Aliases(),
+            queues=queues or Queues(),
             warnings=self.faults.warnings(),
         )
 
@@ -362,13 +369,18 @@ class _PolicyReader(Reader):
     def _some(self, node: Node, path: str, what: str, read: Callable[[Node, str], T | None]) -> tuple[T, ...]:
         values = tuple(self.items(node, path, f"a list of {what}", read))
         if isinstance(node, Sequence) and not node.items:
-            self.faults.error(node.line, path, f"no {what}, so that the rule never applies")
+            self.faults.error(node.line, path, f"no {what}, so that it never applies")
         return values
 
     def _rule_hosts(self, node: Node, path: str) -> tuple[HostTerm | _TenantName | str, ...]:
         if isinstance(node, Scalar) and node.text == ANY_HOST:
             return (ANY_HOST,)
         return self._some(node, path, "hosts", self._rule_host)
+
+    def _class_hosts(self, node: Node, path: str) -> Hosts:
+        found = self._rule_hosts(node, path)
+        tenants = tuple(host.name for host in found if isinstance(host, _TenantName))
+        return Hosts(ANY_HOST in found, tenants, tuple(h for h in found if not isinstance(h, _TenantName | str)))
 
     def _rule_vlans(self, node: Node, path: str) -> frozenset[int]:
         """Return the VLANs that a rule is about, 0 being the fabric's own domain; one may stand without a list."""
@@ -464,16 +476,6 @@ class _PolicyReader(Reader):
         else:
             line = line_of(found["monitor"][1], "prometheus", "port")
             self.faults.warn(line, "monitor.prometheus.port", message)
-
-    def _alarms(self, node: Node, path: str) -> Alarms:
-        alarms = self.settings(Alarms, node, path)
-        url = alarms.webhook.url
-        if url and not WEBHOOK_URL.match(url):
-            field = f"{path}.webhook.url"
-            self.faults.error(
-                line_of(node, "webhook", "url"), field, f"{quoted(url)} is no https:// or http:// address"
-            )
-        return alarms
 
 
 def _name_problem(name: str) -> str:

@@ -14,6 +14,8 @@ from controller.config.cluster_settings import Cluster
 from controller.config.edit_settings import Edits
 from controller.config.faults import PolicyError
 from controller.config.registrations import Registrations
+from controller.config.service_class_settings import Aliases, Queues
+from controller.config.service_classes import ServiceClass
 from controller.config.settings import Allocation, Dashboard, Discovery, Limits, Monitor, Multicast, Unicast
 from controller.config.terms import HostTerm, Labelled, NamedSwitch, Prefix, SwitchPort
 from controller.config.vlans import Vlans
@@ -133,6 +135,9 @@ class Policy:
     alarms: Alarms = field(default_factory=Alarms)
     topology: ExpectedTopology = field(default_factory=ExpectedTopology)
     cluster: Cluster = field(default_factory=Cluster)
+    classes: tuple[ServiceClass, ...] = ()
+    aliases: Aliases = field(default_factory=Aliases)
+    queues: Queues = field(default_factory=Queues)
     warnings: tuple[PolicyError, ...] = field(default=(), compare=False)
 
     def known_switches(self) -> frozenset[int]:

@@ -10,9 +10,18 @@ from typing import Any, TypeVar
 from controller.config.declarations import Section, Setting, SettingType, declared
 from controller.config.document import Alias, Mapping, Node, Scalar, Sequence
 from controller.config.faults import Faults, quoted
+from controller.config.service_class_settings import StaticTrees
 from controller.config.settings import REQUIRED_THRESHOLD_KEYS, Threshold
-from controller.config.terms import MAX_PORT_NO, SwitchLink, SwitchPort
+from controller.config.terms import (
+    MAX_PORT_NO,
+    Prefix,
+    SwitchLink,
+    SwitchPort,
+    is_ovsdb_target,
+    parse_group_prefix,
+)
 from controller.kernel.domains import address_of, domain_of, in_domain
+from controller.service_classes.pool import MAX_ALIASES
 from controller.wire.addresses import format_ip, is_multicast_ip, parse_ip, parse_name
 from controller.wire.dpids import MAX_DPID, parse_dpid
 
@@ -145,6 +154,8 @@ class Reader:
     def choice(self, node: Node, path: str, choices: Collection[str]) -> str | None:
         """Return one of the given texts."""
         what = "one of " + ", ".join(choices)
+        if isinstance(node, Scalar) and node.text in choices and isinstance(scalar_value(node), bool):
+            return node.text  # off, as YAML 1.2 reads it: a text
         text = self.text(node, path, what)
         if text is None or text in choices:
             return text
@@ -273,6 +284,10 @@ class Reader:
                 return frozenset(self.items(node, path, "a list of links", self.switch_link))
             case SettingType.THRESHOLDS:
                 return tuple(self.items(node, path, "a list of thresholds", self._threshold))
+            case SettingType.STATIC_TREES:
+                return self._static_trees(node, path)
+            case SettingType.OVSDB_SERVERS:
+                return tuple(self.items(node, path, "a list of OVSDB servers", self._ovsdb_server))
             case SettingType.IP | SettingType.IPV4 | SettingType.IPV6_LINK_LOCAL:
                 return self._address(entry.type, node, path)
             case SettingType.IPV4_IN_VLANS:
@@ -293,6 +308,31 @@ class Reader:
         if upper is not None and lower is not None and lower > upper:
             self.faults.error(node.line, f"{path}.clear_below", f"{lower:g} is above raise_above {upper:g}")
         return found
+
+    def _static_trees(self, node: Node, path: str) -> tuple[StaticTrees, ...]:
+        first: dict[Prefix, int] = {}
+        trees = []
+        for text, (line, child) in (self.entries(node, path, "a mapping of groups to numbers") or {}).items():
+            own_path = step(path, text)
+            count = self.integer(child, own_path, 1, MAX_ALIASES)
+            try:
+                groups = parse_group_prefix(text)
+            except ValueError as error:
+                self.faults.error(line, own_path, str(error))
+                continue
+            if groups in first:
+                self.faults.error(line, own_path, f"{groups} has its number already, on line {first[groups]}")
+            first.setdefault(groups, line)
+            if count is not None:
+                trees.append(StaticTrees(groups, count))
+        return tuple(trees)
+
+    def _ovsdb_server(self, node: Node, path: str) -> str | None:
+        server = self.text(node, path, "unix:PATH or tcp:HOST:PORT")
+        if server is None or is_ovsdb_target(server):
+            return server
+        self.faults.error(node.line, path, f"{quoted(server)} is neither unix:PATH nor tcp:HOST:PORT")
+        return None
 
     def _address(self, type_: SettingType, node: Node, path: str) -> bytes | None:
         if not isinstance(node, Scalar):

@@ -27,6 +27,7 @@ from controller.config.declarations import (
 )
 from controller.config.edit_settings import Edits
 from controller.config.multicast_settings import Proxy, Querier, RouterPorts
+from controller.config.service_class_settings import Aliases, Queues
 from controller.config.terms import SEVERITIES, SwitchPort
 from controller.trees.algorithms import ALGORITHMS
 
@@ -437,6 +438,8 @@ SETTING_SECTIONS: dict[str, type[Any]] = {
     "alarms": Alarms,
     "topology": ExpectedTopology,
     "cluster": Cluster,
+    "aliases": Aliases,
+    "queues": Queues,
 }
 
 

@@ -257,7 +257,7 @@ def test_a_host_is_explained_in_the_vlan_in_which_it_asks(tmp_path, capsys, vlan
     [
         ("30", "no port is in VLAN 30, and the section gives it no name"),
         ("vidoe", "no VLAN is called 'vidoe'; did you mean 'video'?"),
-        ("[]", "no VLANs, so that the rule never applies"),
+        ("[]", "no VLANs, so that it never applies"),
         ("{}", "VLAN"),
     ],
 )

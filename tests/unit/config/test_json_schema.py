@@ -40,6 +40,7 @@ BEYOND_A_SCHEMA = re.compile(
     "|is already the name of VLAN|has a label|names no other VLAN|is upside down|its frames have a tag, or"
     "|which is as specific|is in .* already|are not in the same VLANs|is in multicast.router_ports.static"
     "|is the end of a link in topology"
+    "|has its number already|per_group allows|the pool holds|is already the name of the class"
     "|no port is in VLAN|no VLAN is called|is the source VLAN itself|which the entry on line"
     "|no switch of that name|the same has labels already|only a policy that is itself in a file"
 )
@@ -235,6 +236,8 @@ def _mappings(schema: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
             return st.dictionaries(st.sampled_from(["pod", "rack.row-2", "room"]), values, min_size=least, max_size=2)
         if "409[0-4]" in pattern:
             return st.dictionaries(VLAN_IDS.map(str), values, max_size=2)
+        if "22[4-9]" in pattern:
+            return st.dictionaries(st.sampled_from(["239.1.0.0/16", "239.1.1.1", "ff3e::/32"]), values, max_size=2)
         keys = SWITCH_NAMES if SWITCH_NAME in pattern else PORT_NUMBERS if "0x" in pattern else NAMES
         return st.dictionaries(keys, values, max_size=2)
     properties = {
