@@ -9,6 +9,7 @@ from controller.datapath.core import DatapathCore
 from controller.discovery.backup_legs import BackupLegs
 from controller.discovery.base_rules import first_rules, guard_rules, hold_rule, lacp_rules
 from controller.discovery.detection import Pace
+from controller.discovery.graces import Graces
 from controller.discovery.hosts import HostTable
 from controller.discovery.intake import FrameIntake, Output
 from controller.discovery.journal import HostsRead, Journal, read_former
@@ -83,6 +84,7 @@ class DiscoveryCore:
         self._installer.use_policy(settings.check_interval_s, settings.edits)
         self._table = PortTable(settings, secret, self._deadlines, self)
         self._switches, self._ports = self._table.switches, self._table.ports
+        self._graces = Graces(self._switches, self._deadlines, self.tell)
         self._vlans = VlanAccess(settings.vlans, self._switches, self._ports, self)
         self._legs = Legs(self.fabric, self.emit, settings.link_aggregations, lambda end: self._backups.able(end))
         around = self._legs.told, self.counted, self._was_heard, self._vlans.framed, self.fabric.fabrics.is_one
@@ -194,6 +196,7 @@ class DiscoveryCore:
         """Take in a switch that finished its handshake, or did so again before its disconnection was noticed."""
         if not self._switches:
             self._deadlines.set(Timer(TimerKind.RELEASE, None), now + RESTART_GRACE_S)
+        self._graces.connects(dpid, self._settings.switch_grace_s, now)
         switch = self._switches.get(dpid)
         if switch is not None and switch.ofp_version != ofp_version:
             self._remove_switch(dpid, now)
@@ -202,7 +205,7 @@ class DiscoveryCore:
             switch = self._switches[dpid] = SwitchState(ofp_version)
             self.emit(SwitchUp(dpid, ofp_version))
         elif not switch.connected:
-            self._deadlines.cancel(Timer(TimerKind.GRACE, dpid))
+            self._graces.over(dpid)
             self._table.found_again(dpid)
         if not switch.ready:
             self._deadlines.set(Timer(TimerKind.READY, dpid), now + self._settings.base_rules_latest_s)
@@ -222,8 +225,8 @@ class DiscoveryCore:
             text = f"has lost its connection: while it forwards it stays in the fabric, for {grace_s:g} s at most"
             self.counted("switch-lost", (dpid, 0), text, now)
             self._deadlines.cancel(Timer(TimerKind.READY, dpid))
-            self._deadlines.set(Timer(TimerKind.GRACE, dpid), now + grace_s)
             self._table.lost(dpid, now)
+            self._graces.lost(dpid, grace_s, now)
             self._out += self._installer.switch_disconnected(dpid, now)
             if grace_s == 0:
                 self._remove_switch(dpid, now)
@@ -385,8 +388,8 @@ class DiscoveryCore:
                 self._remember(home, hosts, now)
         self._table.remove_switch(dpid, now)
         self._lacp_legs.follow_switch(dpid, now)
-        for kind in (TimerKind.READY, TimerKind.GRACE):
-            self._deadlines.cancel(Timer(kind, dpid))
+        self._deadlines.cancel(Timer(TimerKind.READY, dpid))
+        self._graces.over(dpid)
         self.install(dpid, [Remove(rule.key) for rule in first_rules(switch.ofp_version, dpid)], now)
         self._vlans.switch_removed(dpid, now)
         self._out += self._installer.switch_disconnected(dpid, now)
@@ -493,6 +496,5 @@ class DiscoveryCore:
 
 
 def _check(settings: DiscoverySettings) -> None:
-    problem = settings.problem()
-    if problem is not None:
+    if (problem := settings.problem()) is not None:
         raise ValueError(problem)

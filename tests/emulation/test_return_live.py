@@ -93,6 +93,21 @@ def test_each_cable_may_come_back(live: Any, names: list[str]) -> None:
         live.assert_all_received(number, *names)
 
 
+def test_a_controller_that_was_cut_off_from_all_switches_for_long(live: Any, names: list[str]) -> None:
+    """Its time for switches that are away is over when they return; until then nothing could be done for them."""
+    live.set_policy("version: 1\ndefault: allow\ndiscovery: {switch_grace_s: 0.5}\n")
+    begin(live, 1, names)
+    for name in (*LEAVES, *SPINES):
+        live.fabric.control_down(name)
+    live.controller.wait_until("alarms", lambda found: len(found["alarms"]) == len((*LEAVES, *SPINES)))
+    time.sleep(1.0)  # twice the grace: what is asserted is that its end has no effect
+    for name in (*LEAVES, *SPINES):
+        live.fabric.control_up(name)
+    live.wait_ready(links=6)
+    live.halt()
+    live.assert_all_received(1, *names)
+
+
 def test_a_start_without_the_state_directory(live: Any, names: list[str], group: str) -> None:
     entries = live.fabric.ofctl("dump-flows", "s1")
     former = next(line for line in entries.splitlines() if f"nw_dst={group}" in line and "in_port" not in line)

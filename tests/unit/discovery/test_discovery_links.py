@@ -243,6 +243,7 @@ def test_a_switch_that_never_had_a_link_has_the_grace_too(make_world):
     world = make_world()
     world.cable((1, 1), (1, 2))
     world.connect(1)
+    world.connect(2)
     world.run(1.0)
     del world.events[:]
     world.disconnect(1)
@@ -250,6 +251,27 @@ def test_a_switch_that_never_had_a_link_has_the_grace_too(make_world):
     assert world.events == []
     world.run(0.1)
     assert world.events == [SwitchDown(1)]
+
+
+def test_no_switch_is_given_up_while_none_is_connected(make_world):
+    """It is the controller that is cut off: what it knew of the fabric holds when the switches are back."""
+    world = pair(make_world)
+    world.connect(3)
+    world.run(1.0)
+    del world.events[:]
+    for dpid in (1, 2, 3):
+        world.disconnect(dpid)
+    world.run(100 * world.settings.switch_grace_s)
+    assert world.events == []
+    (told,) = [notice for notice in world.notices if notice.kind == "all-switches-lost"]
+    assert told.text.startswith("No switch of 3 is connected any more.")
+    world.connect(1)
+    world.run(world.settings.switch_grace_s - 0.1)
+    assert world.events == []
+    world.connect(2)
+    world.run(0.2)
+    assert world.events == [SwitchDown(3)], "it had its time anew when the first was back"
+    assert world.links() == {(1, 2)}
 
 
 def test_a_port_of_a_lost_switch_is_not_taken_for_one_that_leads_to_hosts(make_world):
