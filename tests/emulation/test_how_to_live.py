@@ -184,13 +184,22 @@ def test_routers_are_attached(reader: Reader, fabric: EmulatedFabric) -> None:
         with network_of(fabric.pid(host)), traffic.open_wire(fabric.interface(host)) as wire:
             for packet in spoken:
                 wire.send(encode(packet))
-    wait(lambda: reader.run(see).count("router port of IPv4  s3:") == 2)
+
+    def known() -> dict[str, dict[str, Any]]:
+        ports = reader.ask({"show": "routers"})["router_ports"]
+        return {address: port for port in ports if port["family"] == 4 for address in port["routers"]}
+
+    wait(lambda: {"10.0.0.5", "10.0.0.6"} <= known().keys())
+    assert reader.run(see).count("router port of IPv4  s3:") == 2
     assert "good" in reader.run(on_join)
-    wait(lambda: "10.0.0.5, joined 0 groups" in reader.run(see))
+    wait(lambda: known()["10.0.0.5"]["joined"])
+    assert "10.0.0.5, joined 0 groups" in reader.run(see)
     assert "good" in reader.run(on_request)
-    wait(lambda: "gets what it asks for" in reader.run(see))
+    wait(lambda: any(port["on_request"] for port in known().values()))
+    assert "gets what it asks for" in reader.run(see)
     assert "good" in reader.run(proxied)
-    wait(lambda: "10.0.0.5, is reported 0 groups in IGMPv3" in reader.run(see))
+    wait(lambda: (known()["10.0.0.5"]["reported"] or {}).get("groups") == [])
+    assert "10.0.0.5, is reported 0 groups in IGMPv3" in reader.run(see)
 
 
 def typed(block: str) -> list[tuple[str, str]]:

@@ -27,6 +27,8 @@ POLL_S = 0.5
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"^`([\w.-]+)`:", re.MULTILINE)
 _SERVES = re.compile(r"^(\S*/)?vsrt run ")
+_RUNS = re.compile(r"^\S+ \S+ vsrt INFO ", re.MULTILINE)
+"""The line of a log that says what runs: before it there is nobody to ask, and each asking is a process."""
 
 
 def blocks(page: str, language: str = "sh") -> list[str]:
@@ -150,14 +152,16 @@ class Reader:
             )
             self.served.append(process)
             deadline = time.monotonic() + 30
-            ask = "vsrt show status --json"
-            while subprocess.run(
-                self._shell(ask), cwd=self.directory, env=self.environment, capture_output=True, check=False
-            ).returncode:
-                told = Path(log.name).read_text(encoding="utf-8")
+            while not (_RUNS.search(told := Path(log.name).read_text(encoding="utf-8")) and self._is_answered()):
                 assert process.poll() is None, f"{command}\n{told}"
                 assert time.monotonic() < deadline, f"{command}\n{told}"
                 time.sleep(POLL_S)
+
+    def _is_answered(self) -> bool:
+        """Tell whether a controller answers a command."""
+        ask = self._shell("vsrt show status --json")
+        done = subprocess.run(ask, cwd=self.directory, env=self.environment, capture_output=True, check=False)
+        return done.returncode == 0
 
 
 @contextmanager
