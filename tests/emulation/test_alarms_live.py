@@ -9,7 +9,7 @@ import pytest
 from apps.status_client import query
 from topology.graph import Graph
 
-pytestmark = pytest.mark.emulation
+pytestmark = [pytest.mark.emulation, pytest.mark.unhurried]
 
 SETTLED_S = 30.0
 

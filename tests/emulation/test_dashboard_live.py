@@ -16,7 +16,7 @@ from apps.emulation.controller import ControllerProcess, Framework
 from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
 from topology.graph import Graph
 
-pytestmark = pytest.mark.emulation
+pytestmark = [pytest.mark.emulation, pytest.mark.unhurried]
 
 TOKEN = "correct-horse-battery-staple"
 PORT = 18481

@@ -14,7 +14,7 @@ from apps.emulation.controller import ControllerProcess
 from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
 from topology.graph import Graph
 
-pytestmark = pytest.mark.emulation
+pytestmark = [pytest.mark.emulation, pytest.mark.unhurried]
 
 APPS = ("multicast", "unicast", "monitor")
 SETTLED_S = 30.0

@@ -14,7 +14,7 @@ from apps.emulation.namespace import private_network
 from apps.emulation.network import CONTROLLER_PORT
 from apps.emulation.ovs import PrivateOpenVSwitch
 
-pytestmark = pytest.mark.emulation
+pytestmark = [pytest.mark.emulation, pytest.mark.unhurried]
 
 ROOT = Path(__file__).parents[2]
 MN = Path(sys.executable).with_name("mn")

@@ -15,7 +15,7 @@ from controller.multicast.view import VIEWS
 from controller.rules.pipeline import DISCOVERY_TAG, MULTICAST_TAG, UNICAST_TAG
 from topology.graph import Graph
 
-pytestmark = pytest.mark.emulation
+pytestmark = [pytest.mark.emulation, pytest.mark.unhurried]
 
 
 @pytest.fixture(scope="module")

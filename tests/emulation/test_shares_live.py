@@ -25,7 +25,7 @@ from controller.cluster.share_records import Share, read_share
 from topology.graph import Graph
 from topology.graph import Kind as NodeKind
 
-pytestmark = pytest.mark.emulation
+pytestmark = [pytest.mark.emulation, pytest.mark.unhurried]
 
 FRAMEWORK = "os-ken"
 FABRIC = "monitored"

@@ -22,10 +22,18 @@ def _live(*names: str) -> tuple[str, ...]:
     return tuple(f"{LIVE_FOLDER}test_{name}_live.py" for name in names)
 
 
-LONGEST = _live("how_to", "installation", "routers", "vlans", "check", "return", "allocator", "repair", "guard")
+LONGEST = _live(
+    *("how_to", "installation", "routers", "vlans", "cluster", "check", "shares", "return", "allocator", "repair"),
+    "guard",
+)
 """Live modules that take a minute or more: they begin first, so that none is left over when all else has ended."""
 
-UNHURRIED = frozenset(_live("how_to", "installation", "allocator", "full_disk", "tls"))
+UNHURRIED = frozenset(
+    _live(
+        *("how_to", "installation", "shares", "allocator", "full_disk", "mn", "tls"),
+        *("dashboard", "alarms", "events", "recording"),
+    )
+)
 """Live modules all of whose tests are marked as unhurried: they count no packets."""
 
 WAITING, COMPUTING = 5, 10
