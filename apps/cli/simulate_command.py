@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from apps.cli.progress import ProgressBar
     from controller.simulation.data_centre import DataCentre
     from controller.simulation.groups import SimulatedGroups
+    from controller.simulation.rates import Rates
     from topology.graph import Graph
 
 
@@ -25,6 +26,7 @@ DEFAULT_ALGORITHMS = "vsrt,vsrt-literal,pim-sm-fixed-core,pim-sm-random-core,pim
 DEFAULT_TOPOLOGY = "portland-p6"
 MAX_SEED = 2**63 - 1
 MAX_SEEDS = 1000
+MAX_POOL = 65536
 LINES_PER_DRAWING = 10_000
 TITLES = {
     "unused_pct": "unused %",
@@ -38,6 +40,7 @@ TITLES = {
     "build_s": "build s",
     "groups_per_s": "groups/s",
 }
+ALIAS_TITLES = {"aliases_used": "aliases"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,6 +75,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--rate-bps", type=_rates, default=(1e5, 1e7), metavar="LO:HI", help="rate of a group (default: 1e5:1e7)"
+    )
+    parser.add_argument(
+        "--rates",
+        type=_distribution,
+        default="uniform",
+        metavar="uniform|pareto:ALPHA",
+        help="how rates are distributed; pareto has the mean of --rate-bps (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--aliases",
+        type=int,
+        metavar="N",
+        help="further trees, at most so many, for groups on the busiest links; tells how many were used",
     )
     parser.add_argument(
         "--capacity-bps", type=_capacity, metavar="X", help="of every link between switches (default: the topology's)"
@@ -117,13 +133,15 @@ def run(args: argparse.Namespace) -> int:
             raise InputError("--loads: holds the loads of one seed; leave --seeds out")
     if args.plot is not None and args.plot.exists() and not args.plot.is_dir():
         raise InputError(f"--plot: {args.plot} is no folder")
+    if args.aliases is not None and not 0 <= args.aliases <= MAX_POOL:
+        raise InputError(f"--aliases: {args.aliases} is not a whole number from 0 to {MAX_POOL}")
     timed = simulate_events.wanted(args)
     args.topology, graph = _topology(args)
     centre = DataCentre(graph, args.capacity_bps)
     bar = ProgressBar()
     try:
         names, drawn = _groups(args, centre, bar)
-        runs = [run_seed(centre, drawn(seed), args.algorithms, seed, bar) for seed in _seeds(args)]
+        runs = [run_seed(centre, drawn(seed), args.algorithms, seed, bar, args.aliases) for seed in _seeds(args)]
         by_count = None if args.plot is None else maximum_by_count(centre, runs[0], bar)
         dynamics = run_events(args, graph, centre, runs[0].groups, bar.draw) if timed else None
     except MemoryError:
@@ -192,7 +210,7 @@ def _groups(
         except OSError as error:
             raise InputError(f"{args.groups_file}: {error.strerror}") from None
         return names, lambda seed: groups
-    workload = Workload(args.vms, args.groups, args.group_size, args.sizes, args.placement, args.rate_bps)
+    workload = Workload(args.vms, args.groups, args.group_size, args.sizes, args.placement, args.rate_bps, args.rates)
 
     def draw(seed: int) -> SimulatedGroups:
         try:
@@ -238,6 +256,15 @@ def _rates(text: str) -> tuple[float, float]:
     return _span(text, float, "a number")
 
 
+def _distribution(text: str) -> Rates:
+    from controller.simulation.rates import parse_rates
+
+    try:
+        return parse_rates(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def _capacity(text: str) -> float:
     try:
         value = float(text)
@@ -261,10 +288,11 @@ def _warn(disconnected: dict[str, Any]) -> None:
 
 def _print(result: dict[str, Any]) -> None:
     spread = result.get("standard_deviation", {})
+    titles = TITLES | ALIAS_TITLES if "aliases_used" in next(iter(result["algorithms"].values())) else TITLES
     rows = []
     for name, figures in result["algorithms"].items():
         cells = [name]
-        for field in TITLES:
+        for field in titles:
             cell = _cell(field, figures[field])
             if name in spread and field not in ("build_s", "groups_per_s") and figures[field] is not None:
                 cell += f" +- {_cell(field, spread[name][field])}"
@@ -276,7 +304,7 @@ def _print(result: dict[str, Any]) -> None:
         f"{result['groups']:,} groups of {result['members']:,.0f} members together"
         + (f"; means of {len(seeds)} seeds +- standard deviation" if len(seeds) > 1 else f"; seed {seeds[0]}")
     )
-    emit_table(("algorithm", *TITLES.values()), rows)
+    emit_table(("algorithm", *titles.values()), rows)
     print(f"No trees have a busiest link below {result['lower_bound_pct']:.1f} %.")
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from apps.cli.loads_file import LinkLoad
 from apps.cli.progress import ProgressBar
+from controller.simulation.aliases import place_aliased
 from controller.simulation.data_centre import DataCentre, Floats, Ints
 from controller.simulation.groups import SimulatedGroups
 from controller.simulation.outcome import Outcome, least_max_pct, optimal_sizes, outcome, utilisation_pct
@@ -36,6 +37,7 @@ class AlgorithmRun(NamedTuple):
     utilisation_pct: Floats
     tree_links: Ints
     switch_state: SwitchState | None
+    aliases_used: int | None = None
 
 
 class Run(NamedTuple):
@@ -57,14 +59,22 @@ class MaximumByCount(NamedTuple):
 
 
 def run_seed(
-    centre: DataCentre, groups: SimulatedGroups, algorithms: Sequence[str], seed: int, bar: ProgressBar
+    centre: DataCentre,
+    groups: SimulatedGroups,
+    algorithms: Sequence[str],
+    seed: int,
+    bar: ProgressBar,
+    aliases: int | None = None,
 ) -> Run:
-    """Build the trees of `groups` by every algorithm."""
+    """Build the trees of `groups` by every algorithm, with at most so many aliases where a number is given."""
     groups, cut_off = connected(centre, groups)
     bound = least_max_pct(centre, groups)
     optimum = optimal_sizes(centre, groups)
     runs = {}
     for name in algorithms:
+        if aliases is not None:
+            runs[name] = _aliased(centre, groups, name, seed, aliases, bound)
+            continue
         # The default makes loads without links: these are asked for beside the time that is measured.
         links: list[TreeLinks] | None = [] if len(groups) <= STATE_GROUPS and name != DEFAULT_ALGORITHM else None
         start = perf_counter()
@@ -79,6 +89,20 @@ def run_seed(
         runs[name] = AlgorithmRun(figures, build_s, trees.load_bps, utilisation, trees.tree_links, state)
     bar.clear()
     return Run(seed, groups, cut_off, bound, runs)
+
+
+def _aliased(
+    centre: DataCentre, groups: SimulatedGroups, name: str, seed: int, aliases: int, bound_pct: float
+) -> AlgorithmRun:
+    """Build trees and aliases by an algorithm; an alias counts as a tree of its own."""
+    start = perf_counter()
+    found = place_aliased(centre, groups, name, seed, aliases, bound_pct)
+    build_s = perf_counter() - start
+    utilisation = utilisation_pct(centre, found.trees)
+    figures = outcome(found.trees, utilisation, optimal_sizes(centre, found.groups), bound_pct)
+    return AlgorithmRun(
+        figures, build_s, found.trees.load_bps, utilisation, found.trees.tree_links, None, aliases_used=found.used
+    )
 
 
 def _drawing(bar: ProgressBar, what: str, total: int) -> Callable[[int], None]:
@@ -121,7 +145,8 @@ def figures(run: Run, name: str) -> dict[str, float | None]:
     result = run.algorithms[name]
     count = len(run.groups)
     speed = count / result.build_s if result.build_s else None
-    return {**result.outcome._asdict(), "build_s": result.build_s, "groups_per_s": speed}
+    found = {**result.outcome._asdict(), "build_s": result.build_s, "groups_per_s": speed}
+    return found if result.aliases_used is None else {**found, "aliases_used": result.aliases_used}
 
 
 def document(runs: Sequence[Run], names: Sequence[str], centre: DataCentre) -> dict[str, Any]:

@@ -10,12 +10,14 @@ import numpy as np
 from controller.simulation.data_centre import DataCentre, Ints
 from controller.simulation.groups import SimulatedGroups, attach, starts_of
 from controller.simulation.placements import PLACEMENTS, PlacedVms
+from controller.simulation.rates import Rates
 from controller.simulation.sizes import SIZES
 
 MAX_VMS = 10_000_000
 MAX_GROUPS = 10_000_000
 MAX_MEMBERS = 200_000_000
 MAX_RATE_BPS = 1e12
+UNIFORM_RATES = Rates()
 
 
 class WorkloadError(ValueError):
@@ -41,7 +43,9 @@ class Workload(NamedTuple):
     sizes, placement
         Names in `SIZES` and `PLACEMENTS`.
     rate_bps
-        Least and greatest rate of a group, all between equally likely.
+        Least and greatest rate of a group, all between equally likely; of other distributions their mean counts.
+    rates
+        How rates are distributed.
     """
 
     vms: int = 100_000
@@ -50,6 +54,7 @@ class Workload(NamedTuple):
     sizes: str = "uniform"
     placement: str = "uniform"
     rate_bps: tuple[float, float] = (1e5, 1e7)
+    rates: Rates = UNIFORM_RATES
 
     def check(self) -> None:
         """Raise WorkloadError for the first field that cannot be."""
@@ -101,7 +106,8 @@ def generate(centre: DataCentre, workload: Workload, seed: int) -> SimulatedGrou
         raise WorkloadError("groups", f"{sizes.sum():,} members in all groups are more than {MAX_MEMBERS:,}")
     vms = PLACEMENTS[workload.placement](centre, workload.vms, placing)
     members, sizes = _members(vms, sizes, choosing)
-    rates = np.rint(rating.uniform(*workload.rate_bps, size=workload.groups)).astype(np.int64)
+    least_bps = float(centre.capacity_bps.min(initial=math.inf))
+    rates = workload.rates.draw(rating, workload.rate_bps, workload.groups, least_bps)
     return attach(rates, starts_of(sizes), centre.home[vms.host[members]], len(centre.switches))
 
 

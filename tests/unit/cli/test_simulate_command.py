@@ -349,3 +349,38 @@ def read_some(descriptor):
         return os.read(descriptor, 4096)
     except OSError:
         return b""
+
+
+def test_aliases_lower_the_busiest_link_where_few_groups_have_most_of_the_traffic(capsys):
+    words = ("--placement", "tenant", "--rates", "pareto:1.2", "--algorithms", "vsrt", "--seed", 4)
+    one = simulate(capsys, *words)["algorithms"]["vsrt"]
+    assert "aliases_used" not in one
+    none = simulate(capsys, *words, "--aliases", 0)["algorithms"]["vsrt"]
+    assert none["aliases_used"] == 0
+    assert none["max_pct"] == one["max_pct"] and none["links_per_group"] == one["links_per_group"]
+    few = simulate(capsys, *words, "--aliases", 2)["algorithms"]["vsrt"]
+    many = simulate(capsys, *words, "--aliases", 10)["algorithms"]["vsrt"]
+    assert 0 < few["aliases_used"] <= 2 < many["aliases_used"] <= 10
+    assert many["max_pct"] < few["max_pct"] < one["max_pct"]
+    assert many["optimal_pct"] == 100
+    status, out, _ = call(capsys, *words, "--aliases", 2)
+    assert status == 0 and out.splitlines()[1].endswith("aliases")
+
+
+def test_even_rates_need_no_alias(capsys):
+    assert simulate(capsys, "--algorithms", "vsrt", "--aliases", 10)["algorithms"]["vsrt"]["aliases_used"] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--rates", "pareto"), "'pareto' is neither uniform nor pareto:ALPHA"),
+        (("--rates", "pareto:x"), "'x' is no number"),
+        (("--rates", "pareto:1"), "1 is not from 1.01 to 100"),
+        (("--rates", "pareto:nan"), "nan is not from 1.01 to 100"),
+        (("--aliases", "-1"), "--aliases: -1 is not a whole number from 0 to 65536"),
+    ],
+)
+def test_bad_rates_and_aliases_are_told(capsys, words, told):
+    status, _, err = call(capsys, *SMALL, *words)
+    assert status == 2 and told in err
