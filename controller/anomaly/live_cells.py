@@ -105,14 +105,13 @@ class Cells:
         oldest = self.newest - self.depth + 1
         last = np.ceil(end).astype(np.int64) - 1
         longest = min(SPAN_CELLS, int(np.ceil(span.max())) + 1)
-        for back in range(longest):
-            cell = last - back
-            overlap = np.minimum(end, cell + 1) - np.maximum(end - span, cell)
-            inside = (overlap > 0) & (cell >= oldest)
-            if inside.any():
-                slot, row = cell[inside] % self.depth, rows[inside]
-                self._known[slot, row] += overlap[inside]
-                self._sums[slot, row] += amounts[inside] * (overlap[inside] / span[inside])[:, None]
+        cell = last - np.arange(longest)[:, None]
+        overlap = np.minimum(end, cell + 1) - np.maximum(end - span, cell)
+        # Each cell of a row is met once, so that nothing is added to the same place twice.
+        back, sample = np.nonzero((overlap > 0) & (cell >= oldest))
+        slot, row, overlap = cell[back, sample] % self.depth, rows[sample], overlap[back, sample]
+        self._known[slot, row] += overlap
+        self._sums[slot, row] += amounts[sample] * (overlap / span[sample])[:, None]
 
     def sums(self, rows: Rows, end: int, count: int) -> tuple[Floats, Floats]:
         """Return the `count` cells before cell `end`, of rows.
