@@ -9,6 +9,7 @@ from pathlib import Path
 
 from apps.cli.batch import add_batch_arguments, batch
 from apps.cli.common import InputError
+from apps.cli.diagnose_cables import read_cables
 from apps.cli.diagnose_output import emit_document, print_tables
 from apps.cli.diagnose_thresholds import ThresholdFile, fitting_settings, read_thresholds, write_thresholds
 from apps.cli.metric_file import ONLY_METRIC, read_metric_file
@@ -66,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--thresholds", type=Path, metavar="FILE", help="thresholds kept earlier, in place of --train"
     )
+    parser.add_argument("--cables", type=Path, metavar="FILE", help="CSV of member, other_end: ends of one cable")
     parser.add_argument("--plot", type=Path, metavar="DIR", help="write plots there, as PNG and SVG")
     parser.add_argument("--ranking", type=int, default=4, metavar="N", help="members per hour in the list (4)")
     add_batch_arguments(parser)
@@ -108,6 +110,7 @@ def run(args: argparse.Namespace) -> int:
     file = read_metric_file(args.input, peer_group=args.peer_group)
     series, judged = _chosen(file.series, args.metric, args.input)
     training = None if args.train is None else _period(args.train)
+    far = {} if args.cables is None else read_cables(args.cables, {one.name.member for one in series})
     settings = _settings(args, series, training, kept)
     try:
         with batch(
@@ -121,6 +124,7 @@ def run(args: argparse.Namespace) -> int:
                 counters=not args.no_counters,
                 columns=args.ranking,
                 trained=None if kept is None else kept.training,
+                far=far,
                 run=run_all,
             )
     except ValueError as error:

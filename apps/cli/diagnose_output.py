@@ -51,6 +51,11 @@ def document(found: Diagnosis) -> dict[str, Any]:
                 "last": one.last_s,
                 "verdict": one.verdict,
                 "metrics": one.metrics,
+                "score": one.score,
+                "silent": one.is_silent,
+                "other_end": one.other_end,
+                "incident": one.incident,
+                "rank": one.rank,
             }
             for one in found.faulty
         ],
@@ -105,14 +110,15 @@ def print_tables(found: Diagnosis, trained: bool) -> None:
     print()
     if found.faulty:
         emit_table(
-            ("member", "peer group", "first", "last", "verdict", "metrics, times their threshold"),
+            ("member", "peer group", "first", "last", "incident", "verdict", "metrics, times their threshold"),
             (
                 (
-                    one.member.name,
+                    f"{one.member.name} and {one.other_end}" if one.other_end else one.member.name,
                     one.member.peer_group,
                     _clock(one.first_s),
                     _clock(one.last_s),
-                    one.verdict,
+                    one.incident,
+                    f"{one.verdict}, silent" if one.is_silent else one.verdict,
                     ", ".join(f"{name} {peak:.1f}" for name, peak in list(one.metrics.items())[:SHOWN_METRICS])
                     + (f" and {len(one.metrics) - SHOWN_METRICS} more" if len(one.metrics) > SHOWN_METRICS else ""),
                 )

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from apps.cli.common import OperationFailed
 from apps.cli.plots import FORMATS, SETTINGS, line_style, save_figure
-from controller.anomaly.peers.diagnosis import NEWCOMERS, Diagnosis, Faulty, GroupDiagnosis
+from controller.anomaly.peers.diagnosis import NEWCOMERS, Diagnosis, GroupDiagnosis
+from controller.anomaly.peers.incidents import Faulty
 from controller.anomaly.peers.resample import grid_over, is_counter, moving_average, rates, resample
 from controller.anomaly.series import OrderedSeries, Series, ordered
 

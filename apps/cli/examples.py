@@ -159,6 +159,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "vsrt diagnose": (
         ("vsrt diagnose --input metrics.csv --plot plots", "members of a group that should behave alike"),
         ("vsrt diagnose --input metrics.parquet --metric await --json", "by one metric"),
+        ("vsrt diagnose --input ports.csv --cables cables.csv", "ports, both ends of a cable told as one fault"),
         ("vsrt diagnose --input day.parquet --thresholds limits.json", "by what an earlier day told"),
     ),
     "vsrt record": (("vsrt record -o /var/log/vsrt", "disks and networks every second, day by day"),),

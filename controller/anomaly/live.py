@@ -36,6 +36,7 @@ from controller.anomaly.live_metrics import (
     switch_values,
 )
 from controller.anomaly.peers.diagnosis import NEWCOMERS
+from controller.anomaly.peers.incidents import SILENT_SHARE
 from controller.config.anomaly_settings import Anomaly
 from controller.events import DeadlineReached, PortChanged, SwitchConnected, SwitchDisconnected
 from controller.performance.counters import Counter as PortCounter
@@ -51,8 +52,6 @@ GRACE_POLLS = 1.5
 SETTLING_WINDOWS = 3
 """For so many windows a member that another group claims is not judged: hosts may be yet to be found."""
 REMEMBERED_HOURS = 48
-SILENT_SHARE = 0.1
-"""A member that carries less than this share of what its peers do fell silent."""
 PORTS_AT_ONCE = 512
 """Ports of a group whose values are worked out in one step."""
 

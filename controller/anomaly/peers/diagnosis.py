@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.anomaly.peers.combination import Verdict, combined, verdict
+from controller.anomaly.peers.combination import combined, kind_of, verdict
+from controller.anomaly.peers.incidents import SILENT_SHARE, Faulty, Member, told_once
 from controller.anomaly.peers.persistence import accumulators, faults, hourly
 from controller.anomaly.peers.resample import Grid, grid_over, is_counter, known_before_s, rates, resample
 from controller.anomaly.peers.scoring import (
@@ -37,24 +38,6 @@ SMALL_GROUP = 10
 """Members of a group up to which nothing but a member's own windows tells what is usual (see `fences`)."""
 FIGURE_COLUMNS = 4
 """Members per hour in Figure 5 of Kasick et al."""
-
-
-class Member(NamedTuple):
-    """A member of a peer group."""
-
-    name: str
-    peer_group: str
-
-
-class Faulty(NamedTuple):
-    """A member that was faulty for a time, and what its metrics make of it."""
-
-    member: Member
-    first_s: float
-    last_s: float
-    verdict: Verdict
-    metrics: dict[str, float]
-    """The metrics above their thresholds, with the highest score of each; highest first."""
 
 
 class GroupDiagnosis(NamedTuple):
@@ -127,6 +110,7 @@ def diagnose(
     counters: bool = True,
     columns: int = FIGURE_COLUMNS,
     trained: Training | None = None,
+    far: Mapping[str, str] = MappingProxyType({}),
     run: Run = map,
 ) -> Diagnosis:
     """Compare the members of each peer group with one another, metric by metric and over all metrics.
@@ -147,6 +131,8 @@ def diagnose(
         Members per hour in the list of the persistent.
     trained : Training, optional
         What an earlier diagnosis learnt, with the same settings, in place of a training period.
+    far : mapping
+        The other end of the cable of each member that has one, both ways.
     run : callable
         What measures many metrics of many groups, `map` or something that has more cores.
 
@@ -219,7 +205,7 @@ def diagnose(
         settings,
         ends_s,
         found,
-        _faulty(found, ends_s, settings.confirm_windows),
+        told_once(_faulty(found, ends_s, settings.confirm_windows, Levels(groups, measured)), far),
         _persistent(found, ends_s, columns),
         notes,
         learnt,
@@ -355,7 +341,35 @@ def _group(
     return GroupDiagnosis(group, members, scores, by_metric, accumulators(scores > 1))
 
 
-def _faulty(groups: Sequence[GroupDiagnosis], ends_s: Floats, k: int) -> list[Faulty]:
+class Levels:
+    """How much members carried in a time: rates of what was counted, values of what was not."""
+
+    def __init__(
+        self, groups: dict[str, dict[str, dict[str, OrderedSeries]]], measured: dict[tuple[str, str], Measured]
+    ) -> None:
+        self._groups = groups
+        self._measured = measured
+
+    def is_silent(self, member: Member, metrics: Iterable[str], period: Period) -> bool:
+        """Say whether a member carried less than `SILENT_SHARE` of its peers' median in a time, of any metric."""
+        for metric in metrics:
+            levels = self._levels(member.peer_group, metric, period) if kind_of(metric) == "throughput" else {}
+            own = levels.pop(member.name, None)
+            if own is not None and levels and own < SILENT_SHARE * float(np.median(list(levels.values()))):
+                return True
+        return False
+
+    def _levels(self, group: str, metric: str, period: Period) -> dict[str, float]:
+        found = {}
+        for member, series in self._groups[group][metric].items():
+            one = rates(series) if self._measured[group, metric].is_counter and len(series.at_s) > 1 else series
+            inside = one.values[(one.at_s > period.start_s) & (one.at_s <= period.end_s)]
+            if len(inside):
+                found[member] = float(np.median(inside))
+        return found
+
+
+def _faulty(groups: Sequence[GroupDiagnosis], ends_s: Floats, k: int, levels: Levels) -> list[Faulty]:
     found = []
     for group in groups:
         for fault in faults(group.scores > 1, ends_s, k):
@@ -368,8 +382,10 @@ def _faulty(groups: Sequence[GroupDiagnosis], ends_s: Floats, k: int) -> list[Fa
             kind = verdict({metric: float(one[k - 1]) for metric, one in scores.items()})
             member = Member(group.members[fault.member], group.peer_group)
             out = {metric: peak for metric, peak in peaks if peak > 1}
-            found.append(Faulty(member, fault.first_s, fault.last_s, kind, out))
-    return sorted(found, key=lambda one: (one.first_s, one.member))
+            score = float(np.nanmax(group.scores[inside, fault.member]))
+            is_silent = levels.is_silent(member, out, Period(fault.first_s, fault.last_s))
+            found.append(Faulty(member, fault.first_s, fault.last_s, kind, out, score, is_silent))
+    return found
 
 
 def _persistent(

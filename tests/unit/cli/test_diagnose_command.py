@@ -200,3 +200,36 @@ def test_the_limit_of_a_file_without_training_is_told_beside_an_empty_result(
     assert "no member passed its threshold" in told
     assert "a fault that lasts for more than a fifth of them is not seen" in told
     assert "name a time without faults with --train" in told
+
+
+def test_both_ends_of_a_cable_are_told_as_one_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    lines = long_file(tmp_path).read_text(encoding="utf-8").splitlines()
+    other_end = [line.replace(",p", ",q").replace(",up,", ",down,") for line in lines[1:]]
+    (tmp_path / "both.csv").write_text("\n".join([*lines, *other_end]) + "\n", encoding="utf-8")
+    cables = tmp_path / "cables.csv"
+    cables.write_text("member,other_end\np3,q3\nq1,p1\np5,host5\n", encoding="utf-8")
+    arguments = ("--input", str(tmp_path / "both.csv"), "--train", TRAIN, *CHAIN)
+    assert len(diagnosed(capsys, *arguments)["faulty"]) == 2
+    (fault,) = diagnosed(capsys, *arguments, "--cables", str(cables))["faulty"]
+    assert (fault["member"], fault["other_end"], fault["incident"], fault["rank"]) == ("p3", "q3", 1, 1)
+    assert main(["diagnose", *arguments, "--cables", str(cables)]) == 0
+    assert "p3 and q3" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("a,b\n", "line 1: expected member,other_end, found 'a,b'"),
+        ("member,other_end\np1\n", "line 2: expected two ends, found 'p1'"),
+        ("member,other_end\np1,p1\n", "line 2: 'p1' is at both ends of a cable"),
+        ("member,other_end\n\np1,p2\np2,p3\n", "line 4: 'p2' is at two cables, to 'p1' and to 'p3'"),
+        ("member,other_end\nx,y\n", "line 2: neither 'x' nor 'y' is a member in the metric file"),
+    ],
+)
+def test_a_file_of_cables_is_refused_with_its_line(
+    text: str, error: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    cables = tmp_path / "cables.csv"
+    cables.write_text(text, encoding="utf-8")
+    told = refused(capsys, "--input", str(long_file(tmp_path)), "--cables", str(cables))
+    assert told.endswith(f"cables.csv: {error}")
