@@ -25,6 +25,7 @@ def findings(core: MulticastCore) -> Iterator[Finding | None]:
     A finding has `kind`, `text`, and `dpid`, `port_no`, `group` where it is about one.
     """
     yield from _settings(core)
+    yield from _vlans(core)
     yield from _fabrics(core)
     yield from _link_aggregations(core)
     yield from _members(core)
@@ -84,6 +85,23 @@ def _named(policy: Policy) -> Iterator[tuple[str, int, int | None]]:
     hosts += [(f"The rule {rule.name!r}", rule.hosts) for rule in policy.rules]
     for what, terms in hosts:
         yield from ((what, *term) for term in terms if isinstance(term, SwitchPort))
+
+
+def _vlans(core: MulticastCore) -> Iterator[Finding | None]:
+    """Look at ports that the policy puts into VLANs: whether they lead to another switch, and carry all."""
+    for entry in core.policy.vlans.entries:
+        for dpid, port_no in entry.ports:
+            cable = core.fabric.cable(dpid, port_no)
+            if cable is None:
+                yield None
+                continue
+            is_first = (cable.dpid_a, cable.port_a) == (dpid, port_no)
+            far = f"{cable.dpid_b}:{cable.port_b}" if is_first else f"{cable.dpid_a}:{cable.port_a}"
+            text = (
+                f"vlans on line {entry.line} of the policy file names port {dpid}:{port_no}, which is cabled to port "
+            )
+            text += f"{far} of the fabric: between switches every VLAN has its tag, and the entry counts for nothing."
+            yield finding(core, "vlan-port-between-switches", text, dpid, port_no)
 
 
 def _fabrics(core: MulticastCore) -> Iterator[Finding | None]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from apps.emulation.processes import EmulationError
 from apps.status_client import query
 from controller.snapshot.events import EVENTS_BOUND
 from controller.wire.addresses import parse_ip
@@ -92,6 +94,46 @@ def test_hosts_of_two_fabrics_reach_each_other_only_by_a_cable(halves: Any, unan
     halves.fabric.link_up(*BETWEEN)
     halves.wait_ready(links=3, fabrics=1)
     assert unanswered(halves, within + across) == []
+
+
+@pytest.fixture
+def twin(halves: Any) -> Iterator[str]:
+    """The address that h5, in one fabric, has with the MAC address from h4, which is in the other."""
+    fabric, interface = halves.fabric, halves.fabric.interface("h5")
+
+    def dress(mac: str, address: str, former: str) -> None:
+        for words in (f"addr del {former}/8 dev", f"link set address {mac} dev", f"addr add {address}/8 dev"):
+            fabric.run_on("h5", "ip", *words.split(), interface)
+
+    own, shared = ((halves.mac(host), fabric.address(host)) for host in ("h5", "h4"))
+    dress(*shared, own[1])
+    yield shared[1]
+    dress(*own, shared[1])
+
+
+def test_one_mac_address_is_a_host_in_each_fabric_until_a_cable_joins_them(
+    halves: Any, twin: str, group: str
+) -> None:
+    def answers(host: str) -> bool:
+        try:
+            halves.fabric.run_on(host, "ping", "-c", "1", "-W", "1", twin)
+        except EmulationError:
+            return False
+        return True
+
+    assert answers("h1") and answers("h8")
+    halves.fabric.join("h4", group, name="one")
+    halves.fabric.join("h5", group, name="other")
+    wait(lambda: len(halves.document(group)["members"]) == 2)
+    halves.stream(1, "h1", group, RATE_BPS, pattern="constant")
+    halves.halt()
+    halves.fabric.send(1)
+    halves.fabric.link_up(*BETWEEN)
+    halves.wait_ready(links=3, fabrics=1)
+    halves.controller.wait_log("mac-in-both-fabrics")
+    halves.halt()
+    halves.assert_all_received(1, "one")
+    assert answers("h1")
 
 
 ROUTED = """\

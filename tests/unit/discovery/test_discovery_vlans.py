@@ -177,6 +177,15 @@ def test_what_a_port_may_not_have_is_counted_and_teaches_nothing(world, end, fra
     assert world.core.counters == {kind: 1}
 
 
+@pytest.mark.parametrize("tag", [0, 4095])
+@pytest.mark.parametrize("port_no", range(1, 6))
+def test_priority_tags_and_the_reserved_id_are_counted_at_every_port_and_teach_nothing(world, tag, port_no):
+    frame = encode_arp(Arp(A, b"\xff" * 6, 1, A, IP_A, bytes(6), IP_A))
+    assert world.frame((1, port_no), with_tag(frame, tag)) == []
+    assert world.core.counters == {"vlan-tagged": 1}
+    assert world.fabric.hosts() == ()
+
+
 def test_frames_from_before_a_port_is_known_are_named_by_the_policy(make_vlans):
     world = make_vlans()
     world.connect(1, range(1, 7))

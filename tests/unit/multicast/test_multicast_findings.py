@@ -10,11 +10,12 @@ import pytest
 from controller.config.policy import LinkAggregation, Policy, Role, Rule, StaticMember, Tenant
 from controller.config.settings import Limits, Multicast, RouterPorts
 from controller.config.terms import Labelled, NamedSwitch, SwitchPort
-from controller.config.vlans import UNTAGGED_ONLY, VlanEntry, Vlans
+from controller.config.vlans import UNTAGGED_ONLY, PortVlans, VlanEntry, Vlans
 from controller.multicast.events import PolicyLoaded
 from controller.multicast.findings import findings
 from controller.multicast.journal_check import JournalCheck
 from controller.wire.addresses import parse_ip
+from controller.wire.dpids import format_dpid
 
 GROUP = parse_ip("239.1.2.3")
 OPEN = Policy(
@@ -195,3 +196,17 @@ def test_what_the_journal_has_not_or_has_too_much_is_found(make_world):
     assert unlike(world, JournalCheck(world.core, [f"tree/{name}", "drain/1"]), other) == []
     more = {**values, "heard/239.9.9.9/1": value, "heard/nonsense/1": value, "drain/1": {"dpid": 1}}
     assert [group for group, _ in unlike(world, JournalCheck(world.core), more)] == ["239.9.9.9"]
+
+
+def test_vlans_of_ports_that_turn_out_to_be_cabled_to_each_other_are_named(make_world):
+    """Two ends of a cable that are in different VLANs by the policy are in all, and it is told."""
+    world = make_world("fattree", OPEN)
+    place, far = (SwitchPort(*end) for end in world.links[min(world.links, key=sorted)])
+    entries = (VlanEntry(PortVlans(10, frozenset()), ports=(place,), line=7),)
+    entries += (VlanEntry(PortVlans(20, frozenset()), ports=(far,), line=8),)
+    world.feed(PolicyLoaded(replace(OPEN, vlans=Vlans(entries=entries))))
+    world.settle()
+    told = [finding for finding in found(world) if finding["kind"] == "vlan-port-between-switches"]
+    assert [(finding["dpid"], finding["port_no"]) for finding in told] == [place, far]
+    names = [f"port {format_dpid(end.dpid)}:{end.port_no}" for end in (place, far)]
+    assert f"vlans on line 7 of the policy file names {names[0]}, which is cabled to {names[1]}" in told[0]["text"]
