@@ -30,10 +30,13 @@ BEHIND = {"r1": "o1", "r2": "o2"}
 """Each router and the host in the subnet behind it; that is at s1 as well, but joins and sends there only."""
 
 QUERY_INTERVAL_S = 2
-FASTER = f"""\
-interface eth0
+PATIENT_INTERVAL_S = 10
+"""A router forgets a group that it hears nothing of for twice this: longer than a controller takes to start."""
+
+FASTER = """\
+interface {interface}
  ip igmp query-max-response-time 5
- ip igmp query-interval {QUERY_INTERVAL_S}
+ ip igmp query-interval {query_interval_s}
  ip pim hello 2
 """
 RATE_BPS = 2e6
@@ -91,14 +94,14 @@ class Edge:
             text = text.replace("192.168.2.0/24 10.0.0.6", "192.168.1.0/24 10.0.0.5")
         return text
 
-    def route(self, router: str) -> None:
+    def route(self, router: str, query_interval_s: int = QUERY_INTERVAL_S) -> None:
         """Start FRR on a router, configured as in the guide, with timers that a test can wait for."""
         home = self.directory / router
         for daemon in ("zebra", "staticd", "pimd"):
             sockets = ("-z", str(home / "zserv.api"), "--vty_socket", str(home), "-i", str(home / f"{daemon}.pid"))
             self._start(router, [str(FRR / daemon), *sockets, "-f", "/dev/null", "-P", "0"])
             wait((home / f"{daemon}.vty").exists)
-        faster = FASTER.replace("eth0", self.live.fabric.interface(router))
+        faster = FASTER.format(interface=self.live.fabric.interface(router), query_interval_s=query_interval_s)
         (home / "frr.conf").write_text(self.configuration(router, "frr.conf") + faster)
         processes.run("vtysh", "--vty_socket", str(home), "-f", str(home / "frr.conf"))
 
@@ -348,7 +351,7 @@ def test_a_proxy_with_senders_beyond_it_hears_of_the_members(live: Any, edge: Ed
 
 def test_a_controller_that_starts_anew_leaves_no_gap_at_a_router(live: Any, edge: Edge, group: str) -> None:
     proxied(live)
-    edge.route("r1")
+    edge.route("r1", PATIENT_INTERVAL_S)
     live.fabric.join("h2", group, name="inside")
     wait(lambda: group in groups_at(edge, "r1"))
     live.fabric.open_stream(1, "o1", group, RATE_BPS, interface="o1-out", ttl=8)
