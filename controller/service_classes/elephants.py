@@ -34,15 +34,19 @@ class LargeFlows(Generic[Flow]):
 
 
 def least_loaded(
-    paths: Sequence[Sequence[Link]], load_bps: Mapping[Link, float], capacity_bps: Mapping[Link, float]
+    paths: Sequence[Sequence[Link]], load_bps: Mapping[Link, float], capacity_bps: Mapping[Link, float], draw: int = 0
 ) -> int:
     """Return the number of the path whose fullest link is least full, then whose links are least full together.
 
-    The loads are those without the flow that is looked for a path; of paths alike the first is taken.
+    The loads are those without the flow that is looked for a path. Of paths alike `draw`, any number from 0 on, takes
+    one: a hash of flow and poll, so that flows that share a link do not stay for ever where they are.
     """
 
-    def fullness(number: int) -> tuple[float, float, int]:
-        parts = [load_bps.get(link, 0.0) / capacity_bps[link] for link in paths[number]]
-        return max(parts, default=0.0), sum(parts), number
+    def fullness(path: Sequence[Link]) -> tuple[float, float]:
+        parts = [load_bps.get(link, 0.0) / capacity_bps[link] for link in path]
+        return max(parts, default=0.0), sum(parts)
 
-    return min(range(len(paths)), key=fullness)
+    found = [fullness(path) for path in paths]
+    least = min(found)
+    alike = [number for number, each in enumerate(found) if each == least]
+    return alike[draw % len(alike)]

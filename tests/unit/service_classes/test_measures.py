@@ -120,4 +120,4 @@ def test_the_least_loaded_path_is_that_whose_fullest_link_is_least_full():
     capacity = dict.fromkeys("abcd", 100.0)
     assert least_loaded([["a", "b"], ["c", "d"]], {"a": 50, "c": 40, "d": 40}, capacity) == 1
     assert least_loaded([["a", "b"], ["c", "d"]], {"a": 40, "c": 40, "d": 10}, capacity) == 0
-    assert least_loaded([["a"], ["c"]], {}, capacity) == 0
+    assert [least_loaded([["a"], ["b"], ["c"]], {"b": 1}, capacity, draw) for draw in range(3)] == [0, 2, 0]
