@@ -1,12 +1,15 @@
 """Joins across a fat tree in one process: what the cores take for each, without connections.
 
     PYTHONPATH=. python benchmarks/fabric_joins.py [--k 8] [--groups 200] [--members 10] [--rounds 5] [--json]
+    PYTHONPATH=. python benchmarks/fabric_joins.py --count [--by function]
 
 Multicast and unicast share each switch as they do in a controller; hosts and fabric are known, each group has a
 sender. Reports come in bursts of 16, each a turn of the loop: what follows is sent at its end, and switches confirm
 what they were sent before a burst when it is over. Edits are encoded. Times are processor time; the leaves of all
 members follow each round of joins; what Python's cyclic collector took of either is told too. `--profile FILE`
-keeps what cProfile finds of the joins, or of what `--profile-of` says.
+keeps what cProfile finds of the joins, or of what `--profile-of` says. `--count` tells how many functions of Python a
+join of the first round calls and how many bytecodes it executes, the same whatever else the machine does, and which
+modules or functions have the most of them.
 """
 
 from __future__ import annotations
@@ -15,12 +18,15 @@ import argparse
 import cProfile
 import gc
 import random
+import sys
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
 
-from measure import Measurement, report
+from measure import Measurement, print_table, report
 
 from apps.openflow.collector import COLLECTOR_THRESHOLDS
 from controller.admission.audit import AuditLines
@@ -59,6 +65,7 @@ POLICY = Policy(
 )
 BURST = 16
 SETTLE_S = 90.0
+COUNTED_PARTS = 41
 
 
 class Fabric:
@@ -265,6 +272,47 @@ def rounds(fabric: Fabric, arguments: argparse.Namespace, profile: cProfile.Prof
     return [Measurement(name, unit, values) for (name, unit), values in samples.items()]
 
 
+class Tally:
+    """Bytecodes and calls while it traces, by the code that they are of."""
+
+    def __init__(self) -> None:
+        self.bytecodes, self.calls = Counter[CodeType](), Counter[CodeType]()
+
+    def trace(self, frame: FrameType, _event: str, _argument: Any) -> Callable[..., Any]:
+        """Count a call, and have its bytecodes counted."""
+        self.calls[frame.f_code] += 1
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return self._trace_code
+
+    def _trace_code(self, frame: FrameType, event: str, _argument: Any) -> Callable[..., Any]:
+        self.bytecodes[frame.f_code] += event == "opcode"
+        return self._trace_code
+
+
+def count(fabric: Fabric, arguments: argparse.Namespace) -> None:
+    """Tell what a join takes, counted: in all, and by module or function where it is the most."""
+    groups = [group_address(number) for number in range(arguments.groups)]
+    for group in groups:
+        fabric.send(group)
+    members = {group: fabric.random.sample(fabric.hosts, arguments.members) for group in groups}
+    tally, joins = Tally(), len(groups) * arguments.members
+    for place in range(arguments.members):
+        sys.settrace(tally.trace)
+        fabric.say([(members[group][place], group) for group in groups], RecordType.CHANGE_TO_EXCLUDE)
+        sys.settrace(None)
+        fabric.write()
+    parts: dict[str, list[float]] = {}
+    for code, bytecodes in tally.bytecodes.items():
+        path, root = Path(code.co_filename), Path(__file__).parents[1]
+        place = str(path.relative_to(root)) if path.is_relative_to(root) else path.name
+        for name in ("all", f"{place} {code.co_name}" if arguments.by == "function" else place):
+            part = parts.setdefault(name, [0.0, 0.0])
+            part[0] += bytecodes / joins
+            part[1] += tally.calls[code] / joins
+    most = sorted(parts.items(), key=lambda part: -part[1][0])[:COUNTED_PARTS]
+    print_table(("a join", "bytecodes", "calls"), [(name, f"{n:.0f}", f"{calls:.1f}") for name, (n, calls) in most])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--k", type=int, default=8)
@@ -273,11 +321,16 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--profile", type=Path, metavar="FILE")
     parser.add_argument("--profile-of", choices=("join", "leave"), default="join")
+    parser.add_argument("--count", action="store_true", help="count bytecodes and calls, and measure no time")
+    parser.add_argument("--by", choices=("module", "function"), default="module")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
     fabric = Fabric(arguments.k)
     gc.freeze()
+    if arguments.count:
+        count(fabric, arguments)
+        return
     profile = None if arguments.profile is None else cProfile.Profile()
     measurements = rounds(fabric, arguments, profile)
     if profile is not None:
