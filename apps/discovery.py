@@ -76,6 +76,13 @@ class Discovery(NoticeApp):
         self.feed(HostsRead(records_of(lead.hosts.entries)))
         then()
 
+    def renew_lead(self, lead: Lead) -> None:
+        """Write the hosts anew, for the store has lost them."""
+        from apps.cluster.host_log import HostLog
+
+        assert isinstance(self._keeper, HostLog)
+        self._keeper.renew(lead.hosts.log)
+
     def start(self) -> Any:
         """Run, and keep the journal."""
         thread = super().start()

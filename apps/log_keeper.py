@@ -107,6 +107,11 @@ class LogKeeper:
         if was_written:
             self._waiting.lose()
 
+    def renew(self, store: Store) -> None:
+        """Keep the log in `store`, which has nothing of it: all is written there anew."""
+        self._store = store
+        self._waiting.lose()
+
     def read(self) -> tuple[Entry, ...]:
         """Return what an earlier run wrote; once, before the first write."""
         assert self._store is not None

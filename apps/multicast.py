@@ -130,6 +130,10 @@ class Multicast(DeclaredApp, FabricApp, TableKeeper):
         if not self.core.restart.is_under_way:
             self._let_in()
 
+    def renew_lead(self, lead: Lead) -> None:
+        """Write all anew, for the store has lost it."""
+        self.log.renew(lead.journal.log)
+
     def _let_in(self) -> None:
         self._has_let_in.set()
         self._when_restored()

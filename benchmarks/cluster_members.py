@@ -115,6 +115,7 @@ class Node:
         self.watch: MemoryWatch | None = None
         self.watch_number = 0
         self.master_wanted: RoleWanted | None = None
+        self.wanted: ControllerRole | None = None
         self.give(DeadlineReached())
         for switch in self.world.switches.values():
             self.connect(switch)
@@ -178,9 +179,10 @@ class Node:
                 assert effect.text.endswith("."), effect.text
 
     def want(self, wanted: RoleWanted) -> None:
-        """Ask switches for a role; who is to be master reads the journal first."""
-        self.master_wanted = None
-        if wanted.role is ControllerRole.MASTER:
+        """Ask switches for a role; who is to be master, and was not before, reads the journal first."""
+        self.master_wanted, was_master = None, self.wanted is ControllerRole.MASTER
+        self.wanted = wanted.role
+        if wanted.role is ControllerRole.MASTER and not was_master:
             self.master_wanted = wanted
             self.load(wanted, "", 0, [])
         else:
@@ -213,8 +215,8 @@ class Node:
 
     def act(self, number: int) -> None:
         """Take an operator's action: it counts when the store has it."""
-        fence = self.leading.fence
-        if fence is None:
+        fence, epoch = self.leading.fence, self.leading.epoch
+        if fence is None or epoch is None:
             return
         put, asked_s = Put(f"{JOURNAL}{number:06}", str(number)), self.world.now
 
@@ -223,8 +225,8 @@ class Node:
                 self.world.acknowledged(number, asked_s)
                 if self.leading.fence == fence:
                     self.desire([number])
-            elif type(reply) is Refused:
-                self.give(FenceRefused())
+            elif type(reply) is Refused and reply.held:
+                self.give(FenceRefused(epoch))
 
         self.world.ask(self, Transaction((fence,), (put,), True), done)
 
@@ -272,6 +274,14 @@ class Node:
             )
         self.at("switches", lambda: self.connect(switch) if self.name not in switch.connections else None, 0.5)
 
+    def switch_count(self) -> int:
+        """Return to how many switches it is connected."""
+        return sum(
+            connection.run == self.run
+            for switch in self.world.switches.values()
+            if (connection := switch.connections.get(self.name)) is not None
+        )
+
     def tick(self) -> None:
         """Do what is due, and take what the watch tells."""
         if not self.is_up or self.is_stopped:
@@ -303,7 +313,7 @@ class Node:
         if not self.is_up:
             return
         if not self.is_stopped:
-            self.at("beats", lambda: self.give(ControllerBeat(self.idle_s)), 0.0)
+            self.at("beats", lambda: self.give(ControllerBeat(self.idle_s, self.switch_count())), 0.0)
         leader = self.followed
         peer = None if leader is None else self.world.nodes.get(leader.peer)
         if leader is None or peer is None or self.is_cut_from_peers or peer.is_cut_from_peers:

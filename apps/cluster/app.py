@@ -16,13 +16,13 @@ from typing import Any, ClassVar, TypeVar
 
 from apps.cluster.lead import Lead
 from apps.cluster.link import Link, LinkLost
-from apps.cluster.messages import Seen
+from apps.cluster.messages import Beat, Seen
 from apps.cluster.policy_watch import PolicyWatch, policy_digest
 from apps.cluster.settings import peer_address, sidecar_settings
 from apps.cluster.shown import ClusterSection, cluster_figures
 from apps.cluster.sidecar_settings import SidecarSettings, access
 from apps.cluster.system import system_socket, system_threading
-from apps.cluster.take_over import NotLeading, read_lead
+from apps.cluster.take_over import NotLeading, read_lead, write_anew
 from apps.exporters.exposition import Metric
 from apps.openflow.app import App, TableKeeper
 from apps.openflow.bus import AlarmReported, TableSuspected
@@ -34,14 +34,14 @@ from apps.tls_files import SettingsInvalid
 from controller.cluster.effects import Told
 from controller.cluster.engine import ReadPage, Reply
 from controller.cluster.events import FenceRefused, HandOverWanted, RoleLost
-from controller.cluster.keys import Keys
-from controller.cluster.member import EPOCH_BOUND
+from controller.cluster.keys import EPOCH_BOUND, Keys
 from controller.cluster.place import (
     BeginAnew,
     Course,
     HearReports,
     LetIn,
     PlaceCore,
+    Renew,
     SidecarLost,
     TakenOver,
     TakeOver,
@@ -86,17 +86,19 @@ class Cluster(DeclaredApp, TableKeeper):
         self.take_overs = 0
         self.settings = self._checked_settings()
         self._listening = self._listen()
-        self.link = Link(self.settings, self._listening, self._hear, self._idle_s, self.logger)
+        self.link = Link(self.settings, self._listening, self._hear, self._beat, self.logger)
         self._let_in: dict[int, Any] = {}
         self._marked_s: float | None = None
         self._floor = self.settings.member.highest_epoch
         self._resigned = system_threading.Event()
         self._is_ending = False
+        self._secret = b""
         SOUTHBOUND.gate = self
         DATAPATHS.role_denied = self._role_denied
         self._perform |= {
             RoleWanted: DATAPATHS.want_role,
             TakeOver: lambda order: self.threads.append(hub.spawn(self._take_over, order)),
+            Renew: lambda order: self.threads.append(hub.spawn(self._renew, order)),
             LetIn: self._let_apps_in,
             HearReports: self._hear_reports,
             BeginAnew: lambda effect: self._begin_anew(effect.why),
@@ -167,7 +169,7 @@ class Cluster(DeclaredApp, TableKeeper):
         return None
 
     def _hand_over(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Have another member lead: the one that is named, else the first of the others."""
+        """Have another member lead: the one that is named, else the one that is connected to most switches."""
         refusal = self.refusal()
         if refusal is not None:
             raise refusal
@@ -177,7 +179,7 @@ class Cluster(DeclaredApp, TableKeeper):
             raise Refused("There is no other member that could lead.", "to")
         if to and to not in others:
             raise Refused(f"{to!r} is no other member: there are {', '.join(others)}.", "to")
-        chosen = to or others[0]
+        chosen = to or max(others, key=lambda name: self.seen.switches.get(name, 0))
         self.link.say(HandOverWanted(chosen))
         return {"to": chosen, "epoch": self.core.epoch}
 
@@ -194,6 +196,9 @@ class Cluster(DeclaredApp, TableKeeper):
     @property
     def _incarnation(self) -> str:
         return self.settings.member.incarnation
+
+    def _beat(self) -> Beat:
+        return Beat(self._idle_s(), len(self._datapaths))
 
     def _idle_s(self) -> float:
         """Return for how long the loop has made no progress, and have it say that it goes on."""
@@ -307,25 +312,42 @@ class Cluster(DeclaredApp, TableKeeper):
 
     def _take_over(self, order: TakeOver) -> None:
         """Read the store, on a thread, until that is done or nobody wants it any more."""
-        digest = policy_digest(self.policy_file.reading.policy)
-        refused = partial(self.link.say, FenceRefused())
-        while self.is_active and self.core.course is Course.TAKING_OVER:
+        fabric, digest = self.settings.member.fabric, policy_digest(self.policy_file.reading.policy)
+        refused = partial(self.link.say, FenceRefused(order.epoch))
+        self._until_done(order.epoch, partial(read_lead, self.link, fabric, order, refused, digest), self._give)
+
+    def _renew(self, order: Renew) -> None:
+        """Write the store anew, on a thread, until that has begun or nobody wants it any more."""
+        fabric, digest = self.settings.member.fabric, policy_digest(self.policy_file.reading.policy)
+        refused = partial(self.link.say, FenceRefused(order.epoch))
+        write = partial(write_anew, self.link, fabric, order, self._secret, refused, digest)
+        self._until_done(order.epoch, write, self._go_on)
+
+    def _until_done(self, epoch: int, ask: Callable[[], Lead], then: Callable[[Lead], None]) -> None:
+        """Have the store asked until it answers, and `then` the loop do what follows, in this epoch alone."""
+        while self.is_active and self.core.epoch == epoch and self.core.course is not Course.LEAVING:
             outcome: list[Lead] = []
-            read = partial(read_lead, self.link, self.settings.member.fabric, order, refused, digest)
             try:
-                run_aside(partial(_append, outcome, read))
+                run_aside(partial(_append, outcome, ask))
             except NotLeading:
-                self.link.say(FenceRefused())
+                self.link.say(FenceRefused(epoch))
                 return
             except TimeoutError as error:
-                self.logger.warning("What the leader before has left cannot be read yet (%s).", error)
+                self.logger.warning("The store does not say yet what there is (%s).", error)
                 self.pause(READ_AGAIN_S)
             else:
-                self.reactor.call(self._turn, self._give, outcome[0])
+                self.reactor.call(self._turn, then, outcome[0])
                 return
+
+    def _go_on(self, lead: Lead) -> None:
+        """Have the apps write what they know where it is lost."""
+        if lead.epoch == self.core.epoch:
+            for app in self._apps():
+                app.renew_lead(lead)
 
     def _give(self, lead: Lead) -> None:
         """Have the apps know what there was; when the last one does, they are let in."""
+        self._secret = lead.secret
         waited_for = self._apps()
 
         def taken(app: TableKeeper) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from controller.cluster.engine import Committed, Condition, Page, ReadPage, Refused, Reply, Request, Transaction
-from controller.cluster.journal import Turns, commits, read_record, sweeps
+from controller.cluster.journal import StoreEmptied, Turns, commits, read_record, sweeps
 from controller.cluster.keys import Keys
 from controller.log import Batch, Entry, Row
 
@@ -81,6 +81,8 @@ class EngineLog:
         try:
             done = all(map(self._do, commits(batch, self._prefix, self._fence)))
             return done and (batch.sweep_below is None or self._sweep(batch.sweep_below))
+        except StoreEmptied:
+            self.trouble = f"{self.path} cannot be written (the store has lost what it had)"
         except (TimeoutError, ValueError) as error:
             self.trouble = f"{self.path} cannot be written ({error})"
         return False

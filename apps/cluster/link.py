@@ -64,8 +64,8 @@ class Link:
         Where other members hear it; it stays open though that process ends. None for nowhere.
     tell
         Takes what it says: effects of the member, `Seen` and `LinkLost`.
-    idle_s
-        Returns for how long the controller's loop has made no progress.
+    beat
+        Returns how the controller is.
     """
 
     def __init__(
@@ -73,13 +73,13 @@ class Link:
         settings: SidecarSettings,
         listening: socket.socket | None,
         tell: Callable[[Any], None],
-        idle_s: Callable[[], float],
+        beat: Callable[[], Beat],
         logger: logging.Logger,
     ) -> None:
         self._settings = settings
         self._listening = listening
         self._tell = tell
-        self._idle_s = idle_s
+        self._controller_is = beat
         self._logger = logger
         self._numbers = itertools.count(1)
         self._waiting: dict[int, Any] = {}
@@ -172,7 +172,7 @@ class Link:
 
     def _beat(self) -> None:
         while not self._has_ended.wait(BEAT_S):
-            self.say(Beat(self._idle_s()))
+            self.say(self._controller_is())
             silent_s = time.monotonic() - self._heard_s
             process = self._process
             if silent_s > self._settings.member.lease_s / 2 and process is not None and process.poll() is None:

@@ -15,9 +15,10 @@ _LENGTH = struct.Struct("!I")
 
 
 class Beat(NamedTuple):
-    """The controller is there; its loop made no progress for `idle_s` seconds."""
+    """The controller is there; its loop made no progress for `idle_s` seconds; it has so many switches."""
 
     idle_s: float
+    switches: int = 0
 
 
 class AskStore(NamedTuple):
@@ -62,7 +63,7 @@ class Pulse(NamedTuple):
 class Seen(NamedTuple):
     """What is known of the cluster: who leads, who is a member, whether the store answers; this member's lease.
 
-    `peers` says where members are heard, by name.
+    `peers` says where members are heard, and `switches` to how many switches each is connected, by name.
     """
 
     leader: Leader | None = None
@@ -71,6 +72,7 @@ class Seen(NamedTuple):
     is_store_silent: bool = False
     lease: int = 0
     peers: Mapping[str, str] = MappingProxyType({})
+    switches: Mapping[str, int] = MappingProxyType({})
 
 
 class Stream(Protocol):

@@ -37,6 +37,7 @@ class ClusterSection:
             "peer": seen.peers.get(name),
             "is_there": name in seen.members,
             "answers": name == self._member,
+            "switches": seen.switches.get(name),
         }
         if name == self._member:
             document["course"] = core.course.value

@@ -194,8 +194,10 @@ class Sidecar:
 
     def _tell_seen(self) -> None:
         member, view = self._member, self._member.view
-        peers = view.peers()
-        seen = Seen(view.leader, view.epoch, tuple(sorted(peers)), member.is_store_silent, member.lease, peers)
+        present = view.present()
+        peers = {name: each.peer for name, each in present.items()}
+        switches = {name: each.switches for name, each in present.items()}
+        seen = Seen(view.leader, view.epoch, tuple(present), member.is_store_silent, member.lease, peers, switches)
         if seen != self._seen:
             self._seen = seen
             self._outbox.put(seen)
@@ -218,7 +220,7 @@ class Sidecar:
 
     def _take(self, message: Any) -> None:
         if type(message) is Beat:
-            self._events.put(ControllerBeat(message.idle_s))
+            self._events.put(ControllerBeat(message.idle_s, message.switches))
         elif type(message) is AskStore:
             number = message.number
             self._for_controller.ask(message.request, lambda reply: self._outbox.put(StoreAnswered(number, reply)))

@@ -11,7 +11,7 @@ from apps.cluster.link import Link
 from apps.registry import SECRET_BYTES
 from controller.cluster.engine import Committed, Condition, Page, Put, ReadPage, Refused, Transaction
 from controller.cluster.keys import Keys
-from controller.cluster.place import TakeOver
+from controller.cluster.place import Renew, TakeOver
 
 
 class NotLeading(Exception):  # noqa: N818
@@ -29,6 +29,20 @@ def read_lead(link: Link, fabric: str, order: TakeOver, refused: Callable[[], No
     secret = _secret(link, keys, fence)
     _write(link, Transaction((fence,), (Put(keys.policy, digest),), True))
     return Lead(order.epoch, secret, Kept(journal, *journal.read()), Kept(hosts, *hosts.read()))
+
+
+def write_anew(
+    link: Link, fabric: str, order: Renew, secret: bytes, refused: Callable[[], None], digest: str
+) -> Lead:
+    """Return where an epoch goes on in a store that has lost all, and which has the members' common key again.
+
+    TimeoutError where the store does not answer, `NotLeading` where another one leads.
+    """
+    keys, fence = Keys(fabric), order.fence
+    _write(link, Transaction((fence,), (Put(keys.secret, secret.hex()), Put(keys.policy, digest)), True))
+    journal = EngineLog(link, fabric, fence, refused)
+    hosts = EngineLog(link, fabric, fence, refused, keys.hosts)
+    return Lead(order.epoch, secret, Kept(journal, 0, ()), Kept(hosts, 0, ()))
 
 
 def _secret(link: Link, keys: Keys, fence: Condition) -> bytes:

@@ -124,10 +124,11 @@ class Cluster:
     ) -> None:
         self.store = Store()
         self.members: dict[str, ControllerProcess] = {}
+        self._policies: dict[str, Path] = {}
         self.ports = tuple(range(port, port + count))
         for number, member_port in enumerate(self.ports, 1):
             section = POLICY.format(endpoints=f"http://127.0.0.{10 + number}:{ETCD_PORT}", fabric=FABRIC)
-            path = directory / f"c{number}.yaml"
+            path = self._policies[f"c{number}"] = directory / f"c{number}.yaml"
             path.write_text(policy + section + "".join(f"  {line}\n" for line in settings))
             own = {"VSRT_MEMBER": f"c{number}", "VSRT_PEER": f"127.0.0.1:{PEER_PORT + number}"}
             self.members[f"c{number}"] = ControllerProcess(
@@ -157,6 +158,26 @@ class Cluster:
         held = {held.key: held.value for held in self.store.read(Keys(FABRIC).lead).held}
         value = held.get(Keys(FABRIC).leader)
         return None if value is None else read_leader(value)
+
+    def policy_of(self, name: str) -> Path:
+        """Return the policy file of a member."""
+        return self._policies[name]
+
+    def wait_journal(self, reached: Callable[[set[str]], bool], timeout_s: float = LEADER_TIMEOUT_S) -> None:
+        """Wait until the entries of the journal, by their keys, are as they are to be."""
+        prefix = Keys(FABRIC).journal
+
+        keys: set[str] = set()
+
+        def found() -> bool:
+            keys.clear()
+            keys.update(held.key.removeprefix(prefix) for held in self.store.read(prefix).held)
+            return reached(keys)
+
+        try:
+            _wait("the journal is as it is to be", found, timeout_s)
+        except EmulationError as error:
+            raise EmulationError(f"{error}: {sorted(keys)}") from error
 
     def names(self) -> set[str]:
         """Return who is a member, as the store has it."""

@@ -429,6 +429,9 @@ class TableKeeper(App):
         """Know what the controller left that led before, and call `then`; on the loop, before the first switch."""
         then()
 
+    def renew_lead(self, lead: Lead) -> None:
+        """Go on leading where the store has lost all, and have what is known kept as `lead` says; on the loop."""
+
     def connected_switches(self) -> list[int]:
         """Return the switches that are connected; on the loop."""
         return sorted(self._datapaths)

@@ -59,6 +59,7 @@ class SimulatedFabric:
         self.host_ports: list[End] = []
         self.reached_host: Callable[[int, int, bytes], None] = lambda dpid, port_no, frame: None
         self.lost_connections = 0
+        self.reconnect_s = RECONNECT_S
         self._reconnect = reconnect
         self._silent: set[End] = set()
         self._timers: list[tuple[float, int, Callable[[float], None]]] = []
@@ -151,7 +152,7 @@ class SimulatedFabric:
             self.lost_connections += 1
             if not self._reconnect:
                 return
-            self.at(time.monotonic() + RECONNECT_S, lambda _now: self._waiting.append(switch))
+            self.at(time.monotonic() + self.reconnect_s, lambda _now: self._waiting.append(switch))
 
     def disconnect(self, dpid: int) -> None:
         """End a switch's connection for good; it goes on forwarding."""

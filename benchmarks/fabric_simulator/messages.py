@@ -9,6 +9,9 @@ HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY, FEATURES_REQUEST, FEATURES_REPLY = 0, 1,
 GET_CONFIG_REQUEST, GET_CONFIG_REPLY, PACKET_IN, PORT_STATUS, PACKET_OUT, FLOW_MOD = 7, 8, 10, 12, 13, 14
 MULTIPART_REQUEST, MULTIPART_REPLY, BARRIER_REQUEST, BARRIER_REPLY = 18, 19, 20, 21
 ROLE_REQUEST, ROLE_REPLY = 24, 25
+NOCHANGE, EQUAL, MASTER, SLAVE = range(4)
+STALE, IS_SLAVE = (11, 0), (1, 10)
+GENERATION_SIGN, GENERATION_MASK = 1 << 63, (1 << 64) - 1
 
 DESC, FLOW, PORT_STATS, PORT_DESC = 0, 1, 4, 13
 MORE = 1
@@ -25,6 +28,7 @@ BAD_MULTIPART = (1, 2)
 HEADER = Struct("!BBHI")
 U32 = Struct("!I")
 U16 = Struct("!H")
+ROLE = Struct("!I4xQ")
 FLOW_MOD_BODY = Struct("!QQBBHHHIIIHxx")
 """Of a flow-mod, from byte 8 on: cookie, mask, table, command, idle and hard timeout, priority, buffer, port, group,
 flags. The match is at byte 48."""

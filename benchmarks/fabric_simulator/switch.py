@@ -62,6 +62,8 @@ class SimulatedSwitch:
         self.out = bytearray()
         self.watching_writes = False
         self.drops = self.readings = 0
+        self.role = messages.EQUAL
+        self.generation_id: int | None = None
         self.is_answered = True
         """Whether the controller has answered the last echo request, and so taken all that was said before it."""
         self._in = b""
@@ -74,6 +76,7 @@ class SimulatedSwitch:
     def begin(self) -> None:
         """Begin a connection that stands."""
         self._in = b""
+        self.role = messages.EQUAL
         self.out = bytearray(messages.hello())
 
     def end(self) -> None:
@@ -129,7 +132,21 @@ class SimulatedSwitch:
         elif kind == messages.GET_CONFIG_REQUEST:
             self.out += messages.config(xid)
         elif kind == messages.ROLE_REQUEST:
-            self.out += messages.message(messages.ROLE_REPLY, xid, message[8:])
+            self._role_wanted(xid, message)
+
+    def _role_wanted(self, xid: int, message: bytes) -> None:
+        """Take a role in a generation that is not older than what the switch knows (OpenFlow 1.3.5, 6.3.4)."""
+        role, generation_id = messages.ROLE.unpack_from(message, 8)
+        if role in (messages.MASTER, messages.SLAVE):
+            former = self.generation_id
+            if former is not None and (generation_id - former) & messages.GENERATION_SIGN:
+                self.out += messages.error(xid, messages.STALE, message)
+                return
+            self.generation_id = generation_id
+        if role != messages.NOCHANGE:
+            self.role = role
+        known = messages.GENERATION_MASK if self.generation_id is None else self.generation_id
+        self.out += messages.message(messages.ROLE_REPLY, xid, messages.ROLE.pack(self.role, known))
 
     def _hold(self, kind: int, xid: int, message: bytes, now: float) -> None:
         self.serve(now)
@@ -163,6 +180,9 @@ class SimulatedSwitch:
         self.fabric.flush_soon(self)
 
     def _flow_mod(self, xid: int, buffer: bytes, offset: int, stop: int, now: float) -> None:
+        if self.role == messages.SLAVE:
+            self.out += messages.error(xid, messages.IS_SLAVE, buffer[offset:stop])
+            return
         cookie, mask, table, command, idle_s, hard_s, priority, *_ = _body(buffer, offset + 8)
         match_end = offset + 48 + (_u16(buffer, offset + 50)[0] + 7 & ~7)
         match, instructions = buffer[offset + 48 : match_end], buffer[match_end:stop]

@@ -43,11 +43,15 @@ class Leading(NamedTuple):
     has_lease
         Whether the store has confirmed the lease for the time being. Without it switches of OpenFlow 1.0, which do
         not know generations, are not to be written.
+    renews
+        The epoch that this one goes on from without anybody having led in between, for the store had lost all; None
+        where there is none.
     """
 
     epoch: int | None
     fence: Condition | None
     has_lease: bool
+    renews: int | None = None
 
 
 class Told(NamedTuple):

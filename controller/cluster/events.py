@@ -40,9 +40,13 @@ class PeerGone(NamedTuple):
 
 
 class ControllerBeat(NamedTuple):
-    """This member's controller is there; `idle_s` is how long its loop has made no progress, in seconds."""
+    """This member's controller is there.
+
+    `idle_s` is how long its loop has made no progress, in seconds; it is connected to so many `switches`.
+    """
 
     idle_s: float
+    switches: int = 0
 
 
 class ControllerStopped(NamedTuple):
@@ -61,7 +65,9 @@ class RoleLost(NamedTuple):
 
 
 class FenceRefused(NamedTuple):
-    """The store took no write of this member's epoch."""
+    """The store took no write of this epoch, for it has a later one."""
+
+    epoch: int
 
 
 class HandOverWanted(NamedTuple):

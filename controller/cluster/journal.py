@@ -76,6 +76,10 @@ def sweeps(page: Page, prefix: str, below: int, fence: Condition) -> Iterator[Tr
         yield Transaction((fence,), tuple(old[at : at + ENTRIES_BOUND]), True)
 
 
+class StoreEmptied(Exception):  # noqa: N818
+    """The store has lost what it had: who leads is to write it anew."""
+
+
 class Turns:
     """The order in which a log's transactions are done: each at most once, and none after a later one.
 
@@ -105,10 +109,13 @@ class Turns:
 
     def refused(self, reply: Refused) -> bool | None:
         """Return what a refusal says: True where the transaction was done before, False where it may be asked for
-        anew, in its turn, and None where nobody's transaction is taken, for the fence does not hold."""
+        anew, in its turn, and None where another one leads. StoreEmptied where the store knows of no epoch any more.
+        """
         held = {each.key: each for each in reply.held}
         epoch, last = held.get(self._fence.key), held.get(self._key)
-        if epoch is None or (epoch.revision, epoch.value) != (self._fence.revision, self._fence.value):
+        if epoch is None:
+            raise StoreEmptied
+        if (epoch.revision, epoch.value) != (self._fence.revision, self._fence.value):
             return None
         self._revision = 0 if last is None else last.revision
         return last is not None and last.value == self._name

@@ -5,6 +5,12 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
+EPOCH_BOUND = 1 << 62
+"""Generations from here on are no epochs: switches count them in a circle of 64 bits."""
+
+FIRST_EPOCHS = 1 << 16
+"""In a store that knows of no epoch, the first one is drawn among so many: a store that was emptied had others."""
+
 
 class Keys:
     """The keys of a fabric.
@@ -77,6 +83,29 @@ def read_leader(text: str) -> Leader | None:
         return None
     texts = (leader.member, leader.incarnation, leader.peer)
     return leader if all(type(text) is str for text in texts) and type(leader.epoch) is int else None
+
+
+class Present(NamedTuple):
+    """A member that is there: its name, which run of it, where others hear it, how many switches it has."""
+
+    member: str
+    incarnation: str
+    peer: str
+    switches: int
+
+    def text(self) -> str:
+        """Return this as the value of a member's key."""
+        return json.dumps(self._asdict())
+
+
+def read_present(text: str) -> Present | None:
+    """Return what a member's key says; None where it makes no sense."""
+    try:
+        found = json.loads(text)
+        present = Present(found["member"], found["incarnation"], found["peer"], found["switches"])
+    except (ValueError, KeyError, TypeError):
+        return None
+    return present if list(map(type, present)) == [str, str, str, int] else None
 
 
 def read_epoch(text: str) -> int:

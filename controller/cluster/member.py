@@ -9,13 +9,13 @@ switches know their master. The lease only says when a leader may be given up.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
-from enum import StrEnum
 from typing import Any
 from zlib import crc32
 
-from controller.cluster.effects import Ask, Effect, FollowPeer, Leading, Told, WatchKeys
+from controller.cluster.asking import Asking
+from controller.cluster.calm import Calm
+from controller.cluster.effects import Effect, FollowPeer, Leading, WatchKeys
 from controller.cluster.engine import (
     Committed,
     Condition,
@@ -31,7 +31,6 @@ from controller.cluster.engine import (
     ReadPage,
     Refused,
     Reply,
-    Request,
     RevokeLease,
     Silent,
     Transaction,
@@ -49,8 +48,9 @@ from controller.cluster.events import (
     RoleLost,
     WatchEnded,
 )
-from controller.cluster.keys import Keys, Leader
-from controller.cluster.member_settings import MemberSettings
+from controller.cluster.keys import EPOCH_BOUND, FIRST_EPOCHS, Keys, Leader, Present
+from controller.cluster.member_settings import MemberSettings, Standing
+from controller.cluster.reach import Reach
 from controller.cluster.requests import Pending, Purpose
 from controller.cluster.view import LeadView
 from controller.events import ControllerRole, DeadlineReached, RoleWanted
@@ -65,31 +65,14 @@ RETRY_S = 0.5
 UNREACHABLE_S = 1.0
 """Silence of the store from which on operators are told."""
 
-BACK_OFF_S = (0.5, 16.0)
-"""How long nobody leads after the third change in `CHANGES_S`, doubled with each further one; and at most."""
-
-CHANGES_S = 60.0
-CALM_CHANGES = 2
-
 SUCCESSION_S = 1.0
 """How long others leave the lead to the member that was named."""
 
-EPOCH_BOUND = 1 << 62
-"""Generations from here on are no epochs: switches count them in a circle of 64 bits."""
-
-FIRST_EPOCHS = 1 << 16
-"""In a store that knows of no epoch, the first one is drawn among so many: a store that was emptied had others."""
+RENEWAL_S = 2.0
+"""How long others leave a store that was emptied to a leader whom they hear, which writes anew what it knows."""
 
 
-class Standing(StrEnum):
-    """What a member is."""
-
-    FOLLOWER = "follower"
-    CANDIDATE = "candidate"
-    LEADER = "leader"
-
-
-class Member:
+class Member(Asking):
     """A member.
 
     Attributes
@@ -103,15 +86,13 @@ class Member:
     """
 
     def __init__(self, settings: MemberSettings, now: float) -> None:
+        super().__init__()
         self.standing = Standing.FOLLOWER
         self.epoch: int | None = None
         self._settings = settings
         self._keys = Keys(settings.fabric)
-        self._effects: list[Effect] = []
         if not settings.lease:
             self._effects += [RoleWanted(ControllerRole.SLAVE, 0), Leading(None, None, False)]
-        self._pending: dict[Purpose, Pending] = {}
-        self._number = 0
         self._retry_s = now
         self._silent_since_s: float | None = None
         self._is_told_silent = False
@@ -127,7 +108,9 @@ class Member:
         self._fence: Condition | None = None
         self._highest = settings.highest_epoch
         self._left_epoch = 0
-        self._changes_s: deque[float] = deque()
+        self._is_renewing = False
+        self._renews: int | None = None
+        self._calm = Calm()
         # The leader, as others hear it
         self._followed: Leader | None = None
         self._heard_s = now
@@ -139,6 +122,7 @@ class Member:
         self._beat_s: float | None = now if settings.lease else None
         self._idle_s = 0.0
         self._told = (False, False)
+        self._reach = Reach(settings.member, now)
         self._decided_s = now
         self._handlers: dict[type, Callable[[Any, float], None]] = {
             Answered: self._answered,
@@ -150,7 +134,7 @@ class Member:
             ControllerGone: self._controller_gone,
             ControllerStopped: self._controller_gone,
             RoleLost: self._role_lost,
-            FenceRefused: lambda _event, now: self._step_down("the store took no write of it", now),
+            FenceRefused: self._fence_refused,
             HandOverWanted: self._hand_over,
             DeadlineReached: lambda _event, _now: None,
         }
@@ -165,7 +149,7 @@ class Member:
     def next_deadline(self) -> float | None:
         """Return when `DeadlineReached` is due."""
         due = [self._retry_s, self._kept_s + self._settings.lease_s / 3, self._lease_until_s, self._barred_until_s]
-        due += [self._heard_s + self._settings.silence_s, self._not_before_s()]
+        due += [self._heard_s + self._settings.silence_s, self._calm.not_before_s(self._decided_s)]
         if self._challenged is not None:
             due.append(self._challenged[1] + CHALLENGE_S)
         if self._beat_s is not None:
@@ -173,7 +157,7 @@ class Member:
             due.append(self._beat_s + self._settings.stall_s - self._idle_s)
         if self._silent_since_s is not None:
             due.append(self._silent_since_s + UNREACHABLE_S)
-        later = [at_s for at_s in due if at_s > self._decided_s]
+        later = [at_s for at_s in (*due, *self._reach.deadlines()) if at_s > self._decided_s]
         return min(later, default=None)
 
     @property
@@ -195,6 +179,7 @@ class Member:
 
     def _controller_beat(self, event: ControllerBeat, now: float) -> None:
         self._beat_s, self._idle_s = now, event.idle_s
+        self._reach.take(event.switches)
 
     def _controller_gone(self, _event: ControllerGone | ControllerStopped, _now: float) -> None:
         self._beat_s = None
@@ -217,11 +202,15 @@ class Member:
         if self.epoch is not None:
             self._step_down(f"switch {event.dpid} goes by another master", now)
 
+    def _fence_refused(self, event: FenceRefused, now: float) -> None:
+        if event.epoch == self.epoch:
+            self._step_down("the store took no write of it", now)
+
     def _hand_over(self, event: HandOverWanted, now: float) -> None:
         fence, me = self._fence, self._settings.member
-        others = [name for name in self.view.members() if name != me]
-        to = event.to or next(iter(others), "")
-        if fence is None or to not in others:
+        present = self.view.present()
+        to = event.to or self._reach.best(present)
+        if fence is None or to not in present or to == me:
             why = "it does not lead" if fence is None else f"{to or 'another'} is not a member at the moment"
             self._tell("hand-over-refused", f"{me} hands nothing over: {why}.", Severity.WARNING)
         elif Purpose.HAND_OVER not in self._pending:
@@ -241,10 +230,10 @@ class Member:
     # What the store answers
 
     def _answered(self, event: Answered, now: float) -> None:
-        purpose = next((key for key, pending in self._pending.items() if pending.number == event.number), None)
-        if purpose is None:
+        asked = self._asked(event)
+        if asked is None:
             return
-        pending = self._pending.pop(purpose)
+        purpose, pending = asked
         reply = event.reply
         if type(reply) is Silent:
             self._silence(purpose, now)
@@ -253,7 +242,8 @@ class Member:
             self._tell("engine-unreachable", "The cluster's store answers again.", state=State.CLEARED)
         self._silent_since_s, self._is_told_silent = None, False
         if type(reply) is LeaseGone:
-            is_of_lease = purpose not in (Purpose.KEEP, Purpose.REGISTER) or pending.about == self._lease
+            about = pending.about[0] if purpose is Purpose.REGISTER else pending.about
+            is_of_lease = purpose not in (Purpose.KEEP, Purpose.REGISTER) or about == self._lease
             if purpose is not Purpose.REVOKE and is_of_lease:
                 self._lose_lease(now)
         elif type(reply) is LeaseGranted:
@@ -264,7 +254,8 @@ class Member:
         elif type(reply) is Page:
             self._read(reply, now)
         elif purpose is Purpose.REGISTER:
-            self._is_registered = type(reply) is Committed and pending.about == self._lease
+            self._is_registered = type(reply) is Committed and pending.about[0] == self._lease
+            self._reach.told(pending.about[1], pending.asked_s)
         elif purpose is Purpose.CHALLENGE:
             self._challenge_is_put(pending.about, now)
         elif purpose is Purpose.ELECTION:
@@ -292,19 +283,29 @@ class Member:
         self._kept_s, self._lease_until_s = asked_s, asked_s + ttl_s
 
     def _lose_lease(self, now: float) -> None:
+        """Be without a lease; whether another leads, or the store has lost all, is seen by what is read next."""
         self._lease, self._is_registered, self._lease_until_s = 0, False, now
         if self.epoch is not None:
-            self._step_down("its lease is over", now)
+            self._is_known = False
         elif self.standing is Standing.CANDIDATE:
             self.standing = Standing.FOLLOWER
 
     def _read(self, page: Page, now: float) -> None:
         self.view.replace(page.held)
         self._is_known = True
+        if self.epoch is not None and not self.view.epoch and self.view.leader is None:
+            self._begin_renewal()
         self._number += 1
         self._watch = self._number
         self._effects.append(WatchKeys(self._watch, self._keys.lead, page.revision))
         self._look_at_leader(now)
+
+    def _begin_renewal(self) -> None:
+        """Lead on where the store has lost all, as soon as it knows of an epoch again."""
+        if not self._is_renewing:
+            self._is_renewing = True
+            text = f"The cluster's store has lost all that it had: {self._settings.member} writes it anew."
+            self._tell("store-emptied", text, Severity.CRITICAL)
 
     def _elected(self, pending: Pending, reply: Reply, now: float) -> None:
         leader: Leader = pending.about
@@ -319,8 +320,9 @@ class Member:
 
     def _fenced(self, purpose: Purpose, pending: Pending, reply: Reply, now: float) -> None:
         if type(reply) is Refused:
-            self._step_down("the store has a later epoch", now)
             self._is_known = False
+            if any(held.key == self._keys.epoch for held in reply.held):
+                self._step_down("the store has a later epoch", now)
         elif purpose is Purpose.ANSWER and type(reply) is Committed:
             self.view.see((Held(self._keys.leader, pending.about, reply.revision, self._lease),))
         elif purpose is Purpose.HAND_OVER:
@@ -334,20 +336,23 @@ class Member:
         """Take in what the store says of leader and epoch."""
         leader = self.view.leader
         self._highest = max(self._highest, self.view.epoch, 0 if leader is None else leader.epoch)
-        if self.epoch is not None and (leader is None or not self._is_mine(leader) or leader.epoch != self.epoch):
+        if self.epoch is not None and not self._leads_on(leader):
             self._step_down("another leads" if leader is not None else "the store has no leader any more", now)
         former, self._followed = self._followed, leader
         if leader == former:
             if self._challenged is not None and self.view.revision(self._keys.leader) > self._challenged[0]:
                 self._heard_s, self._challenged = now, None  # it has answered
             return
+        was_heard = bool(self._heard_of) and not self._is_gone and now < self._heard_s + self._settings.silence_s
         self._heard_s, self._heard_of, self._is_gone, self._challenged = now, "", False, None
         if leader is None:
+            if was_heard and not self.view.epoch:
+                self._barred_until_s = max(self._barred_until_s, now + RENEWAL_S)
             if former is not None and self.view.successor not in (None, self._settings.member):
                 self._barred_until_s = max(self._barred_until_s, now + SUCCESSION_S)
             self._effects.append(FollowPeer(None))
             return
-        self._changes_s.append(now)
+        self._calm.changed(now)
         self._tell("leader-elected", f"{leader.member} leads fabric {self._settings.fabric} in epoch {leader.epoch}.")
         if self._is_mine(leader):
             self._effects.append(FollowPeer(None))
@@ -357,10 +362,18 @@ class Member:
         else:
             self._effects += [FollowPeer(leader), RoleWanted(ControllerRole.SLAVE, leader.epoch)]
 
+    def _leads_on(self, leader: Leader | None) -> bool:
+        """Tell whether what the store says of the leader is that this member leads, or may renew its lead."""
+        if leader is None:
+            return self._is_renewing and not self.view.epoch
+        return self._is_mine(leader) and (leader.epoch == self.epoch or self._is_renewing)
+
     def _is_mine(self, leader: Leader | None) -> bool:
         return leader is not None and leader.incarnation == self._settings.incarnation
 
     def _lead(self, leader: Leader, fence: Condition) -> None:
+        self._renews = self.epoch if self._is_renewing else None
+        self._is_renewing = False
         self.standing, self.epoch, self._fence = Standing.LEADER, leader.epoch, fence
         self._effects.append(RoleWanted(ControllerRole.MASTER, leader.epoch))
 
@@ -369,6 +382,8 @@ class Member:
         if epoch is None:
             return
         self._left_epoch = max(self._left_epoch, epoch)
+        self._reach.leads_no_more()
+        self._is_renewing = False
         self.standing, self.epoch, self._fence = Standing.FOLLOWER, None, None
         self._is_known = False
         self._effects.append(RoleWanted(ControllerRole.SLAVE, epoch))
@@ -397,7 +412,7 @@ class Member:
         told = (self.epoch is not None, has_lease)
         if told != self._told or any(type(effect) is RoleWanted for effect in self._effects):
             self._told = told
-            self._effects.append(Leading(self.epoch, self._fence, has_lease))
+            self._effects.append(Leading(self.epoch, self._fence, has_lease, self._renews))
 
     def _is_fit(self, now: float) -> bool:
         """Tell whether the controller is there and goes on; others who challenge it have less patience."""
@@ -420,25 +435,39 @@ class Member:
             return
         if now >= self._kept_s + self._settings.lease_s / 3:
             self._ask(Purpose.KEEP, KeepLease(self._lease), now, self._lease)
-        if not self._is_registered:
-            key = f"{self._keys.members}{self._settings.member}"
-            this = Leader(self._settings.member, self._settings.incarnation, 0, self._settings.peer)
-            put = Put(key, this.text(), self._lease)
-            self._ask(Purpose.REGISTER, Transaction((), (put,), True), now, self._lease)
+        if not self._is_registered or self._reach.is_untold(now):
+            me, count = self._settings, self._reach.count
+            this = Present(me.member, me.incarnation, me.peer, count)
+            put = Put(f"{self._keys.members}{me.member}", this.text(), self._lease)
+            self._ask(Purpose.REGISTER, Transaction((), (put,), True), now, (self._lease, count))
 
     def _decide_lead(self, now: float) -> None:
         leader = self.view.leader
-        if self.epoch is not None:
+        if self._is_renewing:
+            if self._lease and self._is_registered and Purpose.ELECTION not in self._pending:
+                self._stand(now)
+        elif self.epoch is not None:
             is_leaving = Purpose.HAND_OVER in self._pending
             if self._fence is not None and leader is not None and self.view.is_challenged and not is_leaving:
                 put = Put(self._keys.leader, leader.text(), self._lease)
                 self._ask(Purpose.ANSWER, Transaction((self._fence,), (put,), True), now, put.value)
+            self._look_at_reach(now)
         elif not self._lease or not self._is_registered or Purpose.ELECTION in self._pending:
             return
         elif leader is None or self._is_mine(leader) or self._is_gone:
             self._stand(now)
         elif now >= self._heard_s + self._settings.silence_s:
             self._challenge(now)
+
+    def _look_at_reach(self, now: float) -> None:
+        """Hand over to who is connected to more switches, unless the lead changed often of late."""
+        present, me = self.view.present(), self._settings.member
+        better = self._reach.better(present, now)
+        if better and Purpose.HAND_OVER not in self._pending and self._calm.not_before_s(now) == float("-inf"):
+            count = present[better].switches
+            text = f"{me} is connected to {self._reach.count} switches, {better} to {count}: {better} is to lead."
+            self._tell("switches-unreached", text, Severity.WARNING)
+            self._hand_over(HandOverWanted(better), now)
 
     def _challenge(self, now: float) -> None:
         """Have a silent leader say that it is there; where it does not, it is one no more."""
@@ -452,7 +481,7 @@ class Member:
     def _stand(self, now: float) -> None:
         """Stand for election."""
         is_named = self.view.successor == self._settings.member
-        if not is_named and now < max(self._barred_until_s, self._not_before_s()):
+        if not (is_named or self._is_renewing) and now < max(self._barred_until_s, self._calm.not_before_s(now)):
             return
         conditions = tuple(map(self.view.condition, (self._keys.leader, self._keys.epoch)))
         step = 1 if self.view.epoch else 1 + crc32(self._settings.incarnation.encode()) % FIRST_EPOCHS
@@ -462,24 +491,6 @@ class Member:
             Put(self._keys.leader, leader.text(), self._lease),
             Delete(self._keys.successor),
         )
-        self.standing = Standing.CANDIDATE
+        if not self._is_renewing:
+            self.standing = Standing.CANDIDATE
         self._ask(Purpose.ELECTION, Transaction(conditions, edits), now, leader)
-
-    def _not_before_s(self) -> float:
-        """Return until when nobody stands, since the lead has changed often of late."""
-        while self._changes_s and self._changes_s[0] < self._decided_s - CHANGES_S:
-            self._changes_s.popleft()
-        excess = len(self._changes_s) - CALM_CHANGES
-        if excess <= 0:
-            return float("-inf")
-        return self._changes_s[-1] + min(BACK_OFF_S[0] * 2.0 ** min(excess - 1, 16), BACK_OFF_S[1])
-
-    def _ask(self, purpose: Purpose, request: Request, now: float, about: object) -> None:
-        if purpose in self._pending:
-            return
-        self._number += 1
-        self._pending[purpose] = Pending(self._number, now, about)
-        self._effects.append(Ask(self._number, request))
-
-    def _tell(self, kind: str, text: str, severity: Severity = Severity.INFO, state: State = State.HAPPENED) -> None:
-        self._effects.append(Told(kind, text, severity, state))

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import NamedTuple
+
+
+class Standing(StrEnum):
+    """What a member is."""
+
+    FOLLOWER = "follower"
+    CANDIDATE = "candidate"
+    LEADER = "leader"
 
 
 class MemberSettings(NamedTuple):

@@ -61,6 +61,13 @@ class TakeOver(NamedTuple):
     fence: Condition
 
 
+class Renew(NamedTuple):
+    """Have the store given anew what the apps know, which it has lost, where writes have `fence` as a condition."""
+
+    epoch: int
+    fence: Condition
+
+
 class LetIn(NamedTuple):
     """Tell the apps of switches, then what their hosts reported meanwhile, in the order in which they did."""
 
@@ -182,6 +189,9 @@ class PlaceCore:
             self.course, self.epoch, self._is_ready = Course.TAKING_OVER, leading.epoch, False
             self.began_s, self.led_s = now, None
             self._effects.append(TakeOver(leading.epoch, leading.fence))
+        elif leading.epoch != self.epoch and leading.renews == self.epoch and self.course is Course.LEADING:
+            self.epoch = leading.epoch
+            self._effects.append(Renew(leading.epoch, leading.fence))
         elif leading.epoch != self.epoch:
             self._leave(f"it was elected anew, in epoch {leading.epoch}")
         elif former != leading.has_lease:

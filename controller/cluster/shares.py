@@ -15,8 +15,9 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
+from controller.cluster.asking import Asking
 from controller.cluster.division import divide
-from controller.cluster.effects import Ask, Told, WatchKeys
+from controller.cluster.effects import WatchKeys
 from controller.cluster.engine import (
     Committed,
     Condition,
@@ -31,7 +32,6 @@ from controller.cluster.engine import (
     Put,
     ReadPage,
     Refused,
-    Request,
     RevokeLease,
     Silent,
     Transaction,
@@ -108,7 +108,7 @@ class ShareFigures(NamedTuple):
     unowned: int
 
 
-class Shares:
+class Shares(Asking):
     """A monitor's part in the division of the switches, and all of it where it is the manager.
 
     Attributes
@@ -118,12 +118,10 @@ class Shares:
     """
 
     def __init__(self, settings: ShareSettings, now: float) -> None:
+        super().__init__()
         self._settings = settings
         self._keys = Keys(settings.fabric)
         self.view = ShareView(self._keys)
-        self._effects: list[ShareEffect] = []
-        self._pending: dict[Purpose, Pending] = {}
-        self._number = 0
         self._retry_s = self._decided_s = now
         self._silent_since_s: float | None = None
         self._is_told_silent = False
@@ -230,10 +228,10 @@ class Shares:
             self._is_known = False
 
     def _answered(self, event: Answered, now: float) -> None:
-        purpose = next((key for key, pending in self._pending.items() if pending.number == event.number), None)
-        if purpose is None:
+        asked = self._asked(event)
+        if asked is None:
             return
-        pending = self._pending.pop(purpose)
+        purpose, pending = asked
         reply = event.reply
         if type(reply) is Silent:
             self._silence(purpose, now)
@@ -469,13 +467,3 @@ class Shares:
             edits = tuple(Delete(key) if share is None else Put(key, share.text()) for key, share in some)
             conditions = (*fence, *(self.view.condition(key) for key, _ in some))
             self._ask(purpose, Transaction(conditions, edits), now, edits)
-
-    def _ask(self, purpose: Purpose, request: Request, now: float, about: object) -> None:
-        if purpose in self._pending:
-            return
-        self._number += 1
-        self._pending[purpose] = Pending(self._number, now, about)
-        self._effects.append(Ask(self._number, request))
-
-    def _tell(self, kind: str, text: str, severity: Severity = Severity.INFO, state: State = State.HAPPENED) -> None:
-        self._effects.append(Told(kind, text, severity, state))

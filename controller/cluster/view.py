@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from controller.cluster.engine import Change, Condition, Held
-from controller.cluster.keys import Keys, Leader, read_epoch, read_leader
+from controller.cluster.keys import Keys, Leader, Present, read_epoch, read_leader, read_present
 
 
 class KeyView:
@@ -97,12 +97,13 @@ class LeadView(KeyView):
         """Whether the leader was challenged since it last said that it is there."""
         return self.revision(self._keys.challenge) > self.revision(self._keys.leader) > 0
 
-    def peers(self) -> dict[str, str]:
-        """Return where each member is heard, '' for nowhere."""
-        prefix = self._keys.members
-        found = {key.removeprefix(prefix): held for key, held in self._held.items() if key.startswith(prefix)}
-        told = {name: read_leader(held.value) for name, held in found.items()}
-        return {name: "" if member is None else member.peer for name, member in told.items()}
+    def present(self) -> dict[str, Present]:
+        """Return the members that are there, by name in their order; of a key that makes no sense the name alone."""
+        found: dict[str, Present] = {}
+        for name in self.members():
+            present = read_present(self._held[f"{self._keys.members}{name}"].value)
+            found[name] = Present(name, "", "", 0) if present is None else present
+        return found
 
     def members(self) -> tuple[str, ...]:
         """Return the names of the members, in their order."""

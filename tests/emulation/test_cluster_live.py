@@ -224,13 +224,56 @@ def test_a_leader_that_is_cut_off_from_the_store_gives_way(shared: Callable[...,
     net.check_nothing_lost()
 
 
-def test_a_store_that_was_emptied_gets_a_later_epoch_than_the_switches_know(shared: Callable[..., Shared]) -> None:
+def test_a_store_that_was_emptied_is_written_anew_by_who_leads(shared: Callable[..., Shared]) -> None:
     net = shared()
+    drain = {"do": "switch-drain", "dpid": net.fabric.dpid("s3")}
+    assert "error" not in query(net.leader.socket, drain)
     net.cluster.store.empty()
     now = net.cluster.wait_leader(net.before.epoch)
-    net.wait_in_sync(net.cluster.members[now.member])
-    net.join("h5", SETTLED_S)  # its hosts are asked, who take up to 10 s for an answer
-    net.wait_group(net.cluster.members[now.member], "members", 2)
+    assert now.incarnation == net.before.incarnation
+    net.wait_in_sync(net.leader)
+    net.join("h5")
+    net.cluster.wait_journal(lambda keys: any("drain" in key for key in keys) and len(keys) > 3)
+    net.leader.kill()
+    then = net.cluster.wait_leader(now.epoch)
+    net.wait_in_sync(net.cluster.members[then.member])
+    assert "drained" in vsrt(net.cluster.members[then.member], "show", "switches")
+    net.check_nothing_lost()
+
+
+def test_a_leader_that_is_cut_off_from_its_switches_hands_over(shared: Callable[..., Shared]) -> None:
+    net = shared()
+    let_go(net, net.leader)
+    net.leader.wait_log("is to lead", SETTLED_S)
+    net.join("h5")
+    net.wait_other_leader()
+    net.leader.wait_log("This controller begins anew as one who follows", SETTLED_S)
+    net.check_nothing_lost()
+
+
+def test_a_leader_whose_machine_is_gone_is_followed(shared: Callable[..., Shared]) -> None:
+    """Its connections stay as they are, without a word: neither it nor the process beside it says anything."""
+    net = shared()
+    pids = (net.leader.pid, *beside_of(net.leader.pid))
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    net.join("h5")
+    net.wait_other_leader()
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+    net.leader.wait_log("This controller begins anew as one who follows", SETTLED_S)
+    net.check_nothing_lost()
+
+
+def test_a_policy_that_differs_is_told(
+    shared: Callable[..., Shared],
+) -> None:
+    net = shared()
+    follower = net.follower()
+    policy = net.cluster.policy_of(follower_name(net))
+    policy.write_text(policy.read_text().replace("default: allow", "default: deny"))
+    follower.wait_log("goes by another policy than the one that leads", SETTLED_S)
+    assert net.cluster.leader() == net.before
     net.check_nothing_lost()
 
 
@@ -280,6 +323,13 @@ def test_nothing_is_set_while_the_store_is_silent(shared: Callable[..., Shared])
     refused = query(net.leader.socket, {"do": "switch-drain", "dpid": net.fabric.dpid("s3")})
     assert (refused["refused"], refused["reason"]) == (True, "engine-unreachable")
     assert "drained" not in vsrt(net.leader, "show", "switches")
+
+
+def let_go(net: Shared, member: ControllerProcess) -> None:
+    """Have no switch connected to a controller any more, though all else reaches it."""
+    others = [f"tcp:127.0.0.1:{port}" for port in net.cluster.ports if port != member.port]
+    for switch in sorted(net.fabric.graph.switches()):
+        processes.run("ovs-vsctl", "set-controller", str(switch), *others)
 
 
 def follower_name(net: Shared) -> str:

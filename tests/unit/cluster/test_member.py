@@ -9,7 +9,7 @@ from cluster_histories import World
 from cluster_members import KEYS, Node
 from simulated_store import DEADLINE_S
 
-from controller.cluster.effects import Ask
+from controller.cluster.effects import Ask, Leading
 from controller.cluster.engine import Change, Committed, Held, LeaseGone, LeaseGranted, Page
 from controller.cluster.events import (
     Answered,
@@ -22,10 +22,11 @@ from controller.cluster.events import (
     PeerHeard,
     RoleLost,
 )
-from controller.cluster.keys import Leader, read_epoch, read_leader
-from controller.cluster.member import EPOCH_BOUND, Member, Standing
-from controller.cluster.member_settings import MemberSettings
+from controller.cluster.keys import EPOCH_BOUND, Leader, read_epoch, read_leader
+from controller.cluster.member import Member
+from controller.cluster.member_settings import MemberSettings, Standing
 from controller.cluster.memory_engine import Fault
+from controller.cluster.reach import BEHIND_S
 from controller.events import ControllerRole, DeadlineReached, RoleWanted
 
 PATIENCE_S = 10.0
@@ -180,10 +181,22 @@ def test_nobody_leads_before_the_store_has_answered():
     until(world, world.is_settled)
 
 
-def test_a_store_that_was_emptied_has_a_leader_in_a_later_epoch(world: World):
-    epoch = epoch_of(leader(world))
-    world.fault_store_emptied(leader(world), 0.0)
-    until(world, lambda: bool(world.leaders()) and epoch_of(leader(world)) > epoch)
+def test_a_store_that_was_emptied_has_the_same_leader_in_a_later_epoch(world: World):
+    first, epoch = leader(world), epoch_of(leader(world))
+    world.fault_store_emptied(first, 0.0)
+    until(world, lambda: epoch_of(first) > epoch)
+    until(world, world.is_settled)
+    assert world.leaders() == [first] and first.leading.has_lease
+    assert (world.told["store-emptied"], world.told["stepped-down"]) == (1, 0)
+    world.check()
+
+
+def test_a_store_that_was_emptied_when_its_leader_was_gone_has_another_one(world: World):
+    first, epoch = leader(world), epoch_of(leader(world))
+    first.kill()
+    world.fault_store_emptied(first, 0.0)
+    until(world, another_leads(world, first), 3.0)
+    assert epoch_of(leader(world)) > epoch
     until(world, world.is_settled)
     world.check()
 
@@ -245,6 +258,53 @@ def test_when_the_one_that_was_named_is_gone_another_leads(world: World):
     assert 1.0 < until(world, led_anew) < 1.5
 
 
+def cut_off_from_switches(world: World, node: Node, dpids: set[int]) -> None:
+    node.without |= dpids
+    for dpid in dpids:
+        node.disconnect(world.switches[dpid])
+
+
+def test_a_leader_that_is_cut_off_from_switches_hands_over_to_who_has_most(world: World):
+    first = leader(world)
+    one, other = (node for node in world.nodes.values() if node is not first)
+    cut_off_from_switches(world, one, {1})
+    world.run(world.now + 4.0)
+    assert world.leaders() == [first]
+    cut_off_from_switches(world, first, {1, 2})
+    assert BEHIND_S < until(world, lambda: world.leaders() == [other]) < BEHIND_S + 1.5
+    until(world, world.is_settled)
+    assert (world.told["switches-unreached"], world.told["stepped-down"]) == (1, 1)
+    world.run(world.now + 30.0)
+    assert world.leaders() == [other]
+
+
+def test_switches_that_nobody_reaches_cost_no_leader_the_lead(world: World):
+    first = leader(world)
+    for node in world.nodes.values():
+        cut_off_from_switches(world, node, {1, 2})
+    world.run(world.now + 10.0)
+    assert world.leaders() == [first] and not world.told["switches-unreached"]
+
+
+def test_a_connection_that_comes_back_in_time_costs_nobody_the_lead(world: World):
+    first = leader(world)
+    for _ in range(5):
+        first.disconnect(world.switches[1])
+        world.run(world.now + 1.5)
+    assert world.leaders() == [first]
+
+
+def test_a_lead_that_changed_often_of_late_is_kept(world: World):
+    for to in ("c1", "c2", "c1", "c2"):
+        if leader(world).name != to:
+            leader(world).give(HandOverWanted(to))
+            until(world, lambda to=to: [node.name for node in world.leaders()] == [to])
+    first, changed_s = leader(world), world.now
+    cut_off_from_switches(world, first, {1, 2})
+    until(world, another_leads(world, first), 70.0)
+    assert world.now - changed_s > 30.0
+
+
 def test_a_leader_whose_loop_stands_still_gives_way(world: World):
     first = leader(world)
     first.idle_s = 16.0
@@ -283,6 +343,7 @@ class Alone:
         self.member = Member(MemberSettings("f", "me", "me-1"), self.now)
         self.asked: list[Ask] = []
         self.roles: list[RoleWanted] = []
+        self.leading = Leading(None, None, False)
         self.give(ControllerBeat(0.0))
 
     def give(self, event: object) -> None:
@@ -291,6 +352,8 @@ class Alone:
                 self.asked.append(effect)
             elif type(effect) is RoleWanted:
                 self.roles.append(effect)
+            elif type(effect) is Leading:
+                self.leading = effect
 
     def answer(self, kind: str, reply: object) -> None:
         """Answer what was asked last of a kind."""
@@ -350,6 +413,8 @@ def test_without_its_lease_it_leads_no_more():
     alone.now += 0.2
     alone.give(DeadlineReached())
     alone.answer("KeepLease", LeaseGone())
+    assert alone.leading.epoch is not None and not alone.leading.has_lease
+    alone.answer("ReadPage", Page(11, (Held(KEYS_OF_F.epoch, "7", 10),), False))
     assert alone.member.epoch is None and alone.roles[-1].role is ControllerRole.SLAVE
 
 

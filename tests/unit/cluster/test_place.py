@@ -15,6 +15,7 @@ from controller.cluster.place import (
     HearReports,
     LetIn,
     PlaceCore,
+    Renew,
     SidecarLost,
     TakenOver,
     TakeOver,
@@ -190,6 +191,25 @@ def test_who_leads_no_more_begins_anew(place: Place, told: Any):
     assert not anew.why.endswith(".")
     assert place.core.course is Course.LEAVING
     assert of_kind(place.feed(told), BeginAnew) == []
+
+
+def test_who_goes_on_in_a_later_epoch_has_the_store_given_what_it_lost(place: Place):
+    place.connect()
+    place.elect()
+    place.confirm(MASTER, 7)
+    place.feed(TakenOver(7))
+    place.feed(RoleWanted(MASTER, 9))
+    assert place.asked() == [(MASTER, 9)]
+    fence = Condition("epoch", 2, "9")
+    assert place.feed(Leading(9, fence, True, 7)) == [Renew(9, fence)]
+    place.confirm(MASTER, 9)
+    assert (place.core.course, place.core.epoch, place.core.switches) == (Course.LEADING, 9, {1: True})
+    assert of_kind(place.feed(Leading(11, fence, True, 8)), BeginAnew)
+
+
+def test_who_was_just_elected_does_not_go_on_in_a_later_epoch(place: Place):
+    place.elect()
+    assert of_kind(place.feed(Leading(9, FENCE, True, 7)), BeginAnew)
 
 
 def test_a_switch_that_is_back_is_let_in_anew(place: Place):

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from apps.cluster.link import Link, LinkLost
-from apps.cluster.messages import AskStore, Seen
+from apps.cluster.messages import AskStore, Beat, Seen
 from apps.cluster.sidecar_settings import SidecarSettings
 from controller.cluster.effects import Leading
 from controller.cluster.engine import Changes, Committed, Page, Put, ReadPage, Silent, Transaction
@@ -38,7 +38,7 @@ class Controller:
         self.incarnation = f"{name}-1"
         member = MemberSettings("tested", name, self.incarnation, peer, 3, silence_s)
         settings = SidecarSettings(member, (endpoint,))
-        self.link = Link(settings, self.listening, self.told.append, lambda: 0.0, logging.getLogger("test"))
+        self.link = Link(settings, self.listening, self.told.append, lambda: Beat(0.0), logging.getLogger("test"))
         self.link.start()
 
     def leading(self) -> Leading | None:
