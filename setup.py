@@ -73,7 +73,7 @@ def extensions() -> list[Extension]:
     from mypyc.build import mypycify
 
     found: list[Extension] = mypycify(
-        ["--config-file=", "--ignore-missing-imports", *compiled_modules()],
+        ["--config-file=packaging/mypyc.ini", *compiled_modules()],
         opt_level=os.environ.get("VSRT_COMPILE_LEVEL", "2"),
         debug_level="0",
         multi_file=True,
