@@ -234,8 +234,7 @@ class Member(Asking):
         if asked is None:
             return
         purpose, pending = asked
-        reply = event.reply
-        if type(reply) is Silent:
+        if type(reply := event.reply) is Silent:
             self._silence(purpose, now)
             return
         if self._is_told_silent:
@@ -337,7 +336,7 @@ class Member(Asking):
         leader = self.view.leader
         self._highest = max(self._highest, self.view.epoch, 0 if leader is None else leader.epoch)
         if self.epoch is not None and not self._leads_on(leader):
-            self._step_down("another leads" if leader is not None else "the store has no leader any more", now)
+            self._step_down(self._why_over(leader), now)
         former, self._followed = self._followed, leader
         if leader == former:
             if self._challenged is not None and self.view.revision(self._keys.leader) > self._challenged[0]:
@@ -368,6 +367,12 @@ class Member(Asking):
             return self._is_renewing and not self.view.epoch
         return self._is_mine(leader) and (leader.epoch == self.epoch or self._is_renewing)
 
+    def _why_over(self, leader: Leader | None) -> str:
+        to = self.view.successor if leader is None else leader.member
+        if (handing := self._pending.get(Purpose.HAND_OVER)) is not None and handing.about == to:
+            return f"it handed over to {to}"  # seen before the store's answer
+        return "another leads" if leader is not None else "the store has no leader any more"
+
     def _is_mine(self, leader: Leader | None) -> bool:
         return leader is not None and leader.incarnation == self._settings.incarnation
 
@@ -378,8 +383,7 @@ class Member(Asking):
         self._effects.append(RoleWanted(ControllerRole.MASTER, leader.epoch))
 
     def _step_down(self, why: str, _now: float) -> None:
-        epoch = self.epoch
-        if epoch is None:
+        if (epoch := self.epoch) is None:
             return
         self._left_epoch = max(self._left_epoch, epoch)
         self._reach.leads_no_more()
@@ -387,8 +391,8 @@ class Member(Asking):
         self.standing, self.epoch, self._fence = Standing.FOLLOWER, None, None
         self._is_known = False
         self._effects.append(RoleWanted(ControllerRole.SLAVE, epoch))
-        text = f"{self._settings.member} leads no more in epoch {epoch}: {why}."
-        self._tell("stepped-down", text, Severity.WARNING)
+        me = self._settings.member
+        self._tell("stepped-down", f"{me} leads no more in epoch {epoch}: {why}.", Severity.WARNING)
 
     # What is to be done
 

@@ -9,7 +9,7 @@ from cluster_histories import World
 from cluster_members import KEYS, Node
 from simulated_store import DEADLINE_S
 
-from controller.cluster.effects import Ask, Leading
+from controller.cluster.effects import Ask, Leading, Told
 from controller.cluster.engine import Change, Committed, Held, LeaseGone, LeaseGranted, Page
 from controller.cluster.events import (
     Answered,
@@ -234,6 +234,15 @@ def test_the_lead_is_handed_over_to_whom_it_was_meant_for(world: World, to: str)
     assert until(world, lambda: [node.name for node in world.leaders()] == [to]) < 0.3
     until(world, world.is_settled)
     assert world.told["stepped-down"] == 1
+
+
+def test_a_hand_over_that_is_seen_before_the_store_has_answered_is_told_as_one(world: World):
+    first = leader(world)
+    to = next(node.name for node in world.nodes.values() if node is not first)
+    first.give(HandOverWanted(to))
+    seen = (Change(KEYS.leader, None, 1 << 40), Change(KEYS.successor, to, 1 << 40))
+    effects = first.member.handle(KeysChanged(first.watch_number, seen), world.now)
+    assert any(type(effect) is Told and effect.text.endswith(f"it handed over to {to}.") for effect in effects)
 
 
 def test_the_lead_is_not_handed_over_to_who_is_not_there(world: World):
