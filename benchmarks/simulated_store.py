@@ -63,8 +63,7 @@ class Timeline:
 
         def arrive() -> None:
             self.store.advance(self.now)
-            is_lost = node.engine.fault is not None or self.chance.random() < self.loss
-            reply = silent if is_lost else node.engine.ask(request)
+            reply = silent if self.chance.random() < self.loss else node.engine.ask(request)
             if self.chance.random() < self.loss:
                 reply = silent
             if type(reply) is Silent:
