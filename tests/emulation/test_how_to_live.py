@@ -198,7 +198,7 @@ def test_routers_are_attached(reader: Reader, fabric: EmulatedFabric) -> None:
     wait(lambda: any(port["on_request"] for port in known().values()))
     assert "gets what it asks for" in reader.run(see)
     assert "good" in reader.run(proxied)
-    wait(lambda: (known()["10.0.0.5"]["reported"] or {}).get("groups") == [])
+    assert wait(lambda: known()["10.0.0.5"]["reported"])["groups"] == []
     assert "10.0.0.5, is reported 0 groups in IGMPv3" in reader.run(see)
 
 

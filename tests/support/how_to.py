@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -91,6 +91,14 @@ class Reader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.end_served()
+        self.end_left_over()
+
+    def end_left_over(self) -> None:
+        """End what commands left in the background: a receiver that stays is a member in the next guide too."""
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):  # it has ended
+                if (process / "cwd").readlink() == self.directory.resolve():
+                    os.kill(int(process.name), signal.SIGKILL)
 
     def end_served(self) -> None:
         """End what runs in the background, as Ctrl-C would."""
