@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from controller.datapath.lanes import Urgency
@@ -25,6 +25,7 @@ class Batches:
 
     What `gathers` sends nothing before its next deadline, which is the time at which something came up to be sent: so
     a switch gets in one batch what a turn of the loop has for it. Otherwise each event's edits are sent at once.
+    `due` are the switches, by dpid, that something came up for; one with a batch under way is there again after it.
     """
 
     def __init__(self, xids: Xids, gathers: bool) -> None:
@@ -32,7 +33,8 @@ class Batches:
         self.gathers = gathers
         self.barriers: Timeouts[int] = Timeouts(BARRIER_TIMEOUT_S)
         self._owners: dict[int, Owner] = {}
-        self._due: dict[int, Datapath] = {}
+        self._ready: tuple[Sequence[object], ...] = ()
+        self.due: dict[int, Datapath] = {}
         self._due_s: float | None = None
         self._effects: list[Effect] = []
 
@@ -45,10 +47,10 @@ class Batches:
         if state.connected:
             if state.resources is not None and self._is_held(state, key, urgency):
                 return
-            state.lanes.add(key, urgency)
             if state.full:
                 state.full.pop(key, None)
-            self._due[state.dpid] = state.datapath
+            state.lanes.add(key, urgency)
+            self.due[state.dpid] = state.datapath
 
     def _is_held(self, state: SwitchState, key: Key, urgency: Urgency) -> bool:
         """Have a key wait where another has to be confirmed before, which is as urgent then; tell whether it does."""
@@ -70,10 +72,9 @@ class Batches:
 
     def flush(self, now: float) -> None:
         """Let owners go on, and send what is to be sent, or have it sent at the end of the turn."""
-        for owner in self._owners.values():
-            if owner.ready:
-                owner.advance(now)
-        if self._due:
+        if any(self._ready):
+            self._advance(now)
+        if self.due:
             if not self.gathers:
                 self._send_due(now)
             elif self._due_s is None:
@@ -83,15 +84,20 @@ class Batches:
         """Send batches; return what of owners turned out to need nothing, of which no barrier will tell them."""
         self._due_s = None
         settled: list[SwitchState] = []
-        while self._due:
-            due, self._due = self._due, {}
+        while self.due:
+            due, self.due = self.due, {}
             for datapath in due.values():
                 if datapath.barrier_xid is None and datapath.reading_xid is None and datapath.connected:
                     self._send_batch(datapath, now, settled)
-            for owner in self._owners.values():
-                if owner.ready:
-                    owner.advance(now)
+            if any(self._ready):
+                self._advance(now)
         return settled
+
+    def _advance(self, now: float) -> None:
+        """Let owners go on with what waited and can."""
+        for owner in self._owners.values():
+            if owner.ready:
+                owner.advance(now)
 
     def take_effects(self) -> list[Effect]:
         """Return what is to be sent."""
@@ -99,55 +105,63 @@ class Batches:
         return effects
 
     def _send_batch(self, datapath: Datapath, now: float, settled: list[SwitchState]) -> None:
-        made: list[SwitchState] = []
+        made: tuple[SwitchState, ...] = ()
         sent: list[Edit] = []
         while not sent:
             parts = datapath.waiting_parts()
             if not parts:
                 return
             size = datapath.window.size
-            only = parts[0].lanes.take_prompt(size) if len(parts) == 1 else None
-            taken = (only,) if only else datapath.shares.take([part.lanes for part in parts], size)
-            for state, keys in zip(parts, taken, strict=True):
-                (made if self._begin_batch(state, keys, sent, now) else settled).append(state)
-        first_xid = self.xids.take(len(sent) + 1)
-        for state in made:
-            state.batch.first_xid += first_xid  # type: ignore[union-attr]
-        datapath.under_way = tuple(made)
-        datapath.barrier_xid = first_xid + len(sent)
-        datapath.edit_count = len(sent)
-        self.barriers.start(datapath.dpid, now)
-        self._effects.append(_new(ApplyEdits, (datapath.dpid, first_xid, tuple(sent))))
+            if len(parts) == 1 and (only := parts[0].lanes.take_prompt(size)):
+                if self._begin_batch(parts[0], only, sent, now):
+                    made = parts
+                else:
+                    settled.append(parts[0])
+                continue
+            for state, keys in zip(parts, datapath.shares.take([part.lanes for part in parts], size), strict=True):
+                if self._begin_batch(state, keys, sent, now):
+                    made = (*made, state)
+                else:
+                    settled.append(state)
+        dpid, edit_count = datapath.dpid, len(sent)
+        first_xid = self.xids.take(edit_count + 1)
+        datapath.under_way, datapath.edit_count, datapath.barrier_xid = made, edit_count, first_xid + edit_count
+        self.barriers.start(dpid, now)
+        self._effects.append(_new(ApplyEdits, (dpid, first_xid, tuple(sent))))
 
     def _begin_batch(self, state: SwitchState, keys: Iterable[Key], sent: list[Edit], now: float) -> bool:
         """Have under way what of these keys an owner's entries need, with the plans that wait; False for nothing.
 
-        The edits are added to `sent`, and the batch's first transaction id is its place there.
+        The edits are added to `sent`.
         """
-        first = len(sent)
+        place = len(sent)
         installed, desired, released, resources = state.installed, state.desired, state.released, state.resources
+        waiting = state.waiters
         edits: dict[Key, Entry | None] = {}
         waiters: dict[Key, list[Waiter]] | None = None
         removes = False
         for key in keys:
-            value = released[key] if released and key in released else desired.get(key)
+            value = desired.get(key)
+            if released and key in released:
+                value = released[key]
             before = installed.get(key)
-            if value is before or value == before:
+            if value == before:
                 state.owner.settled(state, key, now)
                 continue
+            if value is None:
+                removes = True
             if resources is not None:
                 if self._is_held(state, key, Urgency.BULK):
                     continue
                 sent.append(to_edit(key, value, exists=before is not None))
             else:
-                sent.append(_new(Remove, (key,)) if value is None else _new(Put, (value,)))
-            removes = removes or value is None
+                sent.append(_new(Put, (value,)) if value is not None else _new(Remove, (key,)))
             edits[key] = value
-            if state.waiters and key in state.waiters:
+            if waiting and key in waiting:
                 if waiters is None:
                     waiters = {}
-                waiters[key] = state.waiters.pop(key)
+                waiters[key] = waiting.pop(key)
         if not edits:
             return False
-        state.begin(Batch(first, edits, waiters, state.take_timed_of_batch(edits), removes))
+        state.begin(Batch(place, edits, waiters, state.take_timed_of_batch(edits) if state.timed else (), removes))
         return True

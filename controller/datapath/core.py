@@ -69,7 +69,7 @@ class DatapathCore(Batches):
         self._datapaths: dict[int, Datapath] = {}
         self._roles = Roles(self, self.xids)
         self._handlers: dict[type, Callable[[Any, float], Iterable[SwitchState]]] = {
-            BarrierReplied: lambda event, now: self.barrier_replied(event.dpid, event.xid, now),
+            BarrierReplied: self.barrier_replied,
             EditFailed: lambda event, now: self.edit_failed(event, now),
             FlowStatsReceived: lambda event, now: self.flow_stats_received(event, now),
             ResourcesReceived: lambda event, now: self.resources_received(event, now),
@@ -81,12 +81,14 @@ class DatapathCore(Batches):
 
     def handle(self, event: object, now: float) -> list[Effect | OwnerTold]:
         """Take what came of a message of this core's; KeyError for an event of another kind."""
-        concerned = self._handlers[type(event)](event, now)
+        kind = type(event)
+        concerned = self._handlers[kind](event, now)
         self.flush(now)
         effects: list[Effect | OwnerTold] = self.take_effects()  # type: ignore[assignment]
+        is_reading = kind in _READINGS
         for state in concerned:
             owner = state.owner
-            was_read = type(event) in _READINGS and state.reading is None
+            was_read = is_reading and state.reading is None
             own = owner.take_effects()
             if was_read or own or owner.listens(state.dpid):
                 effects.append(_new(OwnerTold, (owner.xid_tag, state.dpid, was_read, tuple(own))))
@@ -98,10 +100,12 @@ class DatapathCore(Batches):
         """Have an app as owner of the entries with its tag, in the place of one that had this tag before."""
         self.remove(owner.app_tag)
         self._owners[owner.app_tag] = owner
+        self._ready = (*self._ready, owner.ready)
 
     def remove(self, app_tag: int) -> None:
         """Have an app as owner no more."""
         self._owners.pop(app_tag, None)
+        self._ready = tuple([owner.ready for owner in self._owners.values()])
         for datapath in tuple(self._datapaths.values()):
             self._drop(datapath, app_tag)
 
@@ -131,7 +135,7 @@ class DatapathCore(Batches):
             self._ended(datapath)
         if not datapath.parts and not datapath.connected:
             self._datapaths.pop(datapath.dpid, None)
-            self._due.pop(datapath.dpid, None)
+            self.due.pop(datapath.dpid, None)
 
     def use(self, settings: Edits) -> None:
         """Send as many edits at once as the operator wants from here on."""
@@ -179,7 +183,7 @@ class DatapathCore(Batches):
         """Wait for nothing that is under way at a switch."""
         self.barriers.cancel(datapath.dpid)
         self._reads.cancel(datapath.dpid)
-        self._due.pop(datapath.dpid, None)
+        self.due.pop(datapath.dpid, None)
         datapath.under_way = ()
         datapath.barrier_xid = datapath.reading_xid = None
         datapath.asked.clear()
@@ -227,8 +231,9 @@ class DatapathCore(Batches):
 
     # Answers
 
-    def barrier_replied(self, dpid: int, xid: int, now: float) -> tuple[SwitchState, ...]:
+    def barrier_replied(self, event: BarrierReplied, now: float) -> tuple[SwitchState, ...]:
         """Take the edits before the barrier as done, but for those that failed; return what they belong to."""
+        dpid, xid = event
         datapath = self._datapaths.get(dpid)
         if datapath is None or datapath.barrier_xid != xid:
             return ()
@@ -241,10 +246,8 @@ class DatapathCore(Batches):
             batch, state.batch = state.batch, None
             if batch is not None:
                 state.owner.batch_done(state, batch, now)
-        for part in datapath.parts.values():
-            if part.lanes.prompt or part.lanes.bulk:
-                self._due[dpid] = datapath
-                break
+        if datapath.is_waiting:
+            self.due[dpid] = datapath
         return parts
 
     def edit_failed(self, event: EditFailed, now: float) -> tuple[SwitchState, ...]:
@@ -255,13 +258,15 @@ class DatapathCore(Batches):
             return tuple(datapath.attached_parts())
         if datapath is not None and xid in datapath.asked:
             return self._resources_told(datapath, xid, ResourceDescriptions(xid, False, ()), now)
-        for state in datapath.under_way if datapath is not None else ():
-            batch = state.batch
-            if batch is not None and 0 <= xid - batch.first_xid < len(batch.edits):
-                if batch.failed is None:
-                    batch.failed = {}
-                batch.failed[xid - batch.first_xid] = (kind, code)
-                return ()
+        if datapath is not None and datapath.barrier_xid is not None:
+            place = xid - (datapath.barrier_xid - datapath.edit_count)
+            for state in datapath.under_way:
+                batch = state.batch
+                if batch is not None and 0 <= place - batch.place < len(batch.edits):
+                    if batch.failed is None:
+                        batch.failed = {}
+                    batch.failed[place - batch.place] = (kind, code)
+                    return ()
         text = f"Switch {dpid} refused message {xid:#x} with OpenFlow error {kind}/{code}."
         parts = tuple(datapath.parts.values())[:1] if datapath is not None else ()
         for state in parts:
@@ -334,7 +339,7 @@ class DatapathCore(Batches):
         parts = datapath.attached_parts()
         for state in parts:
             state.owner.read(state, now)
-        self._due[datapath.dpid] = datapath
+        self.due[datapath.dpid] = datapath
         return tuple(parts)
 
     def read(self, datapath: Datapath, now: float) -> None:

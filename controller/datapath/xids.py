@@ -16,8 +16,9 @@ class Xids:
 
     def take(self, count: int = 1) -> int:
         """Return the first of so many transaction ids in a row."""
-        if self.next + count > _COUNT:
-            self.next = 1
         first = self.next
-        self.next += count
+        after = first + count
+        if after > _COUNT:
+            first, after = 1, 1 + count
+        self.next = after
         return self.tag << 24 | first

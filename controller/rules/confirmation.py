@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from controller.histogram import Histogram
 from controller.rules.model import Key
@@ -57,14 +57,11 @@ class ConfirmationClock:
                 self._close(change)
                 self.latency.observe(now - change.began_s)
 
-    def confirmed(self, state: SwitchState, batch: Batch, now: float) -> None:
+    def failed(self, state: SwitchState, batch: Batch, failed: Container[int], now: float) -> None:
         """Take it that the edits of a batch are confirmed, but for those that failed, which are waited for still."""
-        if not batch.failed:
-            self.settled(batch.timed, now)
-            return
-        failed = {key for index, key in enumerate(batch.edits) if index in batch.failed}
-        state.timed += [entry for entry in batch.timed if entry[0] in failed]
-        self.settled([entry for entry in batch.timed if entry[0] not in failed], now)
+        keys = {key for index, key in enumerate(batch.edits) if index in failed}
+        state.timed += [entry for entry in batch.timed if entry[0] in keys]
+        self.settled([entry for entry in batch.timed if entry[0] not in keys], now)
 
     def lost(self, state: SwitchState) -> None:
         """Time no longer what waits for a switch whose connection has ended."""

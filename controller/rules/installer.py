@@ -93,10 +93,10 @@ class Installer(Errands):
         self._is_alone = datapath is None
         self._datapath = DatapathCore(self.xid_tag) if datapath is None else datapath
         self._xids = self._datapath.xids if self._is_alone else Xids(self.xid_tag)
-        self._datapath.add(self)
         self._mark = self._datapath.mark
         self._plans = PlanQueue(self._switches, self._mark, self._notices)
         self.ready: Sequence[object] = self._plans.ready
+        self._datapath.add(self)
         self._admissible = Admissible(app_tag, self._switches, self._notices, keeps_resources=keeps_resources)
         self._checks = Checks(self._switches, self._mark, self._ask_check, self._notices)
         self._checks.held = hold_unknown
@@ -185,30 +185,33 @@ class Installer(Errands):
 
     def put(self, entries: Sequence[tuple[int, Rule]], now: float, urgency: Urgency = _PROMPT) -> list[Effect]:
         """Desire an entry at each of some switches: what `change` does with one stage of puts, for less."""
-        states: list[SwitchState] = []
+        switches, app_tag, is_special = self._switches, self.app_tag, self._keeps_resources or self._plans.ready
+        plain: list[tuple[SwitchState, Rule]] = []
         for dpid, rule in entries:
-            state = self._switches.get(dpid)
+            state = switches.get(dpid)
             if (
                 state is None
+                or is_special
                 or not state.connected
                 or state.reading is not None
-                or state.resources is not None
                 or state.turns
                 or state.full
-                or self._plans.ready
-                or rule[2] >> 48 != self.app_tag
-                or rule[3]
-                or rule[4]
+                or rule[2] >> 48 != app_tag
+                or rule[3:] != (0, 0)
                 or state.lowering.expressible(rule) is not None  # type: ignore[union-attr]
             ):
                 return self.change(([(at, Put(one)) for at, one in entries],), now, 0.0, urgency)
-            states.append(state)
-        for state, (_, rule) in zip(states, entries, strict=True):
-            key = rule[0]
+            plain.append((state, rule))
+        timed, due = self.clock.current, self._datapath.due
+        for state, rule in plain:
+            key, datapath = rule[0], state.datapath
             state.desired[key] = rule
-            if state.datapath.barrier_xid is not None or state.installed.get(key) != rule:
-                self.clock.add(state, key)
-                self._mark(state, key, urgency)
+            if datapath.barrier_xid is not None or state.installed.get(key) != rule:
+                if timed is not None:
+                    timed.entry_count += 1
+                    state.timed.append((key, timed))
+                state.lanes.add(key, urgency)
+                due[state.dpid] = datapath
         return self._flush(now)
 
     def hurry(self, dpid: int, key: RuleKey) -> None:
@@ -257,7 +260,7 @@ class Installer(Errands):
 
     def barrier_replied(self, dpid: int, xid: int, now: float) -> list[Effect]:
         """Take the edits before a barrier as done, but for those that failed."""
-        self._datapath.barrier_replied(dpid, xid, now)
+        self._datapath.barrier_replied(BarrierReplied(dpid, xid), now)
         return self._flush(now)
 
     def edit_failed(self, dpid: int, xid: int, kind: int, code: int, now: float) -> list[Effect]:
@@ -325,8 +328,10 @@ class Installer(Errands):
     def batch_done(self, state: SwitchState, batch: Batch, now: float) -> None:
         """Take the edits of a batch as done, but for those that failed."""
         installed, failed, resources = state.installed, batch.failed, state.resources
-        if batch.timed:
-            self.clock.confirmed(state, batch, now)
+        if failed:
+            self.clock.failed(state, batch, failed, now)
+        elif batch.timed:
+            self.clock.settled(batch.timed, now)
         if not (failed or resources is not None or batch.waiters or state.failures or state.full):
             if not batch.removes:
                 installed.update(batch.edits)  # type: ignore[arg-type]
@@ -440,27 +445,22 @@ class Installer(Errands):
         sent = self._datapath.take_effects()
         return [*effects, *sent] if effects and sent else effects or sent
 
-    # Refusals
-
     def _plan_stages(
         self, stages: Sequence[Sequence[tuple[int, Edit]]], refused: set[Origin]
     ) -> list[list[tuple[SwitchState, Key, Entry | None]]]:
         if self._keeps_resources:
             stages = in_order(stages, self.namers)
-        return [self._plan_entries(stage, refused) for stage in stages]
-
-    def _plan_entries(
-        self, stage: Sequence[tuple[int, Edit]], refused: set[Origin]
-    ) -> list[tuple[SwitchState, Key, Entry | None]]:
-        entries = []
-        for dpid, edit in stage:
-            state = self._switches.get(dpid) or self._new_switch(dpid)
-            if not refused or origin_of(state, edit) not in refused:
-                entry = edit_value(edit)
-                if entry is not None:
-                    self.clock.add(state, edit_key(edit))
-                entries.append((state, edit_key(edit), entry))
-        return entries
+        planned: list[list[tuple[SwitchState, Key, Entry | None]]] = []
+        for stage in stages:
+            planned.append([])
+            for dpid, edit in stage:
+                state = self._switches.get(dpid) or self._new_switch(dpid)
+                if not refused or origin_of(state, edit) not in refused:
+                    entry = edit_value(edit)
+                    if entry is not None:
+                        self.clock.add(state, edit_key(edit))
+                    planned[-1].append((state, edit_key(edit), entry))
+        return planned
 
     # Reading back
 

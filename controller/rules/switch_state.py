@@ -139,13 +139,13 @@ TimedEntry: TypeAlias = tuple[Key, Timed]
 
 @dataclass(slots=True)
 class Batch:
-    """Edits of one owner under way: edit i has the transaction id `first_xid` + i.
+    """Edits of one owner under way: from `place` on among those that the switch was sent together.
 
     None in `edits` stands for a removal; `removes` tells whether there is any. `waiters` and `failed` are None where
     nobody waits and nothing failed.
     """
 
-    first_xid: int
+    place: int
     edits: dict[Key, Entry | None]
     waiters: dict[Key, list[Waiter]] | None
     timed: Sequence[TimedEntry]
@@ -286,12 +286,23 @@ class Datapath:
         """Return what each owner that knows of the connection has here."""
         return [part for tag, part in self.parts.items() if tag in self.attached]
 
-    def waiting_parts(self) -> list[SwitchState]:
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something of an owner is to be sent here."""
+        for part in self.parts.values():
+            lanes = part.lanes
+            if lanes.prompt or lanes.bulk:
+                return True
+        return False
+
+    def waiting_parts(self) -> tuple[SwitchState, ...]:
         """Return what each owner that knows of the connection has here, where something of it is to be sent."""
-        attached = self.attached
-        return [
-            part for tag, part in self.parts.items() if (part.lanes.prompt or part.lanes.bulk) and tag in attached
-        ]
+        waiting: tuple[SwitchState, ...] = ()
+        for tag, part in self.parts.items():
+            lanes = part.lanes
+            if (lanes.prompt or lanes.bulk) and tag in self.attached:
+                waiting = (*waiting, part) if waiting else (part,)
+        return waiting
 
 
 @dataclass(slots=True)
@@ -346,12 +357,10 @@ class SwitchState:
 
     def take_timed_of_batch(self, keys: Container[Key]) -> Sequence[TimedEntry]:
         """Do so where these keys have just been taken out of the lanes: seldom does anything else wait."""
-        timed, lanes = self.timed, self.lanes
+        lanes = self.lanes
         if lanes.prompt or lanes.bulk or self.full or self.failures or self.turns or self.resources is not None:
             return self.take_timed(keys)
-        if not timed:
-            return ()
-        self.timed = []  # what is timed waits in a lane unless something of the above keeps it
+        timed, self.timed = self.timed, []  # it waits in a lane unless something of the above keeps it
         return timed
 
     def take_back(self, batch: Batch) -> None:
