@@ -78,6 +78,9 @@ class RouterPorts:
         "Router ports that get a group only while a router there has joined it by PIM, is asked for it by another's "
         "join, or reports membership of it. That of the designated router gets every group.",
     )
+    pim_join_interval_s: float = number(
+        60, 1, 600, "s", "Time after which routers repeat their PIM joins, the longest among them (RFC 7761, 4.11)."
+    )
 
 
 @dataclass(frozen=True, slots=True)

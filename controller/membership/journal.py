@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 from controller.membership.events import FilterMode, HostRef, MembershipEffect
 from controller.membership.limits import Tally
 from controller.membership.members import Members, SavedState
-from controller.membership.pim_joins import JOIN_BELIEVED_S, Joined, PimJoins
+from controller.membership.pim_joins import Joined, PimJoins
 from controller.membership.querier import FAMILIES, OtherQuerier, Queriers
 from controller.membership.router_admission import RouterAdmission
 from controller.membership.router_ports import HELLO_BELIEVED_S, Heard, RouterPorts, Speaker
@@ -255,7 +255,7 @@ def _restore_pim_joins(core: Kept, record: Record, start: float, now: float, eff
         source = None if join["source"] is None else parse_ip(join["source"])
         if not is_multicast_ip(group) or any(len(a) != len(group) for a in (router, upstream, source or group)):
             raise ValueError("no join")
-        until = start + _bounded(join["remaining_s"], JOIN_BELIEVED_S)
+        until = start + _bounded(join["remaining_s"], core.router_ports.settings.join_believed_s)
         if until > now and core.router_ports.get(*place, 4 if len(group) == 4 else 6) is not None:
             core.pim_joins.join(place, group, (router, source), Joined(upstream, until), now, effects)
 

@@ -18,9 +18,6 @@ from controller.membership.tables import Port
 from controller.membership.timers import Timed, TimerQueue
 from controller.wire.packets import PimJoinPrune
 
-JOIN_BELIEVED_S = 600.0
-"""The longest holdtime that is believed of a join, 65535 (for ever) included; joins come every 60 s."""
-
 OVERRIDE_S = 3.0
 """Time in which another router behind the port may override a prune (J/P_Override_Interval: RFC 7761, 4.11)."""
 
@@ -92,7 +89,7 @@ class PimJoins:
             return
         # Another router behind the port may override a prune.
         pruned_s = now if sum(not speaker.asks for speaker in known.routers) == 1 else now + OVERRIDE_S
-        until = now + min(message.holdtime_s, JOIN_BELIEVED_S)
+        until = now + min(message.holdtime_s, routers.settings.join_believed_s)
         for group, prefix_bits, joins, prunes in message.groups:
             if prefix_bits != 8 * len(group):
                 self._tally.count("pim-join-of-prefix")

@@ -12,9 +12,6 @@ from controller.membership.settings import MembershipLimits, MembershipSettings,
 from controller.membership.tables import Port
 from controller.membership.timers import Timed, TimerQueue
 
-JOINS_HEARD_S = 70.0
-"""In this time routers that were there before us say what they have joined: every 60 s (RFC 7761, 4.11)."""
-
 HELLO_BELIEVED_S = 600.0
 """The longest holdtime that is believed of a PIM hello, 65535 (for ever) included; hellos come every 30 s."""
 
@@ -122,7 +119,7 @@ class RouterPorts:
     def set_static(self, port: Port, family: int, static: bool, now: float, effects: list[MembershipEffect]) -> None:
         """Say whether the operator declares a port to be a router port."""
         if static or (port.dpid, port.port_no, family) in self._ports:
-            entry = self._entry((port.dpid, port.port_no, family), now + JOINS_HEARD_S)
+            entry = self._entry((port.dpid, port.port_no, family), now + self.settings.joins_heard_s)
             entry.static = static
             self._update(entry, now, effects)
 
@@ -149,7 +146,7 @@ class RouterPorts:
                 does = "has more multicast routers behind it than its limit: a further one is ignored"
                 self._tally.warn(port, "limit-routers", does, now, effects)
                 return False
-        entry = known or self._entry((port.dpid, port.port_no, family), now + JOINS_HEARD_S)
+        entry = known or self._entry((port.dpid, port.port_no, family), now + self.settings.joins_heard_s)
         entry.routers[speaker] = heard
         self._update(entry, now, effects)
         return is_new
@@ -179,7 +176,7 @@ class RouterPorts:
             return
         left = [(speaker, heard) for speaker, heard in routers if heard.until > now]
         if left:
-            entry = self._entry(key, now + JOINS_HEARD_S)
+            entry = self._entry(key, now + self.settings.joins_heard_s)
             entry.routers = dict(left[: self.limits.routers_per_port])
             self._update(entry, now, effects)
 

@@ -19,6 +19,15 @@ MEMBERSHIP_BELIEVED_S = 600.0
 It is above `QUERIER_BELIEVED_S` so that members may answer our own query when a querier has fallen silent.
 """
 
+JOIN_BELIEVED_S = 600.0
+"""The longest holdtime that is believed of a PIM join, 65535 (for ever) included, where none is due to be longer."""
+
+JOIN_HOLDTIME_INTERVALS = 3.5
+"""The holdtime of a PIM join in the intervals at which it is repeated (J/P_HoldTime: RFC 7761, 4.11)."""
+
+JOINS_LATE_S = 10.0
+"""How much later than its routers' interval a PIM join may come before a router is taken not to have joined."""
+
 PortKey = tuple[int, int]
 """A datapath and one of its ports: (dpid, port_no)."""
 
@@ -52,6 +61,7 @@ class MembershipSettings:
     static_router_ports: frozenset[PortKey] = frozenset()
     router_ports_on_request: bool | frozenset[PortKey] = False
     router_ports_on_join: bool | frozenset[PortKey] = False
+    pim_join_interval_s: float = 60.0
     proxied_router_ports: bool | frozenset[PortKey] = False
     enforce_ssm: bool = True
 
@@ -60,6 +70,8 @@ class MembershipSettings:
             raise ValueError(f"robustness must be 1 to 7, not {self.robustness}")
         if not 0 < self.response_interval_s < self.query_interval_s <= 31744:
             raise ValueError("0 < response_interval_s < query_interval_s <= 31744 does not hold")
+        if not 0 < self.pim_join_interval_s <= 600:
+            raise ValueError(f"pim_join_interval_s must be above 0 and at most 600, not {self.pim_join_interval_s}")
         for name in ("last_member_interval_s", "startup_interval_s"):
             value = getattr(self, name)
             if value is not None and not 0 < value <= 3174.4:
@@ -80,6 +92,16 @@ class MembershipSettings:
     def query_address(self, family: int) -> bytes:
         """Return the source address of our queries of a family, which is also our bid in the election."""
         return self.query_address_v4 if family == 4 else self.query_address_v6
+
+    @property
+    def joins_heard_s(self) -> float:
+        """In this time routers that were there before us say what they have joined."""
+        return self.pim_join_interval_s + JOINS_LATE_S
+
+    @property
+    def join_believed_s(self) -> float:
+        """The longest holdtime that is believed of a PIM join: 600 s, or what is due at the routers' interval."""
+        return max(JOIN_BELIEVED_S, JOIN_HOLDTIME_INTERVALS * self.pim_join_interval_s)
 
     @property
     def startup_query_interval_s(self) -> float:

@@ -33,6 +33,7 @@ def membership_settings(policy: Policy) -> MembershipSettings:
         static_router_ports=frozenset((port.dpid, port.port_no) for port in multicast.router_ports.static),
         router_ports_on_request=_ports(multicast.router_ports.on_request, homes),
         router_ports_on_join=_ports(multicast.router_ports.on_join, homes),
+        pim_join_interval_s=multicast.router_ports.pim_join_interval_s,
         proxied_router_ports=_ports(multicast.proxy.router_ports, homes),
         enforce_ssm=multicast.enforce_ssm,
     )

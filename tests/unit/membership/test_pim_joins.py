@@ -6,7 +6,6 @@ import pytest
 
 from controller.membership.core import MembershipCore
 from controller.membership.events import RouterJoined, RouterPortChanged
-from controller.membership.router_ports import JOINS_HEARD_S
 from controller.membership.settings import MembershipLimits, MembershipSettings
 from controller.wire.addresses import parse_ip
 from controller.wire.packets import PimGroup, PimHello, PimJoinPrune, PimSource
@@ -16,6 +15,7 @@ PORTS = {"r1": 1, "r2": 2, "r3": 3}
 ADDRESSES = {"r1": parse_ip("10.0.0.1"), "r2": parse_ip("10.0.0.2"), "r3": parse_ip("10.0.0.3")}
 ANY, BY_SOURCE = PimSource(ADDRESSES["r1"], True, True), PimSource(SOURCE)
 HOLD_S = 210.0
+JOINS_HEARD_S = MembershipSettings().joins_heard_s
 
 
 class Segment:
@@ -179,6 +179,32 @@ def test_a_port_gets_every_group_until_its_routers_had_time_to_say_what_they_joi
     assert segment.unasked == {1, 2, 3}
     segment.wait(JOINS_HEARD_S)
     assert segment.unasked == {3}, "the designated router, by its address"
+
+
+def test_a_port_gets_every_group_for_as_long_as_its_routers_take_to_repeat_their_joins():
+    segment = Segment(pim_join_interval_s=5.0)
+    segment.hello("r1", "r2", "r3")
+    segment.wait(14.9)
+    assert segment.unasked == {1, 2, 3}
+    segment.wait(0.1)
+    assert segment.unasked == {3}
+
+
+@pytest.mark.parametrize(("interval_s", "believed_s"), [(5.0, 600.0), (60.0, 600.0), (300.0, 1050.0)])
+def test_a_join_is_believed_until_further_ones_were_due(interval_s, believed_s):
+    segment = Segment(pim_join_interval_s=interval_s)
+    segment.hello("r1", "r2")
+    segment.say("r2", "r1", joins=[ANY], holdtime_s=65535.0)
+    segment.wait(believed_s - 0.1)
+    assert (2, GROUP) in segment.joined
+    segment.wait(0.1)
+    assert (2, GROUP) not in segment.joined
+
+
+@pytest.mark.parametrize("interval_s", [0.0, 601.0])
+def test_an_interval_of_joins_out_of_range_is_refused(interval_s):
+    with pytest.raises(ValueError, match="pim_join_interval_s must be above 0 and at most 600"):
+        MembershipSettings(pim_join_interval_s=interval_s)
 
 
 def test_the_designated_router_is_that_of_the_highest_priority_where_all_have_one(segment):

@@ -10,7 +10,7 @@ from controller.config.multicast_settings import Querier, RouterPorts
 from controller.config.policy import Policy
 from controller.config.settings import Limits, Multicast
 from controller.events import PacketReceived
-from controller.membership.router_ports import JOINS_HEARD_S
+from controller.membership.settings import MembershipSettings
 from controller.multicast import view
 from controller.multicast.events import PolicyLoaded
 from controller.wire.addresses import parse_ip
@@ -19,6 +19,7 @@ from controller.wire.packets import PimGroup, PimHello, PimJoinPrune, PimSource
 
 GROUP = parse_ip("239.1.2.3")
 OTHER = parse_ip("239.1.2.4")
+JOINS_HEARD_S = MembershipSettings().joins_heard_s
 LIMITS = Limits(reports_per_second_per_port=1e6, unknown_packets_per_second_per_port=1e6)
 ROUTED = Multicast(fast_leave=True, querier=Querier(accept_others=True), router_ports=RouterPorts(learn=True))
 FAST = Policy(default_allow=True, limits=LIMITS, multicast=ROUTED)
