@@ -47,22 +47,18 @@ def grafted_duties(
     found: dict[int, SwitchDuty | None] = {}
     if len(group.interests) == 1:
         _add(group, found, dpid, (), hosts)
-        for at, nearer in _away_from(tree, dpid):
-            _add(group, found, at, (port(at, nearer),), ())
+        for farther, nearer in _away_from(tree, dpid):
+            _add(group, found, farther, (port(farther, nearer),), ())
         return found
-    way = [dpid]
+    at = dpid
+    ports: tuple[int, ...] = ()
     for node, above in change.added:
-        if node != way[-1]:
+        if node != at:
             return None
-        way.append(above)  # type: ignore[arg-type]
-    below: int | None = None
-    last = len(way) - 1
-    for place, at in enumerate(way):
-        ports: tuple[int, ...] = () if below is None else (port(at, below),)
-        if place < last:
-            ports = (*ports, port(at, way[place + 1]))
-        before = _add(group, found, at, ports, () if place else hosts)
-        below = at
+        _add(group, found, at, (*ports, port(at, above)), hosts)  # type: ignore[arg-type]
+        ports, hosts = (port(above, at),), ()  # type: ignore[arg-type]
+        at = above  # type: ignore[assignment]
+    before = _add(group, found, at, ports, hosts)
     while not before[2] and len(before[1]) < 2:
         beyond = _neighbour_at(tree, at, before[1], port)
         if beyond is None:
@@ -191,13 +187,13 @@ def _add(
     group: Group, found: dict[int, SwitchDuty | None], at: int, ports: tuple[int, ...], host_ports: tuple[int, ...]
 ) -> ChannelDuty:
     """Have a switch send to further ports, and return what it did before."""
-    old = group.duties.get(at) or NO_DUTY
-    before = old[1][0] if old[1] else _NO_CHANNEL
+    _, channels, senders = group.duties.get(at, NO_DUTY)
+    before = channels[0] if channels else _NO_CHANNEL
     trunk_ports = before[1] + ports
-    if ports and len(trunk_ports) > 1:
+    if len(trunk_ports) > 1:
         trunk_ports = tuple(sorted(trunk_ports))
     duty = common_duty(group.tree_version, trunk_ports, host_ports or before[2])
-    found[at] = duty if not old[2] else duty._replace(senders=old[2])
+    found[at] = duty._replace(senders=senders) if senders else duty
     return before
 
 

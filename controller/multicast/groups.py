@@ -129,9 +129,9 @@ class GroupPlane:
             change = self._forest.leave(address, dpid, Role.RECEIVER)
         if routers or named_before or group.named_sources or group.unsupported is not None:
             return self._refresh(group, (change, *self._sync_routers(group)), now, urgency)
+        if change is None and others_before and others_now:
+            return self._refresh_host_ports(group, dpid, now, urgency)
         if change is None or change.empty:
-            if others_before and others_now:
-                return self._refresh_host_ports(group, dpid, now, urgency)
             tree = self._forest.tree(address)
             if tree is None or (len(tree.adjacent) == 1 and dpid in tree.adjacent):
                 return self._refresh_host_ports(group, dpid, now, urgency)
@@ -370,8 +370,8 @@ class GroupPlane:
         address, cookie, vlan_id, versions = group.address, group.cookie, group.vlan_id, self._ofp_versions
         all_duties, all_rules = group.duties, group.rules
         puts: list[tuple[int, Rule]] = []
-        for at in sorted(duties):
-            duty, before = duties[at], all_rules.get(at, ())
+        for at, duty in sorted(duties.items()):
+            before = all_rules.get(at, ())
             tree_version, (channel,), senders = duty  # type: ignore[misc]
             if senders:
                 after = tuple(self._rules.lower(group, at, duty).values())  # type: ignore[arg-type]
@@ -392,14 +392,18 @@ class GroupPlane:
         """Return what switches do otherwise, told from the way of one alone; None where that does not tell."""
         forest, versions, address = self._forest, self._ofp_versions, group.address
         tree = forest.tree(address)
-        if tree is None or (any(is_link((tree,), cable) for cable in change.left)):
+        if tree is None:
             return None
-        duties = look(group, tree, change, dpid, port_of((tree,), change, forest.graph, forest.loads))
-        if duties is not None:
-            for at in duties:
-                version = versions.get(at, 0)
-                if version != OPENFLOW_1_3 and (version not in LOWER or supports(version, address) is not None):
-                    return None
+        port: Callable[[int, int], int] = forest.graph.port
+        if change.left or tree.cables is not None:
+            if any(is_link((tree,), cable) for cable in change.left):
+                return None
+            port = port_of((tree,), change, forest.graph, forest.loads)
+        duties = look(group, tree, change, dpid, port)
+        for at in duties or ():
+            version = versions.get(at, 0)
+            if version != OPENFLOW_1_3 and (version not in LOWER or supports(version, address) is not None):
+                return None
         return duties
 
     def _refresh(

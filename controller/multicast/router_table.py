@@ -76,6 +76,8 @@ class RouterTable:
 
     def of_group(self, group: bytes) -> Mapping[int, AbstractSet[int]]:
         """Return the port numbers, by dpid, that get a group which is served at all, whether they ask or not."""
+        if not self._at:
+            return _NO_PORTS
         size = len(group)
         key = 4 if size == 4 else 6 if size == 16 else _key(family_of(group), domain_of(group))
         ports, limited = self._unasked.get(key, _NO_PORTS), self._limited.get(key)

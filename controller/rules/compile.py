@@ -207,8 +207,13 @@ def _sender_match(group: bytes, sender: SenderEntry) -> Match:
 def default_rule(ofp_version: int, group: bytes, tree_version: int, duty: ChannelDuty, cookie: int) -> Rule:
     """Return the entry for all sources that no member names, which is all of a switch without senders and others."""
     key = _channel_key(0 if ofp_version == OPENFLOW_1_0 else FORWARD, group, tree_version, None)
-    actions = _actions(group, duty, tree_version, tree_version) if tree_version else _outputs(duty[1] + duty[2])
+    actions = _actions(group, duty, tree_version, tree_version) if tree_version else _common_outputs(duty)
     return _new(Rule, (key, actions, cookie, 0, 0))
+
+
+@lru_cache(maxsize=16384)
+def _common_outputs(duty: ChannelDuty) -> tuple[Action, ...]:
+    return _outputs(duty.trunk_ports + duty.host_ports)
 
 
 @lru_cache(maxsize=16384)

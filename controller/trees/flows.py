@@ -123,10 +123,10 @@ def receiver_moved(tree: Tree, loads: LinkLoads, node: NodeId, step: int) -> Non
     all_rates, only = rates[root], step < 0
     below = node
     while below != root:
-        above = parent[below]
-        if receivers[below] == only:
+        above, count = parent[below], receivers[below]
+        if count == only:
             bps[index[above][below]] += step * (all_rates - rates[below])
-        receivers[below] += step
+        receivers[below] = count + step
         below = above
     receivers[root] += step
     if tree.cables is not None:

@@ -122,12 +122,9 @@ class Forest:
             tree = self._trees[key] = Tree(key, self.seed, idle_bps)
         elif self._broken and key in self._broken:
             return self._both(self.mend(key), self.join(key, node, role))
-        have = int(tree.terminals.get(node, 0))
-        new = bits & ~have
-        if not new:
-            return Change(key)
-        if have:
-            return self._take_role(tree, node, have, new)
+        if node in tree.terminals:
+            have = int(tree.terminals[node])
+            return self._take_role(tree, node, have, bits & ~have) if bits & ~have else Change(key)
         tree.terminals[node] = ROLES[bits]
         homes = self._homes.get(node)
         if homes is None:
@@ -137,16 +134,17 @@ class Forest:
         if not on_tree:
             path = None
             if node in self.graph and not tree.detached:
-                # The algorithm may look at the new terminal's rate before it is accounted.
-                if new & SENDS:
+                if bits & SENDS:
+                    # The algorithm may look at the new terminal's rate before it is accounted.
                     tree.rates[node] = self._default_bps
                     tree.rate_bps += self._default_bps
-                path = self.algorithm.path(tree, node)
-                if new & SENDS:
+                    path = self.algorithm.path(tree, node)
                     del tree.rates[node]
                     tree.rate_bps -= self._default_bps
+                else:
+                    path = self.algorithm.path(tree, node)
             if not path:
-                if new & SENDS:
+                if bits & SENDS:
                     flows.sender_known(tree, self.loads, node, self._default_bps)
                 return self._rebuild(tree, keep=path is None)
             added = tree.attach(path)
@@ -159,7 +157,7 @@ class Forest:
                 flows.point(tree, loads)
         else:
             added = NOTHING
-        flows.begin_roles(tree, self.loads, node, new, self._default_bps)
+        flows.begin_roles(tree, self.loads, node, bits, self._default_bps)
         if self.algorithm.settled(tree):
             return _new(Change, (key, added, NOTHING, (), (), ()))
         return self._both(Change(key, added), self._rebuild(tree, keep=True))

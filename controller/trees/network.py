@@ -38,6 +38,14 @@ def switch_graph(graph: Graph) -> Graph:
     return switches
 
 
+class NodeHashes(dict[NodeId, int]):
+    """An odd 64-bit hash of every node that was asked for."""
+
+    def __missing__(self, node: NodeId) -> int:
+        found = self[node] = stable_hash(node)
+        return found
+
+
 class Network:
     """Read-only view of the fabric for algorithms; derived facts follow `graph.version` (theirs is `version`)."""
 
@@ -53,7 +61,7 @@ class Network:
         self._components: dict[NodeId, int] | None = None
         self._distances: dict[NodeId, dict[NodeId, Distance]] = {}
         self._roots: dict[tuple[str, int], tuple[NodeId, ...]] = {}
-        self._hashes: dict[NodeId, int] = {}
+        self.hashes = NodeHashes()
 
     def refresh(self) -> None:
         """Drop what was derived from an older version of the graph."""
@@ -134,10 +142,7 @@ class Network:
 
     def hash_of(self, node: NodeId) -> int:
         """Return an odd 64-bit hash of `node`."""
-        found = self._hashes.get(node)
-        if found is None:
-            found = self._hashes[node] = stable_hash(node)
-        return found
+        return self.hashes[node]
 
     def draw(self, salt: int, nodes: tuple[NodeId, ...]) -> NodeId:
         """Choose one of `nodes` by hash; taking another node out of `nodes` does not change the choice."""

@@ -217,18 +217,17 @@ class Tree:
         if self.root is None:
             self.root = above
             adjacent[above] = set()
-        added: list[tuple[NodeId, NodeId]] = []
+        rates, receivers = self.rate_below, self.receivers_below
+        added: Links = ()
         for node in path[-2::-1]:
             adjacent[above].add(node)
             adjacent[node] = {above}
             parent[node] = above
-            added.append((node, above))
+            added = ((node, above), *added)
+            if rates is not None and receivers is not None:
+                rates[node] = receivers[node] = 0
             above = node
-        if self.rate_below is not None and self.receivers_below is not None:
-            for node in path[:-1]:
-                self.rate_below[node] = self.receivers_below[node] = 0
-        added.reverse()
-        return tuple(added)
+        return added
 
     def prune(self, node: NodeId) -> Links:
         """Take off `node` and what only led to it, up to a terminal, a branch or the pinned root."""

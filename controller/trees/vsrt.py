@@ -134,14 +134,14 @@ class Vsrt(Algorithm):
         to_first = self._row_scores(first, fabric.up[first], there)
         to_node = self._row_scores(node, fabric.up[node], here)
         pod, home = fabric.pod[node], fabric.pod[first]
-        salt, hash_of = tree.salt, self.network.hash_of
+        salt, hashes = tree.salt, self.network.hashes
         best: tuple[float, float, int] | None = None
         if pod == home:
             path: tuple[NodeId, ...] | None = None
             for aggregation, (busiest, total) in to_node.items():
                 if aggregation in to_first and (fabric.up[aggregation] or not fabric.cores):
                     other = to_first[aggregation]
-                    tie = salt * hash_of(aggregation) & MASK
+                    tie = salt * hashes[aggregation] & MASK
                     score = (max(busiest, other[0]), total + other[1], tie)
                     if best is None or score < best:
                         best, path = score, (node, aggregation, first)
@@ -154,17 +154,15 @@ class Vsrt(Algorithm):
         index, bps, capacity = loads.index, loads.bps, loads.capacity_bps
         (node_up, node_down), (first_up, first_down) = here, there
         down = fabric.down
-        least, least_sum, least_tie = inf, inf, 0
+        least, least_score = inf, (inf, inf, 0)
         chosen: tuple[NodeId, NodeId, NodeId] | None = None
-        for core in fabric.cores.get(pod, ()):
-            below = down[core]
-            for a in below[pod]:
-                if a not in to_node:
-                    continue
-                busiest, total = to_node[a]
-                if busiest > least:
-                    continue
-                number = index[a][core]
+        for a, (near, near_sum) in to_node.items():
+            if near > least:
+                continue
+            row, own_hash = index[a], hashes[a]
+            for core in fabric.up[a]:
+                busiest, total = near, near_sum
+                number = row[core]
                 if node_up:
                     one = (bps[number] + node_up) / capacity[number]
                     total += one
@@ -177,7 +175,7 @@ class Vsrt(Algorithm):
                         busiest = one
                 if busiest > least:
                     continue
-                for b in below.get(home, ()):
+                for b in down[core].get(home, ()):
                     if b not in to_first:
                         continue
                     far, whole = to_first[b]
@@ -195,11 +193,11 @@ class Vsrt(Algorithm):
                         whole += one
                         if one > far:
                             far = one
-                    if far > least or (far == least and whole > least_sum):
+                    if far > least:
                         continue
-                    tie = salt * (hash_of(core) + hash_of(a) + hash_of(b)) & MASK
-                    if far < least or whole < least_sum or tie < least_tie:
-                        least, least_sum, least_tie, chosen = far, whole, tie, (a, core, b)
+                    score = (far, whole, salt * (hashes[core] + own_hash + hashes[b]) & MASK)
+                    if score < least_score:
+                        least, least_score, chosen = far, score, (a, core, b)
         if chosen is None:
             return None
         a, tree.core, b = chosen
