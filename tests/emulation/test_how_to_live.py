@@ -134,6 +134,7 @@ def test_ports_are_put_into_vlans(reader: Reader, fabric: EmulatedFabric) -> Non
         assert f"connected with {sender}" in heard and f"connected with {other}" not in heard
     at_hosts(wrong_tag)
     wait(lambda: status()["counters"].get("vlan-tagged") == 25, 120)
+    wait(lambda: "vlan-tagged" in reader.run("vsrt show status"))  # which tells counters once a second
     assert "25" in reader.run(see_dropped)
     assert "good" in reader.run(move)
     at_hosts(joins[:1])
