@@ -233,9 +233,13 @@ class SlotBounds:
 
     def _bounds(self, rows: Rows, slots: NDArray[np.int64], part: Floats) -> tuple[Floats, Floats]:
         low, high, margin = self._envelope(rows, slots)
-        beside = np.where(part < EDGE, slots - 1, np.where(part > 1 - EDGE, slots + 1, slots))
-        near_low, near_high, _ = self._envelope(rows, beside)
-        low, high = np.where(near_low < low, near_low, low), np.where(near_high > high, near_high, high)
+        is_early, is_late = part < EDGE, part > 1 - EDGE
+        near = np.flatnonzero(is_early | is_late)
+        if len(near):
+            beside = slots[near] - is_early[near] + is_late[near]
+            near_low, near_high, _ = self._envelope(rows[near], beside)
+            low[near] = np.where(near_low < low[near], near_low, low[near])
+            high[near] = np.where(near_high > high[near], near_high, high[near])
         pad = np.maximum(margin * (high - low), self.least[rows])
         return low - pad, high + pad
 
@@ -245,8 +249,10 @@ class SlotBounds:
         settings = self.settings
         days, weeks = self.days[hour, rows], self.weeks[of_week, rows]
         weekly = (weeks >= settings.least_weeks) & (self.telling[rows] < TELLING)
-        low = np.where(weekly, self.week_low[of_week, rows], self.day_low[hour, rows]).astype(np.float64)
-        high = np.where(weekly, self.week_high[of_week, rows], self.day_high[hour, rows]).astype(np.float64)
+        low, high = self.day_low[hour, rows].astype(np.float64), self.day_high[hour, rows].astype(np.float64)
+        if weekly.any():
+            low[weekly] = self.week_low[of_week[weekly], rows[weekly]]
+            high[weekly] = self.week_high[of_week[weekly], rows[weekly]]
         low[~weekly & (days < settings.least_days)] = np.nan
         seen = np.where(weekly, weeks, days)
         return low, high, settings.margin * (1 + FEW / np.maximum(seen, 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -158,14 +159,27 @@ def column_distances(cumulative: NDArray[np.floating]) -> NDArray[np.floating]:
     d(A, B) = norm2(A - B) / max(norm2(A), norm2(B)), 0 for two columns of zeros. Source: formula -6 of the article,
     whose picture is lost; confidence high for the form, medium for the denominator.
     """
-    squares = (cumulative**2).sum(axis=1)
-    distances = cumulative @ cumulative.T
-    distances *= -2
-    distances += squares[:, None]
-    distances += squares
-    np.maximum(distances, 0, out=distances)
-    distances /= np.maximum(np.maximum(squares[:, None], squares), np.finfo(squares.dtype).tiny)
-    return np.sqrt(distances, out=distances)
+    return np.concatenate(list(_distances(cumulative)))
+
+
+DISTANCES_AT_ONCE = 1 << 16
+"""So many stay within a processor's cache while they are worked on."""
+
+
+def _distances(cumulative: NDArray[np.floating]) -> Iterator[NDArray[np.floating]]:
+    """Yield the distances of a few columns to all, of the next few columns to all, and so on."""
+    count, squares = len(cumulative), (cumulative**2).sum(axis=1)
+    above_zero = np.maximum(squares, np.finfo(squares.dtype).tiny)
+    at_once = max(1, DISTANCES_AT_ONCE // max(1, count))
+    for first in range(0, max(1, count), at_once):
+        some = slice(first, first + at_once)
+        distances = cumulative[some] @ cumulative.T
+        distances *= -2
+        distances += squares[some, None]
+        distances += squares
+        np.maximum(distances, 0, out=distances)
+        distances /= np.maximum(above_zero[some, None], squares)
+        yield np.sqrt(distances, out=distances)
 
 
 ROUNDING = 1e-3
@@ -174,7 +188,8 @@ ROUNDING = 1e-3
 
 def similar_columns(columns: Footprint, closeness: float) -> NDArray[np.bool_]:
     """Tell which columns are alike, bool[columns, columns]; an empty column is like none, not even itself."""
-    present = columns.present
-    alike = column_distances(columns.cumulative().astype(np.float32)) <= closeness + ROUNDING
-    found: NDArray[np.bool_] = alike & present[:, None] & present
+    present, cumulative = columns.present, columns.cumulative().astype(np.float32)
+    found = np.concatenate([distances <= closeness + ROUNDING for distances in _distances(cumulative)])
+    found &= present[:, None]
+    found &= present
     return found
