@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 from controller.admission.host import Decision, HostLike
@@ -127,10 +128,9 @@ class Admission:
     def _evaluate(
         self, host: HostLike, group: bytes, role: Role, source: bytes | None, vlan_id: int
     ) -> tuple[Decision, _Cell]:
-        if len(group) not in (4, 16) or not is_multicast_ip(group):
-            return Decision(False, DEFAULT_RULE, "not a multicast group"), self._exempt
-        if is_link_scope_group(group):
-            return Decision(True, DEFAULT_RULE, "the group is link scope, which no policy applies to"), self._exempt
+        ungoverned = _ungoverned(group)
+        if ungoverned is not None:
+            return ungoverned, self._exempt
         if source is None and role == Role.SENDER:
             source = host.ip
         of_group = self._index.of_group(group, role)
@@ -183,6 +183,16 @@ def explain_router(policy: Policy, host: HostLike, group: bytes | None) -> Decis
         reason = "queries and PIM hellos make the port a router port, whoever sends them"
         return Decision(True, "multicast.router_ports.learn", reason)
     return decision
+
+
+@lru_cache(maxsize=65536)
+def _ungoverned(group: bytes) -> Decision | None:
+    """Return what holds for a group that no policy applies to; None for any other."""
+    if len(group) not in (4, 16) or not is_multicast_ip(group):
+        return Decision(False, DEFAULT_RULE, "not a multicast group")
+    if is_link_scope_group(group):
+        return Decision(True, DEFAULT_RULE, "the group is link scope, which no policy applies to")
+    return None
 
 
 def _worded(policy: Policy) -> tuple[object, ...]:

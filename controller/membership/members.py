@@ -80,28 +80,29 @@ class Members:
 
     def report(self, port: Port, report: Report, now: float, effects: list[MembershipEffect]) -> None:
         """Take a report in, record by record."""
-        timing = self._queriers.timing(report.family, port.dpid)
+        family, version, mac, source, records = report
+        timing = self._queriers.timing(family, port.dpid)
         until = now + timing.membership_s
-        mac = report.eth_src
         groups = port.groups
         limits = self.limits
-        host = port.hosts[report.family].get(mac)
+        host = port.hosts[family].get(mac)
         if host is not None and not host.bucket.take(
             now, limits.reports_per_second_per_host, limits.host_report_burst
         ):
             does = "has a host that sends more reports than its limit: those beyond it are ignored"
             self._tally.warn(port, "limit-host-rate", does, now, effects)
             return
-        records = report.records
         cost = 0
         if len(records) > 1 or (records and records[0].sources):
             cost = sum(len(record.sources) or 1 for record in records) - 1
-        if host is not None and host.ref.ip != report.source:
+        is_new = host is None
+        if host is not None and host.ref.ip != source:
+            is_new = True
             cost += len(host.states)
         if cost and not self._may_cost(port, host, cost, now, effects):
             return
-        spoofed = self._is_spoofed(port, host, report, now, effects)
-        is_older = report.version != LATEST_VERSION[report.family]
+        spoofed = is_new and self._is_spoofed(port, host, report, now, effects)
+        is_older = version != LATEST_VERSION[family]
         for record in records:
             kind, group, sources = record
             membership = groups.get(group)
@@ -123,7 +124,7 @@ class Members:
                         state.group_expiry = until
                         state.leaving = False
                         if is_older and not spoofed:
-                            membership.note_older_report(report.version, until)
+                            membership.note_older_report(version, until)
                         continue
             self._record(port, report, record, is_older, spoofed, timing, now, effects)
 
@@ -148,11 +149,9 @@ class Members:
     def _is_spoofed(
         self, port: Port, host: Host | None, report: Report, now: float, effects: list[MembershipEffect]
     ) -> bool:
-        """Tell whether a report comes with a false address, and take in one that is new and the host's own."""
+        """Tell whether a report comes with a false address, which is new here; take in one that is the host's own."""
         if host is None:
             spoofed = self.identities.is_spoofed(report.eth_src, report.source, port.dpid, port.port_no)
-        elif host.ref.ip == report.source:
-            return False
         else:
             spoofed, states = self.identities.readdress(host, report.source)
             self._rejudge(states, effects)
@@ -305,7 +304,7 @@ class Members:
 
     def _enter(self, state: HostState, effects: list[MembershipEffect]) -> str | None:
         """Judge and store a new state; return the limit that forbids it, None where all is well."""
-        membership = state.membership
+        membership, host = state.membership, state.host
         port = membership.port
         self._judge(state, effects)
         offer = state.admitted_offer()
@@ -314,14 +313,14 @@ class Members:
                 self._tally.count("refused-not-kept")
                 return None
             of_host = excess == "limit-host-groups"
-            oldest = next((other for other in port.refused if not of_host or other.host is state.host), None)
+            oldest = next((other for other in port.refused if not of_host or other.host is host), None)
             if oldest is None:
                 return excess
             self._drop(oldest)
         port.link(state)
         self.state_count += 1
-        if len(state.host.states) == 1:
-            self.identities.enter(state.host)
+        if len(host.states) == 1:
+            self.identities.enter(host)
         if len(membership.hosts) == 1:
             self._ports.setdefault(membership.group, {})[port] = None
         self._changed(membership.group)
@@ -335,17 +334,17 @@ class Members:
         return None
 
     def _excess(self, port: Port, state: HostState) -> str | None:
-        limits = self.limits
-        membership = state.membership
+        limits, membership, host = self.limits, state.membership, state.host
+        is_link_scope = membership.is_link_scope
         if self.state_count >= limits.states:
             return "limit-states"
-        if membership.group not in port.groups:
-            limit = limits.link_groups_per_port if membership.is_link_scope else limits.groups_per_port
-            if port.group_counts[membership.is_link_scope] >= limit:
+        if not membership.hosts:
+            limit = limits.link_groups_per_port if is_link_scope else limits.groups_per_port
+            if port.group_counts[is_link_scope] >= limit:
                 return "limit-groups"
-        if not membership.is_link_scope and state.host.group_count >= limits.groups_per_host:
+        if not is_link_scope and host.group_count >= limits.groups_per_host:
             return "limit-host-groups"
-        if state.host.ref.mac not in port.hosts[membership.family] and port.host_count >= limits.hosts_per_port:
+        if not host.states and port.host_count >= limits.hosts_per_port:
             return "limit-hosts"
         return None
 
@@ -409,8 +408,7 @@ class Members:
         self, state: HostState, effects: list[MembershipEffect], afresh: Collection[bytes | None] = ()
     ) -> None:
         """Fill in the verdicts that the state's mode and sources call for, those of `afresh` anew."""
-        known = state.verdicts
-        group = state.membership.group
+        known, group = state.verdicts, state.membership.group
         if state.mode is _EXCLUDE:
             if not afresh and known is _VERDICTS[True]:
                 return

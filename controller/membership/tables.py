@@ -427,13 +427,14 @@ class Port:
     def link(self, state: HostState) -> None:
         """Enter a new state into the tables of this port."""
         membership, host = state.membership, state.host
-        membership.hosts[host.ref.mac] = state
-        host.states[membership.group] = state
+        group, mac = membership.group, host.ref.mac
         host.group_count += not membership.is_link_scope
-        self.hosts[membership.family][host.ref.mac] = host
-        if len(membership.hosts) == 1:
-            self.groups[membership.group] = membership
+        if not host.states:
+            self.hosts[membership.family][mac] = host
+        if not membership.hosts:
+            self.groups[group] = membership
             self.group_counts[membership.is_link_scope] += 1
+        host.states[group] = membership.hosts[mac] = state
 
     def unlink(self, state: HostState) -> None:
         """Take a state out of the tables, and its host and group with it where it was their last."""

@@ -69,15 +69,17 @@ class Gate:
         """Decide whether a host may receive from a group."""
         if is_link_scope_group(group):
             return True
+        carrier, vlan_id = self._registered.carrier(group), domain_of(group)
+        has_tree = self.room.has_tree(carrier)
         if host.spoofed:
-            decision = self.spoofed(host, domain_of(group))
-        elif self._is_over_bound(self._registered.carrier(group), receives=True):
+            decision = self.spoofed(host, vlan_id)
+        elif not has_tree and self._is_over_bound(carrier, receives=True):
             return False
         else:
-            decision = self.admission.decide(host, address_of(group), Role.RECEIVER, source, domain_of(group))
+            decision = self.admission.decide(host, address_of(group), Role.RECEIVER, source, vlan_id)
         self._audit(_new(Audit, (decision, host, group, Role.RECEIVER, source)))
-        if decision.admit:
-            self.room.promise(self._registered.carrier(group))
+        if decision.admit and not has_tree:
+            self.room.promise(carrier)
         return decision.admit
 
     def would_admit(self, host: HostRef, group: bytes, source: bytes | None) -> bool:

@@ -30,7 +30,7 @@ class Room:
 
     def has(self, group: bytes) -> bool:
         """Tell whether a group has a tree already, or there is room for one more."""
-        return self._has_tree(group) or self._used() < self.bound
+        return self.has_tree(group) or self._used() < self.bound
 
     def refuses(self, group: bytes, receives: bool) -> bool:
         """Tell whether a group, with a receiver or with senders alone, must wait; it is remembered then."""
@@ -46,7 +46,7 @@ class Room:
 
     def promise(self, group: bytes) -> None:
         """Keep room for a group that a receiver was admitted to, and have another give way where there is none."""
-        if group in self._promised or self._has_tree(group):
+        if group in self._promised or self.has_tree(group):
             return
         if (unheard := self._enough_unheard()) is not None:
             self._giving_way.update(dict.fromkeys(unheard))
@@ -104,7 +104,8 @@ class Room:
         """How many groups wait."""
         return len(self._ready) + len(self._receiving) + len(self._sending)
 
-    def _has_tree(self, group: bytes) -> bool:
+    def has_tree(self, group: bytes) -> bool:
+        """Tell whether a group has a tree, and keeps it."""
         return group in self._plane.forest and group not in self._giving_way
 
     def _used(self) -> int:
