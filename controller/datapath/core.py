@@ -84,7 +84,7 @@ class DatapathCore(Batches):
         kind = type(event)
         concerned = self._handlers[kind](event, now)
         self.flush(now)
-        effects: list[Effect | OwnerTold] = self.take_effects()  # type: ignore[assignment]
+        effects: list[Effect | OwnerTold] = self.take_effects() if self._effects else []  # type: ignore[assignment]
         is_reading = kind in _READINGS
         for state in concerned:
             owner = state.owner
@@ -263,8 +263,6 @@ class DatapathCore(Batches):
             for state in datapath.under_way:
                 batch = state.batch
                 if batch is not None and 0 <= place - batch.place < len(batch.edits):
-                    if batch.failed is None:
-                        batch.failed = {}
                     batch.failed[place - batch.place] = (kind, code)
                     return ()
         text = f"Switch {dpid} refused message {xid:#x} with OpenFlow error {kind}/{code}."

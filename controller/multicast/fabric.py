@@ -125,6 +125,7 @@ class FabricFollower:
         self.drained: set[int] = set()
         self.inherited: dict[int, set[int]] = {}
         self._returning = ReturningLinks(owner.installer, self.fabric.graph)
+        self.waits_for = self._returning.waits_for
         self._handlers: dict[type, Callable[[Any, float], None]] = {
             SwitchUp: self._switch_up,
             SwitchDown: self._switch_down,
@@ -217,10 +218,6 @@ class FabricFollower:
     def leads_to_hosts(self, place: Place) -> bool:
         """Tell whether a port, or a leg of its link aggregation group, leads to hosts."""
         return place in self.edges or any(leg in self.edges for leg in self.fabric.aggregations.legs(place))
-
-    def waits_for(self, dpid: int) -> bool:
-        """Tell whether links or ports wait for what a switch confirms."""
-        return self._returning.waits_for(dpid)
 
     def entries_confirmed(self, dpid: int, now: float) -> None:
         """Take in that a switch may have confirmed what it was told: links wait for that, and ports."""

@@ -74,6 +74,7 @@ class GroupPlane:
         self._transitions = Transitions(installer, forest.graph, cables)
         self._changed = changed
         self._ofp_versions: dict[int, int] = {}
+        self._speaking_1_3: set[int] = set()
         self._vlan_ports = vlan_ports
         self._rules = GroupRules(vlan_ports, self._ofp_versions)
         self.routers = RouterTable()
@@ -220,6 +221,10 @@ class GroupPlane:
         if self._ofp_versions.get(dpid) == ofp_version:
             return []
         self._ofp_versions[dpid] = ofp_version
+        if ofp_version == OPENFLOW_1_3:
+            self._speaking_1_3.add(dpid)
+        else:
+            self._speaking_1_3.discard(dpid)
         return self.recompile(dpid, now, Urgency.BULK)
 
     def recompile(self, dpid: int, now: float, urgency: Urgency = Urgency.PROMPT) -> list[Effect]:
@@ -390,7 +395,7 @@ class GroupPlane:
 
     def _locally(self, group: Group, change: Change, look: Look, dpid: int) -> dict[int, SwitchDuty | None] | None:
         """Return what switches do otherwise, told from the way of one alone; None where that does not tell."""
-        forest, versions, address = self._forest, self._ofp_versions, group.address
+        forest, address = self._forest, group.address
         tree = forest.tree(address)
         if tree is None:
             return None
@@ -400,11 +405,11 @@ class GroupPlane:
                 return None
             port = port_of((tree,), change, forest.graph, forest.loads)
         duties = look(group, tree, change, dpid, port)
-        for at in duties or ():
-            version = versions.get(at, 0)
-            if version != OPENFLOW_1_3 and (version not in LOWER or supports(version, address) is not None):
-                return None
-        return duties
+        if duties is None or duties.keys() <= self._speaking_1_3:
+            return duties
+        versions = self._ofp_versions
+        are_served = all(versions.get(at) in LOWER and supports(versions[at], address) is None for at in duties)
+        return duties if are_served else None
 
     def _refresh(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 
 from controller.histogram import Histogram
 from controller.rules.model import Key
@@ -57,9 +57,9 @@ class ConfirmationClock:
                 self._close(change)
                 self.latency.observe(now - change.began_s)
 
-    def failed(self, state: SwitchState, batch: Batch, failed: Container[int], now: float) -> None:
+    def failed(self, state: SwitchState, batch: Batch, now: float) -> None:
         """Take it that the edits of a batch are confirmed, but for those that failed, which are waited for still."""
-        keys = {key for index, key in enumerate(batch.edits) if index in failed}
+        keys = {key for index, key in enumerate(batch.edits) if index in batch.failed}
         state.timed += [entry for entry in batch.timed if entry[0] in keys]
         self.settled([entry for entry in batch.timed if entry[0] not in keys], now)
 

@@ -327,24 +327,25 @@ class Installer(Errands):
 
     def batch_done(self, state: SwitchState, batch: Batch, now: float) -> None:
         """Take the edits of a batch as done, but for those that failed."""
-        installed, failed, resources = state.installed, batch.failed, state.resources
+        _, edits, waiters, timed, removes, failed = batch
+        installed, resources = state.installed, state.resources
         if failed:
-            self.clock.failed(state, batch, failed, now)
-        elif batch.timed:
-            self.clock.settled(batch.timed, now)
-        if not (failed or resources is not None or batch.waiters or state.failures or state.full):
-            if not batch.removes:
-                installed.update(batch.edits)  # type: ignore[arg-type]
+            self.clock.failed(state, batch, now)
+        elif timed:
+            self.clock.settled(timed, now)
+        if not (failed or waiters or resources is not None or state.failures or state.full):
+            if not removes:
+                installed.update(edits)  # type: ignore[arg-type]
                 return
-            for key, value in batch.edits.items():
+            for key, value in edits.items():
                 if value is None:
                     installed.pop(key, None)
                 else:
                     installed[key] = value
             return
         freed = added = 0
-        for index, (key, value) in enumerate(batch.edits.items()):
-            if failed and index in failed:
+        for index, (key, value) in enumerate(edits.items()):
+            if index in failed:
                 self._refusals.take(state, batch, key, failed[index], now)
                 continue
             if value is None:
@@ -357,8 +358,8 @@ class Installer(Errands):
                 self._datapath.wake(state, key)
             if state.failures and key in state.failures:
                 state.datapath.window.failed(state.failures.pop(key).batch_edits)
-            if batch.waiters and key in batch.waiters:
-                self._plans.confirmed(batch.waiters[key])
+            if waiters and key in waiters:
+                self._plans.confirmed(waiters[key])
         if state.full:
             self._refusals.retry_full(state, freed + (0 if failed else 2 * added), now)
 

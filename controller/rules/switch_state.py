@@ -137,12 +137,11 @@ TimedEntry: TypeAlias = tuple[Key, Timed]
 """An entry that a change waits for."""
 
 
-@dataclass(slots=True)
-class Batch:
+class Batch(NamedTuple):
     """Edits of one owner under way: from `place` on among those that the switch was sent together.
 
-    None in `edits` stands for a removal; `removes` tells whether there is any. `waiters` and `failed` are None where
-    nobody waits and nothing failed.
+    None in `edits` stands for a removal; `removes` tells whether there is any. `waiters` is None where nobody waits;
+    `failed` has the OpenFlow errors by the edits' places in the batch.
     """
 
     place: int
@@ -150,7 +149,7 @@ class Batch:
     waiters: dict[Key, list[Waiter]] | None
     timed: Sequence[TimedEntry]
     removes: bool
-    failed: dict[int, tuple[int, int]] | None = None
+    failed: dict[int, tuple[int, int]]
 
 
 @dataclass(slots=True)
@@ -339,13 +338,12 @@ class SwitchState:
         """Return what the switch may hold under `key` now."""
         return self.released[key] if key in self.released else self.desired.get(key)
 
-    def begin(self, batch: Batch) -> None:
-        """Have a batch under way; what the switch tells that is being asked may be of before or after its edits."""
-        self.batch = batch
+    def note_edited(self, keys: Iterable[Key]) -> None:
+        """Note that what the switch tells that is being asked may be of before or after an edit of these keys."""
         if self.check is not None:
-            self.check.edited.update(batch.edits)
+            self.check.edited.update(keys)
         if self.survey is not None:
-            self.survey.edited.update(batch.edits)
+            self.survey.edited.update(keys)
 
     def take_timed(self, keys: Container[Key]) -> Sequence[TimedEntry]:
         """Return, and keep no longer, the changes that wait for any of these keys."""
@@ -354,14 +352,6 @@ class SwitchState:
             return ()
         self.timed = [entry for entry in timed if entry[0] not in keys]
         return [entry for entry in timed if entry[0] in keys]
-
-    def take_timed_of_batch(self, keys: Container[Key]) -> Sequence[TimedEntry]:
-        """Do so where these keys have just been taken out of the lanes: seldom does anything else wait."""
-        lanes = self.lanes
-        if lanes.prompt or lanes.bulk or self.full or self.failures or self.turns or self.resources is not None:
-            return self.take_timed(keys)
-        timed, self.timed = self.timed, []  # it waits in a lane unless something of the above keeps it
-        return timed
 
     def take_back(self, batch: Batch) -> None:
         """Keep for later who waits for the edits of a batch that nobody answered."""

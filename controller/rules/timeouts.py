@@ -22,8 +22,10 @@ class Timeouts(Generic[Subject]):
 
     def start(self, subject: Subject, now: float) -> None:
         """Give a subject its whole time from `now`; times must not go backwards."""
-        self.due.pop(subject, None)
-        self.due[subject] = now + self.length_s
+        due = self.due
+        if subject in due:
+            del due[subject]
+        due[subject] = now + self.length_s
 
     def started(self, subject: Subject) -> float | None:
         """Return when a subject's time began, None where it is not there."""

@@ -31,8 +31,9 @@ class LinkUsers:
         load_bps, users = self._loads.bps, self._keys
         for u, v in links:
             number = index[u][v]
-            load_bps[number] += bps
-            load_bps[number ^ 1] += bps
+            if bps:
+                load_bps[number] += bps
+                load_bps[number ^ 1] += bps
             keys = users.get(number >> 1)
             if keys is None:
                 users[number >> 1] = {key}
