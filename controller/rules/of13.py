@@ -13,6 +13,7 @@ from controller.rules.model import (
     Action,
     Bucket,
     Goto,
+    Match,
     Meter,
     Opaque,
     Output,
@@ -96,10 +97,13 @@ _new = tuple.__new__  # what a named tuple's own constructor does, for a third o
 
 def expressible(rule: Rule) -> str | None:
     """Return None where OpenFlow 1.3 can say `rule`, the reason where it cannot."""
-    actions, encoded = rule[1], match_bytes(rule[0][2])
-    if type(encoded) is str:
-        return encoded
-    if actions in _plain or (_asks_for_tag(rule), actions) in _tagging:
+    actions = rule[1]
+    if actions in _plain and rule[0][2] in MATCHES:
+        return None
+    match = match_bytes(rule.key.match)
+    if isinstance(match, str):
+        return match
+    if (_asks_for_tag(rule), actions) in _tagging:
         return None
     last = len(actions) - 1
     for index, action in enumerate(actions):
@@ -153,9 +157,7 @@ def encode_put(rule: Rule, xid: int) -> bytes:
     NotExpressible where OpenFlow 1.3 cannot say it.
     """
     (table, priority, match), actions, cookie, idle_timeout_s, hard_timeout_s = rule
-    body = MATCHES.get(match) or match_bytes(match)
-    if isinstance(body, str):
-        raise NotExpressible(body)
+    body = MATCHES.get(match) or _match(match)
     if actions:
         body += _plain.get(actions) or _instructions(rule)
     start = _ADD_START + len(body)
@@ -164,9 +166,7 @@ def encode_put(rule: Rule, xid: int) -> bytes:
 
 def encode_remove(key: RuleKey, xid: int) -> bytes:
     """Delete the entry with exactly this key."""
-    match = match_bytes(key.match)
-    if isinstance(match, str):
-        raise NotExpressible(match)
+    match = _match(key.match)
     fixed = _FLOW_MOD.pack(
         VERSION,
         OFPT_FLOW_MOD,
@@ -185,6 +185,13 @@ def encode_remove(key: RuleKey, xid: int) -> bytes:
         0,
     )
     return fixed + match
+
+
+def _match(match: Match) -> bytes:
+    encoded = match_bytes(match)
+    if isinstance(encoded, str):
+        raise NotExpressible(encoded)
+    return encoded
 
 
 def encode_barrier(xid: int) -> bytes:
@@ -243,9 +250,7 @@ def decode_flow_stats(message: bytes, cookie: int = 0, cookie_mask: int = 0) -> 
 def encode_flow_stats_entry(entry: FlowCounter) -> bytes:
     """Build one entry of a flow statistics reply, as a switch does."""
     rule = entry.rule
-    match = match_bytes(rule.key.match)
-    if isinstance(match, str):
-        raise NotExpressible(match)
+    match = _match(rule.key.match)
     body = match + (_instructions(rule) if rule.actions else b"")
     fixed = _FLOW_STATS.pack(
         48 + len(body),

@@ -33,8 +33,8 @@ _VID_BITS = 0x1FFF
 _ANY_TAG = _HH.pack(OFPVID_PRESENT, OFPVID_PRESENT)
 """Value and mask of vlan_vid for a tag of any VLAN, a priority tag too (1.3.5, 7.2.3.7, table 13)."""
 
-MATCHES: dict[Match, bytes | str] = {}
-"""Encoded matches, or why a match cannot be said; `match_bytes` fills it."""
+MATCHES: dict[Match, bytes] = {}
+"""Encoded matches; `match_bytes` fills it."""
 _decoded: dict[bytes, tuple[Match, bool]] = {}
 
 
@@ -42,9 +42,12 @@ def match_bytes(match: Match) -> bytes | str:
     """Return the encoded match with its padding, or why it cannot be said."""
     encoded = MATCHES.get(match)
     if encoded is None:
+        reason = match_problem(match)
+        if reason is not None:
+            return reason
         if len(MATCHES) >= MATCHES_CACHED:
             MATCHES.clear()
-        encoded = MATCHES[match] = match_problem(match) or _encode(match)
+        encoded = MATCHES[match] = _encode(match)
     return encoded
 
 

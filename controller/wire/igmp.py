@@ -55,7 +55,9 @@ _TO_INCLUDE = RecordType.CHANGE_TO_INCLUDE
 _MESSAGE = Struct("!BBH4s")
 _read_record = _MESSAGE.unpack_from
 _PLAIN_RECORD = Struct("!I4s")
-_read_plain = _PLAIN_RECORD.unpack_from
+_read_one = Struct("!6xHI4s").unpack_from
+"""Reads a message with one record that has neither sources nor auxiliary data: how many there are, and the record."""
+_ONE_RECORD_BYTES = 16
 _each_plain = _PLAIN_RECORD.iter_unpack
 _V3_REPORT_HEAD = Struct("!BBHHH")
 _new = tuple.__new__
@@ -112,13 +114,13 @@ def decode_igmp(
 
 
 def _decode_v3_report(frame: bytes, start: int, end: int, eth_src: bytes, source: bytes) -> Report | Malformed:
+    if end - start == _ONE_RECORD_BYTES:
+        count, head, group = _read_one(frame, start)
+        if count == 1 and head in PLAIN_HEADS and group[0] >> 4 == 14:
+            return _new(Report, (4, 3, eth_src, source, (_new(GroupRecord, (PLAIN_HEADS[head], group, ())),)))
     first = start + 8
     count = frame[start + 6] << 8 | frame[start + 7]
     if end - first == count << 3:
-        if count == 1:
-            head, group = _read_plain(frame, first)
-            if head in PLAIN_HEADS and group[0] >> 4 == 14:
-                return _new(Report, (4, 3, eth_src, source, (_new(GroupRecord, (PLAIN_HEADS[head], group, ())),)))
         records = []
         for head, group in _each_plain(frame[first:end]):
             if head not in PLAIN_HEADS or group[0] >> 4 != 14:
