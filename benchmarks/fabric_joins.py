@@ -7,9 +7,9 @@ Multicast and unicast share each switch as they do in a controller; hosts and fa
 sender. Reports come in bursts of 16, each a turn of the loop: what follows is sent at its end, and switches confirm
 what they were sent before a burst when it is over. Edits are encoded. Times are processor time; the leaves of all
 members follow each round of joins; what Python's cyclic collector took of either is told too. `--profile FILE`
-keeps what cProfile finds of the joins, or of what `--profile-of` says. `--count` tells how many functions of Python a
-join of the first round calls and how many bytecodes it executes, the same whatever else the machine does, and which
-modules or functions have the most of them.
+keeps what cProfile finds of the joins, or of what `--profile-of` says. `--count` tells how many functions of the
+cores a join of the first round calls and how many bytecodes they execute, the same whatever else the machine does,
+and which modules or functions have the most of them.
 """
 
 from __future__ import annotations
@@ -184,23 +184,14 @@ class Fabric:
         frame = encode_udp(host.mac, host.addresses[0], group, b"x")
         self.feed_all(PacketReceived(host.dpid, host.port_no, frame))
 
-    def say(self, reports: list[tuple[HostLearnt, bytes]], kind: RecordType) -> None:
-        """Have hosts report groups, in bursts."""
-        events = []
-        for host, group in reports:
-            frame = encode(Report(4, 3, host.mac, host.addresses[0], (GroupRecord(kind, group),)))
-            events.append(PacketReceived(host.dpid, host.port_no, frame))
-        self.hear(events)
-
     def hear(self, events: Sequence[PacketReceived]) -> None:
-        """Take frames of hosts, in bursts."""
+        """Take reports of hosts, in bursts: frames to IPv4 groups are for multicast alone, as in a controller."""
         if self.profile is not None:
             self.profile.enable()
         for first in range(0, len(events), BURST):
             sent = len(self.replies)
             for event in events[first : first + BURST]:
-                for core in self.owners.values():
-                    self.feed(core, event)
+                self.feed(self.multicast, event)
             self.confirm(sent)
             self.end_turn()
         while self.replies:
@@ -247,6 +238,15 @@ def group_address(number: int) -> bytes:
     return bytes((239, 1, number >> 8, number & 255))
 
 
+def frames(reports: list[tuple[HostLearnt, bytes]], kind: RecordType) -> list[PacketReceived]:
+    """Return what hosts send that report groups."""
+    events = []
+    for host, group in reports:
+        frame = encode(Report(4, 3, host.mac, host.addresses[0], (GroupRecord(kind, group),)))
+        events.append(PacketReceived(host.dpid, host.port_no, frame))
+    return events
+
+
 def rounds(fabric: Fabric, arguments: argparse.Namespace, profile: cProfile.Profile | None) -> list[Measurement]:
     """Have all groups grow and shrink, and return what each join and leave took."""
     samples: dict[tuple[str, str], list[float]] = {}
@@ -261,8 +261,9 @@ def rounds(fabric: Fabric, arguments: argparse.Namespace, profile: cProfile.Prof
         for what, kind in (("join", RecordType.CHANGE_TO_EXCLUDE), ("leave", RecordType.CHANGE_TO_INCLUDE)):
             fabric.edit_count = fabric.batch_count = 0
             fabric.profile = profile if number and what == arguments.profile_of else None
+            said = frames(reports, kind)
             began_s, collector.spent_s = time.process_time(), 0.0
-            fabric.say(reports, kind)
+            fabric.hear(said)
             handled_s, collected_s = time.process_time() - began_s, collector.spent_s
             parts = {"until all is confirmed": handled_s, "of that, collections": collected_s}
             for part, spent_s in (parts | {"log and audit": fabric.write()}).items():
@@ -297,13 +298,16 @@ def count(fabric: Fabric, arguments: argparse.Namespace) -> None:
     members = {group: fabric.random.sample(fabric.hosts, arguments.members) for group in groups}
     tally, joins = Tally(), len(groups) * arguments.members
     for place in range(arguments.members):
+        said = frames([(members[group][place], group) for group in groups], RecordType.CHANGE_TO_EXCLUDE)
         sys.settrace(tally.trace)
-        fabric.say([(members[group][place], group) for group in groups], RecordType.CHANGE_TO_EXCLUDE)
+        fabric.hear(said)
         sys.settrace(None)
         fabric.write()
     parts: dict[str, list[float]] = {}
     for code, bytecodes in tally.bytecodes.items():
         path, root = Path(code.co_filename), Path(__file__).parents[1]
+        if path.is_relative_to(root / "benchmarks"):
+            continue
         place = str(path.relative_to(root)) if path.is_relative_to(root) else path.name
         for name in ("all", f"{place} {code.co_name}" if arguments.by == "function" else place):
             part = parts.setdefault(name, [0.0, 0.0])
