@@ -87,7 +87,9 @@ class Batches:
         while self.due:
             due, self.due = self.due, {}
             for datapath in due.values():
-                if datapath.barrier_xid is None and datapath.reading_xid is None and datapath.connected:
+                if datapath.barrier_xid is not None:
+                    datapath.has_more = True
+                elif datapath.reading_xid is None and datapath.connected:
                     self._send_batch(datapath, now, settled)
             if any(self._ready):
                 self._advance(now)
@@ -107,6 +109,7 @@ class Batches:
     def _send_batch(self, datapath: Datapath, now: float, settled: list[SwitchState]) -> None:
         made: tuple[SwitchState, ...] = ()
         sent: list[Edit] = []
+        datapath.has_more = False
         while not sent:
             parts = datapath.waiting_parts()
             if not parts:
@@ -123,6 +126,7 @@ class Batches:
                     made = (*made, state)
                 else:
                     settled.append(state)
+            datapath.has_more = bool(datapath.waiting_parts())
         dpid, edit_count = datapath.dpid, len(sent)
         first_xid = self.xids.take(edit_count + 1)
         datapath.under_way, datapath.edit_count, datapath.barrier_xid = made, edit_count, first_xid + edit_count

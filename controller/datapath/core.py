@@ -246,7 +246,7 @@ class DatapathCore(Batches):
             batch, state.batch = state.batch, None
             if batch is not None:
                 state.owner.batch_done(state, batch, now)
-        if datapath.is_waiting:
+        if datapath.has_more:
             self.due[dpid] = datapath
         return parts
 

@@ -38,14 +38,17 @@ def address_of(name: bytes) -> bytes:
     size = len(name)
     if size in _ADDRESS_BYTES:
         return name
-    return address_of(shared_name(name)) if is_numbered(name) else name[:-_SUFFIX_BYTES]
+    if size not in _NAME_BYTES and is_numbered(name):
+        return address_of(shared_name(name))
+    return name[:-_SUFFIX_BYTES]
 
 
 def domain_of(name: bytes) -> int:
     """Return the VLAN id of a name, 0 in the fabric's own domain."""
-    if len(name) in _ADDRESS_BYTES:
+    size = len(name)
+    if size in _ADDRESS_BYTES:
         return 0
-    if is_numbered(name):
+    if size not in _NAME_BYTES and is_numbered(name):
         return domain_of(shared_name(name))
     return int.from_bytes(name[-2:], "big")
 

@@ -73,14 +73,14 @@ class FloodGuard:
             buckets.forget(dpid, port_no)
             self._floods.pop(((dpid, port_no), family), None)
 
-    def take(self, dpid: int, port_no: int, family: int, now: float) -> tuple[bool, list[Effect]]:
-        """Count a message; False where it is to be left unread, with what cuts its port off."""
+    def take(self, dpid: int, port_no: int, family: int, now: float) -> list[Effect] | None:
+        """Count a message; return what cuts its port off where it is to be left unread, None where it is not."""
         buckets = self._buckets[family]
         if buckets.take(dpid, port_no, now):
-            return True, []
+            return None
         self._counters["membership-flood"] += 1
         if not buckets.cut_off(dpid, port_no, now, CUT_S):
-            return False, []
+            return []
         flood = ((dpid, port_no), family)
         effects: list[Effect] = []
         if flood not in self._floods:
@@ -96,7 +96,7 @@ class FloodGuard:
         vlans = self._vlan_ports.of(dpid, port_no) if self._vlan_ports.is_used else None
         for rule in _cuts(version, vlans, port_no, family):
             effects += self._installer.transient(dpid, rule)
-        return False, effects
+        return effects
 
     def next_deadline(self) -> float | None:
         """Return when a flood may be over, None where there is none."""

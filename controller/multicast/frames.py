@@ -121,10 +121,9 @@ class FrameIntake:
         """Take a frame of a domain, without its tag."""
         family = _control_family(frame)
         if family:
-            is_read, effects = self._owner.flood_guard.take(dpid, port_no, family, now)
-            if effects:
-                self._owner.perform(effects)
-            if not is_read:
+            cut_off = self._owner.flood_guard.take(dpid, port_no, family, now)
+            if cut_off is not None:
+                self._owner.perform(cut_off)
                 return
         packet = decode_once(frame)
         if not family and type(packet) is not Data and (dpid, port_no) in self._owner.topology.edges:

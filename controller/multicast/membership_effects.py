@@ -74,7 +74,12 @@ class MembershipEffects:
         for effect in effects:
             kind = type(effect)
             if kind is InterestChanged:
-                self._interest_changed(effect, now, urgency, vlan_id)
+                dpid, port_no, address, interest = effect
+                group = in_domain(address, vlan_id) if vlan_id else address
+                if (dpid, port_no, group) in core.operator.static.served:
+                    interest = ANY_SOURCE
+                core.legs.interest_changed((dpid, port_no), group, interest, now, urgency)
+                core.group_changed(group, now, dpid)
             elif kind is SendQuery:
                 self._send_query(effect, now, vlan_id)
             elif kind is RouterPortChanged:
@@ -92,16 +97,6 @@ class MembershipEffects:
         if vlan_id:
             core.memberships.followed(vlan_id)
         core.settle_room(now)
-
-    def _interest_changed(self, effect: InterestChanged, now: float, urgency: Urgency, vlan_id: int) -> None:
-        core = self._core
-        dpid, port_no, group, interest = effect
-        if vlan_id:
-            group = in_domain(group, vlan_id)
-        if (dpid, port_no, group) in core.operator.static.served:
-            interest = ANY_SOURCE
-        core.legs.interest_changed((dpid, port_no), group, interest, now, urgency)
-        core.group_changed(group, now, dpid)
 
     def _send_query(self, effect: SendQuery, now: float, vlan_id: int) -> None:
         """Ask the hosts at a port: those behind a link aggregation group by the leg that gets what all get."""

@@ -82,11 +82,20 @@ def lower_in_vlan(
 
 
 def default_rule_in_vlan(
-    ofp_version: int, name: bytes, untagged_oifs: Sequence[int], tree_version: int, duty: ChannelDuty, cookie: int
+    ofp_version: int,
+    name: bytes,
+    untagged_oifs: tuple[int, ...],
+    tree_version: int,
+    duty: ChannelDuty,
+    cookie: int,
 ) -> Rule:
     """Return the entry for all sources that no member names, as `compile.default_rule` does outside VLANs."""
     key = _channel_key(0 if ofp_version == OPENFLOW_1_0 else VLAN_FORWARD, name, tree_version, None)
-    return _new(Rule, (key, outputs_in_vlan(name, untagged_oifs, duty, tree_version), cookie, 0, 0))
+    if tree_version:
+        actions = outputs_in_vlan(name, untagged_oifs, duty, tree_version)
+    else:
+        actions = _outputs(duty[1], duty[2], untagged_oifs)
+    return _new(Rule, (key, actions, cookie, 0, 0))
 
 
 def _lower_to_1_0(name: bytes, untagged_oifs: Sequence[int], duty: SwitchDuty, cookie: int) -> RuleSet:

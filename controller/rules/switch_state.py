@@ -246,11 +246,12 @@ class Survey:
 class Datapath:
     """A switch as its owners share it: `parts` is what each has there, `attached` who knows of the connection.
 
-    `barrier_xid` is that of the batch under way, with `edit_count` edits of those `under_way`; `reading_xid` that of
-    the reading. None stands for nothing under way. `asked` are the requests for groups and meters of that reading
-    which the switch has not answered, `reads_resources` whether it has any. `role` is what the switch said last,
-    `wanted` what it is asked for, `role_xid` that of the request under way with `role_generation_id`, `confirm_xid`
-    that of the question whether the role is still ours.
+    `barrier_xid` is that of the batch under way, with `edit_count` edits of those `under_way`; `has_more` tells
+    whether something else is to be sent after it. `reading_xid` is that of the reading. None stands for nothing under
+    way. `asked` are the requests for groups and meters of that reading which the switch has not answered,
+    `reads_resources` whether it has any. `role` is what the switch said last, `wanted` what it is asked for,
+    `role_xid` that of the request under way with `role_generation_id`, `confirm_xid` that of the question whether the
+    role is still ours.
     """
 
     dpid: int
@@ -262,6 +263,7 @@ class Datapath:
     under_way: tuple[SwitchState, ...] = ()
     barrier_xid: int | None = None
     edit_count: int = 0
+    has_more: bool = False
     reading_xid: int | None = None
     reads_resources: bool = False
     flows_told: bool = False
@@ -284,15 +286,6 @@ class Datapath:
     def attached_parts(self) -> list[SwitchState]:
         """Return what each owner that knows of the connection has here."""
         return [part for tag, part in self.parts.items() if tag in self.attached]
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether something of an owner is to be sent here."""
-        for part in self.parts.values():
-            lanes = part.lanes
-            if lanes.prompt or lanes.bulk:
-                return True
-        return False
 
     def waiting_parts(self) -> tuple[SwitchState, ...]:
         """Return what each owner that knows of the connection has here, where something of it is to be sent."""

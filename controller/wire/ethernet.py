@@ -16,12 +16,12 @@ ETHERTYPE_EXPERIMENTAL = 0x88B5
 """IEEE 802, local experimental EtherType 1."""
 
 
-_TAGS = (ETHERTYPE_VLAN, ETHERTYPE_QINQ)
+_TAGS = frozenset(ethertype.to_bytes(2, "big") for ethertype in (ETHERTYPE_VLAN, ETHERTYPE_QINQ))
 
 
 def is_tagged(frame: bytes) -> bool:
     """Tell whether a frame begins with a tag of 802.1Q or 802.1ad."""
-    return len(frame) >= 14 and frame[12] << 8 | frame[13] in _TAGS
+    return frame[12:14] in _TAGS
 
 
 def with_tag(frame: bytes, vlan_id: int) -> bytes:
@@ -34,7 +34,7 @@ def without_tag(frame: bytes) -> tuple[int, bytes] | None:
 
     Tags of 802.1Q and of 802.1ad are alike here, as they are to a match of OpenFlow.
     """
-    if len(frame) < 18 or frame[12] << 8 | frame[13] not in _TAGS:
+    if len(frame) < 18 or frame[12:14] not in _TAGS:
         return None
     return (frame[14] & 0x0F) << 8 | frame[15], frame[:12] + frame[16:]
 
