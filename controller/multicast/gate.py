@@ -76,7 +76,8 @@ class Gate:
         elif not has_tree and self._is_over_bound(carrier, receives=True):
             return False
         else:
-            decision = self.admission.decide(host, address_of(group), Role.RECEIVER, source, vlan_id)
+            address = address_of(group) if vlan_id else group
+            decision = self.admission.decide(host, address, Role.RECEIVER, source, vlan_id)
         self._audit(_new(Audit, (decision, host, group, Role.RECEIVER, source)))
         if decision.admit and not has_tree:
             self.room.promise(carrier)

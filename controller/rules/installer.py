@@ -197,21 +197,21 @@ class Installer(Errands):
                 or state.turns
                 or state.full
                 or rule[2] >> 48 != app_tag
-                or rule[3:] != (0, 0)
+                or rule[3]
+                or rule[4]
                 or state.lowering.expressible(rule) is not None  # type: ignore[union-attr]
             ):
                 return self.change(([(at, Put(one)) for at, one in entries],), now, 0.0, urgency)
             plain.append((state, rule))
         timed, due = self.clock.current, self._datapath.due
         for state, rule in plain:
-            key, datapath = rule[0], state.datapath
+            key = rule[0]
             state.desired[key] = rule
-            if datapath.barrier_xid is not None or state.installed.get(key) != rule:
-                if timed is not None:
-                    timed.entry_count += 1
-                    state.timed.append((key, timed))
-                state.lanes.add(key, urgency)
-                due[state.dpid] = datapath
+            if timed is not None:
+                timed.entry_count += 1
+                state.timed.append((key, timed))
+            state.lanes.add(key, urgency)
+            due[state.dpid] = state.datapath
         return self._flush(now)
 
     def hurry(self, dpid: int, key: RuleKey) -> None:
