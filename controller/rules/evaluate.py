@@ -20,6 +20,7 @@ from controller.rules.model import (
     PushVlan,
     Rule,
     RuleKey,
+    SetDscp,
     SetEthDst,
     SetVlan,
     ToGroup,
@@ -31,6 +32,7 @@ class Fields(NamedTuple):
     """The fields of a packet that matches look at; addresses are bytes, None what the packet does not have.
 
     `vlan_ids` are those of its VLAN tags, outermost first, 0 that of a priority tag; `eth_type` is what follows them.
+    `dscp` is its code point, which no match looks at.
     """
 
     eth_dst: bytes
@@ -41,6 +43,7 @@ class Fields(NamedTuple):
     ip_dst: bytes | None = None
     icmpv6_type: int | None = None
     vlan_ids: tuple[int, ...] = ()
+    dscp: int = 0
 
 
 class Sent(NamedTuple):
@@ -49,6 +52,7 @@ class Sent(NamedTuple):
     port_no: int
     eth_dst: bytes
     vlan_ids: tuple[int, ...] = ()
+    dscp: int = 0
 
 
 class Verdict(NamedTuple):
@@ -275,7 +279,7 @@ class FlowTables:
             entry = self.lookup(ofp_version, table, fields, in_port)
             if entry is None:
                 if ofp_version == OPENFLOW_1_0:
-                    sent.append(Sent(OFPP_CONTROLLER, fields.eth_dst, fields.vlan_ids))
+                    sent.append(Sent(OFPP_CONTROLLER, fields.eth_dst, fields.vlan_ids, fields.dscp))
                 break
             met.append(entry)
             table = None
@@ -290,11 +294,13 @@ class FlowTables:
         for action in actions:
             if isinstance(action, Output):
                 if action.port_no == OFPP_IN_PORT:
-                    sent.append(Sent(in_port, fields.eth_dst, fields.vlan_ids))
+                    sent.append(Sent(in_port, fields.eth_dst, fields.vlan_ids, fields.dscp))
                 elif action.port_no != in_port:
-                    sent.append(Sent(action.port_no, fields.eth_dst, fields.vlan_ids))
+                    sent.append(Sent(action.port_no, fields.eth_dst, fields.vlan_ids, fields.dscp))
             elif isinstance(action, SetEthDst):
                 fields = fields._replace(eth_dst=action.mac)
+            elif isinstance(action, SetDscp):
+                fields = fields._replace(dscp=action.dscp)
             elif isinstance(action, PushVlan):
                 fields = fields._replace(vlan_ids=(action.vlan_id, *fields.vlan_ids))
             elif isinstance(action, SetVlan) and fields.vlan_ids:

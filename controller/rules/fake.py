@@ -304,6 +304,7 @@ class HostCopy(NamedTuple):
     port_no: int
     eth_dst: bytes
     vlan_ids: tuple[int, ...] = ()
+    dscp: int = 0
 
 
 class Copy(NamedTuple):
@@ -317,6 +318,7 @@ class Copy(NamedTuple):
     eth_dst: bytes
     way: tuple[tuple[int, int, bytes, tuple[int, ...]], ...] = ()
     vlan_ids: tuple[int, ...] = ()
+    dscp: int = 0
 
 
 class Hop(NamedTuple):
@@ -358,7 +360,7 @@ class FakeFabric:
 
     def forward(self, copy: Copy, fields: Fields, size_bytes: int = 0) -> Hop:
         """Have a switch forward a copy that has arrived there; LoopFound where the copy was there before."""
-        dpid, in_port, eth_dst, way, vlan_ids = copy
+        dpid, in_port, eth_dst, way, vlan_ids, dscp = copy
         step = (dpid, in_port, eth_dst, vlan_ids)
         if step in way:
             raise LoopFound((*way, step))
@@ -366,7 +368,7 @@ class FakeFabric:
         switch = self.switches.get(dpid)
         if switch is None:
             return hop
-        arrived = fields._replace(eth_dst=eth_dst, vlan_ids=vlan_ids)
+        arrived = fields._replace(eth_dst=eth_dst, vlan_ids=vlan_ids, dscp=dscp)
         for sent in switch.process(arrived, in_port, size_bytes).sent:
             far = self._far.get((dpid, sent.port_no))
             if sent.port_no == OFPP_CONTROLLER:
@@ -374,13 +376,13 @@ class FakeFabric:
             elif far is None:
                 hop.hosts.append(HostCopy(dpid, *sent))
             else:
-                hop.onward.append(Copy(*far, sent.eth_dst, (*way, step), sent.vlan_ids))
+                hop.onward.append(Copy(*far, sent.eth_dst, (*way, step), sent.vlan_ids, sent.dscp))
         return hop
 
     def deliver(self, dpid: int, in_port: int, fields: Fields, size_bytes: int = 0) -> Delivery:
         """Take a packet in at a port and follow all its copies to the end; LoopFound where one goes in circles."""
         delivery = Delivery(Counter(), Counter())
-        copies = [Copy(dpid, in_port, fields.eth_dst, (), fields.vlan_ids)]
+        copies = [Copy(dpid, in_port, fields.eth_dst, (), fields.vlan_ids, fields.dscp)]
         while copies:
             hop = self.forward(copies.pop(), fields, size_bytes)
             delivery.hosts.update(hop.hosts)

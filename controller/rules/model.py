@@ -60,6 +60,16 @@ class SetQueue(NamedTuple):
     kind: str = "queue"
 
 
+class SetDscp(NamedTuple):
+    """Give an IP packet another code point, 0 to 63 (RFC 2474); `kind` keeps it unequal to other actions.
+
+    The entry asks for IPv4 or IPv6 by its `eth_type`; OpenFlow 1.0 knows IPv4 alone.
+    """
+
+    dscp: int
+    kind: str = "dscp"
+
+
 class PushVlan(NamedTuple):
     """Give a frame without a VLAN tag an 802.1Q tag with this id (1 to 4094) and priority 0.
 
@@ -110,9 +120,14 @@ class Opaque(NamedTuple):
     raw: bytes
 
 
-Action: TypeAlias = Output | SetEthDst | SetQueue | PushVlan | SetVlan | PopVlan | ToGroup | Goto | Meter | Opaque
+Action: TypeAlias = (
+    Output | SetEthDst | SetDscp | SetQueue | PushVlan | SetVlan | PopVlan | ToGroup | Goto | Meter | Opaque
+)
 
 VLAN_ACTIONS = frozenset((PushVlan, SetVlan, PopVlan))
+
+DSCP_MAX = 63
+"""The greatest code point of IP packets: it has six bits (RFC 2474, 3)."""
 
 VLAN_ID_MAX = 4094
 """VLANs have ids from 1; 0 is the id in a priority tag, 4095 is reserved (IEEE 802.1Q, 9.6)."""

@@ -20,6 +20,7 @@ from controller.rules.model import (
     Resource,
     Rule,
     RuleKey,
+    SetDscp,
     SetEthDst,
     SetQueue,
     SetVlan,
@@ -38,6 +39,7 @@ from controller.rules.openflow import (
     NotExpressible,
     PacketIn,
     counter,
+    dscp_problem,
     match_problem,
     read_flow_stats,
     tag_problem,
@@ -54,7 +56,8 @@ _OFPTT_ALL = 0xFF
 _OFPP_MAX, _OFPP_CONTROLLER, _OFPP_NONE = 0xFF00, 0xFFFD, 0xFFFF
 _RESERVED_PORTS = 0xFFFF0000
 """Reserved ports are the last of 32 bits in OpenFlow 1.3, with these bits in front of those of 1.0."""
-_OFPAT_OUTPUT, _OFPAT_SET_VLAN_VID, _OFPAT_STRIP_VLAN, _OFPAT_SET_DL_DST, _OFPAT_ENQUEUE = 0, 1, 3, 5, 11
+_OFPAT_OUTPUT, _OFPAT_SET_VLAN_VID, _OFPAT_STRIP_VLAN, _OFPAT_SET_DL_DST = 0, 1, 3, 5
+_OFPAT_SET_NW_TOS, _OFPAT_ENQUEUE = 8, 11
 _OFPQ_ALL = 0xFFFFFFFF
 
 _OFPFW_IN_PORT, _OFPFW_DL_VLAN, _OFPFW_DL_SRC, _OFPFW_DL_DST, _OFPFW_DL_TYPE, _OFPFW_NW_PROTO = (
@@ -78,6 +81,7 @@ _PACKET_IN = Struct("!BBHIIHHBx")
 _HH = Struct("!HH")
 _SET_DL_DST = _HH.pack(_OFPAT_SET_DL_DST, 16)
 _SET_VLAN_VID = _HH.pack(_OFPAT_SET_VLAN_VID, 8)
+_SET_NW_TOS = _HH.pack(_OFPAT_SET_NW_TOS, 8)
 _STRIP_VLAN = _HH.pack(_OFPAT_STRIP_VLAN, 8)
 
 _MISSING: dict[type, str] = {Goto: "goto", Meter: "meter", ToGroup: "group"}
@@ -105,6 +109,11 @@ def expressible(rule: Rule) -> str | None:
             return "an action that the model cannot say"
         elif kind is SetQueue:
             if (problem := _queue_problem(rule.actions)) is not None:
+                return problem
+        elif kind is SetDscp:
+            if rule.key.match.eth_type != ETH_TYPE_IPV4:
+                return "OpenFlow 1.0 sets the code point of IPv4 packets only"
+            if (problem := dscp_problem(rule.key.match, action[0])) is not None:  # type: ignore[arg-type]
                 return problem
         elif kind in VLAN_ACTIONS:
             if (problem := tag_problem(rule.key.match, rule.actions)) is not None:
@@ -189,6 +198,8 @@ def _actions(rule: Rule) -> bytes:
     for action in rule.actions:
         if isinstance(action, SetQueue):
             queue_id = action.queue_id
+        elif isinstance(action, SetDscp):
+            encoded += _SET_NW_TOS + bytes((action.dscp << 2, 0, 0, 0))
         elif isinstance(action, PushVlan | SetVlan):
             encoded += _SET_VLAN_VID + action.vlan_id.to_bytes(2, "big") + bytes(2)
         elif isinstance(action, PopVlan):
@@ -435,6 +446,8 @@ def _decode_actions(message: bytes, offset: int, end: int, match: Match) -> tupl
                 action = Output(_port(port_no))
         elif raw[:4] == _SET_DL_DST:
             action = SetEthDst(raw[4:10])
+        elif raw[:4] == _SET_NW_TOS and match.eth_type == ETH_TYPE_IPV4:
+            action = SetDscp(raw[4] >> 2)
         elif raw[:4] == _SET_VLAN_VID and not match.tagged:
             vlan_id = int.from_bytes(raw[4:6], "big")
             if 1 <= vlan_id <= VLAN_ID_MAX:

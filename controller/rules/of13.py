@@ -7,6 +7,7 @@ from struct import Struct
 from struct import error as struct_error
 
 from controller.rules.model import (
+    DSCP_MAX,
     OFPP_CONTROLLER,
     VLAN_ACTIONS,
     VLAN_ID_MAX,
@@ -21,6 +22,7 @@ from controller.rules.model import (
     PushVlan,
     Rule,
     RuleKey,
+    SetDscp,
     SetEthDst,
     SetQueue,
     SetVlan,
@@ -39,6 +41,7 @@ from controller.rules.openflow import (
     NotExpressible,
     PacketIn,
     counter,
+    dscp_problem,
     read_flow_stats,
     tag_problem,
     vlan_id_problem,
@@ -77,6 +80,8 @@ _SET_ETH_DST = bytes.fromhex("0019001080000606")
 """OFPAT_SET_FIELD of 16 bytes with the OXM header of eth_dst; the address and two bytes of padding follow."""
 _SET_VLAN_VID = _HH.pack(_OFPAT_SET_FIELD, 16) + VLAN_VID
 """The same for vlan_vid; two bytes with the id and six of padding follow."""
+_SET_IP_DSCP = bytes.fromhex("0019001080001001")
+"""The same for ip_dscp; one byte with the code point and seven of padding follow."""
 _PUSH_VLAN = _HHI.pack(_OFPAT_PUSH_VLAN, 8, ETHERTYPE_VLAN << 16)
 _PUSHED = Opaque(_PUSH_VLAN)
 """A pushed tag before its id is set: by itself it is nothing that the model says."""
@@ -123,6 +128,9 @@ def expressible(rule: Rule) -> str | None:
         elif kind in VLAN_ACTIONS:
             if (reason := tag_problem(rule.key.match, actions)) is not None:
                 return reason
+        elif kind is SetDscp:
+            if (reason := dscp_problem(rule.key.match, action[0])) is not None:  # type: ignore[arg-type]
+                return reason
         elif (reason := _action_problem(action)) is not None:
             return reason
     return None
@@ -134,6 +142,8 @@ def _action_problem(action: Action) -> str | None:
         return None
     if isinstance(action, PushVlan | SetVlan):
         return vlan_id_problem(action.vlan_id)
+    if isinstance(action, SetDscp):
+        return "a group does not know which packets are IP"
     if isinstance(action, SetQueue):
         return None if 0 <= action.queue_id < _OFPQ_ALL else f"queue {action.queue_id} cannot exist"
     if isinstance(action, ToGroup):
@@ -328,6 +338,8 @@ def _action(action: Action) -> bytes:
         return _outputs.get(action.port_no) or _output(action.port_no)
     if isinstance(action, SetEthDst):
         return _SET_ETH_DST + action.mac + b"\0\0"
+    if isinstance(action, SetDscp):
+        return _SET_IP_DSCP + _U8.pack(action.dscp) + bytes(7)
     if isinstance(action, SetQueue):
         return _HHI.pack(_OFPAT_SET_QUEUE, 8, action.queue_id)
     if isinstance(action, PushVlan):
@@ -412,6 +424,8 @@ def decode_actions(message: bytes, offset: int, end: int, actions: list[Action])
                 action = PushVlan(vlan_id)
             else:
                 action = SetVlan(vlan_id)
+        elif raw[:8] == _SET_IP_DSCP and length == 16 and raw[8] <= DSCP_MAX:
+            action = SetDscp(raw[8])
         elif raw[:4] == _POP_VLAN[:4]:
             action = PopVlan()
         elif kind == _OFPAT_SET_QUEUE and length == 8:

@@ -7,7 +7,7 @@ from struct import Struct
 from struct import error as struct_error
 from typing import NamedTuple
 
-from controller.rules.model import VLAN_ID_MAX, Action, Match, PopVlan, PushVlan, Resource, Rule, SetVlan
+from controller.rules.model import DSCP_MAX, VLAN_ID_MAX, Action, Match, PopVlan, PushVlan, Resource, Rule, SetVlan
 from controller.rules.pipeline import ETH_TYPE_IPV4, ETH_TYPE_IPV6, IPPROTO_ICMPV6
 
 NO_BUFFER = 0xFFFFFFFF
@@ -217,6 +217,13 @@ def tag_problem(match: Match, actions: Iterable[Action]) -> str | None:
         if isinstance(action, PushVlan | SetVlan) and (problem := vlan_id_problem(action.vlan_id)) is not None:
             return problem
     return None
+
+
+def dscp_problem(match: Match, dscp: int) -> str | None:
+    """Tell why an entry with this match cannot give a packet this code point, None where it can."""
+    if match.eth_type not in (ETH_TYPE_IPV4, ETH_TYPE_IPV6):
+        return "a code point is set where the match asks for IPv4 or IPv6 only"
+    return None if 0 <= dscp <= DSCP_MAX else f"code point {dscp} cannot exist: they are 0 to {DSCP_MAX}"
 
 
 def _address_problem(address: bytes | None, prefix: int | None, size: int) -> str | None:

@@ -18,6 +18,7 @@ from controller.rules.model import (
     PopVlan,
     PushVlan,
     Rule,
+    SetDscp,
     SetEthDst,
     SetQueue,
     SetVlan,
@@ -97,6 +98,8 @@ def _action_text(action: Action) -> str:
             return f"output:{_PORTS.get(port_no, port_no)}"
         case SetEthDst(mac=mac):
             return f"set eth_dst:{format_mac(mac)}"
+        case SetDscp(dscp=dscp):
+            return f"set ip_dscp:{dscp}"
         case SetQueue(queue_id=queue_id):
             return f"queue:{queue_id}"
         case PushVlan(vlan_id=vlan_id):

@@ -14,6 +14,7 @@ from controller.rules.model import (
     PushVlan,
     Rule,
     RuleKey,
+    SetDscp,
     SetEthDst,
     SetQueue,
     SetVlan,
@@ -104,6 +105,19 @@ def tagging(draw, match, actions):
     return said
 
 
+@st.composite
+def marking(draw, version, match, actions):
+    """The actions with code points set before some of them, where the match lets both versions do so."""
+    if match.eth_type not in ((ETH_TYPE_IPV4,) if version == 1 else (ETH_TYPE_IPV4, ETH_TYPE_IPV6)):
+        return actions
+    said = []
+    for action in actions:
+        if not (said and isinstance(said[-1], SetQueue)) and draw(st.booleans()):
+            said.append(SetDscp(draw(st.integers(0, 63))))
+        said.append(action)
+    return said
+
+
 outputs_and_macs = (st.integers(1, 0xFEFF) | st.just(OFPP_CONTROLLER)).map(Output) | macs.map(SetEthDst)
 queues_and_groups = st.integers(0, 2**32 - 2).map(SetQueue) | st.integers(1, 0xFFFFFF00).map(ToGroup)
 ACTIONS = {
@@ -121,7 +135,7 @@ def rules(draw, version):
     actions = draw(ACTIONS[version])
     if version == 1:
         actions = [] if key.match.tagged else draw(queued(actions))
-    actions = draw(tagging(key.match, actions))
+    actions = draw(marking(version, key.match, draw(tagging(key.match, actions))))
     if version == 4:
         if draw(st.booleans()):
             actions.insert(0, Meter(draw(st.integers(1, 0xFFFF))))

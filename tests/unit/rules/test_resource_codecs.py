@@ -35,6 +35,7 @@ from controller.rules.model import (
     PushVlan,
     Rule,
     RuleKey,
+    SetDscp,
     SetEthDst,
     SetQueue,
     SetVlan,
@@ -42,6 +43,7 @@ from controller.rules.model import (
     is_own,
 )
 from controller.rules.openflow import FlowCounter, NotExpressible, RoleReply
+from controller.rules.pipeline import ETH_TYPE_IPV4, ETH_TYPE_IPV6
 
 FRAMEWORKS = ("ryu", "os_ken")
 MAC = bytes.fromhex("01005e010203")
@@ -280,6 +282,27 @@ def test_queues_that_1_0_cannot_say(actions, reason):
         of10.encode_put(rule, 1)
 
 
+@pytest.mark.parametrize(
+    ("version", "match", "dscp", "reason"),
+    [
+        (1, Match(), 46, "IPv4 packets only"),
+        (1, Match(eth_type=ETH_TYPE_IPV6), 46, "OpenFlow 1.0"),
+        (4, Match(), 46, "asks for IPv4 or IPv6"),
+        (4, Match(eth_type=0x0806), 46, "asks for IPv4 or IPv6"),
+        (4, Match(eth_type=ETH_TYPE_IPV6), 64, "code point 64 cannot exist: they are 0 to 63"),
+        (1, Match(eth_type=ETH_TYPE_IPV4), -1, "code point -1 cannot exist"),
+    ],
+)
+def test_code_points_that_cannot_be_set(version, match, dscp, reason):
+    rule = Rule(RuleKey(0, 1, match), (SetDscp(dscp), Output(1)), 0)
+    assert reason in LOWERINGS[version].expressible(rule)
+
+
+def test_a_group_sets_no_code_point():
+    bucket = Bucket((SetDscp(46), Output(1)))
+    assert "which packets are IP" in of13.bucket_problem(bucket)
+
+
 def test_an_output_past_its_queue_is_nothing_that_1_0_puts():
     rule = Rule(KEY, (SetQueue(1), Output(1), Output(2)), 0)
     entry = bytearray(of10.encode_flow_stats_entry(FlowCounter(rule, 1, 2, 3.0)))
@@ -294,6 +317,7 @@ def test_every_action_that_1_3_can_say_is_read_back_as_itself():
     examples = {
         Output: (Output(3),),
         SetEthDst: (SetEthDst(MAC),),
+        SetDscp: (SetDscp(46), Output(1)),
         SetQueue: (SetQueue(3), Output(1)),
         PushVlan: (PushVlan(3),),
         SetVlan: (PushVlan(3), SetVlan(4)),
@@ -303,8 +327,9 @@ def test_every_action_that_1_3_can_say_is_read_back_as_itself():
         Meter: (Meter(3),),
     }
     assert {*examples, Opaque} == set(get_args(Action)), "an action without an example here"
+    key = RuleKey(0, 1, Match(eth_type=ETH_TYPE_IPV4))
     for actions in examples.values():
-        entry = of13.encode_flow_stats_entry(FlowCounter(Rule(KEY, actions, 0), 1, 2, 3.0))
+        entry = of13.encode_flow_stats_entry(FlowCounter(Rule(key, actions, 0), 1, 2, 3.0))
         (found,) = of13.decode_flow_stats(of13.encode_flow_stats_reply(1, False, entry)).entries
         assert found.rule.actions == actions
 

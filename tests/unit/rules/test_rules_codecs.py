@@ -24,6 +24,7 @@ from controller.rules.model import (
     PushVlan,
     Rule,
     RuleKey,
+    SetDscp,
     SetEthDst,
     SetQueue,
     SetVlan,
@@ -86,6 +87,8 @@ def seen_by_framework_13(flow_mod):
                     actions.append(("pop", action.len))
                 elif action.key == "vlan_vid":
                     actions.append(("vlan_vid", action.value))
+                elif action.key == "ip_dscp":
+                    actions.append(("ip_dscp", action.value))
                 else:
                     assert action.key == "eth_dst"
                     actions.append(("set", action.value))
@@ -118,7 +121,7 @@ def expected_fields_13(match):
 
 
 def expected_actions(rule):
-    words = {Output: "output", SetQueue: "queue", ToGroup: "group", Goto: "goto", Meter: "meter"}
+    words = {Output: "output", SetQueue: "queue", SetDscp: "ip_dscp", ToGroup: "group", Goto: "goto", Meter: "meter"}
     expected = []
     for action in rule.actions:
         if isinstance(action, SetEthDst):
@@ -189,6 +192,8 @@ def test_put_of_1_0_says_the_same_to_a_framework(framework, rule, xid):
             expected += struct.pack("!HHHH", 0, 8, action.port_no & 0xFFFF, max_len)
         elif isinstance(action, PushVlan | SetVlan):
             expected += struct.pack("!HHHxx", 1, 8, action.vlan_id)
+        elif isinstance(action, SetDscp):
+            expected += struct.pack("!HHBxxx", 8, 8, action.dscp << 2)
         elif isinstance(action, PopVlan):
             expected += struct.pack("!HHxxxx", 3, 8)
         else:
@@ -410,7 +415,7 @@ def test_what_can_be_said_is_not_refused(versioned):
 
 
 def test_actions_of_different_kinds_are_never_equal():
-    numbered = [kind(2) for kind in (Output, SetQueue, ToGroup, Goto, Meter, PushVlan, SetVlan)]
+    numbered = [kind(2) for kind in (Output, SetQueue, SetDscp, ToGroup, Goto, Meter, PushVlan, SetVlan)]
     kinds = [*numbered, PopVlan(), SetEthDst(b"\0" * 6), Opaque(b"\0" * 8)]
     assert all(a != b for i, a in enumerate(kinds) for b in kinds[:i])
 

@@ -11,7 +11,7 @@ from controller.events import BarrierReplied, EditFailed
 from controller.rules.evaluate import Fields, FlowTables, Sent, overlap
 from controller.rules.fake import FakeFabric, FakeSwitch, HostCopy, LoopFound, Punt
 from controller.rules.lowering import LOWERINGS
-from controller.rules.model import OFPP_CONTROLLER, Goto, Match, Meter, Output, Rule, RuleKey, SetEthDst
+from controller.rules.model import OFPP_CONTROLLER, Goto, Match, Meter, Output, Rule, RuleKey, SetDscp, SetEthDst
 
 MAC, OTHER, HOST = (bytes.fromhex(text) for text in ("01005e010203", "03005e010203", "020000000001"))
 PACKET = Fields(MAC, HOST, 0x0800, 17, b"\x0a\0\0\1", b"\xef\1\2\3")
@@ -43,6 +43,11 @@ def test_a_miss_drops_in_1_3_and_punts_in_1_0():
 def test_actions_apply_in_order_and_never_back_to_the_ingress_port():
     actions = (Output(1), SetEthDst(OTHER), Output(2), Output(3), SetEthDst(MAC), Output(4))
     assert verdict(4, PACKET, 3, rule(1, Match(), *actions)).sent == (Sent(1, MAC), Sent(2, OTHER), Sent(4, MAC))
+
+
+def test_a_code_point_is_set_from_where_it_stands_on():
+    marked = rule(1, Match(eth_type=0x0800), Output(2), SetDscp(46), Output(3))
+    assert verdict(4, PACKET, 1, marked).sent == (Sent(2, MAC), Sent(3, MAC, (), 46))
 
 
 def test_a_later_table_sees_the_packet_as_rewritten():

@@ -20,9 +20,11 @@ from controller.rules.model import (
     Output,
     Rule,
     RuleKey,
+    SetDscp,
     SetEthDst,
     SetQueue,
 )
+from controller.rules.pipeline import ETH_TYPE_IPV4, ETH_TYPE_IPV6
 from openflow_client import Client
 from private_bridge import private_bridge
 
@@ -74,6 +76,9 @@ ACTIONS_1_3 = (
 )
 
 
+MARKS = ((SetDscp(46), Output(2)), (SetDscp(0), Output(1), SetDscp(63), SetQueue(3), Output(2)))
+
+
 @pytest.fixture(scope="module")
 def bridge() -> Iterator[Path]:
     with private_bridge(BRIDGE) as path:
@@ -95,6 +100,10 @@ def every_shape(version: int) -> list[Rule]:
         for other, listed in enumerate(actions):
             key = RuleKey(table, 1000 * index + other, match)
             rules.append(Rule(key, listed, 0x5602 << 48 | len(rules), 0, 100 if other == 2 else 0))
+    of_ip = [match for match in matches if match.eth_type in (ETH_TYPE_IPV4, ETH_TYPE_IPV6)]
+    for index, match in enumerate(match for match in of_ip if version == 4 or match.eth_type == ETH_TYPE_IPV4):
+        keys = (RuleKey(table, 50_000 + 10 * index + other, match) for other in range(len(MARKS)))
+        rules += [Rule(key, listed, 0x5602 << 48 | 1 << 32) for key, listed in zip(keys, MARKS, strict=True)]
     return rules
 
 
