@@ -207,7 +207,8 @@ def _refused_by(member: Fields) -> str:
 
 
 def _sending(sender: Fields) -> str:
-    return f"{scaled(sender.get('rate_bps'), 'bit/s')}, rule {sender.get('rule')}"
+    mark = "" if sender.get("dscp") is None else f", DSCP {sender['dscp']}"
+    return f"{scaled(sender.get('rate_bps'), 'bit/s')}, rule {sender.get('rule')}{mark}"
 
 
 def _members(member: Fields, called: Called) -> Iterator[Row]:

@@ -33,7 +33,11 @@ class Concern:
     def add_all(self) -> None:
         """Take every group in, for receivers and senders."""
         for role in HOST_ROLES:
-            self._every_group |= _BITS[role]
+            self.add_role(role)
+
+    def add_role(self, role: Role) -> None:
+        """Take every group in for one role."""
+        self._every_group |= _BITS[role]
 
     def add(self, before: Policy, after: Policy) -> bool:
         """Take in what a policy may decide otherwise than another; False where that is nothing.

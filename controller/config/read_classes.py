@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 from controller.config.document import Mapping, Node, Scalar, Sequence
 from controller.config.faults import quoted
 from controller.config.read import Reader, line_of, scalar_value, step
-from controller.config.service_class_settings import OFF, Aliases, Queues
+from controller.config.service_class_settings import MARK, OFF, Aliases, Queues
 from controller.config.service_classes import DSCP_NAMES, MAX_DSCP, ServiceClass
 from controller.config.terms import HostTerm, Prefix
 from controller.service_classes.goals import DISCRETIONARY, GOAL_BOUNDS, MOST_IMPORTANT, Goal, GoalKind
@@ -146,18 +146,16 @@ def read_aliases(reader: Reader, node: Node, path: str) -> Aliases:
     if total > aliases.pool:
         message = f"{total} static aliases; the pool holds {aliases.pool}"
         reader.faults.error(fault_line, f"{path}.static", message)
-    _warn_of_mode(reader, node, path, aliases.mode, "trees do not move between groups")
+    if aliases.mode != OFF:
+        message = f"{aliases.mode} is checked and not carried out yet: trees do not move between groups"
+        reader.faults.warn(line_of(node, "mode"), f"{path}.mode", message)
     return aliases
 
 
 def read_queues(reader: Reader, node: Node, path: str) -> Queues:
     """Return the settings of queues."""
     queues = reader.settings(Queues, node, path)
-    _warn_of_mode(reader, node, path, queues.mode, "packets are neither marked nor put into queues")
-    return queues
-
-
-def _warn_of_mode(reader: Reader, node: Node, path: str, mode: str, what: str) -> None:
-    if mode != OFF:
-        message = f"{mode} is checked and not carried out yet: {what}"
+    if queues.mode not in (OFF, MARK):
+        message = f"{queues.mode} is carried out as {MARK} yet: packets are marked, and put into no queues"
         reader.faults.warn(line_of(node, "mode"), f"{path}.mode", message)
+    return queues

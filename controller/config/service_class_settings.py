@@ -9,6 +9,7 @@ from controller.config.declarations import SettingType, integer, number, other
 from controller.config.terms import Prefix, SwitchPort
 
 OFF = "off"
+MARK = "mark"
 
 
 class StaticTrees(NamedTuple):
@@ -57,7 +58,7 @@ class Queues:
         SettingType.CHOICE,
         OFF,
         "What is done: nothing, marks alone, queues with the floor, or queues whose rates follow goals.",
-        (OFF, "mark", "static", "goal"),
+        (OFF, MARK, "static", "goal"),
     )
     floor_pct: float = number(1, 0, 12.5, "%", "Part of a port that every class is sure of.")
     interval_s: float = number(2, 0.5, 3600, "s", "Time between two looks at the rates of queues.")

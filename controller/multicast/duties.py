@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 from controller.membership.events import FilterMode
-from controller.multicast.group import Group
+from controller.multicast.group import Group, Sender, SenderKey
 from controller.rules.compile import (
     ChannelDuty,
     SenderEntry,
@@ -94,9 +94,13 @@ def _members(group: Group, router_ports: Ports) -> dict[int, dict[Source, list[i
     return members
 
 
+def sender_entry(key: SenderKey, sender: Sender) -> SenderEntry:
+    """Return what the switch of a sender does with its packets."""
+    return SenderEntry(key.port_no, key.mac, key.address, sender.admitted, sender.dscp)
+
+
 def _senders(group: Group) -> dict[int, list[SenderEntry]]:
     senders: dict[int, list[SenderEntry]] = {}
     for key, sender in group.senders.items():
-        entry = SenderEntry(key.port_no, key.mac, key.address, sender.admitted)
-        senders.setdefault(key.dpid, []).append(entry)
+        senders.setdefault(key.dpid, []).append(sender_entry(key, sender))
     return senders

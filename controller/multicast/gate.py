@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from controller.admission.admission import Admission
 from controller.admission.host import Decision, Host, HostLike
+from controller.admission.marks import Marks
 from controller.config.policy import Policy, Role
 from controller.kernel.domains import address_of, domain_of, in_domain
 from controller.membership.events import HostRef
@@ -50,6 +51,7 @@ class Gate:
         group_refused: Callable[[bytes], None],
     ) -> None:
         self.admission = Admission(policy)
+        self.marks = Marks(policy)
         self.room = Room(plane, policy.limits.groups)
         self._plane = plane
         self._registered = registered
@@ -121,6 +123,10 @@ class Gate:
             return NO_ROOM
         host: HostLike = self._host(key)
         return self.admission.explain(host, address_of(group), Role.SENDER, None, domain_of(group))
+
+    def dscp_of(self, key: SenderKey, group: bytes) -> int | None:
+        """Return the code point that a sender's packets get, None where they keep the one that they have."""
+        return self.marks.dscp(self._host(key), address_of(group)) if self.marks.are_used else None
 
     def gave_way(self, key: SenderKey, group: bytes) -> None:
         """Have it audited that a sender is refused from now on, for its group gave way to another."""

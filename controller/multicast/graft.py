@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
+from controller.multicast.duties import sender_entry
 from controller.multicast.group import Group
-from controller.rules.compile import NO_DUTY, ChannelDuty, SenderEntry, SwitchDuty, common_duty
+from controller.rules.compile import NO_DUTY, ChannelDuty, SwitchDuty, common_duty
 from controller.trees.tree import Change, Tree
 from topology.graph import NodeId
 
@@ -130,11 +131,7 @@ def sender_duties(
     """
     if change.detached or change.attached or tree.detached or (change.added and change.removed):
         return None
-    senders = [
-        SenderEntry(key.port_no, key.mac, key.address, sender.admitted)
-        for key, sender in group.senders.items()
-        if key.dpid == dpid
-    ]
+    senders = [sender_entry(key, sender) for key, sender in group.senders.items() if key.dpid == dpid]
     found: dict[int, SwitchDuty | None] = {}
     at = dpid
     for node, above in change.added:

@@ -28,13 +28,17 @@ class SenderKey(NamedTuple):
 
 @dataclass(slots=True)
 class Sender:
-    """What is known of a sender; `rate_bps` is measured from its entry's counters, `placed_bps` what trees know."""
+    """What is known of a sender; `rate_bps` is measured from its entry's counters, `placed_bps` what trees know.
+
+    Its packets get the code point `dscp`, None where they keep the one that they have.
+    """
 
     admitted: bool
     rule: str
     seen_s: float
     rate_bps: float = 0.0
     placed_bps: float = 0.0
+    dscp: int | None = None
     meter: RateMeter = field(default_factory=RateMeter, repr=False, compare=False)
 
 

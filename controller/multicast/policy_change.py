@@ -110,6 +110,9 @@ class PolicyFollower:
         before, core.policy = core.policy, policy
         limits, multicast = policy.limits, policy.multicast
         reworded = core.gate.replace(policy, self._concern.add(before, policy))
+        marks_otherwise = core.gate.marks.replace(policy)
+        if marks_otherwise:
+            self._concern.add_role(Role.SENDER)
         core.installer.use_policy(policy.check.interval_s, policy.edits)
         core.tagged.use_check_interval(policy.check.interval_s, now)
         core.flood_guard.set_limits(limits)
@@ -128,7 +131,7 @@ class PolicyFollower:
         if core.vlan_ports.policy_loaded(policy.vlans):
             self._follow_vlans(now)
         core.operator.static.policy_loaded(policy.static_members, now)
-        if reworded or policy.registrations != before.registrations:
+        if reworded or marks_otherwise or policy.registrations != before.registrations:
             self._begin(now)
 
     def judge_all(self, now: float) -> None:

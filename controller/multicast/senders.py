@@ -33,6 +33,7 @@ from controller.rules.pipeline import (
 )
 from controller.rules.port_drops import drop_keys
 from controller.wire.addresses import format_ip, format_mac, group_mac
+from controller.wire.dscp import with_dscp
 from controller.wire.packets import Data
 from topology.fabrics import Fabrics
 
@@ -109,7 +110,7 @@ class SenderTable:
         known = group.senders.get(key) if group is not None else None
         if known is not None:
             known.seen_s = now
-            return self._relay(data, dpid, port_no, frame) if known.admitted else []
+            return self._relay(data, dpid, port_no, frame, known) if known.admitted else []
         sender, effects = self._judge(data.group, key, now)
         room, more = self._make_room(dpid, port_no, sender.admitted, now)
         effects += more
@@ -121,7 +122,7 @@ class SenderTable:
             if group is None or other not in group.senders:
                 effects += self._add(data.group, other, replace(sender, meter=RateMeter()), now)
         if sender.admitted:
-            effects += self._relay(data, dpid, port_no, frame)
+            effects += self._relay(data, dpid, port_no, frame, sender)
         return effects
 
     def unreadable(self, dpid: int, port_no: int, family: int, now: float) -> list[Effect]:
@@ -153,8 +154,10 @@ class SenderTable:
                     return True, self._remove(group, key, now)
         return False, []
 
-    def _relay(self, data: Data, dpid: int, port_no: int, frame: bytes) -> list[Effect]:
+    def _relay(self, data: Data, dpid: int, port_no: int, frame: bytes, sender: Sender) -> list[Effect]:
         """Hand a packet that came before its flow entries, without tag, to every receiver of its fabric directly."""
+        if sender.dscp is not None:
+            frame = with_dscp(frame, sender.dscp)
         vlan_id = domain_of(data.group)
         ports: dict[tuple[int, int], list[int]] = {}
         for to_dpid, oif in self._plane.receiving_ports(data.group, data.source):
@@ -212,11 +215,19 @@ class SenderTable:
                 if decision.rule != sender.rule:
                     sender.rule = decision.rule
                     self._changed(group, now, key.dpid)
-                return []
+                return self._mark(group, key, sender, now)
         elif is_false:
             return []
         legs = [leg for leg in self._legs.other_keys(key) if leg in self._plane.groups[group].senders]
         return self._reconsider([(group, leg) for leg in (key, *legs)], now, only_spoofed=False)
+
+    def _mark(self, group: bytes, key: SenderKey, sender: Sender, now: float) -> list[Effect]:
+        """Have a sender's packets get the code point that the policy gives them now."""
+        dscp = self._gate.dscp_of(key, group)
+        if dscp == sender.dscp:
+            return []
+        self._changed(group, now, key.dpid)
+        return self._plane.sender_set(group, key, replace(sender, dscp=dscp), now)
 
     def give_way(self, group: bytes, now: float) -> list[Effect]:
         """Refuse the senders of a group that nobody receives, for the room that its tree takes."""
@@ -302,7 +313,8 @@ class SenderTable:
             if admit == sender.admitted:
                 sender.rule = rule
                 continue
-            effects += self._plane.sender_set(group, key, replace(sender, admitted=admit, rule=rule), now)
+            changed = replace(sender, admitted=admit, rule=rule, dscp=self._gate.dscp_of(key, group))
+            effects += self._plane.sender_set(group, key, changed, now)
             self._changed(group, now, key.dpid)
         return effects
 
@@ -318,6 +330,7 @@ class SenderTable:
         self._by_port.setdefault((key.dpid, key.port_no), {})[entry] = None
         for name in _names(group, key):
             self._by_address.setdefault(name, {})[entry] = None
+        sender.dscp = self._gate.dscp_of(key, group)
         self._changed(group, now, key.dpid)
         self._legs.sends(group, key, now)
         return self._plane.sender_set(group, key, sender, now)

@@ -205,6 +205,7 @@ def _senders(core: Shown, group: Group) -> list[Document]:
                 "admitted": sender.admitted,
                 "rule": sender.rule,
                 "rate_bps": 0,
+                "dscp": sender.dscp if sender.admitted else None,
             },
         )
         document["rate_bps"] += round(sender.rate_bps)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from controller.kernel.domains import family_of
-from controller.rules.model import OFPP_CONTROLLER, Action, Goto, Match, Output, Rule, RuleKey, SetEthDst
+from controller.rules.model import OFPP_CONTROLLER, Action, Goto, Match, Output, Rule, RuleKey, SetDscp, SetEthDst
 from controller.rules.pipeline import (
     ADMIT,
     ETH_TYPE_IPV4,
@@ -43,12 +43,16 @@ _new = tuple.__new__  # what a named tuple's own constructor does, for a third o
 
 
 class SenderEntry(NamedTuple):
-    """A sender at a port of its own switch; one that is not `admitted` is dropped there."""
+    """A sender at a port of its own switch; one that is not `admitted` is dropped there.
+
+    Its packets get the code point `dscp` (0 to 63), and keep what they have where that is None.
+    """
 
     port_no: int
     mac: bytes
     address: bytes
     admitted: bool
+    dscp: int | None = None
 
 
 class ChannelDuty(NamedTuple):
@@ -226,6 +230,11 @@ def _output(port_no: int) -> Output:
     return _new(Output, (port_no,))
 
 
+def marked(sender: SenderEntry) -> tuple[Action, ...]:
+    """Return what gives the packets of a sender their code point, nothing where they keep the one that they have."""
+    return () if sender.dscp is None else (SetDscp(sender.dscp),)
+
+
 def lower_to_1_3(group: bytes, duty: SwitchDuty, cookie: int) -> RuleSet:
     """Lower to two tables: senders in ADMIT (which picks the tree version), channels in FORWARD."""
     rules: RuleSet = {}
@@ -235,7 +244,7 @@ def lower_to_1_3(group: bytes, duty: SwitchDuty, cookie: int) -> RuleSet:
         enter = (SetEthDst(versioned_mac(group, version)), Goto(FORWARD))
     for sender in duty.senders:
         key = RuleKey(ADMIT, PRIORITY_SENDER, _sender_match(group, sender))
-        rules[key] = Rule(key, enter if sender.admitted else (), cookie | SENDER_COOKIE_BIT)
+        rules[key] = Rule(key, (*marked(sender), *enter) if sender.admitted else (), cookie | SENDER_COOKIE_BIT)
     for channel in duty.channels:
         key = _channel_key(FORWARD, group, version, channel.source)
         rules[key] = _new(Rule, (key, _actions(group, channel, version, version), cookie, 0, 0))
@@ -255,7 +264,7 @@ def lower_to_1_0(group: bytes, duty: SwitchDuty, cookie: int) -> RuleSet:
         key = RuleKey(0, PRIORITY_SENDER, _sender_match(group, sender))
         channel = by_source.get(sender.address, default)
         actions = _actions(group, channel, 0, version) if sender.admitted else ()
-        rules[key] = Rule(key, actions, cookie | SENDER_COOKIE_BIT)
+        rules[key] = Rule(key, (*marked(sender), *actions) if actions else (), cookie | SENDER_COOKIE_BIT)
     for channel in duty.channels:
         key = _channel_key(0, group, version, channel.source)
         rules[key] = Rule(key, _actions(group, channel, version, version), cookie)

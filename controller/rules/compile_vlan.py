@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from controller.kernel.domains import address_of, domain_of
 from controller.kernel.oifs import HIGHEST_PORT, port_of_oif, vlan_of_oif
-from controller.rules.compile import ChannelDuty, RuleSet, SenderEntry, Source, SwitchDuty, versioned_mac
+from controller.rules.compile import ChannelDuty, RuleSet, SenderEntry, Source, SwitchDuty, marked, versioned_mac
 from controller.rules.model import (
     OFPP_IN_PORT,
     Action,
@@ -73,7 +73,7 @@ def lower_in_vlan(
             enter = (SetEthDst(versioned_mac(address_of(name), version)), Goto(VLAN_FORWARD))
         for sender in senders:
             key = RuleKey(VLAN_ADMIT, PRIORITY_SENDER, _sender_match(name, sender))
-            actions = (*_returned(untagged_oifs, by_source, sender, domain_of(name)), *enter)
+            actions = (*marked(sender), *_returned(untagged_oifs, by_source, sender, domain_of(name)), *enter)
             rules[key] = Rule(key, actions if sender.admitted else (), cookie | SENDER_COOKIE_BIT)
     for channel in channels:
         key = _channel_key(VLAN_FORWARD, name, version, channel.source)
@@ -110,7 +110,8 @@ def _lower_to_1_0(name: bytes, untagged_oifs: Sequence[int], duty: SwitchDuty, c
         actions: tuple[Action, ...] = ()
         if sender.admitted and channel is not None:
             returned = _returned(untagged_oifs, by_source, sender, 0 if is_untagged else domain_of(name))
-            actions = (*returned, *_outputs_of_sender(name, untagged_oifs, channel, version, is_untagged))
+            outputs = (*returned, *_outputs_of_sender(name, untagged_oifs, channel, version, is_untagged))
+            actions = (*marked(sender), *outputs) if outputs else ()
         rules[key] = Rule(key, actions, cookie | SENDER_COOKIE_BIT)
     for channel in channels:
         key = _channel_key(0, name, version, channel.source)

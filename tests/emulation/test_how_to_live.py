@@ -171,6 +171,29 @@ def test_receivers_of_several_vlans_get_one_stream(reader: Reader, fabric: Emula
     wait(lambda: "vlans.mvr" in reader.run(see_refusals))
 
 
+def test_a_feed_is_marked(reader: Reader, fabric: EmulatedFabric) -> None:
+    write_files(reader, "mark-a-feed.md")
+    start, read, see = blocks("mark-a-feed.md")
+    listens, sends = filter(None, map(typed, blocks("mark-a-feed.md", "text")))
+
+    def at_hosts(commands: list[tuple[str, str]]) -> None:
+        for host, command in commands:
+            reader.run(f"nsenter --net=/proc/{fabric.pid(host)}/ns/net -- {command}")
+
+    assert "good" in reader.run(start)
+    wait_fabric(reader, fabric)
+    fabric.announce()
+    at_hosts(listens)
+    wait(lambda: {"239.1.1.1", "239.2.1.1"} <= {found["group"] for found in reader.ask({"show": "groups"})})
+    wait(lambda: reader.ask({"show": "status"})["in_sync"])
+    wait(lambda: "listening on" in (reader.directory / "h5-tcpdump.log").read_text())
+    at_hosts(sends)
+    marked = {line.split(maxsplit=1)[1] for line in reader.run(read).splitlines()}
+    assert marked == {"10.0.0.1 239.1.1.1 0xb8", "10.0.0.1 239.2.1.1 0x4", "10.0.0.2 239.1.1.1 0x88"}
+    shown = reader.run(see)
+    assert shown.count("DSCP 46") == 1
+
+
 def test_routers_are_attached(reader: Reader, fabric: EmulatedFabric) -> None:
     """What FRR and a proxy do with the guide's configurations is tested in test_routers_live.py."""
     write_files(reader, "routers.md")
@@ -212,7 +235,7 @@ def typed(block: str) -> list[tuple[str, str]]:
 def test_what_is_not_run_needs_a_service_manager_containers_or_a_long_build() -> None:
     with_an_installation = {"own-switches.md", "upgrade.md"}
     run_here = {"prometheus-and-grafana.md", "write-a-policy.md", "allocate-ports.md", "vlans.md", "routers.md"}
-    run_here |= {"multicast-vlan.md"}
+    run_here |= {"multicast-vlan.md", "mark-a-feed.md"}
     run_here |= {"diagnose-a-port.md", "plan-a-fabric.md"}
     pages = {path.name for path in (ROOT / "docs" / "how-to").glob("*.md")} - {"index.md"}
     built_in_a_wheel = {"compile-the-cores.md"}

@@ -144,9 +144,10 @@ SENDER = {
     "ip": "10.0.0.1",
     "admitted": True,
     "rule": "feed",
+    "dscp": 46,
     "rate_bps": 2_000_000,
 }
-INTRUDER = {**SENDER, "dpid": 4, "port_no": 9, "ip": "10.0.0.9", "admitted": False, "rule": "default"}
+INTRUDER = {**SENDER, "dpid": 4, "port_no": 9, "ip": "10.0.0.9", "admitted": False, "rule": "default", "dscp": None}
 QUERIER = {
     "family": 4,
     "ours": True,

@@ -98,7 +98,7 @@ def test_a_group_is_shown_with_all_that_concerns_it(show: Show, documents: Calla
         ["member", "0000000000000003:2", "any source"],
         ["static member", "0000000000000003:5"],
         ["refused member", "4:7", "rule others: the rule is about 239.1.0.0/16 (include 10.0.0.1)"],
-        ["sender", "1:1", "2 Mbit/s, rule feed"],
+        ["sender", "1:1", "2 Mbit/s, rule feed, DSCP 46"],
         ["refused sender", "4:9", "rule default"],
     ):
         assert any(all(word in line for word in words) for line in shown.splitlines()), words

@@ -53,9 +53,13 @@ def test_without_the_sections_all_is_off():
     assert policy.classes == () and policy.aliases.mode == policy.queues.mode == "off"
 
 
-def test_a_mode_that_is_not_off_is_warned_of():
+def test_a_mode_that_is_not_carried_out_is_warned_of():
     warnings = loaded("aliases:", "  mode: dynamic", "queues: {mode: goal}").warnings
     assert [(each.line, each.field) for each in warnings] == [(3, "aliases.mode"), (4, "queues.mode")]
+
+
+def test_marks_are_carried_out():
+    assert loaded("queues: {mode: mark}").warnings == ()
 
 
 def test_names_of_code_points():

@@ -1,0 +1,77 @@
+"""Which code point senders get: that of the first class that is about them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from controller.admission.host import Host
+from controller.admission.marks import Marks
+from controller.config.policy import LinkAggregation, Policy, Tenant
+from controller.config.service_class_settings import Queues
+from controller.config.service_classes import ServiceClass
+from controller.config.terms import SwitchPort, parse_prefix
+from controller.wire.addresses import parse_ip
+
+MARKET, OTHER = parse_ip("239.1.0.7"), parse_ip("239.2.0.7")
+MAC = bytes.fromhex("020000000001")
+CLASSES = (
+    ServiceClass("market", 1, (parse_prefix("239.1.0.0/16"),), dscp=46),
+    ServiceClass("backup", 6, tenants=("store",), dscp=8),
+    ServiceClass("plain", 3, hosts=(SwitchPort(2, 7),)),
+)
+POLICY = Policy(
+    default_allow=True,
+    tenants=(Tenant("store", (parse_prefix("10.0.0.0/24"),)),),
+    classes=CLASSES,
+    queues=Queues(mode="mark"),
+)
+
+
+def host(address="10.9.0.1", dpid=1, port_no=1, known=()):
+    return Host(MAC, parse_ip(address), dpid, port_no, tuple(map(parse_ip, known)))
+
+
+@pytest.mark.parametrize(
+    ("sender", "group", "dscp"),
+    [
+        (host(), MARKET, 46),
+        (host("10.0.0.3"), MARKET, 46),
+        (host("10.0.0.3"), OTHER, 8),
+        (host(known=["10.0.0.3"]), OTHER, 8),
+        (host(), OTHER, 0),
+        (host(dpid=2, port_no=7), OTHER, 0),
+    ],
+)
+def test_the_first_class_about_a_sender_counts_and_none_is_best_effort(sender, group, dscp):
+    assert Marks(POLICY).dscp(sender, group) == dscp
+
+
+def test_nothing_is_marked_where_queues_are_off():
+    marks = Marks(replace(POLICY, queues=Queues()))
+    assert not marks.are_used
+    assert marks.dscp(host(), MARKET) is None
+
+
+@pytest.mark.parametrize("mode", ["mark", "static", "goal"])
+def test_ports_that_are_trusted_keep_their_code_points(mode):
+    trust = frozenset({SwitchPort(1, 1)})
+    marks = Marks(replace(POLICY, queues=Queues(mode=mode, trust=trust)))
+    assert marks.dscp(host(), MARKET) is None
+    assert marks.dscp(host(port_no=2), MARKET) == 46
+
+
+def test_any_leg_of_a_trusted_bond_stands_for_all():
+    bond = LinkAggregation("bond", "lacp", (SwitchPort(1, 1), SwitchPort(2, 1)))
+    queues = Queues(mode="mark", trust=frozenset({SwitchPort(2, 1)}))
+    assert Marks(replace(POLICY, queues=queues, link_aggregations=(bond,))).dscp(host(), MARKET) is None
+
+
+def test_a_policy_that_says_the_same_of_code_points_changes_nothing():
+    marks = Marks(POLICY)
+    assert not marks.replace(replace(POLICY, default_allow=False))
+    assert marks.replace(replace(POLICY, classes=CLASSES[1:]))
+    assert marks.dscp(host(), MARKET) == 0
+    assert marks.replace(replace(POLICY, queues=Queues()))
+    assert not marks.replace(replace(POLICY, queues=Queues(), classes=()))
