@@ -101,7 +101,8 @@ def receiver_moved(tree: Tree, loads: LinkLoads, node: NodeId, step: int) -> Non
     rates, receivers = tree.rate_below, tree.receivers_below
     if rates is None or receivers is None:
         return
-    index, bps, parent, root = index_of(tree, loads), loads.bps, tree.parent, tree.root
+    index = loads.index if tree.cables is None else tree.cables
+    bps, parent, root = loads.bps, tree.parent, tree.root
     others = receivers[root] - (step < 0)
     # What is sent below a node leaves it where a receiver is outside. This one makes the difference only where
     # all the others are inside, which means above any one of them; and everywhere where there are no others.
