@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from controller.rules.evaluate import Fields
 from controller.rules.pipeline import ETH_TYPE_IPV4, ETH_TYPE_IPV6, IPPROTO_ICMPV6
+from controller.wire.dscp import with_dscp
 
 LLDP = b"\x88\xcc"
 _TAGS = (b"\x81\x00", b"\x88\xa8")
@@ -19,20 +20,21 @@ def fields_of(frame: bytes) -> Fields:
     eth_type, packet = int.from_bytes(frame[start : start + 2], "big"), frame[start + 2 :]
     ends = (frame[:6], frame[6:12], eth_type)
     if eth_type == ETH_TYPE_IPV4 and len(packet) >= 20:
-        return Fields(*ends, packet[9], packet[12:16], packet[16:20], None, vlan_ids)
+        return Fields(*ends, packet[9], packet[12:16], packet[16:20], None, vlan_ids, packet[1] >> 2)
     if eth_type == ETH_TYPE_IPV6 and len(packet) >= 48:
         protocol, at = packet[6], 40
         if protocol == _HOP_BY_HOP:
             protocol, at = packet[at], at + 8 + 8 * packet[at + 1]
         icmpv6_type = packet[at] if protocol == IPPROTO_ICMPV6 and len(packet) > at else None
-        return Fields(*ends, protocol, packet[8:24], packet[24:40], icmpv6_type, vlan_ids)
+        dscp = (packet[0] & 0x0F) << 2 | packet[1] >> 6
+        return Fields(*ends, protocol, packet[8:24], packet[24:40], icmpv6_type, vlan_ids, dscp)
     return Fields(*ends, vlan_ids=vlan_ids)
 
 
-def changed(frame: bytes, eth_dst: bytes, vlan_ids: tuple[int, ...]) -> bytes:
-    """Return a frame with another destination and other VLANs: the innermost tags stay but for their ids."""
+def changed(frame: bytes, eth_dst: bytes, vlan_ids: tuple[int, ...], dscp: int) -> bytes:
+    """Return a frame with another destination, VLANs and code point: the innermost tags stay but for their ids."""
     tags = _tags(frame)
-    rest = frame[12 + 4 * len(tags) :]
+    rest = with_dscp(frame[:12] + frame[12 + 4 * len(tags) :], dscp)[12:]
     for vlan_id in reversed(vlan_ids):
         tag = tags.pop() if tags else _TAGS[0] + bytes(2)
         priority = int.from_bytes(tag[2:], "big") & ~_VID_BITS

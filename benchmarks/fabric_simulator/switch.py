@@ -280,11 +280,11 @@ class SimulatedSwitch:
             self.fabric.watch.circles += 1
             return
         if frame[12:14] == LLDP:
-            verdict, as_it_came = self.table.lldp(in_port, frame[:6]), (frame[:6], ())
+            verdict, as_it_came = self.table.lldp(in_port, frame[:6]), (frame[:6], (), 0)
         else:
             fields = fields_of(frame)
             verdict = self.table.process(OPENFLOW_1_3, fields, in_port, len(frame))
-            as_it_came = (fields.eth_dst, fields.vlan_ids)
+            as_it_came = (fields.eth_dst, fields.vlan_ids, fields.dscp)
         for port_no, *now in verdict.sent:
             copy = frame if (*now,) == as_it_came else changed(frame, *now)
             if port_no == messages.CONTROLLER:

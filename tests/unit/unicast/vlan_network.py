@@ -25,6 +25,7 @@ from controller.unicast.core import UnicastCore
 from controller.unicast.settings import UnicastChanged, UnicastSettings
 from controller.wire.addresses import BROADCAST_MAC, group_mac, solicited_node
 from controller.wire.arp import encode_arp
+from controller.wire.dscp import with_dscp
 from controller.wire.ethernet import ETHERTYPE_LLDP, with_tag, without_tag
 from controller.wire.frame import decode
 from controller.wire.nd import encode_neighbour
@@ -53,10 +54,12 @@ def fields_of(frame):
     tag, plain = without_tag(frame) or (None, frame)
     eth_type, tags = int.from_bytes(plain[12:14], "big"), () if tag is None else (tag,)
     if eth_type == 0x0800:
-        return Fields(plain[:6], plain[6:12], eth_type, plain[23], plain[26:30], plain[30:34], vlan_ids=tags)
+        addresses = plain[26:30], plain[30:34]
+        return Fields(plain[:6], plain[6:12], eth_type, plain[23], *addresses, None, tags, plain[15] >> 2)
     if eth_type == 0x86DD:
         kind = plain[54] if plain[20] == 58 else None
-        return Fields(plain[:6], plain[6:12], eth_type, plain[20], plain[22:38], plain[38:54], kind, tags)
+        dscp = (plain[14] & 0x0F) << 2 | plain[15] >> 6
+        return Fields(plain[:6], plain[6:12], eth_type, plain[20], plain[22:38], plain[38:54], kind, tags, dscp)
     return Fields(plain[:6], plain[6:12], eth_type, vlan_ids=tags)
 
 
@@ -170,9 +173,9 @@ class Network:
         assert self.steps < 1_000_000, "a frame goes round"
         dpid, in_port = end
         plain = (without_tag(frame) or (0, frame))[1]
-        for port_no, eth_dst, tags in self.switches[dpid].process(fields_of(frame), in_port).sent:
+        for port_no, eth_dst, tags, dscp in self.switches[dpid].process(fields_of(frame), in_port).sent:
             assert len(tags) <= 1
-            copy = eth_dst + plain[6:]
+            copy = with_dscp(eth_dst + plain[6:], dscp)
             copy = with_tag(copy, tags[0]) if tags else copy
             if port_no == OFPP_CONTROLLER:
                 self.tell(PacketReceived(dpid, in_port, copy))
