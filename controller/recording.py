@@ -24,6 +24,7 @@ from controller.config import (
     check_settings,
     cluster_settings,
     edit_settings,
+    marking,
     multicast_settings,
     policy,
     registrations,
@@ -51,7 +52,7 @@ def readable(records: Iterable[ModuleType | type]) -> Mapping[str, type]:
     """Return the types of records by name: those given, those defined in modules given, and those all apps know."""
     config = (
         *(policy, settings, alarm_settings, anomaly_settings, check_settings, cluster_settings, edit_settings),
-        *(multicast_settings, service_class_settings, service_classes, goals, terms, vlans),
+        *(marking, multicast_settings, service_class_settings, service_classes, goals, terms, vlans),
     )
     shared = (*config, registrations, events)
     return {

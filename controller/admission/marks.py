@@ -1,74 +1,73 @@
-"""Which code point the packets of a sender get where they enter the fabric: that of its service class (RFC 2474)."""
+"""Which code point the packets of a host get where they enter the fabric: that of its service class (RFC 2474)."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from controller.admission.host import HostLike
-from controller.config.policy import Policy, Role, Rule
+from controller.config.marking import Marking
+from controller.config.policy import Role, Rule
 from controller.config.rule_index import RuleIndex
-from controller.config.service_class_settings import OFF
 from controller.config.service_classes import ServiceClass
 from controller.kernel.aggregations import aggregations_of
 
 UNMARKED_DSCP = 0
 """The code point of who is in no class, or in one without a code point: best effort (RFC 2474, 4.1)."""
 
-_Said: TypeAlias = tuple[object, ...]
-
-_NOTHING: _Said = ()
-
 
 class Marks:
-    """The code points that a policy gives; none where `queues.mode` is off, nor at ports of `queues.trust`.
+    """The code points that a policy gives.
 
     A host behind a link aggregation group is asked about with the port that stands for all of its legs.
     """
 
-    def __init__(self, policy: Policy) -> None:
-        self._said = _said(policy)
-        self._compile(policy)
+    def __init__(self, marking: Marking) -> None:
+        self._marking = marking
+        self._compile()
 
     @property
     def are_used(self) -> bool:
         """Whether packets are marked at all."""
-        return self._said != _NOTHING
+        return self._marking.is_used
 
-    def replace(self, policy: Policy) -> bool:
+    def replace(self, marking: Marking) -> bool:
         """Go by another policy from now on; False where it says nothing else of code points."""
-        said = _said(policy)
-        if said == self._said:
+        if marking == self._marking:
             return False
-        self._said = said
-        self._compile(policy)
+        self._marking = marking
+        self._compile()
         return True
+
+    def marks_port(self, dpid: int, port_no: int) -> bool:
+        """Tell whether packets get a code point at a port; at others they keep the one that they have."""
+        return self._marking.is_used and (dpid, port_no) not in self._trusted
 
     def dscp(self, host: HostLike, group: bytes) -> int | None:
         """Return the code point of what a host sends to a group (4 or 16 bytes); None where it is left as it is."""
-        if not self.are_used or (host.dpid, host.port_no) in self._trusted:
+        if not self.marks_port(host.dpid, host.port_no):
             return None
-        found = self.class_of(host, group)
-        return UNMARKED_DSCP if found is None or found.dscp is None else found.dscp
+        return self._of_first(self._index.of_group(group, Role.SENDER) & self._about(host))
 
-    def class_of(self, host: HostLike, group: bytes) -> ServiceClass | None:
-        """Return the first class that is about what a host sends to a group, None where there is none."""
-        about = self._index.of_group(group, Role.SENDER)
-        about &= self._index.of_host(host.mac, host.ip, host.dpid, host.port_no, host.known)
-        return self._classes[(about & -about).bit_length() - 1] if about else None
+    def unicast_dscp(self, host: HostLike) -> int | None:
+        """Return the code point of what a host sends to other hosts; None where it is left as it is."""
+        if not self.marks_port(host.dpid, host.port_no):
+            return None
+        return self._of_first(self._without_groups & self._about(host))
 
-    def _compile(self, policy: Policy) -> None:
-        self._classes = policy.classes
-        self._index = RuleIndex(tuple(map(_as_rule, policy.classes)), policy.tenants)
-        homes = aggregations_of(policy.link_aggregations).homes
-        ports = [(port.dpid, port.port_no) for port in policy.queues.trust]
+    def _about(self, host: HostLike) -> int:
+        return self._index.of_host(host.mac, host.ip, host.dpid, host.port_no, host.known)
+
+    def _of_first(self, about: int) -> int:
+        if not about:
+            return UNMARKED_DSCP
+        dscp = self._marking.classes[(about & -about).bit_length() - 1].dscp
+        return UNMARKED_DSCP if dscp is None else dscp
+
+    def _compile(self) -> None:
+        marking = self._marking
+        self._index = RuleIndex(tuple(map(_as_rule, marking.classes)), marking.tenants)
+        self._without_groups = sum(1 << number for number, each in enumerate(marking.classes) if not each.groups)
+        homes = aggregations_of(marking.link_aggregations).homes
+        ports = [(port.dpid, port.port_no) for port in marking.trust]
         self._trusted = frozenset(homes.get(port, port) for port in ports)
-
-
-def _said(policy: Policy) -> _Said:
-    """Return all that code points follow from, nothing where packets are not marked."""
-    if policy.queues.mode == OFF:
-        return _NOTHING
-    return policy.classes, policy.tenants, policy.queues.trust, policy.link_aggregations
 
 
 def _as_rule(service_class: ServiceClass) -> Rule:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from controller.admission.admission import Admission
 from controller.admission.host import Decision, Host, HostLike
 from controller.admission.marks import Marks
+from controller.config.marking import marking_of
 from controller.config.policy import Policy, Role
 from controller.kernel.domains import address_of, domain_of, in_domain
 from controller.membership.events import HostRef
@@ -51,7 +52,7 @@ class Gate:
         group_refused: Callable[[bytes], None],
     ) -> None:
         self.admission = Admission(policy)
-        self.marks = Marks(policy)
+        self.marks = Marks(marking_of(policy))
         self.room = Room(plane, policy.limits.groups)
         self._plane = plane
         self._registered = registered

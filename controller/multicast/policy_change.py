@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from controller.admission.concern import Concern
+from controller.config.marking import marking_of
 from controller.config.policy import Policy, Role
 from controller.datapath.lanes import Urgency
 from controller.kernel.aggregations import aggregations_of
@@ -110,7 +111,7 @@ class PolicyFollower:
         before, core.policy = core.policy, policy
         limits, multicast = policy.limits, policy.multicast
         reworded = core.gate.replace(policy, self._concern.add(before, policy))
-        marks_otherwise = core.gate.marks.replace(policy)
+        marks_otherwise = core.gate.marks.replace(marking_of(policy))
         if marks_otherwise:
             self._concern.add_role(Role.SENDER)
         core.installer.use_policy(policy.check.interval_s, policy.edits)

@@ -2,7 +2,7 @@
 
 0 INGRESS       free for meters per ingress port; miss: ADMIT
 1 ADMIT         tagged frames: drop; punts to the controller, link-scope flooding, senders of groups at their own
-                ports; miss: FORWARD
+                ports; what hosts send to each other is marked; miss: FORWARD
 2 FORWARD       groups over their trees; other IP multicast: drop; miss: UNICAST
 3 UNICAST       what hosts send, by destination MAC address; frames from other switches: LOCATION; miss: punt or drop
 5 VLAN_ADMIT    what ADMIT is to untagged frames, for those with a tag that a port may carry
@@ -67,6 +67,9 @@ PRIORITY_UNKNOWN_SENDER = 30000
 PRIORITY_CHANNEL = 20000
 PRIORITY_GROUP = 10000
 PRIORITY_OTHER_MULTICAST = 100
+PRIORITY_MARK_ADDRESS = 30
+PRIORITY_MARK_HOST = 20
+PRIORITY_MARK_PORT = 10
 PRIORITY_TRUNK = 60
 PRIORITY_LOCATION = 55
 PRIORITY_LABEL = 50

@@ -38,6 +38,7 @@ from controller.unicast.entries import trunk_rules
 from controller.unicast.guards import Guards
 from controller.unicast.holdings import FormerEntries, port_held, unconfirmed
 from controller.unicast.intake import FrameIntake
+from controller.unicast.marks import Stage, UnicastMarks
 from controller.unicast.relays import Relays
 from controller.unicast.resolution import Resolver
 from controller.unicast.routes import Plan, Routes
@@ -110,7 +111,8 @@ class UnicastCore:
         self._guards = Guards(self.fabric, settings, self._vlan_ports, self.counted, self._put_transient)
         self._notices = PortNotices(lambda notice: self._out.append(notice))
         self.counters = self._notices.counters
-        parts = self._routes, self._resolver, self._guards, self._vlan_ports
+        self._marks = UnicastMarks(settings.marking, self.fabric, self._vlan_ports)
+        parts = self._routes, self._resolver, self._guards, self._vlan_ports, self._marks
         self._intake = FrameIntake(self, self.fabric, settings, *parts, self.counters, self.counted)
         self._handle: dict[type, Callable[[Any, float], None]] = {
             PacketReceived: lambda event, now: self._intake.frame_received(
@@ -240,7 +242,8 @@ class UnicastCore:
     def _switch_up(self, event: SwitchUp, now: float) -> None:
         dpid, version = event
         self._base[dpid] = version
-        self._change([[(dpid, Put(rule)) for rule in self._standing_rules(dpid)]], now)
+        stage: Stage = [(dpid, Put(rule)) for rule in self._standing_rules(dpid)]
+        self._change([stage + self._marks.switch_up(dpid)], now)
         self._follow_ports(dpid, now)
         self._touched.add(dpid)
         self._flush_soon(now)
@@ -260,7 +263,8 @@ class UnicastCore:
             return
         rules += self._by_port.pop(dpid, ())
         del self._base[dpid]
-        self._change([[(dpid, Remove(rule.key)) for rule in rules]], now, Urgency.BULK)
+        stage: Stage = [(dpid, Remove(rule.key)) for rule in rules]
+        self._change([stage + self._marks.switch_down(dpid)], now, Urgency.BULK)
         self._relays.switch_down(dpid)
         self._guards.switch_down(dpid)
 
@@ -269,6 +273,7 @@ class UnicastCore:
         dpid, port_no, role = event
         self._vlan_ports.ports_changed(dpid)
         self._follow_ports(dpid, now)
+        self._mark((dpid, port_no), now)
         trunks = self._trunks.setdefault(dpid, set())
         if (role is PortRole.TRUNK) == (port_no in trunks):
             return
@@ -277,6 +282,11 @@ class UnicastCore:
             rules = trunk_rules(port_no, self._vlan_ports.is_used)
             edits: list[Edit] = [Put(rule) if port_no in trunks else Remove(rule.key) for rule in rules]
             self._change([[(dpid, edit) for edit in edits]], now)
+
+    def _mark(self, end: End, now: float) -> None:
+        """Have what hosts send by a port marked as it is to be now."""
+        if stage := self._marks.port_changed(end):
+            self._change([stage], now)
 
     def _follow_ports(self, dpid: int, now: float) -> None:
         """Bring an OpenFlow 1.0 switch, whose entries for frames of VLANs are by port, to what its ports have now."""
@@ -316,6 +326,7 @@ class UnicastCore:
         self._flush_soon(now)
 
     def _host_learnt(self, host: HostLearnt, now: float) -> None:
+        self._mark((host.dpid, host.port_no), now)
         timer = _Timer(_Kind.GONE, host.mac)
         if timer in self._deadlines:
             self._deadlines.cancel(timer)
@@ -327,6 +338,7 @@ class UnicastCore:
         self._resolver.host_learnt(host, now)
 
     def _host_gone(self, event: HostGone, now: float) -> None:
+        self._mark((event.dpid, event.port_no), now)
         self._changed_hosts.note(event.mac)
         self._flush_soon(now)
 
@@ -388,12 +400,15 @@ class UnicastCore:
             self.fabric.aggregate(aggregations)
         before = {dpid: self._standing_rules(dpid) for dpid in self._base}
         had_vlans = self._vlan_ports.is_used
-        if not self._vlan_ports.policy_loaded(event.settings.vlans):
+        are_vlans_others = self._vlan_ports.policy_loaded(event.settings.vlans)
+        if stage := self._marks.replace(event.settings.marking):
+            self._change([stage], now)
+        if not are_vlans_others:
             return
         if self._vlan_ports.is_used != had_vlans:
             for dpid, former in before.items():
                 rules = self._standing_rules(dpid)
-                stage: list[tuple[int, Edit]] = [(dpid, Put(rule)) for rule in rules if rule not in former]
+                stage = [(dpid, Put(rule)) for rule in rules if rule not in former]
                 stage += [(dpid, Remove(rule.key)) for rule in former if rule not in rules]
                 self._change([stage], now)
         for dpid in self._base:

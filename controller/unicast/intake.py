@@ -12,6 +12,7 @@ from controller.kernel.domains import OWN_DOMAIN, address_of, domain_of, in_doma
 from controller.kernel.ports import End
 from controller.kernel.vlan_ports import VlanPorts
 from controller.unicast.guards import Counted, Guards
+from controller.unicast.marks import UnicastMarks
 from controller.unicast.resolution import Resolver
 from controller.unicast.routes import Routes
 from controller.unicast.settings import UnicastSettings
@@ -61,6 +62,7 @@ class FrameIntake:
         resolver: Resolver,
         guards: Guards,
         vlan_ports: VlanPorts,
+        marks: UnicastMarks,
         counters: Counter[str],
         counted: Counted,
     ) -> None:
@@ -71,6 +73,7 @@ class FrameIntake:
         self._resolver = resolver
         self._guards = guards
         self._vlan_ports = vlan_ports
+        self._marks = marks
         self._counters = counters
         self._counted = counted
         self._searches: Deadlines[bytes] = Deadlines()
@@ -103,9 +106,9 @@ class FrameIntake:
         elif isinstance(packet, Arp | Neighbour):
             self._resolver.received(end, packet, data, now, vlan_id)
         elif data[:6] == BROADCAST_MAC and data[12:14] == _IPV4:
-            self._broadcast(end, data, now, vlan_id)
+            self._broadcast(end, self._marks.marked(end, data), now, vlan_id)
         elif isinstance(packet, Unicast | Malformed | Ignored):
-            self._missed(end, packet, data, now, vlan_id)
+            self._missed(end, packet, self._marks.marked(end, data), now, vlan_id)
 
     def on_deadline(self, now: float) -> None:
         """Let unknown hosts be looked for once more."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from controller.config.edit_settings import Edits
+from controller.config.marking import Marking, marking_of
 from controller.config.policy import LinkAggregation, Policy
 from controller.config.vlans import Vlans
 
@@ -15,7 +16,8 @@ class UnicastSettings(NamedTuple):
     `settle_s` is how long changes of the topology are gathered before routes follow. After a restart the entries
     found on switches stay for `restart_grace_s`, until the hosts that they serve are known again. Every
     switch's entries are read once in `check_interval_s`; `edits` says how many a switch is sent at once. `vlans`
-    says which VLANs ports to hosts are in, `link_aggregations` which of them lead to one host together.
+    says which VLANs ports to hosts are in, `link_aggregations` which of them lead to one host together, and `marking`
+    which code points packets get.
     """
 
     settle_s: float = 0.002
@@ -39,6 +41,7 @@ class UnicastSettings(NamedTuple):
     edits: Edits = Edits()
     vlans: Vlans = Vlans()
     link_aggregations: tuple[LinkAggregation, ...] = ()
+    marking: Marking = Marking()
 
 
 class UnicastChanged(NamedTuple):
@@ -54,4 +57,5 @@ def of_policy(policy: Policy) -> UnicastSettings:
         edits=policy.edits,
         vlans=policy.vlans,
         link_aggregations=policy.link_aggregations,
+        marking=marking_of(policy),
     )

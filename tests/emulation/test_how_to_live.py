@@ -188,8 +188,10 @@ def test_a_feed_is_marked(reader: Reader, fabric: EmulatedFabric) -> None:
     wait(lambda: reader.ask({"show": "status"})["in_sync"])
     wait(lambda: "listening on" in (reader.directory / "h5-tcpdump.log").read_text())
     at_hosts(sends)
+    wait(lambda: "10.0.0.2" in reader.run(read))
     marked = {line.split(maxsplit=1)[1] for line in reader.run(read).splitlines()}
-    assert marked == {"10.0.0.1 239.1.1.1 0xb8", "10.0.0.1 239.2.1.1 0x4", "10.0.0.2 239.1.1.1 0x88"}
+    to_groups = {"10.0.0.1 239.1.1.1 0xb8", "10.0.0.1 239.2.1.1 0x4", "10.0.0.2 239.1.1.1 0x88"}
+    assert marked == {*to_groups, "10.0.0.1 10.0.0.5 0x0"}
     shown = reader.run(see)
     assert shown.count("DSCP 46") == 1
 

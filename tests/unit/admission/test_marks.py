@@ -8,6 +8,7 @@ import pytest
 
 from controller.admission.host import Host
 from controller.admission.marks import Marks
+from controller.config.marking import marking_of
 from controller.config.policy import LinkAggregation, Policy, Tenant
 from controller.config.service_class_settings import Queues
 from controller.config.service_classes import ServiceClass
@@ -45,11 +46,11 @@ def host(address="10.9.0.1", dpid=1, port_no=1, known=()):
     ],
 )
 def test_the_first_class_about_a_sender_counts_and_none_is_best_effort(sender, group, dscp):
-    assert Marks(POLICY).dscp(sender, group) == dscp
+    assert Marks(marking_of(POLICY)).dscp(sender, group) == dscp
 
 
 def test_nothing_is_marked_where_queues_are_off():
-    marks = Marks(replace(POLICY, queues=Queues()))
+    marks = Marks(marking_of(replace(POLICY, queues=Queues())))
     assert not marks.are_used
     assert marks.dscp(host(), MARKET) is None
 
@@ -57,7 +58,7 @@ def test_nothing_is_marked_where_queues_are_off():
 @pytest.mark.parametrize("mode", ["mark", "static", "goal"])
 def test_ports_that_are_trusted_keep_their_code_points(mode):
     trust = frozenset({SwitchPort(1, 1)})
-    marks = Marks(replace(POLICY, queues=Queues(mode=mode, trust=trust)))
+    marks = Marks(marking_of(replace(POLICY, queues=Queues(mode=mode, trust=trust))))
     assert marks.dscp(host(), MARKET) is None
     assert marks.dscp(host(port_no=2), MARKET) == 46
 
@@ -65,13 +66,33 @@ def test_ports_that_are_trusted_keep_their_code_points(mode):
 def test_any_leg_of_a_trusted_bond_stands_for_all():
     bond = LinkAggregation("bond", "lacp", (SwitchPort(1, 1), SwitchPort(2, 1)))
     queues = Queues(mode="mark", trust=frozenset({SwitchPort(2, 1)}))
-    assert Marks(replace(POLICY, queues=queues, link_aggregations=(bond,))).dscp(host(), MARKET) is None
+    assert Marks(marking_of(replace(POLICY, queues=queues, link_aggregations=(bond,)))).dscp(host(), MARKET) is None
 
 
 def test_a_policy_that_says_the_same_of_code_points_changes_nothing():
-    marks = Marks(POLICY)
-    assert not marks.replace(replace(POLICY, default_allow=False))
-    assert marks.replace(replace(POLICY, classes=CLASSES[1:]))
+    marks = Marks(marking_of(POLICY))
+    assert not marks.replace(marking_of(replace(POLICY, default_allow=False)))
+    assert marks.replace(marking_of(replace(POLICY, classes=CLASSES[1:])))
     assert marks.dscp(host(), MARKET) == 0
-    assert marks.replace(replace(POLICY, queues=Queues()))
-    assert not marks.replace(replace(POLICY, queues=Queues(), classes=()))
+    assert marks.replace(marking_of(replace(POLICY, queues=Queues())))
+    assert not marks.replace(marking_of(replace(POLICY, queues=Queues(), classes=())))
+
+
+@pytest.mark.parametrize(
+    ("sender", "dscp"),
+    [
+        (host(), 0),
+        (host("10.0.0.3"), 8),
+        (host(known=["10.0.0.3"]), 8),
+        (host("10.0.0.3", 2, 7), 8),
+        (host("::1"), 0),
+    ],
+)
+def test_what_goes_to_one_host_is_of_the_first_class_that_names_no_groups(sender, dscp):
+    assert Marks(marking_of(POLICY)).unicast_dscp(sender) == dscp
+
+
+def test_what_goes_to_one_host_is_left_alone_where_nothing_is_marked():
+    assert Marks(marking_of(replace(POLICY, queues=Queues()))).unicast_dscp(host("10.0.0.3")) is None
+    queues = Queues(mode="mark", trust=frozenset({SwitchPort(1, 1)}))
+    assert Marks(marking_of(replace(POLICY, queues=queues))).unicast_dscp(host("10.0.0.3")) is None

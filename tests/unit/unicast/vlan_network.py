@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter, deque
 
+from controller.config.marking import Marking
 from controller.config.terms import SwitchPort
 from controller.config.vlans import PortVlans, VlanEntry, Vlans
 from controller.discovery.core import DiscoveryCore
@@ -67,6 +68,7 @@ class Network:
     """Messages are queued and each core takes its own in order, but nobody knows which core is first."""
 
     passes_double_tagged = False
+    marking = Marking()
 
     def __init__(self, seed=0, ports=PORTS, versions=None, cables=CABLES):
         self.random = random.Random(seed)
@@ -94,7 +96,7 @@ class Network:
         vlans = vlans_of(self.ports, self.passes_double_tagged)
         self.cores = [
             DiscoveryCore(DiscoverySettings(vlans=vlans), bytes(32)),
-            UnicastCore(UnicastSettings(vlans=vlans)),
+            UnicastCore(UnicastSettings(vlans=vlans, marking=self.marking)),
         ]
         self.queues = [deque(), deque()]
         for dpid in self.switches:
@@ -156,7 +158,7 @@ class Network:
         self.ports.update({(int(name[1]), int(name[2])): port for name, port in changes.items()})
         vlans = vlans_of(self.ports, self.passes_double_tagged)
         self.tell(DiscoveryChanged(DiscoverySettings(vlans=vlans)), (0,))
-        self.tell(UnicastChanged(UnicastSettings(vlans=vlans)), (1,))
+        self.tell(UnicastChanged(UnicastSettings(vlans=vlans, marking=self.marking)), (1,))
         self.run(1.0)
 
     # Frames
