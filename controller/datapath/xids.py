@@ -8,10 +8,11 @@ _COUNT = 1 << 24
 class Xids:
     """The transaction ids with `tag` as their upper 8 bits, taken one after the other and used again in the end."""
 
-    __slots__ = ("next", "tag")
+    __slots__ = ("_tag_bits", "next", "tag")
 
     def __init__(self, tag: int) -> None:
         self.tag = tag
+        self._tag_bits = tag << 24
         self.next = 1
 
     def take(self, count: int = 1) -> int:
@@ -21,4 +22,4 @@ class Xids:
         if after > _COUNT:
             first, after = 1, 1 + count
         self.next = after
-        return self.tag << 24 | first
+        return self._tag_bits | first

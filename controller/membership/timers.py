@@ -53,7 +53,8 @@ class TimerQueue:
 
     def has_due(self, now: float) -> bool:
         """Tell cheaply whether `pop_due` may have something; False is certain."""
-        return bool(self._heap) and self._heap[0][0] <= now
+        heap = self._heap
+        return heap[0][0] <= now if heap else False
 
     def pop_due(self, now: float) -> Timed | None:
         """Take the earliest whose deadline is not after `now`, or None."""

@@ -72,7 +72,8 @@ class Gate:
         """Decide whether a host may receive from a group."""
         if is_link_scope_group(group):
             return True
-        carrier, vlan_id = self._registered.carrier(group), domain_of(group)
+        registered, vlan_id = self._registered, domain_of(group)
+        carrier = registered.carrier(group) if registered.is_used else group
         has_tree = self.room.has_tree(carrier)
         if host.spoofed:
             decision = self.spoofed(host, vlan_id)

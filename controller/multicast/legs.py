@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from controller.datapath.lanes import Urgency
-from controller.effects import Effect
 from controller.kernel.domains import domain_of
 from controller.membership.events import FilterMode, Interest
 from controller.multicast.fabric import FabricFollower
@@ -178,9 +177,10 @@ class Legs:
     def _put(self, place: Place, group: bytes, interest: Interest | None, now: float, urgency: Urgency) -> None:
         core = self._core
         if not is_link_scope_group(group):
-            core.perform(core.registered.interest_changed(*place, group, interest, now, urgency))
+            effects = core.registered.interest_changed(*place, group, interest, now, urgency)
+            if effects:
+                core.perform(effects)
         elif not domain_of(group):
-            effects: list[Effect]
             effects, refresh = core.flood.interest_changed(*place, group, interest is not None, now)
             core.perform(effects)
             if refresh:
