@@ -149,12 +149,12 @@ class SendQuery(NamedTuple):
 
 
 class RouterJoined(NamedTuple):
-    """Routers behind a port have joined a group by PIM, or are asked for it by another's join; or no longer."""
+    """What routers behind a port have joined of a group by PIM, or are asked for by another's join; None: nothing."""
 
     dpid: int
     port_no: int
     group: bytes
-    joined: bool
+    interest: Interest | None
 
 
 class RouterAsked(NamedTuple):

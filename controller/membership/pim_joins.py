@@ -1,7 +1,8 @@
 """What PIM routers have joined of each other through a domain: their join and prune messages, read along.
 
-RFC 7761, 4.9.5 has the messages, RFC 8220 the principles. A port is in a group while a router behind it has joined
-it, of any source, or is asked for it by a join of another router.
+RFC 7761, 4.5 and 4.9.5 have the messages, RFC 8220 the principles. A port is in a group while a router behind it has
+joined it, or is asked for it by a join of another router: for the sources joined, or for every one but those that all
+who joined it of any source have pruned from the shared tree.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from collections.abc import Iterator
 from math import inf
 from typing import NamedTuple
 
-from controller.membership.events import MembershipEffect, RouterJoined
+from controller.membership.events import ANY_SOURCE, FilterMode, Interest, MembershipEffect, RouterJoined
 from controller.membership.limits import Tally
 from controller.membership.router_ports import RouterPorts, Speaker
 from controller.membership.settings import MembershipLimits, PortKey
 from controller.membership.tables import Port
 from controller.membership.timers import Timed, TimerQueue
-from controller.wire.packets import PimJoinPrune
+from controller.wire.packets import PimGroup, PimJoinPrune
 
 OVERRIDE_S = 3.0
 """Time in which another router behind the port may override a prune (J/P_Override_Interval: RFC 7761, 4.11)."""
@@ -33,20 +34,50 @@ class Joined(NamedTuple):
     is_pruned: bool = False
 
 
-class JoinedGroup(Timed):
-    """A group that routers behind a port have joined, or are asked for."""
+class Pruned(NamedTuple):
+    """A source that a router wants no more by the shared tree of another one (S,G,rpt), from when and until when."""
 
-    __slots__ = ("group", "joins", "place")
+    upstream: bytes
+    since: float
+    until: float
+    holds: bool = False
+
+
+class JoinedGroup(Timed):
+    """A group that routers behind a port have joined, or are asked for.
+
+    `prunes` are by router and source; `told` is what was last said that the port is to get, None before.
+    """
+
+    __slots__ = ("group", "joins", "place", "prunes", "told")
 
     def __init__(self, place: PortKey, group: bytes) -> None:
         super().__init__()
         self.place = place
         self.group = group
         self.joins: dict[Channel, Joined] = {}
+        self.prunes: dict[tuple[bytes, bytes], Pruned] = {}
+        self.told: Interest | None = None
 
     def due_at(self) -> float:
-        """Return when the next join ends."""
-        return min((joined.until for joined in self.joins.values()), default=inf)
+        """Return when the next join or prune ends, or a prune is to hold."""
+        ends = [joined.until for joined in self.joins.values()]
+        ends += [pruned.until if pruned.holds else pruned.since for pruned in self.prunes.values()]
+        return min(ends, default=inf)
+
+    def interest(self, sources_bound: int) -> Interest:
+        """Return what the port is to get; every source where more than a number would have to be named."""
+        by_any = [router for router, source in self.joins if source is None]
+        named = frozenset(source for _, source in self.joins if source is not None)
+        if by_any:
+            pruned = [
+                {source for (by, source), prune in self.prunes.items() if by == router and prune.holds}
+                for router in by_any
+            ]
+            wanted = Interest(FilterMode.EXCLUDE, frozenset(set.intersection(*pruned) - named))
+        else:
+            wanted = Interest(FilterMode.INCLUDE, named)
+        return wanted if len(wanted.sources) <= sources_bound else ANY_SOURCE
 
 
 class PimJoins:
@@ -90,23 +121,32 @@ class PimJoins:
         # Another router behind the port may override a prune.
         pruned_s = now if sum(not speaker.asks for speaker in known.routers) == 1 else now + OVERRIDE_S
         until = now + min(message.holdtime_s, routers.settings.join_believed_s)
-        for group, prefix_bits, joins, prunes in message.groups:
+        for listed in message.groups:
+            group, prefix_bits, joins, prunes = listed
             if prefix_bits != 8 * len(group):
                 self._tally.count("pim-join-of-prefix")
                 continue
             for source in prunes:
                 if source.is_wildcard or not source.is_rpt:
                     channel = (message.source, None if source.is_wildcard else source.address)
-                    self._prune(group, channel, pruned_s, now, effects)
+                    self._prune(group, channel, pruned_s)
+            places = [place for place in dict.fromkeys((here, asked)) if place is not None]
+            refused_count = 0
             for source in joins:
                 if source.is_wildcard or not source.is_rpt:
                     channel = (message.source, None if source.is_wildcard else source.address)
                     joined = Joined(message.upstream, until)
                     self._keep_suppressed(group, channel[1], joined)
-                    for place in dict.fromkeys((here, asked)):
-                        if place is not None and not self.join(place, group, channel, joined, now, effects):
-                            does = "has routers that join more groups than its limit: further joins are ignored"
-                            self._tally.warn(port, "limit-joins", does, now, effects)
+                    for place in places:
+                        refused_count += not self._enter(place, group, channel, joined)
+            for place in places:
+                begins = pruned_s if place == here else now + OVERRIDE_S
+                refused_count += not self._follow_shared(place, message, listed, begins, until)
+            for entry in list(self._groups.get(group, {}).values()):
+                self.fire(entry, now, effects)
+            for _ in range(refused_count):
+                does = "has routers that join more groups than its limit: further joins are ignored"
+                self._tally.warn(port, "limit-joins", does, now, effects)
 
     def join(
         self,
@@ -116,22 +156,10 @@ class PimJoins:
         joined: Joined,
         now: float,
         effects: list[MembershipEffect],
-    ) -> bool:
-        """Enter a join at a port; False where it has no room for another one."""
-        if joined.until <= now:
-            self._prune(group, channel, now, now, effects)
-            return True
-        entry = self._groups.get(group, {}).get(place)
-        if entry is None or channel not in entry.joins:
-            if self._counts.get(place, 0) >= self.limits.joins_per_port:
-                return False
-            self._counts[place] = self._counts.get(place, 0) + 1
-        if entry is None:
-            entry = self._groups.setdefault(group, {})[place] = JoinedGroup(place, group)
-            effects.append(RouterJoined(*place, group, True))
-        entry.joins[channel] = joined
-        self._timers.arm(entry, entry.due_at())
-        return True
+    ) -> None:
+        """Enter a join at a port, unless it has no room for another one."""
+        if self._enter(place, group, channel, joined):
+            self.fire(self._groups[group][place], now, effects)
 
     def port_removed(self, place: PortKey, effects: list[MembershipEffect]) -> None:
         """Forget what routers behind a port have joined."""
@@ -140,27 +168,81 @@ class PimJoins:
                 self._end(entry, effects)
 
     def fire(self, entry: JoinedGroup, now: float, effects: list[MembershipEffect]) -> None:
-        """End the joins that are due."""
-        over = [channel for channel, joined in entry.joins.items() if joined.until <= now]
-        for channel in over:
-            del entry.joins[channel]
-        self._counts[entry.place] -= len(over)
-        if entry.joins:
-            self._timers.arm(entry, entry.due_at())
-        else:
+        """End the joins and prunes that are due, have prunes hold, and tell what the port is to get from now on."""
+        before = len(entry.joins) + len(entry.prunes)
+        entry.joins = {channel: joined for channel, joined in entry.joins.items() if joined.until > now}
+        entry.prunes = {
+            key: pruned._replace(holds=pruned.since <= now)
+            for key, pruned in entry.prunes.items()
+            if pruned.until > now and (key[0], None) in entry.joins
+        }
+        self._counts[entry.place] -= before - len(entry.joins) - len(entry.prunes)
+        if not entry.joins:
             self._end(entry, effects)
+            return
+        self._timers.arm(entry, entry.due_at())
+        wanted = entry.interest(self.limits.sources_per_group)
+        if wanted != entry.told:
+            entry.told = wanted
+            effects.append(RouterJoined(*entry.place, entry.group, wanted))
 
-    def _prune(
-        self, group: bytes, channel: Channel, until: float, now: float, effects: list[MembershipEffect]
-    ) -> None:
-        for entry in list(self._groups.get(group, {}).values()):
+    def _has_room(self, place: PortKey) -> bool:
+        """Take room for one more join or prune at a port; False where there is none."""
+        count = self._counts.get(place, 0)
+        if count >= self.limits.joins_per_port:
+            return False
+        self._counts[place] = count + 1
+        return True
+
+    def _enter(self, place: PortKey, group: bytes, channel: Channel, joined: Joined) -> bool:
+        entry = self._groups.get(group, {}).get(place)
+        if (entry is None or channel not in entry.joins) and not self._has_room(place):
+            return False
+        if entry is None:
+            entry = self._groups.setdefault(group, {})[place] = JoinedGroup(place, group)
+        entry.joins[channel] = joined
+        return True
+
+    def _follow_shared(
+        self, place: PortKey, message: PimJoinPrune, listed: PimGroup, begins: float, until: float
+    ) -> bool:
+        """Take in at a port what a message says of single sources on the shared tree; False without room for it.
+
+        A join of the shared tree stands for its sources but those pruned in the same message (RFC 7761, 4.5.3). A
+        join of one of them takes back the prunes of others too, towards the same router.
+        """
+        entry = self._groups.get(listed.group, {}).get(place)
+        if entry is None:
+            return True
+        pruned = {source.address for source in listed.prunes if source.is_rpt and not source.is_wildcard}
+        joined = {source.address for source in listed.joins if source.is_rpt and not source.is_wildcard}
+        is_whole = any(source.is_wildcard for source in listed.joins)
+        over = [
+            (router, source)
+            for (router, source), prune in entry.prunes.items()
+            if (router == message.source and is_whole and source not in pruned)
+            or (prune.upstream == message.upstream and source in joined)
+        ]
+        for key in over:
+            del entry.prunes[key]
+        self._counts[place] -= len(over)
+        shared = entry.joins.get((message.source, None))
+        if shared is None or shared.upstream != message.upstream:
+            return True
+        for address in sorted(pruned - joined):
+            key = (message.source, address)
+            before = entry.prunes.get(key)
+            if before is None and not self._has_room(place):
+                return False
+            since = begins if before is None else before.since
+            entry.prunes[key] = Pruned(message.upstream, since, until, before is not None and before.holds)
+        return True
+
+    def _prune(self, group: bytes, channel: Channel, until: float) -> None:
+        for entry in self._groups.get(group, {}).values():
             joined = entry.joins.get(channel)
             if joined is not None:
                 entry.joins[channel] = joined._replace(until=min(until, joined.until), is_pruned=True)
-                if until <= now:
-                    self.fire(entry, now, effects)
-                else:
-                    self._timers.arm(entry, entry.due_at())
 
     def _keep_suppressed(self, group: bytes, source: bytes | None, heard: Joined) -> None:
         for entry in self._groups.get(group, {}).values():
@@ -175,9 +257,10 @@ class PimJoins:
         del places[entry.place]
         if not places:
             del self._groups[entry.group]
-        left = self._counts.get(entry.place, 0) - len(entry.joins)
+        left = self._counts.get(entry.place, 0) - len(entry.joins) - len(entry.prunes)
         if left:
             self._counts[entry.place] = left
         else:
             self._counts.pop(entry.place, None)
-        effects.append(RouterJoined(*entry.place, entry.group, False))
+        if entry.told is not None:
+            effects.append(RouterJoined(*entry.place, entry.group, None))

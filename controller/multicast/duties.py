@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
 
-from controller.membership.events import FilterMode
+from controller.membership.events import FilterMode, Interest
 from controller.multicast.group import Group, Sender, SenderKey
+from controller.multicast.router_table import RouterInterests
 from controller.rules.compile import (
     ChannelDuty,
     SenderEntry,
@@ -16,12 +16,9 @@ from controller.rules.compile import (
 )
 from controller.trees.tree import Tree
 
-Ports = Mapping[int, AbstractSet[int]]
-"""Port numbers by dpid."""
-
 
 def group_duties(
-    group: Group, trees: Iterable[Tree], port: Callable[[int, int], int], router_ports: Ports
+    group: Group, trees: Iterable[Tree], port: Callable[[int, int], int], routers: RouterInterests
 ) -> dict[int, SwitchDuty]:
     """Return what each switch does for a group; switches with nothing to do are left out.
 
@@ -31,17 +28,21 @@ def group_duties(
         The group and its trees, no two of which have a switch in common; terminals that are on none get nothing.
     port
         Port number at the first switch that leads to the second.
-    router_ports
-        Ports that get every packet of a group that is served at all.
+    routers
+        What router ports get of a group that is served at all.
     """
     channels: dict[int, tuple[ChannelDuty, ...]] = {}
-    members = _members(group, router_ports)
+    sources = dict.fromkeys(group.named_sources or ())
+    for interests in routers.values():
+        for interest in interests.values():
+            sources.update(dict.fromkeys(interest.sources))
+    members = _members(group, sources, routers)
     for tree in trees:
         channels |= channel_duties(
             tree.adjacent,  # type: ignore[arg-type]
             port,
             members,
-            (None, *(group.named_sources or ())),
+            (None, *sources),
         )
     senders = _senders(group)
     duties = {}
@@ -62,36 +63,41 @@ def refusals(group: Group, served: Callable[[int], bool]) -> dict[int, SwitchDut
 
 
 def receivers_of(
-    group: Group, source: bytes, trees: Iterable[Tree], router_ports: Ports
+    group: Group, source: bytes, trees: Iterable[Tree], routers: RouterInterests
 ) -> Iterator[tuple[int, int]]:
     """Yield every (dpid, OIF) on the trees of a group with a member or router that wants a packet of `source`."""
     for dpid in (dpid for tree in trees for dpid in tree.adjacent):
-        at_switch = router_ports.get(dpid, ())  # type: ignore[call-overload]
+        at_switch = routers.get(dpid, {})  # type: ignore[call-overload]
+        to_routers = [port_no for port_no, interest in at_switch.items() if interest.wants(source)]
         for port_no, interest in group.interests.get(dpid, {}).items():  # type: ignore[call-overload]
-            if interest.wants(source) and port_no not in at_switch:
+            if interest.wants(source) and port_no not in to_routers:
                 yield dpid, port_no  # type: ignore[misc]
-        for port_no in at_switch:
+        for port_no in to_routers:
             yield dpid, port_no  # type: ignore[misc]
 
 
-def _members(group: Group, router_ports: Ports) -> dict[int, dict[Source, list[int]]]:
-    sources = group.named_sources or ()
+def _members(group: Group, sources: Iterable[bytes], routers: RouterInterests) -> dict[int, dict[Source, list[int]]]:
     members: dict[int, dict[Source, list[int]]] = {}
-    for dpid, ports in group.interests.items():
-        wanted: dict[Source, list[int]] = {}
-        others = [port_no for port_no, interest in ports.items() if interest.mode is FilterMode.EXCLUDE]
-        if others:
-            wanted[None] = others
-        for source in sources:
-            wanting = [port_no for port_no, interest in ports.items() if interest.wants(source)]
-            if wanting:
-                wanted[source] = wanting
-        members[dpid] = wanted
-    for dpid, port_nos in router_ports.items():
+    for dpid, interests in group.interests.items():
+        members[dpid] = _wanting(interests, sources)
+    for dpid, at_switch in routers.items():
         wanted = members.setdefault(dpid, {})
-        for channel in (None, *sources):
-            wanted[channel] = sorted({*wanted.get(channel, ()), *port_nos})
+        for source, port_nos in _wanting(at_switch, sources).items():
+            wanted[source] = sorted({*wanted.get(source, ()), *port_nos})
     return members
+
+
+def _wanting(ports: Mapping[int, Interest], sources: Iterable[bytes]) -> dict[Source, list[int]]:
+    """Return which ports want each of some sources, and which every other one (None)."""
+    wanted: dict[Source, list[int]] = {}
+    others = [port_no for port_no, interest in ports.items() if interest.mode is FilterMode.EXCLUDE]
+    if others:
+        wanted[None] = others
+    for source in sources:
+        wanting = [port_no for port_no, interest in ports.items() if interest.wants(source)]
+        if wanting:
+            wanted[source] = wanting
+    return wanted
 
 
 def sender_entry(key: SenderKey, sender: Sender) -> SenderEntry:

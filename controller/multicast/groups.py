@@ -194,11 +194,11 @@ class GroupPlane:
         groups = [group for group in self.groups.values() if group.family == family and group.vlan_id == vlan_id]
         return [effect for group in groups for effect in self._routers_changed(group, dpid, now, Urgency.BULK)]
 
-    def router_joined(self, dpid: int, port_no: int, address: bytes, joined: bool, now: float) -> list[Effect]:
-        """Give the routers behind a port a group that they joined, or no longer."""
-        self.routers.join(dpid, port_no, address, joined)
+    def router_joined(self, place: Place, address: bytes, interest: Interest | None, now: float) -> list[Effect]:
+        """Give the routers behind a port what they joined of a group; None: nothing any more."""
+        self.routers.join(place, address, interest)
         group = self.groups.get(address)
-        return [] if group is None else self._routers_changed(group, dpid, now, Urgency.PROMPT)
+        return [] if group is None else self._routers_changed(group, place[0], now, Urgency.PROMPT)
 
     def _routers_changed(self, group: Group, dpid: int, now: float, urgency: Urgency) -> list[Effect]:
         self._note_unheard(group)
@@ -212,7 +212,7 @@ class GroupPlane:
         group = self.groups.get(address)
         if group is None or group.unsupported is not None:
             return iter(())
-        return receivers_of(group, source, self.islands.trees(address), self.routers.of_group(address))
+        return receivers_of(group, source, self.islands.trees(address), self.routers.of_group(address, group.senders))
 
     # Trees and switches
 
@@ -483,7 +483,7 @@ class GroupPlane:
         """Return what each switch is to do; where one of them cannot, the group is refused whole."""
         trees = list(self.islands.trees(group.address))
         port = port_of(trees, None, self._forest.graph, self._forest.loads)
-        duties = group_duties(group, trees, port, self.routers.of_group(group.address))
+        duties = group_duties(group, trees, port, self.routers.of_group(group.address, group.senders))
         reason = None
         for dpid in duties:
             why = supports(self._ofp_versions.get(dpid, 0), group.address)

@@ -112,9 +112,9 @@ class MembershipEffects:
 
     def _router_joined(self, effect: RouterJoined, now: float, vlan_id: int) -> None:
         """Follow what routers join of each other, and what they take back."""
-        core, (dpid, port_no, address, joined) = self._core, effect
+        core, (dpid, port_no, address, interest) = self._core, effect
         name = in_domain(address, vlan_id)
-        core.perform(core.plane.router_joined(dpid, port_no, name, joined, now))
+        core.perform(core.plane.router_joined((dpid, port_no), name, interest, now))
         core.journal.routers_touched(now, vlan_id)
         core.sections.router_port_changed(dpid, port_no, family_of(address), vlan_id)
         if name in core.plane.groups:

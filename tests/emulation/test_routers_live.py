@@ -32,16 +32,17 @@ QUERY_INTERVAL_S = 2
 PATIENT_INTERVAL_S = 10
 """A router forgets a group that it hears nothing of for twice this: longer than a controller takes to start."""
 
+JOIN_INTERVAL_S = 5
+"""The least that FRR has between PIM joins."""
+
 FASTER = """\
+ip pim join-prune-interval {join_interval_s}
 interface {interface}
  ip igmp query-max-response-time 5
  ip igmp query-interval {query_interval_s}
  ip pim hello 2
 """
 RATE_BPS = 2e6
-JOIN_INTERVAL_S = 5
-"""The least that FRR has between PIM joins."""
-
 WAIT_S = 60.0
 POLL_S = 0.1
 
@@ -103,8 +104,13 @@ class Edge:
             sockets = ("-z", str(home / "zserv.api"), "--vty_socket", str(home), "-i", str(home / f"{daemon}.pid"))
             self._start(router, [str(FRR / daemon), *sockets, "-f", "/dev/null", "-P", "0"])
             wait((home / f"{daemon}.vty").exists)
-        faster = FASTER.format(interface=self.live.fabric.interface(router), query_interval_s=query_interval_s)
-        (home / "frr.conf").write_text(self.configuration(router, "frr.conf") + faster)
+        faster = FASTER.format(
+            interface=self.live.fabric.interface(router),
+            query_interval_s=query_interval_s,
+            join_interval_s=JOIN_INTERVAL_S,
+        )
+        # FRR waits for what it began to wait for, so that intervals are to be known before neighbours are.
+        (home / "frr.conf").write_text(faster + self.configuration(router, "frr.conf"))
         processes.run("vtysh", "--vty_socket", str(home), "-f", str(home / "frr.conf"))
 
     def proxy(self, router: str, name: str) -> None:
@@ -376,26 +382,31 @@ def joined(live: Any, router: str) -> list[str]:
     return next((port["joined"]["groups"] for port in ports if router in port["routers"] and port["joined"]), [])
 
 
-def test_a_router_gets_the_groups_that_it_joined_of_another_one(live: Any, edge: Edge, group: str) -> None:
-    other = "239.80.1.1"
+def asks_only(live: Any, router: str) -> bool:
+    """Tell whether the port of a router is past the time in which it gets every group."""
+    ports = live.controller.show("routers")["router_ports"]
+    return any(port["routers"] == [router] and port["on_request"] for port in ports)
+
+
+def follow_joins(live: Any, edge: Edge) -> None:
+    """Start r1, the designated router, and r2 at ports that get what is joined there."""
     on_join = f"{{on_join: true, pim_join_interval_s: {JOIN_INTERVAL_S}}}"
     live.set_policy(files(PAGE)["on-join.yaml"].replace("{on_join: true}", on_join))
     for router in BEHIND:
         edge.route(router)
-        edge.configure(router, f"ip pim join-prune-interval {JOIN_INTERVAL_S}")
     edge.configure("r1", f"interface {live.fabric.interface('r1')}", "ip pim drpriority 100")
     wait(lambda: (edge.neighbours("r1"), edge.neighbours("r2")) == (["10.0.0.6"], ["10.0.0.5"]))
+
+
+def test_a_router_gets_the_groups_that_it_joined_of_another_one(live: Any, edge: Edge, group: str) -> None:
+    other = "239.80.1.1"
+    follow_joins(live, edge)
     live.fabric.join("o2", group, name="beyond", interface="o2-out")
     live.fabric.join("h2", other, name="inside")
     # What routers joined in the tests before may not be over yet.
     wait(lambda: all(group in joined(live, router) for router in ("10.0.0.5", "10.0.0.6")))
     assert other not in joined(live, "10.0.0.6")
-
-    def asks_only() -> bool:
-        ports = live.controller.show("routers")["router_ports"]
-        return any(port["routers"] == ["10.0.0.6"] and port["on_request"] for port in ports)
-
-    wait(asks_only)
+    wait(lambda: asks_only(live, "10.0.0.6"))
     live.fabric.open_stream(1, "h1", group, RATE_BPS, ttl=8)
     live.fabric.open_stream(2, "h1", other, RATE_BPS, ttl=8)
     live.fabric.send(0)
@@ -405,3 +416,22 @@ def test_a_router_gets_the_groups_that_it_joined_of_another_one(live: Any, edge:
     assert set(live.fabric.settled()["tap r2"]["groups"]) == {group}
     live.fabric.leave("o2", group, name="beyond")
     wait(lambda: group not in joined(live, "10.0.0.6"))
+
+
+def test_a_router_gets_the_sources_alone_that_it_joined(live: Any, edge: Edge) -> None:
+    group, source = "232.1.2.3", "192.168.1.2"
+    follow_joins(live, edge)
+    live.fabric.join("o2", group, name="beyond", interface="o2-out", include=[source])
+    live.fabric.join("h2", group, name="inside", include=[source])
+    wait(lambda: group in joined(live, "10.0.0.6"))
+    wait(lambda: asks_only(live, "10.0.0.6"))
+    for router in BEHIND:
+        live.fabric.tap(router)
+    live.fabric.open_stream(2, "h1", group, RATE_BPS, ttl=8)
+    live.fabric.send(0)
+    wait(lambda: live.fabric.received()["tap r1"]["groups"].get(group, 0) > 100)
+    assert group not in live.fabric.settled()["tap r2"]["groups"], "what another source sends"
+    live.fabric.open_stream(1, "o1", group, RATE_BPS, interface="o1-out", ttl=8)
+    live.fabric.send(0)
+    edge.wait_reached(("beyond", 1), ("inside", 1))
+    assert_all_once(live, 1.0, ("beyond", 1), ("inside", 1))

@@ -1,11 +1,12 @@
-"""Joins of PIM routers, read along: which groups the ports of a domain are in, and until when."""
+"""Joins of PIM routers, read along: which groups, of which sources, the ports of a domain are in, and until when."""
 
 from __future__ import annotations
 
 import pytest
 
 from controller.membership.core import MembershipCore
-from controller.membership.events import RouterJoined, RouterPortChanged
+from controller.membership.events import ANY_SOURCE, FilterMode, Interest, RouterJoined, RouterPortChanged
+from controller.membership.pim_joins import OVERRIDE_S
 from controller.membership.settings import MembershipLimits, MembershipSettings
 from controller.wire.addresses import parse_ip
 from controller.wire.packets import PimGroup, PimHello, PimJoinPrune, PimSource
@@ -14,8 +15,17 @@ GROUP, SOURCE, OTHER_SOURCE = parse_ip("239.1.2.3"), parse_ip("10.9.0.1"), parse
 PORTS = {"r1": 1, "r2": 2, "r3": 3}
 ADDRESSES = {"r1": parse_ip("10.0.0.1"), "r2": parse_ip("10.0.0.2"), "r3": parse_ip("10.0.0.3")}
 ANY, BY_SOURCE = PimSource(ADDRESSES["r1"], True, True), PimSource(SOURCE)
+FROM_TREE = PimSource(SOURCE, False, True)
 HOLD_S = 210.0
 JOINS_HEARD_S = MembershipSettings().joins_heard_s
+
+
+def including(*sources):
+    return Interest(FilterMode.INCLUDE, frozenset(sources))
+
+
+def excluding(*sources):
+    return Interest(FilterMode.EXCLUDE, frozenset(sources))
 
 
 class Segment:
@@ -26,7 +36,7 @@ class Segment:
         self.core = MembershipCore(wanted, limits or MembershipLimits(), lambda *_: True)
         self.now = 0.0
         self.ports = dict(PORTS)
-        self.joined: set[tuple[int, bytes]] = set()
+        self.joined: dict[tuple[int, bytes], Interest] = {}
         self.unasked: set[int] = set()
         for port_no in (1, 2, 3):
             self.take(self.core.port_added(1, port_no, self.now))
@@ -34,7 +44,10 @@ class Segment:
     def take(self, effects):
         for effect in effects:
             if isinstance(effect, RouterJoined):
-                (self.joined.add if effect.joined else self.joined.discard)((effect.port_no, effect.group))
+                place = (effect.port_no, effect.group)
+                assert self.joined.pop(place, None) != effect.interest, "nothing is said that was said already"
+                if effect.interest is not None:
+                    self.joined[place] = effect.interest
             elif isinstance(effect, RouterPortChanged):
                 gets_all = effect.present and not effect.on_request
                 (self.unasked.add if gets_all else self.unasked.discard)(effect.port_no)
@@ -52,6 +65,9 @@ class Segment:
     def wait(self, seconds):
         self.now += seconds
         self.take(self.core.on_deadline(self.now))
+
+    def gets(self, port_no):
+        return self.joined.get((port_no, GROUP))
 
     def at(self):
         return sorted(port_no for port_no, group in self.joined if group == GROUP)
@@ -102,10 +118,105 @@ def test_prunes_of_one_source_leave_others(segment):
     assert segment.at() == []
 
 
-def test_a_prune_of_the_shared_tree_for_one_source_leaves_the_group(segment):
+def test_a_port_gets_the_sources_that_were_joined_there_and_every_source_with_a_join_of_any(segment):
+    segment.say("r2", "r1", joins=[BY_SOURCE])
+    assert segment.gets(1) == segment.gets(2) == including(SOURCE)
+    segment.say("r3", "r1", joins=[PimSource(OTHER_SOURCE)])
+    assert segment.gets(1) == including(SOURCE, OTHER_SOURCE), "the router that both ask"
+    assert (segment.gets(2), segment.gets(3)) == (including(SOURCE), including(OTHER_SOURCE))
     segment.say("r2", "r1", joins=[ANY])
-    segment.say("r2", "r1", prunes=[PimSource(SOURCE, False, True)])
-    assert segment.at() == [1, 2]
+    assert (segment.gets(1), segment.gets(2), segment.gets(3)) == (ANY_SOURCE, ANY_SOURCE, including(OTHER_SOURCE))
+    segment.say("r2", "r1", prunes=[ANY])
+    assert (segment.gets(1), segment.gets(2)) == (including(SOURCE, OTHER_SOURCE), including(SOURCE))
+
+
+def test_a_source_pruned_from_the_shared_tree_is_left_out_while_the_tree_is_joined(segment):
+    segment.say("r2", "r1", joins=[ANY], prunes=[FROM_TREE])
+    assert segment.gets(2) == excluding(SOURCE)
+    assert segment.gets(1) == ANY_SOURCE, "others may still ask the router for the source"
+    segment.wait(OVERRIDE_S)
+    assert segment.gets(1) == excluding(SOURCE)
+    segment.say("r2", "r1", prunes=[ANY])
+    assert segment.at() == []
+    segment.say("r2", "r1", joins=[ANY])
+    assert segment.gets(2) == ANY_SOURCE
+
+
+def test_a_source_pruned_from_the_shared_tree_and_joined_by_its_own_is_had(segment):
+    segment.say("r2", "r1", joins=[ANY], prunes=[FROM_TREE])
+    segment.say("r2", "r3", joins=[BY_SOURCE])
+    segment.wait(OVERRIDE_S)
+    assert (segment.gets(1), segment.gets(2), segment.gets(3)) == (
+        excluding(SOURCE),
+        ANY_SOURCE,
+        including(SOURCE),
+    )
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        {"joins": [ANY]},
+        {"joins": [ANY], "prunes": [PimSource(OTHER_SOURCE, False, True)]},
+        {"joins": [PimSource(SOURCE, False, True)]},
+    ],
+)
+def test_a_join_takes_the_prune_of_a_source_back(segment, over):
+    segment.say("r2", "r1", joins=[ANY], prunes=[FROM_TREE])
+    segment.wait(OVERRIDE_S)
+    segment.say("r2", "r1", **over)
+    for port_no in (1, 2):
+        wanted = segment.gets(port_no)
+        assert wanted.mode is FilterMode.EXCLUDE
+        assert wanted.wants(SOURCE)
+
+
+def test_a_prune_of_a_source_ends_with_its_holdtime(segment):
+    segment.say("r2", "r1", joins=[ANY], prunes=[FROM_TREE], holdtime_s=100.0)
+    segment.say("r3", "r1", joins=[ANY])
+    segment.wait(99.0)
+    assert segment.gets(2) == excluding(SOURCE)
+    segment.wait(1.0)
+    assert segment.gets(2) == ANY_SOURCE, "the join is kept by the other router's"
+
+
+@pytest.mark.parametrize("upstream", ["r1", "r3"])
+def test_a_prune_of_a_source_without_a_join_of_the_shared_tree_is_passed_over(segment, upstream):
+    segment.say("r2", "r1", joins=[ANY] if upstream == "r3" else [BY_SOURCE])
+    before = segment.gets(2)
+    segment.say("r2", upstream, prunes=[FROM_TREE])
+    assert segment.gets(2) == before
+    segment.wait(OVERRIDE_S)
+    assert segment.gets(2) == before
+
+
+def test_another_router_behind_the_port_has_time_to_keep_a_source_that_one_prunes():
+    segment = Segment()
+    segment.ports["r3"] = segment.ports["r2"]
+    segment.hello("r1", "r2", "r3")
+    segment.say("r2", "r1", joins=[ANY], prunes=[FROM_TREE])
+    segment.wait(OVERRIDE_S - 0.5)
+    assert segment.gets(2) == ANY_SOURCE
+    segment.say("r3", "r1", joins=[FROM_TREE])
+    segment.wait(OVERRIDE_S)
+    assert segment.gets(2) == ANY_SOURCE
+    segment.say("r2", "r1", joins=[ANY], prunes=[FROM_TREE])
+    segment.wait(OVERRIDE_S)
+    assert segment.gets(2) == excluding(SOURCE)
+    segment.say("r3", "r1", joins=[ANY])
+    assert segment.gets(2) == ANY_SOURCE
+
+
+def test_a_group_of_more_sources_than_the_limit_is_had_whole():
+    segment = Segment(MembershipLimits(sources_per_group=2))
+    segment.hello("r1", "r2")
+    sources = [PimSource(parse_ip(f"10.9.1.{number}")) for number in range(3)]
+    segment.say("r2", "r1", joins=sources[:2])
+    assert segment.gets(2) == including(*(source.address for source in sources[:2]))
+    segment.say("r2", "r1", joins=sources[2:])
+    assert segment.gets(2) == ANY_SOURCE
+    segment.say("r2", "r1", joins=[ANY], prunes=[source._replace(is_rpt=True) for source in sources])
+    assert segment.gets(2) == ANY_SOURCE
 
 
 def test_a_join_that_another_router_holds_back_for_it_is_kept(segment):
@@ -175,6 +286,21 @@ def test_joins_are_bounded():
     assert (2, parse_ip("239.1.2.9")) in segment.joined
 
 
+def test_prunes_of_sources_take_room_as_joins_do_and_give_it_back():
+    segment = Segment(MembershipLimits(joins_per_port=3))
+    segment.hello("r1", "r2")
+    sources = [PimSource(parse_ip(f"10.9.1.{number}"), False, True) for number in range(4)]
+    segment.say("r2", "r1", joins=[ANY], prunes=sources)
+    assert segment.gets(2) == excluding(sources[0].address, sources[1].address)
+    assert segment.core.counters["limit-joins"] == 2
+    segment.say("r2", "r1", joins=[ANY], prunes=sources[2:])
+    assert segment.gets(2) == excluding(sources[2].address, sources[3].address)
+    segment.say("r2", "r1", prunes=[ANY])
+    for number in range(3):
+        segment.say("r2", "r1", joins=[ANY], group=parse_ip(f"239.1.2.{number}"))
+    assert segment.core.counters["limit-joins"] == 2
+
+
 def test_a_port_gets_every_group_until_its_routers_had_time_to_say_what_they_joined(segment):
     assert segment.unasked == {1, 2, 3}
     segment.wait(JOINS_HEARD_S)
@@ -226,6 +352,7 @@ def test_joins_are_in_the_journal(segment, elapsed_s):
     fresh = Segment()
     fresh.take(fresh.core.restore(records, 0.0, elapsed_s))
     assert fresh.at() == ([1, 2, 3] if elapsed_s == 0.0 else [1, 2])
+    assert fresh.gets(3) == (including(SOURCE) if elapsed_s == 0.0 else None)
     fresh.wait(HOLD_S - elapsed_s)
     assert fresh.at() == []
 

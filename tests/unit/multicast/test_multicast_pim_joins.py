@@ -10,6 +10,7 @@ from controller.config.multicast_settings import Querier, RouterPorts
 from controller.config.policy import Policy
 from controller.config.settings import Limits, Multicast
 from controller.events import PacketReceived
+from controller.membership.pim_joins import OVERRIDE_S
 from controller.membership.settings import MembershipSettings
 from controller.multicast import view
 from controller.multicast.events import PolicyLoaded
@@ -19,6 +20,7 @@ from controller.wire.packets import PimGroup, PimHello, PimJoinPrune, PimSource
 
 GROUP = parse_ip("239.1.2.3")
 OTHER = parse_ip("239.1.2.4")
+NEAR, FAR = parse_ip("192.168.1.5"), parse_ip("192.168.2.5")
 JOINS_HEARD_S = MembershipSettings().joins_heard_s
 LIMITS = Limits(reports_per_second_per_port=1e6, unknown_packets_per_second_per_port=1e6)
 ROUTED = Multicast(fast_leave=True, querier=Querier(accept_others=True), router_ports=RouterPorts(learn=True))
@@ -35,11 +37,28 @@ def tell(world, name, frame):
 
 
 def joining(world, name, upstream, group, kind="joins"):
-    """Have a router send a join, or a prune, to another one."""
+    """Have a router send a join, or a prune, of any source to another one."""
+    asks(world, name, upstream, group, **{kind: (shared(world, upstream),)})
+
+
+def shared(world, rendezvous_point):
+    """Return the source that stands for all of a shared tree."""
+    return PimSource(world.hosts[rendezvous_point].v4, True, True)
+
+
+def asks(world, name, upstream, group=GROUP, joins=(), prunes=()):
+    """Have a router send joins and prunes to another one in one message."""
     host, asked = world.hosts[name], world.hosts[upstream]
-    named = (PimSource(asked.v4, True, True),)
-    listed = PimGroup(group, 32, named if kind == "joins" else (), named if kind == "prunes" else ())
+    listed = PimGroup(group, 32, tuple(joins), tuple(prunes))
     tell(world, name, encode(PimJoinPrune(4, host.mac, host.v4, asked.v4, 210.0, (listed,))))
+    world.settle()
+
+
+def sends(world, name, source):
+    """Have a router send on what it has of a source beyond; what it gets back is not counted the first time."""
+    world.send(name, source=source)
+    world.settle()
+    return world.send(name, source=source)
 
 
 @pytest.fixture
@@ -77,6 +96,56 @@ def test_a_group_without_members_goes_to_the_router_that_joined_it(joined):
     assert joined.send("h1") == {"h4": 1, "h16": 1}
     joined.advance(210.0)
     assert joined.send("h1") == {"h16": 1}
+
+
+def test_a_port_gets_of_a_group_the_sources_alone_that_its_router_joined(joined):
+    asks(joined, "h4", "h12", joins=[PimSource(NEAR)])
+    assert sends(joined, "h12", NEAR) == {"h9": 1, "h4": 1, "h16": 1}
+    assert sends(joined, "h12", FAR) == {"h9": 1, "h16": 1}
+    assert joined.send("h1") == {"h9": 1, "h16": 1}
+    asks(joined, "h4", "h12", joins=[PimSource(FAR)])
+    assert sends(joined, "h12", FAR) == {"h9": 1, "h4": 1, "h16": 1}
+    asks(joined, "h4", "h12", prunes=[PimSource(NEAR)])
+    assert sends(joined, "h12", NEAR) == {"h9": 1, "h16": 1}
+    assert sends(joined, "h12", FAR) == {"h9": 1, "h4": 1, "h16": 1}
+    asks(joined, "h4", "h12", joins=[shared(joined, "h12")])
+    assert sends(joined, "h12", NEAR) == {"h9": 1, "h4": 1, "h16": 1}
+
+
+def test_a_port_does_not_get_the_sources_that_its_router_pruned_from_the_shared_tree(joined):
+    asks(joined, "h4", "h12", joins=[shared(joined, "h12")], prunes=[PimSource(NEAR, False, True)])
+    assert sends(joined, "h12", NEAR) == {"h9": 1, "h16": 1}
+    assert sends(joined, "h12", FAR) == {"h9": 1, "h4": 1, "h16": 1}
+    asks(joined, "h4", "h16", joins=[PimSource(NEAR)])
+    joined.advance(OVERRIDE_S)
+    assert sends(joined, "h16", NEAR) == {"h9": 1, "h4": 1}, "by the tree of the source"
+    asks(joined, "h4", "h16", prunes=[PimSource(NEAR)])
+    assert sends(joined, "h16", NEAR) == {"h9": 1}
+    asks(joined, "h4", "h12", joins=[PimSource(NEAR, False, True)])
+    assert sends(joined, "h12", NEAR) == {"h9": 1, "h4": 1, "h16": 1}
+
+
+def test_a_router_that_prunes_a_host_of_its_own_subnet_from_the_shared_tree_goes_on_hearing_it(joined):
+    near = joined.hosts["h1"].v4
+    asks(joined, "h4", "h12", joins=[shared(joined, "h12")], prunes=[PimSource(near, False, True)])
+    joined.advance(OVERRIDE_S)
+    assert joined.send("h1") == {"h9": 1, "h4": 1, "h12": 1, "h16": 1}
+
+
+def test_what_was_joined_of_single_sources_counts_without_members_too(joined):
+    asks(joined, "h4", "h12", joins=[PimSource(NEAR)])
+    joined.leave("h9")
+    joined.settle()
+    assert sends(joined, "h12", NEAR) == {"h4": 1, "h16": 1}
+    assert sends(joined, "h12", FAR) == {"h16": 1}
+    joined.restart()
+    joined.connect_all()
+    joined.settle()
+    joined.advance(JOINS_HEARD_S)
+    assert sends(joined, "h12", NEAR) == {"h4": 1, "h16": 1}
+    assert sends(joined, "h12", FAR) == {"h16": 1}
+    joined.advance(210.0)
+    assert sends(joined, "h12", NEAR) == {"h16": 1}
 
 
 def test_a_restart_keeps_what_routers_joined(joined):
