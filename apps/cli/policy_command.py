@@ -10,9 +10,11 @@ from pathlib import Path
 from apps.cli.common import InputError, emit_json
 from apps.fabric_file import FabricFile
 from controller.admission import Admission, Host, Role, explain_router
+from controller.admission.marks import Marks
 from controller.config import PolicyError, PolicyInvalid, load_policy
 from controller.config.faults import as_document, describe, quoted
 from controller.config.json_schema import schema_text
+from controller.config.marking import marking_of
 from controller.config.policy import Policy
 from controller.config.terms import (
     MAX_PORT_NO,
@@ -118,12 +120,21 @@ def _explain(args: argparse.Namespace, as_json: bool) -> int:
     else:
         assert group is not None
         decision = Admission(policy).decide(host, group, role, source, _vlan(args.vlan, policy))
-    tenants = _tenants_of(policy, host)
+    tenants, sent = _tenants_of(policy, host), None
+    marks = Marks(marking_of(policy))
+    if role is Role.SENDER and marks.are_used:
+        assert group is not None
+        found = marks.class_of(host, group)
+        sent = {"class": None if found is None else found.name, "dscp": marks.dscp(host, group)}
     if as_json:
-        emit_json({"admit": decision.admit, "rule": decision.rule, "reason": decision.reason, "tenants": tenants})
+        told = {"admit": decision.admit, "rule": decision.rule, "reason": decision.reason, "tenants": tenants}
+        emit_json(told if sent is None else {**told, **sent})
         return 0
     print(f"{'admitted' if decision.admit else 'refused'} by {decision.rule}: {decision.reason}")
     print(f"tenants of the host: {', '.join(tenants) or 'none'}")
+    if sent is not None:
+        mark = "its port is trusted, and packets keep theirs" if sent["dscp"] is None else str(sent["dscp"])
+        print(f"service class: {sent['class'] or 'none'}; DSCP: {mark}")
     return 0
 
 

@@ -44,22 +44,23 @@ class Marks:
         """Return the code point of what a host sends to a group (4 or 16 bytes); None where it is left as it is."""
         if not self.marks_port(host.dpid, host.port_no):
             return None
-        return self._of_first(self._index.of_group(group, Role.SENDER) & self._about(host))
+        return _dscp_of(self.class_of(host, group))
 
     def unicast_dscp(self, host: HostLike) -> int | None:
         """Return the code point of what a host sends to other hosts; None where it is left as it is."""
         if not self.marks_port(host.dpid, host.port_no):
             return None
-        return self._of_first(self._without_groups & self._about(host))
+        return _dscp_of(self._first(self._without_groups & self._about(host)))
+
+    def class_of(self, host: HostLike, group: bytes) -> ServiceClass | None:
+        """Return the class of what a host sends to a group, None where it is in none or nothing is marked."""
+        return self._first(self._index.of_group(group, Role.SENDER) & self._about(host))
 
     def _about(self, host: HostLike) -> int:
         return self._index.of_host(host.mac, host.ip, host.dpid, host.port_no, host.known)
 
-    def _of_first(self, about: int) -> int:
-        if not about:
-            return UNMARKED_DSCP
-        dscp = self._marking.classes[(about & -about).bit_length() - 1].dscp
-        return UNMARKED_DSCP if dscp is None else dscp
+    def _first(self, about: int) -> ServiceClass | None:
+        return self._marking.classes[(about & -about).bit_length() - 1] if about else None
 
     def _compile(self) -> None:
         marking = self._marking
@@ -68,6 +69,12 @@ class Marks:
         homes = aggregations_of(marking.link_aggregations).homes
         ports = [(port.dpid, port.port_no) for port in marking.trust]
         self._trusted = frozenset(homes.get(port, port) for port in ports)
+
+
+def _dscp_of(service_class: ServiceClass | None) -> int:
+    if service_class is None or service_class.dscp is None:
+        return UNMARKED_DSCP
+    return service_class.dscp
 
 
 def _as_rule(service_class: ServiceClass) -> Rule:

@@ -267,3 +267,47 @@ def test_a_rule_about_no_vlan_of_the_policy_is_a_fault(tmp_path, capsys, vlan, t
     assert run("check", str(path)) != 0
     said = capsys.readouterr()
     assert told in said.out + said.err and "rules[0].vlan" in said.out + said.err
+
+
+CLASSES = """\
+version: 1
+default: allow
+classes:
+  - {name: market, importance: 1, groups: [239.1.0.0/16], dscp: ef}
+  - {name: plain, importance: 3, groups: [239.2.0.0/16]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("group", "host", "told", "class_", "dscp"),
+    [
+        ("239.1.1.1", "10.0.0.5", "service class: market; DSCP: 46", "market", 46),
+        ("239.2.1.1", "10.0.0.5", "service class: plain; DSCP: 0", "plain", 0),
+        ("239.3.1.1", "10.0.0.5", "service class: none; DSCP: 0", None, 0),
+        (
+            "239.1.1.1",
+            "1:3",
+            "service class: market; DSCP: its port is trusted, and packets keep theirs",
+            "market",
+            None,
+        ),
+    ],
+)
+def test_a_sender_is_told_its_class_and_code_point(tmp_path, capsys, group, host, told, class_, dscp):
+    path = tmp_path / "policy.yaml"
+    path.write_text(f"{CLASSES}queues: {{mode: mark, trust: [{{dpid: 1, port: 3}}]}}\n")
+    words = ["explain", str(path), "--host", host, "--group", group, "--role", "sender"]
+    assert run(*words) == 0
+    assert told in capsys.readouterr().out.splitlines()
+    assert run(*words, "--json") == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["class"], answer["dscp"]) == (class_, dscp)
+
+
+@pytest.mark.parametrize(("role", "queues"), [("receiver", "mark"), ("sender", "off")])
+def test_nobody_is_told_a_code_point_who_gets_none(tmp_path, capsys, role, queues):
+    path = tmp_path / "policy.yaml"
+    path.write_text(f"{CLASSES}queues: {{mode: {queues}}}\n")
+    words = ["explain", str(path), "--host", "10.0.0.5", "--group", "239.1.1.1", "--role", role]
+    assert run(*words) == 0
+    assert "DSCP" not in capsys.readouterr().out
