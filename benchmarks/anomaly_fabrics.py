@@ -49,11 +49,11 @@ class Outcome(NamedTuple):
     member_days: float
 
 
-def judged(seed: int, hours: tuple[float, float, float], faults: int) -> Outcome:
-    """Have a fabric watched with the default settings."""
+def judged(seed: int, hours: tuple[float, float, float], faults: int, least_own_windows: int) -> Outcome:
+    """Have a fabric watched with settings that are the default ones otherwise."""
     calm_s, fault_s, between_s = (each * HOUR_S for each in hours)
     run = generated(seed, calm_s, fault_s, between_s, faults, POLL_S)
-    settings = Anomaly()
+    settings = Anomaly(least_own_windows=least_own_windows)
     core = AnomalyCore(settings, POLL_S)
     for event in run.events:
         core.handle(event, 0.0)
@@ -90,11 +90,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="of the first run; each has the next one")
     parser.add_argument("--hours", type=float, nargs=3, default=(8.0, 1.5, 2.0), help="calm, of a fault, after it")
     parser.add_argument("--faults", type=int, default=3, help="of each run, one after the other")
+    parser.add_argument("--least-own-windows", type=int, default=Anomaly().least_own_windows, help="as in the policy")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     args = parser.parse_args()
     seeds = range(args.seed, args.seed + args.runs)
     with ProcessPoolExecutor(args.jobs) as pool:
-        futures = [pool.submit(judged, seed, tuple(args.hours), args.faults) for seed in seeds]
+        futures = [
+            pool.submit(judged, seed, tuple(args.hours), args.faults, args.least_own_windows) for seed in seeds
+        ]
         outcomes = [future.result() for future in futures]
     settings = Anomaly()
     two_windows_s = 2 * settings.interval_s * settings.window_samples

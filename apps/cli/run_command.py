@@ -12,6 +12,7 @@ from apps.cli.common import InputError, OperationFailed
 from apps.end_signals import EndSignals
 from apps.fabric_file import FabricFile
 from apps.line_files import make_directory
+from apps.openflow.collector import without_collections
 from apps.openflow.listening import CannotListen, try_to_listen
 from apps.registry import APPS
 from apps.tls_files import SettingsInvalid, TlsFiles, server_context
@@ -74,7 +75,8 @@ def _serve(args: argparse.Namespace, signals: EndSignals) -> int:
         level=logging.DEBUG if args.verbose else logging.INFO,
         format="%(asctime)s %(name)s %(levelname)s %(message)s",
     )
-    from apps.openflow import framework
+    with without_collections():
+        from apps.openflow import framework
 
     framework.configure(args.listen, tcp_port, tls, args.port)
     return framework.run_apps([APPS[name].module_name for name in args.apps], signals)

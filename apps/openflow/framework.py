@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 
 from apps.end_signals import EndSignals
 from apps.environment import environment_path
+from apps.openflow.collector import without_collections
 from apps.openflow.connection import Connection
 from apps.openflow.datapaths import Datapaths
 from apps.openflow.errors import use_harmless_errors
@@ -349,7 +350,8 @@ def run_apps(modules: list[str], signals: EndSignals) -> NoReturn:
     manager = app_manager.AppManager.get_instance()
     status = 0
     try:
-        manager.load_apps(modules)
+        with without_collections():
+            manager.load_apps(modules)
         contexts = manager.create_contexts()
         manager.instantiate_apps(**contexts)
         while not signals.asked:

@@ -45,8 +45,8 @@ class Reservations:
         return len(self._placements)
 
     def reserved_pct(self, ids: Sequence[PortId]) -> NDArray[np.float64]:
-        """Return what is reserved of each port, in percent of its usage."""
-        return _column(self._reserved_pct, ids)
+        """Return what is reserved of each port, in percent of its usage; no port is given twice."""
+        return _column(self._reserved_pct, {name: number for number, name in enumerate(ids)})
 
     def refresh(self, measured: Iterable[PortId] | None = None) -> None:
         """Forget what the new poll has measured: all, or these ports, and with the last one the entities used."""
@@ -63,8 +63,8 @@ class Reservations:
 
     def counted(self, candidates: Candidates) -> Candidates:
         """Return candidates with what is reserved of them."""
-        ids = candidates.ids
-        return candidates.raised(self.reserved_pct(ids), _column(self._placements, ids))
+        numbers = candidates.numbers
+        return candidates.raised(_column(self._reserved_pct, numbers), _column(self._placements, numbers))
 
     def place(self, candidates: Candidates, wish: Wish, size_pct: float) -> Selection:
         """Return ports for a request, with those of earlier ones counted, and reserve them.
@@ -101,5 +101,8 @@ class Reservations:
         self.lately = selection.lately
 
 
-def _column(found: Mapping[PortId, float], ids: Sequence[PortId]) -> NDArray[np.float64]:
-    return np.fromiter((found.get(name, 0.0) for name in ids), np.float64, len(ids))
+def _column(found: Mapping[PortId, float], numbers: Mapping[PortId, int]) -> NDArray[np.float64]:
+    column = np.zeros(len(numbers))
+    for name in found.keys() & numbers.keys():
+        column[numbers[name]] = found[name]
+    return column

@@ -19,6 +19,7 @@ from controller.anomaly.peers.scoring import (
     TRAINED_WINDOWS,
     Distances,
     Thresholds,
+    held_to_own_past,
     scored,
 )
 from controller.anomaly.peers.settings import Form, Offsets, PeerSettings, Scope
@@ -152,6 +153,8 @@ class Learning:
             distances.append((column, samples, measured))
             limits = self._limits(column, metric, rows)
             score = scored(measured, self._peers, limits)[0]
+            if metric.kind is not Kind.IMPAIRMENT and settings.own_history:
+                score = held_to_own_past(score, self._own_past(column, rows, measured, limits))
             score[self.windows[rows, column] < settings.least_windows] = np.nan
             scores[:, column] = score
             yield
@@ -219,6 +222,11 @@ class Learning:
             peers = np.minimum(peers, max(least, STANDING_AT_MOST * middle))
         own = np.fmax(self.largest_own[rows, column] * beyond, SMALLEST_THRESHOLD_BINS)
         return Thresholds(peers, own)
+
+    def _own_past(self, column: int, rows: Rows, measured: Distances, limits: Thresholds) -> Floats:
+        """Return how far members are from their own past, (members,); NaN where that is too short to be a witness."""
+        found = measured.own[0] / (limits.own * self.settings.margin)
+        return np.where(self.windows[rows, column] < self.settings.least_own_windows, np.nan, found)
 
     def _learn(self, column: int, rows: Rows, samples: Floats, measured: Distances, score: Floats) -> None:
         """Learn from a window, where it is not anomalous and there is something left to learn."""

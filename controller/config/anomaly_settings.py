@@ -101,7 +101,14 @@ class Anomaly:
         SettingType.BOOLEAN, True, "In groups of two or three, bins are as small as without any one member."
     )
     own_history: bool = other(
-        SettingType.BOOLEAN, True, "Second witness where more than half of a group has changed."
+        SettingType.BOOLEAN, True, "Whether the past of a member itself is a second witness beside its peers."
+    )
+    least_own_windows: int = integer(
+        48,
+        2,
+        100000,
+        "windows",
+        "Windows of its own past from which on a member's load, drops and CPU must be unlike it as well.",
     )
     margin: float = number(1, 0.01, 1000, "", "Thresholds are multiplied by it.")
     combined_share: float = number(

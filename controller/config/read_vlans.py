@@ -148,11 +148,11 @@ class _Trunks:
 
 
 def _members(mask: int) -> frozenset[int]:
-    members = []
-    while mask:
-        lowest = mask & -mask
-        members.append(lowest.bit_length() - 1)
-        mask ^= lowest
+    bits, members = f"{mask:b}"[::-1], []
+    at = bits.find("1")
+    while at >= 0:
+        members.append(at)
+        at = bits.find("1", at + 1)
     return frozenset(members)
 
 

@@ -271,3 +271,23 @@ def with_second_witness(peers: Floats, own: Floats) -> Floats:
     use_own = (majority & accused_unchanged)[:, None] & there
     blamed = np.where(changed, np.fmax(peers, own), own)
     return np.where(np.isnan(peers), own, np.where(use_own, blamed, peers))
+
+
+def held_to_own_past(scores: Floats, own: Floats) -> Floats:
+    """Return scores of members that are suspected only where they are unlike their own past as well.
+
+    A member that has always differed stands out where its peers come closer together, and nothing is wrong with it:
+    the lower of both witnesses counts. Where the own past is not known the score stays.
+
+    Parameters
+    ----------
+    scores, own : NDArray[np.float64]
+        Alike in shape, multiples of the threshold, NaN where unknown: what `with_second_witness` returns, and the
+        distances to the own past.
+
+    Returns
+    -------
+    NDArray[np.float64]
+        In the same shape; NaN where the score is unknown.
+    """
+    return np.where(np.isnan(own), scores, np.minimum(scores, own))

@@ -22,6 +22,7 @@ from controller.effects import (
     ApplyEdits,
     Edit,
     Notice,
+    Put,
     RequestFlows,
     SendPacket,
 )
@@ -170,7 +171,7 @@ class World:
             ofp_version = version if isinstance(version, int) else version.get(dpid, 4)
             self.switches[dpid] = FakeSwitch(dpid, ofp_version, ports[dpid], capacity=capacity)
             for rule in base_rules(ofp_version):
-                assert self.switches[dpid].apply(rule_put(rule), self.now) is None
+                assert self.switches[dpid].apply(Put(rule), self.now) is None
             self.queues[dpid] = deque()
 
     def connect_all(self) -> None:
@@ -252,7 +253,7 @@ class World:
         end_s = self.now + until_s
         while True:
             busy = [dpid for dpid, queue in self.queues.items() if queue]
-            due_s = self.core.next_deadline()
+            due_s = self.core.next_deadline() if self.is_hasty or not busy else None
             is_due = self.is_hasty and due_s is not None and due_s <= self.now and self.random.random() < 0.5
             if busy and not is_due:
                 self.step(self.random.choice(busy))
@@ -319,7 +320,7 @@ class World:
     def reconnect(self, dpid: int) -> None:
         self.alive[dpid] = self.switches[dpid]
         for rule in base_rules(self.switches[dpid].ofp_version):
-            assert self.switches[dpid].apply(rule_put(rule), self.now) is None
+            assert self.switches[dpid].apply(Put(rule), self.now) is None
         self.connect(dpid)
         for pair, ends in self.links.items():
             if dpid in pair and pair not in self.down_links and {end[0] for end in ends} <= self.connected:
@@ -423,12 +424,6 @@ class World:
 
     def refused_edits(self) -> list[Any]:
         return [entry for switch in self.switches.values() for entry in switch.refused]
-
-
-def rule_put(rule: Any) -> Any:
-    from controller.effects import Put
-
-    return Put(rule)
 
 
 def leaf_spine(leaves: int = 3, spines: int = 2, hosts: int = 2) -> Graph:

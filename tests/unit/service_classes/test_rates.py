@@ -49,16 +49,16 @@ def test_floors_that_do_not_fit_are_shared():
     assert queue_rates(900, 50, []) == ({}, {})
 
 
-def goals() -> st.SearchStrategy[Goal | None]:
-    by_kind = [st.builds(Goal, st.just(kind), st.floats(*bounds)) for kind, bounds in GOAL_BOUNDS.items()]
-    return st.none() | st.one_of(by_kind)
+GOALS = st.none() | st.one_of(
+    [st.builds(Goal, st.just(kind), st.floats(*bounds)) for kind, bounds in GOAL_BOUNDS.items()]
+)
 
 
 @st.composite
 def ports(draw: st.DrawFn) -> list[PortClass]:
     count = draw(st.integers(1, 12))
     return [
-        port_class(str(number), importance, draw(st.floats(0, 1e11)), draw(goals()) if importance < 6 else None)
+        port_class(str(number), importance, draw(st.floats(0, 1e11)), draw(GOALS) if importance < 6 else None)
         for number, importance in enumerate(draw(st.lists(st.integers(1, 6), min_size=count, max_size=count)))
     ]
 

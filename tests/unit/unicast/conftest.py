@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from itertools import product
 
 import pytest
@@ -29,6 +30,7 @@ from topology.events import HostLearnt, LinkDown, LinkUp, PortRole, PortRoleChan
 
 End = tuple[int, int]
 Cable = tuple[int, int, int, int]
+KEYS_CACHED = 4096
 
 
 def host(number: int, dpid: int, port_no: int) -> HostLearnt:
@@ -47,6 +49,24 @@ def fattree(k: int) -> tuple[list[Cable], list[End]]:
             cables.append((20000 + 100 * pod + i, half + 1 + j, 30000 + i * half + j, pod))
             ends.append((10000 + 100 * pod + i, 1 + j))
     return cables, ends
+
+
+@lru_cache(KEYS_CACHED)
+def at_host(version: int, address: bytes) -> RuleKey:
+    return host_keys(version, address)[0]
+
+
+at_location = lru_cache(KEYS_CACHED)(location_key)
+
+
+@lru_cache(KEYS_CACHED)
+def at_trunk(port_no: int) -> RuleKey:
+    return trunk_rule(port_no).key
+
+
+@lru_cache(KEYS_CACHED)
+def at_label(label: bytes) -> RuleKey:
+    return RuleKey(LOCATION, PRIORITY_LABEL, Match(eth_dst=label + bytes(3), eth_dst_mask=LABEL_MASK))
 
 
 def tell_flows(request: RequestFlows, version: int, rules: Iterable[Rule]) -> list[FlowStatsReceived]:
@@ -271,20 +291,17 @@ class Bench:
     def _rule_for(self, dpid: int, in_port: int, address: bytes) -> Rule | None:
         rules = self.rules[dpid]
         if self.version_of(dpid) == 1:
-            return rules.get(location_key(1, address)) or rules.get(host_keys(1, address)[0])
-        if in_port == ELSEWHERE or trunk_rule(in_port).key in rules:
+            return rules.get(at_location(1, address)) or rules.get(at_host(1, address))
+        if in_port == ELSEWHERE or at_trunk(in_port) in rules:
             return self._located(dpid, address)
-        return rules.get(host_keys(4, address)[0])
+        return rules.get(at_host(4, address))
 
     def _located(self, dpid: int, address: bytes) -> Rule | None:
         """Return the entry of a switch that a location address meets, whatever its label."""
         rules = self.rules[dpid]
         if self.version_of(dpid) == 1:
-            return rules.get(location_key(1, address))
-        if location_key(4, address) in rules:
-            return rules[location_key(4, address)]
-        label = Match(eth_dst=address[:3] + bytes(3), eth_dst_mask=LABEL_MASK)
-        return rules.get(RuleKey(LOCATION, PRIORITY_LABEL, label))
+            return rules.get(at_location(1, address))
+        return rules.get(at_location(4, address)) or rules.get(at_label(address[:3]))
 
     def host_rules(self) -> set[tuple[int, Rule]]:
         return {(dpid, rule) for dpid, table in self.rules.items() for rule in table.values()}

@@ -37,12 +37,19 @@ def test_switches_that_are_cut_off_have_no_path():
     assert Paths(near, 77).distance == {}
 
 
+def _links_among(count):
+    pairs = [(one, other) for one in range(count) for other in range(one + 1, count)]
+    return st.lists(st.sampled_from(pairs), unique=True, max_size=16)
+
+
+LINKS_AMONG = {count: _links_among(count) for count in range(3, 10)}
+LATER_LINKS_AMONG = {count: st.lists(links, min_size=1, max_size=4) for count, links in LINKS_AMONG.items()}
+
+
 @st.composite
 def changing_links(draw):
-    nodes = range(draw(st.integers(3, 9)))
-    pairs = [(one, other) for one in nodes for other in nodes if one < other]
-    some = st.lists(st.sampled_from(pairs), unique=True, max_size=16)
-    return nodes, [draw(some), *draw(st.lists(some, min_size=1, max_size=4))]
+    count = draw(st.integers(3, 9))
+    return range(count), [draw(LINKS_AMONG[count]), *draw(LATER_LINKS_AMONG[count])]
 
 
 @settings(max_examples=500, deadline=None)
