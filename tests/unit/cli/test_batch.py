@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -12,7 +13,8 @@ import pytest
 from apps.cli import batch
 from apps.cli.main import main
 
-distributed = pytest.importorskip("distributed")
+if importlib.util.find_spec("distributed") is None:
+    pytest.skip("needs distributed", allow_module_level=True)
 
 START_S = 1_767_225_600
 SERIES, DAYS = 24, 8
@@ -21,6 +23,8 @@ SERIES, DAYS = 24, 8
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[str]:
     """A scheduler in this process and two workers in processes of their own."""
+    import distributed
+
     with distributed.LocalCluster(n_workers=0, processes=True, dashboard_address=":0", silence_logs=50) as scheduler:
         address = scheduler.scheduler_address
         command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny", "--nthreads", "1"]
@@ -76,6 +80,8 @@ def test_both_workers_work(cluster: str):
 
 
 def worker_of(_: float) -> str:
+    import distributed
+
     return distributed.get_worker().address
 
 
@@ -107,6 +113,8 @@ def test_a_scheduler_that_is_away_is_told(
 
 
 def test_a_scheduler_without_workers_is_told(metrics: Path, capsys: pytest.CaptureFixture[str]):
+    import distributed
+
     with distributed.LocalCluster(n_workers=0, processes=True, dashboard_address=":0", silence_logs=50) as lonely:
         found = failed(capsys, "diagnose", "--input", metrics, "--scheduler", lonely.scheduler_address)
         assert found.endswith("has no workers")

@@ -11,7 +11,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import duckdb
-import matplotlib.image
 import pytest
 
 from apps.cli.loads_file import COLUMNS
@@ -216,6 +215,8 @@ def test_csv_loads_have_a_header_and_whole_bits_per_second(capsys, tmp_path):
 
 
 def test_plots_are_valid_images_and_repeat(capsys, tmp_path):
+    import matplotlib.image
+
     for folder in ("one", "two"):
         words = ("--algorithms", "vsrt,pim-sm-fixed-core", "--plot", tmp_path / folder / "plots")
         simulate(capsys, *SMALL, *words)
