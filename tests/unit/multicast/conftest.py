@@ -67,6 +67,7 @@ OPEN = Policy(
     limits=Limits(reports_per_second_per_port=1e6, unknown_packets_per_second_per_port=1e6, groups_per_port=65536),
 )
 Place = tuple[int, int]
+BASE_PUTS = {version: [Put(rule) for rule in base_rules(version)] for version in (1, 4)}
 
 
 class Host(NamedTuple):
@@ -170,8 +171,8 @@ class World:
         for dpid in sorted(ports):
             ofp_version = version if isinstance(version, int) else version.get(dpid, 4)
             self.switches[dpid] = FakeSwitch(dpid, ofp_version, ports[dpid], capacity=capacity)
-            for rule in base_rules(ofp_version):
-                assert self.switches[dpid].apply(Put(rule), self.now) is None
+            for put in BASE_PUTS[ofp_version]:
+                assert self.switches[dpid].apply(put, self.now) is None
             self.queues[dpid] = deque()
 
     def connect_all(self) -> None:
