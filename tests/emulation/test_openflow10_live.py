@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import socket
 from itertools import permutations
 from typing import Any
 
 import pytest
 
+from apps.emulation.namespace import network_of
+from controller.wire.addresses import parse_ip
 from controller.wire.dpids import format_dpid
+from controller.wire.ethernet import ETHERTYPE_IPV4
+from tests.emulation.conftest import POLICY
 from topology.graph import Graph
 
 pytestmark = pytest.mark.emulation
+
+MARKS = """\
+classes: [{name: feed, importance: 1, groups: [239.0.0.0/8], dscp: ef}]
+queues: {mode: mark}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +46,37 @@ def test_members_receive_and_refused_hosts_do_not(live: Any, group: str) -> None
 
 def test_source_filters_hold(live: Any, group: str) -> None:
     live.assert_excluded_source_is_kept_away(group)
+
+
+def code_points(live: Any, host: str, group: str) -> set[int]:
+    """Return the code points of the next packets to a group that a host gets."""
+    wanted, found = parse_ip(group), []
+    with network_of(live.fabric.pid(host)):
+        wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETHERTYPE_IPV4))
+    with wire:
+        wire.bind((live.fabric.interface(host), ETHERTYPE_IPV4))
+        wire.settimeout(10.0)
+        while len(found) < 20:
+            frame = wire.recv(2048)
+            if frame[30:34] == wanted:
+                found.append(frame[15] >> 2)
+    return set(found)
+
+
+@pytest.mark.each_framework
+def test_a_stream_is_marked_while_it_flows_and_loses_nothing(live: Any, group: str) -> None:
+    live.join(group, "h2", "h3")
+    live.stream(1, "h1", group)
+    live.fabric.send(1)
+    assert code_points(live, "h2", group) == {0}
+    live.set_policy(POLICY + MARKS)
+    live.wait_ready()
+    assert code_points(live, "h2", group) == code_points(live, "h3", group) == {46}
+    live.set_policy(POLICY)
+    live.wait_ready()
+    assert code_points(live, "h3", group) == {0}
+    live.fabric.send(2)
+    live.assert_all_received(1, f"h2 {group}", f"h3 {group}")
 
 
 def test_stream_survives_a_pulled_cable(live: Any, group: str) -> None:
