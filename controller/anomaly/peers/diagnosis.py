@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from controller.anomaly.peers.combination import combined, kind_of, verdict
 from controller.anomaly.peers.incidents import SILENT_SHARE, Faulty, Member, told_once
 from controller.anomaly.peers.persistence import accumulators, faults, hourly
-from controller.anomaly.peers.resample import Grid, grid_over, is_counter, known_before_s, rates, resample
+from controller.anomaly.peers.resample import Grid, grid_over, is_counter, is_whole, known_before_s, rates, resample
 from controller.anomaly.peers.scoring import (
     Distances,
     Learnt,
@@ -32,6 +32,8 @@ Floats = NDArray[np.float64]
 VALUES_AT_MOST = 1 << 27
 """Values of a metric in one group: one wrong time among the samples could ask for any number."""
 DAY_S = 86_400
+WHOLE_NUMBER = 1.0
+"""Rates, loads and latencies that are written as whole numbers are rounded: less than one is not told apart."""
 NEWCOMERS = "new in "
 """In front of the name of a group, the group of those that came after training."""
 SMALL_GROUP = 10
@@ -68,6 +70,7 @@ class Diagnosis(NamedTuple):
 class GroupMetric(NamedTuple):
     """One metric of one group, to be measured by itself: the unit of work that cores and machines share."""
 
+    metric: str
     members: Sequence[str]
     series: dict[str, OrderedSeries]
     grid: Grid
@@ -167,6 +170,7 @@ def diagnose(
     seen_in = {group: None if group in new else fault_free for group in groups}
     work = {
         (group, metric): GroupMetric(
+            metric,
             members[group],
             of_metric,
             grid,
@@ -309,7 +313,9 @@ def _measure(work: GroupMetric) -> Measured:
     if window_count(grid.cells, settings) == 0:
         nothing = np.empty((0, len(work.members)))
         return Measured(Distances(nothing, nothing), counted)
-    return Measured(measure(values, settings, work.fault_free, learnt), counted)
+    rounded = not counted and kind_of(work.metric) != "other" and is_whole(of_metric.values())
+    resolution = WHOLE_NUMBER if rounded else 0.0
+    return Measured(measure(values, settings, work.fault_free, learnt, resolution), counted)
 
 
 def _pooled(measured: dict[tuple[str, str], Measured], work: dict[tuple[str, str], GroupMetric]) -> dict[str, float]:

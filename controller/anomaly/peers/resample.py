@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -89,6 +89,11 @@ def is_counter(group: Sequence[OrderedSeries]) -> bool:
             return False
         rises += int(np.count_nonzero(steps > 0))
     return rises >= RISES_OF_A_COUNTER
+
+
+def is_whole(group: Iterable[OrderedSeries]) -> bool:
+    """Say whether the series of one metric hold whole numbers alone."""
+    return all(bool(np.all(series.values == np.rint(series.values))) for series in group)
 
 
 def rates(series: OrderedSeries) -> OrderedSeries:

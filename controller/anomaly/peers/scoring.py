@@ -82,7 +82,11 @@ def window_ends(ends_s: Floats, settings: PeerSettings) -> Floats:
 
 
 def measure(
-    values: Floats, settings: PeerSettings, training: Flags | None = None, learnt: Learnt | None = None
+    values: Floats,
+    settings: PeerSettings,
+    training: Flags | None = None,
+    learnt: Learnt | None = None,
+    resolution: float = 0.0,
 ) -> Distances:
     """Return the distances of one metric of one group: moving average, windows, bin sizes, distributions compared.
 
@@ -96,6 +100,8 @@ def measure(
         (windows,): those without a fault; all are taken for it where it is not given.
     learnt : Learnt, optional
         What an earlier time told of these members, in place of `training`.
+    resolution : float
+        What values of this metric are not told apart by less than, in its unit; no bin is smaller.
 
     Returns
     -------
@@ -116,6 +122,7 @@ def measure(
         offset = np.where(np.isnan(middle), 0.0, middle)
         smoothed, reference = smoothed - offset, known - offset
     sizes = _bin_sizes(smoothed, windows, settings)
+    sizes = np.where(np.isnan(sizes), sizes, np.fmax(sizes, resolution))
     if learnt is None:
         of_training = sizes[fault_free & ~np.isnan(sizes)]
         learnt = Learnt(known, float(np.median(of_training)) if len(of_training) else float("nan"))

@@ -55,6 +55,32 @@ def test_only_the_judged_metric_makes_the_score():
     assert named(diagnose(series, CHAIN, TRAINING, judged=frozenset(("await",)))) == set()
 
 
+def idle(metric: str, level: float, changed: float, first: int, last: int) -> list[Series]:
+    """Members whose metric stands still, but for that of `c` in some samples."""
+    series = [one._replace(values=np.full(SAMPLES, level)) for one in fleet(metric=metric)]
+    series[2].values[first:last] = changed
+    return series
+
+
+@pytest.mark.parametrize(
+    ("metric", "level", "changed", "first", "flagged"),
+    [
+        ("output-packet-rate", 0.0, 1.0, 200, False),
+        ("output-packet-rate", 0.5, 1.5, 200, True),
+        ("output-packet-rate", 0.0, 40.0, 200, True),
+        ("sessions-up", 4.0, 3.0, 200, True),
+        ("rtt", 3.0, 4.0, 180, False),
+    ],
+)
+def test_one_more_of_what_is_rounded_to_whole_numbers_is_no_difference(
+    metric: str, level: float, changed: float, first: int, flagged: bool
+):
+    last = first + 1 if first == 200 else SAMPLES
+    (group,) = diagnose(idle(metric, level, changed, first, last), CHAIN, TRAINING).groups
+    members = {group.members[index] for index in np.flatnonzero((group.scores > 1).any(axis=0))}
+    assert members == ({"c"} if flagged else set())
+
+
 def test_groups_are_told_apart():
     low, high = fleet("abcd"), fleet("efgh", seed=3)
     high = [one._replace(name=one.name._replace(peer_group="h"), values=one.values * 50) for one in high]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.anomaly.peers.resample import Grid, grid_over, is_counter, moving_average, rates, resample
+from controller.anomaly.peers.resample import Grid, grid_over, is_counter, is_whole, moving_average, rates, resample
 from controller.anomaly.series import OrderedSeries, Series, SeriesName, ordered
 
 
@@ -77,3 +77,9 @@ def test_counters_are_told_by_never_falling():
     assert not is_counter([growing, series([1, 2, 3], [5, 4, 6])])
     assert not is_counter([series([1, 2, 3], [5, 5, 5])])
     assert rates(growing).values.tolist() == [1, 0, 2]
+
+
+def test_series_are_whole_where_no_member_has_a_fraction():
+    whole = series([1, 2, 3], [0, 5, -2])
+    assert is_whole([whole, series([1, 2], [1e15, 3])])
+    assert not is_whole([whole, series([1, 2], [1, 0.5])])
