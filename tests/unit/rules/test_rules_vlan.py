@@ -307,15 +307,16 @@ def tags(*ids, tpid=0x8100):
 def test_frames_change_by_their_tags_alone():
     frame = ENDS + tags(0xE00A) + tags(0x0006, tpid=0x88A8) + PAYLOAD
     assert fields_of(frame) == Fields(MAC, HOST, 0x0806, vlan_ids=(10, 6))
-    assert changed(frame, MAC, (20, 6)) == ENDS + tags(0xE014) + tags(0x0006, tpid=0x88A8) + PAYLOAD
-    assert changed(frame, MAC, (6,)) == ENDS + tags(0x0006, tpid=0x88A8) + PAYLOAD
-    assert changed(frame, HOST, ()) == HOST + HOST + PAYLOAD
-    assert changed(ENDS + PAYLOAD, MAC, (10,)) == ENDS + tags(10) + PAYLOAD
-    assert changed(ENDS + tags(5) + PAYLOAD, MAC, (10, 5)) == ENDS + tags(10, 5) + PAYLOAD
+    assert changed(frame, MAC, (20, 6), 0) == ENDS + tags(0xE014) + tags(0x0006, tpid=0x88A8) + PAYLOAD
+    assert changed(frame, MAC, (6,), 0) == ENDS + tags(0x0006, tpid=0x88A8) + PAYLOAD
+    assert changed(frame, HOST, (), 0) == HOST + HOST + PAYLOAD
+    assert changed(ENDS + PAYLOAD, MAC, (10,), 0) == ENDS + tags(10) + PAYLOAD
+    assert changed(ENDS + tags(5) + PAYLOAD, MAC, (10, 5), 0) == ENDS + tags(10, 5) + PAYLOAD
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=80), st.sampled_from([b"", b"\x81\0", b"\x88\xa8\0\5\x81\0"]))
 def test_frames_of_any_shape_are_read_and_given_back(rest, start):
     frame = ENDS + start + rest
-    assert changed(frame, MAC, fields_of(frame).vlan_ids) == frame
+    fields = fields_of(frame)
+    assert changed(frame, MAC, fields.vlan_ids, fields.dscp) == frame

@@ -140,7 +140,7 @@ def test_frames_come_out_as_the_evaluation_says(client: Client) -> None:
     client.send(encode_set_config(client.version, 0xFFFF, 5))
     for xid, frame in enumerate(frames(), 10):
         sent = tables.process(client.version, fields_of(frame), 1).sent
-        expected = [changed(frame, copy.eth_dst, copy.vlan_ids) for copy in sent]
+        expected = [changed(frame, copy.eth_dst, copy.vlan_ids, copy.dscp) for copy in sent]
         client.send(lowering.encode_packet_out((OFPP_TABLE,), frame, xid))
         heard = []
         while len(heard) < len(expected):
