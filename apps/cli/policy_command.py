@@ -124,8 +124,8 @@ def _explain(args: argparse.Namespace, as_json: bool) -> int:
     marks = Marks(marking_of(policy))
     if role is Role.SENDER and marks.are_used:
         assert group is not None
-        found = marks.class_of(host, group)
-        sent = {"class": None if found is None else found.name, "dscp": marks.dscp(host, group)}
+        mark = marks.of(host, group)
+        sent = {"service_class": mark.service_class, "dscp": mark.dscp}
     if as_json:
         told = {"admit": decision.admit, "rule": decision.rule, "reason": decision.reason, "tenants": tenants}
         emit_json(told if sent is None else {**told, **sent})
@@ -133,8 +133,8 @@ def _explain(args: argparse.Namespace, as_json: bool) -> int:
     print(f"{'admitted' if decision.admit else 'refused'} by {decision.rule}: {decision.reason}")
     print(f"tenants of the host: {', '.join(tenants) or 'none'}")
     if sent is not None:
-        mark = "its port is trusted, and packets keep theirs" if sent["dscp"] is None else str(sent["dscp"])
-        print(f"service class: {sent['class'] or 'none'}; DSCP: {mark}")
+        dscp = "its port is trusted, and packets keep theirs" if sent["dscp"] is None else sent["dscp"]
+        print(f"service class: {sent['service_class'] or 'none'}; DSCP: {dscp}")
     return 0
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from apps.cli.called import Called
 from apps.cli.perf_console import percent, scaled
 from apps.cli.show_cells import Fields, Row, labels, place, role, text, vlans
-from apps.dashboard.lists import fabrics, gravest_first, members, newest_first, of_groups, refusals, senders
+from apps.dashboard.lists import classes, fabrics, gravest_first, members, newest_first, of_groups, refusals, senders
 from controller.snapshot.reader import Document, Section, Snapshot
 
 PLACES = frozenset({"switch", "port"})
@@ -211,6 +211,11 @@ def _sending(sender: Fields) -> str:
     return f"{scaled(sender.get('rate_bps'), 'bit/s')}, rule {sender.get('rule')}{mark}"
 
 
+def _class(row: Fields, called: Called) -> Iterator[Row]:
+    counts = (text(row.get(name)) for name in ("service_class", "dscp", "groups", "senders"))
+    yield *counts, scaled(row.get("rate_bps"), "bit/s")
+
+
 def _members(member: Fields, called: Called) -> Iterator[Row]:
     detail = _member_static(member) if member.get("static") else _sources(member)
     yield member["group"], *_host(member, called), detail
@@ -377,6 +382,13 @@ TABLES: dict[str, Table] = {
         _senders,
         _made("groups", of_groups(senders)),
         PLACES | {"group"},
+    ),
+    "classes": Table(
+        "service classes of those who send",
+        ("groups",),
+        ("CLASS", "DSCP", "GROUPS", "SENDERS", "RATE"),
+        _class,
+        _made("groups", classes),
     ),
     "switches": Table(
         "switches and their state",

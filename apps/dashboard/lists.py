@@ -92,6 +92,30 @@ def fabrics(switches: Section) -> list[Document]:
     ]
 
 
+def classes(groups: Section) -> list[Document]:
+    """Return the service classes of those who send, by name, last who is in none; nothing where none is marked.
+
+    A sender that is behind a trusted port counts without a code point, as one of a class that has others.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for group in groups.in_order():
+        here = set()
+        for sender in senders(group):
+            name, dscp = sender.get("service_class"), sender.get("dscp")
+            if name is None and dscp is None:
+                continue
+            row = found.setdefault(name or "", {"dscp": None, "groups": 0, "senders": 0, "rate_bps": 0})
+            row["dscp"] = dscp if row["dscp"] is None else row["dscp"]
+            row["groups"] += name not in here
+            row["senders"] += 1
+            row["rate_bps"] += sender.get("rate_bps") or 0
+            here.add(name)
+    names = sorted(found, key=lambda name: (not name, name))
+    return [
+        Document(name or "-", {"id": name or "-", "service_class": name or None, **found[name]}) for name in names
+    ]
+
+
 def of_groups(rows: Callable[[Document], Iterator[dict[str, Any]]]) -> Callable[[Section], list[Document]]:
     """Return what makes a list out of rows of each group."""
 

@@ -213,6 +213,8 @@ class Sender(Described):
     admitted: bool | None = None
     rule: str | None = None
     rate_bps: Rate = None
+    service_class: str | None = None
+    dscp: int | None = None
     legs: list[dict[str, int]] | None = Field(default=None, description="The same by each leg of a link aggregation.")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from controller.admission.host import HostLike
 from controller.config.marking import Marking
 from controller.config.policy import Role, Rule
@@ -11,6 +13,19 @@ from controller.kernel.aggregations import aggregations_of
 
 UNMARKED_DSCP = 0
 """The code point of who is in no class, or in one without a code point: best effort (RFC 2474, 4.1)."""
+
+
+class Mark(NamedTuple):
+    """The service class of packets, None where they are in none, and the code point that they get.
+
+    That is None where they keep the one that they have.
+    """
+
+    service_class: str | None
+    dscp: int | None
+
+
+UNMARKED = Mark(None, None)
 
 
 class Marks:
@@ -40,21 +55,19 @@ class Marks:
         """Tell whether packets get a code point at a port; at others they keep the one that they have."""
         return self._marking.is_used and (dpid, port_no) not in self._trusted
 
-    def dscp(self, host: HostLike, group: bytes) -> int | None:
-        """Return the code point of what a host sends to a group (4 or 16 bytes); None where it is left as it is."""
-        if not self.marks_port(host.dpid, host.port_no):
-            return None
-        return _dscp_of(self.class_of(host, group))
+    def of(self, host: HostLike, group: bytes) -> Mark:
+        """Return the mark of what a host sends to a group (4 or 16 bytes)."""
+        if not self._marking.is_used:
+            return UNMARKED
+        found = self._first(self._index.of_group(group, Role.SENDER) & self._about(host))
+        dscp = _dscp_of(found) if self.marks_port(host.dpid, host.port_no) else None
+        return Mark(None if found is None else found.name, dscp)
 
     def unicast_dscp(self, host: HostLike) -> int | None:
         """Return the code point of what a host sends to other hosts; None where it is left as it is."""
         if not self.marks_port(host.dpid, host.port_no):
             return None
         return _dscp_of(self._first(self._without_groups & self._about(host)))
-
-    def class_of(self, host: HostLike, group: bytes) -> ServiceClass | None:
-        """Return the class of what a host sends to a group, None where it is in none or nothing is marked."""
-        return self._first(self._index.of_group(group, Role.SENDER) & self._about(host))
 
     def _about(self, host: HostLike) -> int:
         return self._index.of_host(host.mac, host.ip, host.dpid, host.port_no, host.known)

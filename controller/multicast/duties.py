@@ -102,7 +102,7 @@ def _wanting(ports: Mapping[int, Interest], sources: Iterable[bytes]) -> dict[So
 
 def sender_entry(key: SenderKey, sender: Sender) -> SenderEntry:
     """Return what the switch of a sender does with its packets."""
-    return SenderEntry(key.port_no, key.mac, key.address, sender.admitted, sender.dscp)
+    return SenderEntry(key.port_no, key.mac, key.address, sender.admitted, sender.mark.dscp)
 
 
 def _senders(group: Group) -> dict[int, list[SenderEntry]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from controller.admission.admission import Admission
 from controller.admission.host import Decision, Host, HostLike
-from controller.admission.marks import Marks
+from controller.admission.marks import UNMARKED, Mark, Marks
 from controller.config.marking import marking_of
 from controller.config.policy import Policy, Role
 from controller.kernel.domains import address_of, domain_of, in_domain
@@ -126,9 +126,9 @@ class Gate:
         host: HostLike = self._host(key)
         return self.admission.explain(host, address_of(group), Role.SENDER, None, domain_of(group))
 
-    def dscp_of(self, key: SenderKey, group: bytes) -> int | None:
-        """Return the code point that a sender's packets get, None where they keep the one that they have."""
-        return self.marks.dscp(self._host(key), address_of(group)) if self.marks.are_used else None
+    def mark_of(self, key: SenderKey, group: bytes) -> Mark:
+        """Return the service class of a sender, and the code point that its packets get."""
+        return self.marks.of(self._host(key), address_of(group)) if self.marks.are_used else UNMARKED
 
     def gave_way(self, key: SenderKey, group: bytes) -> None:
         """Have it audited that a sender is refused from now on, for its group gave way to another."""

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from controller.admission.marks import UNMARKED, Mark
 from controller.kernel.domains import domain_of, family_of
 from controller.membership.events import Interest
 from controller.multicast.rate_meter import RateMeter
@@ -30,7 +31,7 @@ class SenderKey(NamedTuple):
 class Sender:
     """What is known of a sender; `rate_bps` is measured from its entry's counters, `placed_bps` what trees know.
 
-    Its packets get the code point `dscp`, None where they keep the one that they have.
+    `mark` is its service class, and the code point that its packets get.
     """
 
     admitted: bool
@@ -38,7 +39,7 @@ class Sender:
     seen_s: float
     rate_bps: float = 0.0
     placed_bps: float = 0.0
-    dscp: int | None = None
+    mark: Mark = UNMARKED
     meter: RateMeter = field(default_factory=RateMeter, repr=False, compare=False)
 
 

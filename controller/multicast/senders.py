@@ -156,8 +156,8 @@ class SenderTable:
 
     def _relay(self, data: Data, dpid: int, port_no: int, frame: bytes, sender: Sender) -> list[Effect]:
         """Hand a packet that came before its flow entries, without tag, to every receiver of its fabric directly."""
-        if sender.dscp is not None:
-            frame = with_dscp(frame, sender.dscp)
+        if sender.mark.dscp is not None:
+            frame = with_dscp(frame, sender.mark.dscp)
         vlan_id = domain_of(data.group)
         ports: dict[tuple[int, int], list[int]] = {}
         for to_dpid, oif in self._plane.receiving_ports(data.group, data.source):
@@ -223,11 +223,11 @@ class SenderTable:
 
     def _mark(self, group: bytes, key: SenderKey, sender: Sender, now: float) -> list[Effect]:
         """Have a sender's packets get the code point that the policy gives them now."""
-        dscp = self._gate.dscp_of(key, group)
-        if dscp == sender.dscp:
+        mark = self._gate.mark_of(key, group)
+        if mark == sender.mark:
             return []
         self._changed(group, now, key.dpid)
-        return self._plane.sender_set(group, key, replace(sender, dscp=dscp), now)
+        return self._plane.sender_set(group, key, replace(sender, mark=mark), now)
 
     def give_way(self, group: bytes, now: float) -> list[Effect]:
         """Refuse the senders of a group that nobody receives, for the room that its tree takes."""
@@ -313,7 +313,7 @@ class SenderTable:
             if admit == sender.admitted:
                 sender.rule = rule
                 continue
-            changed = replace(sender, admitted=admit, rule=rule, dscp=self._gate.dscp_of(key, group))
+            changed = replace(sender, admitted=admit, rule=rule, mark=self._gate.mark_of(key, group))
             effects += self._plane.sender_set(group, key, changed, now)
             self._changed(group, now, key.dpid)
         return effects
@@ -330,7 +330,7 @@ class SenderTable:
         self._by_port.setdefault((key.dpid, key.port_no), {})[entry] = None
         for name in _names(group, key):
             self._by_address.setdefault(name, {})[entry] = None
-        sender.dscp = self._gate.dscp_of(key, group)
+        sender.mark = self._gate.mark_of(key, group)
         self._changed(group, now, key.dpid)
         self._legs.sends(group, key, now)
         return self._plane.sender_set(group, key, sender, now)

@@ -205,7 +205,8 @@ def _senders(core: Shown, group: Group) -> list[Document]:
                 "admitted": sender.admitted,
                 "rule": sender.rule,
                 "rate_bps": 0,
-                "dscp": sender.dscp if sender.admitted else None,
+                "service_class": sender.mark.service_class,
+                "dscp": sender.mark.dscp if sender.admitted else None,
             },
         )
         document["rate_bps"] += round(sender.rate_bps)

@@ -144,6 +144,7 @@ SENDER = {
     "ip": "10.0.0.1",
     "admitted": True,
     "rule": "feed",
+    "service_class": "market",
     "dscp": 46,
     "rate_bps": 2_000_000,
 }

@@ -46,34 +46,36 @@ def host(address="10.9.0.1", dpid=1, port_no=1, known=()):
     ],
 )
 def test_the_first_class_about_a_sender_counts_and_none_is_best_effort(sender, group, dscp):
-    assert Marks(marking_of(POLICY)).dscp(sender, group) == dscp
+    assert Marks(marking_of(POLICY)).of(sender, group).dscp == dscp
 
 
 def test_nothing_is_marked_where_queues_are_off():
     marks = Marks(marking_of(replace(POLICY, queues=Queues())))
     assert not marks.are_used
-    assert marks.dscp(host(), MARKET) is None
+    assert marks.of(host(), MARKET).dscp is None
 
 
 @pytest.mark.parametrize("mode", ["mark", "static", "goal"])
 def test_ports_that_are_trusted_keep_their_code_points(mode):
     trust = frozenset({SwitchPort(1, 1)})
     marks = Marks(marking_of(replace(POLICY, queues=Queues(mode=mode, trust=trust))))
-    assert marks.dscp(host(), MARKET) is None
-    assert marks.dscp(host(port_no=2), MARKET) == 46
+    assert marks.of(host(), MARKET).dscp is None
+    assert marks.of(host(port_no=2), MARKET).dscp == 46
 
 
 def test_any_leg_of_a_trusted_bond_stands_for_all():
     bond = LinkAggregation("bond", "lacp", (SwitchPort(1, 1), SwitchPort(2, 1)))
     queues = Queues(mode="mark", trust=frozenset({SwitchPort(2, 1)}))
-    assert Marks(marking_of(replace(POLICY, queues=queues, link_aggregations=(bond,)))).dscp(host(), MARKET) is None
+    assert (
+        Marks(marking_of(replace(POLICY, queues=queues, link_aggregations=(bond,)))).of(host(), MARKET).dscp is None
+    )
 
 
 def test_a_policy_that_says_the_same_of_code_points_changes_nothing():
     marks = Marks(marking_of(POLICY))
     assert not marks.replace(marking_of(replace(POLICY, default_allow=False)))
     assert marks.replace(marking_of(replace(POLICY, classes=CLASSES[1:])))
-    assert marks.dscp(host(), MARKET) == 0
+    assert marks.of(host(), MARKET).dscp == 0
     assert marks.replace(marking_of(replace(POLICY, queues=Queues())))
     assert not marks.replace(marking_of(replace(POLICY, queues=Queues(), classes=())))
 

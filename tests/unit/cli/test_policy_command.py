@@ -301,7 +301,7 @@ def test_a_sender_is_told_its_class_and_code_point(tmp_path, capsys, group, host
     assert told in capsys.readouterr().out.splitlines()
     assert run(*words, "--json") == 0
     answer = json.loads(capsys.readouterr().out)
-    assert (answer["class"], answer["dscp"]) == (class_, dscp)
+    assert (answer["service_class"], answer["dscp"]) == (class_, dscp)
 
 
 @pytest.mark.parametrize(("role", "queues"), [("receiver", "mark"), ("sender", "off")])

@@ -106,6 +106,11 @@ def test_a_group_is_shown_with_all_that_concerns_it(show: Show, documents: Calla
     assert documents("group", "FF0E::0001")["group"] == "ff0e::1"
 
 
+def test_classes_are_those_of_whom_sends(show: Show, documents: Callable[..., Any]):
+    assert [line.split() for line in show("classes").splitlines()[1:]] == [["market", "46", "1", "1", "2", "Mbit/s"]]
+    assert documents("classes")[0]["rate_bps"] == 2_000_000
+
+
 def test_openflow_is_told_by_its_version_and_a_refusal_by_its_rule(show: Show):
     assert " 1.3 " in show("switches", "--switch", "3")
     assert "rule others: the rule is about 239.1.0.0/16" in show("refusals")
