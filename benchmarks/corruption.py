@@ -305,13 +305,14 @@ class CorruptedFabric:
 
     def _alter(self, app: str, dpid: int) -> Found | None:
         rule = self._whole(app, dpid)
-        if rule is None:
+        is_old = self.switches[dpid].ofp_version == OPENFLOW_1_0
+        if rule is None or (is_old and rule.key.match.tagged):  # A switch of 1.0 cannot hold it but as a drop.
             return None
         ports = sorted(self.switches[dpid].ports or ())
         others = [actions for actions in ((), (Output(self.random.choice(ports)),)) if actions != rule.actions]
         altered = rule._replace(actions=self.random.choice(others))
         kind = "altered"
-        if self.switches[dpid].ofp_version == OPENFLOW_1_0 and self.random.random() < 0.5:
+        if is_old and self.random.random() < 0.5:
             altered, kind = altered._replace(cookie=0), "missing"
         self.switches[dpid].tables.put(altered, self.now)
         return named(app, dpid, kind, rule)

@@ -1,10 +1,11 @@
 """The entries that every switch has from the start: the order of the tables, and what goes to the controller.
 
-LLDP, ARP and neighbour discovery go to the controller from every port, and never from switch to switch: a host can
-be seen at its own port only. Echo frames return by the port where they came, without the controller, and changed so
-that they return once: a neighbour learns that this switch forwards, and nobody else hears of it. Tour frames return
-alike, under an address that tells which switch returned them; the switch that sent them out sends them on by the next
-port of its tour (`tour_rule`). OpenFlow 1.0 cannot tell neighbour discovery from other IPv6, so it has none of it.
+LLDP, LACP, ARP and neighbour discovery go to the controller from every port, and never from switch to switch: a host
+can be seen at its own port only. Echo frames return by the port where they came, without the controller, and changed
+so that they return once: a neighbour learns that this switch forwards, and nobody else hears of it. Tour frames
+return alike, under an address that tells which switch returned them; the switch that sent them out sends them on by
+the next port of its tour (`tour_rule`). OpenFlow 1.0 cannot tell neighbour discovery from other IPv6, so it has none
+of it.
 
 Frames with a VLAN tag are dropped at every port (but see `vlan_rules`): in OpenFlow 1.3 by one entry before all
 others, in 1.0, whose other entries are for untagged frames, by the last one. A 1.0 switch that knows no 802.1ad takes
@@ -57,6 +58,10 @@ _TO_CONTROLLER: tuple[Action, ...] = (Output(OFPP_CONTROLLER),)
 _LLDP = Match(eth_type=ETHERTYPE_LLDP)
 _ECHO = Match(eth_dst=ECHO_MAC, eth_type=ETHERTYPE_LLDP)
 _ECHO_BACK: tuple[Action, ...] = (SetEthDst(NEAREST_BRIDGE_MAC), Output(OFPP_IN_PORT))
+_LACP = Match(eth_dst=SLOW_PROTOCOLS_MAC, eth_type=ETHERTYPE_SLOW)
+_PRIORITY_LACP = PRIORITY_LLDP - 2
+"""For any port. One more keeps away that of a port which no group names, and the leg of a group goes before that."""
+
 _ARP = Match(eth_type=ETHERTYPE_ARP)
 _NEIGHBOUR = tuple(
     Match(eth_type=ETH_TYPE_IPV6, ip_proto=IPPROTO_ICMPV6, icmpv6_type=kind) for kind in (SOLICITATION, ADVERTISEMENT)
@@ -78,6 +83,7 @@ def base_rules(ofp_version: int) -> list[Rule]:
             _tagged_drop(0, PRIORITY_VLAN_TAGGED, Match(eth_type=ETHERTYPE_QINQ)),
             _rule(0, PRIORITY_ECHO, _ECHO, _ECHO_BACK),
             *(_rule(0, priority, match, _TO_CONTROLLER) for priority, match in _punts(ofp_version)),
+            _rule(INGRESS, _PRIORITY_LACP, _LACP, _TO_CONTROLLER),
             *(_rule(0, priority, match, ()) for priority, match in drops),
             _tagged_drop(0, PRIORITY_MISS, Match(tagged=True)),
         ]
@@ -86,6 +92,7 @@ def base_rules(ofp_version: int) -> list[Rule]:
         _tagged_drop(ADMIT, PRIORITY_VLAN_TAGGED, Match(tagged=True)),
         _rule(ADMIT, PRIORITY_ECHO, _ECHO, _ECHO_BACK),
         *(_rule(ADMIT, priority, match, _TO_CONTROLLER) for priority, match in _punts(ofp_version)),
+        _rule(INGRESS, _PRIORITY_LACP, _LACP, _TO_CONTROLLER),
         _rule(ADMIT, PRIORITY_MISS, Match(), (Goto(FORWARD),)),
         _rule(FORWARD, PRIORITY_OTHER_MULTICAST, _IPV4_GROUPS, ()),
         _rule(FORWARD, PRIORITY_OTHER_MULTICAST, _IPV6_GROUPS, ()),
@@ -116,10 +123,16 @@ def lacp_rules(port_no: int, seconds: int = 0) -> list[Rule]:
 
     It is in the first table, before frames without a tag get that of their port.
     """
-    match = Match(in_port=port_no, eth_dst=SLOW_PROTOCOLS_MAC, eth_type=ETHERTYPE_SLOW)
+    match = _LACP._replace(in_port=port_no)
     if seconds:
         return [_rule(INGRESS, PRIORITY_LLDP + 1, match, ())._replace(hard_timeout_s=seconds)]
     return [_rule(INGRESS, PRIORITY_LLDP, match, _TO_CONTROLLER)]
+
+
+def undeclared_rule(port_no: int, seconds: int) -> Rule:
+    """Return the entry that keeps away the LACP of a port which no group names, a while."""
+    match = _LACP._replace(in_port=port_no)
+    return _rule(INGRESS, _PRIORITY_LACP + 1, match, ())._replace(hard_timeout_s=seconds)
 
 
 def guard_rules(ofp_version: int, port_no: int, seconds: int, port: PortVlans | None) -> list[Rule]:
@@ -132,7 +145,7 @@ def guard_rules(ofp_version: int, port_no: int, seconds: int, port: PortVlans | 
         else:
             keys = drop_keys(ofp_version, port, priority + 1, own)
         rules += [_rule(*key, ())._replace(hard_timeout_s=seconds) for key in keys]
-    return rules
+    return rules + lacp_rules(port_no, seconds)
 
 
 def hold_rule(ofp_version: int, port_no: int) -> Rule:

@@ -7,7 +7,7 @@ from typing import Any
 
 from controller.datapath.core import DatapathCore
 from controller.discovery.backup_legs import BackupLegs
-from controller.discovery.base_rules import first_rules, guard_rules, hold_rule, lacp_rules
+from controller.discovery.base_rules import first_rules, guard_rules, hold_rule
 from controller.discovery.detection import Pace
 from controller.discovery.graces import Graces
 from controller.discovery.hosts import HostTable
@@ -44,6 +44,7 @@ from controller.kernel.notices import PortNotices
 from controller.kernel.ports import End
 from controller.rules.inspection import Inspection
 from controller.rules.installer import Installer
+from controller.rules.model import Rule
 from controller.rules.pipeline import DISCOVERY_TAG
 from controller.wire.packets import Packet
 from topology.events import HostGone, HostLearnt, PortRole, SwitchDown, SwitchUp, TopologyEvent
@@ -94,7 +95,7 @@ class DiscoveryCore:
         legs = self.fabric.fabrics, settings.link_aggregations, self._ports, self._deadlines, self
         followed = self._lacp_legs.lacp, self._hosts.fabrics_joined, self._backups.follow
         self._leg_fabrics = LegFabrics(*legs, *followed)
-        known = self._ports, self._table, self._hosts, self._vlans, self._legs, self._lacp_legs.lacp, self._backups
+        known = self._ports, self._table, self._hosts, self._vlans, self._legs, self._lacp_legs, self._backups
         self._intake = FrameIntake(self, settings, *known, self.counters, self.counted)
         self._journal = Journal(self._hosts.hosts, self._remembered.by_port, self._table.neighbours)
         self._due: dict[TimerKind, Callable[[Any, float], None]] = {
@@ -466,16 +467,15 @@ class DiscoveryCore:
     def guard(self, port: PortState, now: float) -> None:
         """Keep a port's LLDP, ARP and ND from the controller for a while."""
         port.guarded_until_s = now + self._settings.guard_s
-        dpid, port_no = port.end
         text = f"receives too much LLDP, ARP or ND: its switch drops all of it for {self._settings.guard_s:g} s"
         self.counted("port-guarded", port.end, text, now)
-        version = self._switches[dpid].ofp_version
-        own_vlans = self._vlans.of(port.end) if self._vlans.is_used else None
-        rules = guard_rules(version, port_no, self._settings.guard_s, own_vlans)
-        if port.end in self._lacp_legs.lacp.places:
-            rules += lacp_rules(port_no, self._settings.guard_s)
-        for rule in rules:
-            self._out += self._installer.transient(dpid, rule)
+        (dpid, port_no), vlans = port.end, self._vlans.of(port.end) if self._vlans.is_used else None
+        for rule in guard_rules(self._switches[dpid].ofp_version, port_no, self._settings.guard_s, vlans):
+            self.install_for_a_while(dpid, rule)
+
+    def install_for_a_while(self, dpid: int, rule: Rule) -> None:
+        """Have a flow entry put that ends by itself."""
+        self._out += self._installer.transient(dpid, rule)
 
     def _remember(self, end: End, hosts: list[tuple[bytes, tuple[bytes, ...]]], now: float) -> None:
         if (kept := self._remembered.keep(end, hosts, self._settings.remembered_hosts)) < len(hosts):

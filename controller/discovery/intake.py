@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 
 from controller.discovery.backup_legs import BackupLegs
 from controller.discovery.hosts import HostTable
-from controller.discovery.lacp import Lacp
+from controller.discovery.lacp_legs import LacpLegs
 from controller.discovery.legs import Legs
 from controller.discovery.port_table import PortTable
 from controller.discovery.ports import PortState
@@ -68,7 +68,7 @@ class Owner(Protocol):
 class FrameIntake:
     """Learns from what switches send to the controller.
 
-    `ports`, `table`, `hosts`, `vlans`, `legs`, `lacp` and `backups` are the owner's, which takes `counters` and
+    `ports`, `table`, `hosts`, `vlans`, `legs`, `lacp_legs` and `backups` are the owner's, which takes `counters` and
     `counted` too. What names a host is named in the domain of its frame.
     """
 
@@ -81,7 +81,7 @@ class FrameIntake:
         hosts: HostTable,
         vlans: VlanAccess,
         legs: Legs,
-        lacp: Lacp,
+        lacp_legs: LacpLegs,
         backups: BackupLegs,
         counters: Counter[str],
         counted: Callable[[str, End, str, float], None],
@@ -94,7 +94,7 @@ class FrameIntake:
         self._host_states, self._challenges = hosts.hosts, hosts.challenges
         self._vlans = vlans
         self._home = legs.home
-        self._lacp = lacp
+        self._lacp_legs = lacp_legs
         self._backups = backups
         self._counters = counters
         self._counted = counted
@@ -176,7 +176,7 @@ class FrameIntake:
             self._resolution_received(port, packet, now, vlan_id)
         elif isinstance(packet, Lacpdu):
             self._count_towards_guard(port, now)
-            self._lacp.received(end, packet, now)
+            self._lacp_legs.received(end, packet, now)
         elif isinstance(packet, Malformed) or (
             isinstance(packet, Ignored) and packet.reason.startswith(_GUARDED_REASONS)
         ):

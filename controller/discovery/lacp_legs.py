@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from controller.config.policy import LinkAggregation
-from controller.discovery.base_rules import lacp_rules
+from controller.discovery.base_rules import lacp_rules, undeclared_rule
 from controller.discovery.lacp import Lacp
 from controller.discovery.ports import PortState
 from controller.discovery.timers import Timer, TimerKind
+from controller.discovery.undeclared_bonds import QUIET_S, UndeclaredBonds
 from controller.effects import Edit, Notice, Put, Remove, SendPacket
 from controller.kernel.deadlines import Deadlines
 from controller.kernel.ports import End
+from controller.rules.model import Rule
+from controller.wire.packets import Lacpdu
 
 
 class Owner(Protocol):
@@ -23,6 +26,9 @@ class Owner(Protocol):
 
     def install(self, dpid: int, edits: list[Edit], now: float) -> None:
         """Have flow entries put and removed."""
+
+    def install_for_a_while(self, dpid: int, rule: Rule) -> None:
+        """Have a flow entry put that ends by itself."""
 
     def tell(self, notice: Notice) -> None:
         """Give a notice that is to be told each time."""
@@ -48,6 +54,7 @@ class LacpLegs:
         owner: Owner,
     ) -> None:
         self.lacp = Lacp(groups, self)
+        self.undeclared = UndeclaredBonds(groups, owner.counted)
         self._ports = ports
         self._deadlines = deadlines
         self._owner = owner
@@ -56,18 +63,29 @@ class LacpLegs:
 
     def use(self, groups: tuple[LinkAggregation, ...], now: float) -> None:
         """Go by other groups: ports of which other things are said begin anew."""
+        self.undeclared.use(groups)
         for end in self.lacp.use(groups):
             self._bundled(end, end not in self.lacp.places, now)
             self.follow(end, now)
 
+    def received(self, end: End, pdu: Lacpdu, now: float) -> None:
+        """Take in what the other end of a port says; where no group names the port, it is kept quiet for a while."""
+        if self.undeclared.heard(end, pdu.actor, now):
+            self._owner.install_for_a_while(end[0], undeclared_rule(end[1], QUIET_S))
+        else:
+            self.lacp.received(end, pdu, now)
+
     def follow_switch(self, dpid: int, now: float) -> None:
         """Follow what became of a switch's ports, or that it is gone."""
-        for end in sorted(end for end in (self.lacp.places.keys() | self._entered) if end[0] == dpid):
+        known = self.lacp.places.keys() | self._entered | set(self.undeclared.ends())
+        for end in sorted(end for end in known if end[0] == dpid):
             self.follow(end, now)
 
     def follow(self, end: End, now: float) -> None:
         """Have a port speak LACP while it is up and the policy has it in a group that does."""
         port = self._ports.get(end)
+        if port is None or not port.up:
+            self.undeclared.gone(end)
         is_known = end in self.lacp.places and port is not None
         if is_known is not (end in self._entered):
             self._entered.symmetric_difference_update((end,))

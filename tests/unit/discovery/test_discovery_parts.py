@@ -55,7 +55,7 @@ def test_openflow_1_3_tables_follow_each_other_and_end_in_drops():
         for rule in rules.values()
         if rule.actions == (Output(OFPP_CONTROLLER),)
     }
-    assert punted == {(0x88CC, None), (0x0806, None), (0x86DD, 135), (0x86DD, 136)}
+    assert punted == {(0x88CC, None), (0x0806, None), (0x86DD, 135), (0x86DD, 136), (0x8809, None)}
     assert len({rule.cookie >> 48 for rule in rules.values()}) == 1
 
 
