@@ -34,7 +34,7 @@ class UndeclaredBonds:
     def use(self, groups: Iterable[LinkAggregation]) -> None:
         """Go by other groups."""
         self._named = frozenset((port.dpid, port.port_no) for group in groups for port in group.ports)
-        for end in self._named & self._partners.keys():
+        for end in self._partners.keys() & self._named:
             del self._partners[end]
 
     def heard(self, end: End, actor: LacpEnd, now: float) -> bool:

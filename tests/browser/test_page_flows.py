@@ -105,6 +105,7 @@ def test_a_selected_group_has_its_tree_marked_and_its_parties_listed(open_page: 
     expect(page.get_by_role("grid", name="Links of the tree of 239.1.1.1")).to_have_attribute("aria-rowcount", "5")
     page.get_by_role("link", name="Drawing").click()
     page.get_by_role("button", name="Show no tree").click()
+    expect(page.get_by_text("Tree of 239.1.1.1")).to_be_hidden()
     assert marked_px(page) == 0
 
 
