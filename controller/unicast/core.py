@@ -273,7 +273,7 @@ class UnicastCore:
         dpid, port_no, role = event
         self._vlan_ports.ports_changed(dpid)
         self._follow_ports(dpid, now)
-        self._mark((dpid, port_no), now)
+        self._mark(self._marks.port_changed((dpid, port_no)), now)
         trunks = self._trunks.setdefault(dpid, set())
         if (role is PortRole.TRUNK) == (port_no in trunks):
             return
@@ -283,9 +283,9 @@ class UnicastCore:
             edits: list[Edit] = [Put(rule) if port_no in trunks else Remove(rule.key) for rule in rules]
             self._change([[(dpid, edit) for edit in edits]], now)
 
-    def _mark(self, end: End, now: float) -> None:
-        """Have what hosts send by a port marked as it is to be now."""
-        if stage := self._marks.port_changed(end):
+    def _mark(self, stage: Stage, now: float) -> None:
+        """Have what hosts send marked as it is to be now."""
+        if stage:
             self._change([stage], now)
 
     def _follow_ports(self, dpid: int, now: float) -> None:
@@ -326,7 +326,7 @@ class UnicastCore:
         self._flush_soon(now)
 
     def _host_learnt(self, host: HostLearnt, now: float) -> None:
-        self._mark((host.dpid, host.port_no), now)
+        self._mark(self._marks.host_learnt(host), now)
         timer = _Timer(_Kind.GONE, host.mac)
         if timer in self._deadlines:
             self._deadlines.cancel(timer)
@@ -338,7 +338,7 @@ class UnicastCore:
         self._resolver.host_learnt(host, now)
 
     def _host_gone(self, event: HostGone, now: float) -> None:
-        self._mark((event.dpid, event.port_no), now)
+        self._mark(self._marks.host_gone(event), now)
         self._changed_hosts.note(event.mac)
         self._flush_soon(now)
 

@@ -103,12 +103,14 @@ class FrameIntake:
         if data[6:12] == self._settings.controller_mac:
             self._counters["own-frame"] += 1
             self._guards.allow_packet(end, now)
-        elif isinstance(packet, Arp | Neighbour):
+            return
+        data = self._marks.marked(end, data, vlan_id)
+        if isinstance(packet, Arp | Neighbour):
             self._resolver.received(end, packet, data, now, vlan_id)
         elif data[:6] == BROADCAST_MAC and data[12:14] == _IPV4:
-            self._broadcast(end, self._marks.marked(end, data), now, vlan_id)
+            self._broadcast(end, data, now, vlan_id)
         elif isinstance(packet, Unicast | Malformed | Ignored):
-            self._missed(end, packet, self._marks.marked(end, data), now, vlan_id)
+            self._missed(end, packet, data, now, vlan_id)
 
     def on_deadline(self, now: float) -> None:
         """Let unknown hosts be looked for once more."""

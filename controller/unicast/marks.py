@@ -1,8 +1,11 @@
 """The entries that give what hosts send to other hosts its code point, at the port where it enters (OpenFlow 1.3).
 
 They stand behind all else in ADMIT and VLAN_ADMIT, and go on as those tables do: senders of groups have entries of
-their own. An entry of a port has its packets be best effort; one of a host, or of an address that it holds, comes
-before it where the host's class has a code point.
+their own. Entries of a port give the code point that anybody there has, best effort where no class is about the port;
+one of a host, or of an address that it holds, comes before them where the host's own is another.
+
+An address counts only for the host that is known to hold it, at the port where that is known to be. A port that led
+to hosts keeps its own entries while it is not known what it leads to, so that nobody gains by taking it down.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from controller.admission.host import Host
 from controller.admission.marks import UNMARKED_DSCP, Marks
 from controller.config.marking import Marking
 from controller.effects import Edit, Put, Remove
-from controller.kernel.domains import address_of, domain_of
+from controller.kernel.domains import address_of, domain_of, in_domain
 from controller.kernel.ports import End
 from controller.kernel.vlan_ports import VlanPorts
 from controller.rules.cookies import cookie_of
@@ -33,12 +36,15 @@ from controller.rules.pipeline import (
     VLAN_FORWARD,
 )
 from controller.wire.dscp import with_dscp
-from topology.events import HostLearnt, PortRole
+from topology.events import HostGone, HostLearnt, PortRole
 from topology.live import LiveFabric
 
 Stage: TypeAlias = list[tuple[int, Edit]]
 
 _ETH_TYPES = (ETH_TYPE_IPV4, ETH_TYPE_IPV6)
+
+_NOBODY = b""
+"""Stands for the MAC address of a host of which its port alone is known."""
 
 
 class UnicastMarks:
@@ -49,6 +55,22 @@ class UnicastMarks:
         self._fabric = fabric
         self._vlan_ports = vlan_ports
         self._held: dict[int, dict[int, dict[RuleKey, Rule]]] = {}
+        self._places: dict[bytes, End] = {}
+        self._hosts_of: dict[int, set[bytes]] = {}
+
+    def host_learnt(self, host: HostLearnt) -> Stage:
+        """Return the edits that follow from where a host is and what it holds now, and is and does no more."""
+        end = (host.dpid, host.port_no)
+        before = self._forget(host.mac) or end
+        self._places[host.mac] = end
+        self._hosts_of.setdefault(host.dpid, set()).add(host.mac)
+        left = [] if self._fabric.is_one_port(before, end) else self.port_changed(before)
+        return left + self.port_changed(end)
+
+    def host_gone(self, event: HostGone) -> Stage:
+        """Return the edits that follow from a host that is gone from a port."""
+        self._forget(event.mac)
+        return self.port_changed((event.dpid, event.port_no))
 
     def port_changed(self, end: End) -> Stage:
         """Return the edits that follow from what a port leads to now, and from who is there, by all legs of it."""
@@ -63,8 +85,13 @@ class UnicastMarks:
         return [edit for port_no in self._fabric.edge_ports(dpid) for edit in self._follow((dpid, port_no))]
 
     def switch_down(self, dpid: int) -> Stage:
-        """Return the edits for a switch that is no part of the fabric any more."""
-        return [(dpid, Remove(key)) for held in self._held.pop(dpid, {}).values() for key in held]
+        """Return the edits for a switch that is no part of the fabric any more, nor are the hosts at it."""
+        for mac in tuple(self._hosts_of.get(dpid, ())):
+            self._forget(mac)
+        gone = self._held.pop(dpid, {})
+        stage: Stage = [(dpid, Remove(key)) for held in gone.values() for key in held]
+        legs = {leg for port_no in gone for leg in self._fabric.aggregations.legs((dpid, port_no))}
+        return stage + [edit for leg in sorted(legs) if leg[0] != dpid for edit in self._follow(leg)]
 
     def replace(self, marking: Marking) -> Stage:
         """Go by another policy, which ports may be in other VLANs by too, and return the edits that follow."""
@@ -75,8 +102,8 @@ class UnicastMarks:
             ends |= {(dpid, port_no) for port_no in self._fabric.edge_ports(dpid)}
         return [edit for end in sorted(ends) for edit in self._follow(end)]
 
-    def marked(self, end: End, frame: bytes) -> bytes:
-        """Return a frame without its tag that the controller hands on, as the entries of its port would mark it."""
+    def marked(self, end: End, frame: bytes, vlan_id: int) -> bytes:
+        """Return an untagged frame of a domain, which the controller hands on, as entries of its port mark it."""
         if not self._marks.are_used or self._fabric.role(*end) is not PortRole.EDGE:
             return frame
         eth_type = int.from_bytes(frame[12:14], "big")
@@ -86,13 +113,31 @@ class UnicastMarks:
             address = frame[22:38]
         else:
             return frame
-        dscp = self._marks.unicast_dscp(Host(frame[6:12], address, *self._fabric.aggregations.home(end)))
+        dscp = self._marks.unicast_dscp(self._sender(end, frame[6:12], address, vlan_id))
         return frame if dscp is None else with_dscp(frame, dscp)
+
+    def _sender(self, end: End, mac: bytes, address: bytes, vlan_id: int) -> Host:
+        """Return a sender by what it is known to have of the addresses that it uses."""
+        fabric, home = self._fabric, self._fabric.aggregations.home(end)
+        host = fabric.host_near(in_domain(mac, vlan_id), end[0])
+        if host is None or not fabric.is_one_port((host.dpid, host.port_no), end):
+            return Host(_NOBODY, None, *home)
+        return Host(mac, address if in_domain(address, vlan_id) in host.addresses else None, *home)
+
+    def _forget(self, mac: bytes) -> End | None:
+        """Forget where a host was; return where that is."""
+        end = self._places.pop(mac, None)
+        if end is not None:
+            at_switch = self._hosts_of[end[0]]
+            at_switch.remove(mac)
+            if not at_switch:
+                del self._hosts_of[end[0]]
+        return end
 
     def _follow(self, end: End) -> Stage:
         dpid, port_no = end
         had = self._held.get(dpid, {}).get(port_no, {})
-        wanted = {rule.key: rule for rule in self._wanted(end)}
+        wanted = {rule.key: rule for rule in self._wanted(end, was_edge=bool(had))}
         if wanted:
             self._held.setdefault(dpid, {})[port_no] = wanted
         elif had:
@@ -100,34 +145,38 @@ class UnicastMarks:
         stage: Stage = [(dpid, Put(rule)) for key, rule in wanted.items() if had.get(key) != rule]
         return stage + [(dpid, Remove(key)) for key in had if key not in wanted]
 
-    def _wanted(self, end: End) -> Iterator[Rule]:
+    def _wanted(self, end: End, *, was_edge: bool) -> Iterator[Rule]:
         fabric, home = self._fabric, self._fabric.aggregations.home(end)
-        version = fabric.ofp_version(end[0])
-        if version in (None, OPENFLOW_1_0) or fabric.role(*end) is not PortRole.EDGE:
+        version, role = fabric.ofp_version(end[0]), fabric.role(*end)
+        is_edge = role is PortRole.EDGE or (was_edge and role is not PortRole.TRUNK)
+        if version in (None, OPENFLOW_1_0) or not is_edge or not self._marks.marks_port(*home):
             return
-        if not self._marks.marks_port(*home):
-            return
+        of_port = self._dscp(Host(_NOBODY, None, *home))
         for table in (ADMIT, VLAN_ADMIT) if self._vlan_ports.is_used else (ADMIT,):
             for eth_type in _ETH_TYPES:
-                yield _rule(table, PRIORITY_MARK_PORT, Match(end[1], eth_type=eth_type), UNMARKED_DSCP)
-        for host in fabric.hosts_at(*home):
-            yield from self._of_host(host, home, end[1])
+                yield _rule(table, PRIORITY_MARK_PORT, Match(end[1], eth_type=eth_type), of_port)
+        for leg in fabric.aggregations.legs(end):
+            for host in fabric.hosts_at(*leg):
+                yield from self._of_host(host, home, end[1], of_port)
 
-    def _of_host(self, host: HostLearnt, home: End, port_no: int) -> Iterator[Rule]:
+    def _of_host(self, host: HostLearnt, home: End, port_no: int, of_port: int) -> Iterator[Rule]:
         mac = address_of(host.mac)
         vlan_id = domain_of(host.mac)
         table = VLAN_ADMIT if vlan_id else ADMIT
         match = Match(port_no, eth_src=mac, vlan_id=vlan_id or None)
-        by_mac = self._marks.unicast_dscp(Host(mac, None, *home)) or UNMARKED_DSCP
-        if by_mac != UNMARKED_DSCP:
+        by_mac = self._dscp(Host(mac, None, *home))
+        if by_mac != of_port:
             for eth_type in _ETH_TYPES:
                 yield _rule(table, PRIORITY_MARK_HOST, match._replace(eth_type=eth_type), by_mac)
         for address in map(address_of, host.addresses):
-            dscp = self._marks.unicast_dscp(Host(mac, address, *home)) or UNMARKED_DSCP
+            dscp = self._dscp(Host(mac, address, *home))
             if dscp != by_mac:
                 eth_type = ETH_TYPE_IPV4 if len(address) == 4 else ETH_TYPE_IPV6
                 of_address = match._replace(eth_type=eth_type, ip_src=address, ip_src_prefix=8 * len(address))
                 yield _rule(table, PRIORITY_MARK_ADDRESS, of_address, dscp)
+
+    def _dscp(self, host: Host) -> int:
+        return self._marks.unicast_dscp(host) or UNMARKED_DSCP
 
 
 def _rule(table: int, priority: int, match: Match, dscp: int) -> Rule:
