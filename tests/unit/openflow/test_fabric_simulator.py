@@ -34,7 +34,7 @@ def run(request: pytest.FixtureRequest) -> Iterator[LiveRun]:
 
 @pytest.fixture(scope="module")
 def senders(run: LiveRun) -> dict[bytes, Host]:
-    """Each group's sender; the groups have members all over the fabric."""
+    """Each group's sender; the groups have members all over the fabric, and hosts have spoken to each other."""
     chosen = {group: run.random.choice(run.hosts.all) for group in GROUPS}
     for group, sender in chosen.items():
         run.hosts.send(sender, group)
@@ -42,6 +42,11 @@ def senders(run: LiveRun) -> dict[bytes, Host]:
             member = run.new_member(group)
             assert member is not None
             run.hosts.join(member, group)
+    run.wait_quiet()
+    for host, other in pairs(run):
+        run.hosts.send_to(host, other)
+    told = [(other.end, other.ip) for _, other in pairs(run)]
+    assert run.fabric.run_until(lambda: all(run.hosts.delivered[each] for each in told), TIMEOUT_S)
     run.wait_quiet()
     return chosen
 
@@ -92,12 +97,6 @@ def test_every_switch_link_and_port_is_found_and_every_check_finds_the_tables_ri
 
 
 def test_members_are_served_at_their_ports_by_what_the_tables_say(run: LiveRun, senders: dict[bytes, Host]) -> None:
-    run.hosts.delivered.clear()
-    for host, other in pairs(run):
-        run.hosts.send_to(host, other)
-    told = [(other.end, other.ip) for _, other in pairs(run)]
-    assert run.fabric.run_until(lambda: all(run.hosts.delivered[each] for each in told), TIMEOUT_S)
-    run.wait_quiet()
     punts = run.watch.packet_ins
     packets_reach_members_alone(run, senders)
     assert run.watch.packet_ins == punts, "what the controller delivered first has entries"
