@@ -34,7 +34,7 @@ from controller.events import (
 )
 from controller.rules.fake import FakeSwitch
 from controller.rules.installer import Installer
-from controller.rules.model import Match, Output, Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey, Match, Output
 
 FABRIC = "simulated"
 KEYS = Keys(FABRIC)
@@ -208,7 +208,9 @@ class Node:
 
     def desire(self, numbers: Iterable[int]) -> None:
         """Have entries at every switch."""
-        rules = [Rule(RuleKey(0, 10, Match(in_port=number)), (Output(1),), TAG << 48 | number) for number in numbers]
+        rules = [
+            FlowEntry(FlowKey(0, 10, Match(in_port=number)), (Output(1),), TAG << 48 | number) for number in numbers
+        ]
         edits = [(dpid, PutRule(rule)) for rule in rules for dpid in self.world.switches]
         if edits:
             self.perform(self.app.change([edits], self.world.now))

@@ -31,7 +31,7 @@ from controller.multicast.core import MulticastCore
 from controller.rules.evaluate import Fields
 from controller.rules.fake import FakeFabric, FakeSwitch
 from controller.rules.inspection import Inspection
-from controller.rules.model import Match, Output, Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey, Match, Output
 from controller.rules.pipeline import (
     DISCOVERY_TAG,
     ETH_TYPE_IPV4,
@@ -263,7 +263,7 @@ class CorruptedFabric:
             got[copy.dpid, copy.port_no] += count
         return got
 
-    def ways(self) -> dict[bytes, frozenset[tuple[int, Rule]]]:
+    def ways(self) -> dict[bytes, frozenset[tuple[int, FlowEntry]]]:
         """Return the entries, with their switches, that a packet of each group's sender meets."""
         found = {}
         for group in self.groups:
@@ -272,7 +272,7 @@ class CorruptedFabric:
             found[group] = frozenset(place for place, count in self._counts().items() if count != before[place])
         return found
 
-    def _counts(self) -> dict[tuple[int, Rule], int]:
+    def _counts(self) -> dict[tuple[int, FlowEntry], int]:
         return {
             (dpid, entry.rule): entry.packet_count
             for dpid, switch in self.switches.items()
@@ -290,7 +290,7 @@ class CorruptedFabric:
             if found is not None:
                 return found
 
-    def _whole(self, app: str, dpid: int) -> Rule | None:
+    def _whole(self, app: str, dpid: int) -> FlowEntry | None:
         desired = self.entries[app].desired(dpid)
         held = self.switches[dpid].rules
         whole = [rule for key, rule in desired.items() if held.get(key) == rule]
@@ -322,24 +322,24 @@ class CorruptedFabric:
         number = self._number.to_bytes(2, "big")
         like = self._whole(app, dpid)
         match = Match(eth_type=ETH_TYPE_IPV4, ip_dst=b"\x0a\x63" + number, ip_dst_prefix=32)
-        key = RuleKey(0 if like is None else like.key.table, 7, match)
+        key = FlowKey(0 if like is None else like.key.table, 7, match)
         if app == "multicast" and like is not None and self.random.random() < 0.3:
             group = self.random.choice(self.groups)
             match = Match(self.random.choice(sorted(self.switches[dpid].ports or ())), eth_type=ETH_TYPE_IPV4)
             match = match._replace(ip_dst=group, ip_dst_prefix=32)
-            key = RuleKey(like.key.table, PRIORITY_CHANNEL + self._number, match)
-        rule = Rule(key, (), TAGS[app] << 48 | self._number)
+            key = FlowKey(like.key.table, PRIORITY_CHANNEL + self._number, match)
+        rule = FlowEntry(key, (), TAGS[app] << 48 | self._number)
         if key in self.switches[dpid].rules:
             return None
         self.switches[dpid].tables.put(rule, self.now)
         return named(app, dpid, "extra", rule)
 
-    def add_foreign(self) -> tuple[int, Rule]:
+    def add_foreign(self) -> tuple[int, FlowEntry]:
         """Add an entry that is nobody's here."""
         self._number += 1
         dpid = self.random.choice(list(self.switches))
         match = Match(eth_type=ETH_TYPE_IPV4, ip_dst=b"\x0a\x62" + self._number.to_bytes(2, "big"), ip_dst_prefix=32)
-        rule = Rule(RuleKey(0, 3, match), (), 0x77)
+        rule = FlowEntry(FlowKey(0, 3, match), (), 0x77)
         self.switches[dpid].tables.put(rule, self.now)
         return dpid, rule
 
@@ -383,7 +383,7 @@ class CorruptedFabric:
         return sum(document["foreign"]["count"] for app, document in self.reports if app == "discovery")
 
 
-def named(app: str, dpid: int, kind: str, rule: Rule) -> Found:
+def named(app: str, dpid: int, kind: str, rule: FlowEntry) -> Found:
     """Return an entry as a report names it."""
     document = rule_document(rule)
     return Found(app, dpid, kind, document["table"], document["priority"], document["match"])

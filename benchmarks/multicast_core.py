@@ -36,7 +36,7 @@ from controller.multicast.figures import multicast_figures, switch_figures
 from controller.rules.confirmation import ConfirmationClock
 from controller.rules.installer import Installer
 from controller.rules.lowering import LOWERINGS
-from controller.rules.model import Match, RuleKey
+from controller.rules.model import FlowKey, Match
 from controller.rules.pipeline import MULTICAST_TAG
 from controller.rules.switch_state import Batch, SwitchState
 from controller.wire.encode import encode
@@ -121,7 +121,7 @@ def time_joins(count: int) -> None:
     """Do for so many joins what measuring their latency adds: one entry each, confirmed by a batch of its own."""
     clock, installer = ConfirmationClock(), Installer(MULTICAST_TAG)
     state = SwitchState(1, DatapathCore(0).datapath(1), installer, connected=True)
-    key = RuleKey(0, 1, Match(in_port=1))
+    key = FlowKey(0, 1, Match(in_port=1))
     for number in range(count):
         clock.begin(float(number))
         clock.add(state, key)

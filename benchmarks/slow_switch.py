@@ -18,7 +18,7 @@ from controller.effects import ApplyEdits, Put, RequestFlows
 from controller.events import DeadlineReached, EditFailed, FlowStatsReceived, SwitchConnected, SwitchDisconnected
 from controller.rules.fake import FakeSwitch
 from controller.rules.installer import Installer
-from controller.rules.model import Match, Output, Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey, Match, Output
 
 RECONNECT_S = 1.0
 READ_ENTRIES_PER_S = 20000.0
@@ -133,7 +133,7 @@ class Programmed:
         self._installer = Installer(TAG)
         self._installer.use_edits(self.edits)
         self._fresh()
-        self._waiting: dict[RuleKey, float] = {}
+        self._waiting: dict[FlowKey, float] = {}
         self._waits: list[float] = []
         self._lost = self._readings = self._batches = self._joins = 0
         wanted = [(DPID, Put(_rule(number))) for number in range(self.entries)]
@@ -225,5 +225,5 @@ class Programmed:
         self._at(self._free_s, answer)
 
 
-def _rule(number: int) -> Rule:
-    return Rule(RuleKey(0, 1, Match(in_port=number + 1)), (Output(2),), TAG << 48 | number)
+def _rule(number: int) -> FlowEntry:
+    return FlowEntry(FlowKey(0, 1, Match(in_port=number + 1)), (Output(2),), TAG << 48 | number)

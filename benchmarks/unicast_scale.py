@@ -29,7 +29,7 @@ from controller.events import (
     SwitchConnected,
 )
 from controller.rules.lowering import LOWERINGS
-from controller.rules.model import RuleKey
+from controller.rules.model import FlowKey
 from controller.unicast.core import UnicastCore
 from controller.unicast.settings import UnicastSettings
 from controller.wire.udp import encode_udp
@@ -45,7 +45,7 @@ class Fabric:
         self.random = random.Random(seed)
         self.core = UnicastCore(UnicastSettings(check_interval_s=0.0))
         self.now = 1.0
-        self.tables: dict[int, set[RuleKey]] = {}
+        self.tables: dict[int, set[FlowKey]] = {}
         self.queue: deque[object] = deque()
         self.start_anew()
         half = k // 2

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias
 
 from controller.events import ControllerRole
-from controller.rules.model import Resource, ResourceKey, Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey, Resource, ResourceKey
 
 
 class SendPacket(NamedTuple):
@@ -20,13 +20,13 @@ class SendPacket(NamedTuple):
 class Put(NamedTuple):
     """Add a flow entry, or replace the actions of the one with the same key."""
 
-    rule: Rule
+    rule: FlowEntry
 
 
 class Remove(NamedTuple):
     """Delete the flow entry with exactly this key."""
 
-    key: RuleKey
+    key: FlowKey
 
 
 class Define(NamedTuple):

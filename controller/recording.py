@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any, NamedTuple
 
 from controller import events
@@ -34,8 +34,12 @@ from controller.config import (
     terms,
     vlans,
 )
+from controller.rules.model import FlowEntry, FlowKey
 from controller.service_classes import goals
 from topology.events import TOPOLOGY_EVENTS, PortRole
+
+WRITTEN_AS: Mapping[type, str] = MappingProxyType({FlowEntry: "Rule", FlowKey: "RuleKey"})
+"""What recordings call types of records that are called otherwise here: earlier ones can be read and compared."""
 
 
 def _kinds_of(records: Iterable[ModuleType | type]) -> Iterator[type]:
@@ -48,6 +52,11 @@ def _kinds_of(records: Iterable[ModuleType | type]) -> Iterator[type]:
                 yield kind
 
 
+def written_as(kind: type) -> str:
+    """Return what a type of records is called in recordings."""
+    return WRITTEN_AS.get(kind) or kind.__name__
+
+
 def readable(records: Iterable[ModuleType | type]) -> Mapping[str, type]:
     """Return the types of records by name: those given, those defined in modules given, and those all apps know."""
     config = (
@@ -56,7 +65,7 @@ def readable(records: Iterable[ModuleType | type]) -> Mapping[str, type]:
     )
     shared = (*config, registrations, events)
     return {
-        kind.__name__: kind
+        written_as(kind): kind
         for kind in _kinds_of((*shared, *TOPOLOGY_EVENTS, PortRole, *records))
         if is_dataclass(kind) or issubclass(kind, tuple | Enum)
     }
@@ -105,7 +114,7 @@ def read_lines(lines: Iterable[str], kinds: Mapping[str, type]) -> Iterator[Line
 def plain(value: Any) -> Any:
     """Return a value as JSON has it."""
     if isinstance(value, Enum):
-        return {"$": type(value).__name__, "value": value.value}
+        return {"$": written_as(type(value)), "value": value.value}
     if isinstance(value, float) and math.isnan(value):
         return None
     if value is None or isinstance(value, bool | int | float | str):
@@ -113,14 +122,14 @@ def plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return {"$": "bytes", "hex": value.hex()}
     if hasattr(value, "as_record"):
-        return {"$": type(value).__name__, **plain(value.as_record())}
+        return {"$": written_as(type(value)), **plain(value.as_record())}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         named = {name: plain(item) for name, item in zip(value._fields, value, strict=True)}
-        return {"$": type(value).__name__, **named}
+        return {"$": written_as(type(value)), **named}
     if is_dataclass(value):
         given = (entry.name for entry in fields(value) if entry.init and entry.name != "warnings")
         named = {name: plain(getattr(value, name)) for name in given}
-        return {"$": type(value).__name__, **named}
+        return {"$": written_as(type(value)), **named}
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, set | frozenset):

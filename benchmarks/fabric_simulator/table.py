@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from controller.rules.evaluate import Entry as CountedEntry
 from controller.rules.evaluate import Fields, FlowTables, Verdict
-from controller.rules.model import Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey
 from controller.rules.of13 import decode_flow_stats, encode_flow_stats_reply
 from controller.rules.pipeline import OPENFLOW_1_3
 from fabric_simulator import messages
@@ -39,7 +39,7 @@ class SwitchTable(FlowTables):
         super().__init__()
         self.capacity = capacity
         self.held: dict[Key, Entry] = {}
-        self._rule_keys: dict[Key, RuleKey] = {}
+        self._rule_keys: dict[Key, FlowKey] = {}
         self._unread: dict[int, set[Key]] = {}
         self._lldp: dict[tuple[int, bytes], Verdict] = {}
         self._lldp_tables: set[int] = set()
@@ -127,7 +127,7 @@ class SwitchTable(FlowTables):
                 self._lldp_tables.update(range(4))
         return verdict
 
-    def rules(self) -> dict[RuleKey, Rule]:
+    def rules(self) -> dict[FlowKey, FlowEntry]:
         """Return all entries as values."""
         for table in list(self._unread):
             self._read(self._unread.pop(table))
@@ -142,7 +142,7 @@ class SwitchTable(FlowTables):
             elif key in self._rule_keys:
                 self.remove(self._rule_keys.pop(key))
 
-    def _rule(self, key: Key) -> Rule:
+    def _rule(self, key: Key) -> FlowEntry:
         """Read an entry; ValueError where it says what the controller's model cannot say."""
         told = self._statistics(key, self.held[key].since_s)
         read = decode_flow_stats(encode_flow_stats_reply(0, False, told))

@@ -22,11 +22,11 @@ from controller.rules.model import (
     OFPP_CONTROLLER,
     OFPP_IN_PORT,
     Action,
+    FlowEntry,
+    FlowKey,
     Goto,
     Match,
     Output,
-    Rule,
-    RuleKey,
     SetEthDst,
 )
 from controller.rules.pipeline import (
@@ -75,7 +75,7 @@ def _punts(ofp_version: int) -> list[tuple[int, Match]]:
     return [(PRIORITY_LLDP, _LLDP), *((PRIORITY_ADDRESS_RESOLUTION, match) for match in resolution)]
 
 
-def base_rules(ofp_version: int) -> list[Rule]:
+def base_rules(ofp_version: int) -> list[FlowEntry]:
     """Return the entries of discovery for a switch that speaks OpenFlow 1.0 (1) or 1.3 (4)."""
     if ofp_version == OPENFLOW_1_0:
         drops = ((PRIORITY_OTHER_MULTICAST, _IPV4_GROUPS), (PRIORITY_UNTAGGED_MISS, Match()))
@@ -101,24 +101,24 @@ def base_rules(ofp_version: int) -> list[Rule]:
     ]
 
 
-def first_rules(ofp_version: int, dpid: int) -> list[Rule]:
+def first_rules(ofp_version: int, dpid: int) -> list[FlowEntry]:
     """Return all entries that a switch is to hold before LLDP leaves its ports."""
     return [*base_rules(ofp_version), turn_rule(ofp_version, dpid)]
 
 
-def turn_rule(ofp_version: int, dpid: int) -> Rule:
+def turn_rule(ofp_version: int, dpid: int) -> FlowEntry:
     """Return the entry by which a switch sends tour frames of its neighbours back."""
     match = Match(eth_dst=TOUR_MAC, eth_type=ETHERTYPE_LLDP)
     return _tour_rule(ofp_version, match, (SetEthDst(return_mac(dpid)), Output(OFPP_IN_PORT)))
 
 
-def tour_rule(ofp_version: int, port_no: int, neighbour: int, next_port_no: int) -> Rule:
+def tour_rule(ofp_version: int, port_no: int, neighbour: int, next_port_no: int) -> FlowEntry:
     """Return the entry that sends a tour frame, which the switch `neighbour` returned, on by the tour's next port."""
     match = Match(in_port=port_no, eth_dst=return_mac(neighbour), eth_type=ETHERTYPE_LLDP)
     return _tour_rule(ofp_version, match, (SetEthDst(TOUR_MAC), Output(next_port_no)))
 
 
-def lacp_rules(port_no: int, seconds: int = 0) -> list[Rule]:
+def lacp_rules(port_no: int, seconds: int = 0) -> list[FlowEntry]:
     """Return the entry that has LACP at a port go to the controller or, for some seconds, the one that keeps it away.
 
     It is in the first table, before frames without a tag get that of their port.
@@ -129,43 +129,43 @@ def lacp_rules(port_no: int, seconds: int = 0) -> list[Rule]:
     return [_rule(INGRESS, PRIORITY_LLDP, match, _TO_CONTROLLER)]
 
 
-def undeclared_rule(port_no: int, seconds: int) -> Rule:
+def undeclared_rule(port_no: int, seconds: int) -> FlowEntry:
     """Return the entry that keeps away the LACP of a port which no group names, a while."""
     match = _LACP._replace(in_port=port_no)
     return _rule(INGRESS, _PRIORITY_LACP + 1, match, ())._replace(hard_timeout_s=seconds)
 
 
-def guard_rules(ofp_version: int, port_no: int, seconds: int, port: PortVlans | None) -> list[Rule]:
+def guard_rules(ofp_version: int, port_no: int, seconds: int, port: PortVlans | None) -> list[FlowEntry]:
     """Return the entries that keep what `base_rules` sends to the controller away from it, for one port, a while."""
     rules = []
     for priority, match in _punts(ofp_version):
         own = match._replace(in_port=port_no)
         if ofp_version == OPENFLOW_1_0 and priority == PRIORITY_LLDP:
-            keys = [RuleKey(0, priority + 1, own)]
+            keys = [FlowKey(0, priority + 1, own)]
         else:
             keys = drop_keys(ofp_version, port, priority + 1, own)
         rules += [_rule(*key, ())._replace(hard_timeout_s=seconds) for key in keys]
     return rules + lacp_rules(port_no, seconds)
 
 
-def hold_rule(ofp_version: int, port_no: int) -> Rule:
+def hold_rule(ofp_version: int, port_no: int) -> FlowEntry:
     """Return the entry that drops all that arrives at a port but LLDP, in OpenFlow 1.0 with tags or without."""
     if ofp_version == OPENFLOW_1_0:
         return _rule(0, PRIORITY_HELD, Match(in_port=port_no, tagged=True), ())
     return _rule(ADMIT, PRIORITY_HELD, Match(in_port=port_no), ())
 
 
-def _tour_rule(ofp_version: int, match: Match, actions: tuple[Action, ...]) -> Rule:
+def _tour_rule(ofp_version: int, match: Match, actions: tuple[Action, ...]) -> FlowEntry:
     table = 0 if ofp_version == OPENFLOW_1_0 else ADMIT
-    return Rule(RuleKey(table, PRIORITY_ECHO, match), actions, _cookie(("tour", match.in_port)))
+    return FlowEntry(FlowKey(table, PRIORITY_ECHO, match), actions, _cookie(("tour", match.in_port)))
 
 
-def _tagged_drop(table: int, priority: int, match: Match) -> Rule:
-    return Rule(RuleKey(table, priority, match), (), VLAN_TAGGED_COOKIE)
+def _tagged_drop(table: int, priority: int, match: Match) -> FlowEntry:
+    return FlowEntry(FlowKey(table, priority, match), (), VLAN_TAGGED_COOKIE)
 
 
-def _rule(table: int, priority: int, match: Match, actions: tuple[Action, ...]) -> Rule:
-    return Rule(RuleKey(table, priority, match), actions, _cookie(("base", table, priority)))
+def _rule(table: int, priority: int, match: Match, actions: tuple[Action, ...]) -> FlowEntry:
+    return FlowEntry(FlowKey(table, priority, match), actions, _cookie(("base", table, priority)))
 
 
 @lru_cache(maxsize=4096)

@@ -44,7 +44,7 @@ from controller.kernel.notices import PortNotices
 from controller.kernel.ports import End
 from controller.rules.inspection import Inspection
 from controller.rules.installer import Installer
-from controller.rules.model import Rule
+from controller.rules.model import FlowEntry
 from controller.rules.pipeline import DISCOVERY_TAG
 from controller.wire.packets import Packet
 from topology.events import HostGone, HostLearnt, PortRole, SwitchDown, SwitchUp, TopologyEvent
@@ -473,7 +473,7 @@ class DiscoveryCore:
         for rule in guard_rules(self._switches[dpid].ofp_version, port_no, self._settings.guard_s, vlans):
             self.install_for_a_while(dpid, rule)
 
-    def install_for_a_while(self, dpid: int, rule: Rule) -> None:
+    def install_for_a_while(self, dpid: int, rule: FlowEntry) -> None:
         """Have a flow entry put that ends by itself."""
         self._out += self._installer.transient(dpid, rule)
 

@@ -14,7 +14,7 @@ from controller.discovery.undeclared_bonds import QUIET_S, UndeclaredBonds
 from controller.effects import Edit, Notice, Put, Remove, SendPacket
 from controller.kernel.deadlines import Deadlines
 from controller.kernel.ports import End
-from controller.rules.model import Rule
+from controller.rules.model import FlowEntry
 from controller.wire.packets import Lacpdu
 
 
@@ -27,7 +27,7 @@ class Owner(Protocol):
     def install(self, dpid: int, edits: list[Edit], now: float) -> None:
         """Have flow entries put and removed."""
 
-    def install_for_a_while(self, dpid: int, rule: Rule) -> None:
+    def install_for_a_while(self, dpid: int, rule: FlowEntry) -> None:
         """Have a flow entry put that ends by itself."""
 
     def tell(self, notice: Notice) -> None:

@@ -29,7 +29,7 @@ from controller.effects import Edit, Put, Remove
 from controller.kernel.deadlines import Deadlines
 from controller.kernel.ports import End
 from controller.kernel.spread import fraction
-from controller.rules.model import Rule
+from controller.rules.model import FlowEntry
 
 MAX_LINKS = 32
 """Links that one frame asks."""
@@ -157,7 +157,7 @@ class Tours:
         self._answer_time = AnswerTime()
         self._tours: dict[int, Tour] = {}
         self._hubs: dict[int, list[Tour]] = {}
-        self._laid: dict[int, dict[int, Rule]] = {}
+        self._laid: dict[int, dict[int, FlowEntry]] = {}
         self._at: dict[End, Tour] = {}
         self._barriers: dict[tuple[int, int], Tour] = {}
         self._revising: set[int] = set()
@@ -388,7 +388,7 @@ class Tours:
     def _lay(self, dpid: int, now: float) -> None:
         """Have a hub hold the entries of its tours, and no others; ports about to leave a tour are left out."""
         laid = self._laid.pop(dpid, {})
-        wanted: dict[int, Rule] = {}
+        wanted: dict[int, FlowEntry] = {}
         for tour in self._hubs.get(dpid, ()):
             version = self._switches[dpid].ofp_version
             stops = [(port_no, heard[0]) for port_no in tour.ports if (heard := self._ports[dpid, port_no].heard)]

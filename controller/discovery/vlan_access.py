@@ -20,7 +20,7 @@ from controller.discovery.vlan_rules import (
 from controller.effects import Edit, Put, Remove
 from controller.kernel.domains import OWN_DOMAIN, domain_of
 from controller.kernel.ports import End
-from controller.rules.model import Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey
 from controller.rules.pipeline import OPENFLOW_1_3
 from controller.wire.ethernet import with_tag, without_tag
 from topology.events import PortRole
@@ -59,8 +59,8 @@ class VlanAccess:
         self._switches = switches
         self._ports = ports
         self._owner = owner
-        self._based: dict[int, list[Rule]] = {}
-        self._entries: dict[End, list[Rule]] = {}
+        self._based: dict[int, list[FlowEntry]] = {}
+        self._entries: dict[End, list[FlowEntry]] = {}
         self._followed: set[End] = set()
         self._edges: set[End] = set()
 
@@ -98,7 +98,7 @@ class VlanAccess:
 
     def switch_connected(self, dpid: int, now: float) -> None:
         """Have a switch know what is done with frames of VLANs, or no longer."""
-        wanted: list[Rule] = []
+        wanted: list[FlowEntry] = []
         if self._vlans.is_used:
             is_new = self._switches[dpid].ofp_version == OPENFLOW_1_3
             passes = self._vlans.passes_double_tagged
@@ -155,7 +155,7 @@ class VlanAccess:
             self.port_changed(port, now)
         return True
 
-    def _left_by_an_earlier_run(self, port: PortState) -> list[RuleKey]:
+    def _left_by_an_earlier_run(self, port: PortState) -> list[FlowKey]:
         """Return, once it is known what a port leads to, the entries that it may have had as something else."""
         if port.end in self._followed or port.role not in (PortRole.EDGE, PortRole.TRUNK):
             return []
@@ -166,7 +166,7 @@ class VlanAccess:
         is_old = self._switches[dpid].ofp_version != OPENFLOW_1_3
         return old_entry_keys(port_no, self._vlans.all_vlans()) if is_old else entry_keys(port_no)
 
-    def _wanted(self, port: PortState) -> list[Rule]:
+    def _wanted(self, port: PortState) -> list[FlowEntry]:
         dpid, port_no = port.end
         if port.held or dpid not in self._based:
             return []

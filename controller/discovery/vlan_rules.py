@@ -17,7 +17,7 @@ from collections.abc import Iterable
 
 from controller.config.vlans import PortVlans
 from controller.rules.cookies import VLAN_TAGGED_COOKIE, cookie_of
-from controller.rules.model import OFPP_CONTROLLER, Action, Goto, Match, Output, PushVlan, Rule, RuleKey
+from controller.rules.model import OFPP_CONTROLLER, Action, FlowEntry, FlowKey, Goto, Match, Output, PushVlan
 from controller.rules.pipeline import (
     ADMIT,
     DISCOVERY_TAG,
@@ -63,7 +63,7 @@ _BRIDGE_GROUPS = b"\x01\x80\xc2" + bytes(3)
 """What no bridge sends on (IEEE 802.1Q, 8.6.3), but for the last four bits."""
 
 
-def vlan_base_rules(passes_double_tagged: bool = False) -> list[Rule]:
+def vlan_base_rules(passes_double_tagged: bool = False) -> list[FlowEntry]:
     """Return the entries of a switch, whatever its ports, in a fabric with VLANs."""
     if passes_double_tagged:
         reserved = (m._replace(eth_dst=_BRIDGE_GROUPS, eth_dst_mask=b"\xff" * 5 + b"\xf0") for m in _TWO_TAGS)
@@ -81,12 +81,12 @@ def vlan_base_rules(passes_double_tagged: bool = False) -> list[Rule]:
     ]
 
 
-def link_rules(port_no: int) -> list[Rule]:
+def link_rules(port_no: int) -> list[FlowEntry]:
     """Return the entry by which a port that leads to a switch lets every VLAN in."""
     return [_rule(INGRESS, PRIORITY_PORT_TAGGED, Match(port_no, tagged=True), (Goto(VLAN_ADMIT),))]
 
 
-def edge_rules(port_no: int, port: PortVlans) -> list[Rule]:
+def edge_rules(port_no: int, port: PortVlans) -> list[FlowEntry]:
     """Return the entries by which a port to hosts lets the VLANs in that it has, and drops and counts other tags."""
     rules = [
         _rule(INGRESS, PRIORITY_PORT_VLAN, Match(port_no, vlan_id=vlan_id), (Goto(VLAN_ADMIT),))
@@ -99,7 +99,7 @@ def edge_rules(port_no: int, port: PortVlans) -> list[Rule]:
     return rules
 
 
-def old_base_rules(vlans: Iterable[int]) -> list[Rule]:
+def old_base_rules(vlans: Iterable[int]) -> list[FlowEntry]:
     """Return the entries of an OpenFlow 1.0 switch, whatever its ports, in a fabric with these VLANs."""
     return [
         *(_counted(0, PRIORITY_DOUBLE_TAGGED, match) for match in _TWO_TAGS),
@@ -107,12 +107,12 @@ def old_base_rules(vlans: Iterable[int]) -> list[Rule]:
     ]
 
 
-def old_link_rules(port_no: int) -> list[Rule]:
+def old_link_rules(port_no: int) -> list[FlowEntry]:
     """Return the entry of OpenFlow 1.0 that drops what comes from a switch and no entry knows, uncounted."""
     return [_rule(0, PRIORITY_UNTAGGED_MISS, Match(port_no, tagged=True), ())]
 
 
-def old_edge_rules(port_no: int, port: PortVlans, vlans: Iterable[int]) -> list[Rule]:
+def old_edge_rules(port_no: int, port: PortVlans, vlans: Iterable[int]) -> list[FlowEntry]:
     """Return the entries of OpenFlow 1.0 that have ARP of a port's VLANs go to the controller, and drop the rest.
 
     Where frames without a tag are of the fabric's own domain they go on to its entries, and each of `vlans`, which
@@ -132,27 +132,27 @@ def old_edge_rules(port_no: int, port: PortVlans, vlans: Iterable[int]) -> list[
     return [*rules, _counted(0, PRIORITY_PORT_CLOSED, Match(port_no, tagged=True))]
 
 
-def _counted(table: int, priority: int, match: Match) -> Rule:
-    return Rule(RuleKey(table, priority, match), (), VLAN_TAGGED_COOKIE)
+def _counted(table: int, priority: int, match: Match) -> FlowEntry:
+    return FlowEntry(FlowKey(table, priority, match), (), VLAN_TAGGED_COOKIE)
 
 
-def entry_keys(port_no: int) -> list[RuleKey]:
+def entry_keys(port_no: int) -> list[FlowKey]:
     """Return the keys of the entries that say where all frames of a port go, with a tag and without."""
     return [
-        RuleKey(INGRESS, PRIORITY_PORT_TAGGED, Match(port_no, tagged=True)),
-        RuleKey(INGRESS, PRIORITY_PORT_UNTAGGED, Match(port_no)),
+        FlowKey(INGRESS, PRIORITY_PORT_TAGGED, Match(port_no, tagged=True)),
+        FlowKey(INGRESS, PRIORITY_PORT_UNTAGGED, Match(port_no)),
     ]
 
 
-def old_entry_keys(port_no: int, vlans: Iterable[int]) -> list[RuleKey]:
+def old_entry_keys(port_no: int, vlans: Iterable[int]) -> list[FlowKey]:
     """Return the keys of the entries of OpenFlow 1.0 that drop frames of a port, which may be of `vlans`."""
     anywhere = (Match(port_no), Match(port_no, tagged=True), *(Match(port_no, vlan_id=vlan_id) for vlan_id in vlans))
     return [
-        RuleKey(0, PRIORITY_UNTAGGED_MISS, Match(port_no, tagged=True)),
-        *(RuleKey(0, PRIORITY_PORT_CLOSED + above, match) for match in anywhere for above in (0, 1)),
+        FlowKey(0, PRIORITY_UNTAGGED_MISS, Match(port_no, tagged=True)),
+        *(FlowKey(0, PRIORITY_PORT_CLOSED + above, match) for match in anywhere for above in (0, 1)),
     ]
 
 
-def _rule(table: int, priority: int, match: Match, actions: tuple[Action, ...]) -> Rule:
+def _rule(table: int, priority: int, match: Match, actions: tuple[Action, ...]) -> FlowEntry:
     origin = ("vlan", table, priority, match.in_port, match.vlan_id)
-    return Rule(RuleKey(table, priority, match), actions, cookie_of(DISCOVERY_TAG, origin))
+    return FlowEntry(FlowKey(table, priority, match), actions, cookie_of(DISCOVERY_TAG, origin))

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 from controller.config.vlans import PortVlans, Vlans
 from controller.effects import SendPacket
 from controller.kernel.oifs import port_of_oif, vlan_of_oif
-from controller.rules.model import RuleKey
+from controller.rules.model import FlowKey
 from controller.rules.pipeline import PRIORITY_PORT_CLOSED
 from controller.wire.ethernet import with_tag
 from topology.graph import Kind
@@ -79,7 +79,7 @@ class VlanPorts:
             return own
         return (*own, *(o for o in others if not self.is_tagged(dpid, port_of_oif(o), vlan_of_oif(o, vlan_id))))
 
-    def domain_of_sender(self, dpid: int, key: RuleKey) -> int:
+    def domain_of_sender(self, dpid: int, key: FlowKey) -> int:
         """Return the domain of the group that the entry of a sender is for, as the policy has it now.
 
         In OpenFlow 1.0 entries for frames without a tag do not name the VLAN of their port.

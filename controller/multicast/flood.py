@@ -14,7 +14,7 @@ from controller.multicast.tree_links import ways_of
 from controller.rules.compile import RuleSet, common_outputs
 from controller.rules.cookies import cookie_of
 from controller.rules.installer import Installer
-from controller.rules.model import OFPP_CONTROLLER, Output, Rule, RuleKey
+from controller.rules.model import OFPP_CONTROLLER, FlowEntry, FlowKey, Output
 from controller.rules.pipeline import (
     ADMIT,
     ETH_TYPE_IPV6,
@@ -67,7 +67,7 @@ class FloodPlane:
         self._full = False
         self._links: set[frozenset[NodeId]] = set()
         self._former: set[frozenset[NodeId]] = set()
-        self._unconfirmed: dict[int, set[RuleKey]] = {}
+        self._unconfirmed: dict[int, set[FlowKey]] = {}
         self._trunk_ports: dict[int, list[int]] = {}
         self._without_ipv6: set[int] = set()
         self._without_double_tagged: set[int] = set()
@@ -402,15 +402,15 @@ class FloodPlane:
                     return True
         return False
 
-    def _group_rule(self, group: bytes, dpid: int) -> Rule:
+    def _group_rule(self, group: bytes, dpid: int) -> FlowEntry:
         outputs = tuple(Output(port_no) for port_no in self._ways.outputs(group, dpid))
-        return Rule(_group_key(group), outputs, self._cookie)
+        return FlowEntry(_group_key(group), outputs, self._cookie)
 
 
-def _forwards(rule: Rule) -> bool:
+def _forwards(rule: FlowEntry) -> bool:
     """Tell whether an entry sends packets on to anybody but the controller."""
     return any(isinstance(action, Output) and action.port_no != OFPP_CONTROLLER for action in rule.actions)
 
 
-def _group_key(group: bytes) -> RuleKey:
-    return RuleKey(ADMIT, PRIORITY_LINK_SCOPE_GROUP, in_prefix(ETH_TYPE_IPV6, group, 128))
+def _group_key(group: bytes) -> FlowKey:
+    return FlowKey(ADMIT, PRIORITY_LINK_SCOPE_GROUP, in_prefix(ETH_TYPE_IPV6, group, 128))

@@ -13,7 +13,7 @@ from controller.multicast.group import Place
 from controller.multicast.guard import PortBuckets
 from controller.rules.cookies import cookie_of
 from controller.rules.installer import Installer
-from controller.rules.model import Match, Rule
+from controller.rules.model import FlowEntry, Match
 from controller.rules.pipeline import (
     ETH_TYPE_IPV4,
     ETH_TYPE_IPV6,
@@ -123,7 +123,7 @@ def _fields(flood: tuple[Place, int]) -> tuple[tuple[str, object], ...]:
     return ("dpid", dpid), ("port_no", port_no), ("family", family)
 
 
-def _cuts(ofp_version: int, vlans: PortVlans | None, port_no: int, family: int) -> list[Rule]:
+def _cuts(ofp_version: int, vlans: PortVlans | None, port_no: int, family: int) -> list[FlowEntry]:
     if family == 4:
         matches = [Match(port_no, eth_type=ETH_TYPE_IPV4, ip_proto=IPPROTO_IGMP)]
         matches.append(_pim(port_no, ETH_TYPE_IPV4, ALL_PIM_ROUTERS_V4))
@@ -134,7 +134,7 @@ def _cuts(ofp_version: int, vlans: PortVlans | None, port_no: int, family: int) 
         matches.append(_pim(port_no, ETH_TYPE_IPV6, ALL_PIM_ROUTERS_V6))
     cookie = cookie_of(MULTICAST_TAG, "membership-flood") & ~SENDER_COOKIE_BIT
     return [
-        Rule(key, (), cookie, hard_timeout_s=CUT_S)
+        FlowEntry(key, (), cookie, hard_timeout_s=CUT_S)
         for match in matches
         for key in drop_keys(ofp_version, vlans, PRIORITY_MEMBERSHIP_PENALTY, match)
     ]

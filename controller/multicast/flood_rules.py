@@ -8,7 +8,7 @@ from typing import TypeAlias
 from controller.kernel.vlan_ports import NO_OIFS, VlanOifs, ingresses
 from controller.multicast.switch_ports import SwitchPorts
 from controller.rules.compile import RuleSet
-from controller.rules.model import OFPP_CONTROLLER, Action, Match, Output, PopVlan, PushVlan, Rule, RuleKey
+from controller.rules.model import OFPP_CONTROLLER, Action, FlowEntry, FlowKey, Match, Output, PopVlan, PushVlan
 from controller.rules.pipeline import (
     ADMIT,
     ETH_TYPE_IPV4,
@@ -175,8 +175,8 @@ class _Table:
                 self._put(PRIORITY_LINK_SCOPE_LEG, match._replace(vlan_id=vlan_id, **by), flood)
 
     def _put(self, priority: int, match: Match, actions: tuple[Action, ...]) -> None:
-        key = RuleKey(self._table, priority, match)
-        self.rules[key] = Rule(key, actions, self._cookie)
+        key = FlowKey(self._table, priority, match)
+        self.rules[key] = FlowEntry(key, actions, self._cookie)
 
     def _put_groups(
         self, family: int, all_groups: tuple[int, bytes, int], flood: tuple[Action, ...], hosts: Sequence[int]

@@ -11,7 +11,7 @@ from controller.kernel.domains import domain_of, family_of
 from controller.membership.events import Interest
 from controller.multicast.rate_meter import RateMeter
 from controller.rules.compile import SwitchDuty
-from controller.rules.model import Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey
 from topology.graph import NodeId
 
 Place = tuple[int, int]
@@ -114,12 +114,12 @@ class Group:
         self.senders: dict[SenderKey, Sender] = {}
         self.named_sources: Counter[bytes] | None = None
         self.duties: dict[int, SwitchDuty] = {}
-        self.rules: dict[int, tuple[Rule, ...]] = {}
+        self.rules: dict[int, tuple[FlowEntry, ...]] = {}
         self.left_links: dict[frozenset[NodeId], float] | None = None
         self.left_is_within = False
         self.left_s = 0.0
-        self.unconfirmed: set[tuple[int, RuleKey]] | None = None
-        self.old_versions: dict[int, set[tuple[int, RuleKey]]] | None = None
+        self.unconfirmed: set[tuple[int, FlowKey]] | None = None
+        self.old_versions: dict[int, set[tuple[int, FlowKey]]] | None = None
         self.unsupported: str | None = None
 
     @property
@@ -136,7 +136,7 @@ class Group:
         """Tell whether an admitted sender is at a switch."""
         return any(key.dpid == dpid and sender.admitted for key, sender in self.senders.items())
 
-    def set_duty(self, dpid: int, duty: SwitchDuty | None, rules: tuple[Rule, ...]) -> None:
+    def set_duty(self, dpid: int, duty: SwitchDuty | None, rules: tuple[FlowEntry, ...]) -> None:
         """Note what a switch is to do, None being nothing, and the entries that say so."""
         if duty is None:
             self.duties.pop(dpid, None)

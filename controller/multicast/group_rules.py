@@ -8,7 +8,7 @@ from controller.kernel.vlan_ports import VlanPorts
 from controller.multicast.group import Group
 from controller.rules.compile import LOWER, ChannelDuty, RuleSet, SwitchDuty
 from controller.rules.compile_vlan import default_rule_in_vlan, lower_in_vlan
-from controller.rules.model import Rule
+from controller.rules.model import FlowEntry
 from controller.rules.pipeline import OPENFLOW_1_3
 
 
@@ -33,7 +33,7 @@ class GroupRules:
         untagged = self._vlan_ports.untagged_oifs(dpid, group.vlan_id, oifs)
         return lower_in_vlan(ofp_version, group.address, untagged, duty, group.cookie)
 
-    def default_in_vlan(self, group: Group, dpid: int, channel: ChannelDuty) -> Rule:
+    def default_in_vlan(self, group: Group, dpid: int, channel: ChannelDuty) -> FlowEntry:
         """Return the only entry of a switch without senders for a group of a VLAN of which all want every source."""
         oifs = channel.host_ports
         untagged = self._vlan_ports.untagged_oifs(dpid, group.vlan_id, oifs) if oifs else ()

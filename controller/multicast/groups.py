@@ -31,7 +31,7 @@ from controller.rules.compile import (
 )
 from controller.rules.cookies import cookie_of
 from controller.rules.installer import Installer
-from controller.rules.model import Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey
 from controller.rules.pipeline import MULTICAST_TAG, OPENFLOW_1_3, SENDER_COOKIE_BIT
 from controller.trees.forest import Forest
 from controller.trees.islands import Islands, group_of
@@ -268,7 +268,7 @@ class GroupPlane:
         group.left_links = group.unconfirmed = None
         return self._refresh(group, (), now, Urgency.BULK)
 
-    def entries_found(self, dpid: int, entries: Mapping[RuleKey, Rule]) -> list[tuple[bytes, SenderKey]]:
+    def entries_found(self, dpid: int, entries: Mapping[FlowKey, FlowEntry]) -> list[tuple[bytes, SenderKey]]:
         """Take note of entries of an earlier run, and return the senders among them.
 
         Groups that are new to this run wait until `release`, so that their former trees go on undisturbed.
@@ -374,7 +374,7 @@ class GroupPlane:
         self.tree_change_count += not change.empty
         address, cookie, vlan_id, versions = group.address, group.cookie, group.vlan_id, self._ofp_versions
         all_duties, all_rules = group.duties, group.rules
-        puts: list[tuple[int, Rule]] = []
+        puts: list[tuple[int, FlowEntry]] = []
         for at, duty in sorted(duties.items()):
             before = all_rules.get(at, ())
             tree_version, (channel,), senders = duty  # type: ignore[misc]

@@ -22,7 +22,7 @@ from controller.multicast.sender_polls import SenderPolls
 from controller.rules.cookies import cookie_of
 from controller.rules.installer import Installer
 from controller.rules.lowering import LOWERINGS
-from controller.rules.model import Match, Rule
+from controller.rules.model import FlowEntry, Match
 from controller.rules.pipeline import (
     ETH_TYPE_IPV4,
     ETH_TYPE_IPV6,
@@ -187,7 +187,7 @@ class SenderTable:
         version = self._versions.get(dpid, OPENFLOW_1_0)
         vlans = self._vlan_ports.of(dpid, port_no) if self._vlan_ports.is_used else None
         for key in drop_keys(version, vlans, PRIORITY_UNKNOWN_PENALTY, match):
-            rule = Rule(key, (), cookie_of(MULTICAST_TAG, "penalty"), hard_timeout_s=PENALTY_S)
+            rule = FlowEntry(key, (), cookie_of(MULTICAST_TAG, "penalty"), hard_timeout_s=PENALTY_S)
             effects += self._installer.transient(dpid, rule)
         return effects
 

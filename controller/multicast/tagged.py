@@ -12,7 +12,7 @@ from controller.kernel.notices import NoticeLimiter
 from controller.rules.cookies import VLAN_TAGGED_COOKIE
 from controller.rules.installer import Installer
 from controller.rules.lowering import LOWERINGS
-from controller.rules.model import RuleKey
+from controller.rules.model import FlowKey
 
 COUNT_INTERVAL_S, QUIET_INTERVAL_S = 10.0, 60.0
 """Between two readings of a switch: of one that has dropped some since it was read last, and of others. None takes
@@ -51,7 +51,7 @@ class TaggedFrames:
         self._free_s = float("-inf")
         self._began_s: float | None = None
         self._polls: dict[int, int] = {}
-        self._counts: dict[int, dict[RuleKey, int]] = {}
+        self._counts: dict[int, dict[FlowKey, int]] = {}
         self._limiter = NoticeLimiter(NOTICE_INTERVAL_S)
         self._count_interval_s, self._quiet_interval_s = COUNT_INTERVAL_S, QUIET_INTERVAL_S
 

@@ -16,7 +16,7 @@ from controller.multicast.group import Group
 from controller.multicast.tree_links import TreeWays, is_alive
 from controller.rules.compile import TREE_VERSIONS, common_outputs, tree_version_of
 from controller.rules.installer import Installer
-from controller.rules.model import Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey
 from controller.trees.tree import RECEIVES, SENDS, Change, Tree
 from topology.graph import Graph, NodeId, component_roots, holds_cycle
 from topology.loads import LinkLoads
@@ -103,7 +103,7 @@ class Transitions:
         return Way.BESIDE if self._take_version(group) else Way.IN_PLACE
 
     def note(
-        self, group: Group, moved: bool, unconfirmed: set[tuple[int, RuleKey]], puts: Stage, removes: Stage
+        self, group: Group, moved: bool, unconfirmed: set[tuple[int, FlowKey]], puts: Stage, removes: Stage
     ) -> None:
         """Remember which entries may for a while be other than desired, where that matters to later trees."""
         gone = {(dpid, edit.key) for dpid, edit in removes if type(edit) is Remove}
@@ -160,7 +160,7 @@ class Transitions:
                 return True
         return False
 
-    def _still_unconfirmed(self, entries: Iterable[tuple[int, RuleKey]]) -> set[tuple[int, RuleKey]]:
+    def _still_unconfirmed(self, entries: Iterable[tuple[int, FlowKey]]) -> set[tuple[int, FlowKey]]:
         """Return those of some entries that a switch of the fabric may still hold otherwise than it shall."""
         graph, is_confirmed = self._graph, self._installer.is_confirmed
         return {(dpid, key) for dpid, key in entries if dpid in graph and not is_confirmed(dpid, key)}
@@ -180,7 +180,9 @@ def _crosses_once(trees: Sequence[Tree], links: Iterable[frozenset[NodeId]]) -> 
     return not senders or (len(senders) == len(receivers) == 1 and senders != receivers)
 
 
-def shrink_first(dpid: int, rule: Rule, old: Rule | None, is_unconfirmed: bool, first: Stage, second: Stage) -> None:
+def shrink_first(
+    dpid: int, rule: FlowEntry, old: FlowEntry | None, is_unconfirmed: bool, first: Stage, second: Stage
+) -> None:
     """Have a switch give up what an entry has no more before any takes on what is new; this interrupts."""
     kept = common_outputs(rule, old)
     if old != rule or is_unconfirmed:

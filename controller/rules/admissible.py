@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from controller.effects import Define, Edit, Put, Undefine
-from controller.rules.model import Entry, Key, ResourceKey, Rule, RuleKey, is_own, resources_of
+from controller.rules.model import Entry, FlowEntry, FlowKey, Key, ResourceKey, is_own, resources_of
 from controller.rules.notices import Notices
 from controller.rules.switch_state import SwitchState, edit_key, edit_value
 
@@ -42,7 +42,7 @@ class Admissible:
                     if not self._keeps_resources and isinstance(edit, Define | Undefine):
                         raise ValueError(f"{edit} is of an app that keeps no groups and meters")
                     continue
-                rule: Rule = edit[0]
+                rule: FlowEntry = edit[0]
                 if rule[2] >> 48 != self._app_tag or rule[3] or rule[4]:
                     raise ValueError(f"{rule} has a timeout or another app's tag")
                 state = self._switches.get(dpid)
@@ -67,13 +67,13 @@ class Admissible:
                 final[dpid, edit_key(edit)] = edit_value(edit)
         for (dpid, key), value in final.items():
             state = self._switches.get(dpid)
-            if isinstance(value, Rule):
+            if isinstance(value, FlowEntry):
                 for resource in self._own_named_by(value):
                     there = final[dpid, resource] if (dpid, resource) in final else self._desired(dpid, resource)
                     if there is None:
                         refused.add(value.cookie)
                         self.refuse(dpid, value, f"{resource.kind} {resource[0]} is not to be there", now)
-            elif value is None and not isinstance(key, RuleKey) and state is not None and state.resources is not None:
+            elif value is None and not isinstance(key, FlowKey) and state is not None and state.resources is not None:
                 for namer in state.resources.desired.of(key):
                     after = final.get((dpid, namer), state.desired[namer])
                     if key in self._own_named_by(after):
@@ -99,7 +99,7 @@ class Admissible:
 
     def refuse(self, dpid: int, entry: Entry, reason: str, now: float) -> None:
         """Tell that a switch cannot hold an entry."""
-        what = "the flow entry" if isinstance(entry, Rule) else f"the {entry.key.kind}"
+        what = "the flow entry" if isinstance(entry, FlowEntry) else f"the {entry.key.kind}"
         text = f"Switch {dpid} cannot hold {what} {entry}: {reason}."
         self._notices.give("rule-refused", dpid, text, now, rule=entry, reason=reason)
 
@@ -111,4 +111,4 @@ def origin_of(state: SwitchState, edit: Edit) -> Origin | None:
     if isinstance(edit, Define):
         return state.dpid, edit.resource.key
     entry = state.desired.get(edit.key)
-    return entry.cookie if isinstance(entry, Rule) else None
+    return entry.cookie if isinstance(entry, FlowEntry) else None

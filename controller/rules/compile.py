@@ -13,7 +13,17 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from controller.kernel.domains import family_of
-from controller.rules.model import OFPP_CONTROLLER, Action, Goto, Match, Output, Rule, RuleKey, SetDscp, SetEthDst
+from controller.rules.model import (
+    OFPP_CONTROLLER,
+    Action,
+    FlowEntry,
+    FlowKey,
+    Goto,
+    Match,
+    Output,
+    SetDscp,
+    SetEthDst,
+)
 from controller.rules.pipeline import (
     ADMIT,
     ETH_TYPE_IPV4,
@@ -31,10 +41,10 @@ from controller.wire.addresses import group_mac
 Source: TypeAlias = bytes | None
 """A source address, or None for every source that no member names."""
 
-RuleSet: TypeAlias = dict[RuleKey, Rule]
+RuleSet: TypeAlias = dict[FlowKey, FlowEntry]
 
 
-def by_key(rules: Iterable[Rule]) -> RuleSet:
+def by_key(rules: Iterable[FlowEntry]) -> RuleSet:
     """Return entries by their keys."""
     return {rule.key: rule for rule in rules}
 
@@ -199,20 +209,20 @@ def _group_match(group: bytes, tree_version: int, source: Source) -> Match:
 
 
 @lru_cache(maxsize=16384)
-def _channel_key(table: int, group: bytes, tree_version: int, source: Source) -> RuleKey:
+def _channel_key(table: int, group: bytes, tree_version: int, source: Source) -> FlowKey:
     priority = PRIORITY_GROUP if source is None else PRIORITY_CHANNEL
-    return _new(RuleKey, (table, priority, _group_match(group, tree_version, source)))
+    return _new(FlowKey, (table, priority, _group_match(group, tree_version, source)))
 
 
 def _sender_match(group: bytes, sender: SenderEntry) -> Match:
     return _group_match(group, 0, sender.address)._replace(in_port=sender.port_no, eth_src=sender.mac)
 
 
-def default_rule(ofp_version: int, group: bytes, tree_version: int, duty: ChannelDuty, cookie: int) -> Rule:
+def default_rule(ofp_version: int, group: bytes, tree_version: int, duty: ChannelDuty, cookie: int) -> FlowEntry:
     """Return the entry for all sources that no member names, which is all of a switch without senders and others."""
     key = _channel_key(0 if ofp_version == OPENFLOW_1_0 else FORWARD, group, tree_version, None)
     actions = _actions(group, duty, tree_version, tree_version) if tree_version else _common_outputs(duty)
-    return _new(Rule, (key, actions, cookie, 0, 0))
+    return _new(FlowEntry, (key, actions, cookie, 0, 0))
 
 
 @lru_cache(maxsize=16384)
@@ -243,11 +253,11 @@ def lower_to_1_3(group: bytes, duty: SwitchDuty, cookie: int) -> RuleSet:
     if version:
         enter = (SetEthDst(versioned_mac(group, version)), Goto(FORWARD))
     for sender in duty.senders:
-        key = RuleKey(ADMIT, PRIORITY_SENDER, _sender_match(group, sender))
-        rules[key] = Rule(key, (*marked(sender), *enter) if sender.admitted else (), cookie | SENDER_COOKIE_BIT)
+        key = FlowKey(ADMIT, PRIORITY_SENDER, _sender_match(group, sender))
+        rules[key] = FlowEntry(key, (*marked(sender), *enter) if sender.admitted else (), cookie | SENDER_COOKIE_BIT)
     for channel in duty.channels:
         key = _channel_key(FORWARD, group, version, channel.source)
-        rules[key] = _new(Rule, (key, _actions(group, channel, version, version), cookie, 0, 0))
+        rules[key] = _new(FlowEntry, (key, _actions(group, channel, version, version), cookie, 0, 0))
     return rules
 
 
@@ -261,13 +271,13 @@ def lower_to_1_0(group: bytes, duty: SwitchDuty, cookie: int) -> RuleSet:
     by_source = {channel.source: channel for channel in duty.channels}
     default = by_source.get(None, _NOTHING)
     for sender in duty.senders:
-        key = RuleKey(0, PRIORITY_SENDER, _sender_match(group, sender))
+        key = FlowKey(0, PRIORITY_SENDER, _sender_match(group, sender))
         channel = by_source.get(sender.address, default)
         actions = _actions(group, channel, 0, version) if sender.admitted else ()
-        rules[key] = Rule(key, (*marked(sender), *actions) if actions else (), cookie | SENDER_COOKIE_BIT)
+        rules[key] = FlowEntry(key, (*marked(sender), *actions) if actions else (), cookie | SENDER_COOKIE_BIT)
     for channel in duty.channels:
         key = _channel_key(0, group, version, channel.source)
-        rules[key] = Rule(key, _actions(group, channel, version, version), cookie)
+        rules[key] = FlowEntry(key, _actions(group, channel, version, version), cookie)
     return rules
 
 
@@ -284,14 +294,16 @@ def supports(ofp_version: int, group: bytes) -> str | None:
     return "OpenFlow 1.0 has no IPv6 match: IPv6 groups need OpenFlow 1.3"
 
 
-def differences(before: Mapping[RuleKey, Rule], after: Mapping[RuleKey, Rule]) -> tuple[list[Rule], list[RuleKey]]:
+def differences(
+    before: Mapping[FlowKey, FlowEntry], after: Mapping[FlowKey, FlowEntry]
+) -> tuple[list[FlowEntry], list[FlowKey]]:
     """Return the entries to put and the keys to remove that lead from one set of rules to another."""
     puts = [rule for key, rule in after.items() if before.get(key) != rule]
     removes = [key for key in before if key not in after]
     return puts, removes
 
 
-def common_outputs(rule: Rule, old: Rule | None) -> Rule:
+def common_outputs(rule: FlowEntry, old: FlowEntry | None) -> FlowEntry:
     """Return an entry without those of its output ports that an older one of the same key has not (None: all)."""
     had = () if old is None else old.actions
     kept = tuple(

@@ -19,13 +19,13 @@ from controller.rules.compile import ChannelDuty, RuleSet, SenderEntry, Source, 
 from controller.rules.model import (
     OFPP_IN_PORT,
     Action,
+    FlowEntry,
+    FlowKey,
     Goto,
     Match,
     Output,
     PopVlan,
     PushVlan,
-    Rule,
-    RuleKey,
     SetEthDst,
     SetVlan,
 )
@@ -72,12 +72,12 @@ def lower_in_vlan(
         if version:
             enter = (SetEthDst(versioned_mac(address_of(name), version)), Goto(VLAN_FORWARD))
         for sender in senders:
-            key = RuleKey(VLAN_ADMIT, PRIORITY_SENDER, _sender_match(name, sender))
+            key = FlowKey(VLAN_ADMIT, PRIORITY_SENDER, _sender_match(name, sender))
             actions = (*marked(sender), *_returned(untagged_oifs, by_source, sender, domain_of(name)), *enter)
-            rules[key] = Rule(key, actions if sender.admitted else (), cookie | SENDER_COOKIE_BIT)
+            rules[key] = FlowEntry(key, actions if sender.admitted else (), cookie | SENDER_COOKIE_BIT)
     for channel in channels:
         key = _channel_key(VLAN_FORWARD, name, version, channel.source)
-        rules[key] = _new(Rule, (key, outputs_in_vlan(name, untagged_oifs, channel, version), cookie, 0, 0))
+        rules[key] = _new(FlowEntry, (key, outputs_in_vlan(name, untagged_oifs, channel, version), cookie, 0, 0))
     return rules
 
 
@@ -88,14 +88,14 @@ def default_rule_in_vlan(
     tree_version: int,
     duty: ChannelDuty,
     cookie: int,
-) -> Rule:
+) -> FlowEntry:
     """Return the entry for all sources that no member names, as `compile.default_rule` does outside VLANs."""
     key = _channel_key(0 if ofp_version == OPENFLOW_1_0 else VLAN_FORWARD, name, tree_version, None)
     if tree_version:
         actions = outputs_in_vlan(name, untagged_oifs, duty, tree_version)
     else:
         actions = _outputs(duty[1], duty[2], untagged_oifs)
-    return _new(Rule, (key, actions, cookie, 0, 0))
+    return _new(FlowEntry, (key, actions, cookie, 0, 0))
 
 
 def _lower_to_1_0(name: bytes, untagged_oifs: Sequence[int], duty: SwitchDuty, cookie: int) -> RuleSet:
@@ -105,17 +105,17 @@ def _lower_to_1_0(name: bytes, untagged_oifs: Sequence[int], duty: SwitchDuty, c
     for sender in senders:
         is_untagged = sender.port_no in untagged_oifs
         match = _sender_match(name, sender)
-        key = RuleKey(0, at_port(PRIORITY_SENDER), match._replace(vlan_id=None) if is_untagged else match)
+        key = FlowKey(0, at_port(PRIORITY_SENDER), match._replace(vlan_id=None) if is_untagged else match)
         channel = by_source.get(sender.address) or by_source.get(None)
         actions: tuple[Action, ...] = ()
         if sender.admitted and channel is not None:
             returned = _returned(untagged_oifs, by_source, sender, 0 if is_untagged else domain_of(name))
             outputs = (*returned, *_outputs_of_sender(name, untagged_oifs, channel, version, is_untagged))
             actions = (*marked(sender), *outputs) if outputs else ()
-        rules[key] = Rule(key, actions, cookie | SENDER_COOKIE_BIT)
+        rules[key] = FlowEntry(key, actions, cookie | SENDER_COOKIE_BIT)
     for channel in channels:
         key = _channel_key(0, name, version, channel.source)
-        rules[key] = Rule(key, outputs_in_vlan(name, untagged_oifs, channel, version), cookie)
+        rules[key] = FlowEntry(key, outputs_in_vlan(name, untagged_oifs, channel, version), cookie)
     return rules
 
 
@@ -190,9 +190,9 @@ def _outputs(
 
 
 @lru_cache(maxsize=16384)
-def _channel_key(table: int, name: bytes, tree_version: int, source: Source) -> RuleKey:
+def _channel_key(table: int, name: bytes, tree_version: int, source: Source) -> FlowKey:
     priority = PRIORITY_GROUP if source is None else PRIORITY_CHANNEL
-    return _new(RuleKey, (table, priority, _match(name, tree_version, source)))
+    return _new(FlowKey, (table, priority, _match(name, tree_version, source)))
 
 
 def _match(name: bytes, tree_version: int, source: Source) -> Match:

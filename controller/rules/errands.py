@@ -9,7 +9,7 @@ from controller.effects import ApplyEdits, Effect, Put, RequestFlows
 from controller.events import SurveyOrder
 from controller.rules.check import Checks
 from controller.rules.inspection import Inspection
-from controller.rules.model import Rule
+from controller.rules.model import FlowEntry
 from controller.rules.survey import Surveys
 
 
@@ -53,7 +53,7 @@ class Errands(Inspection):
         self._checks.on_deadline(now)
         return self._flush(now)
 
-    def transient(self, dpid: int, rule: Rule) -> list[ApplyEdits]:
+    def transient(self, dpid: int, rule: FlowEntry) -> list[ApplyEdits]:
         """Put a rule that ends by itself, and forget it; nothing where the switch is not there.
 
         ValueError where the rule has no timeout or another app's tag.

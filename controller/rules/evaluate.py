@@ -11,6 +11,8 @@ from controller.rules.model import (
     OFPP_IN_PORT,
     Action,
     Bucket,
+    FlowEntry,
+    FlowKey,
     Goto,
     GroupEntry,
     GroupType,
@@ -18,8 +20,6 @@ from controller.rules.model import (
     Output,
     PopVlan,
     PushVlan,
-    Rule,
-    RuleKey,
     SetDscp,
     SetEthDst,
     SetVlan,
@@ -59,14 +59,14 @@ class Verdict(NamedTuple):
     """What becomes of a packet at a switch: the copies sent in order, and the entries met, one per table."""
 
     sent: tuple[Sent, ...]
-    met: tuple[Rule, ...]
+    met: tuple[FlowEntry, ...]
 
 
 @dataclass(slots=True)
 class Entry:
     """A flow entry with its counters."""
 
-    rule: Rule
+    rule: FlowEntry
     since_s: float = 0.0
     packet_count: int = 0
     byte_count: int = 0
@@ -185,12 +185,12 @@ class FlowTables:
     def __init__(self) -> None:
         self.groups: dict[int, GroupEntry] = {}
         self.down: set[int] = set()
-        self.entries: dict[RuleKey, Entry] = {}
+        self.entries: dict[FlowKey, Entry] = {}
         self._paths: dict[tuple[int, Fields, int], tuple[tuple[Entry, ...], Verdict]] = {}
         self._index: dict[int, dict[int, dict[Shape, dict[tuple[object, ...], Entry]]]] = {}
         self._order: dict[int, list[int]] = {}
 
-    def put(self, rule: Rule, now: float = 0.0) -> None:
+    def put(self, rule: FlowEntry, now: float = 0.0) -> None:
         """Add an entry, or change the one with the same key; its counters go on counting."""
         self._paths.clear()
         entry = self.entries.get(rule.key)
@@ -205,7 +205,7 @@ class FlowTables:
             self._order[table] = sorted(priorities, reverse=True)
         priorities[priority].setdefault(shape_of(match), {})[_values(match)] = entry
 
-    def remove(self, key: RuleKey) -> bool:
+    def remove(self, key: FlowKey) -> bool:
         """Delete an entry; False where there was none."""
         if self.entries.pop(key, None) is None:
             return False
@@ -231,7 +231,7 @@ class FlowTables:
             if ToGroup(group_id) in entry.rule.actions:
                 self.remove(key)
 
-    def conflict(self, ofp_version: int, rule: Rule) -> Rule | None:
+    def conflict(self, ofp_version: int, rule: FlowEntry) -> FlowEntry | None:
         """Return an entry of the same table and priority that overlaps and does something else, None for none."""
         table, priority, match = rule.key
         own_shape = shape_of(match)

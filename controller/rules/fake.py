@@ -32,6 +32,8 @@ from controller.rules.lowering import LOWERINGS
 from controller.rules.model import (
     OFPP_CONTROLLER,
     OFPP_IN_PORT,
+    FlowEntry,
+    FlowKey,
     Goto,
     GroupEntry,
     GroupKey,
@@ -40,8 +42,6 @@ from controller.rules.model import (
     Output,
     Resource,
     ResourceKey,
-    Rule,
-    RuleKey,
     ToGroup,
 )
 from controller.rules.of13_resources import encode_resource_reply
@@ -117,7 +117,7 @@ class FakeSwitch:
         self.refused: list[tuple[Edit, Error, str]] = []
 
     @property
-    def rules(self) -> dict[RuleKey, Rule]:
+    def rules(self) -> dict[FlowKey, FlowEntry]:
         """The entries it holds."""
         return {key: entry.rule for key, entry in self.tables.entries.items()}
 
@@ -179,7 +179,7 @@ class FakeSwitch:
             self.put_meters[resource.key.meter_id] = resource
         return None
 
-    def _fault(self, rule: Rule) -> tuple[Error, str] | None:
+    def _fault(self, rule: FlowEntry) -> tuple[Error, str] | None:
         version = self.ofp_version
         if not 0 <= rule.key.table < self.table_count:
             return _BAD_TABLE_ID[version], f"no table {rule.key.table}"

@@ -8,7 +8,7 @@ from typing import cast
 
 from controller.datapath.core import DatapathCore
 from controller.datapath.xids import Xids
-from controller.rules.model import Entry, GroupEntry, Key, Output, Resource, ResourceKey, Rule, RuleKey
+from controller.rules.model import Entry, FlowEntry, FlowKey, GroupEntry, Key, Output, Resource, ResourceKey
 from controller.rules.plans import PlanQueue
 from controller.rules.switch_state import SwitchState
 
@@ -24,12 +24,12 @@ class Inspection:
     _xids: Xids
     _plans: PlanQueue
 
-    def desired(self, dpid: int) -> Mapping[RuleKey, Rule]:
+    def desired(self, dpid: int) -> Mapping[FlowKey, FlowEntry]:
         """Return the flow entries that a switch shall hold in the end."""
         state = self._switches.get(dpid)
         return MappingProxyType(_rules(state, state.desired) if state is not None else {})
 
-    def installed(self, dpid: int) -> Mapping[RuleKey, Rule]:
+    def installed(self, dpid: int) -> Mapping[FlowKey, FlowEntry]:
         """Return the flow entries that a switch has confirmed to hold, or last did before its connection ended."""
         state = self._switches.get(dpid)
         return MappingProxyType(_rules(state, state.installed) if state is not None else {})
@@ -89,7 +89,7 @@ class Inspection:
         def sends(entry: Entry | None) -> bool:
             if isinstance(entry, GroupEntry):
                 return any(output in bucket.actions for bucket in entry.buckets)
-            if not isinstance(entry, Rule):
+            if not isinstance(entry, FlowEntry):
                 return False
             if output in entry.actions:
                 return True
@@ -101,7 +101,7 @@ class Inspection:
             (sends(installed.get(key)) or sends(under_way.get(key))) and not sends(state.target(key)) for key in keys
         )
 
-    def unknown(self, dpid: int) -> dict[RuleKey, Rule]:
+    def unknown(self, dpid: int) -> dict[FlowKey, FlowEntry]:
         """Return the entries that a switch holds and nobody desires."""
         state = self._switches.get(dpid)
         if state is None:
@@ -133,15 +133,17 @@ class Inspection:
         return not (is_under_way or is_waiting)
 
 
-def _rules(state: SwitchState, entries: dict[Key, Entry]) -> dict[RuleKey, Rule]:
+def _rules(state: SwitchState, entries: dict[Key, Entry]) -> dict[FlowKey, FlowEntry]:
     """Return the flow entries among what an app has at a switch."""
     if state.resources is None:
-        return cast("dict[RuleKey, Rule]", entries)
-    return {key: entry for key, entry in entries.items() if isinstance(key, RuleKey) and isinstance(entry, Rule)}
+        return cast("dict[FlowKey, FlowEntry]", entries)
+    return {key: entry for key, entry in entries.items() if isinstance(key, FlowKey) and isinstance(entry, FlowEntry)}
 
 
 def _resources(entries: dict[Key, Entry]) -> dict[ResourceKey, Resource]:
     """Return the groups and meters among what an app has at a switch."""
     return {
-        key: entry for key, entry in entries.items() if not isinstance(key, RuleKey) and not isinstance(entry, Rule)
+        key: entry
+        for key, entry in entries.items()
+        if not isinstance(key, FlowKey) and not isinstance(entry, FlowEntry)
     }

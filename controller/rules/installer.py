@@ -27,7 +27,7 @@ from controller.rules.check import Checks
 from controller.rules.confirmation import ConfirmationClock
 from controller.rules.errands import Errands
 from controller.rules.lowering import LOWERINGS
-from controller.rules.model import Entry, Key, Rule, RuleKey
+from controller.rules.model import Entry, FlowEntry, FlowKey, Key
 from controller.rules.notices import Notices
 from controller.rules.of13_resources import decode_resources
 from controller.rules.openflow import FlowStats, ResourceDescriptions
@@ -183,10 +183,10 @@ class Installer(Errands):
         self._plans.close(plan)
         return self._flush(now)
 
-    def put(self, entries: Sequence[tuple[int, Rule]], now: float, urgency: Urgency = _PROMPT) -> list[Effect]:
+    def put(self, entries: Sequence[tuple[int, FlowEntry]], now: float, urgency: Urgency = _PROMPT) -> list[Effect]:
         """Desire an entry at each of some switches: what `change` does with one stage of puts, for less."""
         switches, app_tag, is_special = self._switches, self.app_tag, self._keeps_resources or self._plans.ready
-        plain: list[tuple[SwitchState, Rule]] = []
+        plain: list[tuple[SwitchState, FlowEntry]] = []
         for dpid, rule in entries:
             state = switches.get(dpid)
             if (
@@ -214,7 +214,7 @@ class Installer(Errands):
             due[state.dpid] = state.datapath
         return self._flush(now)
 
-    def hurry(self, dpid: int, key: RuleKey) -> None:
+    def hurry(self, dpid: int, key: FlowKey) -> None:
         """Make prompt what a switch is still to be sent for a key: somebody waits for it after all."""
         state = self._switches.get(dpid)
         if state is not None and state.connected:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from controller.effects import ApplyEdits, Define, Edit, Put, Undefine
 from controller.rules import of10, of10_roles, of13, of13_resources
-from controller.rules.model import GROUP, METER, Entry, Resource, Rule, RuleKey
+from controller.rules.model import GROUP, METER, Entry, FlowEntry, FlowKey, Resource
 from controller.rules.openflow import FlowCounter, FlowStats, NotExpressible, PacketIn
 from controller.rules.pipeline import OPENFLOW_1_0, OPENFLOW_1_3
 
@@ -20,9 +20,9 @@ class Lowering:
     flow entries a switch can hold; where that is nothing no resource is expressible.
     """
 
-    expressible: Callable[[Rule], str | None]
-    encode_put: Callable[[Rule, int], bytes]
-    encode_remove: Callable[[RuleKey, int], bytes]
+    expressible: Callable[[FlowEntry], str | None]
+    encode_put: Callable[[FlowEntry, int], bytes]
+    encode_remove: Callable[[FlowKey, int], bytes]
     encode_barrier: Callable[[int], bytes]
     encode_packet_out: Callable[[Iterable[int], bytes, int], bytes]
     encode_flow_stats_request: Callable[[int, int, int], bytes]
@@ -39,7 +39,7 @@ class Lowering:
 
     def problem(self, entry: Entry) -> str | None:
         """Return None where this version can say a flow entry, a group or a meter, the reason where it cannot."""
-        return self.expressible(entry) if isinstance(entry, Rule) else self.resource_expressible(entry)
+        return self.expressible(entry) if isinstance(entry, FlowEntry) else self.resource_expressible(entry)
 
     def encode_batch(self, effect: ApplyEdits) -> bytes:
         """Return the edits in order and their barrier, ready to be written at once."""

@@ -133,7 +133,7 @@ VLAN_ID_MAX = 4094
 """VLANs have ids from 1; 0 is the id in a priority tag, 4095 is reserved (IEEE 802.1Q, 9.6)."""
 
 
-class RuleKey(NamedTuple):
+class FlowKey(NamedTuple):
     """What identifies a flow entry within a switch."""
 
     table: int
@@ -141,10 +141,10 @@ class RuleKey(NamedTuple):
     match: Match
 
 
-class Rule(NamedTuple):
+class FlowEntry(NamedTuple):
     """A flow entry. An empty `actions` drops. `cookie` is the hash of its origin (see `cookie_of`)."""
 
-    key: RuleKey
+    key: FlowKey
     actions: tuple[Action, ...]
     cookie: int
     idle_timeout_s: int = 0
@@ -208,22 +208,22 @@ class MeterEntry(NamedTuple):
 
 ResourceKey: TypeAlias = GroupKey | MeterKey
 Resource: TypeAlias = GroupEntry | MeterEntry
-Key: TypeAlias = RuleKey | GroupKey | MeterKey
-Entry: TypeAlias = Rule | GroupEntry | MeterEntry
+Key: TypeAlias = FlowKey | GroupKey | MeterKey
+Entry: TypeAlias = FlowEntry | GroupEntry | MeterEntry
 
 METERS_PER_APP = 256
 
 _NAMING = frozenset((ToGroup, Meter))
 
 
-def names_resources(rule: Rule) -> bool:
+def names_resources(rule: FlowEntry) -> bool:
     """Tell whether a flow entry names a group or a meter."""
     return not _NAMING.isdisjoint(map(type, rule[1]))
 
 
 def resources_of(entry: Entry | None) -> tuple[ResourceKey, ...]:
     """Return the groups and meters that an entry names; those name none."""
-    if type(entry) is not Rule or not names_resources(entry):
+    if type(entry) is not FlowEntry or not names_resources(entry):
         return ()
     return tuple(
         GroupKey(action.group_id) if isinstance(action, ToGroup) else MeterKey(action.meter_id)

@@ -10,6 +10,8 @@ from controller.rules.model import (
     VLAN_ACTIONS,
     VLAN_ID_MAX,
     Action,
+    FlowEntry,
+    FlowKey,
     Goto,
     Match,
     Meter,
@@ -18,8 +20,6 @@ from controller.rules.model import (
     PopVlan,
     PushVlan,
     Resource,
-    Rule,
-    RuleKey,
     SetDscp,
     SetEthDst,
     SetQueue,
@@ -91,7 +91,7 @@ _decoded: dict[bytes, tuple[Match, bool]] = {}
 _outputs: dict[int, bytes] = {}
 
 
-def expressible(rule: Rule) -> str | None:
+def expressible(rule: FlowEntry) -> str | None:
     """Return None where OpenFlow 1.0 can say `rule`, the reason where it cannot."""
     if rule.key.table:
         return "OpenFlow 1.0 has table 0 only"
@@ -143,7 +143,7 @@ def resource_expressible(resource: Resource) -> str | None:
     return f"OpenFlow 1.0 has no {resource.key.kind}s"
 
 
-def encode_put(rule: Rule, xid: int) -> bytes:
+def encode_put(rule: FlowEntry, xid: int) -> bytes:
     """Add the entry or change the one with the same key; its counters go on counting.
 
     OFPFC_MODIFY_STRICT adds where there is nothing to modify (1.0.0, 4.6), and unlike OFPFC_ADD leaves counters
@@ -186,7 +186,7 @@ def encode_put(rule: Rule, xid: int) -> bytes:
     )
 
 
-def _actions(rule: Rule) -> bytes:
+def _actions(rule: FlowEntry) -> bytes:
     """Return the actions of a rule, whichever they are; NotExpressible where OpenFlow 1.0 cannot say it.
 
     One message gives a frame its tag and the tag another id: which of both is meant follows from the match.
@@ -214,11 +214,11 @@ def _actions(rule: Rule) -> bytes:
     return encoded
 
 
-def encode_remove(key: RuleKey, xid: int) -> bytes:
+def encode_remove(key: FlowKey, xid: int) -> bytes:
     """Delete the entry with exactly this key."""
     match = _match(key.match)
     if isinstance(match, str) or key.table:
-        raise NotExpressible(expressible(Rule(key, (), 0)))
+        raise NotExpressible(expressible(FlowEntry(key, (), 0)))
     return _FLOW_MOD.pack(
         VERSION,
         OFPT_FLOW_MOD,
@@ -394,7 +394,7 @@ def _decode_entry(message: bytes, start: int, end: int) -> FlowCounter:
         decoded = _decoded[encoded] = _decode_match(encoded)
     match, foreign = decoded
     actions = _decode_actions(message, start + _FLOW_STATS.size, end, match)
-    rule = Rule(RuleKey(table, priority, match), actions, cookie, idle, hard)
+    rule = FlowEntry(FlowKey(table, priority, match), actions, cookie, idle, hard)
     # What stands in a further table is there by another version of the protocol, and 1.0 cannot name it.
     return FlowCounter(rule, counter(packets), counter(size), duration_s + nanoseconds / 1e9, foreign or table != 0)
 

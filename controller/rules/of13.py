@@ -13,6 +13,8 @@ from controller.rules.model import (
     VLAN_ID_MAX,
     Action,
     Bucket,
+    FlowEntry,
+    FlowKey,
     Goto,
     Match,
     Meter,
@@ -20,8 +22,6 @@ from controller.rules.model import (
     Output,
     PopVlan,
     PushVlan,
-    Rule,
-    RuleKey,
     SetDscp,
     SetEthDst,
     SetQueue,
@@ -100,7 +100,7 @@ _decoded: dict[bytes, tuple[Action, ...]] = {}
 _new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
 
 
-def expressible(rule: Rule) -> str | None:
+def expressible(rule: FlowEntry) -> str | None:
     """Return None where OpenFlow 1.3 can say `rule`, the reason where it cannot."""
     actions = rule[1]
     if actions in _plain and rule[0][2] in MATCHES:
@@ -161,7 +161,7 @@ def bucket_problem(bucket: Bucket) -> str | None:
     return None
 
 
-def encode_put(rule: Rule, xid: int) -> bytes:
+def encode_put(rule: FlowEntry, xid: int) -> bytes:
     """Add the entry or replace the one with the same key; its counters go on counting (1.3.5, 6.4).
 
     NotExpressible where OpenFlow 1.3 cannot say it.
@@ -174,7 +174,7 @@ def encode_put(rule: Rule, xid: int) -> bytes:
     return _ADD.pack(start, xid, cookie, table, OFPFC_ADD, idle_timeout_s, hard_timeout_s, priority, _ADD_END) + body
 
 
-def encode_remove(key: RuleKey, xid: int) -> bytes:
+def encode_remove(key: FlowKey, xid: int) -> bytes:
     """Delete the entry with exactly this key."""
     match = _match(key.match)
     fixed = _FLOW_MOD.pack(
@@ -292,12 +292,12 @@ def _output(port_no: int) -> bytes:
     return encoded
 
 
-def _asks_for_tag(rule: Rule) -> bool:
+def _asks_for_tag(rule: FlowEntry) -> bool:
     match = rule.key.match
     return match.tagged or match.vlan_id is not None
 
 
-def _instructions(rule: Rule) -> bytes:
+def _instructions(rule: FlowEntry) -> bytes:
     kept = _tagging.get((_asks_for_tag(rule), rule.actions))
     if kept is not None:
         return kept
@@ -378,7 +378,7 @@ def _decode_entry(message: bytes, start: int, end: int) -> FlowCounter:
         if len(_decoded) >= INSTRUCTIONS_CACHED:
             _decoded.clear()
         _decoded[encoded] = actions
-    rule = _new(Rule, (_new(RuleKey, (table, priority, match)), actions, cookie, idle, hard))
+    rule = _new(FlowEntry, (_new(FlowKey, (table, priority, match)), actions, cookie, idle, hard))
     counts = (counter(packets), counter(size), duration_s + nanoseconds / 1e9)
     return _new(FlowCounter, (rule, *counts, foreign))
 

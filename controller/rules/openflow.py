@@ -7,7 +7,17 @@ from struct import Struct
 from struct import error as struct_error
 from typing import NamedTuple
 
-from controller.rules.model import DSCP_MAX, VLAN_ID_MAX, Action, Match, PopVlan, PushVlan, Resource, Rule, SetVlan
+from controller.rules.model import (
+    DSCP_MAX,
+    VLAN_ID_MAX,
+    Action,
+    FlowEntry,
+    Match,
+    PopVlan,
+    PushVlan,
+    Resource,
+    SetVlan,
+)
 from controller.rules.pipeline import ETH_TYPE_IPV4, ETH_TYPE_IPV6, IPPROTO_ICMPV6
 
 NO_BUFFER = 0xFFFFFFFF
@@ -46,7 +56,7 @@ class FlowCounter(NamedTuple):
     stand as `Opaque`.
     """
 
-    rule: Rule
+    rule: FlowEntry
     packet_count: int | None
     byte_count: int | None
     duration_s: float

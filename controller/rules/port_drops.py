@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from controller.config.vlans import PortVlans
-from controller.rules.model import Match, RuleKey
+from controller.rules.model import FlowKey, Match
 from controller.rules.pipeline import ADMIT, OPENFLOW_1_0, VLAN_ADMIT, at_port
 
 
-def drop_keys(ofp_version: int, port: PortVlans | None, priority: int, match: Match) -> list[RuleKey]:
+def drop_keys(ofp_version: int, port: PortVlans | None, priority: int, match: Match) -> list[FlowKey]:
     """Return the keys of the entries that drop frames of a port where it is decided what ports may send.
 
     Parameters
@@ -22,13 +22,13 @@ def drop_keys(ofp_version: int, port: PortVlans | None, priority: int, match: Ma
         The port and what of its frames is dropped, without a word of tags.
     """
     if ofp_version != OPENFLOW_1_0:
-        return [RuleKey(table, priority, match) for table in ((ADMIT,) if port is None else (ADMIT, VLAN_ADMIT))]
-    own = [RuleKey(0, priority, match)]
+        return [FlowKey(table, priority, match) for table in ((ADMIT,) if port is None else (ADMIT, VLAN_ADMIT))]
+    own = [FlowKey(0, priority, match)]
     return own if port is None else own * (port.untagged == 0) + old_drop_keys(port, priority, match)
 
 
-def old_drop_keys(port: PortVlans, priority: int, match: Match) -> list[RuleKey]:
+def old_drop_keys(port: PortVlans, priority: int, match: Match) -> list[FlowKey]:
     """Return the keys, in OpenFlow 1.0, of the entries that drop what a port sends in VLANs."""
     if port.untagged != 0:
-        return [RuleKey(0, at_port(priority), match._replace(tagged=True))]
-    return [RuleKey(0, at_port(priority), match._replace(vlan_id=vlan_id)) for vlan_id in sorted(port.tagged)]
+        return [FlowKey(0, at_port(priority), match._replace(tagged=True))]
+    return [FlowKey(0, at_port(priority), match._replace(vlan_id=vlan_id)) for vlan_id in sorted(port.tagged)]

@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from itertools import islice
 
 from controller.datapath.lanes import Urgency
-from controller.rules.model import Entry, GroupEntry, GroupKey, Key, MeterEntry, MeterKey, ResourceKey, RuleKey
+from controller.rules.model import Entry, FlowKey, GroupEntry, GroupKey, Key, MeterEntry, MeterKey, ResourceKey
 from controller.rules.notices import Notices
 from controller.rules.of13_resources import EXISTS, FULL, UNKNOWN
 from controller.rules.plans import PlanQueue
@@ -73,7 +73,7 @@ class Refusals:
             return
         is_news = state.resources is not None and self._learn(state, batch, key, error)
         before = state.failures.get(key, Failure(0, now, 0 if is_news else len(batch.edits)))
-        what = "a flow entry" if isinstance(key, RuleKey) else f"a {key.kind}"
+        what = "a flow entry" if isinstance(key, FlowKey) else f"a {key.kind}"
         text = f"Switch {dpid} refused {what} with OpenFlow error {error[0]}/{error[1]}: {key}."
         self._notices.give("edit-failed", dpid, text, now, type=error[0], code=error[1])
         due_s = before.due_s

@@ -9,6 +9,7 @@ from controller.rules.model import (
     OFPP_IN_PORT,
     Action,
     Entry,
+    FlowEntry,
     Goto,
     GroupType,
     Match,
@@ -17,7 +18,6 @@ from controller.rules.model import (
     Output,
     PopVlan,
     PushVlan,
-    Rule,
     SetDscp,
     SetEthDst,
     SetQueue,
@@ -34,7 +34,7 @@ _TYPES: dict[int, str] = {
 _PORTS = {OFPP_CONTROLLER: "controller", OFPP_IN_PORT: "in_port"}
 
 
-def rule_document(rule: Rule, *, is_whole: bool = True) -> dict[str, Any]:
+def rule_document(rule: FlowEntry, *, is_whole: bool = True) -> dict[str, Any]:
     """Return a flow entry in words: `table`, `priority`, `match`, `actions` (``drop`` for none) and `cookie`.
 
     Where it is not `is_whole` the match ends with dots: the model cannot say all of it.
@@ -51,7 +51,7 @@ def rule_document(rule: Rule, *, is_whole: bool = True) -> dict[str, Any]:
 
 def entry_document(entry: Entry) -> dict[str, Any]:
     """Return a flow entry, a group (`group`, `type`, `buckets`) or a meter (`meter`, `rate`, `burst`, `unit`)."""
-    if isinstance(entry, Rule):
+    if isinstance(entry, FlowEntry):
         return rule_document(entry)
     if isinstance(entry, MeterEntry):
         unit = "packets/s" if entry.is_packets else "kbit/s"

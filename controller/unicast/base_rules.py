@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from controller.config.vlans import PortVlans
 from controller.kernel.vlan_ports import Ingress
 from controller.rules.cookies import cookie_of
-from controller.rules.model import OFPP_CONTROLLER, Action, Match, Output, Rule, RuleKey
+from controller.rules.model import OFPP_CONTROLLER, Action, FlowEntry, FlowKey, Match, Output
 from controller.rules.pipeline import (
     ETH_TYPE_IPV4,
     LOCATION,
@@ -36,7 +36,7 @@ _BROADCAST = Match(eth_dst=BROADCAST_MAC, eth_type=ETH_TYPE_IPV4)
 _GROUP_BIT = b"\x01" + bytes(5)
 
 
-def base_rules(ofp_version: int, has_vlans: bool = False) -> list[Rule]:
+def base_rules(ofp_version: int, has_vlans: bool = False) -> list[FlowEntry]:
     """Return the entries for a switch that speaks OpenFlow 1.0 (1) or 1.3 (4), in a fabric with VLANs or without."""
     if ofp_version == OPENFLOW_1_0:
         return [
@@ -47,7 +47,7 @@ def base_rules(ofp_version: int, has_vlans: bool = False) -> list[Rule]:
     return [*_host_rules(UNICAST), _rule(LOCATION, _PRIORITY_UNKNOWN, Match(), _TO_CONTROLLER), *vlan_rules]
 
 
-def _host_rules(table: int) -> list[Rule]:
+def _host_rules(table: int) -> list[FlowEntry]:
     """Return the entries of a table that takes what hosts send."""
     return [
         _rule(table, _PRIORITY_UNKNOWN, Match(), _TO_CONTROLLER),
@@ -56,7 +56,7 @@ def _host_rules(table: int) -> list[Rule]:
     ]
 
 
-def old_vlan_rules(vlans: Iterable[int], entered: Mapping[int, Iterable[Ingress]]) -> list[Rule]:
+def old_vlan_rules(vlans: Iterable[int], entered: Mapping[int, Iterable[Ingress]]) -> list[FlowEntry]:
     """Return what an OpenFlow 1.0 switch has beside its `base_rules` for the VLANs of the fabric.
 
     `entered` are, by VLAN, its ports to hosts with the tag that frames have there.
@@ -71,7 +71,7 @@ def old_vlan_rules(vlans: Iterable[int], entered: Mapping[int, Iterable[Ingress]
     return rules
 
 
-def guard_rules(ofp_version: int, port_no: int, seconds: int, port: PortVlans | None = None) -> list[Rule]:
+def guard_rules(ofp_version: int, port_no: int, seconds: int, port: PortVlans | None = None) -> list[FlowEntry]:
     """Return the entries that keep what `base_rules` sends to the controller away from it, for one port, a while.
 
     `port` are the VLANs that it has where it leads to hosts, None where no port of the fabric is in one.
@@ -79,12 +79,12 @@ def guard_rules(ofp_version: int, port_no: int, seconds: int, port: PortVlans | 
     guarded = Match(in_port=port_no)
     if ofp_version != OPENFLOW_1_0:
         tables = (UNICAST, LOCATION) if port is None else (UNICAST, LOCATION, VLAN_UNICAST)
-        keys = [RuleKey(table, _PRIORITY_GUARD, guarded) for table in tables]
+        keys = [FlowKey(table, _PRIORITY_GUARD, guarded) for table in tables]
     else:
-        keys = [RuleKey(0, _PRIORITY_GUARD, guarded._replace(tagged=port is not None))]
+        keys = [FlowKey(0, _PRIORITY_GUARD, guarded._replace(tagged=port is not None))]
         keys += [] if port is None else old_drop_keys(port, _PRIORITY_GUARD, guarded)
     return [_rule(*key, ())._replace(hard_timeout_s=seconds) for key in keys]
 
 
-def _rule(table: int, priority: int, match: Match, actions: tuple[Action, ...]) -> Rule:
-    return Rule(RuleKey(table, priority, match), actions, cookie_of(UNICAST_TAG, ("base", table, priority)))
+def _rule(table: int, priority: int, match: Match, actions: tuple[Action, ...]) -> FlowEntry:
+    return FlowEntry(FlowKey(table, priority, match), actions, cookie_of(UNICAST_TAG, ("base", table, priority)))

@@ -30,7 +30,7 @@ from controller.kernel.ports import End
 from controller.kernel.vlan_ports import VlanPorts, ingresses
 from controller.rules.inspection import Inspection
 from controller.rules.installer import Installer
-from controller.rules.model import Rule
+from controller.rules.model import FlowEntry
 from controller.rules.pipeline import OPENFLOW_1_0, UNICAST_TAG
 from controller.unicast.base_rules import base_rules, old_vlan_rules
 from controller.unicast.changed_hosts import ChangedHosts
@@ -100,7 +100,7 @@ class UnicastCore:
         self._now = 0.0
         self._changed_hosts = ChangedHosts(self.fabric, self._routes)
         self._base: dict[int, int] = {}
-        self._by_port: dict[int, list[Rule]] = {}
+        self._by_port: dict[int, list[FlowEntry]] = {}
         self._urgent = self._begun = False
         self._former = FormerEntries(self._installer)
         self._touched: set[int] = set()
@@ -304,7 +304,7 @@ class UnicastCore:
         if stage:
             self._change([stage], now)
 
-    def _standing_rules(self, dpid: int) -> list[Rule]:
+    def _standing_rules(self, dpid: int) -> list[FlowEntry]:
         """Return the entries of a switch that name no host, with those of the ports that lead to switches."""
         version, has_vlans = self._base[dpid], self._vlan_ports.is_used
         rules = base_rules(version, has_vlans)
@@ -461,7 +461,7 @@ class UnicastCore:
             del self._routes.unsure[dpid]
             self._again.update(self._routes.detoured())
 
-    def _put_transient(self, dpid: int, rule: Rule) -> None:
+    def _put_transient(self, dpid: int, rule: FlowEntry) -> None:
         self._out += self._installer.transient(dpid, rule)
 
     def _change(self, plan: Plan, now: float, urgency: Urgency = Urgency.PROMPT) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from controller.kernel.domains import domain_of
-from controller.rules.model import Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey
 from controller.rules.pipeline import OPENFLOW_1_0
 from controller.unicast.entries import (
     ANY_PORT,
@@ -36,11 +36,11 @@ class Place(NamedTuple):
     label: int
     is_tagged: bool
 
-    def own_rules(self, ofp_version: int, entered: Entered = ANY_PORT) -> list[Rule]:
+    def own_rules(self, ofp_version: int, entered: Entered = ANY_PORT) -> list[FlowEntry]:
         """Return the entries at the host's own switch: for what comes from other switches, and then for the rest."""
         return own_rules(ofp_version, self.mac, self.address, self.port_no, self.is_tagged, entered)
 
-    def location_key(self, ofp_version: int) -> RuleKey:
+    def location_key(self, ofp_version: int) -> FlowKey:
         """Return the key of a switch's entry for this host alone."""
         return location_key(ofp_version, self.address, domain_of(self.mac))
 
@@ -99,7 +99,7 @@ class Destination:
         ports: tuple[int, ...] | None,
         asked: Iterable[bytes],
         entered: Callable[[bytes], Entered],
-    ) -> dict[RuleKey, Rule]:
+    ) -> dict[FlowKey, FlowEntry]:
         """Return the entries of a switch that depend on the ports by which it sends.
 
         `asked` are the hosts that are asked for there, and `entered` says by which ports what is for one may enter.
@@ -117,13 +117,13 @@ class Destination:
             rules += far_rules(ofp_version, mac, place.address, ports[place.label], entered(mac))
         return {rule.key: rule for rule in rules}
 
-    def passing_rule(self, ofp_version: int, place: Place, ports: tuple[int, ...]) -> Rule:
+    def passing_rule(self, ofp_version: int, place: Place, ports: tuple[int, ...]) -> FlowEntry:
         """Return the entry by which a switch forwards what comes from other switches and is for one host."""
         if ofp_version == OPENFLOW_1_0:
             return passing_rule(ofp_version, place.mac, place.address, ports[place.label])
         return label_rule(self.number, place.label, ports[place.label])
 
-    def passing_keys(self, ofp_version: int) -> list[RuleKey]:
+    def passing_keys(self, ofp_version: int) -> list[FlowKey]:
         """Return the keys under which a switch may have entries for what comes from other switches."""
         if ofp_version != OPENFLOW_1_0:
             return [label_key(self.number, label) for label in range(LABEL_COUNT)]

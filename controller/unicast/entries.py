@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 from controller.kernel.domains import OWN_DOMAIN, address_of, domain_of
 from controller.rules.cookies import cookie_of
-from controller.rules.model import Action, Goto, Match, Output, PopVlan, PushVlan, Rule, RuleKey, SetEthDst
+from controller.rules.model import Action, FlowEntry, FlowKey, Goto, Match, Output, PopVlan, PushVlan, SetEthDst
 from controller.rules.pipeline import (
     LOCATION,
     OPENFLOW_1_0,
@@ -45,7 +45,7 @@ ANY_PORT: Entered = ((None, None),)
 """Frames may enter by whatever port, and no entry asks by which."""
 
 
-def host_keys(ofp_version: int, mac: bytes, entered: Entered = ANY_PORT) -> list[RuleKey]:
+def host_keys(ofp_version: int, mac: bytes, entered: Entered = ANY_PORT) -> list[FlowKey]:
     """Return the keys of the entries for what hosts of a switch send to a host.
 
     Parameters
@@ -59,17 +59,17 @@ def host_keys(ofp_version: int, mac: bytes, entered: Entered = ANY_PORT) -> list
     """
     address, vlan_id = address_of(mac), domain_of(mac)
     if not vlan_id:
-        return [RuleKey(0 if ofp_version == OPENFLOW_1_0 else UNICAST, PRIORITY_UNICAST, Match(eth_dst=address))]
+        return [FlowKey(0 if ofp_version == OPENFLOW_1_0 else UNICAST, PRIORITY_UNICAST, Match(eth_dst=address))]
     if ofp_version != OPENFLOW_1_0:
-        return [RuleKey(VLAN_UNICAST, PRIORITY_UNICAST, Match(eth_dst=address, vlan_id=vlan_id))]
+        return [FlowKey(VLAN_UNICAST, PRIORITY_UNICAST, Match(eth_dst=address, vlan_id=vlan_id))]
     priority = at_port(PRIORITY_UNICAST)
-    return [RuleKey(0, priority, Match(port_no, eth_dst=address, vlan_id=tag)) for port_no, tag in entered]
+    return [FlowKey(0, priority, Match(port_no, eth_dst=address, vlan_id=tag)) for port_no, tag in entered]
 
 
-def location_key(ofp_version: int, address: bytes, vlan_id: int = OWN_DOMAIN) -> RuleKey:
+def location_key(ofp_version: int, address: bytes, vlan_id: int = OWN_DOMAIN) -> FlowKey:
     """Return the key of the entry for one location address, that of a host in a VLAN."""
     table = 0 if ofp_version == OPENFLOW_1_0 else LOCATION
-    return RuleKey(table, PRIORITY_LOCATION, Match(eth_dst=address, vlan_id=vlan_id or None))
+    return FlowKey(table, PRIORITY_LOCATION, Match(eth_dst=address, vlan_id=vlan_id or None))
 
 
 def own_rules(
@@ -79,7 +79,7 @@ def own_rules(
     port_no: int,
     is_tagged: bool = False,
     entered: Entered = ANY_PORT,
-) -> list[Rule]:
+) -> list[FlowEntry]:
     """Return the entries that deliver to a host at its own switch: what comes from other switches, then the rest.
 
     `is_tagged` tells whether the port has the host's VLAN with its tag; `entered` is as for `host_keys`.
@@ -88,18 +88,18 @@ def own_rules(
     vlan_id = domain_of(mac)
     deliver: tuple[Action, ...] = (Output(port_no),)
     popped = (PopVlan(), *deliver) if vlan_id and not is_tagged else deliver
-    rules = [Rule(location_key(ofp_version, address, vlan_id), (SetEthDst(address_of(mac)), *popped), cookie)]
+    rules = [FlowEntry(location_key(ofp_version, address, vlan_id), (SetEthDst(address_of(mac)), *popped), cookie)]
     for key in host_keys(ofp_version, mac, entered):
         if key.match.vlan_id is not None or not vlan_id:
-            rules.append(Rule(key, popped, cookie))
+            rules.append(FlowEntry(key, popped, cookie))
         else:
-            rules.append(Rule(key, (PushVlan(vlan_id), *deliver) if is_tagged else deliver, cookie))
+            rules.append(FlowEntry(key, (PushVlan(vlan_id), *deliver) if is_tagged else deliver, cookie))
     return rules
 
 
 def far_rules(
     ofp_version: int, mac: bytes, address: bytes, port_no: int | None, entered: Entered = ANY_PORT
-) -> list[Rule]:
+) -> list[FlowEntry]:
     """Return the entries that give what is for another switch's host its location address; none without a way.
 
     The port that leads there is for OpenFlow 1.0 alone; `entered` is as for `host_keys`.
@@ -115,32 +115,32 @@ def far_rules(
     rules = []
     for key in host_keys(ofp_version, mac, entered):
         tag: tuple[Action, ...] = (PushVlan(vlan_id),) if vlan_id and key.match.vlan_id is None else ()
-        rules.append(Rule(key, (SetEthDst(address), *tag, onward), cookie))
+        rules.append(FlowEntry(key, (SetEthDst(address), *tag, onward), cookie))
     return rules
 
 
-def passing_rule(ofp_version: int, mac: bytes, address: bytes, port_no: int) -> Rule:
+def passing_rule(ofp_version: int, mac: bytes, address: bytes, port_no: int) -> FlowEntry:
     """Return the entry that forwards by one host's whole location address, for want of a mask."""
     key = location_key(ofp_version, address, domain_of(mac))
-    return Rule(key, (Output(port_no),), cookie_of(UNICAST_TAG, ("host", mac)))
+    return FlowEntry(key, (Output(port_no),), cookie_of(UNICAST_TAG, ("host", mac)))
 
 
-def label_key(number: int, label: int) -> RuleKey:
+def label_key(number: int, label: int) -> FlowKey:
     """Return the key of the entry for one label of a switch."""
-    return RuleKey(LOCATION, PRIORITY_LABEL, Match(eth_dst=location_address(number, label), eth_dst_mask=LABEL_MASK))
+    return FlowKey(LOCATION, PRIORITY_LABEL, Match(eth_dst=location_address(number, label), eth_dst_mask=LABEL_MASK))
 
 
-def label_rule(number: int, label: int, port_no: int) -> Rule:
+def label_rule(number: int, label: int, port_no: int) -> FlowEntry:
     """Return the entry that forwards by label to a switch."""
-    return Rule(label_key(number, label), (Output(port_no),), cookie_of(UNICAST_TAG, ("switch", number)))
+    return FlowEntry(label_key(number, label), (Output(port_no),), cookie_of(UNICAST_TAG, ("switch", number)))
 
 
-def trunk_rule(port_no: int, table: int = UNICAST) -> Rule:
+def trunk_rule(port_no: int, table: int = UNICAST) -> FlowEntry:
     """Return the entry that lets frames from another switch be forwarded by location address, after a table."""
-    key = RuleKey(table, PRIORITY_TRUNK, Match(in_port=port_no))
-    return Rule(key, (Goto(LOCATION),), cookie_of(UNICAST_TAG, ("trunk", port_no)))
+    key = FlowKey(table, PRIORITY_TRUNK, Match(in_port=port_no))
+    return FlowEntry(key, (Goto(LOCATION),), cookie_of(UNICAST_TAG, ("trunk", port_no)))
 
 
-def trunk_rules(port_no: int, has_vlans: bool) -> list[Rule]:
+def trunk_rules(port_no: int, has_vlans: bool) -> list[FlowEntry]:
     """Return all entries of OpenFlow 1.3 that let frames from another switch be forwarded by location address."""
     return [trunk_rule(port_no, table) for table in ((UNICAST, VLAN_UNICAST) if has_vlans else (UNICAST,))]

@@ -9,7 +9,7 @@ from controller.kernel.deadlines import Deadlines
 from controller.kernel.ports import End
 from controller.kernel.token_bucket import TokenBucket
 from controller.kernel.vlan_ports import VlanPorts
-from controller.rules.model import Rule
+from controller.rules.model import FlowEntry
 from controller.unicast.base_rules import guard_rules
 from controller.unicast.settings import UnicastSettings
 from topology.live import LiveFabric
@@ -26,7 +26,7 @@ class Guards:
         settings: UnicastSettings,
         vlan_ports: VlanPorts,
         counted: Counted,
-        put: Callable[[int, Rule], None],
+        put: Callable[[int, FlowEntry], None],
     ) -> None:
         self._fabric = fabric
         self._vlan_ports = vlan_ports

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from controller.kernel.domains import in_domain
 from controller.rules.inspection import Inspection
-from controller.rules.model import Output, PushVlan, Rule, RuleKey, SetEthDst
+from controller.rules.model import FlowEntry, FlowKey, Output, PushVlan, SetEthDst
 
 
-def port_held(entries: Inspection, dpid: int, key: RuleKey) -> int | None:
+def port_held(entries: Inspection, dpid: int, key: FlowKey) -> int | None:
     """Return the port by which a switch sends what an entry is for, None where it does not."""
     rule = entries.installed(dpid).get(key)
     last = rule.actions[-1] if rule is not None and rule.actions else None
@@ -21,7 +21,7 @@ def unconfirmed(entries: Inspection, dpid: int) -> set[bytes]:
     return {key.match.eth_dst for key in keys if key.match.eth_dst is not None}
 
 
-def _tag_given(rule: Rule) -> int:
+def _tag_given(rule: FlowEntry) -> int:
     """Return the VLAN whose tag an entry gives frames that come without one, 0 for none."""
     return next((action.vlan_id for action in rule.actions if isinstance(action, PushVlan)), 0)
 

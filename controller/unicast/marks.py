@@ -21,7 +21,7 @@ from controller.kernel.domains import address_of, domain_of, in_domain
 from controller.kernel.ports import End
 from controller.kernel.vlan_ports import VlanPorts
 from controller.rules.cookies import cookie_of
-from controller.rules.model import Goto, Match, Rule, RuleKey, SetDscp
+from controller.rules.model import FlowEntry, FlowKey, Goto, Match, SetDscp
 from controller.rules.pipeline import (
     ADMIT,
     ETH_TYPE_IPV4,
@@ -54,7 +54,7 @@ class UnicastMarks:
         self._marks = Marks(marking)
         self._fabric = fabric
         self._vlan_ports = vlan_ports
-        self._held: dict[int, dict[int, dict[RuleKey, Rule]]] = {}
+        self._held: dict[int, dict[int, dict[FlowKey, FlowEntry]]] = {}
         self._places: dict[bytes, End] = {}
         self._hosts_of: dict[int, set[bytes]] = {}
 
@@ -145,7 +145,7 @@ class UnicastMarks:
         stage: Stage = [(dpid, Put(rule)) for key, rule in wanted.items() if had.get(key) != rule]
         return stage + [(dpid, Remove(key)) for key in had if key not in wanted]
 
-    def _wanted(self, end: End, *, was_edge: bool) -> Iterator[Rule]:
+    def _wanted(self, end: End, *, was_edge: bool) -> Iterator[FlowEntry]:
         fabric, home = self._fabric, self._fabric.aggregations.home(end)
         version, role = fabric.ofp_version(end[0]), fabric.role(*end)
         is_edge = role is PortRole.EDGE or (was_edge and role is not PortRole.TRUNK)
@@ -159,7 +159,7 @@ class UnicastMarks:
             for host in fabric.hosts_at(*leg):
                 yield from self._of_host(host, home, end[1], of_port)
 
-    def _of_host(self, host: HostLearnt, home: End, port_no: int, of_port: int) -> Iterator[Rule]:
+    def _of_host(self, host: HostLearnt, home: End, port_no: int, of_port: int) -> Iterator[FlowEntry]:
         mac = address_of(host.mac)
         vlan_id = domain_of(host.mac)
         table = VLAN_ADMIT if vlan_id else ADMIT
@@ -179,6 +179,8 @@ class UnicastMarks:
         return self._marks.unicast_dscp(host) or UNMARKED_DSCP
 
 
-def _rule(table: int, priority: int, match: Match, dscp: int) -> Rule:
+def _rule(table: int, priority: int, match: Match, dscp: int) -> FlowEntry:
     onward = Goto(FORWARD if table == ADMIT else VLAN_FORWARD)
-    return Rule(RuleKey(table, priority, match), (SetDscp(dscp), onward), cookie_of(UNICAST_TAG, ("mark", table)))
+    return FlowEntry(
+        FlowKey(table, priority, match), (SetDscp(dscp), onward), cookie_of(UNICAST_TAG, ("mark", table))
+    )

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from controller.datapath.lanes import Urgency
 from controller.effects import Edit, Put, Remove
 from controller.kernel.domains import domain_of
-from controller.rules.model import Output, Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey, Output
 from controller.rules.pipeline import OPENFLOW_1_0, UNICAST, VLAN_UNICAST
 from controller.unicast.asked import AskedHosts
 from controller.unicast.destinations import Destination, Place
@@ -30,7 +30,7 @@ Plans: TypeAlias = list[tuple[Plan, Urgency]]
 Tagged: TypeAlias = Callable[[int, int, int], bool]
 """Whether a port of a switch has a VLAN with its tag."""
 
-Held: TypeAlias = Callable[[int, RuleKey], int | None]
+Held: TypeAlias = Callable[[int, FlowKey], int | None]
 """The port by which a switch without a connection goes on sending what an entry is for; None for no entry."""
 
 WORK_COUNT, DESTINATION_WORK_COUNT = 40, 8
@@ -110,7 +110,7 @@ class Routes:
         ports = self._destinations[place.dpid].ports.get(dpid)
         return None if ports is None else ports[place.label]
 
-    def way(self, dpid: int, mac: bytes) -> list[tuple[int, Rule]]:
+    def way(self, dpid: int, mac: bytes) -> list[tuple[int, FlowEntry]]:
         """Return the entries that bring a packet from its sender's switch to a host; none where there is no way."""
         place = self._places.get(mac)
         if place is None or dpid not in self._versions or place.dpid not in self._versions:
@@ -148,7 +148,7 @@ class Routes:
         """Forget where a host was asked for that is gone."""
         self._asked.forget(mac)
 
-    def _far_rules(self, dpid: int, place: Place, entered: Entered | None = None) -> list[Rule]:
+    def _far_rules(self, dpid: int, place: Place, entered: Entered | None = None) -> list[FlowEntry]:
         version, mac = self._versions.get(dpid), place.mac
         if version is None:
             return []
@@ -171,8 +171,8 @@ class Routes:
         self._entered[dpid] = entered
         if self._versions.get(dpid) != OPENFLOW_1_0:
             return []
-        put: dict[RuleKey, Rule] = {}
-        removed: list[RuleKey] = []
+        put: dict[FlowKey, FlowEntry] = {}
+        removed: list[FlowKey] = []
         destination = self._destinations.get(dpid)
         for vlan_id in sorted(former.keys() | entered.keys()):
             before, after = former.get(vlan_id, ()), entered.get(vlan_id, ())
@@ -364,12 +364,12 @@ class Routes:
         asked = [(dpid, place) for dpid, place in self._asked.shared_by(mac) if dpid in self._versions]
         return [edit for dpid, place in asked for edit in self._far_edits(place, (dpid,))]
 
-    def _own_rules(self, place: Place) -> list[Rule]:
+    def _own_rules(self, place: Place) -> list[FlowEntry]:
         """Return the entries of a host at its own switch; none where that is not there."""
         version = self._versions.get(place.dpid)
         return [] if version is None else place.own_rules(version, self._entered_for(place.dpid, place.mac))
 
-    def _host_keys(self, dpid: int, mac: bytes) -> list[RuleKey]:
+    def _host_keys(self, dpid: int, mac: bytes) -> list[FlowKey]:
         """Return the keys of a switch's entries for what its hosts send to a host."""
         return host_keys(self._versions[dpid], mac, self._entered_for(dpid, mac))
 
@@ -454,7 +454,7 @@ class Routes:
                 del destination.ports[dpid]
             else:
                 destination.ports[dpid] = ports
-            stopped: list[RuleKey] = []
+            stopped: list[FlowKey] = []
             if dpid in around and dpid not in self.away:
                 ways = [port_nos for far, port_nos in self._near[dpid].items() if far in astray]
                 misleading = {Output(port_no) for port_nos in ways for port_no in port_nos}

@@ -6,14 +6,14 @@ from hypothesis import strategies as st
 
 from controller.rules.model import (
     OFPP_CONTROLLER,
+    FlowEntry,
+    FlowKey,
     Goto,
     Match,
     Meter,
     Output,
     PopVlan,
     PushVlan,
-    Rule,
-    RuleKey,
     SetDscp,
     SetEthDst,
     SetQueue,
@@ -131,7 +131,7 @@ MATCHES = {version: matches(version) for version in (1, 4)}
 def rules(draw, version):
     """Any rule that the version can say."""
     table = 0 if version == 1 else draw(st.integers(0, 200))
-    key = RuleKey(table, draw(st.integers(0, 0xFFFF)), draw(MATCHES[version]))
+    key = FlowKey(table, draw(st.integers(0, 0xFFFF)), draw(MATCHES[version]))
     actions = draw(ACTIONS[version])
     if version == 1:
         actions = [] if key.match.tagged else draw(queued(actions))
@@ -142,7 +142,7 @@ def rules(draw, version):
         if draw(st.booleans()):
             actions.append(Goto(draw(st.integers(table + 1, 253))))
     timeouts = st.integers(0, 0xFFFF)
-    return Rule(key, tuple(actions), draw(st.integers(0, 2**64 - 2)), draw(timeouts), draw(timeouts))
+    return FlowEntry(key, tuple(actions), draw(st.integers(0, 2**64 - 2)), draw(timeouts), draw(timeouts))
 
 
 RULES = {version: rules(version) for version in (1, 4)}

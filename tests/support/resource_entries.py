@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from controller.rules.model import (
     Bucket,
+    FlowEntry,
+    FlowKey,
     GroupEntry,
     GroupKey,
     GroupType,
@@ -12,8 +14,6 @@ from controller.rules.model import (
     MeterEntry,
     MeterKey,
     Output,
-    Rule,
-    RuleKey,
     ToGroup,
 )
 
@@ -31,7 +31,7 @@ def meter(number, rate=1000):
 
 
 def entry(number, *actions, origin=0):
-    return Rule(RuleKey(0, 1, Match(in_port=number)), tuple(actions), TAG << 48 | origin)
+    return FlowEntry(FlowKey(0, 1, Match(in_port=number)), tuple(actions), TAG << 48 | origin)
 
 
 def through(number, group_number=1, *, meter_number=None, origin=0):

@@ -11,14 +11,14 @@ from controller.effects import ApplyEdits, EntriesLost, Notice, Put, RequestFlow
 from controller.events import DeadlineReached, EditFailed, SwitchConnected, SwitchDisconnected
 from controller.rules.fake import FakeSwitch
 from controller.rules.installer import Installer
-from controller.rules.model import Match, Output, Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey, Match, Output
 
 TAGS = (0x5601, 0x5602, 0x5603)
 SHARED_TAG = 0xA0
 
 
 def entry(tag, number, port=1):
-    return Rule(RuleKey(0, tag & 0xF, Match(in_port=number)), (Output(port),), tag << 48 | number)
+    return FlowEntry(FlowKey(0, tag & 0xF, Match(in_port=number)), (Output(port),), tag << 48 | number)
 
 
 class SharedWorld:

@@ -23,14 +23,14 @@ from controller.events import (
 )
 from controller.rules.fake import FakeSwitch
 from controller.rules.installer import Installer
-from controller.rules.model import Match, Output, Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey, Match, Output
 
 TAGS = (0x5601, 0x5602)
 LATEST = 2**64 - 1
 
 
 def entry(tag, number):
-    return Rule(RuleKey(0, tag & 0xF, Match(in_port=number)), (Output(1),), tag << 48 | number)
+    return FlowEntry(FlowKey(0, tag & 0xF, Match(in_port=number)), (Output(1),), tag << 48 | number)
 
 
 class Controller:

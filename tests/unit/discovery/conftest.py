@@ -30,7 +30,7 @@ from controller.events import (
 )
 from controller.kernel.domains import address_of
 from controller.rules.lowering import LOWERINGS
-from controller.rules.model import OFPP_IN_PORT, Match, Output, Rule, RuleKey, SetEthDst
+from controller.rules.model import OFPP_IN_PORT, FlowEntry, FlowKey, Match, Output, SetEthDst
 from controller.rules.openflow import FlowCounter
 from controller.wire.arp import encode_arp
 from controller.wire.ethernet import ETHERTYPE_LLDP
@@ -54,7 +54,7 @@ EVENTS = (SwitchUp, SwitchDown, LinkUp, LinkDown, PortRoleChanged, HostLearnt, H
 SECRET = bytes(range(32))
 
 
-def tell_flows(request: RequestFlows, version: int, rules: Iterable[Rule]) -> list[FlowStatsReceived]:
+def tell_flows(request: RequestFlows, version: int, rules: Iterable[FlowEntry]) -> list[FlowStatsReceived]:
     """Return the replies of a switch that holds `rules`."""
     lowering = LOWERINGS[version]
     told = [rule for rule in rules if (rule.cookie ^ request.cookie) & request.cookie_mask == 0]
@@ -85,10 +85,10 @@ class World:
         self.ports: dict[int, dict[int, Port]] = {}
         self.connected: set[int] = set()
         self.versions: dict[int, int] = {}
-        self.rules: dict[int, dict[RuleKey, Rule]] = {}
+        self.rules: dict[int, dict[FlowKey, FlowEntry]] = {}
         self.events: list[object] = []
         self.notices: list[Notice] = []
-        self.expiring: list[tuple[float, int, RuleKey]] = []
+        self.expiring: list[tuple[float, int, FlowKey]] = []
         self.sent: list[SendPacket] = []
         self.lost: list[int] = []
         self.fabric = LiveFabric()
@@ -286,7 +286,7 @@ class World:
         return {(link.u, link.v) for link in self.fabric.graph.links()}
 
 
-def _punts_lldp(key: RuleKey) -> bool:
+def _punts_lldp(key: FlowKey) -> bool:
     return key.match == Match(eth_type=ETHERTYPE_LLDP)
 
 

@@ -29,6 +29,7 @@ from controller.multicast.events import PolicyLoaded
 from controller.performance.poller import StatsReceived
 from controller.performance.poller_core import MonitorChanged, MonitorCore
 from controller.recording import RecordingInvalid, plain, write_line
+from controller.rules.model import FlowEntry, FlowKey, Match
 from controller.snapshot.events import Severity
 from controller.unicast.core import UnicastCore
 from controller.unicast.settings import UnicastSettings
@@ -199,6 +200,11 @@ def test_events_before_a_start_and_unknown_apps_are_told(tmp_path):
     with pytest.raises(RecordingInvalid, match="no app"):
         list(replay(read_lines(lines), "magic"))
     assert main(["replay", str(tmp_path / "absent.jsonl")]) == 2
+
+
+def test_types_keep_the_names_that_recordings_have_called_them_by():
+    written = plain(FlowEntry(FlowKey(1, 2, Match()), (), 3))
+    assert (written["$"], written["key"]["$"], written["key"]["match"]["$"]) == ("Rule", "RuleKey", "Match")
 
 
 def test_arrays_are_lists_and_what_is_not_known_is_null():

@@ -21,7 +21,7 @@ from controller.events import (
     SwitchDisconnected,
 )
 from controller.rules.lowering import LOWERINGS
-from controller.rules.model import Match, Output, Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey, Match, Output
 from served_app import (
     BARRIER_REPLY,
     BARRIER_REQUEST,
@@ -46,7 +46,7 @@ from served_app import (
 
 VERSIONS = pytest.mark.parametrize("version", [1, 4], ids=["OpenFlow 1.0", "OpenFlow 1.3"])
 OURS, OTHERS = XID_TAG << 24 | 5, (XID_TAG ^ 1) << 24 | 5
-RULE = Rule(RuleKey(0, 7, Match(in_port=3)), (Output(2),), 0x5602 << 48 | 1)
+RULE = FlowEntry(FlowKey(0, 7, Match(in_port=3)), (Output(2),), 0x5602 << 48 | 1)
 
 
 @pytest.fixture

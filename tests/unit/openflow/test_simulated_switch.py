@@ -13,7 +13,7 @@ from fabric_simulator.fabric import SimulatedFabric
 from fabric_simulator.switch import Service
 
 from controller.discovery.base_rules import base_rules
-from controller.rules.model import Match, Output, Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey, Match, Output
 from controller.rules.of13 import (
     decode_flow_stats,
     decode_packet_in,
@@ -101,7 +101,7 @@ class Peers:
             found += self.wait(dpid, messages.MULTIPART_REPLY)
         return found
 
-    def held(self, dpid: int, cookie: int = 0, mask: int = 0) -> dict[RuleKey, Rule]:
+    def held(self, dpid: int, cookie: int = 0, mask: int = 0) -> dict[FlowKey, FlowEntry]:
         read = [decode_flow_stats(reply) for reply in self.statistics(dpid, cookie, mask)]
         assert [reply.fault for reply in read if reply.fault] == []
         return {entry.rule.key: entry.rule for reply in read for entry in reply.entries}
@@ -120,12 +120,12 @@ def peers() -> Iterator[Peers]:
     made.close()
 
 
-def unicast(number: int, port_no: int = 1, tag: int = TAG) -> Rule:
+def unicast(number: int, port_no: int = 1, tag: int = TAG) -> FlowEntry:
     mac = b"\x02\x00" + number.to_bytes(4, "big")
-    return Rule(RuleKey(UNICAST, PRIORITY_UNICAST, Match(eth_dst=mac)), (Output(port_no),), tag << 48 | number)
+    return FlowEntry(FlowKey(UNICAST, PRIORITY_UNICAST, Match(eth_dst=mac)), (Output(port_no),), tag << 48 | number)
 
 
-def put_all(rules: list[Rule]) -> bytes:
+def put_all(rules: list[FlowEntry]) -> bytes:
     return b"".join(encode_put(rule, xid) for xid, rule in enumerate(rules))
 
 
@@ -157,7 +157,7 @@ def test_a_strict_modification_adds_nothing_and_leaves_cookies_alone(peers: Peer
 def test_a_removal_that_is_not_strict_takes_what_is_as_specific_or_more_so(peers: Peers) -> None:
     rules = [*base_rules(OPENFLOW_1_3), unicast(1)]
     lldp = [rule for rule in rules if rule.key.match.eth_type == 0x88CC]
-    wide = Rule(RuleKey(1, 0, Match(eth_type=0x88CC)), (), 0)
+    wide = FlowEntry(FlowKey(1, 0, Match(eth_type=0x88CC)), (), 0)
     peers.send(2, put_all(rules), with_command(encode_put(wide, 9), messages.DELETE))
     assert len(lldp) == 2
     assert peers.held(2).keys() == {rule.key for rule in rules} - {rule.key for rule in lldp}

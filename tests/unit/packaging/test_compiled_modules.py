@@ -22,7 +22,7 @@ from controller.effects import ApplyEdits, Put
 from controller.membership.events import ANY_SOURCE, FilterMode, HostRef, Interest, InterestChanged
 from controller.multicast.group import SenderKey
 from controller.recording import plain
-from controller.rules.model import Match, Output, Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey, Match, Output
 from controller.trees.tree import Change
 
 ROOT = Path(__file__).parents[3]
@@ -122,7 +122,7 @@ def test_what_is_asked_for_again_is_found(body: str, is_found: bool):
     assert bool(asked_again(ast.parse(f"if a.b is not None and x:\n    {body}\n"))) is is_found
 
 
-KEY = RuleKey(2, 100, Match(eth_dst=b"\x01\0\x5e\1\1\1", eth_type=0x0800))
+KEY = FlowKey(2, 100, Match(eth_dst=b"\x01\0\x5e\1\1\1", eth_type=0x0800))
 RECORDS = [
     Change("239.1.1.1", (("leaf1", "spine1"),)),
     Decision(True, "rule", "all"),
@@ -130,8 +130,8 @@ RECORDS = [
     Interest(FilterMode.EXCLUDE, frozenset()),
     InterestChanged(1, 2, b"\xef\1\1\1", ANY_SOURCE),
     SenderKey(1, 2, b"\x02\0\0\0\0\1", b"\x0a\0\0\1"),
-    Rule(KEY, (Output(1), Output(2)), 0x5A),
-    ApplyEdits(1, 7, (Put(Rule(KEY, (Output(1),), 0x5A)),)),
+    FlowEntry(KEY, (Output(1), Output(2)), 0x5A),
+    ApplyEdits(1, 7, (Put(FlowEntry(KEY, (Output(1),), 0x5A)),)),
 ]
 
 

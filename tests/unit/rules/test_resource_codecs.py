@@ -21,6 +21,8 @@ from controller.rules.model import (
     METER,
     Action,
     Bucket,
+    FlowEntry,
+    FlowKey,
     Goto,
     GroupEntry,
     GroupKey,
@@ -33,8 +35,6 @@ from controller.rules.model import (
     Output,
     PopVlan,
     PushVlan,
-    Rule,
-    RuleKey,
     SetDscp,
     SetEthDst,
     SetQueue,
@@ -48,7 +48,7 @@ from controller.rules.pipeline import ETH_TYPE_IPV4, ETH_TYPE_IPV6
 FRAMEWORKS = ("ryu", "os_ken")
 MAC = bytes.fromhex("01005e010203")
 GROUP_TYPES = (GroupType.ALL, GroupType.SELECT, GroupType.FAST_FAILOVER)
-KEY = RuleKey(0, 1, Match(in_port=1))
+KEY = FlowKey(0, 1, Match(in_port=1))
 
 ports = st.integers(1, 0xFFFFFEFF) | st.just(0xFFFFFFFD)
 bucket_actions = st.lists(
@@ -258,7 +258,7 @@ def test_openflow_1_0_says_what_it_cannot_do():
     group, meter = GroupEntry(GroupKey(1), GroupType.ALL, ()), MeterEntry(MeterKey(1), 1, 1)
     assert LOWERINGS[1].problem(group) == "OpenFlow 1.0 has no groups"
     assert LOWERINGS[1].problem(meter) == "OpenFlow 1.0 has no meters"
-    assert LOWERINGS[1].problem(Rule(KEY, (ToGroup(1),), 0)) == "OpenFlow 1.0 has no group"
+    assert LOWERINGS[1].problem(FlowEntry(KEY, (ToGroup(1),), 0)) == "OpenFlow 1.0 has no group"
     for edit in (Define(group), Undefine(meter.key)):
         with pytest.raises(NotExpressible, match=r"OpenFlow 1\.0 has no"):
             LOWERINGS[1].encode_batch(ApplyEdits(1, 1, (edit,)))
@@ -276,7 +276,7 @@ def test_openflow_1_0_says_what_it_cannot_do():
     ],
 )
 def test_queues_that_1_0_cannot_say(actions, reason):
-    rule = Rule(KEY, actions, 0)
+    rule = FlowEntry(KEY, actions, 0)
     assert reason in of10.expressible(rule)
     with pytest.raises(NotExpressible, match=reason):
         of10.encode_put(rule, 1)
@@ -294,7 +294,7 @@ def test_queues_that_1_0_cannot_say(actions, reason):
     ],
 )
 def test_code_points_that_cannot_be_set(version, match, dscp, reason):
-    rule = Rule(RuleKey(0, 1, match), (SetDscp(dscp), Output(1)), 0)
+    rule = FlowEntry(FlowKey(0, 1, match), (SetDscp(dscp), Output(1)), 0)
     assert reason in LOWERINGS[version].expressible(rule)
 
 
@@ -304,7 +304,7 @@ def test_a_group_sets_no_code_point():
 
 
 def test_an_output_past_its_queue_is_nothing_that_1_0_puts():
-    rule = Rule(KEY, (SetQueue(1), Output(1), Output(2)), 0)
+    rule = FlowEntry(KEY, (SetQueue(1), Output(1), Output(2)), 0)
     entry = bytearray(of10.encode_flow_stats_entry(FlowCounter(rule, 1, 2, 3.0)))
     plain = struct.pack("!HHHH", 0, 8, 2, 0)
     entry[-16:] = plain
@@ -327,9 +327,9 @@ def test_every_action_that_1_3_can_say_is_read_back_as_itself():
         Meter: (Meter(3),),
     }
     assert {*examples, Opaque} == set(get_args(Action)), "an action without an example here"
-    key = RuleKey(0, 1, Match(eth_type=ETH_TYPE_IPV4))
+    key = FlowKey(0, 1, Match(eth_type=ETH_TYPE_IPV4))
     for actions in examples.values():
-        entry = of13.encode_flow_stats_entry(FlowCounter(Rule(key, actions, 0), 1, 2, 3.0))
+        entry = of13.encode_flow_stats_entry(FlowCounter(FlowEntry(key, actions, 0), 1, 2, 3.0))
         (found,) = of13.decode_flow_stats(of13.encode_flow_stats_reply(1, False, entry)).entries
         assert found.rule.actions == actions
 
@@ -339,7 +339,7 @@ def test_every_action_that_1_3_can_say_is_read_back_as_itself():
 )
 def test_ids_beyond_the_limits_of_openflow_are_refused(unsayable):
     with pytest.raises(NotExpressible, match="cannot exist"):
-        of13.encode_put(Rule(KEY, (unsayable,), 0), 1)
+        of13.encode_put(FlowEntry(KEY, (unsayable,), 0), 1)
 
 
 def test_role_replies_are_read():

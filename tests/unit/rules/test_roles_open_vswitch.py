@@ -25,7 +25,7 @@ from controller.events import (
 from controller.rules import of10_roles
 from controller.rules.installer import Installer
 from controller.rules.lowering import LOWERINGS
-from controller.rules.model import Match, Output, Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey, Match, Output
 from controller.rules.of13_resources import decode_role_reply
 from controller.rules.openflow import HEADER, decode_error
 from openflow_client import Client
@@ -42,7 +42,7 @@ DEADLINE_S = 20.0
 
 
 def put(number: int) -> list[list[tuple[int, Put]]]:
-    rule = Rule(RuleKey(0, 10, Match(in_port=number)), (Output(number + 1),), TAG << 48 | number)
+    rule = FlowEntry(FlowKey(0, 10, Match(in_port=number)), (Output(number + 1),), TAG << 48 | number)
     return [[(DPID, Put(rule))]]
 
 

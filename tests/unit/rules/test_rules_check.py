@@ -11,14 +11,14 @@ from controller.effects import ApplyEdits, Put, Remove, RequestFlows
 from controller.events import CheckRequested
 from controller.rules.check import SUSPICION_PAUSE_S
 from controller.rules.cookies import cookie_of
-from controller.rules.model import Match, Output, Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey, Match, Output
 
 TAG = 0x5602
 INTERVAL_S = 60.0
 
 
 def rule(number, port=1, *, tag=TAG, priority=1):
-    return Rule(RuleKey(0, priority, Match(in_port=number)), (Output(port),), cookie_of(tag, number))
+    return FlowEntry(FlowKey(0, priority, Match(in_port=number)), (Output(port),), cookie_of(tag, number))
 
 
 def run(world, seconds):

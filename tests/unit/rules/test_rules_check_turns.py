@@ -7,7 +7,7 @@ import pytest
 from controller.effects import ApplyEdits, Put, RequestFlows
 from controller.events import CheckRequested
 from controller.rules.cookies import cookie_of
-from controller.rules.model import Match, Output, Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey, Match, Output
 
 TAG = 0x5602
 INTERVAL_S, TURN_S = 60.0, 20.0
@@ -16,7 +16,7 @@ TIMEOUT_S = 10.0
 
 
 def rule(number, port=1):
-    return Rule(RuleKey(0, 1, Match(in_port=number)), (Output(port),), cookie_of(TAG, number))
+    return FlowEntry(FlowKey(0, 1, Match(in_port=number)), (Output(port),), cookie_of(TAG, number))
 
 
 @pytest.fixture

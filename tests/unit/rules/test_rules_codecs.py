@@ -15,6 +15,8 @@ from controller.rules import of10, of13
 from controller.rules.lowering import LOWERINGS
 from controller.rules.model import (
     OFPP_CONTROLLER,
+    FlowEntry,
+    FlowKey,
     Goto,
     Match,
     Meter,
@@ -22,8 +24,6 @@ from controller.rules.model import (
     Output,
     PopVlan,
     PushVlan,
-    Rule,
-    RuleKey,
     SetDscp,
     SetEthDst,
     SetQueue,
@@ -274,7 +274,7 @@ def test_flow_stats_written_by_a_framework(framework):
     first, udp, vlan, tagged, group = stats.entries
     match = Match(3, MAC, eth_type=0x800, ip_src=b"\x0a\1\0\0", ip_src_prefix=16)
     actions = (Output(4), SetEthDst(bytes.fromhex("03005e010203")), Goto(3))
-    assert first == FlowCounter(Rule(RuleKey(2, 9, match), actions, 0x5602 << 48), 5, None, 3.5, foreign=False)
+    assert first == FlowCounter(FlowEntry(FlowKey(2, 9, match), actions, 0x5602 << 48), 5, None, 3.5, foreign=False)
     assert udp.foreign
     assert not vlan.foreign and vlan.rule.key.match == Match(vlan_id=5)
     assert not tagged.foreign and tagged.rule.key.match == Match(tagged=True)
@@ -284,7 +284,7 @@ def test_flow_stats_written_by_a_framework(framework):
 def test_flow_stats_leave_out_other_cookies():
     for lowering in LOWERINGS.values():
         entries = [
-            FlowCounter(Rule(RuleKey(0, 1, GROUP._replace(in_port=n)), (), n << 48), 0, 0, 0.0) for n in (1, 2)
+            FlowCounter(FlowEntry(FlowKey(0, 1, GROUP._replace(in_port=n)), (), n << 48), 0, 0, 0.0) for n in (1, 2)
         ]
         message = lowering.encode_flow_stats_reply(1, False, b"".join(map(lowering.encode_flow_stats_entry, entries)))
         assert lowering.decode_flow_stats(message, 2 << 48, 0xFFFF << 48).entries == (entries[1],)
@@ -336,7 +336,7 @@ def test_damaged_flow_stats_never_raise_and_never_invent_length(data):
 
 def test_truncated_flow_stats_are_at_fault():
     for lowering in LOWERINGS.values():
-        entry = lowering.encode_flow_stats_entry(FlowCounter(Rule(RuleKey(0, 1, GROUP), (), 1), 0, 0, 0.0))
+        entry = lowering.encode_flow_stats_entry(FlowCounter(FlowEntry(FlowKey(0, 1, GROUP), (), 1), 0, 0, 0.0))
         message = lowering.encode_flow_stats_reply(1, False, entry)
         assert lowering.decode_flow_stats(message).fault is None
         for length in range(len(message)):
@@ -421,7 +421,7 @@ def test_actions_of_different_kinds_are_never_equal():
 
 
 def test_an_entry_of_a_further_table_is_none_that_1_0_can_name():
-    rule = Rule(RuleKey(0, 7, Match(3)), (Output(4),), 5 << 48)
+    rule = FlowEntry(FlowKey(0, 7, Match(3)), (Output(4),), 5 << 48)
     entry = bytearray(of10.encode_flow_stats_entry(FlowCounter(rule, 1, 2, 3.0)))
     entry[2] = 1
     (found,) = of10.decode_flow_stats(of10.encode_flow_stats_reply(7, False, bytes(entry))).entries

@@ -6,14 +6,14 @@ import pytest
 
 from controller.effects import Put, Remove
 from controller.rules import confirmation
-from controller.rules.model import Match, Output, Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey, Match, Output
 
 TAG = 0x5602
 FULL = (3, 1)
 
 
 def rule(number, *ports):
-    return Rule(RuleKey(0, 1, Match(in_port=number)), tuple(map(Output, ports)), TAG << 48)
+    return FlowEntry(FlowKey(0, 1, Match(in_port=number)), tuple(map(Output, ports)), TAG << 48)
 
 
 def timed(world, act):

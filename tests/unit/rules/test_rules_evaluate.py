@@ -11,14 +11,14 @@ from controller.events import BarrierReplied, EditFailed
 from controller.rules.evaluate import Fields, FlowTables, Sent, overlap
 from controller.rules.fake import FakeFabric, FakeSwitch, HostCopy, LoopFound, Punt
 from controller.rules.lowering import LOWERINGS
-from controller.rules.model import OFPP_CONTROLLER, Goto, Match, Meter, Output, Rule, RuleKey, SetDscp, SetEthDst
+from controller.rules.model import OFPP_CONTROLLER, FlowEntry, FlowKey, Goto, Match, Meter, Output, SetDscp, SetEthDst
 
 MAC, OTHER, HOST = (bytes.fromhex(text) for text in ("01005e010203", "03005e010203", "020000000001"))
 PACKET = Fields(MAC, HOST, 0x0800, 17, b"\x0a\0\0\1", b"\xef\1\2\3")
 
 
 def rule(priority, match, *actions, table=0):
-    return Rule(RuleKey(table, priority, match), actions, 1)
+    return FlowEntry(FlowKey(table, priority, match), actions, 1)
 
 
 def verdict(version, packet, in_port, *rules):

@@ -7,7 +7,7 @@ import pytest
 from controller.effects import ApplyEdits, Put, Remove
 from controller.rules import of10, of13
 from controller.rules.lowering import LOWERINGS
-from controller.rules.model import Goto, Match, Meter, Opaque, Output, Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey, Goto, Match, Meter, Opaque, Output
 from controller.rules.openflow import NotExpressible
 from controller.rules.pipeline import ETH_TYPE_IPV4, ETH_TYPE_IPV6
 
@@ -16,7 +16,7 @@ MLD = Match(eth_type=ETH_TYPE_IPV6, ip_proto=58, icmpv6_type=143)
 
 
 def rule(match=GROUP, actions=(), table=0):
-    return Rule(RuleKey(table, 1, match), tuple(actions), 1)
+    return FlowEntry(FlowKey(table, 1, match), tuple(actions), 1)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from controller.events import BarrierReplied, EditFailed, FlowStatsReceived
 from controller.rules import plans as plans_module
 from controller.rules.cookies import cookie_of
 from controller.rules.installer import Installer
-from controller.rules.model import Goto, Match, Output, Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey, Goto, Match, Output
 from controller.rules.refusals import FULL_RETRY_COUNT
 from controller.rules.switch_state import Plan, SwitchState, Turn
 
@@ -21,7 +21,7 @@ TAG = 0x5602
 
 
 def rule(number, *ports, tag=TAG, origin=0):
-    return Rule(RuleKey(0, 1, Match(in_port=number)), tuple(map(Output, ports)), tag << 48 | origin)
+    return FlowEntry(FlowKey(0, 1, Match(in_port=number)), tuple(map(Output, ports)), tag << 48 | origin)
 
 
 def edits(world, dpid):
@@ -421,7 +421,7 @@ def test_a_switch_cannot_report_more_entries_than_the_bound(make_world, monkeypa
 
 def test_rules_that_a_switch_cannot_hold_are_refused_with_their_whole_origin(make_world):
     world = make_world()
-    mine = Rule(RuleKey(0, 1, Match(in_port=1)), (Goto(1),), TAG << 48 | 7)
+    mine = FlowEntry(FlowKey(0, 1, Match(in_port=1)), (Goto(1),), TAG << 48 | 7)
     world.change([(2, Put(rule(5, 1, origin=7)))])
     world.deliver()
     before = {dpid: dict(world.installer.desired(dpid)) for dpid in (1, 2)}
@@ -437,7 +437,7 @@ def test_rules_that_a_switch_cannot_hold_are_refused_with_their_whole_origin(mak
 
 def test_rules_of_another_version_are_refused_when_the_switch_says_its_version(make_world):
     world = make_world(connect=False)
-    world.change([(1, Put(Rule(RuleKey(0, 1, Match()), (Goto(1),), TAG << 48))), (1, Put(rule(1, 5)))])
+    world.change([(1, Put(FlowEntry(FlowKey(0, 1, Match()), (Goto(1),), TAG << 48))), (1, Put(rule(1, 5)))])
     for dpid in world.switches:
         world.connect(dpid)
     world.deliver()

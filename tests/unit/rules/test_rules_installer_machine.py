@@ -7,16 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.effects import ApplyEdits, Put, Remove
-from controller.rules.model import Match, Output, Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey, Match, Output
 from controller.rules.plans import PLAN_PATIENCE_S
 
 TAG = 0x5602
 DPIDS = (1, 2, 3)
-KEYS = tuple(RuleKey(0, 1, Match(in_port=number)) for number in range(1, 7))
+KEYS = tuple(FlowKey(0, 1, Match(in_port=number)) for number in range(1, 7))
 
 
 def value(key, variant):
-    return Rule(key, (Output(100 + variant),), TAG << 48)
+    return FlowEntry(key, (Output(100 + variant),), TAG << 48)
 
 
 entries = st.tuples(st.sampled_from(DPIDS), st.sampled_from(KEYS), st.integers(0, 3))
@@ -128,13 +128,13 @@ def test_whatever_happens_all_switches_come_to_hold_what_is_desired(make_world, 
 
 
 PATHS = 3
-ENTRY = RuleKey(0, 2, Match(in_port=50))
+ENTRY = FlowKey(0, 2, Match(in_port=50))
 PATH_KEYS = {path: ((2, KEYS[path]), (3, KEYS[path]), (1, KEYS[path + 3])) for path in range(PATHS)}
 """The entries that a stream needs on each of its possible paths; ENTRY at switch 1 picks the path."""
 
 
 def entry(path):
-    return Rule(ENTRY, (Output(path + 1),), TAG << 48)
+    return FlowEntry(ENTRY, (Output(path + 1),), TAG << 48)
 
 
 moves = st.tuples(st.just("move"), st.integers(0, PATHS - 1), st.integers(1, 3), st.sampled_from([0.0, 0.05]))
@@ -181,7 +181,7 @@ def test_a_stream_that_is_moved_about_is_never_interrupted(make_world, actions):
         elif name == "touch":
             world.change([(dpid, Put(value(key, arguments[0]))) for dpid, key in PATH_KEYS[path]])
         elif name == "other":
-            world.change([(arguments[0], edit(RuleKey(0, 3, Match(in_port=60)), arguments[1]))])
+            world.change([(arguments[0], edit(FlowKey(0, 3, Match(in_port=60)), arguments[1]))])
         else:
             chaos.run((name, *arguments))
         assert world.installer.next_deadline() is None or world.now < world.installer.next_deadline()

@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 
 from controller.effects import Put, Remove
-from controller.rules.model import Match, Output, Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey, Match, Output
 
 TAG = 0x5602
 PORTS = (1, 2, 3)
 
 
 def rule(number, *ports):
-    return Rule(RuleKey(0, 1, Match(in_port=number)), tuple(map(Output, ports)), TAG << 48)
+    return FlowEntry(FlowKey(0, 1, Match(in_port=number)), tuple(map(Output, ports)), TAG << 48)
 
 
 def may_send(world, dpid):

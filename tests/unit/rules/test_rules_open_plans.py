@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from controller.effects import Put
 from controller.rules.cookies import cookie_of
-from controller.rules.model import Match, Output, Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey, Match, Output
 from controller.rules.plans import PLAN_PATIENCE_S
 
 TAG = 0x5602
 
 
 def rule(number, *ports):
-    return Rule(RuleKey(0, 1, Match(in_port=number)), tuple(map(Output, ports)), cookie_of(TAG, 0))
+    return FlowEntry(FlowKey(0, 1, Match(in_port=number)), tuple(map(Output, ports)), cookie_of(TAG, 0))
 
 
 def test_a_plan_that_is_told_in_parts_goes_on_when_all_of_its_first_stage_is_confirmed(make_world):

@@ -12,14 +12,14 @@ from controller.effects import ApplyEdits, Define, Put, Remove
 from controller.rules.lowering import LOWERINGS
 from controller.rules.model import (
     OFPP_CONTROLLER,
+    FlowEntry,
+    FlowKey,
     Goto,
     Match,
     Meter,
     MeterEntry,
     MeterKey,
     Output,
-    Rule,
-    RuleKey,
     SetDscp,
     SetEthDst,
     SetQueue,
@@ -93,17 +93,17 @@ def client(request, bridge: Path) -> Iterator[Client]:
     client.close()
 
 
-def every_shape(version: int) -> list[Rule]:
+def every_shape(version: int) -> list[FlowEntry]:
     matches, actions, table = (MATCHES_1_0, ACTIONS_1_0, 0) if version == 1 else (MATCHES_1_3, ACTIONS_1_3, 1)
     rules = []
     for index, match in enumerate(matches):
         for other, listed in enumerate(actions):
-            key = RuleKey(table, 1000 * index + other, match)
-            rules.append(Rule(key, listed, 0x5602 << 48 | len(rules), 0, 100 if other == 2 else 0))
+            key = FlowKey(table, 1000 * index + other, match)
+            rules.append(FlowEntry(key, listed, 0x5602 << 48 | len(rules), 0, 100 if other == 2 else 0))
     of_ip = [match for match in matches if match.eth_type in (ETH_TYPE_IPV4, ETH_TYPE_IPV6)]
     for index, match in enumerate(match for match in of_ip if version == 4 or match.eth_type == ETH_TYPE_IPV4):
-        keys = (RuleKey(table, 50_000 + 10 * index + other, match) for other in range(len(MARKS)))
-        rules += [Rule(key, listed, 0x5602 << 48 | 1 << 32) for key, listed in zip(keys, MARKS, strict=True)]
+        keys = (FlowKey(table, 50_000 + 10 * index + other, match) for other in range(len(MARKS)))
+        rules += [FlowEntry(key, listed, 0x5602 << 48 | 1 << 32) for key, listed in zip(keys, MARKS, strict=True)]
     return rules
 
 
@@ -129,14 +129,14 @@ def test_remove_takes_exactly_its_entry(client: Client) -> None:
 
 
 def test_put_on_an_entry_changes_its_actions_and_keeps_its_counters(client: Client) -> None:
-    key = RuleKey(0, 5, Match())
-    client.apply(ApplyEdits(1, 1, (Put(Rule(key, (Output(9),), 7)),)))
+    key = FlowKey(0, 5, Match())
+    client.apply(ApplyEdits(1, 1, (Put(FlowEntry(key, (Output(9),), 7)),)))
     packet = f"in_port=controller packet=ffffffffffff0200000000010800{bytes(50).hex()} actions=table"
     for _ in range(3):
         run("ovs-ofctl", "-O", "OpenFlow13", "packet-out", BRIDGE, packet)
     before = client.counters()[0]
     assert before.packet_count == 3
-    changed = Rule(key, (Output(8), Output(9)), 7)
+    changed = FlowEntry(key, (Output(8), Output(9)), 7)
     assert client.apply(ApplyEdits(1, 10, (Put(changed),))) == []
     after = client.counters()[0]
     assert after.rule == changed
@@ -147,7 +147,7 @@ def test_a_full_table_gives_the_error_that_the_lowering_names(client: Client) ->
     limited = ("--id=@t", "create", "Flow_Table", "flow_limit=3", "--", "set", "bridge", BRIDGE, "flow_tables:0=@t")
     run("ovs-vsctl", "--timeout=10", "--", *limited)
     try:
-        rules = [Rule(RuleKey(0, n, Match(in_port=n)), (), n) for n in range(1, 6)]
+        rules = [FlowEntry(FlowKey(0, n, Match(in_port=n)), (), n) for n in range(1, 6)]
         errors = client.apply(ApplyEdits(1, 1, tuple(map(Put, rules))))
         assert [(error.xid, (error.type, error.code)) for error in errors] == [
             (xid, LOWERINGS[client.version].table_full) for xid in (4, 5)
@@ -160,7 +160,10 @@ def test_a_full_table_gives_the_error_that_the_lowering_names(client: Client) ->
 def test_in_1_0_only_the_last_entry_is_for_tagged_frames(bridge: Path) -> None:
     client = Client(bridge, 1)
     run("ovs-ofctl", "-O", "OpenFlow13", "del-flows", BRIDGE)
-    rules = [Rule(RuleKey(0, 9, Match(eth_src=HOST_MAC)), (), 1), Rule(RuleKey(0, 0, Match(tagged=True)), (), 2)]
+    rules = [
+        FlowEntry(FlowKey(0, 9, Match(eth_src=HOST_MAC)), (), 1),
+        FlowEntry(FlowKey(0, 0, Match(tagged=True)), (), 2),
+    ]
     client.apply(ApplyEdits(1, 1, tuple(map(Put, rules))))
     for tags in ("", "81000005", "81000000", "88a80005", "88a8000581000006"):
         packet = f"in_port=controller packet=ffffffffffff{HOST_MAC.hex()}{tags}0800{bytes(50).hex()} actions=table"
@@ -172,7 +175,7 @@ def test_in_1_0_only_the_last_entry_is_for_tagged_frames(bridge: Path) -> None:
 def test_in_1_3_one_entry_is_for_every_tag(bridge: Path) -> None:
     client = Client(bridge, 4)
     run("ovs-ofctl", "-O", "OpenFlow13", "del-flows", BRIDGE)
-    rules = [Rule(RuleKey(0, 9, Match(tagged=True)), (), 1), Rule(RuleKey(0, 0, Match()), (), 2)]
+    rules = [FlowEntry(FlowKey(0, 9, Match(tagged=True)), (), 1), FlowEntry(FlowKey(0, 0, Match()), (), 2)]
     client.apply(ApplyEdits(1, 1, tuple(map(Put, rules))))
     for tags in ("", "81000005", "81000000", "88a80005", "88a8000581000006"):
         packet = f"in_port=controller packet=ffffffffffff{HOST_MAC.hex()}{tags}0800{bytes(50).hex()} actions=table"
@@ -185,10 +188,10 @@ def test_an_entry_for_any_vlan_is_another_than_that_for_untagged_frames(bridge: 
     """Entries of versions that wildcarded the VLAN id are found, and taken away without the new ones."""
     client = Client(bridge, 1)
     run("ovs-ofctl", "-O", "OpenFlow13", "del-flows", BRIDGE)
-    wanted = Rule(RuleKey(0, 9, Match(eth_type=0x0806)), (Output(OFPP_CONTROLLER),), 0x5601 << 48)
+    wanted = FlowEntry(FlowKey(0, 9, Match(eth_type=0x0806)), (Output(OFPP_CONTROLLER),), 0x5601 << 48)
     run("ovs-ofctl", "-O", "OpenFlow10", "add-flow", BRIDGE, f"cookie={0x5601 << 48},priority=9,arp,actions=drop")
     client.apply(ApplyEdits(1, 1, (Put(wanted),)))
-    old = wanted._replace(key=RuleKey(0, 9, Match(eth_type=0x0806, tagged=True)), actions=())
+    old = wanted._replace(key=FlowKey(0, 9, Match(eth_type=0x0806, tagged=True)), actions=())
     assert {entry.rule: entry.foreign for entry in client.counters()} == {wanted: False, old: False}
     client.apply(ApplyEdits(1, 5, (Remove(old.key),)))
     assert [entry.rule for entry in client.counters()] == [wanted]

@@ -7,13 +7,13 @@ import random
 import pytest
 
 from controller.effects import ApplyEdits, Put
-from controller.rules.model import Goto, Match, Output, Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey, Goto, Match, Output
 
 TAG = 0x5602
 
 
 def rule(number, *ports, tag=TAG):
-    return Rule(RuleKey(0, 1, Match(in_port=number)), tuple(map(Output, ports)), tag << 48)
+    return FlowEntry(FlowKey(0, 1, Match(in_port=number)), tuple(map(Output, ports)), tag << 48)
 
 
 def sent_to(world):

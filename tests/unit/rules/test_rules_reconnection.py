@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from controller.effects import Put
 from controller.rules.cookies import cookie_of
-from controller.rules.model import Match, Output, Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey, Match, Output
 from controller.rules.refusals import RETRY_FIRST_S
 
 TAG = 0x5602
 
 
 def rule(number):
-    return Rule(RuleKey(0, 1, Match(in_port=number)), (Output(1),), cookie_of(TAG, number))
+    return FlowEntry(FlowKey(0, 1, Match(in_port=number)), (Output(1),), cookie_of(TAG, number))
 
 
 def test_a_switch_that_connects_again_before_its_old_connection_was_seen_to_end_is_served_at_once(make_world):

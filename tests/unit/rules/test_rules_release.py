@@ -7,7 +7,7 @@ import pytest
 from controller.effects import ApplyEdits, Put, Remove
 from controller.events import DeadlineReached
 from controller.rules.cookies import cookie_of
-from controller.rules.model import Match, Output, Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey, Match, Output
 from controller.rules.release import LOOKED_AT_ONCE
 
 TAG = 0x5602
@@ -15,7 +15,7 @@ INTERVAL_S = 60.0
 
 
 def rule(number, port=1):
-    return Rule(RuleKey(0, 1, Match(in_port=number)), (Output(port),), cookie_of(TAG, number))
+    return FlowEntry(FlowKey(0, 1, Match(in_port=number)), (Output(port),), cookie_of(TAG, number))
 
 
 @pytest.fixture

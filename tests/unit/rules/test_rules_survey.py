@@ -7,7 +7,7 @@ import pytest
 from controller.effects import Put, RequestFlows, TableSurveyed
 from controller.events import CheckRequested, SurveyOrder
 from controller.rules.cookies import cookie_of
-from controller.rules.model import Match, Output, Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey, Match, Output
 from controller.rules.survey import LISTED, SURVEY_TIMEOUT_S
 
 TAG, OTHER_TAG = 0x5602, 0x5603
@@ -16,7 +16,7 @@ COUNT = 40
 
 
 def rule(number, port=1, *, tag=TAG):
-    return Rule(RuleKey(0, 1, Match(in_port=number)), (Output(port),), cookie_of(tag, number))
+    return FlowEntry(FlowKey(0, 1, Match(in_port=number)), (Output(port),), cookie_of(tag, number))
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from controller.datapath.batches import BARRIER_TIMEOUT_S
 from controller.datapath.lanes import Urgency
 from controller.datapath.window import GROWTH, START_EDITS
 from controller.effects import ApplyEdits, Put, Remove, RequestFlows
-from controller.rules.model import Match, Output, Rule, RuleKey
+from controller.rules.model import FlowEntry, FlowKey, Match, Output
 from controller.rules.refusals import RETRY_FIRST_S
 
 TAG = 0x5602
@@ -18,7 +18,7 @@ BULK = Urgency.BULK
 
 
 def rule(number, port=5):
-    return Rule(RuleKey(0, 1, Match(in_port=number)), (Output(port),), TAG << 48)
+    return FlowEntry(FlowKey(0, 1, Match(in_port=number)), (Output(port),), TAG << 48)
 
 
 def bulk(world, numbers, dpid=2):

@@ -20,14 +20,14 @@ from controller.rules.fake import Copy, FakeFabric, FakeSwitch, HostCopy
 from controller.rules.lowering import LOWERINGS
 from controller.rules.model import (
     OFPP_CONTROLLER,
+    FlowEntry,
+    FlowKey,
     Goto,
     Match,
     Opaque,
     Output,
     PopVlan,
     PushVlan,
-    Rule,
-    RuleKey,
     SetEthDst,
     SetVlan,
 )
@@ -46,7 +46,7 @@ SENDERS = tuple(SenderEntry(n, HOST, b"\x0a\0\0" + bytes((n,)), True) for n in (
 
 
 def rule(match, *actions, priority=1, table=0):
-    return Rule(RuleKey(table, priority, match), actions, 1)
+    return FlowEntry(FlowKey(table, priority, match), actions, 1)
 
 
 def read_back(version, *rules):
@@ -206,7 +206,7 @@ def test_a_match_meets_the_frames_of_its_vlan_alone(version):
     assert ports(20, 10) == [3]
     others = [OFPP_CONTROLLER] if version == 1 else [4]
     assert ports(30) == ports(0) == ports(0, 10) == others
-    tables.remove(RuleKey(0, 5, Match(vlan_id=10, eth_type=0x0800)))
+    tables.remove(FlowKey(0, 5, Match(vlan_id=10, eth_type=0x0800)))
     assert ports(10) == others
 
 

@@ -14,13 +14,13 @@ from controller.rules.evaluate import FlowTables
 from controller.rules.lowering import LOWERINGS
 from controller.rules.model import (
     OFPP_CONTROLLER,
+    FlowEntry,
+    FlowKey,
     Goto,
     Match,
     Output,
     PopVlan,
     PushVlan,
-    Rule,
-    RuleKey,
     SetEthDst,
     SetQueue,
     SetVlan,
@@ -71,13 +71,15 @@ def client(request, bridge: Path) -> Iterator[Client]:
     client.close()
 
 
-def every_shape(version: int) -> list[Rule]:
+def every_shape(version: int) -> list[FlowEntry]:
     shapes = [(match, actions) for match in OF_A_VLAN for actions in ON_TAGGED]
     shapes += [(match, actions) for match in UNTAGGED for actions in ON_UNTAGGED]
     if version == 4:
         shapes += [(Match(tagged=True), actions) for actions in ON_TAGGED]
         shapes += [(Match(vlan_id=10), (PopVlan(), Goto(6))), (Match(), (PushVlan(10), Goto(6)))]
-    return [Rule(RuleKey(0, number, match), actions, number) for number, (match, actions) in enumerate(shapes, 1)]
+    return [
+        FlowEntry(FlowKey(0, number, match), actions, number) for number, (match, actions) in enumerate(shapes, 1)
+    ]
 
 
 def test_every_shape_comes_back_as_it_was_put(client: Client) -> None:
@@ -93,8 +95,8 @@ def test_every_shape_comes_back_as_it_was_put(client: Client) -> None:
 
 def test_behind_a_tag_the_second_one_is_the_eth_type(client: Client) -> None:
     """As long as `vlan-limit` of Open vSwitch is what it is unless somebody sets it."""
-    inner = [Rule(RuleKey(0, 9, Match(eth_type=tpid, tagged=True)), (), tpid) for tpid in (0x8100, 0x88A8)]
-    others = [Rule(RuleKey(0, 5, Match(vlan_id=10)), (), 1), Rule(RuleKey(0, 0, Match(tagged=True)), (), 2)]
+    inner = [FlowEntry(FlowKey(0, 9, Match(eth_type=tpid, tagged=True)), (), tpid) for tpid in (0x8100, 0x88A8)]
+    others = [FlowEntry(FlowKey(0, 5, Match(vlan_id=10)), (), 1), FlowEntry(FlowKey(0, 0, Match(tagged=True)), (), 2)]
     assert client.apply(ApplyEdits(1, 1, tuple(map(Put, (*inner, *others))))) == []
     for tags in ("8100000a", "8100000a81000014", "8100000a88a80014", "88a8000a81000014", "81000014"):
         packet = f"in_port=controller packet={MAC.hex()}{OTHER_MAC.hex()}{tags}0800{bytes(50).hex()} actions=table"
@@ -104,9 +106,9 @@ def test_behind_a_tag_the_second_one_is_the_eth_type(client: Client) -> None:
 
 
 def test_a_put_changes_what_is_done_to_the_tag(client: Client) -> None:
-    key = RuleKey(0, 7, Match(vlan_id=10))
+    key = FlowKey(0, 7, Match(vlan_id=10))
     for actions in ON_TAGGED:
-        rule = Rule(key, actions, 1)
+        rule = FlowEntry(key, actions, 1)
         assert client.apply(ApplyEdits(1, 1, (Put(rule),))) == []
         assert [entry.rule for entry in client.counters()] == [rule]
 
@@ -132,7 +134,7 @@ def test_frames_come_out_as_the_evaluation_says(client: Client) -> None:
         wanted.append((7, Match(tagged=True), ()))
     else:
         wanted.append((0, Match(tagged=True), ()))
-    rules = [Rule(RuleKey(0, priority, match), actions, 1) for priority, match, actions in wanted]
+    rules = [FlowEntry(FlowKey(0, priority, match), actions, 1) for priority, match, actions in wanted]
     assert client.apply(ApplyEdits(1, 1, tuple(map(Put, rules)))) == []
     tables, lowering = FlowTables(), LOWERINGS[client.version]
     for rule in rules:

@@ -18,7 +18,7 @@ from controller.events import (
     SwitchDisconnected,
 )
 from controller.rules.lowering import LOWERINGS
-from controller.rules.model import Goto, Match, Output, Rule, RuleKey, SetEthDst
+from controller.rules.model import FlowEntry, FlowKey, Goto, Match, Output, SetEthDst
 from controller.rules.openflow import FlowCounter
 from controller.rules.pipeline import LOCATION, PRIORITY_LABEL
 from controller.unicast.core import UnicastCore
@@ -52,7 +52,7 @@ def fattree(k: int) -> tuple[list[Cable], list[End]]:
 
 
 @lru_cache(KEYS_CACHED)
-def at_host(version: int, address: bytes) -> RuleKey:
+def at_host(version: int, address: bytes) -> FlowKey:
     return host_keys(version, address)[0]
 
 
@@ -60,16 +60,16 @@ at_location = lru_cache(KEYS_CACHED)(location_key)
 
 
 @lru_cache(KEYS_CACHED)
-def at_trunk(port_no: int) -> RuleKey:
+def at_trunk(port_no: int) -> FlowKey:
     return trunk_rule(port_no).key
 
 
 @lru_cache(KEYS_CACHED)
-def at_label(label: bytes) -> RuleKey:
-    return RuleKey(LOCATION, PRIORITY_LABEL, Match(eth_dst=label + bytes(3), eth_dst_mask=LABEL_MASK))
+def at_label(label: bytes) -> FlowKey:
+    return FlowKey(LOCATION, PRIORITY_LABEL, Match(eth_dst=label + bytes(3), eth_dst_mask=LABEL_MASK))
 
 
-def tell_flows(request: RequestFlows, version: int, rules: Iterable[Rule]) -> list[FlowStatsReceived]:
+def tell_flows(request: RequestFlows, version: int, rules: Iterable[FlowEntry]) -> list[FlowStatsReceived]:
     """Return the replies of a switch that holds `rules`."""
     lowering = LOWERINGS[version]
     told = [rule for rule in rules if (rule.cookie ^ request.cookie) & request.cookie_mask == 0]
@@ -100,11 +100,11 @@ class Bench:
         self.version = version
         self.versions: dict[int, int] = {}
         self.now = 100.0
-        self.rules: dict[int, dict[RuleKey, Rule]] = {}
+        self.rules: dict[int, dict[FlowKey, FlowEntry]] = {}
         self.other_end: dict[End, End] = {}
         self.sent: list[SendPacket] = []
         self.notices: list[Notice] = []
-        self.expiring: list[tuple[float, int, RuleKey]] = []
+        self.expiring: list[tuple[float, int, FlowKey]] = []
         self.edits = 0
         self.away: set[int] = set()
         self.hold: list[BarrierReplied] | None = None
@@ -288,7 +288,7 @@ class Bench:
         found = self.core.fabric.host(mac)
         return None if found is None else (found.dpid, found.port_no)
 
-    def _rule_for(self, dpid: int, in_port: int, address: bytes) -> Rule | None:
+    def _rule_for(self, dpid: int, in_port: int, address: bytes) -> FlowEntry | None:
         rules = self.rules[dpid]
         if self.version_of(dpid) == 1:
             return rules.get(at_location(1, address)) or rules.get(at_host(1, address))
@@ -296,14 +296,14 @@ class Bench:
             return self._located(dpid, address)
         return rules.get(at_host(4, address))
 
-    def _located(self, dpid: int, address: bytes) -> Rule | None:
+    def _located(self, dpid: int, address: bytes) -> FlowEntry | None:
         """Return the entry of a switch that a location address meets, whatever its label."""
         rules = self.rules[dpid]
         if self.version_of(dpid) == 1:
             return rules.get(at_location(1, address))
         return rules.get(at_location(4, address)) or rules.get(at_label(address[:3]))
 
-    def host_rules(self) -> set[tuple[int, Rule]]:
+    def host_rules(self) -> set[tuple[int, FlowEntry]]:
         return {(dpid, rule) for dpid, table in self.rules.items() for rule in table.values()}
 
 

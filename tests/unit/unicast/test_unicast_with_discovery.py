@@ -20,7 +20,7 @@ from controller.events import (
     SwitchConnected,
 )
 from controller.rules.lowering import LOWERINGS
-from controller.rules.model import OFPP_CONTROLLER, Goto, Match, Output, Rule, RuleKey
+from controller.rules.model import OFPP_CONTROLLER, FlowEntry, FlowKey, Goto, Match, Output
 from controller.rules.openflow import FlowCounter
 from controller.unicast.core import UnicastCore
 from controller.unicast.settings import UnicastChanged, UnicastSettings
@@ -69,7 +69,7 @@ class Network:
         self.notices = []
         self.copies = 0
         ports = sorted({*self.cables, *ends})
-        self.rules: dict[int, dict[RuleKey, Rule]] = {dpid: {} for dpid, _ in ports}
+        self.rules: dict[int, dict[FlowKey, FlowEntry]] = {dpid: {} for dpid, _ in ports}
         self.cores = [DiscoveryCore(DiscoverySettings(), bytes(32)), UnicastCore(UnicastSettings())]
         self.queues = [deque(), deque()]
         self.now = 1.0
