@@ -58,9 +58,9 @@ STAGES = {
     "trees": ["controller.trees.forest:Forest.join"],
     "OIF lists": ["controller.multicast.groups:GroupPlane._locally"],
     "flow entries compiled": [
-        "controller.multicast.groups:default_rule",
+        "controller.multicast.group_rules:default_rule",
         "controller.multicast.group_rules:GroupRules.lower",
-        "controller.multicast.group_rules:GroupRules.default_in_vlan",
+        "controller.multicast.group_rules:GroupRules.default",
     ],
     "flow entries handed over": [
         "controller.rules.installer:Installer.put",

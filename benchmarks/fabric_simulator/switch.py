@@ -285,7 +285,7 @@ class SimulatedSwitch:
             fields = fields_of(frame)
             verdict = self.table.process(OPENFLOW_1_3, fields, in_port, len(frame))
             as_it_came = (fields.eth_dst, fields.vlan_ids, fields.dscp)
-        for port_no, *now in verdict.sent:
+        for port_no, *now, _queue_id in verdict.sent:
             copy = frame if (*now,) == as_it_came else changed(frame, *now)
             if port_no == messages.CONTROLLER:
                 rule = verdict.met[-1]

@@ -1,4 +1,4 @@
-"""Which code point the packets of a host get where they enter the fabric: that of its service class (RFC 2474)."""
+"""Which code point and queue the packets of a host get: those of its service class (RFC 2474 for code points)."""
 
 from __future__ import annotations
 
@@ -10,26 +10,28 @@ from controller.config.policy import Role, Rule
 from controller.config.rule_index import RuleIndex
 from controller.config.service_classes import ServiceClass
 from controller.kernel.aggregations import aggregations_of
+from controller.service_classes.goals import DISCRETIONARY, queue_of
 
 UNMARKED_DSCP = 0
 """The code point of who is in no class, or in one without a code point: best effort (RFC 2474, 4.1)."""
 
 
 class Mark(NamedTuple):
-    """The service class of packets, None where they are in none, and the code point that they get.
+    """The service class of packets, None where they are in none, the code point that they get and their queue.
 
-    That is None where they keep the one that they have.
+    The code point is None where they keep the one that they have, the queue where there are no queues.
     """
 
     service_class: str | None
     dscp: int | None
+    queue_id: int | None = None
 
 
 UNMARKED = Mark(None, None)
 
 
 class Marks:
-    """The code points that a policy gives.
+    """The code points and queues that a policy gives.
 
     A host behind a link aggregation group is asked about with the port that stands for all of its legs.
     """
@@ -44,7 +46,7 @@ class Marks:
         return self._marking.is_used
 
     def replace(self, marking: Marking) -> bool:
-        """Go by another policy from now on; False where it says nothing else of code points."""
+        """Go by another policy from now on; False where it says nothing else of code points and queues."""
         if marking == self._marking:
             return False
         self._marking = marking
@@ -60,14 +62,24 @@ class Marks:
         if not self._marking.is_used:
             return UNMARKED
         found = self._first(self._index.of_group(group, Role.SENDER) & self._about(host))
-        dscp = _dscp_of(found) if self.marks_port(host.dpid, host.port_no) else None
-        return Mark(None if found is None else found.name, dscp)
+        return self._mark(found, host)
 
-    def unicast_dscp(self, host: HostLike) -> int | None:
-        """Return the code point of what a host sends to other hosts; None where it is left as it is."""
-        if not self.marks_port(host.dpid, host.port_no):
+    def of_unicast(self, host: HostLike) -> Mark:
+        """Return the mark of what a host sends to other hosts."""
+        if not self._marking.is_used:
+            return UNMARKED
+        return self._mark(self._first(self._without_groups & self._about(host)), host)
+
+    def queue_of_group(self, group: bytes) -> int | None:
+        """Return the queue of a group that nobody sends to: that of the first class about it whoever sends."""
+        if not self._marking.has_queues:
             return None
-        return _dscp_of(self._first(self._without_groups & self._about(host)))
+        return _queue_of(self._first(self._index.of_group(group, Role.SENDER) & self._of_any_host))
+
+    def _mark(self, found: ServiceClass | None, host: HostLike) -> Mark:
+        dscp = _dscp_of(found) if self.marks_port(host.dpid, host.port_no) else None
+        queue_id = _queue_of(found) if self._marking.has_queues else None
+        return Mark(None if found is None else found.name, dscp, queue_id)
 
     def _about(self, host: HostLike) -> int:
         return self._index.of_host(host.mac, host.ip, host.dpid, host.port_no, host.known)
@@ -77,7 +89,9 @@ class Marks:
 
     def _compile(self) -> None:
         marking = self._marking
-        self._index = RuleIndex(tuple(map(_as_rule, marking.classes)), marking.tenants)
+        rules = tuple(map(_as_rule, marking.classes))
+        self._index = RuleIndex(rules, marking.tenants)
+        self._of_any_host = sum(1 << number for number, rule in enumerate(rules) if rule.any_host)
         self._without_groups = sum(1 << number for number, each in enumerate(marking.classes) if not each.groups)
         homes = aggregations_of(marking.link_aggregations).homes
         ports = [(port.dpid, port.port_no) for port in marking.trust]
@@ -88,6 +102,10 @@ def _dscp_of(service_class: ServiceClass | None) -> int:
     if service_class is None or service_class.dscp is None:
         return UNMARKED_DSCP
     return service_class.dscp
+
+
+def _queue_of(service_class: ServiceClass | None) -> int:
+    return queue_of(DISCRETIONARY if service_class is None else service_class.importance)
 
 
 def _as_rule(service_class: ServiceClass) -> Rule:

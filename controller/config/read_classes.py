@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 from controller.config.document import Mapping, Node, Scalar, Sequence
 from controller.config.faults import quoted
 from controller.config.read import Reader, line_of, scalar_value, step
-from controller.config.service_class_settings import MARK, OFF, Aliases, Queues
+from controller.config.service_class_settings import OFF, QUEUEING, Aliases, Queues
 from controller.config.service_classes import DSCP_NAMES, MAX_DSCP, ServiceClass
 from controller.config.terms import HostTerm, Prefix
 from controller.service_classes.goals import DISCRETIONARY, GOAL_BOUNDS, MOST_IMPORTANT, Goal, GoalKind
@@ -153,9 +153,11 @@ def read_aliases(reader: Reader, node: Node, path: str) -> Aliases:
 
 
 def read_queues(reader: Reader, node: Node, path: str) -> Queues:
-    """Return the settings of queues."""
+    """Return the settings of queues, with a warning where nobody would set up those that packets are put into."""
     queues = reader.settings(Queues, node, path)
-    if queues.mode not in (OFF, MARK):
-        message = f"{queues.mode} is carried out as {MARK} yet: packets are marked, and put into no queues"
+    if queues.mode in QUEUEING and not queues.ovsdb:
+        message = (
+            f"{queues.mode} without ovsdb: packets are put into queues that somebody else sets up at the switches"
+        )
         reader.faults.warn(line_of(node, "mode"), f"{path}.mode", message)
     return queues

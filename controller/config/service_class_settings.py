@@ -10,6 +10,10 @@ from controller.config.terms import Prefix, SwitchPort
 
 OFF = "off"
 MARK = "mark"
+STATIC = "static"
+GOAL = "goal"
+QUEUEING = (STATIC, GOAL)
+"""Modes in which packets wait in queues."""
 
 
 class StaticTrees(NamedTuple):
@@ -58,7 +62,7 @@ class Queues:
         SettingType.CHOICE,
         OFF,
         "What is done: nothing, marks alone, queues with the floor, or queues whose rates follow goals.",
-        (OFF, MARK, "static", "goal"),
+        (OFF, MARK, STATIC, GOAL),
     )
     floor_pct: float = number(1, 0, 12.5, "%", "Part of a port that every class is sure of.")
     interval_s: float = number(2, 0.5, 3600, "s", "Time between two looks at the rates of queues.")

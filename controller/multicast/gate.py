@@ -55,6 +55,7 @@ class Gate:
         self.marks = Marks(marking_of(policy))
         self.room = Room(plane, policy.limits.groups)
         self._plane = plane
+        plane.rules.queue_of_group = self.marks.queue_of_group
         self._registered = registered
         self._fabric = fabric
         self._audit = audit

@@ -83,6 +83,8 @@ class Group:
         Why the group is not served, None where it is.
     held
         The group's entries of an earlier run are left as they are for now.
+    queue_id, queues
+        The queue that its packets wait in, and how many admitted senders are of each; None where there are none.
     """
 
     __slots__ = (
@@ -96,6 +98,8 @@ class Group:
         "left_s",
         "named_sources",
         "old_versions",
+        "queue_id",
+        "queues",
         "rules",
         "senders",
         "tree_version",
@@ -121,6 +125,8 @@ class Group:
         self.unconfirmed: set[tuple[int, FlowKey]] | None = None
         self.old_versions: dict[int, set[tuple[int, FlowKey]]] | None = None
         self.unsupported: str | None = None
+        self.queue_id: int | None = None
+        self.queues: Counter[int] | None = None
 
     @property
     def family(self) -> int:

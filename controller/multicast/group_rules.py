@@ -1,23 +1,52 @@
-"""The flow entries of what switches do for a group, by the OpenFlow version and the VLANs of the ports of each."""
+"""The flow entries of what switches do for a group, by the OpenFlow version and the VLANs of the ports of each.
+
+All packets of a group wait in one queue, since one entry sends those of all its senders: that of the most important
+class among its admitted senders, or of its own class while there are none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 
+from controller.kernel.domains import address_of
 from controller.kernel.vlan_ports import VlanPorts
-from controller.multicast.group import Group
-from controller.rules.compile import LOWER, ChannelDuty, RuleSet, SwitchDuty
+from controller.multicast.group import Group, Sender
+from controller.rules.compile import LOWER, ChannelDuty, RuleSet, SwitchDuty, default_rule, queued, queued_rule
 from controller.rules.compile_vlan import default_rule_in_vlan, lower_in_vlan
 from controller.rules.model import FlowEntry
 from controller.rules.pipeline import OPENFLOW_1_3
 
 
 class GroupRules:
-    """Lowers what a switch does for a group; `ofp_versions` are those of the switches, which their owner keeps."""
+    """Lowers what a switch does for a group; `ofp_versions` are those of the switches, which their owner keeps.
+
+    `queue_of_group` returns the queue of a group (its address) to which nobody sends; None where there are no queues.
+    """
 
     def __init__(self, vlan_ports: VlanPorts, ofp_versions: Mapping[int, int]) -> None:
         self._vlan_ports = vlan_ports
         self._ofp_versions = ofp_versions
+        self.queue_of_group: Callable[[bytes], int | None] | None = None
+
+    def sender_changed(self, group: Group, before: Sender | None, after: Sender | None) -> bool:
+        """Take note of what a group has for a sender of before, None being nobody; tell whether its queue changes."""
+        had, has = _queue_of(before), _queue_of(after)
+        if had != has:
+            counts = group.queues = Counter[int]() if group.queues is None else group.queues
+            counts.update(() if has is None else (has,))
+            counts.subtract(() if had is None else (had,))
+            group.queues = +counts or None
+        return self.set_queue(group)
+
+    def set_queue(self, group: Group) -> bool:
+        """Give a group the queue that follows from its senders; tell whether it is another one than before."""
+        former = group.queue_id
+        if group.queues is not None:
+            group.queue_id = max(group.queues)
+        elif self.queue_of_group is not None:
+            group.queue_id = self.queue_of_group(address_of(group.address))
+        return group.queue_id != former
 
     def lower(self, group: Group, dpid: int, duty: SwitchDuty) -> RuleSet:
         """Return the entries of a switch; none where its version is not known."""
@@ -26,16 +55,28 @@ class GroupRules:
         if lower is None:
             return {}
         if not group.vlan_id:
-            return lower(group.address, duty, group.cookie)
+            return queued(lower(group.address, duty, group.cookie), group.queue_id)
         oifs: Iterable[int] = group.interests.get(dpid, ())
         if ofp_version != OPENFLOW_1_3:
             oifs = {*oifs, *(sender.port_no for sender in duty.senders)}
         untagged = self._vlan_ports.untagged_oifs(dpid, group.vlan_id, oifs)
-        return lower_in_vlan(ofp_version, group.address, untagged, duty, group.cookie)
+        rules = lower_in_vlan(ofp_version, group.address, untagged, duty, group.cookie)
+        return queued(rules, group.queue_id)
 
-    def default_in_vlan(self, group: Group, dpid: int, channel: ChannelDuty) -> FlowEntry:
-        """Return the only entry of a switch without senders for a group of a VLAN of which all want every source."""
+    def default(self, group: Group, dpid: int, channel: ChannelDuty) -> FlowEntry:
+        """Return the only entry of a switch without senders for a group of which all want every source."""
+        if group.vlan_id:
+            rule = self._default_in_vlan(group, dpid, channel)
+        else:
+            rule = default_rule(self._ofp_versions[dpid], group.address, group.tree_version, channel, group.cookie)
+        return rule if group.queue_id is None else queued_rule(rule, group.queue_id)
+
+    def _default_in_vlan(self, group: Group, dpid: int, channel: ChannelDuty) -> FlowEntry:
         oifs = channel.host_ports
         untagged = self._vlan_ports.untagged_oifs(dpid, group.vlan_id, oifs) if oifs else ()
         version = self._ofp_versions[dpid]
         return default_rule_in_vlan(version, group.address, untagged, group.tree_version, channel, group.cookie)
+
+
+def _queue_of(sender: Sender | None) -> int | None:
+    return sender.mark.queue_id if sender is not None and sender.admitted else None

@@ -25,7 +25,6 @@ from controller.rules.compile import (
     SwitchDuty,
     by_key,
     common_duty,
-    default_rule,
     supports,
     tree_version_of,
 )
@@ -52,7 +51,7 @@ class GroupPlane:
     learns something by itself: rates, and that a switch cannot serve them. `unheard` are the groups with admitted
     senders that reach no member and no router, the first to be so first. `followed_by` is told what members want.
     `sender_count` counts the admitted senders, `tree_change_count` the changes of trees. `vlan_groups` and
-    `vlan_senders` count groups and admitted senders by VLAN.
+    `vlan_senders` count groups and admitted senders by VLAN. `rules` lower what switches do.
     """
 
     def __init__(
@@ -76,7 +75,7 @@ class GroupPlane:
         self._ofp_versions: dict[int, int] = {}
         self._speaking_1_3: set[int] = set()
         self._vlan_ports = vlan_ports
-        self._rules = GroupRules(vlan_ports, self._ofp_versions)
+        self.rules = GroupRules(vlan_ports, self._ofp_versions)
         self.routers = RouterTable()
         self.unheard: dict[bytes, None] = {}
         self.followed_by: InterestFollower | None = None
@@ -149,31 +148,35 @@ class GroupPlane:
         """Add a sender, or replace what is known of it."""
         group = self.groups.get(address) or self._new_group(address)
         before = group.senders.get(key)
-        self._count_senders(group, sender.admitted - (before is not None and before.admitted))
+        is_queued_otherwise = self._count_sender(group, before, sender)
         group.senders[key] = sender
-        if sender.admitted:
-            change = self._forest.join(address, key.dpid, Role.SENDER)
-        elif not group.sends_at(key.dpid):
-            change = self._forest.leave(address, key.dpid, Role.SENDER)
-        else:
-            change = None
-        self._note_unheard(group)
-        return self._sender_changed(group, key.dpid, change, now)
+        change = self._forest.join(address, key.dpid, Role.SENDER) if sender.admitted else None
+        return self._sender_changed(group, key.dpid, change, now, is_queued_otherwise)
 
     def sender_removed(self, address: bytes, key: SenderKey, now: float) -> list[Effect]:
         """Take a sender off its group."""
         group = self.groups[address]
-        self._count_senders(group, -group.senders.pop(key).admitted)
-        change = None
-        if not group.sends_at(key.dpid):
-            change = self._forest.leave(address, key.dpid, Role.SENDER)
-        self._note_unheard(group)
-        return self._sender_changed(group, key.dpid, change, now)
+        is_queued_otherwise = self._count_sender(group, group.senders.pop(key), None)
+        return self._sender_changed(group, key.dpid, None, now, is_queued_otherwise)
 
-    def _sender_changed(self, group: Group, dpid: int, change: Change | None, now: float) -> list[Effect]:
+    def _sender_changed(
+        self, group: Group, dpid: int, change: Change | None, now: float, is_queued_otherwise: bool
+    ) -> list[Effect]:
+        if change is None and not group.sends_at(dpid):
+            change = self._forest.leave(group.address, dpid, Role.SENDER)
+        self._note_unheard(group)
         if group.named_sources or group.unsupported is not None or self.routers.of_group(group.address):
-            return self._refresh(group, (change, *self._sync_routers(group)), now)
-        return self._refresh(group, (change,), now, local=(sender_duties, dpid))
+            effects = self._refresh(group, (change, *self._sync_routers(group)), now)
+        else:
+            effects = self._refresh(group, (change,), now, local=(sender_duties, dpid))
+        return effects + self._refresh(group, (), now) if is_queued_otherwise else effects
+
+    def queues_changed(self, address: bytes, now: float) -> list[Effect]:
+        """Have the packets of a group wait in the queue that the policy gives it now."""
+        group = self.groups.get(address)
+        if group is None or not self.rules.set_queue(group):
+            return []
+        return self._refresh(group, (), now, Urgency.BULK)
 
     def sender_measured(self, address: bytes, dpid: int) -> None:
         """Tell the forest what the senders of a group at one switch send together."""
@@ -303,15 +306,19 @@ class GroupPlane:
             cookie = cookie_of(MULTICAST_TAG, "group", address) & ~SENDER_COOKIE_BIT
             held = cookie in self._found
             group = Group(address, cookie, (self._found[cookie] + 1) % TREE_VERSIONS if held else 0, held)
+        self.rules.set_queue(group)
         self.groups[address] = group
         if group.vlan_id:
             self.vlan_groups[group.vlan_id] += 1
         return group
 
-    def _count_senders(self, group: Group, change: int) -> None:
+    def _count_sender(self, group: Group, before: Sender | None, after: Sender | None) -> bool:
+        """Count what a group has for a sender of before; tell whether its packets wait in another queue now."""
+        change = (after is not None and after.admitted) - (before is not None and before.admitted)
         self.sender_count += change
         if group.vlan_id:
             self.vlan_senders[group.vlan_id] += change
+        return self.rules.sender_changed(group, before, after)
 
     def _note_unheard(self, group: Group) -> None:
         """Keep account of the groups with senders that reach no member and no router."""
@@ -339,12 +346,8 @@ class GroupPlane:
         host_ports = tuple(sorted(ports)) if ports else ()
         old = group.duties.get(dpid)
         if old is None and host_ports:
-            version = group.tree_version
-            group.duties[dpid] = duty = common_duty(version, (), host_ports)
-            if group.vlan_id:
-                rule = self._rules.default_in_vlan(group, dpid, duty.channels[0])
-            else:
-                rule = default_rule(ofp_version, address, version, duty.channels[0], group.cookie)
+            group.duties[dpid] = duty = common_duty(group.tree_version, (), host_ports)
+            rule = self.rules.default(group, dpid, duty.channels[0])
             group.rules[dpid] = (rule,)
             return self._installer.put(((dpid, rule),), now, urgency)
         old = old or NO_DUTY
@@ -355,7 +358,7 @@ class GroupPlane:
             return []
         duty = SwitchDuty(group.tree_version, channels, old.senders)
         before = by_key(group.rules.get(dpid, ()))
-        after = self._rules.lower(group, dpid, duty)
+        after = self.rules.lower(group, dpid, duty)
         group.set_duty(dpid, duty if channels or old.senders else None, tuple(after.values()))
         edits: Stage = [(dpid, Put(rule)) for key, rule in after.items() if before.get(key) != rule]
         edits += [(dpid, Remove(key)) for key in before if key not in after]
@@ -372,20 +375,16 @@ class GroupPlane:
         if duties is None:
             return None
         self.tree_change_count += not change.empty
-        address, cookie, vlan_id, versions = group.address, group.cookie, group.vlan_id, self._ofp_versions
         all_duties, all_rules = group.duties, group.rules
         puts: list[tuple[int, FlowEntry]] = []
         for at, duty in sorted(duties.items()):
             before = all_rules.get(at, ())
-            tree_version, (channel,), senders = duty  # type: ignore[misc]
+            _, (channel,), senders = duty  # type: ignore[misc]
             if senders:
-                after = tuple(self._rules.lower(group, at, duty).values())  # type: ignore[arg-type]
+                after = tuple(self.rules.lower(group, at, duty).values())  # type: ignore[arg-type]
                 puts += [(at, rule) for rule in after if rule not in before]
             else:
-                if vlan_id:
-                    rule = self._rules.default_in_vlan(group, at, channel)
-                else:
-                    rule = default_rule(versions[at], address, tree_version, channel, cookie)
+                rule = self.rules.default(group, at, channel)
                 after = (rule,)
                 if rule not in before:
                     puts.append((at, rule))
@@ -449,7 +448,7 @@ class GroupPlane:
         for dpid in sorted(duties):
             duty = duties[dpid]
             before = by_key(group.rules.get(dpid, ()))
-            after = self._rules.lower(group, dpid, duty) if duty is not None else {}
+            after = self.rules.lower(group, dpid, duty) if duty is not None else {}
             for key, rule in after.items():
                 old = before.get(key)
                 if way is Way.INTERRUPTED:

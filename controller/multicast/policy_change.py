@@ -175,6 +175,8 @@ class PolicyFollower:
                 for done in core.senders.reconsider(partial(_is_about, concern, Role.SENDER), lambda: self._now):
                     yield InDomain(0, done)  # type: ignore[arg-type]
             core.gate.is_judging = False
+            for address in list(core.plane.groups):
+                yield InDomain(0, core.plane.queues_changed(address, self._now))  # type: ignore[arg-type]
         yield from self._told_anew()
 
     def _told_anew(self) -> Iterator[InDomain]:

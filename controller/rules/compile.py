@@ -23,6 +23,7 @@ from controller.rules.model import (
     Output,
     SetDscp,
     SetEthDst,
+    SetQueue,
 )
 from controller.rules.pipeline import (
     ADMIT,
@@ -245,6 +246,25 @@ def marked(sender: SenderEntry) -> tuple[Action, ...]:
     return () if sender.dscp is None else (SetDscp(sender.dscp),)
 
 
+def queued(rules: RuleSet, queue_id: int | None) -> RuleSet:
+    """Return entries whose packets wait in a queue at every port to which they send them; None: as they are."""
+    if queue_id is None:
+        return rules
+    return {key: queued_rule(rule, queue_id) for key, rule in rules.items()}
+
+
+def queued_rule(rule: FlowEntry, queue_id: int) -> FlowEntry:
+    """Return an entry whose packets wait in a queue at every port to which it sends them."""
+    actions = _queued(rule.actions, queue_id)
+    return rule if actions is rule.actions else rule._replace(actions=actions)
+
+
+@lru_cache(maxsize=16384)
+def _queued(actions: tuple[Action, ...], queue_id: int) -> tuple[Action, ...]:
+    first = next((index for index, action in enumerate(actions) if isinstance(action, Output)), None)
+    return actions if first is None else (*actions[:first], SetQueue(queue_id), *actions[first:])
+
+
 def lower_to_1_3(group: bytes, duty: SwitchDuty, cookie: int) -> RuleSet:
     """Lower to two tables: senders in ADMIT (which picks the tree version), channels in FORWARD."""
     rules: RuleSet = {}
@@ -307,8 +327,12 @@ def common_outputs(rule: FlowEntry, old: FlowEntry | None) -> FlowEntry:
     """Return an entry without those of its output ports that an older one of the same key has not (None: all)."""
     had = () if old is None else old.actions
     kept = tuple(
-        action
-        for action in rule.actions
-        if not isinstance(action, Output) or action.port_no == OFPP_CONTROLLER or action in had
+        action for action in rule.actions if not isinstance(action, Output | SetQueue) or _is_kept(action, had)
     )
+    queue = next((action for action in rule.actions if isinstance(action, SetQueue)), None)
+    kept = kept if queue is None else _queued(kept, queue.queue_id)
     return rule if kept == rule.actions else rule._replace(actions=kept)
+
+
+def _is_kept(action: Output | SetQueue, had: tuple[Action, ...]) -> bool:
+    return isinstance(action, Output) and (action.port_no == OFPP_CONTROLLER or action in had)

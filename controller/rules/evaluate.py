@@ -22,6 +22,7 @@ from controller.rules.model import (
     PushVlan,
     SetDscp,
     SetEthDst,
+    SetQueue,
     SetVlan,
     ToGroup,
 )
@@ -32,7 +33,7 @@ class Fields(NamedTuple):
     """The fields of a packet that matches look at; addresses are bytes, None what the packet does not have.
 
     `vlan_ids` are those of its VLAN tags, outermost first, 0 that of a priority tag; `eth_type` is what follows them.
-    `dscp` is its code point, which no match looks at.
+    `dscp` is its code point and `queue_id` the queue that it waits in at this switch, which no match looks at.
     """
 
     eth_dst: bytes
@@ -44,6 +45,7 @@ class Fields(NamedTuple):
     icmpv6_type: int | None = None
     vlan_ids: tuple[int, ...] = ()
     dscp: int = 0
+    queue_id: int | None = None
 
 
 class Sent(NamedTuple):
@@ -53,6 +55,7 @@ class Sent(NamedTuple):
     eth_dst: bytes
     vlan_ids: tuple[int, ...] = ()
     dscp: int = 0
+    queue_id: int | None = None
 
 
 class Verdict(NamedTuple):
@@ -279,7 +282,7 @@ class FlowTables:
             entry = self.lookup(ofp_version, table, fields, in_port)
             if entry is None:
                 if ofp_version == OPENFLOW_1_0:
-                    sent.append(Sent(OFPP_CONTROLLER, fields.eth_dst, fields.vlan_ids, fields.dscp))
+                    sent.append(Sent(OFPP_CONTROLLER, fields.eth_dst, *fields[7:]))
                 break
             met.append(entry)
             table = None
@@ -294,11 +297,13 @@ class FlowTables:
         for action in actions:
             if isinstance(action, Output):
                 if action.port_no == OFPP_IN_PORT:
-                    sent.append(Sent(in_port, fields.eth_dst, fields.vlan_ids, fields.dscp))
+                    sent.append(Sent(in_port, fields.eth_dst, *fields[7:]))
                 elif action.port_no != in_port:
-                    sent.append(Sent(action.port_no, fields.eth_dst, fields.vlan_ids, fields.dscp))
+                    sent.append(Sent(action.port_no, fields.eth_dst, *fields[7:]))
             elif isinstance(action, SetEthDst):
                 fields = fields._replace(eth_dst=action.mac)
+            elif isinstance(action, SetQueue):
+                fields = fields._replace(queue_id=action.queue_id)
             elif isinstance(action, SetDscp):
                 fields = fields._replace(dscp=action.dscp)
             elif isinstance(action, PushVlan):

@@ -305,6 +305,7 @@ class HostCopy(NamedTuple):
     eth_dst: bytes
     vlan_ids: tuple[int, ...] = ()
     dscp: int = 0
+    queue_id: int | None = None
 
 
 class Copy(NamedTuple):
@@ -368,7 +369,7 @@ class FakeFabric:
         switch = self.switches.get(dpid)
         if switch is None:
             return hop
-        arrived = fields._replace(eth_dst=eth_dst, vlan_ids=vlan_ids, dscp=dscp)
+        arrived = fields._replace(eth_dst=eth_dst, vlan_ids=vlan_ids, dscp=dscp, queue_id=None)
         for sent in switch.process(arrived, in_port, size_bytes).sent:
             far = self._far.get((dpid, sent.port_no))
             if sent.port_no == OFPP_CONTROLLER:

@@ -1,8 +1,9 @@
-"""The entries that give what hosts send to other hosts its code point, at the port where it enters (OpenFlow 1.3).
+"""The entries that give what hosts send to other hosts its code point and queue, where it enters (OpenFlow 1.3).
 
 They stand behind all else in ADMIT and VLAN_ADMIT, and go on as those tables do: senders of groups have entries of
-their own. Entries of a port give the code point that anybody there has, best effort where no class is about the port;
-one of a host, or of an address that it holds, comes before them where the host's own is another.
+their own. Entries of a port give what anybody there has, best effort where no class is about the port; one of a host,
+or of an address that it holds, comes before them where the host's own is another. The queue is that of the ports by
+which packets leave this switch.
 
 An address counts only for the host that is known to hold it, at the port where that is known to be. A port that led
 to hosts keeps its own entries while it is not known what it leads to, so that nobody gains by taking it down.
@@ -14,14 +15,14 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from controller.admission.host import Host
-from controller.admission.marks import UNMARKED_DSCP, Marks
+from controller.admission.marks import Mark, Marks
 from controller.config.marking import Marking
 from controller.effects import Edit, Put, Remove
 from controller.kernel.domains import address_of, domain_of, in_domain
 from controller.kernel.ports import End
 from controller.kernel.vlan_ports import VlanPorts
 from controller.rules.cookies import cookie_of
-from controller.rules.model import FlowEntry, FlowKey, Goto, Match, SetDscp
+from controller.rules.model import Action, FlowEntry, FlowKey, Goto, Match, SetDscp, SetQueue
 from controller.rules.pipeline import (
     ADMIT,
     ETH_TYPE_IPV4,
@@ -40,6 +41,7 @@ from topology.events import HostGone, HostLearnt, PortRole
 from topology.live import LiveFabric
 
 Stage: TypeAlias = list[tuple[int, Edit]]
+Actions: TypeAlias = tuple[Action, ...]
 
 _ETH_TYPES = (ETH_TYPE_IPV4, ETH_TYPE_IPV6)
 
@@ -113,7 +115,7 @@ class UnicastMarks:
             address = frame[22:38]
         else:
             return frame
-        dscp = self._marks.unicast_dscp(self._sender(end, frame[6:12], address, vlan_id))
+        dscp = self._marks.of_unicast(self._sender(end, frame[6:12], address, vlan_id)).dscp
         return frame if dscp is None else with_dscp(frame, dscp)
 
     def _sender(self, end: End, mac: bytes, address: bytes, vlan_id: int) -> Host:
@@ -149,9 +151,11 @@ class UnicastMarks:
         fabric, home = self._fabric, self._fabric.aggregations.home(end)
         version, role = fabric.ofp_version(end[0]), fabric.role(*end)
         is_edge = role is PortRole.EDGE or (was_edge and role is not PortRole.TRUNK)
-        if version in (None, OPENFLOW_1_0) or not is_edge or not self._marks.marks_port(*home):
+        if version in (None, OPENFLOW_1_0) or not is_edge:
             return
-        of_port = self._dscp(Host(_NOBODY, None, *home))
+        of_port = _actions(self._marks.of_unicast(Host(_NOBODY, None, *home)))
+        if not of_port:
+            return
         for table in (ADMIT, VLAN_ADMIT) if self._vlan_ports.is_used else (ADMIT,):
             for eth_type in _ETH_TYPES:
                 yield _rule(table, PRIORITY_MARK_PORT, Match(end[1], eth_type=eth_type), of_port)
@@ -159,28 +163,29 @@ class UnicastMarks:
             for host in fabric.hosts_at(*leg):
                 yield from self._of_host(host, home, end[1], of_port)
 
-    def _of_host(self, host: HostLearnt, home: End, port_no: int, of_port: int) -> Iterator[FlowEntry]:
+    def _of_host(self, host: HostLearnt, home: End, port_no: int, of_port: Actions) -> Iterator[FlowEntry]:
         mac = address_of(host.mac)
         vlan_id = domain_of(host.mac)
         table = VLAN_ADMIT if vlan_id else ADMIT
         match = Match(port_no, eth_src=mac, vlan_id=vlan_id or None)
-        by_mac = self._dscp(Host(mac, None, *home))
+        by_mac = _actions(self._marks.of_unicast(Host(mac, None, *home)))
         if by_mac != of_port:
             for eth_type in _ETH_TYPES:
                 yield _rule(table, PRIORITY_MARK_HOST, match._replace(eth_type=eth_type), by_mac)
         for address in map(address_of, host.addresses):
-            dscp = self._dscp(Host(mac, address, *home))
-            if dscp != by_mac:
+            by_address = _actions(self._marks.of_unicast(Host(mac, address, *home)))
+            if by_address != by_mac:
                 eth_type = ETH_TYPE_IPV4 if len(address) == 4 else ETH_TYPE_IPV6
                 of_address = match._replace(eth_type=eth_type, ip_src=address, ip_src_prefix=8 * len(address))
-                yield _rule(table, PRIORITY_MARK_ADDRESS, of_address, dscp)
-
-    def _dscp(self, host: Host) -> int:
-        return self._marks.unicast_dscp(host) or UNMARKED_DSCP
+                yield _rule(table, PRIORITY_MARK_ADDRESS, of_address, by_address)
 
 
-def _rule(table: int, priority: int, match: Match, dscp: int) -> FlowEntry:
+def _actions(mark: Mark) -> Actions:
+    """Return what gives packets a mark, nothing where they are left as they are."""
+    dscp = () if mark.dscp is None else (SetDscp(mark.dscp),)
+    return dscp if mark.queue_id is None else (*dscp, SetQueue(mark.queue_id))
+
+
+def _rule(table: int, priority: int, match: Match, marked: Actions) -> FlowEntry:
     onward = Goto(FORWARD if table == ADMIT else VLAN_FORWARD)
-    return FlowEntry(
-        FlowKey(table, priority, match), (SetDscp(dscp), onward), cookie_of(UNICAST_TAG, ("mark", table))
-    )
+    return FlowEntry(FlowKey(table, priority, match), (*marked, onward), cookie_of(UNICAST_TAG, ("mark", table)))

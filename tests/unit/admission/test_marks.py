@@ -91,10 +91,10 @@ def test_a_policy_that_says_the_same_of_code_points_changes_nothing():
     ],
 )
 def test_what_goes_to_one_host_is_of_the_first_class_that_names_no_groups(sender, dscp):
-    assert Marks(marking_of(POLICY)).unicast_dscp(sender) == dscp
+    assert Marks(marking_of(POLICY)).of_unicast(sender).dscp == dscp
 
 
 def test_what_goes_to_one_host_is_left_alone_where_nothing_is_marked():
-    assert Marks(marking_of(replace(POLICY, queues=Queues()))).unicast_dscp(host("10.0.0.3")) is None
+    assert Marks(marking_of(replace(POLICY, queues=Queues()))).of_unicast(host("10.0.0.3")).dscp is None
     queues = Queues(mode="mark", trust=frozenset({SwitchPort(1, 1)}))
-    assert Marks(marking_of(replace(POLICY, queues=queues))).unicast_dscp(host("10.0.0.3")) is None
+    assert Marks(marking_of(replace(POLICY, queues=queues))).of_unicast(host("10.0.0.3")).dscp is None

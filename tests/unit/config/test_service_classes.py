@@ -58,6 +58,12 @@ def test_a_mode_that_is_not_carried_out_is_warned_of():
     assert [(each.line, each.field) for each in warnings] == [(3, "aliases.mode"), (4, "queues.mode")]
 
 
+def test_queues_that_nobody_sets_up_are_warned_of():
+    (warning,) = loaded("queues: {mode: static}").warnings
+    assert warning.field == "queues.mode" and "without ovsdb" in warning.message
+    assert loaded('queues: {mode: static, ovsdb: ["unix:/run/db.sock"]}').warnings == ()
+
+
 def test_marks_are_carried_out():
     assert loaded("queues: {mode: mark}").warnings == ()
 

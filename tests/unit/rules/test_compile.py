@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.rules import of10
 from controller.rules.compile import (
     ChannelDuty,
     SenderEntry,
     SwitchDuty,
     channel_duties,
+    common_outputs,
     differences,
     lower_to_1_0,
     lower_to_1_3,
+    queued,
     supports,
     versioned_mac,
 )
-from controller.rules.model import Goto, Output, SetEthDst
+from controller.rules.model import Goto, Output, SetEthDst, SetQueue
 from controller.rules.pipeline import ADMIT, FORWARD, SENDER_COOKIE_BIT
 from controller.wire.addresses import parse_ip
 
@@ -160,3 +164,15 @@ def test_differences_lead_from_one_set_to_another():
     assert result == after
     assert puts == []
     assert len(removes) == 1
+
+
+@pytest.mark.parametrize("kept", [(), (2,), (3,), (2, 3)])
+def test_what_an_entry_keeps_of_its_outputs_can_be_said_in_openflow_1_0_with_a_queue(kept):
+    duty = SwitchDuty(1, (ChannelDuty(None, (2,), (3,)),), ())
+    ((key, rule),) = queued(lower_to_1_0(GROUP, duty, 0), 6).items()
+    old = rule._replace(actions=tuple(map(Output, kept)))
+    shrunk = common_outputs(rule, old)
+    assert [action.port_no for action in shrunk.actions if isinstance(action, Output)] == list(kept)
+    assert (SetQueue(6) in shrunk.actions) is bool(kept)
+    assert of10.expressible(shrunk) is None
+    assert shrunk.key == key

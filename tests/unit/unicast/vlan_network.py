@@ -175,7 +175,7 @@ class Network:
         assert self.steps < 1_000_000, "a frame goes round"
         dpid, in_port = end
         plain = (without_tag(frame) or (0, frame))[1]
-        for port_no, eth_dst, tags, dscp in self.switches[dpid].process(fields_of(frame), in_port).sent:
+        for port_no, eth_dst, tags, dscp, _ in self.switches[dpid].process(fields_of(frame), in_port).sent:
             assert len(tags) <= 1
             copy = with_dscp(eth_dst + plain[6:], dscp)
             copy = with_tag(copy, tags[0]) if tags else copy
