@@ -7,10 +7,12 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-from apps.cluster.etcd import Access, EtcdEngine
+from apps.cluster.etcd import Access, EtcdEngine, EtcdError
 from apps.emulation import processes
 from apps.emulation.controller import DEFAULT_APPS, ControllerProcess, Framework
 from apps.emulation.processes import EmulationError
@@ -19,6 +21,7 @@ from controller.cluster.keys import Keys, Leader, read_leader
 
 FABRIC = "emulated"
 ETCD_PORT, ETCD_PEER_PORT, PEER_PORT = 2379, 2380, 6700
+PORTS_APART = 100
 START_TIMEOUT_S = 30.0
 LEADER_TIMEOUT_S = 20.0
 POLL_S = 0.02
@@ -32,56 +35,49 @@ cluster:
 """
 
 
-class Store:
-    """One server of etcd, at every address of the network's loopback."""
+class StoreServer:
+    """One server of etcd, at every address of the network's loopback, on ports of its own."""
 
-    def __init__(self) -> None:
-        self._directory = tempfile.TemporaryDirectory(prefix="vsrt-etcd-")
+    def __init__(self, directory: Path, number: int, count: int) -> None:
+        self.port, self.peer_port = (port + PORTS_APART * number for port in (ETCD_PORT, ETCD_PEER_PORT))
+        peers = (ETCD_PEER_PORT + PORTS_APART * other for other in range(count))
+        self._members = ",".join(f"n{at}=http://127.0.0.1:{port}" for at, port in enumerate(peers))
+        self._name = f"n{number}"
+        self._data, self._log = directory / self._name, directory / f"{self._name}.log"
         self._process: subprocess.Popen[bytes] | None = None
 
-    def launch(self) -> None:
+    def launch(self, *options: str) -> None:
         """Run it, with what it has on the disk; EmulationError where it is not installed."""
         program = shutil.which("etcd")
         if program is None:
             raise EmulationError("etcd (Debian package etcd-server) is not installed")
-        peer = f"http://127.0.0.1:{ETCD_PEER_PORT}"
+        peer = f"http://127.0.0.1:{self.peer_port}"
         command = [
-            *(program, "--name", "one", "--data-dir", f"{self._directory.name}/data"),
-            *("--listen-client-urls", f"http://0.0.0.0:{ETCD_PORT}"),
-            *("--advertise-client-urls", f"http://127.0.0.1:{ETCD_PORT}"),
+            *(program, "--name", self._name, "--data-dir", str(self._data)),
+            *("--listen-client-urls", f"http://0.0.0.0:{self.port}"),
+            *("--advertise-client-urls", f"http://127.0.0.1:{self.port}"),
             *("--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer),
-            *("--initial-cluster", f"one={peer}", "--auto-compaction-retention", "1"),
+            *("--initial-cluster", self._members, "--auto-compaction-retention", "1", *options),
         ]
-        self._process = processes.start(command, log=Path(self._directory.name) / "log")
+        self._process = processes.start(command, log=self._log)
 
     @property
     def pid(self) -> int:
         """Its process id."""
         if self._process is None:
-            raise EmulationError("the store does not run")
+            raise EmulationError("the server of the store does not run")
         return self._process.pid
 
-    def read(self, prefix: str) -> Page:
-        """Return keys that begin with a prefix."""
-        engine = EtcdEngine(Access((f"http://127.0.0.1:{ETCD_PORT}",)))
+    def leads(self) -> bool:
+        """Tell whether it is the one that the others of the store follow."""
+        engine = EtcdEngine(Access((f"http://127.0.0.1:{self.port}",)))
         try:
-            reply = engine.ask(ReadPage(prefix))
+            status = engine.question("/v3/maintenance/status")
+        except (EtcdError, OSError, HTTPException, ValueError):
+            return False
         finally:
             engine.close()
-        if type(reply) is not Page:
-            raise EmulationError(f"the store does not answer: {reply}")
-        return reply
-
-    def wait(self) -> None:
-        """Wait until it answers."""
-        _wait("the store answers", self._answers, START_TIMEOUT_S)
-
-    def _answers(self) -> bool:
-        try:
-            self.read("/")
-        except EmulationError:
-            return False
-        return True
+        return bool(status.get("leader")) and status["leader"] == status["header"]["member_id"]
 
     def kill(self) -> None:
         """End it at once; what it has on the disk stays."""
@@ -90,10 +86,72 @@ class Store:
             process.kill()
             process.wait()
 
+    def forget(self) -> None:
+        """Remove what it has on the disk."""
+        shutil.rmtree(self._data)
+
+
+class Store:
+    """What the controllers share: `count` servers of etcd, each told `options` beside what it needs."""
+
+    def __init__(self, count: int = 1, options: Sequence[str] = ()) -> None:
+        self._directory = tempfile.TemporaryDirectory(prefix="vsrt-etcd-")
+        self.servers = [StoreServer(Path(self._directory.name), number, count) for number in range(count)]
+        self._options = tuple(options)
+
+    def launch(self) -> None:
+        """Run all servers, with what they have on the disk."""
+        for server in self.servers:
+            server.launch(*self._options)
+
+    def endpoints(self, address: str) -> str:
+        """Return where servers are reached at an address of the loopback, with spaces between."""
+        return " ".join(f"http://{address}:{server.port}" for server in self.servers)
+
+    def engine(self) -> EtcdEngine:
+        """Return what asks the store, which is to be closed."""
+        return EtcdEngine(Access(tuple(self.endpoints("127.0.0.1").split())))
+
+    def read(self, prefix: str) -> Page:
+        """Return keys that begin with a prefix."""
+        with closing(self.engine()) as engine:
+            reply = engine.ask(ReadPage(prefix))
+        if type(reply) is not Page:
+            raise EmulationError(f"the store does not answer: {reply}")
+        return reply
+
+    def wait(self) -> None:
+        """Wait until it answers."""
+        wait_that("the store answers", self._answers, START_TIMEOUT_S)
+
+    def _answers(self) -> bool:
+        try:
+            self.read("/")
+        except EmulationError:
+            return False
+        return True
+
+    def wait_leading(self) -> StoreServer:
+        """Wait until one server leads the others, and return it."""
+        leading: list[StoreServer] = []
+
+        def leads() -> bool:
+            leading[:] = [server for server in self.servers if server.leads()]
+            return bool(leading)
+
+        wait_that("a server of the store leads the others", leads, START_TIMEOUT_S)
+        return leading[0]
+
+    def kill(self) -> None:
+        """End all servers at once; what they have on the disk stays."""
+        for server in self.servers:
+            server.kill()
+
     def empty(self) -> None:
         """Have it lose everything."""
         self.kill()
-        shutil.rmtree(f"{self._directory.name}/data")
+        for server in self.servers:
+            server.forget()
         self.launch()
         self.wait()
 
@@ -101,6 +159,11 @@ class Store:
         """End it and remove its files."""
         self.kill()
         self._directory.cleanup()
+
+
+def store_address(number: int) -> str:
+    """Return the address of the loopback by which a controller reaches the store, and others hear it."""
+    return f"127.0.0.{10 + number}"
 
 
 class Cluster:
@@ -121,16 +184,17 @@ class Cluster:
         framework: Framework = "os-ken",
         apps: Sequence[str] = DEFAULT_APPS,
         env: Mapping[str, str] | None = None,
+        store: Store | None = None,
     ) -> None:
-        self.store = Store()
+        self.store = store or Store()
         self.members: dict[str, ControllerProcess] = {}
         self._policies: dict[str, Path] = {}
         self.ports = tuple(range(port, port + count))
         for number, member_port in enumerate(self.ports, 1):
-            section = POLICY.format(endpoints=f"http://127.0.0.{10 + number}:{ETCD_PORT}", fabric=FABRIC)
+            section = POLICY.format(endpoints=self.store.endpoints(store_address(number)), fabric=FABRIC)
             path = self._policies[f"c{number}"] = directory / f"c{number}.yaml"
             path.write_text(policy + section + "".join(f"  {line}\n" for line in settings))
-            own = {"VSRT_MEMBER": f"c{number}", "VSRT_PEER": f"127.0.0.1:{PEER_PORT + number}"}
+            own = {"VSRT_MEMBER": f"c{number}", "VSRT_PEER": f"{store_address(number)}:{PEER_PORT}"}
             self.members[f"c{number}"] = ControllerProcess(
                 member_port, framework=framework, policy=path, apps=apps, env={**(env or {}), **own}
             )
@@ -175,14 +239,14 @@ class Cluster:
             return reached(keys)
 
         try:
-            _wait("the journal is as it is to be", found, timeout_s)
+            wait_that("the journal is as it is to be", found, timeout_s)
         except EmulationError as error:
             raise EmulationError(f"{error}: {sorted(keys)}") from error
 
-    def names(self) -> set[str]:
-        """Return who is a member, as the store has it."""
+    def registered(self) -> dict[str, int]:
+        """Return who is a member, as the store has it, and in which revision each said so last."""
         prefix = Keys(FABRIC).members
-        return {held.key.removeprefix(prefix) for held in self.store.read(prefix).held}
+        return {held.key.removeprefix(prefix): held.revision for held in self.store.read(prefix).held}
 
     def wait_leader(self, above: int = 0, timeout_s: float = LEADER_TIMEOUT_S) -> Leader:
         """Wait until somebody leads in an epoch above `above`."""
@@ -194,7 +258,7 @@ class Cluster:
                 found.append(leader)
             return bool(found)
 
-        _wait(f"somebody leads in an epoch above {above}", leads, timeout_s)
+        wait_that(f"somebody leads in an epoch above {above}", leads, timeout_s)
         return found[0]
 
     def logs(self) -> str:
@@ -202,7 +266,8 @@ class Cluster:
         return "\n".join(f"== {name}\n{member.log()[-6000:]}" for name, member in self.members.items())
 
 
-def _wait(what: str, reached: Callable[[], Any], timeout_s: float) -> None:
+def wait_that(what: str, reached: Callable[[], Any], timeout_s: float) -> None:
+    """Wait until something holds; EmulationError, which says what, where it does not in time."""
     deadline_s = time.monotonic() + timeout_s
     while not reached():
         if time.monotonic() > deadline_s:

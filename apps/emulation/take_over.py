@@ -122,7 +122,7 @@ class TakeOverBench:
             controller.stop()
             controller.start()
         deadline_s = time.monotonic() + SETTLED_TIMEOUT_S
-        while former not in self._cluster.names():
+        while former not in self._cluster.registered():
             if time.monotonic() > deadline_s:
                 raise EmulationError(f"{former} takes no part again")
             time.sleep(POLL_S)

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import count
@@ -10,9 +11,11 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from apps.emulation.cluster import Cluster
 from apps.emulation.controller import FRAMEWORKS, ControllerProcess, Framework
 from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
 from apps.emulation.processes import EmulationError
+from several_controllers import Clustered, three_switches
 from topology.graph import Graph, Kind, NodeId
 
 POLICY = """\
@@ -371,3 +374,19 @@ def diamond() -> Graph:
 def wide_diamond() -> Graph:
     """ToRs s1 and s2, joined by s3 and by s4; hosts h1 to h4 at s1 and h5 to h8 at s2."""
     return _make_diamond(4)
+
+
+@pytest.fixture
+def clustered(tmp_path: Path, framework: Framework) -> Iterator[Callable[..., Clustered]]:
+    """Brings up a fabric under several controllers."""
+    if shutil.which("etcd") is None:
+        pytest.skip("etcd (Debian package etcd-server) is not installed")
+    with ExitStack() as stack:
+
+        def bring_up(count: int = 2, *, of_cluster: Mapping[str, Any] | None = None, **options: Any) -> Clustered:
+            cluster = Cluster(tmp_path, CONTROLLER_PORT, count, framework=framework, **(of_cluster or {}))
+            ports = cluster.ports[1:]
+            fabric = EmulatedFabric(three_switches(), controller=cluster, more_controller_ports=ports, **options)
+            return Clustered(cluster, stack.enter_context(fabric))
+
+        yield bring_up

@@ -157,11 +157,11 @@ def test_one_that_was_stopped_polls_nothing_that_is_another_ones_now(monitored: 
 def test_while_the_store_is_silent_each_goes_on(monitored: Monitored) -> None:
     before = monitored.shares()
     monitored.wait_polled(1, 0.0)
-    os.kill(monitored.store.pid, signal.SIGSTOP)
+    os.kill(monitored.store.servers[0].pid, signal.SIGSTOP)
     try:
         monitored.wait_polled(3, time.time())
     finally:
-        os.kill(monitored.store.pid, signal.SIGCONT)
+        os.kill(monitored.store.servers[0].pid, signal.SIGCONT)
     monitored.wait_polled(2, time.time())
     assert {dpid: share.owner for dpid, share in monitored.shares().items()} == {
         dpid: share.owner for dpid, share in before.items()

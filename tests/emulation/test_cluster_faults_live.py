@@ -1,0 +1,182 @@
+"""What may fail around controllers that share a fabric: their store, their connections, their clocks, their switches.
+
+With test_cluster_live.py it has a test of each row of the table in docs/cluster.md.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from apps.emulation import processes
+from apps.emulation.cluster import FABRIC, Store, wait_that
+from apps.status_client import query
+from controller.cluster.engine import Committed, Put, Transaction
+from controller.cluster.keys import Keys
+from several_controllers import GROUP, SETTLED_S, Clustered, fill, lose, lose_no_more, make_room
+
+pytestmark = pytest.mark.emulation
+
+FRAMEWORK = "os-ken"
+BEGINS_ANEW = "This controller begins anew as one who follows"
+JUMPING_CLOCK = Path(__file__).parents[1] / "support" / "jumping_clock.c"
+
+
+def test_a_leader_whose_switches_are_silent_hands_over(clustered: Callable[..., Clustered]) -> None:
+    """Nothing of its connections to switches arrives, which neither end is told of."""
+    net = clustered()
+    lose(f"tcp dport {net.leader.port}", f"tcp sport {net.leader.port}")
+    net.leader.wait_log("is to lead", SETTLED_S)
+    net.join("h5")
+    net.wait_other_leader()
+    net.check_nothing_lost()
+
+
+def test_a_leader_whose_machine_is_cut_off_gives_way(clustered: Callable[..., Clustered]) -> None:
+    """Neither the store nor the others nor switches hear of it, nor it of them."""
+    net = clustered()
+    address = net.address(net.before.member)
+    port = net.leader.port
+    lose(f"tcp dport {port}", f"tcp sport {port}", f"ip daddr {address}", f"ip saddr {address}")
+    net.join("h5", SETTLED_S)
+    now = net.wait_other_leader()
+    lose_no_more()
+    net.leader.wait_log(BEGINS_ANEW, SETTLED_S)
+    net.leader.wait_log("leads fabric", SETTLED_S, count=2)
+    assert net.cluster.leader() == now
+    net.check_nothing_lost()
+
+
+@pytest.mark.parametrize("protocols", ["OpenFlow13", "OpenFlow10"])
+def test_a_store_that_stands_still_stops_no_leader_but_at_old_switches(
+    clustered: Callable[..., Clustered], protocols: str
+) -> None:
+    """Switches of OpenFlow 1.0, which know no generations, are not written without a lease."""
+    net = clustered(protocols=protocols)
+    (server,) = net.cluster.store.servers
+    os.kill(server.pid, signal.SIGSTOP)
+    net.leader.wait_log("store does not answer", SETTLED_S)
+    if protocols == "OpenFlow13":
+        net.join("h5")
+    else:
+        net.leader.wait_log("switches of OpenFlow 1.0 are not written", SETTLED_S)
+        before = net.flows()
+        net.fabric.join("h5", GROUP)
+        net.wait_group(net.leader, "members", 2)
+        assert net.flows() == before
+    os.kill(server.pid, signal.SIGCONT)
+    net.leader.wait_log("store answers again", SETTLED_S)
+    net.wait_received("h5", SETTLED_S)
+    net.check_nothing_lost()
+
+
+def test_controllers_that_start_without_the_store_wait_for_it(clustered: Callable[..., Clustered]) -> None:
+    net = clustered()
+    net.kill_all()
+    net.cluster.store.kill()
+    before = net.flows()
+    net.start_all()
+    for member in net.cluster.members.values():
+        member.wait_log("store does not answer", SETTLED_S)
+        assert member.show("status")["switches"] == 0
+    assert net.flows() == before
+    net.cluster.store.launch()
+    net.cluster.store.wait()
+    net.wait_led(net.before.epoch)
+    net.join("h5")
+    net.check_nothing_lost()
+
+
+def test_a_store_without_space_is_as_one_that_is_silent(clustered: Callable[..., Clustered]) -> None:
+    """Its leases are kept then, its keys are not written: the leader goes on, and nothing is set."""
+    net = clustered(of_cluster={"store": Store(options=("--quota-backend-bytes", str(16 << 20)))})
+    fill(net.cluster.store)
+    net.join("h5")
+    drain = {"do": "switch-drain", "dpid": net.fabric.dpid("s3")}
+    net.leader.wait_log("cannot be written", SETTLED_S)
+    refused = query(net.leader.socket, drain)
+    assert (refused["refused"], refused["reason"]) == (True, "engine-unreachable")
+    net.join("h6")
+    assert net.cluster.leader() == net.before
+    make_room(net.cluster.store)
+    net.cluster.wait_journal(lambda keys: "drain" in "".join(keys))
+    net.check_nothing_lost()
+
+
+def test_a_store_whose_leader_is_killed_costs_no_lead(clustered: Callable[..., Clustered]) -> None:
+    net = clustered(of_cluster={"store": Store(3)})
+    net.cluster.store.wait_leading().kill()
+    net.join("h5")
+    net.cluster.store.wait_leading()
+    assert net.cluster.leader() == net.before
+    net.check_nothing_lost()
+
+
+def test_the_end_of_a_leader_and_of_the_stores_leader_at_once(clustered: Callable[..., Clustered]) -> None:
+    net = clustered(of_cluster={"store": Store(3)})
+    net.cluster.store.wait_leading().kill()
+    net.leader.kill()
+    net.join("h5", SETTLED_S)
+    net.wait_other_leader()
+    net.check_nothing_lost()
+
+
+def test_a_store_emptied_while_nobody_led_is_written_above_the_switches(
+    clustered: Callable[..., Clustered],
+) -> None:
+    """Switches know a generation that no first epoch reaches."""
+    net = clustered()
+    late = 1 << 40
+    net.kill_all()
+    with closing(net.cluster.store.engine()) as engine:
+        put = Put(Keys(FABRIC).epoch, str(late))
+        assert type(engine.ask(Transaction((), (put,)))) is Committed
+    net.start_all()
+    net.wait_led(late)
+    net.kill_all()
+    net.cluster.store.empty()
+    net.start_all()
+    net.wait_led(late)
+    net.join("h5", SETTLED_S)  # who sends is not known until entries without a record have gone
+    net.check_nothing_lost()
+
+
+def test_a_switch_that_reconnects_or_restarts_is_read_and_written_anew(clustered: Callable[..., Clustered]) -> None:
+    net = clustered()
+    net.fabric.control_down("s3")
+    net.leader.wait_until("status", lambda status: status["switches"] == 2, SETTLED_S)
+    net.fabric.control_up("s3")
+    net.wait_in_sync(net.leader)
+    net.join("h5")
+    net.check_nothing_lost()
+    net.fabric.switch_down("s3")
+    net.leader.wait_until("status", lambda status: status["switches"] == 2, SETTLED_S)
+    net.fabric.switch_up("s3")
+    net.wait_in_sync(net.leader)
+    net.fabric.send(1)
+    before = net.received("h5")
+    wait_that("h5 receives again", lambda: net.received("h5") > before, SETTLED_S)
+    assert net.cluster.leader() == net.before
+
+
+@pytest.mark.parametrize("jump_s", [3600, -3600])
+def test_clocks_that_jump_change_nothing(clustered: Callable[..., Clustered], tmp_path: Path, jump_s: int) -> None:
+    """The time of day of all controllers jumps by an hour."""
+    offset, library = tmp_path / "offset_s", tmp_path / "jumping_clock.so"
+    offset.write_text("0")
+    processes.run("gcc", "-shared", "-fPIC", "-o", str(library), str(JUMPING_CLOCK))
+    net = clustered(of_cluster={"env": {"LD_PRELOAD": str(library), "JUMPING_CLOCK": str(offset)}})
+    offset.write_text(str(jump_s))
+    net.join("h5")
+    assert net.cluster.leader() == net.before
+    (told,) = (found for found in net.leader.show("groups") if found["group"] == GROUP)
+    assert len(told["members"]) == 2
+    net.leader.kill()
+    net.join("h6")
+    net.wait_other_leader()
+    net.check_nothing_lost()

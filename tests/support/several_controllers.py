@@ -1,0 +1,222 @@
+"""Controllers that share a fabric in tests with Open vSwitch: what is waited for, what is cut off, what was lost."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from apps.emulation import processes
+from apps.emulation.cluster import Cluster, Store, store_address, wait_that
+from apps.emulation.controller import ControllerProcess
+from apps.emulation.network import EmulatedFabric
+from controller.cluster.engine import Page, Put, ReadPage, Silent, Transaction
+from controller.cluster.keys import Leader
+from topology.graph import Graph, Kind
+
+GROUP = "239.1.1.1"
+RATE_BPS = 4e6
+SERVED_S = 5.0
+"""A join is served within a second on a quiet machine (docs/cluster.md); a busy one has this long."""
+
+SETTLED_S = 30.0
+
+CUTS = "cuts"
+"""The table of nftables that loses frames."""
+
+
+class Clustered:
+    """Three switches in a ring with two hosts each, and their controllers; h1 sends, h3 receives."""
+
+    def __init__(self, cluster: Cluster, fabric: EmulatedFabric) -> None:
+        self.cluster = cluster
+        self.fabric = fabric
+        self.before = cluster.wait_leader()
+        self.leader.wait_discovered(fabric)
+        fabric.announce()
+        self.fabric.join("h3", GROUP)
+        self.wait_group(self.leader, "members", 1)
+        fabric.open_stream(1, "h1", GROUP, RATE_BPS, pattern="constant")
+        fabric.send(0)
+        self.wait_group(self.leader, "senders", 1)
+        self.wait_in_sync(self.leader)
+        fabric.send(1)
+        self.wait_received("h3")
+
+    @property
+    def leader(self) -> ControllerProcess:
+        """The controller that led at first."""
+        return self.cluster.members[self.before.member]
+
+    def follower(self) -> ControllerProcess:
+        """Return another one."""
+        return next(member for name, member in self.cluster.members.items() if name != self.before.member)
+
+    def address(self, name: str) -> str:
+        """Return the address by which a controller reaches the store, and others hear it."""
+        return store_address(int(name.removeprefix("c")))
+
+    def wait_group(self, member: ControllerProcess, what: str, count: int) -> None:
+        """Wait until a controller knows so many members or senders of the group."""
+
+        def known(groups: list[dict[str, Any]]) -> bool:
+            return any(found["group"] == GROUP and len(found[what]) >= count for found in groups)
+
+        member.wait_until("groups", known)
+
+    def wait_in_sync(self, member: ControllerProcess) -> None:
+        """Wait until every switch holds what a controller wants there."""
+        count = len(self.fabric.graph.switches())
+        member.wait_until("status", lambda status: status["in_sync"] and status["switches"] == count, SETTLED_S)
+
+    def wait_received(self, host: str, within_s: float = SERVED_S) -> float:
+        """Wait until a host receives the stream; return how long that took, in seconds."""
+        begun_s = time.monotonic()
+        while not self.received(host):
+            assert time.monotonic() < begun_s + within_s, self.cluster.logs()
+            time.sleep(0.01)
+        return time.monotonic() - begun_s
+
+    def received(self, host: str) -> int:
+        """Return how many packets of the stream a host has received."""
+        found = self.fabric.received()[f"{host} {GROUP}"]["streams"]
+        return int(found.get("1:1", {}).get("received", 0))
+
+    def join(self, host: str, within_s: float = SERVED_S) -> float:
+        """Let a host join; return how long it takes until it receives, in seconds."""
+        self.fabric.join(host, GROUP)
+        return self.wait_received(host, within_s)
+
+    def wait_other_leader(self) -> Leader:
+        """Wait until another one leads, and all switches are as it wants them."""
+        now = self.cluster.wait_leader(self.before.epoch)
+        assert now.member != self.before.member
+        self.wait_in_sync(self.cluster.members[now.member])
+        return now
+
+    def wait_led(self, above: int) -> Leader:
+        """Wait until somebody leads in an epoch above `above`, and all switches are as it wants them."""
+        found: list[Leader] = []
+
+        def is_led() -> bool:
+            leader = self.cluster.leader()
+            if leader is None or leader.epoch <= above:
+                return False
+            status = self.cluster.members[leader.member].show("status")
+            found[:] = [leader]
+            return bool(status["in_sync"]) and status["switches"] == len(self.fabric.graph.switches())
+
+        wait_that(f"somebody leads all switches in an epoch above {above}", is_led, SETTLED_S)
+        return found[0]
+
+    def kill_all(self) -> None:
+        """End all controllers at once."""
+        for member in self.cluster.members.values():
+            member.kill()
+
+    def start_all(self) -> None:
+        """Start all controllers."""
+        for member in self.cluster.members.values():
+            member.launch()
+        self.cluster.wait_listening()
+
+    def check_nothing_lost(self) -> None:
+        """End the stream: h3 has received each packet once, other than those that the machine lost."""
+        self.fabric.sender.ask("halt")
+        sent = self.fabric.sent()["1"]["phases"]["1"]["sent"]
+        seen = self.fabric.settled()[f"h3 {GROUP}"]["streams"]["1:1"]
+        assert seen["duplicates"] == 0
+        assert 0 <= sent - seen["received"] <= self.fabric.overruns(), (sent, seen, self.cluster.logs())
+
+    def flows(self) -> list[set[str]]:
+        """Return the flow entries of each switch, without their counters."""
+        dumps = (
+            self.fabric.ofctl("dump-flows", switch, "--no-stats") for switch in sorted(self.fabric.graph.switches())
+        )
+        return [{line.strip() for line in dump.splitlines() if "actions=" in line} for dump in dumps]
+
+
+def three_switches() -> Graph:
+    """Return three switches in a ring with two hosts each."""
+    graph = Graph()
+    for name in ("s1", "s2", "s3"):
+        graph.add_node(name, Kind.TOR)
+    for one, other in (("s1", "s2"), ("s2", "s3"), ("s1", "s3")):
+        graph.add_link(one, other)
+    for number in range(1, 7):
+        graph.add_node(f"h{number}", Kind.HOST)
+        graph.add_link(f"s{(number + 1) // 2}", f"h{number}")
+    return graph
+
+
+def let_go(net: Clustered, member: ControllerProcess) -> None:
+    """Have no switch connected to a controller any more, though all else reaches it."""
+    others = [f"tcp:127.0.0.1:{port}" for port in net.cluster.ports if port != member.port]
+    for switch in sorted(net.fabric.graph.switches()):
+        processes.run("ovs-vsctl", "set-controller", str(switch), *others)
+
+
+def follower_name(net: Clustered) -> str:
+    """Return the name of a controller that did not lead at first."""
+    return next(name for name in net.cluster.members if name != net.before.member)
+
+
+def vsrt(member: ControllerProcess, *words: str) -> str:
+    """Return what a command says of a controller."""
+    return processes.run(str(Path(sys.executable).parent / "vsrt"), *words, "--socket", str(member.socket))
+
+
+def beside_of(pid: int) -> list[int]:
+    """Return the processes that are beside a controller."""
+    found = [child for task in Path(f"/proc/{pid}/task").iterdir() for child in read(task / "children").split()]
+    return [int(child) for child in found if "apps.cluster" in read(Path(f"/proc/{child}/cmdline"))]
+
+
+def read(path: Path) -> str:
+    """Return what a file says, nothing where the thread or process that it is of has ended."""
+    try:
+        return path.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def lose(*frames: str) -> None:
+    """Lose frames in the network of the test, as nftables matches them: ``ip daddr 127.0.0.11``."""
+    processes.run("nft", "add", "table", "inet", CUTS)
+    processes.run("nft", "add", "chain", "inet", CUTS, "out", "{ type filter hook output priority 0; }")
+    for frame in frames:
+        processes.run("nft", "add", "rule", "inet", CUTS, "out", *frame.split(), "drop")
+
+
+def lose_no_more() -> None:
+    """Let all frames through that were lost."""
+    processes.run("nft", "delete", "table", "inet", CUTS)
+
+
+def cut_off(address: str) -> None:
+    """Lose all that goes to an address of the loopback, and all that comes from it."""
+    lose(f"ip daddr {address}", f"ip saddr {address}")
+
+
+def fill(store: Store) -> None:
+    """Have a store full, so that it takes no more keys."""
+    with closing(store.engine()) as engine:
+        number, reply = 0, None
+        while type(reply) is not Silent:
+            number += 1
+            assert number < 1000, "the store never was full"
+            reply = engine.ask(Transaction((), (Put("/other/large", f"{number}" * 250_000),)))
+        assert "space" in reply.why
+
+
+def make_room(store: Store) -> None:
+    """Have a store that is full take keys again: what is past goes."""
+    with closing(store.engine()) as engine:
+        page = engine.ask(ReadPage("/other/", limit=1))
+        assert type(page) is Page
+        engine.question("/v3/kv/compaction", {"revision": page.revision, "physical": True})
+        engine.question("/v3/maintenance/defragment")
+        for alarm in engine.question("/v3/maintenance/alarm", {"action": "GET"})["alarms"]:
+            engine.question("/v3/maintenance/alarm", {**alarm, "action": "DEACTIVATE"})
