@@ -13,7 +13,7 @@ from controller.rules.timeouts import Timeouts
 
 if TYPE_CHECKING:
     from controller.rules.model import Entry, Key
-    from controller.rules.switch_state import SwitchState, TimedEntry, Waiter
+    from controller.rules.switch_state import SwitchState, Waiter
 
 BARRIER_TIMEOUT_S = 5.0
 
@@ -167,13 +167,13 @@ class Batches:
                 waiters[key] = waiting.pop(key)
         if not edits:
             return False
-        timed: Sequence[TimedEntry] = state.timed
+        timed = state.timed
         lanes = state.lanes
         if timed:
             if lanes.prompt or lanes.bulk or state.full or state.failures or released or resources is not None:
                 timed = state.take_timed(edits)
             else:
-                state.timed = []  # all that is timed is in this batch: it waits in a lane but for what is named above
+                state.timed = {}  # all that is timed is in this batch: it waits in a lane but for what is named above
         state.batch = _new(Batch, (place, edits, waiters, timed, removes, {}))
         if state.check is not None or state.survey is not None:
             state.note_edited(edits)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from controller.histogram import Histogram
 from controller.rules.model import Key
-from controller.rules.switch_state import Batch, SwitchState, Timed, TimedEntry
+from controller.rules.switch_state import Batch, SwitchState, Timed, TimedEntries
 
 OPEN_BOUND = 65536
 """Changes that are timed at once; further ones are counted and not timed."""
@@ -47,30 +45,33 @@ class ConfirmationClock:
         current = self.current
         if current is not None and state.connected:
             current.entry_count += 1
-            state.timed.append((key, current))
+            state.add_timed(key, (current,))
 
-    def settled(self, entries: Iterable[TimedEntry], now: float) -> None:
+    def settled(self, entries: TimedEntries, now: float) -> None:
         """Take it that entries are confirmed for those who waited for them."""
-        for _, change in entries:
-            change.entry_count -= 1
-            if not change.entry_count and change.is_open and change is not self.current:
-                self._close(change)
-                self.latency.observe(now - change.began_s)
+        for changes in entries.values():
+            for change in changes:
+                change.entry_count -= 1
+                if not change.entry_count and change.is_open and change is not self.current:
+                    self._close(change)
+                    self.latency.observe(now - change.began_s)
 
     def failed(self, state: SwitchState, batch: Batch, now: float) -> None:
         """Take it that the edits of a batch are confirmed, but for those that failed, which are waited for still."""
         keys = {key for index, key in enumerate(batch.edits) if index in batch.failed}
-        state.timed += [entry for entry in batch.timed if entry[0] in keys]
-        self.settled([entry for entry in batch.timed if entry[0] not in keys], now)
+        self.settled({key: changes for key, changes in batch.timed.items() if key not in keys}, now)
+        for key in keys & batch.timed.keys():
+            state.add_timed(key, batch.timed[key])
 
     def lost(self, state: SwitchState) -> None:
         """Time no longer what waits for a switch whose connection has ended."""
-        waiting = [*state.timed, *(state.batch.timed if state.batch is not None else ())]
-        state.timed.clear()
-        for _, change in waiting:
-            if change.is_open:
-                self.untimed_count += 1
-                self._close(change)
+        waiting = [*state.timed.values(), *(state.batch.timed.values() if state.batch is not None else ())]
+        state.timed = {}
+        for changes in waiting:
+            for change in changes:
+                if change.is_open:
+                    self.untimed_count += 1
+                    self._close(change)
 
     def _close(self, change: Timed) -> None:
         change.is_open = False

@@ -209,7 +209,7 @@ class Installer(Errands):
             state.desired[key] = rule
             if timed is not None:
                 timed.entry_count += 1
-                state.timed.append((key, timed))
+                state.add_timed(key, (timed,))
             state.lanes.add(key, urgency)
             due[state.dpid] = state.datapath
         return self._flush(now)

@@ -48,7 +48,7 @@ def compare(state: SwitchState, hold_unknown: bool) -> None:
             state.lanes.add(key, urgency)
         state.resources.release_all()
     installed, asked, lanes = state.installed, state.lanes.keys(), state.lanes
-    for key, _ in state.timed:
+    for key in state.timed:
         lanes.add(key, Urgency.PROMPT)
     targets = state.targets()
     differing = [key for key, value in targets.items() if value is not None and installed.get(key) != value]

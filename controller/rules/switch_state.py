@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -133,8 +133,8 @@ class Timed:
     is_open: bool = True
 
 
-TimedEntry: TypeAlias = tuple[Key, Timed]
-"""An entry that a change waits for."""
+TimedEntries: TypeAlias = dict[Key, tuple[Timed, ...]]
+"""The entries that changes wait for, by key, each with these changes."""
 
 
 class Batch(NamedTuple):
@@ -147,7 +147,7 @@ class Batch(NamedTuple):
     place: int
     edits: dict[Key, Entry | None]
     waiters: dict[Key, list[Waiter]] | None
-    timed: Sequence[TimedEntry]
+    timed: TimedEntries
     removes: bool
     failed: dict[int, tuple[int, int]]
 
@@ -319,7 +319,7 @@ class SwitchState:
     released: dict[Key, Entry | None] = field(default_factory=dict)
     lanes: Lanes = field(default_factory=Lanes)
     waiters: dict[Key, list[Waiter]] = field(default_factory=dict)
-    timed: list[TimedEntry] = field(default_factory=list)
+    timed: TimedEntries = field(default_factory=dict)
     full: dict[Key, None] = field(default_factory=dict)
     failures: dict[Key, Failure] = field(default_factory=dict)
     batch: Batch | None = None
@@ -338,19 +338,22 @@ class SwitchState:
         if self.survey is not None:
             self.survey.edited.update(keys)
 
-    def take_timed(self, keys: Container[Key]) -> Sequence[TimedEntry]:
-        """Return, and keep no longer, the changes that wait for any of these keys."""
+    def add_timed(self, key: Key, changes: tuple[Timed, ...]) -> None:
+        """Have changes wait for an entry."""
         timed = self.timed
-        if not timed:
-            return ()
-        self.timed = [entry for entry in timed if entry[0] not in keys]
-        return [entry for entry in timed if entry[0] in keys]
+        timed[key] = (*timed[key], *changes) if key in timed else changes
+
+    def take_timed(self, keys: Iterable[Key]) -> TimedEntries:
+        """Return, and keep no longer, those of these entries that changes wait for."""
+        timed = self.timed
+        return {key: timed.pop(key) for key in keys if key in timed} if timed else {}
 
     def take_back(self, batch: Batch) -> None:
         """Keep for later who waits for the edits of a batch that nobody answered."""
         for key, waiters in (batch.waiters or {}).items():
             self.waiters.setdefault(key, []).extend(waiters)
-        self.timed += batch.timed
+        for key, changes in batch.timed.items():
+            self.add_timed(key, changes)
 
     def targets(self) -> dict[Key, Entry | None]:
         """Return all that the switch may hold now."""

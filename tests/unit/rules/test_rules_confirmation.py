@@ -128,3 +128,33 @@ def test_more_than_can_be_timed_are_counted(make_world, monkeypatch):
     world.deliver()
     assert latency(world)[0] == 2
     assert world.installer.clock.untimed_count == 1
+
+
+class CountedPort(int):
+    """A port number that counts how often its hash is asked for."""
+
+    hashed_count = 0
+
+    def __hash__(self):
+        CountedPort.hashed_count += 1
+        return int(self)
+
+
+def test_a_batch_costs_what_is_in_it_however_many_changes_wait(make_world):
+    world = make_world()
+    spent = []
+    for waiting_count in (100, 1000):
+        world.disconnect(2)
+        world.connect(2)
+        world.deliver(2)
+        for number in range(waiting_count):
+            edit = (2, Put(rule(CountedPort(number), waiting_count)))
+            timed(world, lambda edit=edit: world.change([edit]))
+        world.step_switch(2)
+        before = CountedPort.hashed_count
+        world.step_controller(2)
+        edit_count = len(world.to_switch[2][0].edits)
+        assert edit_count < waiting_count / 2
+        spent.append((CountedPort.hashed_count - before) / edit_count)
+        world.deliver(2)
+    assert spent[1] == pytest.approx(spent[0], rel=0.5)
