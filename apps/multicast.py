@@ -21,7 +21,7 @@ from apps.openflow.app import TableKeeper
 from apps.openflow.bus import AlarmReported, LinksMeasured, SwitchForgotten, TableSuspected
 from apps.openflow.declared import DeclaredApp
 from apps.openflow.fabric_app import FabricApp
-from apps.openflow.framework import NAME, SOUTHBOUND, Event, running_apps, set_ev_cls
+from apps.openflow.framework import NAME, SOUTHBOUND, Event, hub, running_apps, set_ev_cls
 from apps.openflow.questions import BEGIN_S, Deferred
 from apps.policy_file import PolicyReading, shares_fabric
 from apps.registry import APPS
@@ -223,13 +223,29 @@ class Multicast(DeclaredApp, FabricApp, TableKeeper):
 
         return lambda: (list(unreadable_files(directory)), read_values(directory / LOG_NAME)), search
 
-    def _reload(self) -> Document:
+    def _reload(self) -> Document | Deferred:
         reading = self.policy_file.reload()
         self.policy_file.take(self.policy_was_read)
         if reading.errors:
             raise Refused("; ".join(reading.errors), "policy")
         path, rules = str(self.policy_file.path), len(reading.policy.rules)
-        return {"path": path, "rules": rules, "loaded_s": reading.loaded_s}
+        document = {"path": path, "rules": rules, "loaded_s": reading.loaded_s}
+        if not self._is_shared:
+            return document
+        answer = Deferred()
+        hub.spawn(self._share_policy, answer, document)
+        return answer
+
+    def _share_policy(self, answer: Deferred, document: Document) -> None:
+        """Answer when the other controllers would know the policy, or cannot; on a thread."""
+        why = self.policy_file.reader.pass_on()
+
+        def settle() -> None:
+            self.policy_file.take(self.policy_was_read)
+            text = f"The policy of before stays in force: {why}."
+            answer.settle(document if why is None else refusal(Refused(text, reason=ENGINE_UNREACHABLE)))
+
+        self.later(settle)
 
     def policy_was_read(self, reading: PolicyReading) -> None:
         """Go by another policy, and make an event of it, or of its faults."""

@@ -123,19 +123,61 @@ class PolicyFile:
         return None if self.path is None else stamp_of(self.path)
 
 
+class Gate(Protocol):
+    """Has a policy that was read be that of all controllers which share a fabric."""
+
+    def admits(self, reading: PolicyReading) -> str | None:
+        """Return why a policy is not in force yet, None where it is; on a thread that may wait."""
+
+
 class PolicyReader:
     """The thread that reads the file of a process, and which app goes by which reading; any thread may use it.
 
     That the last app has taken a policy is logged.
+
+    Attributes
+    ----------
+    in_force
+        What apps are to go by.
+    gate
+        Who is asked before what was read is in force; None where this controller is alone.
+    apps
+        The reading that each app goes by.
     """
 
     def __init__(self, file: PolicyFile) -> None:
         self.file = file
+        self.in_force = file.reading
+        self.gate: Gate | None = None
         self.apps: dict[str, int] = {}
-        """The reading that each app goes by."""
-        self._told = file.reading.number
+        self._passed = self._told = file.reading.number
         self._lock = threading.Lock()
+        self._passing = threading.Lock()
         self._is_running = False
+
+    def reload(self) -> PolicyReading:
+        """Read the file again and return what that came to; where there is a gate, `pass_on` is to follow."""
+        reading = self.file.reload()
+        if self.gate is None:
+            self.pass_on()
+        return reading
+
+    def pass_on(self) -> str | None:
+        """Put what was read last in force, if it may be; return why not. On a thread that may wait for the gate."""
+        with self._passing:
+            reading = self.file.reading
+            if reading.number == self._passed:
+                return None
+            why = None if self.gate is None or reading.errors else self.gate.admits(reading)
+            if why is None:
+                self._passed = reading.number
+                self.put_in_force(self.in_force._replace(errors=reading.errors) if reading.errors else reading)
+            return why
+
+    def put_in_force(self, reading: PolicyReading) -> None:
+        """Have apps go by a policy."""
+        with self._lock:
+            self.in_force = reading._replace(number=self.in_force.number + 1)
 
     def start(self) -> None:
         """Look after the file from now on, unless that is so already, until the last app has left."""
@@ -149,7 +191,7 @@ class PolicyReader:
         """Take that an app goes by a reading."""
         with self._lock:
             self.apps[app] = number
-            reading, apps = self.file.reading, sorted(self.apps)
+            reading, apps = self.in_force, sorted(self.apps)
             if reading.errors or self._told == reading.number or set(self.apps.values()) != {reading.number}:
                 return
             self._told = reading.number
@@ -164,6 +206,7 @@ class PolicyReader:
         while self.apps:
             try:
                 self.file.poll()
+                self.pass_on()
             except Exception:
                 LOGGER.exception("The policy file %s was not read.", self.file.path)
             hub.sleep(LOOK_S)
@@ -182,7 +225,7 @@ class FollowedPolicy:
     """The policy as one app goes by it: `reading` is the last that it has taken."""
 
     def __init__(self, app: str, reader: PolicyReader) -> None:
-        self.reading = reader.file.reading
+        self.reading = reader.in_force
         self.path = reader.file.path
         self._app = app
         self._reader = reader
@@ -194,15 +237,20 @@ class FollowedPolicy:
 
     def take(self, use: Callable[[PolicyReading], None]) -> None:
         """Have the app go by the latest reading, unless it does: `use` says how, on the app's own loop."""
-        latest = self._reader.file.reading
+        latest = self._reader.in_force
         if latest.number != self.reading.number:
             self.reading = latest
             use(latest)
             self._reader.taken(self._app, latest.number)
 
     def reload(self) -> PolicyReading:
-        """Have the file read again, for all apps; return what that came to."""
-        return self._reader.file.reload()
+        """Have the file read again, for all apps (`PolicyReader.reload`); return what that came to."""
+        return self._reader.reload()
+
+    @property
+    def reader(self) -> PolicyReader:
+        """Who reads the file for all apps of the process."""
+        return self._reader
 
     def leave(self) -> None:
         """Go by the policy no more."""

@@ -17,24 +17,23 @@ from typing import Any, ClassVar, TypeVar
 from apps.cluster.lead import Lead
 from apps.cluster.link import Link, LinkLost
 from apps.cluster.messages import Beat, Seen
-from apps.cluster.policy_watch import PolicyWatch, policy_digest
 from apps.cluster.settings import peer_address, sidecar_settings
+from apps.cluster.shared_policy import NotLeading, SharedPolicy
 from apps.cluster.shown import ClusterSection, cluster_figures
 from apps.cluster.sidecar_settings import SidecarSettings, access
 from apps.cluster.system import system_socket, system_threading
-from apps.cluster.take_over import NotLeading, read_lead, write_anew
+from apps.cluster.take_over import read_lead, write_anew
 from apps.exporters.exposition import Metric
 from apps.openflow.app import App, TableKeeper
 from apps.openflow.bus import AlarmReported, TableSuspected
 from apps.openflow.declared import DeclaredApp
 from apps.openflow.framework import DATAPATHS, SOUTHBOUND, apps_of_process, hub, run_aside
-from apps.policy_file import shares_fabric
+from apps.policy_file import PolicyReading, shares_fabric
 from apps.status_server import ENGINE_UNREACHABLE, Refused
 from apps.tls_files import SettingsInvalid
 from controller.cluster.effects import Told
-from controller.cluster.engine import ReadPage, Reply
 from controller.cluster.events import FenceRefused, HandOverWanted, RoleLost
-from controller.cluster.keys import EPOCH_BOUND, Keys
+from controller.cluster.keys import EPOCH_BOUND
 from controller.cluster.place import (
     BeginAnew,
     Course,
@@ -60,7 +59,7 @@ HAND_OVER_S = 1.0
 READ_AGAIN_S = 0.2
 
 POLICY_S = 5.0
-"""How often a follower looks whether its policy is the leader's."""
+"""How often it is looked whether the policy file says what the controllers share."""
 
 _Outcome = TypeVar("_Outcome")
 
@@ -104,7 +103,12 @@ class Cluster(DeclaredApp, TableKeeper):
             BeginAnew: lambda effect: self._begin_anew(effect.why),
         }
         self.denied_count = 0
-        self._policy_watch = PolicyWatch()
+        reader = self.policy_file.reader
+        self._policy = SharedPolicy(
+            *(self.link.ask, self.settings.member.fabric, self.policy_file.path),
+            *(lambda: reader.file.reading, self._tell_later),
+        )
+        reader.gate = self
         self.shown = ClusterSection(self.settings.member.member)
         self.offer(
             actions={"hand-over": self._hand_over},
@@ -292,35 +296,40 @@ class Cluster(DeclaredApp, TableKeeper):
         if datapath is not None:
             datapath.send(encode_async(datapath.ofproto.OFP_VERSION, self.core.xid_tag << 24))
 
+    # The policy, on threads
+
+    def admits(self, reading: PolicyReading) -> str | None:
+        """Have the store know a policy before it is in force, where this controller leads; return why it does not."""
+        outcome: list[str | None] = []
+        run_aside(partial(_append, outcome, partial(self._policy.admits, reading)))
+        return outcome[0]
+
     def _look_at_policies(self) -> None:
-        """Now and then ask the store by which policy the leader goes, while another one leads; on a thread."""
-        key = Keys(self.settings.member.fabric).policy
+        """Now and then compare the policy file with what the controllers share."""
         self.pause(POLICY_S)
         while self.is_active:
-            if self.core.course is Course.FOLLOWING:
-                replies: list[Reply] = []
-                run_aside(partial(_append, replies, partial(self.link.ask, ReadPage(key))))
-                own = policy_digest(self.policy_file.reading.policy)
-                self.reactor.call(self._turn, self._policy_seen, self._policy_watch.compare(own, replies[0], key))
+            run_aside(self._policy.look)
             self.pause(POLICY_S)
 
-    def _policy_seen(self, told: Told | None) -> None:
-        if told is not None:
-            self._tell(told)
+    def _tell_later(self, told: Told) -> None:
+        self.reactor.call(self._turn, self._tell, told)
 
     # Taking over
 
     def _take_over(self, order: TakeOver) -> None:
         """Read the store, on a thread, until that is done or nobody wants it any more."""
-        fabric, digest = self.settings.member.fabric, policy_digest(self.policy_file.reading.policy)
-        refused = partial(self.link.say, FenceRefused(order.epoch))
-        self._until_done(order.epoch, partial(read_lead, self.link, fabric, order, refused, digest), self._give)
+        fabric, refused = self.settings.member.fabric, partial(self.link.say, FenceRefused(order.epoch))
+        self._until_done(order.epoch, partial(read_lead, self.link, fabric, order, refused, self._policy), self._give)
 
     def _renew(self, order: Renew) -> None:
         """Write the store anew, on a thread, until that has begun or nobody wants it any more."""
-        fabric, digest = self.settings.member.fabric, policy_digest(self.policy_file.reading.policy)
-        refused = partial(self.link.say, FenceRefused(order.epoch))
-        write = partial(write_anew, self.link, fabric, order, self._secret, refused, digest)
+        fabric, refused = self.settings.member.fabric, partial(self.link.say, FenceRefused(order.epoch))
+
+        def write() -> Lead:
+            lead = write_anew(self.link, fabric, order, self._secret, refused)
+            self._policy.renewed(self.policy_file.reader.in_force, order.fence)
+            return lead
+
         self._until_done(order.epoch, write, self._go_on)
 
     def _until_done(self, epoch: int, ask: Callable[[], Lead], then: Callable[[Lead], None]) -> None:
@@ -348,6 +357,8 @@ class Cluster(DeclaredApp, TableKeeper):
     def _give(self, lead: Lead) -> None:
         """Have the apps know what there was; when the last one does, they are let in."""
         self._secret = lead.secret
+        if lead.policy is not None:
+            self.policy_file.reader.put_in_force(lead.policy)
         waited_for = self._apps()
 
         def taken(app: TableKeeper) -> None:
@@ -356,11 +367,11 @@ class Cluster(DeclaredApp, TableKeeper):
                 self.take_overs += 1
                 self.feed(TakenOver(lead.epoch))
 
-        self._on_other_loops(lambda app: app.take_lead(lead, _nothing))
+        self._on_other_loops(partial(_take_lead, lead=lead, then=_nothing))
         if not waited_for:
             self.feed(TakenOver(lead.epoch))
         for app in tuple(waited_for):
-            app.take_lead(lead, partial(taken, app))
+            _take_lead(app, lead, partial(taken, app))
 
     def _begin_anew(self, why: str) -> None:
         """End all apps and become a new process, which follows: nothing that this one knows is certain any longer.
@@ -391,6 +402,12 @@ class Cluster(DeclaredApp, TableKeeper):
 
 def _nothing() -> None:
     """Wait for nobody."""
+
+
+def _take_lead(app: Any, lead: Lead, then: Callable[[], None]) -> None:
+    """Have an app go by the policy that counts, and know what the leader before it has left."""
+    app.policy_file.take(app.policy_was_read)
+    app.take_lead(lead, then)
 
 
 def _let_in(app: Any, datapath: Any) -> None:

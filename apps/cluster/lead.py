@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from apps.cluster.engine_log import EngineLog
+from apps.policy_file import PolicyReading
 from controller.log import Entry
 
 
@@ -17,9 +18,13 @@ class Kept(NamedTuple):
 
 
 class Lead(NamedTuple):
-    """What the controllers of the fabric share, as of the moment from which on this one writes it."""
+    """What the controllers of the fabric share, as of the moment from which on this one writes it.
+
+    `policy` is what counts in the place of the own file, None where that does.
+    """
 
     epoch: int
     secret: bytes
     journal: Kept
     hosts: Kept
+    policy: PolicyReading | None = None

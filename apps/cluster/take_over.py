@@ -8,18 +8,15 @@ from collections.abc import Callable
 from apps.cluster.engine_log import EngineLog
 from apps.cluster.lead import Kept, Lead
 from apps.cluster.link import Link
+from apps.cluster.shared_policy import NotLeading, SharedPolicy
 from apps.registry import SECRET_BYTES
 from controller.cluster.engine import Committed, Condition, Page, Put, ReadPage, Refused, Transaction
 from controller.cluster.keys import Keys
 from controller.cluster.place import Renew, TakeOver
 
 
-class NotLeading(Exception):  # noqa: N818
-    """The store takes no write of this epoch: another one leads."""
-
-
-def read_lead(link: Link, fabric: str, order: TakeOver, refused: Callable[[], None], digest: str) -> Lead:
-    """Return what an epoch begins with, and say by which policy it goes.
+def read_lead(link: Link, fabric: str, order: TakeOver, refused: Callable[[], None], policy: SharedPolicy) -> Lead:
+    """Return what an epoch begins with.
 
     TimeoutError where the store does not answer, `NotLeading` where another one leads.
     """
@@ -27,19 +24,17 @@ def read_lead(link: Link, fabric: str, order: TakeOver, refused: Callable[[], No
     journal = EngineLog(link, fabric, fence, refused)
     hosts = EngineLog(link, fabric, fence, refused, keys.hosts)
     secret = _secret(link, keys, fence)
-    _write(link, Transaction((fence,), (Put(keys.policy, digest),), True))
-    return Lead(order.epoch, secret, Kept(journal, *journal.read()), Kept(hosts, *hosts.read()))
+    kept = Kept(journal, *journal.read()), Kept(hosts, *hosts.read())
+    return Lead(order.epoch, secret, *kept, policy.taken_over(fence))
 
 
-def write_anew(
-    link: Link, fabric: str, order: Renew, secret: bytes, refused: Callable[[], None], digest: str
-) -> Lead:
+def write_anew(link: Link, fabric: str, order: Renew, secret: bytes, refused: Callable[[], None]) -> Lead:
     """Return where an epoch goes on in a store that has lost all, and which has the members' common key again.
 
     TimeoutError where the store does not answer, `NotLeading` where another one leads.
     """
     keys, fence = Keys(fabric), order.fence
-    _write(link, Transaction((fence,), (Put(keys.secret, secret.hex()), Put(keys.policy, digest)), True))
+    _write(link, Transaction((fence,), (Put(keys.secret, secret.hex()),), True))
     journal = EngineLog(link, fabric, fence, refused)
     hosts = EngineLog(link, fabric, fence, refused, keys.hosts)
     return Lead(order.epoch, secret, Kept(journal, 0, ()), Kept(hosts, 0, ()))

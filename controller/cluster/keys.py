@@ -30,7 +30,7 @@ class Keys:
     secret
         The key of the LLDP frames of all members.
     policy
-        The digest of the leader's policy.
+        The policy that all controllers go by, and its digest.
     share
         What those begin with that are of monitors which share the switches; `manager` is there.
     monitors, shares, drained

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from apps.emulation.cluster import wait_that
+from apps.emulation.cluster import FABRIC, wait_that
 from apps.status_client import query
+from controller.cluster.keys import Keys
 from how_to import blocks, files
-from several_controllers import SETTLED_S, Clustered, beside_of, cut_off, follower_name, let_go, vsrt
+from several_controllers import GROUP, SETTLED_S, Clustered, beside_of, cut_off, follower_name, let_go, vsrt
 
 pytestmark = pytest.mark.emulation
 
@@ -142,14 +145,29 @@ def test_a_leader_whose_machine_is_gone_is_followed(clustered: Callable[..., Clu
     net.check_nothing_lost()
 
 
-def test_a_policy_that_differs_is_told(clustered: Callable[..., Clustered]) -> None:
+def test_the_shared_policy_counts_where_files_differ(clustered: Callable[..., Clustered]) -> None:
     net = clustered()
-    follower = net.follower()
-    policy = net.cluster.policy_of(follower_name(net))
+    other = follower_name(net)
+    follower, policy = net.cluster.members[other], net.cluster.policy_of(other)
     policy.write_text(policy.read_text().replace("default: allow", "default: deny"))
-    follower.wait_log("goes by another policy than the one that leads", SETTLED_S)
-    assert net.cluster.leader() == net.before
+    follower.wait_log("says something else than the policy that the controllers share", SETTLED_S)
+    net.leader.kill()
+    net.join("h5")
+    net.wait_other_leader()
+    net.cluster.store.kill()
+    refused = query(follower.socket, {"do": "policy-reload"})
+    assert (refused["refused"], refused["reason"]) == (True, "engine-unreachable")
     net.check_nothing_lost()
+    net.cluster.store.launch()
+    net.cluster.store.wait()
+    wait_that("the reload is done", lambda: "error" not in query(follower.socket, {"do": "policy-reload"}), SETTLED_S)
+
+    def are_refused(groups: list[dict[str, Any]]) -> bool:
+        return any(len(found["refused"]) == 2 for found in groups if found["group"] == GROUP)
+
+    follower.wait_until("groups", are_refused)
+    (held,) = net.cluster.store.read(Keys(FABRIC).policy).held
+    assert "default: deny" in json.loads(held.value)["text"]
 
 
 def test_operators_see_who_leads_and_hand_over(clustered: Callable[..., Clustered]) -> None:

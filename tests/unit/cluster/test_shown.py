@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from apps.cluster.messages import Seen
-from apps.cluster.policy_watch import PolicyWatch, policy_digest
 from apps.cluster.shown import ClusterSection, cluster_figures
 from controller.cluster.effects import Leading
-from controller.cluster.engine import Condition, Held, Page, Silent
+from controller.cluster.engine import Condition
 from controller.cluster.keys import Leader
 from controller.cluster.place import PlaceCore
-from controller.config.load import load_policy
-from controller.config.policy import Policy
-from controller.snapshot.events import State
 
 LEADER = Leader("c2", "run", 7, "10.0.0.2:6700")
 PEERS = {"c1": "10.0.0.1:6700", "c2": "10.0.0.2:6700"}
@@ -58,20 +52,3 @@ def test_figures(core: PlaceCore):
         "take_over_seconds": [],
         "refused_total": [3],
     }
-
-
-def test_a_policy_differs_by_what_machines_have_in_common():
-    plain = policy_digest(load_policy(POLICY))
-    own = "cluster: {engine: etcd, endpoints: 'http://one:1'}\nmonitor: {prometheus: {port: 7}}\n"
-    assert policy_digest(load_policy(POLICY + own)) == plain
-    assert policy_digest(load_policy(POLICY.replace("allow", "deny"))) != plain
-    assert policy_digest(replace(load_policy(POLICY), cluster=Policy().cluster)) == plain
-
-
-def test_differences_are_told_when_they_begin_and_end():
-    watch = PolicyWatch()
-    page = Page(1, (Held("policy", "a", 1),), False)
-    assert watch.compare("a", page, "policy") is None
-    assert watch.compare("b", Silent("away"), "policy") is None
-    told = [watch.compare(own, page, "policy") for own in ("b", "b", "a")]
-    assert [each.state if each is not None else None for each in told] == [State.RAISED, None, State.CLEARED]

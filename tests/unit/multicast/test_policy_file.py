@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("os_ken")
 
 from apps.policy_file import PolicyFile, PolicyReading, follow_policy
+from controller.config import load_policy
 
 LOGGER = logging.getLogger("policy")
 GOOD, BAD, OTHER = (f"version: 1\ndefault: {default}\n" for default in ("allow", "maybe", "deny"))
@@ -211,3 +212,50 @@ def test_a_faulty_file_is_taken_by_every_app_and_never_told_in_force(path: Path,
     assert all(reading.policy.default_allow for reading in taken)
     assert in_force(caplog) == []
     assert caplog.text.count("is faulty") == 1
+
+
+class Others:
+    """Who shares the fabric: a policy is in force when they know it."""
+
+    def __init__(self) -> None:
+        self.why: str | None = "nobody hears"
+        self.asked: list[PolicyReading] = []
+
+    def admits(self, reading: PolicyReading) -> str | None:
+        self.asked.append(reading)
+        return self.why
+
+
+def test_a_policy_waits_until_those_who_share_the_fabric_know_it(path: Path):
+    one, other = follow_policy("unicast"), follow_policy("alarms")
+    reader, others = one.reader, Others()
+    reader.gate = others
+    path.write_text(OTHER)
+    read = one.reload()
+    assert read.text == OTHER
+    taken: list[PolicyReading] = []
+    for _ in range(2):
+        assert reader.pass_on() == "nobody hears"
+        one.take(taken.append)
+    assert (taken, others.asked) == ([], [read, read])
+    others.why = None
+    assert [reader.pass_on(), reader.pass_on()] == [None, None]
+    for app in (one, other):
+        app.take(taken.append)
+    assert [reading.text for reading in taken] == [OTHER, OTHER]
+    assert len(others.asked) == 3
+
+
+def test_a_faulty_file_leaves_the_policy_in_force_that_others_share(path: Path):
+    one = follow_policy("unicast")
+    reader, others = one.reader, Others()
+    reader.gate = others
+    shared = reader.file.reading._replace(policy=load_policy(OTHER), text="shared")
+    reader.put_in_force(shared)
+    path.write_text(BAD)
+    assert one.reload().errors
+    assert reader.pass_on() is None
+    taken: list[PolicyReading] = []
+    one.take(taken.append)
+    assert (taken[0].policy, taken[0].text, len(taken[0].errors)) == (shared.policy, "shared", 1)
+    assert not others.asked
