@@ -44,19 +44,22 @@ class SwitchUse(NamedTuple):
     memory_pct: float | None
 
 
+def address_of(target: str) -> tuple[socket.AddressFamily, Any]:
+    """Return the family and address of a server, ``unix:PATH`` or ``tcp:HOST:PORT``; ValueError for anything else."""
+    if not is_ovsdb_target(target):
+        raise ValueError(f"{target!r} is neither unix:PATH nor tcp:HOST:PORT")
+    kind, _, rest = target.partition(":")
+    if kind == "unix":
+        return socket.AF_UNIX, rest
+    address = parse_host_port(rest)
+    return (socket.AF_INET6 if ":" in address[0] else socket.AF_INET), address
+
+
 class Ovsdb:
     """Asks one database; `target` is ``unix:PATH`` or ``tcp:HOST:PORT``, ValueError for anything else."""
 
     def __init__(self, target: str) -> None:
-        if not is_ovsdb_target(target):
-            raise ValueError(f"{target!r} is neither unix:PATH nor tcp:HOST:PORT")
-        kind, _, rest = target.partition(":")
-        self._address: Any
-        if kind == "unix":
-            self._family, self._address = socket.AF_UNIX, rest
-        else:
-            self._address = parse_host_port(rest)
-            self._family = socket.AF_INET6 if ":" in self._address[0] else socket.AF_INET
+        self._family, self._address = address_of(target)
         self._before: tuple[float, float] | None = None
 
     def read(self) -> SwitchUse:

@@ -156,6 +156,17 @@ def _allocator() -> CoreSpec:
     )
 
 
+def _queues() -> CoreSpec:
+    from controller.queues.core import QueueCore
+    from controller.queues.settings import QueuesChanged, of_policy
+
+    return CoreSpec(
+        lambda policy, _at_s: {"settings": of_policy(policy)},
+        lambda start, now, _datapath: QueueCore(start["settings"], now),
+        lambda policy: QueuesChanged(of_policy(policy)),
+    )
+
+
 def _anomaly() -> CoreSpec:
     from controller.anomaly.live import AnomalyCore
     from controller.anomaly.live_events import AnomalyChanged
@@ -216,6 +227,7 @@ APPS: Mapping[str, AppSpec] = MappingProxyType(
             AppSpec("discovery", "switches, links and hosts", _discovery, keeps_entries=True),
             AppSpec("monitor", "what ports and links carry", _monitor, is_shown=True, is_usual=True),
             AppSpec("allocator", "proposes ports", _allocator, needs=("discovery",), is_usual=True),
+            AppSpec("queues", "who waits at ports", _queues, needs=("discovery",), is_usual=True),
             AppSpec("anomaly", "ports unlike their peers", _anomaly, needs=("discovery",), is_usual=True),
             AppSpec("alarms", "what is wrong now", _alarms, needs=("discovery",)),
             AppSpec("cluster", "which of several controllers leads", _cluster, module="apps.cluster.app"),

@@ -38,7 +38,9 @@ from controller.rules.model import FlowEntry, FlowKey
 from controller.service_classes import goals
 from topology.events import TOPOLOGY_EVENTS, PortRole
 
-WRITTEN_AS: Mapping[type, str] = MappingProxyType({FlowEntry: "Rule", FlowKey: "RuleKey"})
+WRITTEN_AS: Mapping[type, str] = MappingProxyType(
+    {FlowEntry: "Rule", FlowKey: "RuleKey", service_class_settings.QueuePolicy: "Queues"}
+)
 """What recordings call types of records that are called otherwise here: earlier ones can be read and compared."""
 
 

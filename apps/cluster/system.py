@@ -16,5 +16,6 @@ def _system(name: str) -> Any:
 
 
 system_queue = _system("queue")
+system_select = _system("select")
 system_socket = _system("socket")
 system_threading = _system("threading")

@@ -18,7 +18,7 @@ from mininet.log import setLogLevel
 from mininet.net import Mininet
 from mininet.node import OVSSwitch, RemoteController
 
-from apps.emulation import buffers, capacity, processes
+from apps.emulation import buffers, capacity, processes, queues
 from apps.emulation.agents import Agent
 from apps.emulation.faults import Faults, wait_flows
 from apps.emulation.namespace import network_of, private_network
@@ -65,7 +65,8 @@ class EmulatedFabric:
     have a carrier and live counters. `old_switches` speak OpenFlow 1.0 only. `capacities` enforces each link's
     ``capacity_bps`` (OpenFlow 1.3 only). The cables of hosts that `bonds` names are the legs of a bond, which has the
     host's addresses: in mode ``static`` it sends each packet by another leg, in mode ``lacp`` each flow by its own,
-    while the other end is in step by LACP.
+    while the other end is in step by LACP. With `bounded_queues` the queues that somebody sets up at ports are short,
+    and `sort_by_dscp` has packets wait in them.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class EmulatedFabric:
         patch_links: bool = False,
         datapath: Datapath | None = None,
         bonds: Mapping[NodeId, str] | None = None,
+        bounded_queues: bool = False,
     ) -> None:
         if capacities and "OpenFlow13" not in protocols:
             raise ValueError("capacities need meters, which OpenFlow 1.0 has not")
@@ -97,6 +99,7 @@ class EmulatedFabric:
         self._bonds = dict(bonds or {})
         self._capacities = capacities
         self._patch_links = patch_links
+        self._bounded_queues = bounded_queues
         self._datapath = datapath
         self._stack = ExitStack()
         self._net: Any = None
@@ -104,7 +107,7 @@ class EmulatedFabric:
 
     def __enter__(self) -> EmulatedFabric:
         with ExitStack() as stack:
-            if self._capacities:
+            if self._capacities or self._bounded_queues:
                 stack.enter_context(buffers.ample_send_buffer())
             stack.enter_context(buffers.ample_receive_buffer())
             stack.enter_context(private_network())
@@ -155,6 +158,8 @@ class EmulatedFabric:
                 self._make_bond(devices, host, mode)
         if self._controller is not None:
             self._controller.wait_listening()
+        if self._bounded_queues:
+            queues.bound(port.interface for port in self._ports())
         self._net.start()
         self._faults = Faults(self._net, self._net.controllers)
         for node in self.graph.hosts():
@@ -204,6 +209,10 @@ class EmulatedFabric:
                         capacity_bps=self._cable(node, far, here.node.ports[here]).capacity_bps,
                         host=capacity.Host(there.node.pid, there.name) if self.graph.kind(far) is Kind.HOST else None,
                     )
+
+    def sort_by_dscp(self, queue_ids: Mapping[int, int]) -> None:
+        """Have packets wait in the queues of their code points at every port, which have been set up."""
+        queues.sort_by_dscp((port.interface for port in self._ports()), queue_ids)
 
     def _cable(self, node: NodeId, far: NodeId, port_no: int) -> Link:
         """Return the cable at a port, which the graph need not name."""

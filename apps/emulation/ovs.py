@@ -53,6 +53,7 @@ class PrivateOpenVSwitch:
         self.directory = Path()
         self._environment: dict[str, str | None] = {}
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._database: tuple[str, ...] = ()
 
     def __enter__(self) -> PrivateOpenVSwitch:
         self.directory = Path(tempfile.mkdtemp(prefix="vsrt-ovs-"))
@@ -75,22 +76,24 @@ class PrivateOpenVSwitch:
 
     def _start(self) -> None:
         database, listener = self.directory / "conf.db", self.directory / "db.sock"
+        self._database = (f"--remote=punix:{listener}", str(database))
         for tool in ("ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl"):
             if shutil.which(tool) is None:
                 raise EmulationError(f"{tool} is missing: install Open vSwitch (Debian: openvswitch-switch)")
         processes.run("ovsdb-tool", "create", str(database), str(SCHEMA))
-        self._daemon("ovsdb-server", f"--remote=punix:{listener}", str(database))
+        self._processes.append(self._daemon("ovsdb-server", *self._database))
         self._wait_listening(listener)
         processes.run("ovs-vsctl", "--timeout=10", "--no-wait", "init")
-        self._daemon("ovs-vswitchd", f"unix:{listener}")
+        self._processes.append(self._daemon("ovs-vswitchd", f"unix:{listener}"))
         # Answered only when ovs-vswitchd has taken the configuration.
         processes.run("ovs-vsctl", "--timeout=20", "set", "Open_vSwitch", ".", *SETTINGS)
 
-    def _daemon(self, name: str, *arguments: str) -> None:
+    def _daemon(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
         log = self.directory / f"{name}.log"
         command = [name, "--pidfile", "-vconsole:warn", *arguments]
-        self._processes.append(processes.start(command, log=log, env={**os.environ, **ALLOCATOR}))
-        processes.prefer(self._processes[-1])
+        process = processes.start(command, log=log, env={**os.environ, **ALLOCATOR})
+        processes.prefer(process)
+        return process
 
     def _wait_listening(self, listener: Path) -> None:
         """Wait until the database answers; ovs-vsctl itself would try but once a second."""
@@ -99,7 +102,7 @@ class PrivateOpenVSwitch:
             with suppress(OSError), socket.socket(socket.AF_UNIX) as client:
                 client.connect(str(listener))
                 return
-            if self._processes[-1].poll() is not None or time.monotonic() > deadline:
+            if self._processes[0].poll() is not None or time.monotonic() > deadline:
                 raise EmulationError(f"ovsdb-server does not listen on {listener}: {self.log().strip()}")
             time.sleep(POLL_S)
 
@@ -115,6 +118,22 @@ class PrivateOpenVSwitch:
     def vswitchd_pid(self) -> int:
         """The process id of ovs-vswitchd (its CPU time is the cost of forwarding)."""
         return self._processes[-1].pid
+
+    @property
+    def database_pid(self) -> int:
+        """The process id of ovsdb-server."""
+        return self._processes[0].pid
+
+    def kill_database(self) -> None:
+        """End ovsdb-server as a crash would; ovs-vswitchd goes on forwarding."""
+        self._processes[0].kill()
+        self._processes[0].wait()
+        (self.directory / "db.sock").unlink()
+
+    def start_database(self) -> None:
+        """Start ovsdb-server again, with the database as it was."""
+        self._processes[0] = self._daemon("ovsdb-server", *self._database)
+        self._wait_listening(self.directory / "db.sock")
 
     def log(self) -> str:
         """Return what the daemons have complained about."""

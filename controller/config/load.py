@@ -25,7 +25,7 @@ from controller.config.read_classes import ClassReader, Hosts, read_aliases, rea
 from controller.config.read_cluster import read_cluster
 from controller.config.read_vlan_ids import KnownVlans
 from controller.config.read_vlans import VlanSection, read_vlans
-from controller.config.service_class_settings import Aliases, Queues
+from controller.config.service_class_settings import Aliases, QueuePolicy
 from controller.config.settings import (
     MINUTES_ABOVE,
     MOST_DAYS,
@@ -216,7 +216,7 @@ class _PolicyReader(Reader):
             cluster=cluster or Cluster(),
             classes=classes or (),
             aliases=aliases or Aliases(),
-            queues=queues or Queues(),
+            queues=queues or QueuePolicy(),
             warnings=self.faults.warnings(),
         )
 

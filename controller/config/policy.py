@@ -14,7 +14,7 @@ from controller.config.cluster_settings import Cluster
 from controller.config.edit_settings import Edits
 from controller.config.faults import PolicyError
 from controller.config.registrations import Registrations
-from controller.config.service_class_settings import Aliases, Queues
+from controller.config.service_class_settings import Aliases, QueuePolicy
 from controller.config.service_classes import ServiceClass
 from controller.config.settings import Allocation, Dashboard, Discovery, Limits, Monitor, Multicast, Unicast
 from controller.config.terms import HostTerm, Labelled, NamedSwitch, Prefix, SwitchPort
@@ -137,7 +137,7 @@ class Policy:
     cluster: Cluster = field(default_factory=Cluster)
     classes: tuple[ServiceClass, ...] = ()
     aliases: Aliases = field(default_factory=Aliases)
-    queues: Queues = field(default_factory=Queues)
+    queues: QueuePolicy = field(default_factory=QueuePolicy)
     warnings: tuple[PolicyError, ...] = field(default=(), compare=False)
 
     def known_switches(self) -> frozenset[int]:

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 from controller.config.document import Mapping, Node, Scalar, Sequence
 from controller.config.faults import quoted
 from controller.config.read import Reader, line_of, scalar_value, step
-from controller.config.service_class_settings import OFF, QUEUEING, Aliases, Queues
+from controller.config.service_class_settings import OFF, QUEUEING, Aliases, QueuePolicy
 from controller.config.service_classes import DSCP_NAMES, MAX_DSCP, ServiceClass
 from controller.config.terms import HostTerm, Prefix
 from controller.service_classes.goals import DISCRETIONARY, GOAL_BOUNDS, MOST_IMPORTANT, Goal, GoalKind
@@ -152,9 +152,9 @@ def read_aliases(reader: Reader, node: Node, path: str) -> Aliases:
     return aliases
 
 
-def read_queues(reader: Reader, node: Node, path: str) -> Queues:
+def read_queues(reader: Reader, node: Node, path: str) -> QueuePolicy:
     """Return the settings of queues, with a warning where nobody would set up those that packets are put into."""
-    queues = reader.settings(Queues, node, path)
+    queues = reader.settings(QueuePolicy, node, path)
     if queues.mode in QUEUEING and not queues.ovsdb:
         message = (
             f"{queues.mode} without ovsdb: packets are put into queues that somebody else sets up at the switches"

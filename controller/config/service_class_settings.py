@@ -55,7 +55,7 @@ class Aliases:
 
 
 @dataclass(frozen=True, slots=True)
-class Queues:
+class QueuePolicy:
     """Queues of service classes at ports."""
 
     mode: str = other(

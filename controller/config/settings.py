@@ -27,7 +27,7 @@ from controller.config.declarations import (
 )
 from controller.config.edit_settings import Edits
 from controller.config.multicast_settings import Proxy, Querier, RouterPorts
-from controller.config.service_class_settings import Aliases, Queues
+from controller.config.service_class_settings import Aliases, QueuePolicy
 from controller.config.terms import SEVERITIES, SwitchPort
 from controller.trees.algorithms import ALGORITHMS
 
@@ -439,7 +439,7 @@ SETTING_SECTIONS: dict[str, type[Any]] = {
     "topology": ExpectedTopology,
     "cluster": Cluster,
     "aliases": Aliases,
-    "queues": Queues,
+    "queues": QueuePolicy,
 }
 
 

@@ -76,12 +76,12 @@ class PollSettings(NamedTuple):
     """
 
     kinds: frozenset[StatKind] = frozenset((StatKind.PORT,))
-    interval_s: int = DEFAULT_INTERVAL_S
-    class_interval_s: Mapping[Kind, int] = MappingProxyType({})
+    interval_s: float = DEFAULT_INTERVAL_S
+    class_interval_s: Mapping[Kind, float] = MappingProxyType({})
     outstanding: int = 64
     timeout_s: float = 2.0
 
-    def interval_of(self, kind: Kind) -> int:
+    def interval_of(self, kind: Kind) -> float:
         """Return the interval of a class of switches."""
         return self.class_interval_s.get(kind, self.interval_s)
 

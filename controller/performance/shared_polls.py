@@ -85,7 +85,7 @@ class SharedMonitorCore(MonitorCore):
             self._is_told, self._tell_s = True, now + TELL_S
             settings = poll_settings(self.settings)
             held = tuple(
-                (dpid, len(event.ports), settings.interval_of(self.poller.kind_of(dpid)))
+                (dpid, len(event.ports), round(settings.interval_of(self.poller.kind_of(dpid))))
                 for dpid, event in self._connected.items()
             )
             out.append(SwitchesHeld(held))

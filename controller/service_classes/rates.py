@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from math import ceil
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from controller.service_classes.goals import Goal, GoalKind
 
@@ -18,6 +18,8 @@ HYSTERESIS = 0.05
 """Part of a port's capacity by which a rate must change to be written."""
 
 _ROUNDING_BPS = 1e-3
+
+Name = TypeVar("Name", bound=Hashable)
 
 
 class PortClass(NamedTuple):
@@ -85,7 +87,7 @@ def queue_rates(capacity_bps: float, floor_pct: float, classes: Sequence[PortCla
     return QueueRates(rates, infeasible)
 
 
-def is_to_be_written(written: Mapping[str, int], wanted: Mapping[str, int], capacity_bps: float) -> bool:
+def is_to_be_written(written: Mapping[Name, int], wanted: Mapping[Name, int], capacity_bps: float) -> bool:
     """Tell whether a port's rates differ by enough from those at the switch to be written, all of them together."""
     return written.keys() != wanted.keys() or any(
         abs(wanted[name] - rate) >= HYSTERESIS * capacity_bps for name, rate in written.items()

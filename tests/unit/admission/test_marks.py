@@ -10,7 +10,7 @@ from controller.admission.host import Host
 from controller.admission.marks import Marks
 from controller.config.marking import marking_of
 from controller.config.policy import LinkAggregation, Policy, Tenant
-from controller.config.service_class_settings import Queues
+from controller.config.service_class_settings import QueuePolicy
 from controller.config.service_classes import ServiceClass
 from controller.config.terms import SwitchPort, parse_prefix
 from controller.wire.addresses import parse_ip
@@ -26,7 +26,7 @@ POLICY = Policy(
     default_allow=True,
     tenants=(Tenant("store", (parse_prefix("10.0.0.0/24"),)),),
     classes=CLASSES,
-    queues=Queues(mode="mark"),
+    queues=QueuePolicy(mode="mark"),
 )
 
 
@@ -50,7 +50,7 @@ def test_the_first_class_about_a_sender_counts_and_none_is_best_effort(sender, g
 
 
 def test_nothing_is_marked_where_queues_are_off():
-    marks = Marks(marking_of(replace(POLICY, queues=Queues())))
+    marks = Marks(marking_of(replace(POLICY, queues=QueuePolicy())))
     assert not marks.are_used
     assert marks.of(host(), MARKET).dscp is None
 
@@ -58,14 +58,14 @@ def test_nothing_is_marked_where_queues_are_off():
 @pytest.mark.parametrize("mode", ["mark", "static", "goal"])
 def test_ports_that_are_trusted_keep_their_code_points(mode):
     trust = frozenset({SwitchPort(1, 1)})
-    marks = Marks(marking_of(replace(POLICY, queues=Queues(mode=mode, trust=trust))))
+    marks = Marks(marking_of(replace(POLICY, queues=QueuePolicy(mode=mode, trust=trust))))
     assert marks.of(host(), MARKET).dscp is None
     assert marks.of(host(port_no=2), MARKET).dscp == 46
 
 
 def test_any_leg_of_a_trusted_bond_stands_for_all():
     bond = LinkAggregation("bond", "lacp", (SwitchPort(1, 1), SwitchPort(2, 1)))
-    queues = Queues(mode="mark", trust=frozenset({SwitchPort(2, 1)}))
+    queues = QueuePolicy(mode="mark", trust=frozenset({SwitchPort(2, 1)}))
     assert (
         Marks(marking_of(replace(POLICY, queues=queues, link_aggregations=(bond,)))).of(host(), MARKET).dscp is None
     )
@@ -76,8 +76,8 @@ def test_a_policy_that_says_the_same_of_code_points_changes_nothing():
     assert not marks.replace(marking_of(replace(POLICY, default_allow=False)))
     assert marks.replace(marking_of(replace(POLICY, classes=CLASSES[1:])))
     assert marks.of(host(), MARKET).dscp == 0
-    assert marks.replace(marking_of(replace(POLICY, queues=Queues())))
-    assert not marks.replace(marking_of(replace(POLICY, queues=Queues(), classes=())))
+    assert marks.replace(marking_of(replace(POLICY, queues=QueuePolicy())))
+    assert not marks.replace(marking_of(replace(POLICY, queues=QueuePolicy(), classes=())))
 
 
 @pytest.mark.parametrize(
@@ -95,6 +95,6 @@ def test_what_goes_to_one_host_is_of_the_first_class_that_names_no_groups(sender
 
 
 def test_what_goes_to_one_host_is_left_alone_where_nothing_is_marked():
-    assert Marks(marking_of(replace(POLICY, queues=Queues()))).of_unicast(host("10.0.0.3")).dscp is None
-    queues = Queues(mode="mark", trust=frozenset({SwitchPort(1, 1)}))
+    assert Marks(marking_of(replace(POLICY, queues=QueuePolicy()))).of_unicast(host("10.0.0.3")).dscp is None
+    queues = QueuePolicy(mode="mark", trust=frozenset({SwitchPort(1, 1)}))
     assert Marks(marking_of(replace(POLICY, queues=queues))).of_unicast(host("10.0.0.3")).dscp is None

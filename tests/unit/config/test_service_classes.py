@@ -7,7 +7,7 @@ import pytest
 from controller.config import PolicyInvalid, load_policy
 from controller.config.policy import Policy
 from controller.config.read_classes import MAX_CLASSES
-from controller.config.service_class_settings import Aliases, Queues, StaticTrees
+from controller.config.service_class_settings import Aliases, QueuePolicy, StaticTrees
 from controller.config.service_classes import DSCP_NAMES
 from controller.config.terms import SwitchPort, parse_prefix
 from controller.service_classes.goals import Goal, GoalKind
@@ -44,7 +44,7 @@ def test_the_example():
     assert backup.goal is None and backup.dscp is None and not backup.aliases
     assert rest.any_host and rest.dscp == 10
     assert policy.aliases == Aliases(static=(StaticTrees(parse_prefix("239.1.1.0/24"), 3),))
-    assert policy.queues == Queues(ovsdb=("unix:/run/db.sock",), trust=frozenset({SwitchPort(1, 3)}))
+    assert policy.queues == QueuePolicy(ovsdb=("unix:/run/db.sock",), trust=frozenset({SwitchPort(1, 3)}))
     assert policy.warnings == ()
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from controller.config.service_class_settings import Queues
+from controller.config.service_class_settings import QueuePolicy
 from controller.config.service_classes import ServiceClass
 from controller.config.terms import SwitchPort, parse_prefix
 from controller.config.vlans import PortVlans
@@ -22,7 +22,7 @@ from .vlan_world import VlanWorld, started
 OTHER = parse_ip("239.9.9.9")
 FEED = ServiceClass("feed", 1, (parse_prefix("239.1.0.0/16"), parse_prefix("ff0e::/16")), dscp=46)
 BACKUP = ServiceClass("backup", 6, hosts=(parse_prefix("10.0.0.2/32"),), dscp=8)
-MARKED = replace(OPEN, classes=(FEED, BACKUP), queues=Queues(mode="mark"))
+MARKED = replace(OPEN, classes=(FEED, BACKUP), queues=QueuePolicy(mode="mark"))
 OWN = 5
 """The code point that hosts give their packets themselves."""
 
@@ -73,7 +73,7 @@ def test_ipv6_packets_are_marked(make_world):
 def test_a_trusted_port_keeps_what_its_host_chose(make_world, version):
     world = make_world("fattree", MARKED, version)
     trust = frozenset({SwitchPort(*world.hosts["h1"].place)})
-    world.feed(PolicyLoaded(replace(MARKED, queues=Queues(mode="mark", trust=trust))))
+    world.feed(PolicyLoaded(replace(MARKED, queues=QueuePolicy(mode="mark", trust=trust))))
     world.join("h9")
     world.settle()
     assert received(world, "h1") == {"h9": OWN}

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from controller.config.service_class_settings import Queues
+from controller.config.service_class_settings import QueuePolicy
 from controller.config.service_classes import ServiceClass
 from controller.config.terms import SwitchPort, parse_prefix
 from controller.config.vlans import PortVlans
@@ -22,7 +22,7 @@ from .vlan_world import VlanWorld, started
 OTHER = parse_ip("239.9.9.9")
 FEED = ServiceClass("feed", 1, (parse_prefix("239.1.0.0/16"), parse_prefix("ff0e::/16")), dscp=46)
 DESK = ServiceClass("desk", 3, hosts=(parse_prefix("10.0.0.2/32"),))
-QUEUED = replace(OPEN, classes=(FEED, DESK), queues=Queues(mode="static"))
+QUEUED = replace(OPEN, classes=(FEED, DESK), queues=QueuePolicy(mode="static"))
 
 
 def queues_of(rule):
@@ -98,7 +98,7 @@ def test_another_policy_puts_groups_into_other_queues_without_loss_and_off_into_
 
 
 def test_with_marks_alone_no_entry_names_a_queue(make_world, version):
-    marked = replace(QUEUED, queues=Queues(mode="mark"))
+    marked = replace(QUEUED, queues=QueuePolicy(mode="mark"))
     world = make_world("fattree", marked, version)
     world.join("h9")
     world.settle()
@@ -141,7 +141,7 @@ def test_a_restart_finds_its_queues(world):
 def test_a_trusted_port_keeps_its_code_points_and_has_queues(make_world, version):
     world = make_world("fattree", QUEUED, version)
     trust = frozenset({SwitchPort(*world.hosts["h1"].place)})
-    world.feed(PolicyLoaded(replace(QUEUED, queues=Queues(mode="static", trust=trust))))
+    world.feed(PolicyLoaded(replace(QUEUED, queues=QueuePolicy(mode="static", trust=trust))))
     world.join("h9")
     world.settle()
     assert received(world, "h1") == {6}

@@ -37,7 +37,7 @@ from controller.wire.packets import RecordType
 
 PROGRAM = Path(__file__).with_name("guarded_controller.py")
 REPOSITORY = Path(__file__).parents[3]
-APPS = ("multicast", "unicast", "monitor", "allocator", "anomaly")
+APPS = ("multicast", "unicast", "monitor", "allocator", "anomaly", "queues")
 PORTS = 8
 TIMEOUT_S = 60.0
 ALARMS, AT_ONCE = 60_000, 10

@@ -16,7 +16,7 @@ from apps.status_client import query
 
 pytest.importorskip("os_ken")
 
-APPS = ("discovery", "multicast", "unicast", "monitor", "alarms", "anomaly", "allocator")
+APPS = ("discovery", "multicast", "unicast", "monitor", "alarms", "anomaly", "allocator", "queues")
 ON = "{enabled: true}"
 POLICY = f"version: 1\nmonitor: {{interval_s: 1, history: {ON}, roll_ups: {ON}, event_log: {ON}}}\n"
 TIMEOUT_S = 30.0

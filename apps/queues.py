@@ -1,0 +1,80 @@
+"""The queues app: `ryu-manager apps/multicast.py apps/queues.py`, or `vsrt run multicast queues`."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from apps.openflow.bus import AlarmReported
+from apps.openflow.declared import DeclaredApp
+from apps.openflow.fabric_app import FabricApp
+from apps.openflow.framework import MAIN_DISPATCHER, ofp_event, set_ev_cls
+from apps.ovsdb_session import OvsdbSession
+from apps.registry import APPS
+from controller.performance.poller import RequestStats, StatsReceived
+from controller.queues.core import QueueCore
+from controller.queues.events import DatabaseEvent, ReadAnew, ServersWanted, Transact
+
+_REQUIRED_APP = APPS["queues"].required_modules()
+
+
+class Queues(DeclaredApp, FabricApp):
+    """Feeds the core of queues with what switches and OVSDB servers tell, and has these do its transactions.
+
+    It changes no flow entry: those name the queues by themselves.
+    """
+
+    _EVENTS: ClassVar[list[type]] = [AlarmReported]
+
+    core: QueueCore
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._sessions: dict[str, OvsdbSession] = {}
+        self._perform.update(
+            {
+                RequestStats: self._request_stats,
+                ServersWanted: self._servers_wanted,
+                Transact: self._transact,
+                ReadAnew: self._read_anew,
+            }
+        )
+
+    def end(self) -> None:
+        """Leave queues as they are, and end all connections."""
+        super().end()
+        for session in self._sessions.values():
+            session.close()
+
+    def _request_stats(self, effect: RequestStats) -> None:
+        datapath = self._datapaths.get(effect.dpid)
+        if datapath is not None:
+            datapath.send(effect.message)
+
+    def _servers_wanted(self, effect: ServersWanted) -> None:
+        for server in [server for server in self._sessions if server not in effect.servers]:
+            self._sessions.pop(server).close()
+        for server in effect.servers:
+            if server not in self._sessions:
+                session = self._sessions[server] = OvsdbSession(server, self._told)
+                session.start()
+
+    def _told(self, event: DatabaseEvent) -> None:
+        self.reactor.call(self._turn, self.feed, event)
+
+    def _transact(self, effect: Transact) -> None:
+        session = self._sessions.get(effect.server)
+        if session is not None:
+            session.transact(effect)
+
+    def _read_anew(self, effect: ReadAnew) -> None:
+        session = self._sessions.get(effect.server)
+        if session is not None:
+            session.read_anew()
+
+    @set_ev_cls(ofp_event.EventOFPQueueStatsReply, MAIN_DISPATCHER)
+    def _stats_received(self, event: Any) -> None:
+        message = event.msg
+        if message.xid >> 24 == self.core.xid_tag:
+            datapath = message.datapath
+            version = datapath.ofproto.OFP_VERSION
+            self.feed(StatsReceived(datapath.id, version, message.xid, bytes(message.buf), message.received_s))

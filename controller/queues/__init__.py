@@ -1,0 +1,1 @@
+"""Queues of service classes at the ports of switches: set up over OVSDB, with rates that may follow goals."""

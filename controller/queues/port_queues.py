@@ -1,0 +1,211 @@
+"""What the queues of all ports send and are sure of: the floor alone, or what follows from goals and measures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from controller.queues.measures import QueueUse
+from controller.queues.port_rates import (
+    UNMARKED_QUEUE,
+    ManagedQueue,
+    PortDecision,
+    decide,
+    floor_rates,
+    managed_queues,
+)
+from controller.queues.settings import QueueSettings
+from controller.service_classes.clusters import REFRESH_S, SIGNIFICANT, clusters
+from controller.service_classes.goals import GoalKind
+from controller.service_classes.rates import is_to_be_written
+
+BURST_PACKETS = 16
+"""Packets of the usual size that a queue whose classes have a goal of waiting may send at once beyond its rate."""
+
+_BURST_BITS = BURST_PACKETS * 12_000
+
+PortKey = tuple[int, int]
+
+
+class _Port:
+    """One port: its capacity, the least rates of its queues, what they sent last, and what was decided."""
+
+    __slots__ = ("capacity_bps", "decision", "rates", "uses")
+
+    def __init__(self, capacity_bps: float, rates: dict[int, int]) -> None:
+        self.capacity_bps = capacity_bps
+        self.rates = rates
+        self.uses: dict[int, QueueUse] = {}
+        self.decision: PortDecision | None = None
+
+
+class PortQueuesReport(NamedTuple):
+    """What is known of the queues of a port: least rates in bit/s, uses, and what lacks, by queue."""
+
+    dpid: int
+    port_no: int
+    capacity_bps: float
+    min_rate_bps: Mapping[int, int]
+    uses: Mapping[int, QueueUse]
+    missing_bps: Mapping[int, int]
+    performance: Mapping[int, float]
+
+
+class PortQueues:
+    """The ports that have queues.
+
+    Attributes
+    ----------
+    queues
+        The queues that every port has for classes, the most important first.
+    """
+
+    def __init__(self, settings: QueueSettings, now: float) -> None:
+        self.queues: tuple[ManagedQueue, ...] = managed_queues(settings.classes)
+        self._settings = settings
+        self._ports: dict[int, dict[int, _Port]] = {}
+        self._floors: dict[float, dict[int, int]] = {}
+        self._samples: dict[int, dict[PortKey, float]] = {}
+        self._clusters_s = now + REFRESH_S
+        self._cluster_of: dict[PortKey, frozenset[int]] = {}
+        self._unclustered: frozenset[int] = frozenset()
+
+    def configure(self, settings: QueueSettings, now: float) -> None:
+        """Go by another policy: what was decided is void."""
+        self.queues = managed_queues(settings.classes)
+        self._settings = settings
+        self._ports.clear()
+        self._floors.clear()
+        self._samples.clear()
+        self._cluster_of.clear()
+        self._clusters_s = now + REFRESH_S
+
+    def forget(self, dpid: int) -> None:
+        """Forget the ports of a switch."""
+        self._ports.pop(dpid, None)
+
+    def rates(
+        self, dpid: int, port_no: int, capacity_bps: float, written: Mapping[int, int] | None
+    ) -> Mapping[int, int]:
+        """Return the least rates that the queues of a port shall have; `written` are those that it has.
+
+        Where rates follow goals, a port of which nothing was measured yet keeps what it has.
+        """
+        ports = self._ports.setdefault(dpid, {})
+        port = ports.get(port_no)
+        if port is None or port.capacity_bps != capacity_bps:
+            rates = self._floor(capacity_bps)
+            if (
+                port is None
+                and self._settings.follows_goals
+                and written is not None
+                and written.keys() == rates.keys()
+            ):
+                rates = dict(written)
+            port = ports[port_no] = _Port(capacity_bps, rates)
+        return port.rates
+
+    def capacity_bps(self, dpid: int, port_no: int) -> float:
+        """Return the capacity that a port had when its rates were last asked for; 0 where they were not."""
+        port = self._ports.get(dpid, {}).get(port_no)
+        return 0.0 if port is None else port.capacity_bps
+
+    def burst_bits(self, queue_id: int) -> int:
+        """Return what a queue may send at once beyond its rate; 0 where the switch's own choice will do."""
+        if not self._settings.follows_goals:
+            return 0
+        is_waited_for = any(
+            goal.kind in (GoalKind.DELAY, GoalKind.VELOCITY)
+            for each in self.queues
+            if each.queue_id == queue_id
+            for goal in each.goals
+        )
+        return _BURST_BITS if is_waited_for else 0
+
+    def measured(self, dpid: int, uses: Mapping[int, Mapping[int, QueueUse]]) -> bool:
+        """Take what the queues of a switch send and drop; tell whether a port is sure of something else now."""
+        is_changed = False
+        for port_no, port in self._ports.get(dpid, {}).items():
+            here = uses.get(port_no)
+            if here is None:
+                if not port.uses:
+                    continue
+                here = {}
+            port.uses = dict(here)
+            for queue_id, use in here.items():
+                if queue_id != UNMARKED_QUEUE:
+                    samples = self._samples.setdefault(queue_id, {})
+                    key = (dpid, port_no)
+                    samples[key] = samples.get(key, 0.0) + use.tx_bps
+            if self._settings.follows_goals:
+                is_changed |= self._decide(dpid, port_no, port)
+        return is_changed
+
+    def missing(self, dpid: int) -> dict[int, dict[int, int]]:
+        """Return, by port and queue, what needs lack of capacity at the ports of a switch, in bit/s."""
+        return {
+            port_no: port.decision.missing_bps
+            for port_no, port in self._ports.get(dpid, {}).items()
+            if port.decision is not None and port.decision.missing_bps
+        }
+
+    def classes_of(self, queue_id: int) -> tuple[str, ...]:
+        """Return the names of the classes that wait in a queue."""
+        return tuple(found.name for each in self.queues if each.queue_id == queue_id for found in each.classes)
+
+    def reports(self) -> Iterator[PortQueuesReport]:
+        """Yield what is known of every port."""
+        for dpid, ports in self._ports.items():
+            for port_no, port in ports.items():
+                decision = port.decision
+                yield PortQueuesReport(
+                    dpid,
+                    port_no,
+                    port.capacity_bps,
+                    port.rates,
+                    port.uses,
+                    {} if decision is None else decision.missing_bps,
+                    {} if decision is None else decision.performance,
+                )
+
+    # Clusters
+
+    def next_deadline(self) -> float | None:
+        """Return when clusters are made anew, None for never."""
+        return self._clusters_s if self._settings.follows_goals else None
+
+    def on_deadline(self, now: float) -> None:
+        """Make clusters anew where that is due."""
+        if self._settings.follows_goals and now >= self._clusters_s:
+            self._clusters_s = now + REFRESH_S
+            self._make_clusters()
+
+    def clusters(self) -> list[tuple[int, ...]]:
+        """Return the queues that compete with each other, as they were found last."""
+        return sorted({tuple(sorted(found, reverse=True)) for found in self._cluster_of.values()}, reverse=True)
+
+    def _make_clusters(self) -> None:
+        samples, self._samples = self._samples, {}
+        self._cluster_of = {}
+        for found in clusters({str(queue_id): uses for queue_id, uses in samples.items()}):
+            members = frozenset(map(int, found))
+            for queue_id in members:
+                least = SIGNIFICANT * max(samples[queue_id].values())
+                self._cluster_of.update((key, members) for key, use in samples[queue_id].items() if use >= least > 0)
+        self._unclustered = frozenset(each.queue_id for each in self.queues if each.queue_id not in samples)
+
+    def _decide(self, dpid: int, port_no: int, port: _Port) -> bool:
+        cluster = self._cluster_of.get((dpid, port_no))
+        among = {each.queue_id for each in self.queues} if cluster is None else cluster | self._unclustered
+        floor_pct, capacity_bps = self._settings.floor_pct, port.capacity_bps
+        port.decision = found = decide(self.queues, port.uses, among, capacity_bps, floor_pct)
+        if not is_to_be_written(port.rates, found.min_rate_bps, capacity_bps):
+            return False
+        port.rates = found.min_rate_bps
+        return True
+
+    def _floor(self, capacity_bps: float) -> dict[int, int]:
+        found = self._floors.get(capacity_bps)
+        if found is None:
+            found = self._floors[capacity_bps] = floor_rates(self.queues, capacity_bps, self._settings.floor_pct)
+        return found
