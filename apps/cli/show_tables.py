@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from apps.cli.called import Called
 from apps.cli.perf_console import percent, scaled
 from apps.cli.show_cells import Fields, Row, labels, place, role, text, vlans
+from apps.cli.show_groups import group_rows, member_rows, refusal_rows, rows_of_group, sender_rows
 from apps.dashboard.lists import classes, fabrics, gravest_first, members, newest_first, of_groups, refusals, senders
 from controller.snapshot.reader import Document, Section, Snapshot
 
@@ -124,114 +125,9 @@ def _total(fields: Fields, *names: str) -> float | None:
     return sum(known) if known else None
 
 
-def _groups(group: Fields, called: Called) -> Iterator[Row]:
-    sending = group.get("senders") or ()
-    admitted = sum(1 for sender in sending if sender["admitted"])
-    yield (
-        group["group"],
-        text(group.get("vlan_name") or group.get("vlan")),
-        len(group.get("members") or ()),
-        len(group.get("static_members") or ()),
-        admitted,
-        len(group.get("refused") or ()) + len(sending) - admitted,
-        scaled(group.get("rate_bps"), "bit/s"),
-        _tree(group),
-    )
-
-
-def _tree(group: Fields) -> str:
-    if group.get("unsupported"):
-        return "unsupported"
-    if group.get("source_vlan") is not None:
-        return f"of VLAN {group.get('source_vlan_name') or group['source_vlan']}"
-    detached = group.get("detached")
-    return f"{len(group.get('links') or ())} links" + (f", {len(detached)} switches cut off" if detached else "")
-
-
-def _group(group: Fields, called: Called) -> Iterator[Row]:
-    yield "tree", "-", "-", "-", _tree(group)
-    for link in group.get("links") or ():
-        yield "link", " - ".join(_tree_link(link, called)), "-", "-", "-"
-    for member in group.get("members") or ():
-        yield "member", *_host(member, called), _sources(member)
-    for vlan in group.get("receiver_vlans") or ():
-        yield (
-            "receivers",
-            f"{vlan['ports']} port{'s' * (vlan['ports'] != 1)}",
-            "-",
-            "-",
-            f"VLAN {_receiver_vlan(vlan)}",
-        )
-    for port in group.get("static_members") or ():
-        yield "static member", place(port, called), "-", "-", _static(port)
-    for member in group.get("refused") or ():
-        yield "refused member", *_host(member, called), _refused_by(member)
-    for sender in group.get("senders") or ():
-        yield "sender" if sender["admitted"] else "refused sender", *_host(sender, called), _sending(sender)
-
-
-def _receiver_vlan(vlan: Fields) -> str:
-    """Return what a VLAN is called that gets a group of another."""
-    return str(vlan.get("vlan_name") or vlan.get("vlan") or "untagged")
-
-
-def _tree_link(link: Sequence[int], called: Called) -> Iterator[str]:
-    """Yield both ends of a link of a tree: switches, or ports where several cables join them."""
-    if len(link) == 2:
-        yield from (called.label(dpid) for dpid in link)
-    else:
-        for dpid, port_no in zip(link[:2], link[2:], strict=True):
-            yield place({"dpid": dpid, "port_no": port_no}, called)
-
-
-def _static(port: Fields) -> str:
-    """Return who gives a port its group, and what that waits for."""
-    by = f", set by the {port['set_by']}" if port.get("set_by") else ""
-    waits = f"; waits: {port['waiting_for']}" if port.get("waiting_for") else ""
-    return f"any source{by}{waits}"
-
-
-def _host(fields: Fields, called: Called) -> Row:
-    return place(fields, called), text(fields.get("mac")), text(fields.get("ip"))
-
-
-def _sources(member: Fields) -> str:
-    sources = member.get("sources")
-    return f"{member.get('mode')} {','.join(sources)}" if sources else "any source"
-
-
-def _refused_by(member: Fields) -> str:
-    """Return the rule that refuses a member and why, and which sources it asked for."""
-    why = f"rule {member['rule']}: {member.get('reason')}" if member.get("rule") else "refused"
-    return f"{why} ({_sources(member)})" if member.get("sources") else why
-
-
-def _sending(sender: Fields) -> str:
-    mark = "" if sender.get("dscp") is None else f", DSCP {sender['dscp']}"
-    return f"{scaled(sender.get('rate_bps'), 'bit/s')}, rule {sender.get('rule')}{mark}"
-
-
 def _class(row: Fields, called: Called) -> Iterator[Row]:
     counts = (text(row.get(name)) for name in ("service_class", "dscp", "groups", "senders"))
     yield *counts, scaled(row.get("rate_bps"), "bit/s")
-
-
-def _members(member: Fields, called: Called) -> Iterator[Row]:
-    detail = _member_static(member) if member.get("static") else _sources(member)
-    yield member["group"], *_host(member, called), detail
-
-
-def _member_static(member: Fields) -> str:
-    return f"static; waits: {member['waiting_for']}" if member.get("waiting_for") else "static"
-
-
-def _senders(sender: Fields, called: Called) -> Iterator[Row]:
-    yield sender["group"], *_host(sender, called), scaled(sender.get("rate_bps"), "bit/s"), text(sender.get("rule"))
-
-
-def _refusals(refused: Fields, called: Called) -> Iterator[Row]:
-    detail = _sending(refused) if refused["role"] == "sender" else _refused_by(refused)
-    yield refused["group"], refused["role"], *_host(refused, called), detail
 
 
 def _events(event: Fields, called: Called) -> Iterator[Row]:
@@ -355,7 +251,7 @@ TABLES: dict[str, Table] = {
         "a line for each group",
         ("groups",),
         ("GROUP", "VLAN", "MEMBERS", "STATIC", "SENDERS", "REFUSED", "RATE", "TREE"),
-        _groups,
+        group_rows,
         _of("groups"),
         PLACES | {"group"},
     ),
@@ -363,7 +259,7 @@ TABLES: dict[str, Table] = {
         "one group: its tree, members, senders and refusals",
         ("groups",),
         ("WHAT", "PORT", "MAC", "IP", "DETAIL"),
-        _group,
+        rows_of_group,
         _of("groups"),
         one=True,
     ),
@@ -371,7 +267,7 @@ TABLES: dict[str, Table] = {
         "who is served which group",
         ("groups",),
         ("GROUP", "PORT", "MAC", "IP", "SOURCES"),
-        _members,
+        member_rows,
         _made("groups", of_groups(members)),
         PLACES | {"group"},
     ),
@@ -379,7 +275,7 @@ TABLES: dict[str, Table] = {
         "who sends to which group",
         ("groups",),
         ("GROUP", "PORT", "MAC", "IP", "RATE", "RULE"),
-        _senders,
+        sender_rows,
         _made("groups", of_groups(senders)),
         PLACES | {"group"},
     ),
@@ -435,7 +331,7 @@ TABLES: dict[str, Table] = {
         "who asked for, or sent to, a group and was refused",
         ("groups",),
         ("GROUP", "ROLE", "PORT", "MAC", "IP", "DETAIL"),
-        _refusals,
+        refusal_rows,
         _made("groups", of_groups(refusals)),
         PLACES | {"group"},
     ),

@@ -11,6 +11,8 @@ from controller.config.terms import Prefix, SwitchPort
 OFF = "off"
 MARK = "mark"
 STATIC = "static"
+BY_SENDER = "sender"
+STATIC = "static"
 GOAL = "goal"
 QUEUEING = (STATIC, GOAL)
 """Modes in which packets wait in queues."""
@@ -42,7 +44,7 @@ class Aliases:
     )
     split: str = other(
         SettingType.CHOICE,
-        "sender",
+        BY_SENDER,
         "What goes to one tree as a whole: a sender, or a flow of it (5-tuple, OpenFlow 1.3).",
         ("sender", "flow"),
     )

@@ -113,6 +113,8 @@ class MulticastCore:
         self.plane = GroupPlane(
             self._forest(Graph()), self.installer, self.fabric.graph, self.sections.groups.touch, self.vlan_ports
         )
+        self.plane.aliases.use(policy)
+        self.plane.aliases.changed = self.group_changed
         self.registered = RegisteredGroups(policy.registrations, self.plane)
         self.proxy = Proxy(self)
         self.flood = FloodPlane(self.installer)
@@ -140,17 +142,8 @@ class MulticastCore:
         self.tagged = TaggedFrames(self.installer, self.counters)
         self.tagged.use_check_interval(policy.check.interval_s, now)
         self.places = HostPlaces(self.fabric.fabrics.is_one)
-        operator = self.operator
-        self.journal: Journal = Journal(
-            self.fabric,
-            self.plane,
-            self.registered,
-            self.flood,
-            self.memberships,
-            operator.settings,
-            operator.is_set,
-            self.legs,
-        )
+        told = (self.operator.settings, self.operator.is_set, self.legs)
+        self.journal: Journal = Journal(self.fabric, self.plane, self.registered, self.flood, self.memberships, *told)
         self.flood_guard = FloodGuard(self.installer, self.counters, limits, self.vlan_ports)
         self.following = PolicyFollower(self)
         self.following_members = MembershipEffects(self)
@@ -218,6 +211,7 @@ class MulticastCore:
             self.tagged.next_deadline(),
             self.flood_guard.next_deadline(),
             self.proxy.next_deadline(),
+            self.plane.aliases.next_deadline(),
             self.topology.next_deadline(),
             self.restart.due_s,
             self._own_due_s,
@@ -422,7 +416,7 @@ class MulticastCore:
         if Due.RELEASE in self._due and self.installer.is_read(dpid):
             if not self.installer.installed(dpid):
                 self.topology.disinherit(dpid, now)
-            for group, key in self.plane.entries_found(dpid, self.installer.unknown(dpid)):
+            for group, key in self.plane.found.take(dpid, self.installer.unknown(dpid)):
                 if self.vlan_ports.has(key.dpid, key.port_no, domain_of(group)):
                     self._effects += self.senders.restore(group, key, Sender(False, "", now), now)
 
@@ -454,6 +448,7 @@ class MulticastCore:
             self._effects.append(notice)
             self.apply(self.membership.ask(*self.legs.home((dpid, port_no)), family, now), now)
         self._effects += self.topology.on_deadline(now)
+        self._effects += self.plane.aliases.on_deadline(now)
         self.proxy.on_deadline(now)
         if self._own_due_s is not None and now >= self._own_due_s:
             for what in [what for what, due_s in self._due.items() if due_s <= now]:

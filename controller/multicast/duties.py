@@ -107,6 +107,6 @@ def sender_entry(key: SenderKey, sender: Sender) -> SenderEntry:
 
 def _senders(group: Group) -> dict[int, list[SenderEntry]]:
     senders: dict[int, list[SenderEntry]] = {}
-    for key, sender in group.senders.items():
+    for key, sender in group.own_senders().items():
         senders.setdefault(key.dpid, []).append(sender_entry(key, sender))
     return senders

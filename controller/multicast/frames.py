@@ -161,7 +161,7 @@ class FrameIntake:
             self._keep_early(mac, dpid, port_no, frame, now, vlan_id)
             return
         membership = owner.memberships.of(vlan_id) if vlan_id else owner.membership
-        if not owner.plane.has_routers:
+        if not owner.plane.routed.has_ports:
             effects = membership.report_received(dpid, port_no, report, now)
             if effects or vlan_id:
                 self._apply(effects, now, vlan_id=vlan_id)

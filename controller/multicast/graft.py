@@ -131,7 +131,7 @@ def sender_duties(
     """
     if change.detached or change.attached or tree.detached or (change.added and change.removed):
         return None
-    senders = [sender_entry(key, sender) for key, sender in group.senders.items() if key.dpid == dpid]
+    senders = [sender_entry(key, sender) for key, sender in group.own_senders().items() if key.dpid == dpid]
     found: dict[int, SwitchDuty | None] = {}
     at = dpid
     for node, above in change.added:

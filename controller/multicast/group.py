@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -12,6 +13,8 @@ from controller.membership.events import Interest
 from controller.multicast.rate_meter import RateMeter
 from controller.rules.compile import SwitchDuty
 from controller.rules.model import FlowEntry, FlowKey
+from controller.trees.islands import AliasKey
+from controller.trees.tree import Key
 from topology.graph import NodeId
 
 Place = tuple[int, int]
@@ -31,7 +34,8 @@ class SenderKey(NamedTuple):
 class Sender:
     """What is known of a sender; `rate_bps` is measured from its entry's counters, `placed_bps` what trees know.
 
-    `mark` is its service class, and the code point that its packets get.
+    `mark` is its service class, and the code point that its packets get. `alias` is the number of the further tree
+    that they take, 0 for the group's own, None before it was chosen.
     """
 
     admitted: bool
@@ -40,6 +44,7 @@ class Sender:
     rate_bps: float = 0.0
     placed_bps: float = 0.0
     mark: Mark = UNMARKED
+    alias: int | None = None
     meter: RateMeter = field(default_factory=RateMeter, repr=False, compare=False)
 
 
@@ -53,7 +58,7 @@ class InterestFollower(Protocol):
 
 
 class Group:
-    """A group with members or senders.
+    """A group with members or senders, over its own tree; an alias is another of the same group, over a further tree.
 
     Attributes
     ----------
@@ -66,7 +71,11 @@ class Group:
     named_sources
         How many interests name each source: these have channels of their own.
     senders
-        Admitted and refused senders.
+        Admitted and refused senders, of all trees of the group.
+    key, number
+        The key of its tree in the forest, and the number of the alias, 0 for the group itself.
+    trees
+        The group itself, then its aliases, which share this list, `interests` and `senders`; None without aliases.
     duties, rules
         What each switch is to do and the entries that say so, per dpid.
     tree_version
@@ -85,6 +94,10 @@ class Group:
         The group's entries of an earlier run are left as they are for now.
     queue_id, queues
         The queue that its packets wait in, and how many admitted senders are of each; None where there are none.
+    is_standing
+        Whether all switches of an alias have confirmed its entries, so that flows may begin on it.
+    is_leaving
+        Whether an alias is being taken away.
     """
 
     __slots__ = (
@@ -93,16 +106,21 @@ class Group:
         "duties",
         "held",
         "interests",
+        "is_leaving",
+        "is_standing",
+        "key",
         "left_is_within",
         "left_links",
         "left_s",
         "named_sources",
+        "number",
         "old_versions",
         "queue_id",
         "queues",
         "rules",
         "senders",
         "tree_version",
+        "trees",
         "unconfirmed",
         "unsupported",
         "vlan_id",
@@ -127,6 +145,32 @@ class Group:
         self.unsupported: str | None = None
         self.queue_id: int | None = None
         self.queues: Counter[int] | None = None
+        self.key: Key = address
+        self.number = 0
+        self.trees: list[Group] | None = None
+        self.is_standing, self.is_leaving = True, False
+
+    def add_alias(self, number: int, tree_version: int) -> Group:
+        """Give the group a further tree by this number, of which no switch knows yet."""
+        alias = Group(self.address, self.cookie, tree_version, False)
+        alias.key, alias.number, alias.is_standing = AliasKey(self.address, number), number, False
+        alias.queue_id = self.queue_id
+        alias.interests, alias.senders, alias.named_sources = self.interests, self.senders, self.named_sources
+        if self.trees is None:
+            self.trees = [self]
+        alias.trees = self.trees
+        self.trees.append(alias)
+        return alias
+
+    def all_trees(self) -> Sequence[Group]:
+        """Return the group itself, then its aliases."""
+        return self.trees or (self,)
+
+    def own_senders(self) -> Mapping[SenderKey, Sender]:
+        """Return the senders whose packets take this tree."""
+        if self.trees is None:
+            return self.senders
+        return {key: sender for key, sender in self.senders.items() if (sender.alias or 0) == self.number}
 
     @property
     def family(self) -> int:
@@ -139,8 +183,8 @@ class Group:
         return bool(self.interests) or any(sender.admitted for sender in self.senders.values())
 
     def sends_at(self, dpid: int) -> bool:
-        """Tell whether an admitted sender is at a switch."""
-        return any(key.dpid == dpid and sender.admitted for key, sender in self.senders.items())
+        """Tell whether an admitted sender of this tree is at a switch."""
+        return any(key.dpid == dpid and sender.admitted for key, sender in self.own_senders().items())
 
     def set_duty(self, dpid: int, duty: SwitchDuty | None, rules: tuple[FlowEntry, ...]) -> None:
         """Note what a switch is to do, None being nothing, and the entries that say so."""

@@ -11,10 +11,20 @@ from collections.abc import Callable, Iterable, Mapping
 
 from controller.kernel.domains import address_of
 from controller.kernel.vlan_ports import VlanPorts
-from controller.multicast.group import Group, Sender
-from controller.rules.compile import LOWER, ChannelDuty, RuleSet, SwitchDuty, default_rule, queued, queued_rule
+from controller.multicast.duties import sender_entry
+from controller.multicast.group import Group, Sender, SenderKey
+from controller.rules.compile import (
+    LOWER,
+    ChannelDuty,
+    RuleSet,
+    SwitchDuty,
+    default_rule,
+    queued,
+    queued_rule,
+    supports,
+)
 from controller.rules.compile_vlan import default_rule_in_vlan, lower_in_vlan
-from controller.rules.model import FlowEntry
+from controller.rules.model import FlowEntry, FlowKey
 from controller.rules.pipeline import OPENFLOW_1_3
 
 
@@ -46,6 +56,8 @@ class GroupRules:
             group.queue_id = max(group.queues)
         elif self.queue_of_group is not None:
             group.queue_id = self.queue_of_group(address_of(group.address))
+        for alias in group.all_trees()[1:]:
+            alias.queue_id = group.queue_id
         return group.queue_id != former
 
     def lower(self, group: Group, dpid: int, duty: SwitchDuty) -> RuleSet:
@@ -76,6 +88,25 @@ class GroupRules:
         untagged = self._vlan_ports.untagged_oifs(dpid, group.vlan_id, oifs) if oifs else ()
         version = self._ofp_versions[dpid]
         return default_rule_in_vlan(version, group.address, untagged, group.tree_version, channel, group.cookie)
+
+    def take_sender(self, tree: Group, key: SenderKey) -> set[FlowKey]:
+        """Take a sender off what its switch does for a tree; return the keys of its entries, which are another's now.
+
+        Nothing else of what the switch does changes by it.
+        """
+        duty = tree.duties.get(key.dpid)
+        if duty is None:
+            return set()
+        entry = sender_entry(key, tree.senders[key])
+        duty = duty._replace(senders=tuple(one for one in duty.senders if one[:3] != entry[:3]))
+        before = {rule.key for rule in tree.rules.get(key.dpid, ())}
+        left = self.lower(tree, key.dpid, duty)
+        tree.set_duty(key.dpid, duty if duty.channels or duty.senders else None, tuple(left.values()))
+        return before - left.keys()
+
+    def serves_everywhere(self, address: bytes) -> bool:
+        """Tell whether every switch that is known has entries for a group, whatever its tree."""
+        return all(supports(version, address) is None for version in set(self._ofp_versions.values()))
 
 
 def _queue_of(sender: Sender | None) -> int | None:

@@ -3,37 +3,36 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from controller.datapath.lanes import Urgency
 from controller.effects import Effect, Notice, Put, Remove
-from controller.kernel.domains import in_domain
 from controller.kernel.vlan_ports import VlanPorts
-from controller.membership.events import Interest, RouterPortChanged
+from controller.membership.events import Interest
+from controller.multicast.aliases import AliasTrees
 from controller.multicast.duties import group_duties, receivers_of, refusals
+from controller.multicast.found import FoundEntries
 from controller.multicast.graft import Local, Look, changed_duties, grafted_duties, pruned_duties, sender_duties
 from controller.multicast.group import Group, InterestFollower, Place, Sender, SenderKey
 from controller.multicast.group_rules import GroupRules
-from controller.multicast.router_table import RouterTable
+from controller.multicast.router_groups import GroupRouting
 from controller.multicast.transition import DRAIN_S, Stage, Transitions, Way, shrink_first
 from controller.multicast.tree_links import is_link, pairs_and_ports, port_of
 from controller.rules.compile import (
     LOWER,
     NO_DUTY,
-    TREE_VERSIONS,
     ChannelDuty,
     SwitchDuty,
     by_key,
     common_duty,
     supports,
-    tree_version_of,
 )
 from controller.rules.cookies import cookie_of
 from controller.rules.installer import Installer
-from controller.rules.model import FlowEntry, FlowKey
+from controller.rules.model import FlowEntry
 from controller.rules.pipeline import MULTICAST_TAG, OPENFLOW_1_3, SENDER_COOKIE_BIT
 from controller.trees.forest import Forest
-from controller.trees.islands import Islands, group_of
+from controller.trees.islands import AliasKey, Islands, main_key
 from controller.trees.tree import Change, Key, Role
 from controller.wire.addresses import format_ip
 from topology.graph import Graph
@@ -43,7 +42,7 @@ ENDED_BOUND = 1024
 
 
 class GroupPlane:
-    """All groups over one forest, and `islands` of it; `has_routers` tells whether `routers` has a router port.
+    """All groups over one forest, and `islands` of it.
 
     What a switch holds for a group depends on the group's members, senders and tree alone; in which order edits go
     out, `Transitions` says. A new sender's entry comes after those of its way. `cables` are the links over which
@@ -63,23 +62,24 @@ class GroupPlane:
         vlan_ports: VlanPorts,
     ) -> None:
         self.groups: dict[bytes, Group] = {}
-        self.has_routers = False
         self.sender_count = 0
         self.vlan_groups, self.vlan_senders = Counter[int](), Counter[int]()
         self.tree_change_count = 0
         self._forest = forest
         self.islands = Islands(forest)
         self._installer = installer
-        self._transitions = Transitions(installer, forest.graph, cables)
+        self.transitions = Transitions(installer, forest.graph, cables)
         self._changed = changed
         self._ofp_versions: dict[int, int] = {}
         self._speaking_1_3: set[int] = set()
         self._vlan_ports = vlan_ports
         self.rules = GroupRules(vlan_ports, self._ofp_versions)
-        self.routers = RouterTable()
+        self.routed = GroupRouting(self)
+        self.routers = self.routed.table
+        self.aliases = AliasTrees(self, installer, forest.graph)
         self.unheard: dict[bytes, None] = {}
         self.followed_by: InterestFollower | None = None
-        self._found: dict[int, int] = {}
+        self.found = FoundEntries(vlan_ports)
         self._ended: dict[bytes, Group] = {}
 
     @property
@@ -99,116 +99,121 @@ class GroupPlane:
         urgency: Urgency = Urgency.PROMPT,
     ) -> list[Effect]:
         """Apply what the members at one port want of a group now (None: nothing any more); a join is timed."""
-        if interest is None:
-            return self._interest_changed(dpid, port_no, address, None, now, urgency)
-        clock = self._installer.clock
-        clock.begin(now)
-        try:
-            return self._interest_changed(dpid, port_no, address, interest, now, urgency)
-        finally:
-            clock.end()
-
-    def _interest_changed(
-        self, dpid: int, port_no: int, address: bytes, interest: Interest | None, now: float, urgency: Urgency
-    ) -> list[Effect]:
         group = self.groups.get(address) or self._new_group(address)
         named_before = bool(group.named_sources)
         others_before = dpid in group.interests
         before = group.set_interest(dpid, port_no, interest)
         if self.followed_by is not None and before != interest:
             self.followed_by.interest_changed(group, (dpid, port_no), before, interest, now)
-        others_now = dpid in group.interests
+        if (dpid in group.interests) is not others_before:
+            self.note_unheard(group)
+        clock = self._installer.clock
+        if interest is not None:
+            clock.begin(now)
+        try:
+            if group.trees is None:
+                return self._served(group, dpid, others_before, named_before, now, urgency)
+            effects: list[Effect] = []
+            for tree in list(group.trees):
+                tree.named_sources = group.named_sources
+                effects += self._served(tree, dpid, others_before, named_before, now, urgency)
+            self.aliases.settle(group)
+            return effects
+        finally:
+            if interest is not None:
+                clock.end()
+
+    def _served(
+        self, group: Group, dpid: int, others_before: bool, named_before: bool, now: float, urgency: Urgency
+    ) -> list[Effect]:
+        """Have a tree follow what the members at one of its switches want now."""
+        address, others_now = group.address, dpid in group.interests
         routers = self.routers.of_group(address)
         change: Change | None = None
-        if others_now is not others_before:
-            self._note_unheard(group)
         if others_now:
             if not others_before:
-                change = self._forest.join(address, dpid, Role.RECEIVER)
+                change = self._forest.join(group.key, dpid, Role.RECEIVER)
         elif others_before and not (dpid in routers and group.is_wanted):
-            change = self._forest.leave(address, dpid, Role.RECEIVER)
+            change = self._forest.leave(group.key, dpid, Role.RECEIVER)
         if routers or named_before or group.named_sources or group.unsupported is not None:
-            return self._refresh(group, (change, *self._sync_routers(group)), now, urgency)
+            return self.refresh(group, (change, *self.routed.sync(group)), now, urgency)
         if change is None and others_before and others_now:
             return self._refresh_host_ports(group, dpid, now, urgency)
         if change is None or change.empty:
-            tree = self._forest.tree(address)
+            tree = self._forest.tree(group.key)
             if tree is None or (len(tree.adjacent) == 1 and dpid in tree.adjacent):
                 return self._refresh_host_ports(group, dpid, now, urgency)
         if change is None:
-            return self._refresh(group, (None,), now, urgency)
+            return self.refresh(group, (None,), now, urgency)
         if others_now:
             effects = self._graft(group, change, dpid, now, urgency)
             if effects is not None:
                 return effects
         look = grafted_duties if others_now else pruned_duties
-        return self._refresh(group, (change,), now, urgency, (look, dpid))
+        return self.refresh(group, (change,), now, urgency, (look, dpid))
 
     def sender_set(self, address: bytes, key: SenderKey, sender: Sender, now: float) -> list[Effect]:
         """Add a sender, or replace what is known of it."""
         group = self.groups.get(address) or self._new_group(address)
         before = group.senders.get(key)
         is_queued_otherwise = self._count_sender(group, before, sender)
+        tree = group if group.trees is None else self.aliases.tree_for(group, sender, before)
+        sender.alias = tree.number
         group.senders[key] = sender
-        change = self._forest.join(address, key.dpid, Role.SENDER) if sender.admitted else None
-        return self._sender_changed(group, key.dpid, change, now, is_queued_otherwise)
+        change = self._forest.join(tree.key, key.dpid, Role.SENDER) if sender.admitted else None
+        return self._sender_changed(tree, key.dpid, change, now, is_queued_otherwise)
 
     def sender_removed(self, address: bytes, key: SenderKey, now: float) -> list[Effect]:
         """Take a sender off its group."""
         group = self.groups[address]
-        is_queued_otherwise = self._count_sender(group, group.senders.pop(key), None)
-        return self._sender_changed(group, key.dpid, None, now, is_queued_otherwise)
+        sender = group.senders.pop(key)
+        is_queued_otherwise = self._count_sender(group, sender, None)
+        tree = group if group.trees is None else self.aliases.tree_of(group, sender)
+        return self._sender_changed(tree, key.dpid, None, now, is_queued_otherwise)
 
     def _sender_changed(
-        self, group: Group, dpid: int, change: Change | None, now: float, is_queued_otherwise: bool
+        self, tree: Group, dpid: int, change: Change | None, now: float, is_queued_otherwise: bool
     ) -> list[Effect]:
-        if change is None and not group.sends_at(dpid):
-            change = self._forest.leave(group.address, dpid, Role.SENDER)
-        self._note_unheard(group)
-        if group.named_sources or group.unsupported is not None or self.routers.of_group(group.address):
-            effects = self._refresh(group, (change, *self._sync_routers(group)), now)
+        if change is None and not tree.sends_at(dpid):
+            change = self._forest.leave(tree.key, dpid, Role.SENDER)
+        self.note_unheard(tree)
+        has_routers = bool(self.routers.of_group(tree.address))
+        if tree.named_sources or tree.unsupported is not None or has_routers:
+            effects = self.refresh(tree, (change, *self.routed.sync(tree)), now)
         else:
-            effects = self._refresh(group, (change,), now, local=(sender_duties, dpid))
-        return effects + self._refresh(group, (), now) if is_queued_otherwise else effects
+            effects = self.refresh(tree, (change,), now, local=(sender_duties, dpid))
+        if has_routers and tree.trees is not None:
+            for other in tree.trees:
+                effects += self.refresh(other, (None, *self.routed.sync(other)), now)
+        if is_queued_otherwise:
+            effects += self._refresh_all(tree, now)
+        if tree.trees is not None:
+            self.aliases.settle(tree.trees[0])
+        return effects
 
     def queues_changed(self, address: bytes, now: float) -> list[Effect]:
         """Have the packets of a group wait in the queue that the policy gives it now."""
         group = self.groups.get(address)
         if group is None or not self.rules.set_queue(group):
             return []
-        return self._refresh(group, (), now, Urgency.BULK)
+        return self._refresh_all(group, now, Urgency.BULK)
+
+    def _refresh_all(self, tree: Group, now: float, urgency: Urgency = Urgency.PROMPT) -> list[Effect]:
+        """Compile all trees of a group again, whose entries are others."""
+        return [effect for each in tree.all_trees() for effect in self.refresh(each, (), now, urgency)]
 
     def sender_measured(self, address: bytes, dpid: int) -> None:
         """Tell the forest what the senders of a group at one switch send together."""
-        rate_bps = sum(s.rate_bps for k, s in self.groups[address].senders.items() if k.dpid == dpid and s.admitted)
-        self._forest.set_rate(address, dpid, rate_bps)
-        self.islands.set_rate(address, dpid, rate_bps)
+        for tree in self.groups[address].all_trees():
+            senders = tree.own_senders().items()
+            rate_bps = sum(s.rate_bps for k, s in senders if k.dpid == dpid and s.admitted)
+            self._forest.set_rate(tree.key, dpid, rate_bps)
+            self.islands.set_rate(tree.key, dpid, rate_bps)
         self._changed(address)
 
     def sender_rated(self, address: bytes) -> None:
         """Take note that the rate of a sender of a group is a little different."""
         self._changed(address)
-
-    def router_port_changed(self, event: RouterPortChanged, now: float, vlan_id: int = 0) -> list[Effect]:
-        """Give a router port of a domain the groups that it may have, or no longer."""
-        dpid, _, family, *_ = event
-        self.routers.change(*event, vlan_id)
-        self.has_routers = bool(self.routers)
-        groups = [group for group in self.groups.values() if group.family == family and group.vlan_id == vlan_id]
-        return [effect for group in groups for effect in self._routers_changed(group, dpid, now, Urgency.BULK)]
-
-    def router_joined(self, place: Place, address: bytes, interest: Interest | None, now: float) -> list[Effect]:
-        """Give the routers behind a port what they joined of a group; None: nothing any more."""
-        self.routers.join(place, address, interest)
-        group = self.groups.get(address)
-        return [] if group is None else self._routers_changed(group, place[0], now, Urgency.PROMPT)
-
-    def _routers_changed(self, group: Group, dpid: int, now: float, urgency: Urgency) -> list[Effect]:
-        self._note_unheard(group)
-        change = None
-        if dpid not in self.routers.of_group(group.address) and dpid not in group.interests:
-            change = self._forest.leave(group.address, dpid, Role.RECEIVER)
-        return self._refresh(group, (change, *self._sync_routers(group)), now, urgency)
 
     def receiving_ports(self, address: bytes, source: bytes) -> Iterator[Place]:
         """Yield every (dpid, OIF) with a member or router that wants a packet of `source`, were it sent now."""
@@ -228,14 +233,16 @@ class GroupPlane:
             self._speaking_1_3.add(dpid)
         else:
             self._speaking_1_3.discard(dpid)
+        if self.aliases.bound_count:
+            self.aliases.switch_speaks_otherwise()
         return self.recompile(dpid, now, Urgency.BULK)
 
     def recompile(self, dpid: int, now: float, urgency: Urgency = Urgency.PROMPT) -> list[Effect]:
         """Compile again whatever passes a switch, whose version changed."""
         effects: list[Effect] = []
-        for group in list(self.groups.values()):
-            if dpid in group.duties:
-                effects += self._refresh(group, (), now, urgency)
+        for tree in self._all_trees():
+            if dpid in tree.duties:
+                effects += self.refresh(tree, (), now, urgency)
         return effects
 
     def trees_changed(self, changes: Iterable[Change], now: float, urgency: Urgency = Urgency.PROMPT) -> list[Effect]:
@@ -243,11 +250,11 @@ class GroupPlane:
         effects: list[Effect] = []
         by_group: dict[Key, list[Change]] = {}
         for change in changes:
-            by_group.setdefault(group_of(change.key), []).append(change)
-        for address, changed in by_group.items():
-            group = self.groups.get(address)  # type: ignore[call-overload]
+            by_group.setdefault(main_key(change.key), []).append(change)
+        for key, changed in by_group.items():
+            group = self.aliases.alias(key) if isinstance(key, AliasKey) else self.groups.get(key)  # type: ignore[call-overload]
             if group is not None:
-                effects += self._refresh(group, changed, now, urgency)
+                effects += self.refresh(group, changed, now, urgency)
         return effects
 
     def use_forest(self, forest: Forest, now: float) -> list[Effect]:
@@ -258,44 +265,31 @@ class GroupPlane:
 
     # Restarts
 
-    def adopt(self, address: bytes, links: Iterable[tuple[int, ...]], tree_version: int, now: float) -> list[Effect]:
-        """Give a group the tree that its entries on the switches stand for already, as far as it is still valid.
+    def adopt(
+        self, address: bytes, links: Iterable[tuple[int, ...]], tree_version: int, now: float, number: int = 0
+    ) -> list[Effect]:
+        """Give a group, or an alias, the tree that its entries on switches stand for, as far as it is still valid.
 
         A link is two switches; that by one of several cables has the ports at both after them.
         """
-        group = self.groups.get(address)
+        group = self.aliases.alias(AliasKey(address, number)) if number else self.groups.get(address)
         if group is None:
             return []
-        self.islands.adopt(address, *pairs_and_ports(links))
+        self.islands.adopt(group.key, *pairs_and_ports(links))
         group.tree_version = tree_version
         group.left_links = group.unconfirmed = None
-        return self._refresh(group, (), now, Urgency.BULK)
-
-    def entries_found(self, dpid: int, entries: Mapping[FlowKey, FlowEntry]) -> list[tuple[bytes, SenderKey]]:
-        """Take note of entries of an earlier run, and return the senders among them.
-
-        Groups that are new to this run wait until `release`, so that their former trees go on undisturbed.
-        """
-        senders = []
-        for key, rule in entries.items():
-            match = key.match
-            if not rule.cookie & SENDER_COOKIE_BIT:
-                if match.ip_dst is not None and match.eth_dst is not None:
-                    self._found.setdefault(rule.cookie, tree_version_of(match))
-            elif match.in_port is not None and match.eth_src and match.ip_src and match.ip_dst:
-                vlan_id = self._vlan_ports.domain_of_sender(dpid, key)
-                group = in_domain(match.ip_dst, vlan_id)
-                senders.append((group, SenderKey(dpid, match.in_port, match.eth_src, match.ip_src)))
-        return senders
+        return self.refresh(group, (), now, Urgency.BULK)
 
     def release(self, now: float) -> list[Effect]:
         """Serve the groups that waited, beside what the switches still hold for them."""
-        self._found.clear()
         effects: list[Effect] = []
         for group in list(self.groups.values()):
             if group.held:
                 group.held = False
-                effects += self._refresh(group, (), now, Urgency.BULK)
+                group.tree_version = self.found.version_beside(group.cookie)
+                effects += self.refresh(group, (), now, Urgency.BULK)
+                self.aliases.touch(group.address)
+        self.found.clear()
         return effects
 
     # From a group to edits
@@ -304,10 +298,13 @@ class GroupPlane:
         group = self._ended.pop(address, None) if self._ended else None
         if group is None:
             cookie = cookie_of(MULTICAST_TAG, "group", address) & ~SENDER_COOKIE_BIT
-            held = cookie in self._found
-            group = Group(address, cookie, (self._found[cookie] + 1) % TREE_VERSIONS if held else 0, held)
+            held = cookie in self.found
+            group = Group(address, cookie, 0, held)
+            group.old_versions = self.found.versions(cookie) if held else None
         self.rules.set_queue(group)
         self.groups[address] = group
+        if self.aliases.is_used:
+            self.aliases.touch(address)
         if group.vlan_id:
             self.vlan_groups[group.vlan_id] += 1
         return group
@@ -320,28 +317,23 @@ class GroupPlane:
             self.vlan_senders[group.vlan_id] += change
         return self.rules.sender_changed(group, before, after)
 
-    def _note_unheard(self, group: Group) -> None:
+    def note_unheard(self, group: Group) -> None:
         """Keep account of the groups with senders that reach no member and no router."""
         if not group.interests and group.is_wanted and not self.routers.of_group(group.address):
             self.unheard[group.address] = None
         else:
             self.unheard.pop(group.address, None)
 
-    def _sync_routers(self, group: Group) -> list[Change]:
-        """Keep the switches of router ports on the tree of a group that has members or senders, off any other."""
-        routers = self.routers.of_group(group.address)
-        if not routers:
-            return []
-        if group.is_wanted:
-            return [self._forest.join(group.address, dpid, Role.RECEIVER) for dpid in sorted(routers)]
-        return [self._forest.leave(group.address, dpid, Role.RECEIVER) for dpid in sorted(routers)]
+    def _all_trees(self) -> list[Group]:
+        """Return all trees of all groups."""
+        return [tree for group in self.groups.values() for tree in group.all_trees()]
 
     def _refresh_host_ports(self, group: Group, dpid: int, now: float, urgency: Urgency) -> list[Effect]:
         """Change the host ports of one switch: nothing else depends on them, and every member wants every source."""
         address = group.address
         ofp_version = self._ofp_versions.get(dpid, 0)
         if group.held or ofp_version not in LOWER or supports(ofp_version, address) is not None:
-            return self._refresh(group, (), now, urgency)
+            return self.refresh(group, (), now, urgency)
         ports = group.interests.get(dpid)
         host_ports = tuple(sorted(ports)) if ports else ()
         old = group.duties.get(dpid)
@@ -369,7 +361,7 @@ class GroupPlane:
 
         A tree that only grew changes in place, unless the group has left links lately.
         """
-        if group.unconfirmed is not None and self._transitions.settle(group, now):
+        if group.unconfirmed is not None and self.transitions.settle(group, now):
             return None
         duties = None if group.held else self._locally(group, change, grafted_duties, dpid)
         if duties is None:
@@ -395,7 +387,7 @@ class GroupPlane:
     def _locally(self, group: Group, change: Change, look: Look, dpid: int) -> dict[int, SwitchDuty | None] | None:
         """Return what switches do otherwise, told from the way of one alone; None where that does not tell."""
         forest, address = self._forest, group.address
-        tree = forest.tree(address)
+        tree = forest.tree(group.key)
         if tree is None:
             return None
         port: Callable[[int, int], int] = forest.graph.port
@@ -410,7 +402,7 @@ class GroupPlane:
         are_served = all(versions.get(at) in LOWER and supports(versions[at], address) is None for at in duties)
         return duties if are_served else None
 
-    def _refresh(
+    def refresh(
         self,
         group: Group,
         changes: Sequence[Change | None],
@@ -426,16 +418,16 @@ class GroupPlane:
             self._end_if_empty(group)
             return []
         is_anew = not changes
-        changes = self.islands.followed(group.address, changes)
+        changes = self.islands.followed(group.key, changes)
         self.tree_change_count += any(change is not None and not change.empty for change in changes)
         unconfirmed = group.unconfirmed or set()
-        trees = list(self.islands.trees(group.address))
-        way = self._transitions.choose(group, trees, changes, self._forest.loads, now)
+        trees = list(self.islands.trees(group.key))
+        way = self.transitions.choose(group, trees, changes, self._forest.loads, now)
         moved = way is Way.BESIDE
         effects: list[Effect] = []
         duties: dict[int, SwitchDuty | None] | None = None
         if local is not None and way is Way.IN_PLACE:
-            duties = self._locally(group, changes[0] or Change(group.address), *local)
+            duties = self._locally(group, changes[0] or Change(group.key), *local)
         if duties is None:
             all_duties = self._supported(group, effects)
             if not is_anew and way is not Way.INTERRUPTED:
@@ -458,7 +450,7 @@ class GroupPlane:
                     (entering if enters else puts).append((dpid, Put(rule)))
             removes += [(dpid, Remove(key)) for key in before if key not in after]
             group.set_duty(dpid, duty, tuple(after.values()))
-        self._transitions.note(group, moved, unconfirmed, puts, removes)
+        self.transitions.note(group, moved, unconfirmed, puts, removes)
         self._end_if_empty(group)
         stages = [puts, entering, removes] if moved else [puts + removes, entering]
         stages = [stage for stage in stages if stage]
@@ -472,7 +464,7 @@ class GroupPlane:
             return
         if self.groups.pop(group.address, None) and group.vlan_id:
             self.vlan_groups[group.vlan_id] -= 1
-        if group.unconfirmed is not None:
+        if group.unconfirmed is not None and not group.number:
             self._ended.pop(group.address, None)
             self._ended[group.address] = group
             if len(self._ended) > ENDED_BOUND:
@@ -480,7 +472,7 @@ class GroupPlane:
 
     def _supported(self, group: Group, effects: list[Effect]) -> dict[int, SwitchDuty]:
         """Return what each switch is to do; where one of them cannot, the group is refused whole."""
-        trees = list(self.islands.trees(group.address))
+        trees = list(self.islands.trees(group.key))
         port = port_of(trees, None, self._forest.graph, self._forest.loads)
         duties = group_duties(group, trees, port, self.routers.of_group(group.address, group.senders))
         reason = None

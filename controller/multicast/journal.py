@@ -4,6 +4,7 @@
 |---|---|---|
 | `static-member/DPID/PORT/GROUP`, `router-port/DPID/PORT/FAMILY`, `drain/DPID` | what operators set | decision |
 | `tree/GROUP` | the tree and its version: a choice that looked at the loads of its time | decision |
+| `alias/GROUP/NUMBER` | the same of a further tree | decision |
 | `heard/GROUP/DPID` | members and senders at a switch | observation |
 | `switch/DPID`, `link/DPID:PORT-DPID:PORT` | what discovery found | observation |
 | `routers`, in a VLAN `vlan-routers/VLAN` | queriers and learnt router ports | observation |
@@ -30,6 +31,7 @@ from controller.multicast.operator import Setting, setting_entry
 from controller.multicast.registered import RegisteredGroups
 from controller.multicast.restored import RestoredGroup
 from controller.multicast.tree_links import links_of
+from controller.trees.islands import AliasKey
 from controller.wire.addresses import format_ip, format_mac, is_link_scope_group, parse_name
 from topology.events import LinkDown, LinkUp, PortRole, PortRoleChanged, SwitchDown, SwitchUp, TopologyEvent
 from topology.live import LiveFabric
@@ -90,6 +92,7 @@ class Journal:
         self._links_at: dict[int, set[Cable]] = {}
         self._unknown_keys: list[str] = []
         self._trees_written: dict[bytes, int] = {}
+        self._aliases_written: dict[bytes, dict[int, int]] = {}
         self._watched: set[bytes] | None = None
         self._is_lost = False
         self._anew_left: list[int] | None = None
@@ -160,6 +163,8 @@ class Journal:
         """Take note of the trees that the log has, so that others are written."""
         for group in groups:
             self._trees_written[group.address] = hash((group.tree_version, group.links))
+            for number, tree_version, links in group.aliases:
+                self._aliases_written.setdefault(group.address, {})[number] = hash((tree_version, links))
 
     def was_read(self, entry: Entry, now: float) -> None:
         """Take note of an entry that was put back, so that what is otherwise, or is no more, is written."""
@@ -173,7 +178,10 @@ class Journal:
         if address is not None:
             _, _, dpid = key.rpartition("/")
             self.touch(address, now, int(dpid) if subject == "heard" and dpid.isdecimal() else None)
-            self._trees_written.setdefault(address, 0)
+            if subject == "alias" and dpid.isdecimal():
+                self._aliases_written.setdefault(address, {}).setdefault(int(dpid), 0)
+            else:
+                self._trees_written.setdefault(address, 0)
 
     def _vlan_routers_read(self, key: str, now: float) -> None:
         vlan = key.partition("/")[2]
@@ -207,6 +215,7 @@ class Journal:
         self._is_lost = False
         self._routers = dict.fromkeys(vlan_id for vlan_id, _ in self._memberships.all())
         self._trees_written.clear()
+        self._aliases_written.clear()
         events = self._fabric.structure()
         for event in events:
             if isinstance(event, SwitchUp | PortRoleChanged):
@@ -232,6 +241,8 @@ class Journal:
         trees = _take(self._trees, max(GROUPS_PER_WRITE - len(heard), TREES_PER_WRITE))
         for address in trees:
             entries += self._tree_entries(address)
+            if address in self._aliases_written or self._numbers(address):
+                entries += self._alias_entries(address)
         for address, dpid in heard:
             text = self._heard_text(address, dpid, now)
             entries.append(Entry(Kind.OBSERVATION, f"heard/{format_ip(address)}/{dpid}", text))
@@ -272,6 +283,27 @@ class Journal:
             return []
         self._trees_written[address] = written
         return [Entry(Kind.DECISION, key, _tree_text(address, *tree))]
+
+    def _alias_entries(self, address: bytes) -> list[Entry]:
+        """Return the entries of a group's aliases that are others than were written last, or are no more."""
+        written = self._aliases_written.setdefault(address, {})
+        entries: list[Entry] = []
+        for number in sorted({*written, *self._numbers(address)}):
+            key, tree = f"alias/{format_ip(address)}/{number}", self._tree_of(address, number)
+            if tree is None:
+                del written[number]
+                entries.append(Entry(Kind.DECISION, key, None))
+            elif written.get(number) != hash(tree):
+                written[number] = hash(tree)
+                entries.append(Entry(Kind.DECISION, key, _tree_text(address, *tree, number)))
+        if not written:
+            del self._aliases_written[address]
+        return entries
+
+    def _numbers(self, address: bytes) -> list[int]:
+        """Return the numbers of a group's aliases."""
+        group = self._plane.groups.get(address)
+        return [] if group is None or group.trees is None else [tree.number for tree in group.trees[1:]]
 
     def assume(self, events: Iterable[TopologyEvent]) -> None:
         """Note what topology is only known from the journal: each with the event that would take it down again."""
@@ -314,12 +346,14 @@ class Journal:
         self._assumed = {}
         return events
 
-    def _tree_of(self, address: bytes) -> tuple[int, tuple[tuple[Any, ...], ...]] | None:
-        """Return the version of a group's tree and its links as they are, None where the group has none."""
+    def _tree_of(self, address: bytes, number: int = 0) -> tuple[int, tuple[tuple[Any, ...], ...]] | None:
+        """Return the version of a group's tree, or of an alias, and its links; None where there is none."""
         group = self._plane.groups.get(address)
+        if group is not None and number:
+            group = self._plane.aliases.alias(AliasKey(address, number))
         if group is None:
             return None
-        trees = self._plane.islands.trees(address)
+        trees = self._plane.islands.trees(group.key)
         links = tuple([link for tree in trees for link in links_of(tree, self._plane.forest.loads)])
         return group.tree_version, links
 
@@ -357,13 +391,17 @@ class Journal:
         """Return all values of a group as they are, that of its tree first."""
         tree = self._tree_of(address)
         texts = [None if tree is None else _tree_text(address, *tree)]
+        for number in self._numbers(address):
+            alias = self._tree_of(address, number)
+            texts.append(None if alias is None else _tree_text(address, *alias, number))
         texts += [self._heard_text(address, dpid, now) for dpid in self._dpids(address)]
         return [json.loads(text) for text in texts if text is not None]
 
 
-def _tree_text(address: bytes, tree_version: int, links: Iterable[tuple[Any, ...]]) -> str:
+def _tree_text(address: bytes, tree_version: int, links: Iterable[tuple[Any, ...]], number: int = 0) -> str:
     ends = ",".join([f"[{link[0]},{link[1]}]" if len(link) == 2 else str([*link]) for link in links])
-    return f'{{"group":"{format_ip(address)}","tree_version":{tree_version},"links":[{ends}]}}'
+    alias = f'"number":{number},' if number else ""
+    return f'{{"group":"{format_ip(address)}",{alias}"tree_version":{tree_version},"links":[{ends}]}}'
 
 
 def _sender_text(key: SenderKey, sender: Sender) -> str:
@@ -376,13 +414,15 @@ def _sender_text(key: SenderKey, sender: Sender) -> str:
         "rule": sender.rule,
         "rate_bps": sender.rate_bps,
     }
+    if sender.alias:
+        record["alias"] = sender.alias
     return json.dumps(record, separators=(",", ":"))
 
 
 def group_of(key: str) -> bytes | None:
     """Return the group that a key of the log is of, None where it is of none."""
     subject, _, rest = key.partition("/")
-    if subject not in ("tree", "heard"):
+    if subject not in ("tree", "alias", "heard"):
         return None
     try:
         return parse_name(rest.partition("/")[0])

@@ -58,9 +58,12 @@ def _essence(values: Iterable[Value]) -> dict[str, object]:
             (member["dpid"], member["port_no"]) for value in values for member in value.get("members", ())
         },
         "senders": {
-            (sender["dpid"], sender["port_no"], sender["mac"], sender["address"], sender["admitted"])
+            (
+                *(sender[name] for name in ("dpid", "port_no", "mac", "address", "admitted")),
+                sender.get("alias", 0),
+            )
             for value in values
             for sender in value.get("senders", ())
         },
-        "links": {tuple(link) for value in values for link in value.get("links", ())},
+        "links": {(value.get("number", 0), *link) for value in values for link in value.get("links", ())},
     }

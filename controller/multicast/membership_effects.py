@@ -114,7 +114,7 @@ class MembershipEffects:
         """Follow what routers join of each other, and what they take back."""
         core, (dpid, port_no, address, interest) = self._core, effect
         name = in_domain(address, vlan_id)
-        core.perform(core.plane.router_joined((dpid, port_no), name, interest, now))
+        core.perform(core.plane.routed.joined((dpid, port_no), name, interest, now))
         core.journal.routers_touched(now, vlan_id)
         core.sections.router_port_changed(dpid, port_no, family_of(address), vlan_id)
         if name in core.plane.groups:
@@ -132,7 +132,7 @@ class MembershipEffects:
         """Follow a router port that came or went."""
         core = self._core
         dpid, port_no, family, *_ = effect
-        core.perform(core.plane.router_port_changed(effect, now, vlan_id))
+        core.perform(core.plane.routed.port_changed(effect, now, vlan_id))
         core.proxy.router_port_changed(effect, vlan_id, now)
         for leg in core.fabric.aggregations.legs((dpid, port_no)):
             core.perform(core.senders.port_reconsidered(*leg, now))

@@ -20,6 +20,7 @@ from controller.multicast.events import (
     SwitchDrainSet,
     SwitchForgetAsked,
 )
+from controller.multicast.groups import GroupPlane
 from controller.multicast.memberships import Memberships
 from controller.multicast.sections import MulticastSections
 from controller.multicast.senders import SenderTable
@@ -81,6 +82,7 @@ class Owner(StaticOwner, Protocol):
     memberships: Memberships
     senders: SenderTable
     installer: Installer
+    plane: GroupPlane
 
     @property
     def forest(self) -> Forest:
@@ -281,19 +283,24 @@ class Operator:
 
     def _rebuild(self, event: GroupRebuildAsked, now: float) -> Record:
         core, name = self._core, format_ip(event.group)
-        tree = core.forest.tree(event.group)
-        if tree is None:
+        group = core.plane.groups.get(event.group)
+        keys = [] if group is None else [tree.key for tree in group.all_trees()]
+        trees = [tree for tree in map(core.forest.tree, keys) if tree is not None]
+        if not trees:
             raise _Refusal("group", f"{name} has no tree")
-        before = tree.size
-        change = core.forest.rebuild(event.group)
-        core.trees_changed([change], now, Urgency.BULK)
+        before = sum(tree.size for tree in trees)
+        changes = [core.forest.rebuild(tree.key) for tree in trees]
+        core.trees_changed(changes, now, Urgency.BULK)
         core.sections.events.add(now, "group-rebuild", f"The tree of {name} was built anew.", group=name)
-        return {"group": name, "changed": not change.empty, "links_before": before, "links": tree.size}
+        after = sum(tree.size for tree in trees)
+        is_changed = any(not change.empty for change in changes)
+        return {"group": name, "changed": is_changed, "links_before": before, "links": after}
 
     def _reset_counters(self, _event: CountersResetAsked, now: float) -> Record:
         core = self._core
         memberships = (membership.counters for _, membership in core.memberships.all())
-        for counters in (core.counters, *memberships, core.senders.counters, core.installer.counters):
+        own = (core.counters, core.senders.counters, core.plane.aliases.counters, core.installer.counters)
+        for counters in (*own, *memberships):
             counters.clear()
         core.admission.reset()
         core.sections.events.add(now, "counters-reset", "All counters begin anew.")

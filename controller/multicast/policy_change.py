@@ -117,6 +117,7 @@ class PolicyFollower:
         core.installer.use_policy(policy.check.interval_s, policy.edits)
         core.tagged.use_check_interval(policy.check.interval_s, now)
         core.flood_guard.set_limits(limits)
+        core.plane.aliases.use(policy)
         self._set_membership(before, reworded, now)
         core.senders.set_limits(
             limits.senders_per_port, limits.unknown_packets_per_second_per_port, multicast.sender_timeout_s

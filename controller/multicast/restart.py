@@ -161,6 +161,7 @@ class Restart:
         """Put back a group: its members and senders, then the tree that it had, whose entries it stands for."""
         core, address = self._core, group.address
         vlan_id = domain_of(address)
+        core.plane.aliases.restore(address, [(alias.number, alias.tree_version) for alias in group.aliases])
         for record in group.members:
             if self._is_in_domain(record, vlan_id):
                 effects = core.memberships.of(vlan_id).restore((record,), self._now)
@@ -171,6 +172,8 @@ class Restart:
                 core.perform(core.senders.restore(address, key, sender, self._now))
             yield SENDER_COST
         core.perform(core.plane.adopt(address, group.links, group.tree_version, self._now))
+        for alias in group.aliases:
+            core.perform(core.plane.adopt(address, alias.links, alias.tree_version, self._now, alias.number))
         yield GROUP_COST
 
     def _receivers_first(self, groups: Iterable[RestoredGroup]) -> list[RestoredGroup]:

@@ -12,6 +12,7 @@ from controller.multicast.group import Sender, SenderKey
 from controller.multicast.operator import OperatorSettings, read_router_port, read_static_member
 from controller.rules.compile import TREE_VERSIONS
 from controller.rules.lowering import LOWERINGS
+from controller.service_classes.pool import MAX_ALIASES
 from controller.wire.addresses import is_multicast_ip, parse_ip, parse_mac, parse_name
 from topology.events import LinkUp, PortRole, PortRoleChanged, SwitchUp, TopologyEvent
 from topology.live import LiveFabric
@@ -22,6 +23,14 @@ UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 """What reading something raises that is not as it was written."""
 
 _NOWHERE = (PortRole.DOWN, PortRole.UNKNOWN)
+
+
+class RestoredAlias(NamedTuple):
+    """A further tree of a group as an earlier run left it; `links` as those of the group."""
+
+    number: int
+    tree_version: int
+    links: tuple[tuple[int, ...], ...]
 
 
 class RestoredGroup(NamedTuple):
@@ -35,6 +44,7 @@ class RestoredGroup(NamedTuple):
     links: tuple[tuple[int, ...], ...]
     members: tuple[dict[str, Any], ...]
     senders: tuple[tuple[SenderKey, Sender], ...]
+    aliases: tuple[RestoredAlias, ...] = ()
 
 
 class Restored(NamedTuple):
@@ -70,6 +80,7 @@ class Reader:
             "routers": self._routers,
             "vlan-routers": self._vlan_routers,
             "tree": self._tree,
+            "alias": self._alias,
             "heard": self._heard,
         }
 
@@ -126,11 +137,17 @@ class Reader:
 
     def _tree(self, value: Record) -> None:
         address = _group(value)
-        links = tuple(tuple(map(int, link)) for link in value["links"])
-        if any(len(link) not in (2, 4) for link in links):
-            raise ValueError("no link")
-        version = int(value["tree_version"]) % TREE_VERSIONS
+        version, links = _version_and_links(value)
         self.groups[address] = self._known(address)._replace(tree_version=version, links=links)
+
+    def _alias(self, value: Record) -> None:
+        address, number = _group(value), int(value["number"])
+        if not 1 <= number <= MAX_ALIASES:
+            raise ValueError("no alias")
+        known = self._known(address)
+        others = tuple(alias for alias in known.aliases if alias.number != number)
+        alias = RestoredAlias(number, *_version_and_links(value))
+        self.groups[address] = known._replace(aliases=(*others, alias))
 
     def _heard(self, value: Record) -> None:
         address = _group(value)
@@ -183,7 +200,15 @@ def read_senders(records: Iterable[Record], address: bytes) -> Iterator[tuple[Se
         rate_bps = float(entry["rate_bps"])
         if not 0 <= rate_bps < inf:
             raise ValueError("no rate")
-        yield key, Sender(bool(entry["admitted"]), str(entry["rule"]), 0.0, rate_bps)
+        alias = int(entry.get("alias", 0))
+        yield key, Sender(bool(entry["admitted"]), str(entry["rule"]), 0.0, rate_bps, alias=alias)
+
+
+def _version_and_links(value: Record) -> tuple[int, tuple[tuple[int, ...], ...]]:
+    links = tuple(tuple(map(int, link)) for link in value["links"])
+    if any(len(link) not in (2, 4) for link in links):
+        raise ValueError("no link")
+    return int(value["tree_version"]) % TREE_VERSIONS, links
 
 
 def _group(value: Record) -> bytes:

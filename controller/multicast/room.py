@@ -109,7 +109,8 @@ class Room:
         return group in self._plane.forest and group not in self._giving_way
 
     def _used(self) -> int:
-        return len(self._plane.forest) + len(self._promised) - len(self._giving_way)
+        plane = self._plane
+        return len(plane.forest) - plane.aliases.bound_count + len(self._promised) - len(self._giving_way)
 
     def _enough_unheard(self) -> list[bytes] | None:
         """Return the groups that can give way so that there is room for another; None where they are too few.

@@ -147,18 +147,28 @@ class Transitions:
 
     def _take_version(self, group: Group) -> bool:
         """Give a group's new tree a version that no switch knows of; False where there is none."""
-        olds = group.old_versions or {}
-        for version in list(olds):
-            olds[version] = self._still_unconfirmed(olds[version])
-            if not olds[version]:
-                del olds[version]
+        version = self.free_version(group)
+        if version is None:
+            return False
+        group.tree_version = version
+        group.left_links = group.unconfirmed = None
+        return True
+
+    def free_version(self, group: Group) -> int | None:
+        """Return the next version that no tree of a group has and no switch knows of; None where there is none."""
+        taken: set[int] = set()
+        for tree in group.all_trees():
+            olds = tree.old_versions or {}
+            for version in list(olds):
+                olds[version] = self._still_unconfirmed(olds[version])
+                if not olds[version]:
+                    del olds[version]
+            taken |= {tree.tree_version, *olds}
         for step in range(1, TREE_VERSIONS):
             version = (group.tree_version + step) % TREE_VERSIONS
-            if version not in olds:
-                group.tree_version = version
-                group.left_links = group.unconfirmed = None
-                return True
-        return False
+            if version not in taken:
+                return version
+        return None
 
     def _still_unconfirmed(self, entries: Iterable[tuple[int, FlowKey]]) -> set[tuple[int, FlowKey]]:
         """Return those of some entries that a switch of the fabric may still hold otherwise than it shall."""

@@ -28,6 +28,7 @@ from controller.rules.installer import Installer
 from controller.snapshot.log import Document
 from controller.snapshot.names import Names
 from controller.trees.forest import Forest
+from controller.trees.tree import Key
 from controller.wire.addresses import format_ip, format_mac, is_link_scope_group
 from topology.live import LiveFabric
 
@@ -147,7 +148,8 @@ def _switches(core: Shown, some: Sequence[int], count: int) -> str:
 def _counters(core: Shown) -> Counter[str]:
     total: Counter[str] = Counter()
     memberships = (membership.counters for _, membership in core.memberships.all())
-    for counters in (core.counters, *memberships, core.senders.counters, core.installer.counters):
+    own = (core.counters, core.senders.counters, core.plane.aliases.counters, core.installer.counters)
+    for counters in (*own, *memberships):
         for name, count in counters.items():
             total[name] += count
     return total
@@ -184,8 +186,23 @@ def group(core: Shown, address: bytes) -> Document:
         "static_members": core.operator.static.of_group(address),
         "refused": [_refused(core, member) for member in members if not member.admitted],
         "senders": _senders(core, group) if group is not None else [],
+        "aliases": _aliases(core, group) if group is not None else [],
         "unsupported": group.unsupported if group is not None else None,
     }
+
+
+def _aliases(core: Shown, group: Group) -> list[Document]:
+    """Return the further trees of a group."""
+    return [
+        {
+            "number": alias.number,
+            "links": tree_links(core, alias.key),
+            "senders": sum(sender.admitted for sender in alias.own_senders().values()),
+            "rate_bps": round(sum(s.rate_bps for s in alias.own_senders().values() if s.admitted)),
+            "state": "leaving" if alias.is_leaving else "bound" if alias.is_standing else "binding",
+        }
+        for alias in group.all_trees()[1:]
+    ]
 
 
 def _senders(core: Shown, group: Group) -> list[Document]:
@@ -205,6 +222,7 @@ def _senders(core: Shown, group: Group) -> list[Document]:
                 "admitted": sender.admitted,
                 "rule": sender.rule,
                 "rate_bps": 0,
+                "alias": sender.alias or None,
                 "service_class": sender.mark.service_class,
                 "dscp": sender.mark.dscp if sender.admitted else None,
             },
@@ -216,10 +234,13 @@ def _senders(core: Shown, group: Group) -> list[Document]:
     return [document for _, document in sorted(found.items())]
 
 
-def tree_links(core: Shown, address: bytes) -> list[list[int]]:
-    """Return the links of a group's trees: two switches each, and both ports where several cables join these."""
+def tree_links(core: Shown, key: Key) -> list[list[int]]:
+    """Return the links of a tree by its key, a group's name or that of an alias, and of its islands.
+
+    Each is two switches, and both ports where several cables join these.
+    """
     found: list[list[int]] = []
-    for tree in core.plane.islands.trees(address):
+    for tree in core.plane.islands.trees(key):
         for u, v, *ports in links_of(tree, core.forest.loads):
             found.append([u, v, *ports] if u < v else [v, u, *ports[::-1]])
     return sorted(found)

@@ -22,9 +22,23 @@ class IslandKey(NamedTuple):
     number: int
 
 
+class AliasKey(NamedTuple):
+    """Names a further tree of a group, beside its own; `what` tells it from the key of an island."""
+
+    group: Key
+    number: int
+    what: str = "alias"
+
+
+def main_key(key: Key) -> Key:
+    """Return the key of the main tree of a group or alias, where a tree is one in another part of the fabric."""
+    return key.group if isinstance(key, IslandKey) else key
+
+
 def group_of(key: Key) -> Key:
     """Return the group of a forest's tree, whichever of its trees it is."""
-    return key.group if isinstance(key, IslandKey) else key
+    key = main_key(key)
+    return key.group if isinstance(key, AliasKey) else key
 
 
 class Islands:

@@ -235,6 +235,10 @@ class World:
         else:
             raise AssertionError(effect)
 
+    def perform_all(self, effects: list[Any]) -> None:
+        for effect in effects:
+            self.perform(effect)
+
     def step(self, dpid: int) -> None:
         """Let a switch carry out its next edit or answer its next barrier."""
         xid, edit = self.queues[dpid].popleft()

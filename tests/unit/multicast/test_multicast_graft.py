@@ -79,7 +79,7 @@ def test_what_is_known_of_links_that_were_left_chooses_the_same_way_as_looking_a
     """Members come and go without a pause for switches to confirm, links fail and return."""
     dice = random.Random(seed)
     world = World(GRAPHS[graph](), seed=seed)
-    transitions, known_count = world.core.plane._transitions, 0
+    transitions, known_count = world.core.plane.transitions, 0
     choose = transitions.choose
 
     def chosen(group, tree, changes, loads, now):

@@ -8,12 +8,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from controller.config.policy import Policy
+from controller.config.service_class_settings import Aliases, StaticTrees
 from controller.config.settings import Limits, Multicast, Querier
+from controller.config.terms import parse_prefix
 from controller.multicast.events import PolicyLoaded
 from controller.multicast.figures import multicast_figures
 from controller.wire.addresses import is_link_scope_group, parse_ip
@@ -27,6 +30,14 @@ POLICY = Policy(
     multicast=Multicast(fast_leave=True, querier=Querier(enabled=False)),
 )
 T = RecordType
+
+
+def aliases(count):
+    """Return what gives each group so many trees beside its own."""
+    groups = (parse_prefix("239.0.0.0/8"), parse_prefix("232.0.0.0/8"))
+    return Aliases(mode="static", static=tuple(StaticTrees(each, count) for each in groups)) if count else Aliases()
+
+
 HOSTS = st.integers(0, 23)
 
 
@@ -35,14 +46,18 @@ class Events(RuleBasedStateMachine):
 
     make_world: Callable[..., Any]
 
+    alias_counts = st.sampled_from([0])
+
     @initialize(
         graph=st.sampled_from(["fattree", "leaf-spine", "ring", "avalanche24", "tree", "bundles"]),
         version=st.sampled_from([1, 4]),
         seed=st.integers(0, 1000),
+        data=st.data(),
     )
-    def start(self, graph, version, seed):
+    def start(self, graph, version, seed, data):
+        self.policy = replace(POLICY, aliases=aliases(data.draw(self.alias_counts)))
         multicast = replace(POLICY.multicast, seed=seed)
-        self.world = self.make_world(graph, replace(POLICY, multicast=multicast), version, seed=seed)
+        self.world = self.make_world(graph, replace(self.policy, multicast=multicast), version, seed=seed)
         self.names = list(self.world.hosts)
         self.any: dict[str, frozenset[str]] = {}
         self.ssm: dict[str, frozenset[str]] = {}
@@ -137,7 +152,13 @@ class Events(RuleBasedStateMachine):
     @rule(seed=st.integers(0, 1000))
     def move_trees(self, seed):
         multicast = replace(POLICY.multicast, seed=seed)
-        self.world.feed(PolicyLoaded(replace(POLICY, multicast=multicast)))
+        self.policy = replace(self.policy, multicast=multicast)
+        self.world.feed(PolicyLoaded(self.policy))
+
+    @rule(data=st.data())
+    def give_other_aliases(self, data):
+        self.policy = replace(self.policy, aliases=aliases(data.draw(self.alias_counts)))
+        self.world.feed(PolicyLoaded(self.policy))
 
     # Time
 
@@ -191,8 +212,8 @@ class Events(RuleBasedStateMachine):
 
     @rule(allow=st.booleans())
     def judge_anew(self, allow):
-        self.world.feed(PolicyLoaded(replace(POLICY, default_allow=allow)))
-        self.world.feed(PolicyLoaded(POLICY))
+        self.world.feed(PolicyLoaded(replace(self.policy, default_allow=allow)))
+        self.world.feed(PolicyLoaded(self.policy))
 
     def component(self, dpid):
         links = [pair for pair in self.world.links if pair not in self.world.down_links and not pair & self.gone]
@@ -220,9 +241,16 @@ class Events(RuleBasedStateMachine):
             assert self.world.refused_edits() == []
 
 
-def test_events_in_any_order(make_world):
-    Events.make_world = staticmethod(make_world)
-    machine = Events.TestCase
+class AliasedEvents(Events):
+    """The same where groups have several trees, now more and now fewer."""
+
+    alias_counts = st.integers(0, 4)
+
+
+@pytest.mark.parametrize("events", [Events, AliasedEvents])
+def test_events_in_any_order(make_world, events):
+    events.make_world = staticmethod(make_world)
+    machine = events.TestCase
     machine.settings = settings(
         max_examples=40, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
     )

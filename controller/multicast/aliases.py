@@ -1,0 +1,394 @@
+"""Aliases: further trees of groups, each under a tree version of its own, over which a group's senders are split.
+
+An alias is bound by the entries of its version, which all its switches confirm, and then the entries of the senders
+that go there. It is taken away in reverse: its senders go to other trees, confirm, what is under way arrives, and
+its entries go. So every packet follows one tree, whole. A sender stays on its tree as long as that is there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from controller.config.policy import Policy
+from controller.config.service_class_settings import OFF, Aliases, StaticTrees
+from controller.datapath.lanes import Urgency
+from controller.effects import Effect
+from controller.kernel.domains import address_of
+from controller.multicast.group import Group, Sender, SenderKey
+from controller.multicast.group_rules import GroupRules
+from controller.multicast.router_groups import GroupRouting
+from controller.multicast.transition import DRAIN_S, Transitions
+from controller.rules.installer import Installer
+from controller.rules.model import FlowKey
+from controller.service_classes.pool import MAX_ALIASES
+from controller.service_classes.split import split
+from controller.trees.forest import Forest
+from controller.trees.islands import AliasKey, Islands
+from controller.trees.tree import Change, Role
+from topology.graph import Graph
+
+GROUPS_PER_TURN = 8
+"""Groups whose aliases are looked at in one turn of the loop."""
+
+LOOK_AGAIN_S = 0.05
+"""How soon it is looked again whether senders' entries are confirmed, or a version is free."""
+
+PATIENCE_S = 30.0
+"""How long a tree waits for switches to confirm that its senders have left it."""
+
+
+class Plane(Protocol):
+    """The groups and trees that aliases belong to."""
+
+    groups: dict[bytes, Group]
+    islands: Islands
+    transitions: Transitions
+    rules: GroupRules
+    routed: GroupRouting
+
+    @property
+    def forest(self) -> Forest:
+        """The trees."""
+
+    def refresh(
+        self, group: Group, changes: Sequence[Change | None], now: float, urgency: Urgency = Urgency.PROMPT
+    ) -> list[Effect]:
+        """Compile a tree again and send the difference."""
+
+
+@dataclass
+class _Departure:
+    """Senders that have gone from a tree: their switches leave it, or all of it goes, when no packet is on its way.
+
+    It waits until their entries are confirmed, then until packets have drained.
+    """
+
+    group: Group
+    tree: Group
+    dpids: set[int]
+    keys: set[tuple[int, FlowKey]]
+    due_s: float
+    give_up_s: float
+    is_confirmed: bool = False
+
+
+class AliasTrees:
+    """The aliases of all groups of a plane.
+
+    `is_used` tells whether any group may have aliases, `bound_count` how many there are. `changed` is told of groups
+    whose trees are others, with each switch at which senders take another one. `counters` has
+    `alias-pool-empty`: a group waits for an alias, since all of the pool are in use.
+    """
+
+    def __init__(self, plane: Plane, installer: Installer, graph: Graph) -> None:
+        self.is_used = False
+        self.bound_count = 0
+        self.counters: Counter[str] = Counter()
+        self.waiting: dict[bytes, None] = {}
+        self._plane = plane
+        self._installer = installer
+        self._graph = graph
+        self._settings = Aliases()
+        self._default_bps = Policy().multicast.default_rate_bps
+        self._static: tuple[StaticTrees, ...] = ()
+        self._touched: dict[bytes, None] = {}
+        self._again: dict[bytes, float] = {}
+        self._departures: list[_Departure] = []
+        self._restored: dict[bytes, list[tuple[int, int]]] = {}
+        self.changed: Callable[[bytes, float, int | None], None] | None = None
+
+    # Who has how many
+
+    def use(self, policy: Policy) -> None:
+        """Go by another policy: groups get and give up aliases in turn."""
+        before, self._settings = self._settings, policy.aliases
+        self._default_bps = policy.multicast.default_rate_bps
+        if self._settings == before:
+            return
+        self.is_used = self._settings.mode != OFF
+        longest_first = sorted(policy.aliases.static, key=lambda entry: -entry.groups.length)
+        self._static = tuple(longest_first) if self.is_used else ()
+        self._touched.update(dict.fromkeys(self._plane.groups))
+
+    def wanted(self, address: bytes) -> int:
+        """Return how many aliases a group is to have: none where some switch could not forward it on another tree."""
+        if not self._plane.rules.serves_everywhere(address):
+            return 0
+        group = address_of(address)
+        for entry in self._static:
+            if entry.groups.contains(group):
+                return entry.aliases
+        return 0
+
+    def touch(self, address: bytes) -> None:
+        """Have it looked at whether a group has the aliases that it is to have."""
+        self._touched[address] = None
+        for number, tree_version in self._restored.pop(address, ()):
+            if self.bound_count < self._settings.pool:
+                self._plane.groups[address].add_alias(number, tree_version).is_standing = True
+                self.bound_count += 1
+
+    def restore(self, address: bytes, aliases: Iterable[tuple[int, int]]) -> None:
+        """Have a group that is to be put back begin with aliases of an earlier run: their numbers and versions."""
+        kept = sorted(aliases)[: self.wanted(address)]
+        if kept:
+            self._restored[address] = kept
+
+    # Trees and senders
+
+    def alias(self, key: AliasKey) -> Group | None:
+        """Return an alias by the key of its tree."""
+        group = self._plane.groups.get(key.group)  # type: ignore[call-overload]
+        if group is None or group.trees is None:
+            return None
+        return next((tree for tree in group.trees if tree.number == key.number), None)
+
+    def tree_of(self, group: Group, sender: Sender) -> Group:
+        """Return the tree that a sender's packets take."""
+        number = sender.alias or 0
+        return next((tree for tree in group.all_trees() if tree.number == number), group)
+
+    def tree_for(self, group: Group, sender: Sender, before: Sender | None) -> Group:
+        """Return the tree for a sender: that which it has, else the least loaded one that all switches know of."""
+        if before is not None:
+            return self.tree_of(group, before)
+        if sender.alias is not None:
+            return self.tree_of(group, sender)
+        usable = [tree.number for tree in group.all_trees() if self._is_usable(tree)]
+        held: dict[SenderKey | None, int] = {key: other.alias or 0 for key, other in group.senders.items()}
+        rates: dict[SenderKey | None, float] = {None: self._rate(sender)}
+        for key, rate in self._rates(group).items():
+            rates[key] = rate
+        number = split(rates, usable, held)[None]
+        return next(tree for tree in group.all_trees() if tree.number == number)
+
+    def _is_usable(self, tree: Group) -> bool:
+        """Tell whether flows may begin on a tree."""
+        if not tree.is_standing:
+            confirmed = self._installer.is_confirmed
+            tree.is_standing = all(confirmed(at, rule.key) for at, rules in tree.rules.items() for rule in rules)
+        return tree.is_standing and not tree.is_leaving
+
+    def _rates(self, group: Group) -> dict[SenderKey, float]:
+        return {key: self._rate(sender) for key, sender in group.senders.items() if sender.admitted}
+
+    def _rate(self, sender: Sender) -> float:
+        """Return the rate of a sender, the default one where it was not measured."""
+        return sender.placed_bps or self._default_bps
+
+    def _tell_rate(self, tree: Group, dpid: int) -> None:
+        """Have the forest account what the senders of a tree at a switch send, also those that were not measured."""
+        rate_bps = sum(self._rate(s) for k, s in tree.own_senders().items() if k.dpid == dpid and s.admitted)
+        self._plane.forest.set_rate(tree.key, dpid, rate_bps)
+        self._plane.islands.set_rate(tree.key, dpid, rate_bps)
+
+    # Time
+
+    def next_deadline(self) -> float | None:
+        """Return when `on_deadline` is due next, None where nothing waits."""
+        if self._touched:
+            return 0.0
+        if not self._departures and not self._again:
+            return None
+        return min((*(departure.due_s for departure in self._departures), *self._again.values()))
+
+    def switch_speaks_otherwise(self) -> None:
+        """Look again at groups with aliases, for which a switch may have no entries."""
+        self._touched.update(dict.fromkeys(a for a, group in self._plane.groups.items() if group.trees is not None))
+
+    def on_deadline(self, now: float) -> list[Effect]:
+        """Bring some groups to the aliases that they are to have, and end what senders have left."""
+        effects: list[Effect] = []
+        for departure in [one for one in self._departures if one.due_s <= now]:
+            effects += self._depart(departure, now)
+        for address in [address for address, due_s in self._again.items() if due_s <= now]:
+            del self._again[address]
+            self._touched[address] = None
+        for address in list(self._touched)[:GROUPS_PER_TURN]:
+            del self._touched[address]
+            effects += self._look(address, now)
+        return effects
+
+    def _look(self, address: bytes, now: float) -> list[Effect]:
+        """Bind or take away what a group has too few or too many of."""
+        group = self._plane.groups.get(address)
+        self.waiting.pop(address, None)
+        if group is None or group.held:
+            return []
+        wanted, effects = self.wanted(address), list[Effect]()
+        staying = [tree for tree in group.all_trees() if tree.number and not tree.is_leaving]
+        for tree in reversed(staying[wanted:]):
+            effects += self.release(group, tree, now)
+        missing = wanted - len(staying)
+        free = self._settings.pool - self.bound_count
+        if missing > free:
+            self.counters["alias-pool-empty"] += 1
+            self.waiting[address] = None
+        if min(missing, free) > 0:
+            effects += self.bind(group, min(missing, free), now)
+            if sum(not tree.is_leaving for tree in group.all_trees()[1:]) < min(wanted, len(staying) + free):
+                self._again[address] = now + LOOK_AGAIN_S
+        return effects
+
+    # Bind
+
+    def bind(self, group: Group, count: int, now: float) -> list[Effect]:
+        """Give a group so many more trees, as far as versions are free, and senders of its fuller trees.
+
+        Each tree is built with its senders known, so that it goes by the links that are least busy for its share.
+        """
+        aliases: list[Group] = []
+        for number in range(1, MAX_ALIASES + 1):
+            version = None if len(aliases) >= count else self._plane.transitions.free_version(group)
+            if version is None:
+                break
+            if all(tree.number != number for tree in group.all_trees()):
+                aliases.append(group.add_alias(number, version))
+        self.bound_count += len(aliases)
+        held = {key: sender.alias or 0 for key, sender in group.senders.items()}
+        usable = [tree.number for tree in group.all_trees() if tree in aliases or self._is_usable(tree)]
+        rates = {key: rate for key, rate in self._rates(group).items() if held[key] in usable}
+        flows = split(rates, usable, held, [alias.number for alias in aliases])
+        by_number = {alias.number: alias for alias in aliases}
+        moved = {key: by_number[to] for key, to in flows.items() if to != held[key]}
+        self._leave_behind(group, moved, now)
+        effects: list[Effect] = []
+        for alias in aliases:
+            effects += self._build(group, alias, {key.dpid for key, to in moved.items() if to is alias}, now)
+        return effects
+
+    def _build(self, group: Group, alias: Group, sending: set[int], now: float) -> list[Effect]:
+        """Have the switches of a new tree know it, then those of its senders."""
+        forest = self._plane.forest
+        for dpid in sorted(sending):
+            forest.join(alias.key, dpid, Role.SENDER)
+            self._tell_rate(alias, dpid)
+        for dpid in sorted(group.interests):
+            forest.join(alias.key, dpid, Role.RECEIVER)
+        self._plane.routed.sync(alias)
+        self._plane.islands.adopt(alias.key, (), {})
+        tree = forest.tree(alias.key)
+        links = () if tree is None else tuple(tree.links())
+        self._told(group, now)
+        return self._plane.refresh(alias, (Change(alias.key, links),), now, Urgency.BULK)
+
+    def _move(self, group: Group, moved: Mapping[SenderKey, Group], now: float) -> list[Effect]:
+        """Have senders send by other trees, which stand."""
+        self._leave_behind(group, moved, now)
+        effects: list[Effect] = []
+        for tree in {id(tree): tree for tree in moved.values()}.values():
+            changes: list[Change | None] = []
+            for dpid in sorted({key.dpid for key, to in moved.items() if to is tree}):
+                changes.append(self._plane.forest.join(tree.key, dpid, Role.SENDER))
+                self._tell_rate(tree, dpid)
+            effects += self._plane.refresh(tree, changes, now, Urgency.BULK)
+        return effects
+
+    def _leave_behind(self, group: Group, moved: Mapping[SenderKey, Group], now: float) -> None:
+        """Take senders off the trees that they had; these keep their ways until no packet is on them."""
+        departures: dict[int, _Departure] = {}
+        for key, to in moved.items():
+            sender = group.senders[key]
+            tree = self.tree_of(group, sender)
+            keys = self._plane.rules.take_sender(tree, key)
+            sender.alias = to.number
+            departure = departures.get(tree.number)
+            if departure is None:
+                departure = departures[tree.number] = _Departure(group, tree, set(), set(), now, now + PATIENCE_S)
+            departure.dpids.add(key.dpid)
+            departure.keys |= {(key.dpid, rule_key) for rule_key in keys}
+        for departure in departures.values():
+            for dpid in departure.dpids:
+                self._tell_rate(departure.tree, dpid)
+                self._told(group, now, dpid)
+        self._departures += departures.values()
+
+    # What has gone
+
+    def release(self, group: Group, alias: Group, now: float) -> list[Effect]:
+        """Take an alias away: its senders go to the other trees, the largest first to the least loaded."""
+        if alias.is_leaving:
+            return []
+        alias.is_leaving = True
+        usable = [tree.number for tree in group.all_trees() if tree is not alias and self._is_usable(tree)]
+        held = {key: sender.alias or 0 for key, sender in group.senders.items()}
+        rates = dict.fromkeys(group.senders, 0.0) | self._rates(group)
+        flows = split(rates, usable, held)
+        by_number = {tree.number: tree for tree in group.all_trees()}
+        moved = {key: by_number[to] for key, to in flows.items() if held[key] == alias.number}
+        effects = self._move(group, moved, now)
+        if not moved:
+            self._departures.append(_Departure(group, alias, set(), set(), now, now + PATIENCE_S))
+        return effects
+
+    def _depart(self, departure: _Departure, now: float) -> list[Effect]:
+        """Go on with what senders have left, as far as switches have confirmed that they have."""
+        if not departure.is_confirmed:
+            graph, confirmed = self._graph, self._installer.is_confirmed
+            waits = any(dpid in graph and not confirmed(dpid, key) for dpid, key in departure.keys)
+            if waits and now < departure.give_up_s:
+                departure.due_s = now + LOOK_AGAIN_S
+                return []
+            departure.is_confirmed = True
+            departure.due_s = now + DRAIN_S
+            return []
+        self._departures.remove(departure)
+        group, tree = departure.group, departure.tree
+        if self._plane.groups.get(group.address) is not group or not any(one is tree for one in group.all_trees()):
+            return []  # it has gone meanwhile
+        if tree.is_leaving:
+            return self._end(group, tree, now)
+        changes: list[Change | None] = []
+        still: set[int] = set()  # others have gone from there since, whose packets may be on their way
+        for other in self._departures:
+            if other.tree is tree:
+                still |= other.dpids
+        for dpid in sorted(departure.dpids - still):
+            if not tree.sends_at(dpid):
+                changes.append(self._plane.forest.leave(tree.key, dpid, Role.SENDER))
+        return self._plane.refresh(tree, changes, now, Urgency.BULK) if changes else []
+
+    def _end(self, group: Group, alias: Group, now: float) -> list[Effect]:
+        """Take away the entries of an alias that nobody sends by any more."""
+        if any(departure.tree is alias for departure in self._departures):
+            return []  # others have left it later, whose packets may be on their way
+        forest = self._plane.forest
+        tree = forest.tree(alias.key)
+        held = {(dpid, rule.key) for dpid, rules in alias.rules.items() for rule in rules}
+        changes: list[Change | None] = []
+        for dpid in list(tree.terminals) if tree is not None else ():
+            changes.append(forest.leave(alias.key, dpid, Role.RECEIVER | Role.SENDER))
+        effects = self._plane.refresh(alias, changes or (None,), now, Urgency.BULK)
+        self._forget(group, alias, held)
+        self._told(group, now)
+        return effects
+
+    def _told(self, group: Group, now: float, dpid: int | None = None) -> None:
+        if self.changed is not None:
+            self.changed(group.address, now, dpid)
+
+    def settle(self, group: Group) -> None:
+        """Forget the aliases of a group that has ended with its last member and sender."""
+        if group.interests or group.senders:
+            return
+        for alias in group.all_trees()[1:]:
+            self._forget(group, alias, alias.unconfirmed or set())
+
+    def _forget(self, group: Group, alias: Group, held: set[tuple[int, FlowKey]]) -> None:
+        """Give an alias back; its versions are not taken again while a switch may hold entries of them."""
+        olds: MutableMapping[int, set[tuple[int, FlowKey]]] = group.old_versions or {}
+        for version, entries in {**(alias.old_versions or {}), alias.tree_version: held}.items():
+            olds[version] = olds.get(version, set()) | entries
+        group.old_versions = dict(olds)
+        trees = group.trees
+        assert trees is not None
+        trees.remove(alias)
+        alias.trees = None
+        if len(trees) == 1:
+            group.trees = None
+        self.bound_count -= 1
+        self._touched.update(dict.fromkeys([group.address, *self.waiting]))
+        self.waiting.clear()
