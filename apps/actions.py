@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from apps.state_dir import ActionLog
-from apps.status_server import Refused
+from apps.status_server import QuestionRefused
 from controller.effects import ActionRefused, ActionTaken
 from controller.snapshot.log import Document
 
@@ -27,7 +27,7 @@ def logged(
     by = str(asked["by"])[:BY_LENGTH] if "by" in asked else None
     try:
         answer = act(fields, by)
-    except Refused as refusal:
+    except QuestionRefused as refusal:
         log.add(name, fields, by, str(refusal))
         raise
     log.add(name, fields, by, None)
@@ -35,7 +35,7 @@ def logged(
 
 
 def answer_of(outcome: ActionTaken | ActionRefused) -> Document:
-    """Return what a core answers to an action; Refused where it does not do it."""
+    """Return what a core answers to an action; QuestionRefused where it does not do it."""
     if isinstance(outcome, ActionRefused):
-        raise Refused(outcome.text, outcome.field)
+        raise QuestionRefused(outcome.text, outcome.field)
     return outcome.document

@@ -19,7 +19,7 @@ from apps.policy_file import PolicyReading, shares_fabric
 from apps.registry import APPS
 from apps.saved_state import SavedState
 from apps.state_dir import ActionLog, own_state_dir
-from apps.status_server import Refused
+from apps.status_server import QuestionRefused
 from apps.webhook import WebhookPoster
 from controller.alarms.actions import FIELDS, FORGET_SWITCH, read_action
 from controller.alarms.core import AlarmCore
@@ -191,7 +191,7 @@ class Alarms(DeclaredApp, FabricApp):
         try:
             self.feed(read_action(name, fields, by))
         except ActionInvalid as error:
-            raise Refused(str(error), error.field) from None
+            raise QuestionRefused(str(error), error.field) from None
         return answer_of(self._outcomes.pop())
 
     def _document(self) -> Document:

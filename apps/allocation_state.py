@@ -10,7 +10,7 @@ from typing import Any
 from apps.state_database import StateDatabase
 from controller.allocation.book import STATE_VERSION
 from controller.allocation.busy import KEYS
-from controller.allocation.live import Changes
+from controller.allocation.live import PortStateChanges
 
 _METRICS = tuple(KEYS)
 _PORT_COLUMNS = ("name", "family", "cpu", "initiators", "volumes", *_METRICS)
@@ -55,7 +55,7 @@ class AllocationState(StateDatabase):
             },
         }
 
-    def write(self, changes: Changes) -> bool:
+    def write(self, changes: PortStateChanges) -> bool:
         """Keep changes and return whether that was done; where not, the next ones must tell of every port."""
         ports, cpus = changes.state["ports"], changes.state["cpus"]
         if not ports and not changes.forgotten:

@@ -16,10 +16,10 @@ from apps.openflow.framework import set_ev_cls
 from apps.registry import APPS
 from apps.saved_state import SavedState
 from apps.state_dir import own_state_dir
-from apps.status_server import Refused
-from controller.allocation.book import StateError
+from apps.status_server import QuestionRefused
+from controller.allocation.book import PortStateError
 from controller.allocation.fields import RequestError
-from controller.allocation.live import AllocatorCore, Changes
+from controller.allocation.live import AllocatorCore, PortStateChanges
 from controller.allocation.live_sections import AllocatorSections
 from controller.allocation.live_view import ACTIONS, ALLOCATE, AllocatorConsole
 
@@ -63,7 +63,7 @@ class Allocator(DeclaredApp, FabricApp):
                 self.logger.info(
                     "The metrics of %d ports were restored from %s.", len(self.core.book), self.state.path
                 )
-            except StateError as error:
+            except PortStateError as error:
                 self.state.reject(str(error))
 
     @set_ev_cls(PortsMeasured)
@@ -77,7 +77,7 @@ class Allocator(DeclaredApp, FabricApp):
             self._expired_s = time.monotonic()
             self.core.expire(_now_ms())
 
-    def _changes(self, port_count: int) -> tuple[Changes, bool]:
+    def _changes(self, port_count: int) -> tuple[PortStateChanges, bool]:
         changes = self.core.changes(port_count)
         return changes, len(changes.state["ports"]) == port_count
 
@@ -92,7 +92,7 @@ class Allocator(DeclaredApp, FabricApp):
             answer = action(self.console, asked)
         except RequestError as error:
             field = str(error).removeprefix("request.").partition(":")[0].partition(".")[0].partition("[")[0]
-            raise Refused(str(error), field if field in asked else None) from None
+            raise QuestionRefused(str(error), field if field in asked else None) from None
         if name == ALLOCATE:
             self.sections.decided(asked, answer, time.time())
         return answer

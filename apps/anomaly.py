@@ -18,11 +18,11 @@ from apps.policy_file import PolicyReading
 from apps.registry import APPS
 from apps.saved_state import SavedState
 from apps.state_dir import own_state_dir
-from apps.status_server import Refused
+from apps.status_server import QuestionRefused
 from controller.anomaly.live import AnomalyCore
 from controller.anomaly.live_events import AnomalyTurned, OpenAnomaly, RetrainAsked
 from controller.anomaly.live_members import member_name
-from controller.anomaly.live_state import AnomalyState, StateError, all_changed, changes, restore
+from controller.anomaly.live_state import AnomalyState, AnomalyStateError, all_changed, changes, restore
 from controller.anomaly.live_view import AnomalySections, sentence, severity_of
 from controller.snapshot.events import State
 
@@ -77,7 +77,7 @@ class Anomaly(DeclaredApp, FabricApp):
                     self.logger.warning(
                         "The thresholds in %s are of other settings: they are learnt anew.", self.state.path
                     )
-            except StateError as error:
+            except AnomalyStateError as error:
                 self.state.reject(str(error))
         for anomaly in self.core.faults.told.values():
             self._report(State.RAISED, anomaly)
@@ -139,7 +139,7 @@ class Anomaly(DeclaredApp, FabricApp):
         group = asked.get("peer_group")
         known = sorted({name for name in self.core.members.groups if name is not None})
         if group is not None and group not in known:
-            raise Refused(f"no such peer group; there are {_listed(known)}", "peer_group")
+            raise QuestionRefused(f"no such peer group; there are {_listed(known)}", "peer_group")
         self.feed(RetrainAsked(group))
         all_changed(self.core)
         return {"learnt_anew": [group] if group is not None else known}

@@ -9,7 +9,7 @@ from apps.openflow.app import App
 from apps.openflow.framework import hub, run_aside
 from apps.state_dir import JournalFile
 from controller.events import JournalLost
-from controller.snapshot.events import EventLog, Severity, State
+from controller.snapshot.events import EventRing, Severity, State
 
 SYNC_INTERVAL_S = 1.0
 """What is written to a journal is on the disk after this time at the latest."""
@@ -21,7 +21,7 @@ BEGIN_ANEW_S = 5.0
 class JournalKeeper:
     """Syncs a journal off the loop of its app; `watch`, on the loop, tells of faults by `events` and mends them."""
 
-    def __init__(self, app: App, journal: JournalFile, events: Callable[[], EventLog]) -> None:
+    def __init__(self, app: App, journal: JournalFile, events: Callable[[], EventRing]) -> None:
         self._app = app
         self._journal = journal
         self._events = events

@@ -11,7 +11,7 @@ from typing import Any
 from apps.alarm_reports import STATE_LOST, AlarmReports
 from apps.normalcy_state import NormalcyDatabase
 from apps.saved_state import SavedState
-from apps.status_server import Refused
+from apps.status_server import QuestionRefused
 from controller.anomaly.live_members import member_name
 from controller.anomaly.live_normalcy_core import (
     NormalcyChanged,
@@ -22,9 +22,9 @@ from controller.anomaly.live_normalcy_core import (
 )
 from controller.anomaly.live_normalcy_state import NormalcyState, all_changed, changes, restore
 from controller.anomaly.live_normalcy_view import NormalcySections, sentence
-from controller.anomaly.live_state import StateError
+from controller.anomaly.live_state import AnomalyStateError
 from controller.config.anomaly_settings import Normalcy
-from controller.snapshot.events import EventLog, Severity, State
+from controller.snapshot.events import EventRing, Severity, State
 
 SAVED_AT_ONCE = 100
 """Ports written in one tick, so that the loop is soon free again."""
@@ -50,7 +50,7 @@ class LiveNormalcy:
         settings: Normalcy,
         directory: Path,
         logger: logging.Logger,
-        events: EventLog,
+        events: EventRing,
         reports: AlarmReports,
         spoken: Callable[[str], str],
     ) -> None:
@@ -74,7 +74,7 @@ class LiveNormalcy:
             return
         try:
             count = restore(self.core, state)
-        except StateError as error:
+        except AnomalyStateError as error:
             self.database.reject(str(error))
             return
         if state.chain != self.core.chain:
@@ -110,18 +110,20 @@ class LiveNormalcy:
     def answer(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Return the series of the port asked for by `dpid` and `port_no`, or of all."""
         if not self.is_enabled:
-            raise Refused("anomaly.normalcy.enabled is false in the policy: no bounds are learnt", "normalcy")
+            raise QuestionRefused("anomaly.normalcy.enabled is false in the policy: no bounds are learnt", "normalcy")
         dpid, port_no = asked.get("dpid"), asked.get("port_no")
         if (dpid is None) != (port_no is None):
-            raise Refused("a port is asked for by dpid and port_no", "port_no" if dpid is not None else "dpid")
+            raise QuestionRefused(
+                "a port is asked for by dpid and port_no", "port_no" if dpid is not None else "dpid"
+            )
         key = None
         if dpid is not None and port_no is not None:
             for name, value in (("dpid", dpid), ("port_no", port_no)):
                 if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                    raise Refused(f"{name}: expected a whole number", name)
+                    raise QuestionRefused(f"{name}: expected a whole number", name)
             key = (dpid, port_no)
             if key not in self.core.ports:
-                raise Refused(f"no minute of port {dpid}:{port_no} was measured yet", "port_no")
+                raise QuestionRefused(f"no minute of port {dpid}:{port_no} was measured yet", "port_no")
         return {**self.sections.answer(key), "state": self.database.document()}
 
     def _turned(self, effect: NormalcyTurned) -> None:

@@ -10,14 +10,14 @@ from pathlib import Path
 from apps.line_files import FILE_MODE
 
 
-class Held(Exception):  # noqa: N818
+class LockHeld(Exception):  # noqa: N818
     """Another process holds the lock; the text says which."""
 
 
 def lock(path: Path) -> int:
     """Lock the file at `path`, made where it is missing, until its descriptor is closed or the process ends.
 
-    Held where another process has it, OSError where it cannot be made or locked. The file is never removed: a lock on
+    LockHeld where another process has it, OSError where it cannot be made or locked. The file stays: a lock on
     a file that has gone would keep nobody off.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
@@ -26,7 +26,7 @@ def lock(path: Path) -> int:
     except BlockingIOError:
         holder = os.pread(descriptor, 20, 0).decode(errors="replace").strip()
         os.close(descriptor)
-        raise Held(f"process {holder}" if holder.isdigit() else "another process") from None
+        raise LockHeld(f"process {holder}" if holder.isdigit() else "another process") from None
     except OSError:
         os.close(descriptor)
         raise

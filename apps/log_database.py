@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from apps.state_database import StateDatabase
-from controller.log import Batch, Entry, Kind
+from controller.log import LogBatch, LogEntry, LogEntryKind
 
 LOG_VERSION = 1
 LOG_NAME = "log.sqlite"
@@ -41,7 +41,7 @@ class LogDatabase(StateDatabase):
         super().reject(reason)
         self.has_lost = True
 
-    def read(self) -> tuple[int, tuple[Entry, ...]]:
+    def read(self) -> tuple[int, tuple[LogEntry, ...]]:
         """Return the number of the last write and the entries, in the order in which they were written."""
         try:
             database = self._checked()
@@ -53,7 +53,7 @@ class LogDatabase(StateDatabase):
             self._failed(error)
             return 0, ()
 
-    def commit(self, batch: Batch) -> bool:
+    def commit(self, batch: LogBatch) -> bool:
         """Put a batch on the disk and return whether that was done; nothing of it where not."""
         put, removed = [], []
         for key, (revision, entry) in batch.rows.items():
@@ -89,6 +89,6 @@ def read_values(path: Path) -> dict[str, Mapping[str, Any]]:
         return {}
 
 
-def _entry(kind: Any, key: Any, text: Any) -> Entry:
-    known = Kind.DECISION if kind == Kind.DECISION.value else Kind.OBSERVATION
-    return Entry(known, str(key), text if isinstance(text, str) else "")
+def _entry(kind: Any, key: Any, text: Any) -> LogEntry:
+    known = LogEntryKind.DECISION if kind == LogEntryKind.DECISION.value else LogEntryKind.OBSERVATION
+    return LogEntry(known, str(key), text if isinstance(text, str) else "")

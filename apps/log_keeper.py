@@ -11,8 +11,8 @@ from typing import Protocol, TypeAlias
 from apps.openflow.app import TableKeeper
 from apps.openflow.framework import Event, hub, run_aside
 from controller.events import JournalLost
-from controller.log import Batch, Entry, Waiting, WriteLog
-from controller.snapshot.events import EventLog, Severity, State
+from controller.log import LogBatch, LogEntry, Waiting, WriteLog
+from controller.snapshot.events import EventRing, Severity, State
 
 RETRY_S = 1.0
 """How soon that is tried again which could not be committed; an operator's action has it tried at once."""
@@ -35,7 +35,7 @@ UNKNOWN = "a restart will not know what changed."
 Then: TypeAlias = Callable[[bool], None]
 
 
-class Store(Protocol):
+class LogStore(Protocol):
     """Where a log is kept: `apps.log_database` on the disk, `apps.cluster.engine_log` with other controllers.
 
     `trouble` and `set_aside` say in words why the last commit was not done; `has_lost` that earlier ones are gone.
@@ -55,10 +55,10 @@ class Store(Protocol):
     def set_aside(self) -> str | None:
         """Why what was committed earlier was set aside."""
 
-    def read(self) -> tuple[int, tuple[Entry, ...]]:
+    def read(self) -> tuple[int, tuple[LogEntry, ...]]:
         """Return the number of the last write and the entries, in the order in which they were written."""
 
-    def commit(self, batch: Batch) -> bool:
+    def commit(self, batch: LogBatch) -> bool:
         """Commit a batch, on a thread; return whether that was done."""
 
     def close(self) -> None:
@@ -76,15 +76,15 @@ class LogKeeper:
                     self._awaited.clear()
     """
 
-    def __init__(self, app: TableKeeper, store: Store | None, events: Callable[[], EventLog]) -> None:
+    def __init__(self, app: TableKeeper, store: LogStore | None, events: Callable[[], EventRing]) -> None:
         self._app = app
         self._store = store
         self._events = events
         self._waiting = Waiting()
         self._thens: list[Then] = []
-        self._under_way: tuple[Batch, list[Then]] | None = None
+        self._under_way: tuple[LogBatch, list[Then]] | None = None
         self._is_asked = False
-        self._orders: deque[Batch | None] = deque()
+        self._orders: deque[LogBatch | None] = deque()
         self._ordered = Event()
         self._awaited = Event()
         self._trouble: str | None = None
@@ -100,19 +100,19 @@ class LogKeeper:
         """What is wrong with the log, in a sentence; None where nothing is."""
         return self._trouble
 
-    def use(self, store: Store, revision: int) -> None:
+    def use(self, store: LogStore, revision: int) -> None:
         """Keep the log in `store`, where the last write has this number; what was written before is lost."""
         was_written = bool(self._waiting)
         self._store, self._waiting = store, Waiting(revision)
         if was_written:
             self._waiting.lose()
 
-    def renew(self, store: Store) -> None:
+    def renew(self, store: LogStore) -> None:
         """Keep the log in `store`, which has nothing of it: all is written there anew."""
         self._store = store
         self._waiting.lose()
 
-    def read(self) -> tuple[Entry, ...]:
+    def read(self) -> tuple[LogEntry, ...]:
         """Return what an earlier run wrote; once, before the first write."""
         assert self._store is not None
         revision, entries = self._store.read()
@@ -183,7 +183,7 @@ class LogKeeper:
         self._orders.append(batch)
         self._ordered.set()
 
-    def _done(self, batch: Batch, fault: str | None, has_lost: bool) -> None:
+    def _done(self, batch: LogBatch, fault: str | None, has_lost: bool) -> None:
         """Take what became of a batch; on the loop."""
         _, thens = self._under_way or (batch, [])
         self._under_way = None
@@ -223,14 +223,14 @@ class LogKeeper:
                     self._awaited.wait(COMMIT_PAUSE_S)
                     self._awaited.clear()
 
-    def _commit(self, store: Store, batch: Batch) -> None:
+    def _commit(self, store: LogStore, batch: LogBatch) -> None:
         outcome: list[str | None] = []
         run_aside(lambda: outcome.append(self._try(store, batch)))
         has_lost, store.has_lost = store.has_lost, False
         while not self._app.later(lambda: self._done(batch, outcome[0], has_lost)):
             self._app.pause(LOOP_FULL_S)
 
-    def _try(self, store: Store, batch: Batch) -> str | None:
+    def _try(self, store: LogStore, batch: LogBatch) -> str | None:
         """Commit a batch and return why that failed, None where it did not."""
         try:
             if store.commit(batch):

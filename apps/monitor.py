@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from apps.alarm_reports import OUTPUT_FAILED
 from apps.exporters.registry import build_sinks
-from apps.exporters.sink import Batch, Overview, ShareState, SwitchState
+from apps.exporters.sink import Overview, RatedSamples, ShareState, SwitchAnswering
 from apps.monitor_settings import output_settings
 from apps.monitor_share import MonitorShare
 from apps.openflow.bus import AlarmReported, CountersMeasured, LinksMeasured, PortsMeasured, RollUpsMeasured
@@ -19,7 +19,7 @@ from apps.openflow.framework import MAIN_DISPATCHER, hub, ofp_event, running_app
 from apps.openflow.role import RoleRequests
 from apps.ovsdb import Ovsdb, OvsdbFault, SwitchUse
 from apps.state_dir import own_state_dir
-from apps.status_server import Refused
+from apps.status_server import QuestionRefused
 from controller.allocation.events import ports_rated
 from controller.anomaly.live_events import ports_sampled
 from controller.anomaly.live_normalcy_core import ports_rolled_up
@@ -28,7 +28,7 @@ from controller.multicast.events import LoadsMeasured
 from controller.performance.alarms import LINK_DOWN
 from controller.performance.effects import EventsRaised, ResetCounters, RollUpsClosed, SamplesRated
 from controller.performance.event_texts import event_text
-from controller.performance.events import EventState, PortEvent, Severity
+from controller.performance.events import EventState, PortEvent, PortSeverity
 from controller.performance.poller import RequestStats, StatsReceived, SwitchTurned
 from controller.performance.poller_core import MonitorChanged, MonitorCore
 from controller.performance.poller_sections import EVENT_SEVERITIES, MonitorSections
@@ -138,7 +138,7 @@ class Monitor(DeclaredApp, FabricApp):
 
     def _samples_rated(self, effect: SamplesRated) -> None:
         epochs = self.core.epochs_of(effect.samples.rows) if isinstance(self.core, SharedMonitorCore) else None
-        self.sinks.write(Batch(effect.samples, effect.rates, effect.write, epochs))
+        self.sinks.write(RatedSamples(effect.samples, effect.rates, effect.write, epochs))
         self.sections.rated(effect.rates)
         cpu_pct = {dpid: use.cpu_pct for dpid, use in self._use.items() if use.cpu_pct is not None}
         if self.observers.get(PortsMeasured):
@@ -163,7 +163,7 @@ class Monitor(DeclaredApp, FabricApp):
 
     def _report(self, event: PortEvent) -> None:
         """Report a condition of a port that matters; links that are down are found by the alarms themselves."""
-        if event.severity < Severity.WARNING or event.counter == LINK_DOWN:
+        if event.severity < PortSeverity.WARNING or event.counter == LINK_DOWN:
             return
         subject = f"{event.dpid}:{event.port_no}:{event.counter}"
         if event.state is EventState.RAISED:
@@ -242,7 +242,7 @@ class Monitor(DeclaredApp, FabricApp):
         offset_s = core.at_s(0.0)
         nothing = SwitchUse((), None, None)
         switches = tuple(
-            SwitchState(
+            SwitchAnswering(
                 switch.dpid,
                 str(switch.kind),
                 switch.up,
@@ -263,7 +263,7 @@ class Monitor(DeclaredApp, FabricApp):
             return action(self.console, asked)
         except QuestionInvalid as error:
             field = str(error).partition(":")[0]
-            raise Refused(str(error), field if field in asked else None) from None
+            raise QuestionRefused(str(error), field if field in asked else None) from None
 
     def _state(self) -> dict[str, Any]:
         overview = self._overview()

@@ -10,7 +10,7 @@ from apps.exporters.settings import (
     SyslogSettings,
 )
 from controller.config.settings import HistoryFiles, Monitor, RollUpFiles
-from controller.performance.events import Severity
+from controller.performance.events import PortSeverity
 from controller.wire.addresses import format_ip
 
 
@@ -20,7 +20,7 @@ def output_settings(monitor: Monitor) -> OutputSettings:
     return OutputSettings(
         _files(monitor.history),
         prometheus_settings(monitor),
-        SyslogSettings(syslog.target, Severity[syslog.least.upper()], syslog.facility, syslog.events_per_s)
+        SyslogSettings(syslog.target, PortSeverity[syslog.least.upper()], syslog.facility, syslog.events_per_s)
         if syslog.enabled
         else None,
         EventLogSettings(log.max_bytes, log.files) if log.enabled else None,

@@ -27,7 +27,7 @@ from apps.policy_file import PolicyReading, shares_fabric
 from apps.registry import APPS
 from apps.state_dir import ActionLog, AuditLog, own_state_dir
 from apps.state_faults import unreadable_files
-from apps.status_server import ENGINE_UNREACHABLE, Refused, refusal
+from apps.status_server import ENGINE_UNREACHABLE, QuestionRefused, refusal
 from controller.alarms.actions import FORGET_SWITCH
 from controller.alarms.events import TreesRepaired
 from controller.effects import ActionRefused, ActionTaken, Notice
@@ -41,7 +41,7 @@ from controller.multicast.findings import findings
 from controller.multicast.journal_check import JournalCheck
 from controller.multicast.view import VIEWS
 from controller.snapshot.events import Severity
-from controller.snapshot.log import Document, Section
+from controller.snapshot.log import Document, DocumentLog
 from controller.snapshot.names import Names
 from topology.events import LinkDown, TopologyEvent
 
@@ -77,7 +77,7 @@ class Multicast(DeclaredApp, FabricApp, TableKeeper):
         sections.events.offset_s = time.time() - time.monotonic()
         self._started_s = time.time()
         self._has_let_in = Event()
-        self._policy: Section[str] = Section(lambda: ("policy",), lambda _key: self._policy_document())
+        self._policy: DocumentLog[str] = DocumentLog(lambda: ("policy",), lambda _key: self._policy_document())
         self._policy_shown = -1
         self._outcomes: list[ActionTaken | ActionRefused] = []
         self.offer(
@@ -198,7 +198,7 @@ class Multicast(DeclaredApp, FabricApp, TableKeeper):
         try:
             self.feed(read_action(name, fields))
         except ActionInvalid as error:
-            raise Refused(str(error), error.field) from None
+            raise QuestionRefused(str(error), error.field) from None
         document = answer_of(self._outcomes.pop())
         self.feed(DeadlineReached())  # what operators set is due at once
         answer = Deferred()
@@ -210,7 +210,7 @@ class Multicast(DeclaredApp, FabricApp, TableKeeper):
         if not self._is_shared:
             return {**document, "kept": False}
         text = f"It is done here, but whether another controller would know of it is not certain: {self.log.trouble}"
-        return refusal(Refused(text, reason=ENGINE_UNREACHABLE))
+        return refusal(QuestionRefused(text, reason=ENGINE_UNREACHABLE))
 
     def _begin_search(self) -> tuple[Callable[[], Any], Callable[[Any], Iterator[Document | None]]]:
         check, directory = JournalCheck(self.core, self.log.keys_waiting()), own_state_dir()
@@ -227,7 +227,7 @@ class Multicast(DeclaredApp, FabricApp, TableKeeper):
         reading = self.policy_file.reload()
         self.policy_file.take(self.policy_was_read)
         if reading.errors:
-            raise Refused("; ".join(reading.errors), "policy")
+            raise QuestionRefused("; ".join(reading.errors), "policy")
         path, rules = str(self.policy_file.path), len(reading.policy.rules)
         document = {"path": path, "rules": rules, "loaded_s": reading.loaded_s}
         if not self._is_shared:
@@ -243,7 +243,7 @@ class Multicast(DeclaredApp, FabricApp, TableKeeper):
         def settle() -> None:
             self.policy_file.take(self.policy_was_read)
             text = f"The policy of before stays in force: {why}."
-            answer.settle(document if why is None else refusal(Refused(text, reason=ENGINE_UNREACHABLE)))
+            answer.settle(document if why is None else refusal(QuestionRefused(text, reason=ENGINE_UNREACHABLE)))
 
         self.later(settle)
 

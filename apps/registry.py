@@ -91,7 +91,7 @@ class AppSpec(NamedTuple):
 
 
 def _multicast() -> CoreSpec:
-    from controller.log import Entry, Kind
+    from controller.log import LogEntry, LogEntryKind
     from controller.multicast import events
     from controller.multicast.core import MulticastCore
 
@@ -99,7 +99,7 @@ def _multicast() -> CoreSpec:
         lambda policy, _at_s: {"policy": policy},
         lambda start, now, datapath: MulticastCore(start["policy"], now, datapath),
         events.PolicyLoaded,
-        (events, Entry, Kind),
+        (events, LogEntry, LogEntryKind),
     )
 
 

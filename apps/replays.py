@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from apps.registry import APPS, TABLE_APPS, CoreSpec, Start
 from controller import recording
 from controller.datapath.core import DatapathCore
-from controller.recording import Line, RecordingInvalid
+from controller.recording import RecordingInvalid, RecordingLine
 from controller.rules.pipeline import DATAPATH_XID_TAG
 
 Maker: TypeAlias = Callable[[Start, float, DatapathCore | None], Any]
@@ -30,7 +30,7 @@ MAKERS: Mapping[str, Maker] = MappingProxyType(
 _KINDS = recording.readable(record for spec in _SPECS.values() for record in spec.records or ())
 
 
-def read_lines(lines: Iterable[str]) -> Iterator[Line]:
+def read_lines(lines: Iterable[str]) -> Iterator[RecordingLine]:
     """Yield the starts and events of a recording; RecordingInvalid at a line that cannot be read."""
     return recording.read_lines(lines, _KINDS)
 
@@ -41,7 +41,7 @@ class Replay:
     def __init__(self) -> None:
         self.cores: dict[str, Any] = {}
 
-    def take(self, line: Line) -> Iterable[Any]:
+    def take(self, line: RecordingLine) -> Iterable[Any]:
         """Make a core, or give it an event; return its effects. RecordingInvalid for an event before any start."""
         if line.kind == "start":
             if line.app == SHARED:
@@ -55,7 +55,7 @@ class Replay:
         return effects
 
 
-def replay(lines: Iterable[Line], app: str) -> Iterator[tuple[float, Any]]:
+def replay(lines: Iterable[RecordingLine], app: str) -> Iterator[tuple[float, Any]]:
     """Give new cores what an app's core, and those that share switches with it, were given.
 
     Yields the app's effects with their times. A recording may hold several runs, each with its own start. Raises

@@ -14,7 +14,7 @@ from typing import Any
 
 from apps.environment import environment_path, state_path
 from apps.line_files import append_lines, cut_torn_line, make_directory, sync_directory, sync_file
-from apps.locks import Held, lock
+from apps.locks import LockHeld, lock
 from controller.admission.audit import AuditLines, repeated_record
 from controller.admission.repeats import Refusal, Repeats
 from controller.effects import JournalPart
@@ -50,7 +50,7 @@ def own_state_dir() -> Path:
     if place not in _LOCKS:
         try:
             _LOCKS[place] = lock(path / LOCK_NAME)
-        except Held as holder:
+        except LockHeld as holder:
             raise SystemExit(f"vsrt: another controller ({holder}) keeps its files in {path}") from None
         except OSError as error:
             raise SystemExit(f"vsrt: {path / LOCK_NAME} cannot be locked: {error.strerror}") from error

@@ -15,10 +15,10 @@ from struct import Struct
 from types import MappingProxyType
 from typing import Any
 
-from apps.locks import Held, lock
+from apps.locks import LockHeld, lock
 from apps.openflow.framework import hub
 from apps.openflow.questions import Unanswered
-from controller.snapshot.log import Section, changes
+from controller.snapshot.log import DocumentLog, changes
 
 LINE_BYTES = 65536
 IDLE_S = 30.0
@@ -42,7 +42,7 @@ ENGINE_UNREACHABLE = "engine-unreachable"
 """Why nothing is set: the store that controllers share does not answer."""
 
 
-class Refused(Exception):  # noqa: N818
+class QuestionRefused(Exception):  # noqa: N818
     """A question that an app does not answer; the text, for who asked, says why, `field` what of it is at fault.
 
     `reason` stands for why it cannot be answered here, or now, whatever is asked.
@@ -70,7 +70,7 @@ class StatusServer:
         actions: Mapping[str, Callable[[Mapping[str, Any]], Any]] = MappingProxyType({}),
         *,
         app: str = "",
-        sections: Mapping[str, Section[Any]] = MappingProxyType({}),
+        sections: Mapping[str, DocumentLog[Any]] = MappingProxyType({}),
         refresh: Callable[[], None] | None = None,
     ) -> None:
         self.views = views
@@ -134,9 +134,9 @@ class _Listener:
             self._file = _identity(self._path)
             self._path.chmod(0o600)
             listening.listen(CONNECTIONS)
-        except (Held, OSError) as error:
+        except (LockHeld, OSError) as error:
             self.stop()
-            if isinstance(error, Held):
+            if isinstance(error, LockHeld):
                 raise SystemExit(f"vsrt: the status socket {self._path} is another controller's ({error})") from None
             raise SystemExit(f"vsrt: the status socket {self._path}: {error.strerror or error}") from error
         hub.spawn(self._serve, listening)
@@ -156,7 +156,7 @@ class _Listener:
             self._lock = None
 
     def _remove_stale(self) -> None:
-        """Remove the socket of a process that has ended; Held where somebody listens."""
+        """Remove the socket of a process that has ended; LockHeld where somebody listens."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
             probe.settimeout(PROBE_S)
             try:
@@ -165,9 +165,9 @@ class _Listener:
                 self._path.unlink()
                 return
             except (TimeoutError, BlockingIOError):
-                raise Held("it does not answer") from None
+                raise LockHeld("it does not answer") from None
             pid, _, _ = _PEER.unpack(probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
-        raise Held(f"process {pid}")
+        raise LockHeld(f"process {pid}")
 
     def _serve(self, listening: socket.socket) -> None:
         while self._socket is listening:
@@ -208,7 +208,7 @@ class _Listener:
             if "changes" in question:
                 return self._changes(question)
             found = self._find(question)
-        except Refused as error:
+        except QuestionRefused as error:
             return refusal(error)
         except (ValueError, TypeError, AttributeError, RecursionError):
             found = None
@@ -220,7 +220,7 @@ class _Listener:
         app, answer = found
         try:
             return app.ask(answer)
-        except Refused as error:
+        except QuestionRefused as error:
             return refusal(error)
         except Unanswered as error:
             self._logger.warning("%s: %s", line, error)
@@ -233,9 +233,9 @@ class _Listener:
         """Return what a reader lacks of the sections it asks for, by section and app."""
         asked, limit = question["changes"], question.get("limit", DOCUMENTS)
         if not isinstance(asked, dict):
-            raise Refused("changes: must be an object of sections", "changes")
+            raise QuestionRefused("changes: must be an object of sections", "changes")
         if type(limit) is not int or not 1 <= limit <= DOCUMENTS_BOUND:
-            raise Refused(f"limit: {limit!r} is no whole number from 1 to {DOCUMENTS_BOUND}", "limit")
+            raise QuestionRefused(f"limit: {limit!r} is no whole number from 1 to {DOCUMENTS_BOUND}", "limit")
         ours = question.get("epoch", EPOCH) == EPOCH
         answer: dict[str, Any] = {"epoch": EPOCH, "sections": {name: {} for name in asked}, "names": []}
         for app in self.apps:
@@ -274,11 +274,11 @@ def _version(name: str, asked: Any, app: str) -> int:
     """Return the version of a section that a reader knows from an app."""
     version = asked.get(app, 0) if isinstance(asked, dict) else asked
     if type(version) is not int or version < 0:
-        raise Refused(f"changes: {name}: {version!r} is no version", "changes")
+        raise QuestionRefused(f"changes: {name}: {version!r} is no version", "changes")
     return version
 
 
-def refusal(error: Refused) -> dict[str, Any]:
+def refusal(error: QuestionRefused) -> dict[str, Any]:
     """Return the answer that says so."""
     answer: dict[str, Any] = {"error": str(error), "refused": True}
     if error.field is not None:

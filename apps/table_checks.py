@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from apps.actions import logged
 from apps.state_dir import ActionLog, own_state_dir
-from apps.status_server import Refused
+from apps.status_server import QuestionRefused
 from controller.effects import TableSurveyed
 from controller.events import CheckRequested, SurveyOrder
 from controller.snapshot.log import Document
@@ -82,15 +82,15 @@ class TableChecks:
     def _begin(self, fields: Mapping[str, Any]) -> Document:
         for field in fields:
             if field not in ("dpid", "repair", "force"):
-                raise Refused(f"{field}: a check has no such field", field)
+                raise QuestionRefused(f"{field}: a check has no such field", field)
         dpid, repair, force = fields.get("dpid"), fields.get("repair", False), fields.get("force", False)
         for field, value in (("repair", repair), ("force", force)):
             if type(value) is not bool:
-                raise Refused(f"{field}: {value!r} is neither true nor false", field)
+                raise QuestionRefused(f"{field}: {value!r} is neither true nor false", field)
         if dpid is not None and (type(dpid) is not int or not 0 <= dpid <= MAX_DPID):
-            raise Refused(f"dpid: {dpid!r} is no whole number from 0 to {MAX_DPID}", "dpid")
+            raise QuestionRefused(f"dpid: {dpid!r} is no whole number from 0 to {MAX_DPID}", "dpid")
         if self._waiting or self._under_way:
-            raise Refused("another check of these tables is under way: it ends within seconds")
+            raise QuestionRefused("another check of these tables is under way: it ends within seconds")
         self._order = SurveyOrder(self._order.number + 1, repair, force, self._name == LISTS_FOREIGN)
         dpids = self._app.connected_switches() if dpid is None else [dpid]
         self._waiting, self._reports, self._switch_count = deque(dpids), [], len(dpids)
@@ -106,9 +106,9 @@ class TableChecks:
     def _report(self, asked: Mapping[str, Any]) -> Document:
         number, after = asked.get("number"), asked.get("after", 0)
         if number != self._order.number:
-            raise Refused(f"number: there is no check {number!r}, or another one came after it", "number")
+            raise QuestionRefused(f"number: there is no check {number!r}, or another one came after it", "number")
         if type(after) is not int or after < 0:
-            raise Refused(f"after: {after!r} is no whole number", "after")
+            raise QuestionRefused(f"after: {after!r} is no whole number", "after")
         reports = self._reports[after : after + REPORTS_PER_ANSWER]
         return {
             "number": number,

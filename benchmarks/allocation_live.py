@@ -29,7 +29,7 @@ from controller.config.settings import Allocation, PortParameters
 from controller.events import Port, SwitchConnected
 from controller.performance.batch import Samples
 from controller.performance.counters import COUNTER_COUNT, Counter
-from controller.performance.ports import PortTable
+from controller.performance.ports import PortRows
 from controller.performance.rates import RateTable
 from topology.events import HostLearnt, LinkUp, SwitchUp
 
@@ -76,7 +76,7 @@ def timed(function: Callable[[], Any]) -> float:
 
 def event_of_rates(keys: tuple[tuple[int, int], ...], repeats: int) -> list[float]:
     """Make the monitor's word of the rates of all ports."""
-    table = PortTable(len(keys))
+    table = PortRows(len(keys))
     for dpid, number in keys:
         table.add(dpid, number, "", 1e10)
     rates_of, rows, found = RateTable(table), np.arange(len(keys), dtype=np.int32), []

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from anomaly_peers import asd_series, fabric_series
 
-from controller.anomaly.series import Series
+from controller.anomaly.series import RawSeries
 
 
-def write_long(path: Path, series: list[Series]) -> None:
+def write_long(path: Path, series: list[RawSeries]) -> None:
     """Write series as Parquet in long form, series by series."""
     lengths = [len(one.at_s) for one in series]
     columns: dict[str, pa.Array] = {"timestamp": pa.array(np.concatenate([one.at_s for one in series]))}

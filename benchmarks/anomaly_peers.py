@@ -15,7 +15,7 @@ import numpy as np
 from measure import Measurement, print_table, report
 from numpy.typing import NDArray
 
-from controller.anomaly.peers.diagnosis import Diagnosis, Period, diagnose, usual_interval
+from controller.anomaly.peers.diagnosis import Diagnosis, TimeSpan, diagnose, usual_interval
 from controller.anomaly.peers.distances import (
     bin_sizes,
     binned_distances,
@@ -25,7 +25,7 @@ from controller.anomaly.peers.distances import (
 )
 from controller.anomaly.peers.scoring import measure, rated
 from controller.anomaly.peers.settings import PeerSettings, fitted
-from controller.anomaly.series import Series, SeriesName, ordered
+from controller.anomaly.series import RawSeries, SeriesName, ordered
 
 ARTICLE_PAIRS_PER_S = 48_000
 GROUPS = (768, 768, 384, 384)
@@ -77,7 +77,7 @@ def day(repeats: int, seed: int) -> list[Measurement]:
     ]
 
 
-def fabric_series(data: Path) -> list[Series]:
+def fabric_series(data: Path) -> list[RawSeries]:
     """Return every counter of every router; `data` is the folder of the gzipped CSV files of a run `bgpclear`."""
     series = []
     for path in sorted(data.glob("*.csv.gz")):
@@ -88,7 +88,7 @@ def fabric_series(data: Path) -> list[Series]:
             rows = np.array([[float(text or "nan") for text in row[1:]] for row in reader])
         at_s = rows[:, 0]
         for column, metric in enumerate(header[2:], 1):
-            series.append(Series(SeriesName(node, node.rstrip("0123456789"), metric), at_s, rows[:, column]))
+            series.append(RawSeries(SeriesName(node, node.rstrip("0123456789"), metric), at_s, rows[:, column]))
     return series
 
 
@@ -126,13 +126,13 @@ def fabric(data: Path, settings: dict[str, object], *, trained: bool = True) -> 
     series, events = fabric_series(data), fabric_events(data)
     first_s = min(one.at_s[0] for one in series)
     last_s = max(one.at_s[-1] for one in series)
-    training = Period(first_s - 10, min(start for _, start, _ in events)) if trained else None
+    training = TimeSpan(first_s - 10, min(start for _, start, _ in events)) if trained else None
     training_s = None if training is None else training.end_s - first_s
     usual_s = usual_interval([ordered(one) for one in series])
     return judge_fabric(diagnose(series, fitted(settings, usual_s, last_s - first_s, training_s), training), events)
 
 
-def asd_series(data: Path) -> tuple[list[Series], dict[str, NDArray[np.bool_]], float]:
+def asd_series(data: Path) -> tuple[list[RawSeries], dict[str, NDArray[np.bool_]], float]:
     """Return the series with the test part behind the training part, the labels, and when the test part starts."""
     file = np.load(data / "asd.npz")
     servers = sorted({name.partition("_")[0] for name in file.files})
@@ -142,7 +142,7 @@ def asd_series(data: Path) -> tuple[list[Series], dict[str, NDArray[np.bool_]], 
         values = np.concatenate([file[f"{server}_train"], file[f"{server}_test"]]).astype(np.float64)
         at_s = test_from_s + ASD_INTERVAL_S * (np.arange(1, len(values) + 1) - len(file[f"{server}_train"]))
         for column in range(values.shape[1]):
-            series.append(Series(SeriesName(server, "servers", f"metric{column:02d}"), at_s, values[:, column]))
+            series.append(RawSeries(SeriesName(server, "servers", f"metric{column:02d}"), at_s, values[:, column]))
     return series, {server: file[f"{server}_label"] > 0 for server in servers}, test_from_s
 
 
@@ -167,7 +167,7 @@ def judge_asd(found: Diagnosis, labels: dict[str, NDArray[np.bool_]], test_from_
 
 def asd(data: Path, settings: dict[str, object]) -> dict[str, float]:
     series, labels, test_from_s = asd_series(data)
-    training = Period(0.0, test_from_s)
+    training = TimeSpan(0.0, test_from_s)
     last_s = max(one.at_s[-1] for one in series)
     found = diagnose(series, fitted(settings, ASD_INTERVAL_S, last_s, test_from_s), training, counters=False)
     return judge_asd(found, labels, test_from_s)

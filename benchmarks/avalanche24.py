@@ -17,7 +17,7 @@ from pathlib import Path
 from measure import Measurement, print_table, report
 
 from apps.emulation.controller import FRAMEWORKS
-from apps.emulation.experiment import Setting, run_plan
+from apps.emulation.experiment import Conditions, run_plan
 from apps.emulation.plan import avalanche_plan
 from topology.generators import make
 
@@ -39,7 +39,7 @@ def main() -> None:
     for seed in range(1, args.seeds + 1):
         for name, runs in results.items():
             plan = avalanche_plan(graph, seed, capacities=True, duration_s=args.duration_s)
-            runs.append(run_plan(plan, Setting(name, seed, args.framework)))
+            runs.append(run_plan(plan, Conditions(name, seed, args.framework)))
             print(f"seed {seed}, {name}: {runs[-1]['lost_pct']:.2f} % lost", file=sys.stderr)
     loss = {name: [run["lost_pct"] for run in runs] for name, runs in results.items()}
     rate = {name: [run["rate_bps"] / 1e6 for run in runs] for name, runs in results.items()}
@@ -52,7 +52,7 @@ def main() -> None:
         ]
     if args.control:
         plan = avalanche_plan(graph, 1, capacities=False, duration_s=args.duration_s)
-        control = run_plan(plan, Setting(DEFAULT, 1, args.framework))
+        control = run_plan(plan, Conditions(DEFAULT, 1, args.framework))
         measurements.append(Measurement("loss without capacities, vsrt", "%", [control["lost_pct"]]))
     report(measurements, as_json=args.json, source=Path(__file__).name)
     if DEFAULT in results:

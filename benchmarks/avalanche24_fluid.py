@@ -15,7 +15,7 @@ import numpy as np
 
 from controller.trees.forest import Forest
 from controller.trees.network import switch_graph
-from controller.trees.tree import Role
+from controller.trees.tree import TreeRole
 from topology.generators import make
 
 RATES_BPS = (2_000_000, 4_000_000, 6_000_000, 8_000_000)
@@ -47,7 +47,7 @@ def grow(graph, groups, algorithm, rebalance, seed, rates_known) -> list:
     forest = Forest(graph.copy(), algorithm, seed, default_rate_bps=5e6)
     for number, (members, rate) in enumerate(groups):
         for position, host in enumerate(members):
-            forest.join(number, HOME[host], Role.RECEIVER if position else Role.SENDER)
+            forest.join(number, HOME[host], TreeRole.RECEIVER if position else TreeRole.SENDER)
             if not position and rates_known:
                 forest.set_rate(number, HOME[host], rate)
     for number, (members, rate) in enumerate(groups):

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from measure import Measurement, report
 
 from apps.cluster.etcd import Access, EtcdEngine
-from controller.cluster.engine import Committed, Condition, Put, Transaction
+from controller.cluster.engine import Committed, KeyCondition, PutKey, Transaction
 
 PREFIX = "/vsrt-benchmark/"
 VALUE = "x" * 200
@@ -26,7 +26,7 @@ VALUE = "x" * 200
 def bundle_of(turn: int, size: int, revision: int) -> Transaction:
     """Return a transaction that puts so many records, 10,000 keys in turn."""
     keys = (f"{PREFIX}journal/{(turn * size + number) % 10_000:05}" for number in range(size))
-    return Transaction((Condition(f"{PREFIX}epoch", revision),), tuple(Put(key, VALUE) for key in keys), True)
+    return Transaction((KeyCondition(f"{PREFIX}epoch", revision),), tuple(PutKey(key, VALUE) for key in keys), True)
 
 
 def field(number: int, data: bytes | int) -> bytes:
@@ -54,7 +54,7 @@ def message(transaction: Transaction) -> bytes:
     puts = (
         field(2, field(2, field(1, edit.key.encode()) + field(2, edit.value.encode())))
         for edit in transaction.edits
-        if type(edit) is Put
+        if type(edit) is PutKey
     )
     return b"".join((*compares, *puts))
 
@@ -89,7 +89,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     engine = EtcdEngine(Access((args.endpoint,)), 10.0)
-    reply = engine.ask(Transaction((), (Put(f"{PREFIX}epoch", "1"),), True))
+    reply = engine.ask(Transaction((), (PutKey(f"{PREFIX}epoch", "1"),), True))
     assert type(reply) is Committed, reply
     ways = {"JSON gateway": lambda transaction: type(engine.ask(transaction)) is Committed}
     if (grpc_way := over_grpc(args.endpoint)) is not None:

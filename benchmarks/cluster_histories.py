@@ -25,7 +25,7 @@ from measure import Measurement, report
 from simulated_store import Timeline
 
 from controller.cluster.events import HandOverWanted
-from controller.cluster.memory_engine import Fault
+from controller.cluster.memory_engine import RequestFault
 from controller.events import ControllerRole
 
 TICK_S = 0.02
@@ -177,7 +177,7 @@ class World(Timeline):
         self.later(for_s, lambda: node.resume() if node.run == run and node.is_up else None)
 
     def fault_store_cut(self, node: Node, for_s: float) -> None:
-        node.engine.fault = self.chance.choice((Fault.REQUEST_LOST, Fault.REPLY_LOST))
+        node.engine.fault = self.chance.choice((RequestFault.REQUEST_LOST, RequestFault.REPLY_LOST))
         self.later(for_s, lambda: setattr(node.engine, "fault", None))
 
     def fault_peer_cut(self, node: Node, for_s: float) -> None:

@@ -25,12 +25,12 @@ from apps.cli.perf_rates import rates_of
 from apps.cli.sample_file import COUNTER_COLUMNS
 from apps.exporters.history import read_history
 from apps.exporters.history_sink import HistorySink
-from apps.exporters.schema import Kind
+from apps.exporters.schema import RecordKind
 from apps.exporters.settings import HistorySettings
-from apps.exporters.sink import Batch
-from controller.performance.batch import Rates, Samples
+from apps.exporters.sink import RatedSamples
+from controller.performance.batch import SampleRates, Samples
 from controller.performance.counters import COUNTER_COUNT
-from controller.performance.ports import PortTable
+from controller.performance.ports import PortRows
 
 PORTS_PER_SWITCH = 48
 INTERVAL_S = 10.0
@@ -42,7 +42,7 @@ WAITING_ROWS = 200_000
 
 def write(directory: Path, monitors: int, switches: int, polls: int) -> int:
     """Write the files of each monitor; return how many rows they have."""
-    ports = PortTable(switches * PORTS_PER_SWITCH)
+    ports = PortRows(switches * PORTS_PER_SWITCH)
     for row in range(switches * PORTS_PER_SWITCH):
         ports.add(row // PORTS_PER_SWITCH + 1, row % PORTS_PER_SWITCH + 1, "", 10e9)
     settings, logger = HistorySettings(backlog_rows=1 << 40), logging.getLogger("benchmark")
@@ -67,7 +67,7 @@ def write(directory: Path, monitors: int, switches: int, polls: int) -> int:
             counters = np.zeros((len(rows), COUNTER_COUNT), np.uint64)
             counters[:, :4] = np.round((at_s - START_S) * LOAD_OCTETS_PER_S)[:, None]
             unknown = np.full((len(rows), COUNTER_COUNT), np.nan)
-            rates = Rates(
+            rates = SampleRates(
                 rows,
                 at_s,
                 np.full(len(rows), np.nan),
@@ -77,7 +77,7 @@ def write(directory: Path, monitors: int, switches: int, polls: int) -> int:
             )
             none = np.zeros(len(rows), np.bool_)
             samples = Samples(rows, at_s, at_s - START_S + 1e6, counters)
-            sink.write(Batch(samples, rates, none, epoch[rows // PORTS_PER_SWITCH]))
+            sink.write(RatedSamples(samples, rates, none, epoch[rows // PORTS_PER_SWITCH]))
             written += len(rows)
             while sink.waiting_rows > WAITING_ROWS:
                 time.sleep(0.001)
@@ -100,7 +100,7 @@ def main() -> None:
         places = [directory / f"m{monitor}" for monitor in range(args.monitors)]
         begun = time.monotonic(), time.process_time()
         columns = ("duration_s", "speed_bps", *COUNTER_COLUMNS)
-        table = read_history(places, Kind.COUNTERS, since_s=0, until_s=1e10, columns=columns)
+        table = read_history(places, RecordKind.COUNTERS, since_s=0, until_s=1e10, columns=columns)
         read = time.monotonic(), time.process_time()
         ports = rates_of(samples_of(table))
         done = time.monotonic(), time.process_time()

@@ -18,10 +18,10 @@ from measure import Measurement, report
 
 from apps.cluster.engine_log import EngineLog
 from apps.cluster.etcd import Access, EtcdEngine
-from controller.cluster.engine import Changes, Committed, Condition, Page, Put, ReadPage, Transaction
+from controller.cluster.engine import Committed, KeyChanges, KeyCondition, KeyPage, PutKey, ReadPage, Transaction
 from controller.cluster.journal import Replica
 from controller.cluster.keys import Keys
-from controller.log import Entry, Kind, Waiting, WriteLog
+from controller.log import LogEntry, LogEntryKind, Waiting, WriteLog
 
 KEYS_WRITTEN = 10_000
 STEP_S = 0.01
@@ -36,7 +36,7 @@ class Follower:
         asked = self.replica.begin()
         while isinstance(asked, ReadPage):
             page = engine.ask(asked)
-            assert type(page) is Page, page
+            assert type(page) is KeyPage, page
             asked = self.replica.read(page)
         self._watch = engine.watch(prefix, self.replica.revision)
         self.lags_s: list[float] = []
@@ -49,7 +49,7 @@ class Follower:
             told = self._watch.take(0.1)
             if told is None:
                 continue
-            assert type(told) is Changes, told
+            assert type(told) is KeyChanges, told
             now = time.monotonic()
             values = (entry.value for entry in self.replica.follow(told))
             self.lags_s += [now - value["at_s"] for value in values if value is not None]
@@ -65,9 +65,9 @@ def main() -> None:
     args = parser.parse_args()
     access, keys = Access((args.endpoint,)), Keys("benchmark")
     engine = EtcdEngine(access, 10.0)
-    reply = engine.ask(Transaction((), (Put(keys.epoch, "1"),), True))
+    reply = engine.ask(Transaction((), (PutKey(keys.epoch, "1"),), True))
     assert type(reply) is Committed, reply
-    log = EngineLog(engine, "benchmark", Condition(keys.epoch, reply.revision, "1"), lambda: None)
+    log = EngineLog(engine, "benchmark", KeyCondition(keys.epoch, reply.revision, "1"), lambda: None)
     revision, _ = log.read()
     follower, waiting = Follower(access, keys.journal), Waiting(revision)
     begun_s, count, commits_ms = time.monotonic(), 0, []
@@ -80,7 +80,7 @@ def main() -> None:
         for number in range(count, due):
             value = {"at_s": begun_s + number / args.rate, "pad": pad}
             key = f"host/{number % KEYS_WRITTEN:05}"
-            waiting.take(WriteLog((Entry.of_record(Kind.OBSERVATION, key, value),)))
+            waiting.take(WriteLog((LogEntry.of_record(LogEntryKind.OBSERVATION, key, value),)))
         count = due
         assert log.commit(waiting.batch()), log.trouble
         commits_ms.append((time.monotonic() - now) * 1e3)

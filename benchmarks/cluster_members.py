@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from controller.cluster.effects import Ask, FollowPeer, Leading, Told, WatchKeys
-from controller.cluster.engine import Changes, Committed, Page, Put, ReadPage, Refused, Reply, Transaction
+from controller.cluster.effects import FollowPeer, Leading, StoreRequest, TellOperators, WatchKeys
+from controller.cluster.engine import (
+    Committed,
+    ConditionFailed,
+    KeyChanges,
+    KeyPage,
+    PutKey,
+    ReadPage,
+    Reply,
+    Transaction,
+)
 from controller.cluster.events import (
     Answered,
     ControllerBeat,
@@ -18,7 +27,7 @@ from controller.cluster.events import (
     WatchEnded,
 )
 from controller.cluster.keys import Keys, Leader
-from controller.cluster.member import Member
+from controller.cluster.member import MemberCore
 from controller.cluster.member_settings import MemberSettings
 from controller.cluster.memory_engine import MemoryEngine, MemoryWatch
 from controller.datapath.core import DatapathCore, OwnerTold
@@ -107,7 +116,7 @@ class Node:
         self.run += 1
         self.incarnation = f"{self.name}-{self.run}"
         self.is_up, self.is_stopped, self.idle_s, self.backlog = True, False, 0.0, []
-        self.member = Member(MemberSettings(FABRIC, self.name, self.incarnation, self.name), self.world.now)
+        self.member = MemberCore(MemberSettings(FABRIC, self.name, self.incarnation, self.name), self.world.now)
         self.core = DatapathCore(0xA0)
         self.app = Installer(TAG, datapath=self.core)
         self.followed: Leader | None = None
@@ -160,7 +169,7 @@ class Node:
     def give(self, event: object) -> None:
         """Have the member take an event."""
         for effect in self.member.handle(event, self.world.now):
-            if type(effect) is Ask:
+            if type(effect) is StoreRequest:
                 number = effect.number
                 self.world.ask(self, effect.request, lambda reply, number=number: self.give(Answered(number, reply)))
             elif type(effect) is WatchKeys:
@@ -174,7 +183,7 @@ class Node:
                 self.leading = effect
                 if effect.epoch is not None:
                     self.world.leads(self, effect.epoch)
-            elif type(effect) is Told:
+            elif type(effect) is TellOperators:
                 self.world.told[effect.kind] += 1
                 assert effect.text.endswith("."), effect.text
 
@@ -194,7 +203,7 @@ class Node:
         def read(reply: Reply) -> None:
             if self.master_wanted is not wanted:
                 return
-            if type(reply) is not Page:
+            if type(reply) is not KeyPage:
                 self.load(wanted, "", 0, [])
                 return
             loaded.extend(int(held.value) for held in reply.held)
@@ -220,14 +229,14 @@ class Node:
         fence, epoch = self.leading.fence, self.leading.epoch
         if fence is None or epoch is None:
             return
-        put, asked_s = Put(f"{JOURNAL}{number:06}", str(number)), self.world.now
+        put, asked_s = PutKey(f"{JOURNAL}{number:06}", str(number)), self.world.now
 
         def done(reply: Reply) -> None:
             if type(reply) is Committed:
                 self.world.acknowledged(number, asked_s)
                 if self.leading.fence == fence:
                     self.desire([number])
-            elif type(reply) is Refused and reply.held:
+            elif type(reply) is ConditionFailed and reply.held:
                 self.give(FenceRefused(epoch))
 
         self.world.ask(self, Transaction((fence,), (put,), True), done)
@@ -303,7 +312,7 @@ class Node:
             return
         watch, number = self.watch, self.watch_number
         told = watch.take(0.0)
-        if type(told) is Changes:
+        if type(told) is KeyChanges:
             changes = told.changes
             self.at("watch", lambda: self.give(KeysChanged(number, changes)))
         elif told is not None:

@@ -24,7 +24,7 @@ from collections import Counter
 from measure import Measurement, report
 from simulated_monitors import INTERVAL_S, LEASE_S, MonitoredFabric, MonitorNode, counted_rows
 
-from controller.cluster.memory_engine import Fault
+from controller.cluster.memory_engine import RequestFault
 from controller.cluster.shares import STEADY_S
 
 PORTS = 158_016
@@ -145,7 +145,7 @@ class History(MonitoredFabric):
         self.later(for_s, lambda: node.resume() if node.run == run and node.is_up else None)
 
     def fault_store_cut(self, node: MonitorNode, for_s: float) -> None:
-        node.engine.fault = self.chance.choice((Fault.REQUEST_LOST, Fault.REPLY_LOST))
+        node.engine.fault = self.chance.choice((RequestFault.REQUEST_LOST, RequestFault.REPLY_LOST))
         self.silent.append((self.now, self.now + for_s))
         self.later(for_s, lambda: setattr(node.engine, "fault", None))
 

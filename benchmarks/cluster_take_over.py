@@ -16,11 +16,11 @@ from pathlib import Path
 
 from measure import Measurement, report
 
-from apps.emulation.cluster import Cluster
+from apps.emulation.cluster import EmulatedCluster
 from apps.emulation.controller import FRAMEWORKS
 from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
-from apps.emulation.take_over import Ending, Outcome, TakeOverBench
-from topology.graph import Graph, Kind
+from apps.emulation.take_over import Ending, TakeOverBench, TakeOverOutcome
+from topology.graph import Graph, NodeKind
 
 GROUP = "239.1.1.1"
 RATE_BPS = 4e6
@@ -29,11 +29,11 @@ RATE_BPS = 4e6
 def ring() -> Graph:
     graph = Graph()
     for name in ("s1", "s2", "s3"):
-        graph.add_node(name, Kind.TOR)
+        graph.add_node(name, NodeKind.TOR)
     for one, other in (("s1", "s2"), ("s2", "s3"), ("s1", "s3")):
         graph.add_link(one, other)
     for number in range(1, 7):
-        graph.add_node(f"h{number}", Kind.HOST)
+        graph.add_node(f"h{number}", NodeKind.HOST)
         graph.add_link(f"s{(number + 1) // 2}", f"h{number}")
     return graph
 
@@ -46,9 +46,9 @@ def main() -> None:
     parser.add_argument("--framework", choices=FRAMEWORKS, default="os-ken")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    found: list[Outcome] = []
+    found: list[TakeOverOutcome] = []
     with tempfile.TemporaryDirectory() as directory:
-        cluster = Cluster(Path(directory), CONTROLLER_PORT, args.members, framework=args.framework)
+        cluster = EmulatedCluster(Path(directory), CONTROLLER_PORT, args.members, framework=args.framework)
         with EmulatedFabric(ring(), controller=cluster, more_controller_ports=cluster.ports[1:]) as fabric:
             bench = TakeOverBench(cluster, fabric, GROUP, ("h1", "h3", "h5"), RATE_BPS)
             bench.begin()

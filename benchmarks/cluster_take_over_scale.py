@@ -22,7 +22,7 @@ from fabric_simulator.run import LiveRun, PolicyText
 from fabric_simulator.watch import APPS
 from measure import Measurement, report
 
-from apps.emulation.cluster import Cluster
+from apps.emulation.cluster import EmulatedCluster
 from apps.emulation.namespace import private_network
 from apps.emulation.network import CONTROLLER_PORT
 from topology.generators import make
@@ -36,7 +36,7 @@ HEAR_S = 15.0
 class Bench:
     """Members of a cluster with a simulated fabric, which is connected to the one that leads."""
 
-    def __init__(self, cluster: Cluster, fabric: SimulatedFabric, directory: Path) -> None:
+    def __init__(self, cluster: EmulatedCluster, fabric: SimulatedFabric, directory: Path) -> None:
         self.cluster = cluster
         self.fabric = fabric
         self._policy = PolicyText(directory / "unused.yaml", "")
@@ -107,7 +107,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     with private_network(), tempfile.TemporaryDirectory() as directory:
-        cluster = Cluster(Path(directory), CONTROLLER_PORT, 2, policy=OPEN_POLICY, framework="os-ken")
+        cluster = EmulatedCluster(Path(directory), CONTROLLER_PORT, 2, policy=OPEN_POLICY, framework="os-ken")
         fabric = SimulatedFabric(make("fattree", {"k": args.k}), ("127.0.0.1", CONTROLLER_PORT))
         fabric.reconnect_s = RECONNECT_S
         try:

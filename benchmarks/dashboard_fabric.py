@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from controller.snapshot.log import Section, changes
+from controller.snapshot.log import DocumentLog, changes
 from topology.generators import make
-from topology.graph import Kind, NodeId
+from topology.graph import NodeId, NodeKind
 
 Document = dict[str, Any]
 
@@ -43,7 +43,7 @@ class Fabric:
         self.graph = make("fattree", {"k": k})
         self.dpids = {node: number for number, node in enumerate(self.graph.switches(), 1)}
         self.documents: dict[str, dict[str, dict[str, Document]]] = {"multicast": {}, "monitor": {}, "allocator": {}}
-        self.sections: dict[str, dict[str, Section[str]]] = {}
+        self.sections: dict[str, dict[str, DocumentLog[str]]] = {}
         self.hosts: list[tuple[str, int, int, str]] = []
         for app, names in OFFERED.items():
             for name in names:
@@ -57,7 +57,7 @@ class Fabric:
     def _offer(self, app: str, name: str) -> None:
         documents: dict[str, Document] = {}
         self.documents[app][name] = documents
-        self.sections.setdefault(name, {})[app] = Section(lambda: list(documents), documents.get)
+        self.sections.setdefault(name, {})[app] = DocumentLog(lambda: list(documents), documents.get)
 
     def put(self, app: str, name: str, id_: str, document: Document) -> None:
         self.documents[app][name][id_] = document
@@ -68,7 +68,7 @@ class Fabric:
             self.sections[name][app].touch(id_)
 
     def _make_switches(self) -> None:
-        tiers = {Kind.TOR: 1, Kind.AGGREGATION: 2, Kind.CORE: 3}
+        tiers = {NodeKind.TOR: 1, NodeKind.AGGREGATION: 2, NodeKind.CORE: 3}
         for node, dpid in self.dpids.items():
             kind = self.graph.kind(node)
             self.put(
@@ -172,7 +172,7 @@ class Fabric:
         links: set[tuple[int, int]] = set()
         levels: dict[NodeId, int] = {}
         for node in self.dpids:
-            levels[node] = {Kind.TOR: 1, Kind.AGGREGATION: 2, Kind.CORE: 3}.get(self.graph.kind(node), 0)
+            levels[node] = {NodeKind.TOR: 1, NodeKind.AGGREGATION: 2, NodeKind.CORE: 3}.get(self.graph.kind(node), 0)
         for dpid in dpids:
             node = nodes[dpid]
             while levels[node] < 3:

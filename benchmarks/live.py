@@ -33,7 +33,7 @@ from controller.wire.addresses import parse_ip, parse_mac
 from controller.wire.encode import encode
 from controller.wire.packets import GroupRecord, RecordType, Report
 from topology.generators import make
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 PACKETS_PER_S = 1000
 FRAME_BYTES = 125
@@ -193,7 +193,7 @@ def silent(framework: str, failures: int) -> list[Measurement]:
     gaps_ms: dict[str, list[float]] = {kind: [] for kind in kinds}
     with live(graph, framework) as (fabric, controller):
         switches = {fabric.dpid(switch): switch for switch in graph.switches()}
-        cores = set(graph.nodes(Kind.CORE))
+        cores = set(graph.nodes(NodeKind.CORE))
         fabric.join("h16", GROUP)
         await_members(controller, 1)
         stream(fabric, "h1")

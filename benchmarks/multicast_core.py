@@ -38,7 +38,7 @@ from controller.rules.installer import Installer
 from controller.rules.lowering import LOWERINGS
 from controller.rules.model import FlowKey, Match
 from controller.rules.pipeline import MULTICAST_TAG
-from controller.rules.switch_state import Batch, SwitchState
+from controller.rules.switch_state import OwnerBatch, OwnerState
 from controller.wire.encode import encode
 from controller.wire.packets import GroupRecord, RecordType, Report
 from topology.events import HostLearnt, LinkUp, PortRole, PortRoleChanged, SwitchUp
@@ -120,12 +120,12 @@ def timed(act: Callable[[], object], count: int) -> float:
 def time_joins(count: int) -> None:
     """Do for so many joins what measuring their latency adds: one entry each, confirmed by a batch of its own."""
     clock, installer = ConfirmationClock(), Installer(MULTICAST_TAG)
-    state = SwitchState(1, DatapathCore(0).datapath(1), installer, connected=True)
+    state = OwnerState(1, DatapathCore(0).datapath(1), installer, connected=True)
     key = FlowKey(0, 1, Match(in_port=1))
     for number in range(count):
         clock.begin(float(number))
         clock.add(state, key)
-        batch = Batch(1, {key: None}, None, state.take_timed_of_batch((key,)), True)
+        batch = OwnerBatch(1, {key: None}, None, state.take_timed_of_batch((key,)), True)
         clock.end()
         clock.confirmed(state, batch, number + 0.002)
 

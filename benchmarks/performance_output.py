@@ -28,12 +28,12 @@ from measure import Measurement, report
 from apps.exporters.history import read_history
 from apps.exporters.history_sink import HistorySink
 from apps.exporters.prometheus_sink import PrometheusSink
-from apps.exporters.schema import Kind
+from apps.exporters.schema import RecordKind
 from apps.exporters.settings import HistorySettings, PrometheusSettings
-from apps.exporters.sink import Batch, Overview
-from controller.performance.batch import Rates, Samples
+from apps.exporters.sink import Overview, RatedSamples
+from controller.performance.batch import SampleRates, Samples
 from controller.performance.counters import COUNTER_COUNT, COUNTERS
-from controller.performance.ports import PortTable
+from controller.performance.ports import PortRows
 
 PORTS_PER_SWITCH = 48
 INTERVAL_S = 10.0
@@ -43,16 +43,16 @@ WAITING_ROWS = 100_000
 LOGGER = logging.getLogger("benchmark")
 
 
-def make_ports(count: int) -> PortTable:
+def make_ports(count: int) -> PortRows:
     """Ports of switches with 48 each."""
-    ports = PortTable()
+    ports = PortRows()
     for row in range(count):
         dpid, port_no = divmod(row, PORTS_PER_SWITCH)
         ports.add(dpid + 1, port_no + 1, f"s{dpid + 1}-eth{port_no + 1}", 10e9)
     return ports
 
 
-def make_batches(ports: int, sweeps: int, seed: int) -> list[Batch]:
+def make_batches(ports: int, sweeps: int, seed: int) -> list[RatedSamples]:
     """Sweeps over ports whose loads spread over six decades and change by half from one to the next.
 
     Counters stand where some months have brought them; one port in 50 drops packets, one in 500 has errors.
@@ -77,7 +77,7 @@ def make_batches(ports: int, sweeps: int, seed: int) -> list[Batch]:
         rise = np.floor(rise)
         counters = counters + rise
         at_s = START_S + sweep * INTERVAL_S + phase_s + rng.normal(0, 1e-3, ports)
-        rates = Rates(
+        rates = SampleRates(
             rows,
             at_s,
             np.full(ports, INTERVAL_S),
@@ -87,9 +87,9 @@ def make_batches(ports: int, sweeps: int, seed: int) -> list[Batch]:
             np.zeros(ports, np.uint16),
             np.zeros(ports, np.uint16),
         )
-        whole = Batch(Samples(rows, at_s, at_s - START_S + 1e6, counters.astype(np.uint64)), rates)
+        whole = RatedSamples(Samples(rows, at_s, at_s - START_S + 1e6, counters.astype(np.uint64)), rates)
         batches += [
-            Batch(whole.samples.take(part), whole.rates.take(part))
+            RatedSamples(whole.samples.take(part), whole.rates.take(part))
             for part in (slice(start, start + BATCH_SAMPLES) for start in range(0, ports, BATCH_SAMPLES))
         ]
     return batches
@@ -99,7 +99,7 @@ def size_of(*directories: Path) -> int:
     return sum(path.stat().st_size for directory in directories for path in directory.iterdir())
 
 
-def by_sink(directory: Path, ports: PortTable, batches: Sequence[Batch], *, with_csv: bool) -> HistorySink:
+def by_sink(directory: Path, ports: PortRows, batches: Sequence[RatedSamples], *, with_csv: bool) -> HistorySink:
     settings = HistorySettings(csv=with_csv, backlog_rows=1 << 40)
     sink = HistorySink(directory, settings, ports, LOGGER)
     for batch in batches:
@@ -110,7 +110,7 @@ def by_sink(directory: Path, ports: PortTable, batches: Sequence[Batch], *, with
     return sink
 
 
-def counter_rows(ports: PortTable, batches: Sequence[Batch]) -> Iterator[tuple[Any, ...]]:
+def counter_rows(ports: PortRows, batches: Sequence[RatedSamples]) -> Iterator[tuple[Any, ...]]:
     """Rows of plain Python values, for the peers."""
     for batch in batches:
         names = [ports.name(row)[:2] for row in batch.samples.rows.tolist()]
@@ -120,14 +120,14 @@ def counter_rows(ports: PortTable, batches: Sequence[Batch]) -> Iterator[tuple[A
             yield (at_s, *name, *counters)
 
 
-def by_csv_module(path: Path, ports: PortTable, batches: Sequence[Batch]) -> None:
+def by_csv_module(path: Path, ports: PortRows, batches: Sequence[RatedSamples]) -> None:
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(("timestamp", "dpid", "port_no", *COUNTERS))
         writer.writerows(counter_rows(ports, batches))
 
 
-def by_sqlite(path: Path, ports: PortTable, batches: Sequence[Batch]) -> None:
+def by_sqlite(path: Path, ports: PortRows, batches: Sequence[RatedSamples]) -> None:
     columns = ", ".join(f"{name} INTEGER" for name in COUNTERS)
     with closing(sqlite3.connect(path)) as database:
         database.execute("PRAGMA journal_mode=WAL")
@@ -140,7 +140,7 @@ def by_sqlite(path: Path, ports: PortTable, batches: Sequence[Batch]) -> None:
                 )
 
 
-def by_plain_parquet(path: Path, ports: PortTable, batches: Sequence[Batch]) -> None:
+def by_plain_parquet(path: Path, ports: PortRows, batches: Sequence[RatedSamples]) -> None:
     """Counters as pyarrow writes them when nothing is said: one row group per batch, dictionaries, snappy."""
     writer = None
     for batch in batches:
@@ -165,7 +165,7 @@ def processor_s(act: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def measure_files(ports: PortTable, batches: Sequence[Batch], repeats: int) -> list[Measurement]:
+def measure_files(ports: PortRows, batches: Sequence[RatedSamples], repeats: int) -> list[Measurement]:
     times: dict[str, list[float]] = {}
     sizes: dict[str, list[float]] = {}
     for _ in range(repeats):
@@ -179,8 +179,8 @@ def measure_files(ports: PortTable, batches: Sequence[Batch], repeats: int) -> l
 
 def measure_once(
     root: Path,
-    ports: PortTable,
-    batches: Sequence[Batch],
+    ports: PortRows,
+    batches: Sequence[RatedSamples],
     times: dict[str, list[float]],
     sizes: dict[str, list[float]],
 ) -> None:
@@ -197,9 +197,9 @@ def measure_once(
     for contender, act in contenders.items():
         times.setdefault(contender, []).append(processor_s(act) / samples * 1e6)
     written = {
-        "Parquet, counters": size_of(parquet / Kind.COUNTERS),
-        "Parquet, counters and rates": size_of(parquet / Kind.COUNTERS, parquet / Kind.RATES),
-        "CSV, counters": sum(path.stat().st_size for path in (both / Kind.COUNTERS).glob("*.csv")),
+        "Parquet, counters": size_of(parquet / RecordKind.COUNTERS),
+        "Parquet, counters and rates": size_of(parquet / RecordKind.COUNTERS, parquet / RecordKind.RATES),
+        "CSV, counters": sum(path.stat().st_size for path in (both / RecordKind.COUNTERS).glob("*.csv")),
         "peer: csv module, counters": peer_csv.stat().st_size,
         "peer: sqlite3, counters": peer_db.stat().st_size,
         "peer: pyarrow as it comes, counters": peer_parquet.stat().st_size,
@@ -207,12 +207,12 @@ def measure_once(
     for contender, size_bytes in written.items():
         sizes.setdefault(contender, []).append(size_bytes / (samples * COUNTER_COUNT))
     start = time.perf_counter()
-    found = read_history(parquet, Kind.RATES, since_s=0, until_s=1e10, ports=[(1, 1)])
+    found = read_history(parquet, RecordKind.RATES, since_s=0, until_s=1e10, ports=[(1, 1)])
     times.setdefault("reading one port back", []).append((time.perf_counter() - start) / samples * 1e6)
     assert found.num_rows == samples // len(ports)
 
 
-def measure_scrape(ports: PortTable, batches: Sequence[Batch], repeats: int) -> list[Measurement]:
+def measure_scrape(ports: PortRows, batches: Sequence[RatedSamples], repeats: int) -> list[Measurement]:
     sink = PrometheusSink(PrometheusSettings(port=0), ports, Overview, dict, LOGGER)
     try:
         taken = [processor_s(lambda: [sink.write(batch) for batch in batches]) for _ in range(repeats)]
@@ -239,7 +239,7 @@ def measure_scrape(ports: PortTable, batches: Sequence[Batch], repeats: int) -> 
     return [*found, Measurement("peer: prometheus_client, counters alone", "s", peers)] if peers else found
 
 
-def scrape_of_peer(ports: PortTable, batches: Sequence[Batch]) -> float:
+def scrape_of_peer(ports: PortRows, batches: Sequence[RatedSamples]) -> float:
     """Seconds in which prometheus_client makes the same counters into text."""
     from prometheus_client import CollectorRegistry
     from prometheus_client.core import CounterMetricFamily

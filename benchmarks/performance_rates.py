@@ -21,7 +21,7 @@ from controller.performance import inputs
 from controller.performance.batch import Samples
 from controller.performance.core import PerformanceCore
 from controller.performance.counters import COUNTER_COUNT, COUNTERS
-from controller.performance.ports import PortTable
+from controller.performance.ports import PortRows
 from controller.performance.rates import RateTable
 
 PORTS_PER_SWITCH = 48
@@ -49,7 +49,7 @@ def batches(samples: Samples, size: int) -> list[Samples]:
 
 def rate_table(ports: int) -> RateTable:
     """Our table of last samples."""
-    names = PortTable(ports)
+    names = PortRows(ports)
     for row in range(ports):
         names.add(1 + row // PORTS_PER_SWITCH, 1 + row % PORTS_PER_SWITCH, "", 1e10)
     return RateTable(names)
@@ -61,7 +61,7 @@ def core_of(ports: int) -> PerformanceCore:
     for dpid in range(1, -(-ports // PORTS_PER_SWITCH) + 1):
         numbers = range(1, min(PORTS_PER_SWITCH, ports - (dpid - 1) * PORTS_PER_SWITCH) + 1)
         found = tuple(Port(number, f"s{dpid}-eth{number}", bytes(6), True, 1e10) for number in numbers)
-        core.handle(inputs.SwitchUp(dpid, found), START_S)
+        core.handle(inputs.MonitoredSwitchUp(dpid, found), START_S)
     return core
 
 

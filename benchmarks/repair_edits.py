@@ -26,7 +26,7 @@ from controller.rules.lowering import LOWERINGS
 from controller.rules.pipeline import MULTICAST_TAG, OPENFLOW_1_3
 from controller.trees.forest import Forest
 from topology.generators import make
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 HOST_PORT = 100
 MEMBERS = 5
@@ -49,7 +49,7 @@ class Bench:
             self.installer.handle(FlowStatsReceived(dpid, OPENFLOW_1_3, request.xid, empty), 0.0)  # type: ignore[arg-type,union-attr]
             self.perform(self.plane.switch_version(dpid, OPENFLOW_1_3, 0.0))  # type: ignore[arg-type]
         dice = random.Random(1)
-        tors = self.forest.graph.nodes(Kind.TOR)
+        tors = self.forest.graph.nodes(NodeKind.TOR)
         for number in range(groups):
             address = bytes((239, 1, number >> 8, number & 255))
             members = dice.sample(tors, min(MEMBERS, len(tors)))

@@ -21,13 +21,13 @@ from controller.service_classes.split import split
 from controller.simulation.aliases import place_aliased
 from controller.simulation.data_centre import DataCentre
 from controller.simulation.outcome import least_max_pct
-from controller.simulation.rates import Rates
+from controller.simulation.rates import RateDistribution
 from controller.simulation.workload import Workload, generate
 from controller.trees.forest import Forest
 from controller.trees.hashing import stable_hash
-from controller.trees.tree import Role
+from controller.trees.tree import TreeRole
 from topology.generators import make
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 Samples = dict[str, list[float]]
 
@@ -36,7 +36,7 @@ def trees(seeds: Sequence[int]) -> Samples:
     """Busiest link over its bound on portland-p6, tenants, with one tree per group and with up to ten aliases."""
     centre = DataCentre(make("portland-p6"))
     found: Samples = {}
-    for name, rates in (("Pareto 1.2", Rates(1.2)), ("even rates", Rates())):
+    for name, rates in (("Pareto 1.2", RateDistribution(1.2)), ("even rates", RateDistribution())):
         for seed in seeds:
             groups = generate(centre, Workload(placement="tenant", rates=rates), seed)
             bound = least_max_pct(centre, groups)
@@ -62,9 +62,9 @@ def spines(seeds: Sequence[int]) -> Samples:
         for aliases in (0, 1, 3):
             graph = Graph()
             for number in range(4):
-                graph.add_node(f"spine{number}", Kind.CORE)
+                graph.add_node(f"spine{number}", NodeKind.CORE)
             for number in range(4):
-                graph.add_node(f"leaf{number}", Kind.TOR)
+                graph.add_node(f"leaf{number}", NodeKind.TOR)
                 for spine in range(4):
                     graph.add_link(f"leaf{number}", f"spine{spine}", capacity_bps=link_bps)
             # What a tree carries from one leaf, where all senders are, to the receivers at another.
@@ -77,7 +77,7 @@ def spines(seeds: Sequence[int]) -> Samples:
                 share = sum(senders[flow] for flow, place in shares.items() if place == tree)
                 forest.set_group_rate(tree, share)
                 for leaf in ("leaf0", "leaf1"):
-                    forest.join(tree, leaf, Role.RECEIVER)
+                    forest.join(tree, leaf, TreeRole.RECEIVER)
                 spine = next(node for node in forest.tree(tree).parent if str(node).startswith("spine"))
                 carried[spine] = carried.get(spine, 0.0) + share
             passed = sum(min(link_bps, load) for load in carried.values())

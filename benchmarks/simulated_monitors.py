@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from simulated_store import Timeline
 
-from controller.cluster.effects import Ask, Told, WatchKeys
-from controller.cluster.engine import Changes, Reply, Silent
+from controller.cluster.effects import StoreRequest, TellOperators, WatchKeys
+from controller.cluster.engine import KeyChanges, Reply, Silent
 from controller.cluster.events import Answered, KeysChanged, WatchEnded
 from controller.cluster.memory_engine import MemoryEngine, MemoryWatch
 from controller.cluster.share_events import (
@@ -20,7 +20,7 @@ from controller.cluster.share_events import (
     SwitchesSeen,
 )
 from controller.cluster.share_records import Load
-from controller.cluster.shares import Shares, ShareSettings
+from controller.cluster.shares import ShareCore, ShareSettings
 from controller.events import DeadlineReached
 from controller.performance.schedule import OPENFLOW_1_3, PollSettings, Schedule
 
@@ -59,7 +59,7 @@ class MonitorNode:
         self.run += 1
         self.incarnation = f"{self.name}-{self.run}"
         self.is_up, self.is_stopped, self.backlog = True, False, []
-        self.shares = Shares(ShareSettings(FABRIC, self.name, self.incarnation, lease_s=LEASE_S), self.world.now)
+        self.shares = ShareCore(ShareSettings(FABRIC, self.name, self.incarnation, lease_s=LEASE_S), self.world.now)
         self.schedule = Schedule(PollSettings(interval_s=INTERVAL_S), 0xA0)
         self.connected: set[int] = set()
         self.epochs: dict[int, int] = {}
@@ -125,7 +125,7 @@ class MonitorNode:
     def give(self, event: object) -> None:
         """Have the shares take an event."""
         for effect in self.shares.handle(event, self.world.now):
-            if type(effect) is Ask:
+            if type(effect) is StoreRequest:
                 self.ask(effect)
             elif type(effect) is WatchKeys:
                 self.watch = self.engine.watch(effect.prefix, effect.after_revision)
@@ -134,11 +134,11 @@ class MonitorNode:
                 self.at("polls", lambda until_s=effect.until_s: self.confirm(until_s))
             elif type(effect) is ShareChanged:
                 self.at("polls", lambda change=effect: self.change(change))
-            elif type(effect) is Told:
+            elif type(effect) is TellOperators:
                 self.world.told[effect.kind] += 1
                 assert effect.text.endswith("."), effect.text
 
-    def ask(self, ask: Ask) -> None:
+    def ask(self, ask: StoreRequest) -> None:
         """Have the store answer."""
 
         def answered(reply: Reply) -> None:
@@ -200,7 +200,7 @@ class MonitorNode:
         if not self.is_up or self.watch is None:
             return
         told, number = self.watch.take(0.0), self.watch_number
-        if type(told) is Changes:
+        if type(told) is KeyChanges:
             self.at("watch", lambda: self.give(KeysChanged(number, told.changes)))
         elif told is not None:
             self.watch = None

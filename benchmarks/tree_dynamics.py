@@ -21,15 +21,15 @@ from measure import Measurement, report
 from apps.openflow.collector import COLLECTOR_THRESHOLDS
 from controller.simulation.churn import link_failures
 from controller.simulation.data_centre import DataCentre
-from controller.simulation.dynamics import Dynamics, Event, EventKind
+from controller.simulation.dynamics import Dynamics, EventKind, GroupEvent
 from controller.simulation.groups import SimulatedGroups
 from controller.simulation.outcome import least_max_pct
 from controller.simulation.workload import Workload, generate
 from controller.trees.bulk import BulkFabric, Stream
 from controller.trees.forest import Forest
-from controller.trees.tree import Role
+from controller.trees.tree import TreeRole
 from topology.generators import make
-from topology.graph import Kind, NodeId
+from topology.graph import NodeId, NodeKind
 
 REBUILDS = 100
 """Joins for which the libraries build a tree anew, in each repeat."""
@@ -78,9 +78,9 @@ def forest_speeds(centre: DataCentre, groups: SimulatedGroups, joins: list[Step]
 def walk(forest: Forest, steps: list[Step]) -> None:
     for group, node, joins in steps:
         if joins:
-            forest.join(group, node, Role.RECEIVER)
+            forest.join(group, node, TreeRole.RECEIVER)
         else:
-            forest.leave(group, node, Role.RECEIVER)
+            forest.leave(group, node, TreeRole.RECEIVER)
 
 
 def stream_speeds(centre: DataCentre, groups: SimulatedGroups, joins: list[Step]) -> dict[str, float]:
@@ -129,7 +129,7 @@ def per_s(run, done: list) -> float:
 
 
 def failures(
-    centre: DataCentre, groups: SimulatedGroups, seed: int, kind: Kind, count: int
+    centre: DataCentre, groups: SimulatedGroups, seed: int, kind: NodeKind, count: int
 ) -> dict[str, list[float]]:
     """Let links up from switches of a kind fail one after the other, and return what each failure changed."""
     found: dict[str, list[float]] = {}
@@ -139,7 +139,7 @@ def failures(
         for key, rate_bps in enumerate(groups.rates_bps.tolist()):
             world.forest.set_group_rate(key, rate_bps)
         for group, node, _ in storm(centre, groups, seed):
-            world.step(Event(0.0, EventKind.JOIN, group, node))
+            world.step(GroupEvent(0.0, EventKind.JOIN, group, node))
         what = "repaired and rebalanced" if rebalances else "repaired"
         for event in link_failures(links, count, 1.0, 1e9, np.random.default_rng(seed)):
             start = process_time()
@@ -180,7 +180,7 @@ def main() -> None:
     ]
     few = DataCentre(make("portland-p6"))
     groups = generate(few, Workload(groups=1000), 0)
-    for kind, count in ((Kind.TOR, args.failures), (Kind.CORE, args.failures // 3)):
+    for kind, count in ((NodeKind.TOR, args.failures), (NodeKind.CORE, args.failures // 3)):
         for what, values in failures(few, groups, 0, kind, count).items():
             unit = "ms" if what.endswith("ms") else "ratio" if "bound" in what else "per failure"
             measurements.append(Measurement(f"{count} {kind} links fail, {what.removesuffix(' ms')}", unit, values))

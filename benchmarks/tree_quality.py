@@ -21,10 +21,10 @@ from measure import Measurement, report
 from controller.trees.fabric import recognise
 from controller.trees.forest import Forest
 from controller.trees.network import switch_graph
-from controller.trees.tree import Role
+from controller.trees.tree import TreeRole
 from topology.files import parse
 from topology.generators import make
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 SEEDS = range(5)
 STEPS = 30_000
@@ -43,7 +43,7 @@ def ours(graph: Graph, members: list, seed: int, steady_state: bool = False, alg
     """Return the cost of our tree after the members joined in their order."""
     forest = Forest(graph.copy(), algorithm, seed)
     for member in members:
-        forest.join("g", member, Role.RECEIVER)
+        forest.join("g", member, TreeRole.RECEIVER)
     if steady_state:
         forest.rebuild("g", steady_state=True)
     return sum(graph.link(u, v).weight for u, v in forest.tree("g").links())
@@ -127,7 +127,7 @@ def presets() -> list[Measurement]:
         shares = []
         for seed in SEEDS:
             graph = switch_graph(make(name))
-            fabric, tors = recognise(graph), graph.nodes(Kind.TOR)
+            fabric, tors = recognise(graph), graph.nodes(NodeKind.TOR)
             generator = np.random.default_rng(seed)
             forest = Forest(graph, seed=seed)
             present: list[list] = [[] for _ in range(1000)]
@@ -139,10 +139,10 @@ def presets() -> list[Measurement]:
             ):
                 here = present[group]
                 if leaves and here:
-                    forest.leave(group, here.pop(pick % len(here)), Role.RECEIVER)
+                    forest.leave(group, here.pop(pick % len(here)), TreeRole.RECEIVER)
                 elif tors[pick] not in here:
                     here.append(tors[pick])
-                    forest.join(group, tors[pick], Role.RECEIVER)
+                    forest.join(group, tors[pick], TreeRole.RECEIVER)
             good = [tree.size == fabric.optimum(tree.terminals) for tree in forest]
             shares.append(100 * mean(good))
         found.append(Measurement(f"{name}, {STEPS:,} joins and leaves: optimal groups", "%", shares))
@@ -162,11 +162,11 @@ def degraded() -> list[Measurement]:
                 links = [link[:2] for link in graph.links()]
                 for i in generator.choice(len(links), max(1, round(share * len(links))), replace=False):
                     graph.remove_link(*links[i])
-                tors = graph.nodes(Kind.TOR)
+                tors = graph.nodes(NodeKind.TOR)
                 forest = Forest(graph, seed=seed)
                 for group in range(groups):
                     for i in generator.permutation(len(tors))[: generator.integers(3, 8)]:
-                        forest.join(group, tors[i], Role.RECEIVER)
+                        forest.join(group, tors[i], TreeRole.RECEIVER)
                     tree = forest.tree(group)
                     on_tree = [node for node in tree.terminals if node in tree.adjacent]
                     good.append(tree.size == exact(graph, on_tree))

@@ -2,7 +2,7 @@
 
 Decisions are what controllers must agree on: what operators set, and choices that another one might make otherwise,
 such as a tree that was chosen by the loads of a moment. Observations are what a controller has heard or found, which
-another one would come to know by itself, only later. Both are kept; `Kind` tells them apart.
+another one would come to know by itself, only later. Both are kept; `LogEntryKind` tells them apart.
 
 `Log` is the port: a store on the disk, one in memory (`MemoryLog`), later one that several controllers share.
 """
@@ -18,7 +18,7 @@ WAITING_BOUND = 65536
 """Keys that wait to be committed, while a store takes nothing; beyond them all are dropped, and the log is lost."""
 
 
-class Kind(StrEnum):
+class LogEntryKind(StrEnum):
     """What an entry is."""
 
     DECISION = "decision"
@@ -28,19 +28,19 @@ class Kind(StrEnum):
 _text_of = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """The value of a key, an object as JSON has it; None where there is none any more.
 
     The part of the key before the first slash says what it is about. A value is text from where it is made to where
     it is read, so that a store makes nothing of it.
     """
 
-    kind: Kind
+    kind: LogEntryKind
     key: str
     text: str | None
 
     @classmethod
-    def of_record(cls, kind: Kind, key: str, value: Mapping[str, Any] | None) -> Entry:
+    def of_record(cls, kind: LogEntryKind, key: str, value: Mapping[str, Any] | None) -> LogEntry:
         """Return the entry with a JSON-able value."""
         return cls(kind, key, None if value is None else _text_of(value))
 
@@ -79,14 +79,14 @@ class LogPart(StrEnum):
 class WriteLog(NamedTuple):
     """Have the log take in entries; as an effect of a core."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[LogEntry, ...]
     part: LogPart = LogPart.CHANGE
 
 
 class Log(Protocol):
     """What keeps entries; it is used on one loop, and never has that wait."""
 
-    def read(self) -> tuple[Entry, ...]:
+    def read(self) -> tuple[LogEntry, ...]:
         """Return the last entry of each key, in the order in which they were written; before the first write."""
 
     def write(self, write: WriteLog) -> None:
@@ -101,10 +101,10 @@ class Row(NamedTuple):
     """An entry, and the number of the write that it is of."""
 
     revision: int
-    entry: Entry
+    entry: LogEntry
 
 
-class Batch(NamedTuple):
+class LogBatch(NamedTuple):
     """What is to be committed at once: the last entry of each key, then the end of older ones.
 
     `sweep_below`: entries of earlier writes than this one are removed (None: no others than `rows` say).
@@ -162,18 +162,18 @@ class Waiting:
         self._begun_at = self._sweep_below = None
         self.is_lost, self.is_renewed = True, False
 
-    def batch(self) -> Batch:
+    def batch(self) -> LogBatch:
         """Return all that waits, which waits no more: it is committed, or comes back by `failed`."""
-        batch = Batch(self._rows, self._sweep_below)
+        batch = LogBatch(self._rows, self._sweep_below)
         self._rows, self._sweep_below = {}, None
         return batch
 
-    def committed(self, batch: Batch) -> None:
+    def committed(self, batch: LogBatch) -> None:
         """Take note that a batch was committed."""
         if batch.sweep_below is not None and self._begun_at is None and self._sweep_below is None and self.is_renewed:
             self.is_lost = self.is_renewed = False
 
-    def failed(self, batch: Batch) -> None:
+    def failed(self, batch: LogBatch) -> None:
         """Have a batch wait again, but for what was written anew since."""
         if self.is_lost and not self.is_renewed:
             return  # its end would be that of a log which is not complete
@@ -200,12 +200,12 @@ class MemoryLog:
         What waits to be committed.
     """
 
-    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+    def __init__(self, entries: Iterable[LogEntry] = ()) -> None:
         self.fault: str | None = None
         self.waiting = Waiting()
         self._rows: dict[str, Row] = {entry.key: Row(0, entry) for entry in entries}
 
-    def read(self) -> tuple[Entry, ...]:
+    def read(self) -> tuple[LogEntry, ...]:
         """Return the last entry of each key, in the order in which they were written."""
         return tuple(row.entry for row in sorted(self._rows.values(), key=lambda row: row.revision))
 

@@ -34,12 +34,19 @@ from controller.config import (
     terms,
     vlans,
 )
-from controller.rules.model import FlowEntry, FlowKey
 from controller.service_classes import goals
 from topology.events import TOPOLOGY_EVENTS, PortRole
 
-WRITTEN_AS: Mapping[type, str] = MappingProxyType(
-    {FlowEntry: "Rule", FlowKey: "RuleKey", service_class_settings.QueuePolicy: "Queues"}
+WRITTEN_AS: Mapping[str, str] = MappingProxyType(
+    {
+        "controller.log.LogEntry": "Entry",
+        "controller.log.LogEntryKind": "Kind",
+        "controller.performance.batch.SampleRates": "Rates",
+        "controller.performance.events.PortSeverity": "Severity",
+        "controller.rules.model.FlowEntry": "Rule",
+        "controller.rules.model.FlowKey": "RuleKey",
+        "topology.graph.NodeKind": "Kind",
+    }
 )
 """What recordings call types of records that are called otherwise here: earlier ones can be read and compared."""
 
@@ -56,7 +63,7 @@ def _kinds_of(records: Iterable[ModuleType | type]) -> Iterator[type]:
 
 def written_as(kind: type) -> str:
     """Return what a type of records is called in recordings."""
-    return WRITTEN_AS.get(kind) or kind.__name__
+    return WRITTEN_AS.get(f"{kind.__module__}.{kind.__name__}") or kind.__name__
 
 
 def readable(records: Iterable[ModuleType | type]) -> Mapping[str, type]:
@@ -77,7 +84,7 @@ class RecordingInvalid(ValueError):  # noqa: N818
     """A line that is not of a recording; `args[0]` says which and why."""
 
 
-class Line(NamedTuple):
+class RecordingLine(NamedTuple):
     """One line: a start (`content` maps argument names to values) or an event."""
 
     app: str
@@ -91,7 +98,7 @@ def write_line(app: str, at_s: float, kind: str, content: Any) -> str:
     return json.dumps({"app": app, "t": at_s, kind: plain(content)}, separators=(",", ":"))
 
 
-def read_lines(lines: Iterable[str], kinds: Mapping[str, type]) -> Iterator[Line]:
+def read_lines(lines: Iterable[str], kinds: Mapping[str, type]) -> Iterator[RecordingLine]:
     """Yield the starts and events of a recording; effects, empty lines and a torn last line are passed over.
 
     `kinds` are the records that may stand in it, by name (`readable`). Raises RecordingInvalid at a line that cannot
@@ -104,7 +111,7 @@ def read_lines(lines: Iterable[str], kinds: Mapping[str, type]) -> Iterator[Line
             line = json.loads(text)
             kind = next((kind for kind in ("start", "event") if kind in line), None)
             if kind is not None:
-                yield Line(str(line["app"]), float(line["t"]), kind, _read(line[kind], kinds))
+                yield RecordingLine(str(line["app"]), float(line["t"]), kind, _read(line[kind], kinds))
             elif "effect" not in line:
                 raise ValueError("neither start, event nor effect")
         except (ValueError, KeyError, TypeError, AttributeError) as error:

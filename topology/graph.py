@@ -13,7 +13,7 @@ NodeId: TypeAlias = Hashable
 DEFAULT_CAPACITY_BPS = 1e9
 
 
-class Kind(StrEnum):
+class NodeKind(StrEnum):
     """What a node is. ``SWITCH`` is a switch whose tier is not known or not meaningful."""
 
     HOST = "host"
@@ -92,14 +92,14 @@ def _root(above: Mapping[NodeId, NodeId], node: NodeId) -> NodeId:
 class Graph:
     """Undirected graph of a fabric; neighbours iterate in a fixed order whatever the insertion order.
 
-    A node is a host or a switch (`Kind`); a link carries its port numbers, capacity and weight. Several cables may
+    A node is a host or a switch (`NodeKind`); a link carries port numbers, capacity and weight. Several cables may
     join two nodes, which are neighbours once; what asks for the link of two nodes gets the first of them by
     `cable_order`. `version` grows by one with every change, so that derived data can tell whether it is stale.
     """
 
     def __init__(self) -> None:
         self.version = 0
-        self._kind: dict[NodeId, Kind] = {}
+        self._kind: dict[NodeId, NodeKind] = {}
         self._attributes: dict[NodeId, dict[str, Any]] = {}
         self._links: dict[NodeId, dict[NodeId, Link]] = {}
         self._bundles: dict[NodeId, dict[NodeId, tuple[Link, ...]]] = {}
@@ -119,7 +119,7 @@ class Graph:
     def __len__(self) -> int:
         return len(self._kind)
 
-    def add_node(self, node: NodeId, kind: Kind = Kind.SWITCH, **attributes: Any) -> None:
+    def add_node(self, node: NodeId, kind: NodeKind = NodeKind.SWITCH, **attributes: Any) -> None:
         """Add `node`, or change its kind and attributes where it is there already."""
         if self._kind.get(node) is kind and not attributes:
             return
@@ -254,20 +254,20 @@ class Graph:
             found = self._neighbours[node] = tuple(sorted(self._links[node], key=order_key))
         return found
 
-    def nodes(self, *kinds: Kind) -> list[NodeId]:
+    def nodes(self, *kinds: NodeKind) -> list[NodeId]:
         """Return the nodes (of the given kinds, or all) in a fixed order."""
-        wanted = set(kinds or Kind)
+        wanted = set(kinds or NodeKind)
         return sorted((n for n, kind in self._kind.items() if kind in wanted), key=order_key)
 
     def switches(self) -> list[NodeId]:
         """Return all nodes that are not hosts, in a fixed order."""
-        return self.nodes(Kind.TOR, Kind.AGGREGATION, Kind.CORE, Kind.SWITCH)
+        return self.nodes(NodeKind.TOR, NodeKind.AGGREGATION, NodeKind.CORE, NodeKind.SWITCH)
 
     def hosts(self) -> list[NodeId]:
         """Return the hosts, in a fixed order."""
-        return self.nodes(Kind.HOST)
+        return self.nodes(NodeKind.HOST)
 
-    def kind(self, node: NodeId) -> Kind:
+    def kind(self, node: NodeId) -> NodeKind:
         """Return the kind of `node` (KeyError where absent)."""
         return self._kind[node]
 
@@ -292,7 +292,7 @@ class Graph:
 
     def _compute_levels(self) -> dict[NodeId, int]:
         levels: dict[NodeId, int] = dict.fromkeys(self.hosts(), 0)
-        levels.update((node, 1) for node in self.nodes(Kind.TOR))
+        levels.update((node, 1) for node in self.nodes(NodeKind.TOR))
         if not levels:
             return dict.fromkeys(self._kind, 1)
         queue = deque(sorted(levels, key=lambda node: levels[node]))

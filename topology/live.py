@@ -18,7 +18,7 @@ from topology.events import (
     TopologyEvent,
 )
 from topology.fabrics import Fabrics
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 from topology.host_names import SharedNames
 
 
@@ -330,8 +330,8 @@ class LiveFabric:
         host = self._hosts.get(mac)
         return None if host is None else host.dpid
 
-    def _kind(self, dpid: int) -> Kind:
-        return Kind.TOR if dpid in self._hosts_at else Kind.SWITCH
+    def _kind(self, dpid: int) -> NodeKind:
+        return NodeKind.TOR if dpid in self._hosts_at else NodeKind.SWITCH
 
     def _set_kind(self, dpid: int) -> None:
         if dpid in self._versions:

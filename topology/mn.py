@@ -18,7 +18,7 @@ from mininet.node import Host
 from mininet.topo import Topo
 
 from topology.generators import GENERATORS, make
-from topology.graph import Graph, Kind, NodeId
+from topology.graph import Graph, NodeId, NodeKind
 
 MAX_INTERFACE_CHARACTERS = 15
 """IFNAMSIZ of Linux, without the closing zero."""
@@ -114,7 +114,7 @@ def _ports(graph: Graph) -> dict[NodeId, dict[tuple[NodeId, int | None], int]]:
     """Return the port number of every node by neighbour and the port that the graph gives."""
     ports: dict[NodeId, dict[tuple[NodeId, int | None], int]] = {}
     for node in graph.nodes():
-        lowest = 0 if graph.kind(node) is Kind.HOST else 1
+        lowest = 0 if graph.kind(node) is NodeKind.HOST else 1
         given = [(near, cable.u_port) for near in graph.neighbours(node) for cable in graph.cables(node, near)]
         known = [port for _, port in given if port is not None]
         if len(set(known)) < len(known) or min(known, default=lowest) < lowest:
@@ -134,7 +134,7 @@ def _names(graph: Graph, ports: dict[NodeId, dict[tuple[NodeId, int | None], int
     numbers = {kind: _free_from(1, set()) for kind in ("h", "s")}
     for node in graph.nodes():
         if node not in names:
-            letter = "h" if graph.kind(node) is Kind.HOST else "s"
+            letter = "h" if graph.kind(node) is NodeKind.HOST else "s"
             names[node] = next(name for number in numbers[letter] if (name := f"{letter}{number}") not in taken)
     return names
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from apps.cli.allocate_input import read_as
-from apps.cli.allocate_samples import Line, read_lines
+from apps.cli.allocate_samples import SampleLine, read_lines
 from apps.cli.common import InputError
 from controller.allocation.fields import mapping
 from controller.allocation.port_list import read_levels, read_ports
@@ -78,7 +78,7 @@ def _requests(path: Path) -> list[tuple[float, int, float, float]]:
     return found
 
 
-def _percent(line: Line, field: str) -> float:
+def _percent(line: SampleLine, field: str) -> float:
     value = line.number(field)
     if value > 100:
         raise line.error(field, f"{value:g} is not within 0 and 100")

@@ -14,7 +14,7 @@ from controller.allocation.candidates import Candidates, Mode, PortId
 from controller.allocation.documents import read_paths
 from controller.allocation.plan import plan
 from controller.allocation.request import explain, read_request
-from controller.allocation.selection import Selection, Wish, select
+from controller.allocation.selection import PortSelection, Wish, select
 
 HELP = "tell why a port was taken, or was not"
 
@@ -66,7 +66,7 @@ class _Answered(NamedTuple):
     """A selection that was asked for, with a word where it has too few ports."""
 
     candidates: Candidates
-    selection: Selection
+    selection: PortSelection
     wish: Wish
     note: str
 
@@ -85,6 +85,6 @@ def _read(document: Any) -> list[_Answered]:
     return [_answered(request.candidates, selection, request.wish.mode, request.wish.previously_allocated)]
 
 
-def _answered(candidates: Candidates, selection: Selection, mode: Mode, previous: Sequence[PortId]) -> _Answered:
+def _answered(candidates: Candidates, selection: PortSelection, mode: Mode, previous: Sequence[PortId]) -> _Answered:
     note = "" if selection.enough else f"{selection.requested} ports requested, {len(selection.ports)} allocated"
     return _Answered(candidates, selection, Wish(selection.requested, previously_allocated=previous, mode=mode), note)

@@ -19,13 +19,13 @@ import numpy as np
 from apps.cli.common import InputError
 from apps.cli.sample_file import COUNTER_COLUMNS, read_samples
 from controller.allocation.book import PortBook
-from controller.allocation.busy import NOT_KNOWN, Outcome
+from controller.allocation.busy import NOT_KNOWN, SampleOutcome
 from controller.allocation.families import FAMILIES, CpuSource, PortSource, port_percent_busy
 from controller.allocation.sample_time import parse_sample_time, parse_utc_time
 from controller.performance.batch import Discontinuity, Samples
 from controller.performance.counters import COUNTER_COUNT
 from controller.performance.counters import Counter as PortCounter
-from controller.performance.ports import PortTable
+from controller.performance.ports import PortRows
 from controller.performance.rates import RateTable
 
 JSON_LINES = (".jsonl", ".ndjson", ".json")
@@ -35,11 +35,11 @@ _RATE = re.compile(
 )
 _MOST = (1 << 63) - 1
 _UNMEASURED = {
-    Discontinuity.FIRST: Outcome.FIRST,
-    Discontinuity.RESET: Outcome.RESET,
-    Discontinuity.TIME_BACKWARDS: Outcome.TIME_BACKWARDS,
-    Discontinuity.LATE: Outcome.TIME_BACKWARDS,
-    Discontinuity.DUPLICATE: Outcome.TIME_BACKWARDS,
+    Discontinuity.FIRST: SampleOutcome.FIRST,
+    Discontinuity.RESET: SampleOutcome.RESET,
+    Discontinuity.TIME_BACKWARDS: SampleOutcome.TIME_BACKWARDS,
+    Discontinuity.LATE: SampleOutcome.TIME_BACKWARDS,
+    Discontinuity.DUPLICATE: SampleOutcome.TIME_BACKWARDS,
 }
 
 
@@ -57,7 +57,7 @@ class Fed(NamedTuple):
     outcomes: dict[str, Counter[str]]
 
 
-class Line:
+class SampleLine:
     """The fields of one line."""
 
     def __init__(self, where: str, fields: Mapping[str, Any]) -> None:
@@ -122,7 +122,7 @@ def feed(book: PortBook, family: str, path: Path, options: Options) -> Fed:
         raise InputError(f"{path}: the file is not text in UTF-8") from None
 
 
-def read_lines(path: Path) -> Iterator[Line]:
+def read_lines(path: Path) -> Iterator[SampleLine]:
     """Yield the lines of a CSV file or of JSON lines; InputError names file and line of what is no such."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         if path.suffix in JSON_LINES:
@@ -135,7 +135,7 @@ def read_lines(path: Path) -> Iterator[Line]:
                     raise InputError(f"{path}:{number}: {error}") from None
                 if not isinstance(fields, dict):
                     raise InputError(f"{path}:{number}: expected an object")
-                yield Line(f"{path}:{number}", fields)
+                yield SampleLine(f"{path}:{number}", fields)
             return
         reader = csv.reader(file)
         try:
@@ -150,7 +150,7 @@ def read_lines(path: Path) -> Iterator[Line]:
                     raise InputError(f"{path}:{reader.line_num}: {len(values)} fields; the header has {len(header)}")
                 if values:
                     stripped = (value.strip() for value in values)
-                    yield Line(f"{path}:{reader.line_num}", dict(zip(header, stripped, strict=True)))
+                    yield SampleLine(f"{path}:{reader.line_num}", dict(zip(header, stripped, strict=True)))
         except csv.Error as error:
             raise InputError(f"{path}:{reader.line_num}: {error}") from None
 
@@ -172,7 +172,7 @@ class _Columns:
         return np.array(self.values[name], np.float64)
 
 
-def _add(book: PortBook, line: Line, name: str, family: str, cpu: str | None) -> int:
+def _add(book: PortBook, line: SampleLine, name: str, family: str, cpu: str | None) -> int:
     row = book.add(name, family, cpu)
     if row is None:
         raise line.error("port", f"{name!r} is one port more than there may be")
@@ -182,7 +182,7 @@ def _add(book: PortBook, line: Line, name: str, family: str, cpu: str | None) ->
     return row
 
 
-def _speed(line: Line, options: Options) -> float:
+def _speed(line: SampleLine, options: Options) -> float:
     if line.has(SPEED):
         return line.number(SPEED)
     if options.speed_gbps is None:
@@ -190,7 +190,7 @@ def _speed(line: Line, options: Options) -> float:
     return options.speed_gbps
 
 
-def _feed_counters(book: PortBook, family: str, lines: Iterator[Line], options: Options) -> Fed:
+def _feed_counters(book: PortBook, family: str, lines: Iterator[SampleLine], options: Options) -> Fed:
     """Take in cumulative counters; a line tells of a port, of a CPU, or of both, which belong together then."""
     cpu_source = FAMILIES[family].cpu
     ports = _Columns("kbytes", "speed", "ios")
@@ -223,7 +223,7 @@ def _feed_counters(book: PortBook, family: str, lines: Iterator[Line], options: 
     return Fed(now_ms, _count(book, ports.whole("row"), outcomes))
 
 
-def _feed_rates(book: PortBook, family: str, lines: Iterator[Line], options: Options) -> Fed:
+def _feed_rates(book: PortBook, family: str, lines: Iterator[SampleLine], options: Options) -> Fed:
     """Take in rates: what lies between two collections is averaged, and is one sample."""
     sums: dict[tuple[bool, int, int], list[float]] = {}
     speeds: dict[int, float] = {}
@@ -266,7 +266,7 @@ def _feed_rates(book: PortBook, family: str, lines: Iterator[Line], options: Opt
         else:
             speed = np.array([speeds[row] for row, _ in some], np.float64)
             rows, outcomes = each_row, book.ports.observe_percent(each_row, at, port_percent_busy(mean, 1.0, speed))
-            outcomes[speed <= 0] = Outcome.NO_SPEED
+            outcomes[speed <= 0] = SampleOutcome.NO_SPEED
     return Fed(now_ms, _count(book, rows, outcomes))
 
 
@@ -283,7 +283,7 @@ def _average(
 def _feed_openflow(book: PortBook, path: Path) -> Fed:
     """Take in OpenFlow port counters as `vsrt perf rates` reads them: utilisation of the busier direction."""
     file = read_samples(path)
-    table = PortTable(max(1, len(file.at_s)))
+    table = PortRows(max(1, len(file.at_s)))
     rows = np.empty(len(file.at_s), np.int32)
     own: dict[int, int] = {}
     for index, (dpid, port_no, speed) in enumerate(
@@ -306,8 +306,8 @@ def _feed_openflow(book: PortBook, path: Path) -> Fed:
     book_rows = np.array([own[row] for row in found.rows.tolist()], np.int64)
     at_ms = np.round(found.at_s * 1000).astype(np.int64)
     outcomes = book.ports.observe_percent(book_rows, at_ms, found.busier_pct)
-    unmeasured = outcomes == Outcome.NOT_REPORTED
-    outcomes[unmeasured & ~(table.speed_bps[found.rows] > 0)] = Outcome.NO_SPEED
+    unmeasured = outcomes == SampleOutcome.NOT_REPORTED
+    outcomes[unmeasured & ~(table.speed_bps[found.rows] > 0)] = SampleOutcome.NO_SPEED
     for code, outcome in _UNMEASURED.items():
         outcomes[unmeasured & (found.discontinuity == code)] = outcome
     return Fed(int(at_ms.max(initial=0)), _count(book, book_rows, outcomes))
@@ -316,7 +316,7 @@ def _feed_openflow(book: PortBook, path: Path) -> Fed:
 def _count(book: PortBook, rows: Any, outcomes: Any) -> dict[str, Counter[str]]:
     names = book.names
     found: dict[str, Counter[str]] = {name: Counter() for name in names}
-    pairs, counts = np.unique(rows * len(Outcome) + outcomes, return_counts=True)
+    pairs, counts = np.unique(rows * len(SampleOutcome) + outcomes, return_counts=True)
     for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
-        found[names[pair // len(Outcome)]][Outcome(pair % len(Outcome)).label] = count
+        found[names[pair // len(SampleOutcome)]][SampleOutcome(pair % len(SampleOutcome)).label] = count
     return found

@@ -23,7 +23,7 @@ WAITING_PER_THREAD = 2
 """Things that are sent ahead to each thread of the workers, so that none waits for the next."""
 
 
-class Run(Protocol):
+class MapLike(Protocol):
     """Returns the results of a function for each item, in their order, as `map` does."""
 
     def __call__(self, function: Callable[[Item], Result], items: Sequence[Item], /) -> Iterable[Result]:  # noqa: D102
@@ -39,7 +39,7 @@ def add_batch_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 @contextmanager
-def batch(args: argparse.Namespace, what: str, *, worth_it: bool) -> Iterator[Run]:
+def batch(args: argparse.Namespace, what: str, *, worth_it: bool) -> Iterator[MapLike]:
     """Yield what does the work that the arguments ask for: by this process alone where more is not worth it.
 
     `what` names the items in the progress bar.
@@ -56,7 +56,7 @@ def batch(args: argparse.Namespace, what: str, *, worth_it: bool) -> Iterator[Ru
     yield _with_progress(on_cores(jobs) if worth_it and jobs > 1 else _here, what)
 
 
-def _with_progress(run: Run, what: str) -> Run:
+def _with_progress(run: MapLike, what: str) -> MapLike:
     def shown(function: Callable[[Item], Result], items: Sequence[Item], /) -> Iterator[Result]:
         bar = ProgressBar()
         try:
@@ -88,7 +88,7 @@ def _of_held(number: int) -> Any:
     return function(items[number])
 
 
-def on_cores(jobs: int) -> Run:
+def on_cores(jobs: int) -> MapLike:
     """Return what works with that many processes, each of which has a copy of this one's memory until it writes."""
 
     def run(function: Callable[[Item], Result], items: Sequence[Item], /) -> Iterator[Result]:
@@ -107,7 +107,7 @@ def on_cores(jobs: int) -> Run:
 
 
 @contextmanager
-def on_cluster(address: str) -> Iterator[Run]:
+def on_cluster(address: str) -> Iterator[MapLike]:
     """Yield what works on the workers of a Dask scheduler, which have the same release of this package."""
     try:
         from distributed import Client

@@ -7,14 +7,14 @@ from typing import Any
 from apps.cli.common import InputError
 from apps.cli.times import Clock
 from controller.config.terms import MAX_PORT_NO
-from controller.snapshot.reader import Section, Snapshot
+from controller.snapshot.reader import DocumentCopy, Snapshot
 from controller.wire.dpids import format_dpid, looks_like_dpid, parse_dpid
 
 SECTIONS = ("switches", "ports")
 """What names are taken from."""
 
 
-class Called:
+class SnapshotNames:
     """The names that a snapshot tells; where it tells none, ids stand for switches and numbers for ports.
 
     `clock` shows the times beside them.
@@ -69,6 +69,6 @@ def is_spelled_out(text: str) -> bool:
     return looks_like_dpid(text) or (bool(colon) and looks_like_dpid(switch) and port.isdecimal())
 
 
-def _names(switches: Section) -> dict[int, Any]:
+def _names(switches: DocumentCopy) -> dict[int, Any]:
     found = (document.fields for document in switches.documents.values())
     return {fields["dpid"]: fields["name"] for fields in found if fields.get("name") and "dpid" in fields}

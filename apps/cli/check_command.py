@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from apps.cli.called import SECTIONS, Called
+from apps.cli.called import SECTIONS, SnapshotNames
 from apps.cli.common import InputError, OperationFailed, emit_json, emit_table, printable
 from apps.cli.reach import add_source, open_source
 from apps.cli.snapshot_source import Action, SnapshotSource
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     """Check, repair if asked, and say what was found."""
     source = open_source(args)
     snapshot = next(source.follow(("status", *SECTIONS)))
-    called = Called(snapshot)
+    called = SnapshotNames(snapshot)
     status = snapshot.section("status").documents.get("status")
     running = status.fields.get("apps", TABLE_APPS) if status is not None else TABLE_APPS
     apps = [app for app in TABLE_APPS if app in running]
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     return 0 if clean else 1
 
 
-def _known(text: str, called: Called, snapshot: Snapshot, running: Iterable[str]) -> int:
+def _known(text: str, called: SnapshotNames, snapshot: Snapshot, running: Iterable[str]) -> int:
     """Return the datapath id of a switch; InputError where none such is known, by apps that know which there are."""
     dpid, known = called.switch(text, "--switch"), snapshot.section("switches").documents
     if str(dpid) not in known and (known or "multicast" in running):
@@ -162,7 +162,7 @@ def _followed(source: SnapshotSource, app: str, number: int) -> Iterator[Report]
 
 
 def _print(
-    found: list[Report], repairs: list[Report], left: list[Report], findings: list[Report], called: Called
+    found: list[Report], repairs: list[Report], left: list[Report], findings: list[Report], called: SnapshotNames
 ) -> None:
     columns = ("desired", "held")
     rows = []

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from http.client import HTTPException
 from typing import Any, NamedTuple
 
-from apps.cli.cluster_store import Store, add_policy, open_store
+from apps.cli.cluster_store import ClusterStore, add_policy, open_store
 from apps.cli.common import emit_json, emit_table
 from apps.cluster.etcd import EtcdEngine, EtcdError
-from controller.cluster.engine import Compacted, Page, ReadPage, Silent
+from controller.cluster.engine import Compacted, KeyPage, ReadPage, Silent
 from controller.cluster.keys import Keys, read_leader
 from controller.cluster.share_records import read_manager
 
@@ -32,7 +32,7 @@ CERTIFICATE_DAYS = 21
 _QUOTA = re.compile(r"^etcd_server_quota_backend_bytes ([0-9.e+]+)$", re.MULTILINE)
 
 
-class Finding(NamedTuple):
+class CheckedFact(NamedTuple):
     """What was looked at, where, how it is, and whether that is as it has to be."""
 
     check: str
@@ -62,16 +62,16 @@ def run(args: argparse.Namespace) -> int:
     return 0 if good else 1
 
 
-def _server(store: Store, endpoint: str) -> Iterator[Finding]:
+def _server(store: ClusterStore, endpoint: str) -> Iterator[CheckedFact]:
     engine = EtcdEngine(store.access._replace(endpoints=(endpoint,)))
 
-    def finding(check: str, is_good: bool, text: str) -> Finding:
-        return Finding(check, endpoint, is_good, text)
+    def finding(check: str, is_good: bool, text: str) -> CheckedFact:
+        return CheckedFact(check, endpoint, is_good, text)
 
     begun_s = time.monotonic()
     page = engine.ask(ReadPage(Keys(store.settings.fabric).root, limit=1))
     took_s = time.monotonic() - begun_s
-    if type(page) is not Page:
+    if type(page) is not KeyPage:
         yield finding("answers", False, getattr(page, "why", "it gives no answer"))
         return
     slow = "" if took_s < SLOW_S else f", which is slow: {SLOW_S:g} s is much"
@@ -96,8 +96,8 @@ def _server(store: Store, endpoint: str) -> Iterator[Finding]:
 
 
 def _space(
-    engine: EtcdEngine, status: dict[str, Any], alarms: Any, finding: Callable[[str, bool, str], Finding]
-) -> Iterator[Finding]:
+    engine: EtcdEngine, status: dict[str, Any], alarms: Any, finding: Callable[[str, bool, str], CheckedFact]
+) -> Iterator[CheckedFact]:
     found = _QUOTA.search(engine.metrics() or "")
     quota_bytes = float(found[1]) if found else 0.0
     known = "" if quota_bytes > 0 else ", as is usual"
@@ -110,7 +110,7 @@ def _space(
     yield finding("space", used_bytes < FULL * quota_bytes, text)
 
 
-def _compaction(engine: EtcdEngine, revision: int, finding: Callable[[str, bool, str], Finding]) -> Finding:
+def _compaction(engine: EtcdEngine, revision: int, finding: Callable[[str, bool, str], CheckedFact]) -> CheckedFact:
     """Tell whether old revisions go: whether the first one is still there."""
     reply = engine.ask(ReadPage("/", revision=1, limit=1))
     if type(reply) is Compacted:
@@ -126,7 +126,7 @@ def _compaction(engine: EtcdEngine, revision: int, finding: Callable[[str, bool,
     return finding("compaction", False, text)
 
 
-def _certificate(engine: EtcdEngine, finding: Callable[[str, bool, str], Finding]) -> Finding:
+def _certificate(engine: EtcdEngine, finding: Callable[[str, bool, str], CheckedFact]) -> CheckedFact:
     until = engine.certificate().get("notAfter")
     if not isinstance(until, str):
         return finding("certificate", False, "it shows none")
@@ -134,26 +134,26 @@ def _certificate(engine: EtcdEngine, finding: Callable[[str, bool, str], Finding
     return finding("certificate", days > CERTIFICATE_DAYS, f"it is valid until {until}, for {days:.0f} days")
 
 
-def _versions(findings: list[Finding]) -> Iterator[Finding]:
+def _versions(findings: list[CheckedFact]) -> Iterator[CheckedFact]:
     """Tell what of the versions of all servers is not as it has to be."""
     versions = {each.where: each.text.removeprefix("etcd ") for each in findings if each.check == "version"}
     for where, version in versions.items():
         numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
         if numbers < OLDEST_VERSION:
             oldest = ".".join(map(str, OLDEST_VERSION))
-            yield Finding("version", where, False, f"etcd {version} is older than {oldest}")
+            yield CheckedFact("version", where, False, f"etcd {version} is older than {oldest}")
     if len(set(versions.values())) > 1:
         text = f"they are of versions {', '.join(sorted(set(versions.values())))}, which is for upgrades only"
-        yield Finding("version", "all servers", True, text)
+        yield CheckedFact("version", "all servers", True, text)
 
 
-def _fabric(store: Store) -> Iterator[Finding]:
+def _fabric(store: ClusterStore) -> Iterator[CheckedFact]:
     fabric = store.settings.fabric
     keys, engine = Keys(fabric), EtcdEngine(store.access)
     lead, shares = engine.ask(ReadPage(keys.lead)), engine.ask(ReadPage(keys.share))
     where = f"fabric {fabric}"
-    if type(lead) is not Page or type(shares) is not Page:
-        yield Finding("members", where, False, "the store gave no answer")
+    if type(lead) is not KeyPage or type(shares) is not KeyPage:
+        yield CheckedFact("members", where, False, "the store gave no answer")
         return
     held = {each.key: each.value for each in (*lead.held, *shares.held)}
     for check, prefix, key, read, what in (
@@ -166,4 +166,4 @@ def _fabric(store: Store) -> Iterator[Finding]:
         head = read(held[key]) if key in held else None
         who = None if head is None else head[0]
         text = f"{', '.join(names) or 'nobody'}; {who or 'nobody'} {what}"
-        yield Finding(check, where, who is not None or not names, text)
+        yield CheckedFact(check, where, who is not None or not names, text)

@@ -14,7 +14,7 @@ from apps.cluster.sidecar_settings import access
 from apps.environment import environment_path
 from apps.fabric_file import FabricFile
 from apps.tls_files import SettingsInvalid
-from controller.cluster.engine import Held, Page, ReadPage, Transaction
+from controller.cluster.engine import KeyPage, KeyValue, ReadPage, Transaction
 from controller.cluster.keys import Keys
 from controller.config import PolicyInvalid, load_policy
 from controller.config.cluster_settings import NO_ENGINE, Cluster
@@ -24,7 +24,7 @@ TRIES = 5
 """How often a request without an answer is sent."""
 
 
-class Store(NamedTuple):
+class ClusterStore(NamedTuple):
     """The settings of a cluster, and how its store is reached."""
 
     settings: Cluster
@@ -38,7 +38,7 @@ def add_policy(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def open_store(args: argparse.Namespace) -> Store:
+def open_store(args: argparse.Namespace) -> ClusterStore:
     """Return the store that the policy file names; InputError where there is none."""
     path = args.config or (Path(given) if (given := environment_path("VSRT_CONFIG")) else None)
     if path is None:
@@ -52,15 +52,15 @@ def open_store(args: argparse.Namespace) -> Store:
     if policy.cluster.engine == NO_ENGINE:
         raise InputError(f"{path}: cluster.engine: the policy names no store")
     try:
-        return Store(policy.cluster, access(sidecar_settings(policy.cluster, "")))
+        return ClusterStore(policy.cluster, access(sidecar_settings(policy.cluster, "")))
     except SettingsInvalid as error:
         raise InputError(str(error)) from None
 
 
-def read_keys(engine: EtcdEngine, fabric: str) -> tuple[int, list[Held]]:
+def read_keys(engine: EtcdEngine, fabric: str) -> tuple[int, list[KeyValue]]:
     """Return all keys of a fabric as of one revision; OperationFailed where the store does not answer."""
     prefix, after, revision = Keys(fabric).root, "", 0
-    found: list[Held] = []
+    found: list[KeyValue] = []
     while True:
         page = _page(engine, ReadPage(prefix, after, revision))
         found += page.held
@@ -82,11 +82,11 @@ def put_keys(engine: EtcdEngine, transactions: Iterator[Transaction]) -> None:
             raise OperationFailed(f"the store gave no answer, and only some of the keys may be there: {why}")
 
 
-def _page(engine: EtcdEngine, request: ReadPage) -> Page:
+def _page(engine: EtcdEngine, request: ReadPage) -> KeyPage:
     why = ""
     for _ in range(TRIES):
         reply = engine.ask(request)
-        if type(reply) is Page:
+        if type(reply) is KeyPage:
             return reply
         why = getattr(reply, "why", type(reply).__name__)
     raise OperationFailed(f"the store gave no answer: {why}")

@@ -15,10 +15,10 @@ from apps.cli.diagnose_thresholds import ThresholdFile, fitting_settings, read_t
 from apps.cli.metric_file import ONLY_METRIC, read_metric_file
 from apps.cli.times import parse_time
 from controller.anomaly.peers.combination import kind_of
-from controller.anomaly.peers.diagnosis import Period, diagnose, usual_interval
+from controller.anomaly.peers.diagnosis import TimeSpan, diagnose, usual_interval
 from controller.anomaly.peers.scoring import DISTANCE_FORMS
 from controller.anomaly.peers.settings import INTERVAL_S, PeerSettings, fitted
-from controller.anomaly.series import Series, ordered
+from controller.anomaly.series import RawSeries, ordered
 
 ALL = "all"
 WORTH_CORES = 1 << 20
@@ -143,7 +143,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _chosen(series: Sequence[Series], metric: str, path: Path) -> tuple[list[Series], frozenset[str] | None]:
+def _chosen(series: Sequence[RawSeries], metric: str, path: Path) -> tuple[list[RawSeries], frozenset[str] | None]:
     """Return the series to compare and which metrics are judged; throughput tells the kind of a fault.
 
     A file that does not name its one metric holds the one asked for.
@@ -160,7 +160,7 @@ def _chosen(series: Sequence[Series], metric: str, path: Path) -> tuple[list[Ser
     return chosen, frozenset((metric,))
 
 
-def _period(text: str) -> Period:
+def _period(text: str) -> TimeSpan:
     """Return the period that START:END names; times may hold colons themselves."""
     for place, letter in enumerate(text):
         if letter == ":":
@@ -168,7 +168,7 @@ def _period(text: str) -> Period:
             if start_s is not None and end_s is not None:
                 if start_s >= end_s:
                     raise InputError(f"--train: {text!r} ends before it starts")
-                return Period(start_s, end_s)
+                return TimeSpan(start_s, end_s)
     raise InputError(f"--train: expected START:END in ISO 8601 or epoch seconds, found {text!r}")
 
 
@@ -181,7 +181,7 @@ def _time(text: str) -> float | None:
 
 
 def _settings(
-    args: argparse.Namespace, series: Sequence[Series], training: Period | None, kept: ThresholdFile | None
+    args: argparse.Namespace, series: Sequence[RawSeries], training: TimeSpan | None, kept: ThresholdFile | None
 ) -> PeerSettings:
     given = {field: value for field in _OPTION_OF if (value := getattr(args, field)) is not None}
     if kept is not None:

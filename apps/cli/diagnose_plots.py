@@ -17,7 +17,7 @@ from apps.cli.plots import FORMATS, SETTINGS, line_style, save_figure
 from controller.anomaly.peers.diagnosis import NEWCOMERS, Diagnosis, GroupDiagnosis
 from controller.anomaly.peers.incidents import Faulty
 from controller.anomaly.peers.resample import grid_over, is_counter, moving_average, rates, resample
-from controller.anomaly.series import OrderedSeries, Series, ordered
+from controller.anomaly.series import OrderedSeries, RawSeries, ordered
 
 METRICS_DRAWN = 3
 MARKED = 5
@@ -26,7 +26,7 @@ DENSE = 1500
 """More points than this along a plot are drawn as thin lines."""
 
 
-def write_plots(folder: Path, found: Diagnosis, series: Sequence[Series]) -> list[Path]:
+def write_plots(folder: Path, found: Diagnosis, series: Sequence[RawSeries]) -> list[Path]:
     """Write the plots of every group as PNG and SVG, each whole or not at all; return the files."""
     written = []
     try:
@@ -53,7 +53,7 @@ def _file_name(group: GroupDiagnosis) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", group.peer_group).strip("-.") or "group"
 
 
-def peers_overlaid(group: GroupDiagnosis, found: Diagnosis, series: Sequence[Series]) -> Figure:
+def peers_overlaid(group: GroupDiagnosis, found: Diagnosis, series: Sequence[RawSeries]) -> Figure:
     """Draw the metrics that tell most, all members over each other; the faulty in colour, their time shaded."""
     faulty = [one for one in found.faulty if one.member.peer_group == group.peer_group]
     names = _marked(group, faulty)
@@ -128,7 +128,7 @@ def _telling_metrics(group: GroupDiagnosis, faulty: Sequence[Faulty]) -> list[st
 
 
 def _smoothed(
-    group: GroupDiagnosis, metric: str, found: Diagnosis, series: Sequence[Series]
+    group: GroupDiagnosis, metric: str, found: Diagnosis, series: Sequence[RawSeries]
 ) -> dict[str, tuple[NDArray[Any], NDArray[np.float64]]]:
     """Return times and smoothed values of each member of the group."""
     tidy: dict[str, OrderedSeries] = {

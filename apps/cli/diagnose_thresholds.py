@@ -13,7 +13,7 @@ import numpy as np
 
 from apps.cli.common import InputError
 from apps.cli.loads_file import write_whole
-from controller.anomaly.peers.diagnosis import Diagnosis, Period
+from controller.anomaly.peers.diagnosis import Diagnosis, TimeSpan
 from controller.anomaly.peers.scoring import Floats, Learnt, Thresholds
 from controller.anomaly.peers.settings import Form, Offsets, PeerSettings, Scope
 from controller.anomaly.peers.trained import Trained, Training
@@ -40,7 +40,7 @@ class ThresholdFile(NamedTuple):
     training: Training
 
 
-def write_thresholds(path: Path, found: Diagnosis, period: Period) -> None:
+def write_thresholds(path: Path, found: Diagnosis, period: TimeSpan) -> None:
     """Write what a diagnosis learnt, whole or not at all; OperationFailed where it cannot be written."""
     groups: dict[str, dict[str, Any]] = {}
     for (group, metric), trained in found.trained.items():

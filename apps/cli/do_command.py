@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from apps.cli.called import SECTIONS, Called, is_spelled_out
+from apps.cli.called import SECTIONS, SnapshotNames, is_spelled_out
 from apps.cli.common import emit_json, printable
 from apps.cli.reach import add_source, open_source
 from apps.cli.show_selection import read_group
@@ -228,9 +228,9 @@ def run(args: argparse.Namespace) -> int:
     told = (getattr(args, name, None) for name in ("switch", "port", "missing"))
     places = [end for text in told if text is not None for end in _ends(text)]
     if all(map(is_spelled_out, places)):
-        called = Called(Snapshot())
+        called = SnapshotNames(Snapshot())
     else:
-        called = Called(next(source.follow(SECTIONS)))
+        called = SnapshotNames(next(source.follow(SECTIONS)))
     for argument in verb.arguments:
         match argument:
             case "switch":
@@ -267,7 +267,7 @@ def _ends(text: str) -> tuple[str, ...]:
     return match.groups() if match else (text,)
 
 
-def _missing(text: str, called: Called) -> dict[str, Any]:
+def _missing(text: str, called: SnapshotNames) -> dict[str, Any]:
     ends = _ends(text)
     if len(ends) == 1:
         return {"dpid": called.switch(text, "SWITCH|LINK")}

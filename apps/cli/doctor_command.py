@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from apps.cli.called import SECTIONS, Called
+from apps.cli.called import SECTIONS, SnapshotNames
 from apps.cli.common import OperationFailed, emit_json, emit_table
 from apps.cli.reach import add_source, open_source
 from controller.rules.pipeline import OPENFLOW_1_0
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     snapshot = next(source.follow(("status", *SECTIONS), beside=("policy", "alarms")))
     if not snapshot.section("status").documents:
         raise OperationFailed("the controller does not tell its status yet: ask again in a moment")
-    called = Called(snapshot)
+    called = SnapshotNames(snapshot)
     found = [finding for look in LOOKS for finding in look(snapshot, called)]
     if args.json:
         emit_json({"healthy": not found, "findings": [finding._asdict() for finding in found]})
@@ -56,19 +56,19 @@ def _switches(snapshot: Snapshot, is_meant: Callable[[Mapping[str, Any]], bool])
     return tuple(sorted(fields["dpid"] for fields in documents if "dpid" in fields and is_meant(fields)))
 
 
-def _are(dpids: tuple[int, ...], called: Called, does: str, do: str) -> str:
+def _are(dpids: tuple[int, ...], called: SnapshotNames, does: str, do: str) -> str:
     """Return a sentence about one switch, or about several."""
     names = ", ".join(called.label(dpid) for dpid in dpids)
     return f"Switch {names} {does}." if len(dpids) == 1 else f"{len(dpids)} switches {do}: {names}."
 
 
-def _no_switches(snapshot: Snapshot, _called: Called) -> Iterator[Finding]:
+def _no_switches(snapshot: Snapshot, _called: SnapshotNames) -> Iterator[Finding]:
     if not _switches(snapshot, lambda _fields: True):
         text = "No switch has connected."
         yield Finding("no-switches", text, "Point the switches at this controller, and look at the firewall between.")
 
 
-def _away(snapshot: Snapshot, called: Called) -> Iterator[Finding]:
+def _away(snapshot: Snapshot, called: SnapshotNames) -> Iterator[Finding]:
     dpids = _switches(snapshot, lambda fields: fields.get("connected") is False)
     if dpids:
         text = _are(dpids, called, "is not connected", "are not connected")
@@ -78,7 +78,7 @@ def _away(snapshot: Snapshot, called: Called) -> Iterator[Finding]:
         yield Finding("not-connected", text, advice, dpids)
 
 
-def _not_in_sync(snapshot: Snapshot, called: Called) -> Iterator[Finding]:
+def _not_in_sync(snapshot: Snapshot, called: SnapshotNames) -> Iterator[Finding]:
     dpids = _switches(snapshot, lambda fields: fields.get("connected") is True and fields.get("in_sync") is False)
     if dpids:
         text = _are(dpids, called, "does not hold what it should", "do not hold what they should")
@@ -86,7 +86,7 @@ def _not_in_sync(snapshot: Snapshot, called: Called) -> Iterator[Finding]:
         yield Finding("not-in-sync", text, advice, dpids)
 
 
-def _plain_tcp(snapshot: Snapshot, called: Called) -> Iterator[Finding]:
+def _plain_tcp(snapshot: Snapshot, called: SnapshotNames) -> Iterator[Finding]:
     dpids = _switches(snapshot, lambda fields: fields.get("encrypted") is False)
     if dpids:
         text = _are(dpids, called, "speaks OpenFlow over plain TCP", "speak OpenFlow over plain TCP")
@@ -94,7 +94,7 @@ def _plain_tcp(snapshot: Snapshot, called: Called) -> Iterator[Finding]:
         yield Finding("plain-tcp", text, advice, dpids)
 
 
-def _openflow_1_0(snapshot: Snapshot, called: Called) -> Iterator[Finding]:
+def _openflow_1_0(snapshot: Snapshot, called: SnapshotNames) -> Iterator[Finding]:
     dpids = _switches(snapshot, lambda fields: fields.get("ofp_version") == OPENFLOW_1_0)
     if dpids:
         text = _are(dpids, called, "speaks OpenFlow 1.0", "speak OpenFlow 1.0")
@@ -102,7 +102,7 @@ def _openflow_1_0(snapshot: Snapshot, called: Called) -> Iterator[Finding]:
         yield Finding("openflow-1.0", text, advice, dpids)
 
 
-def _policy(snapshot: Snapshot, _called: Called) -> Iterator[Finding]:
+def _policy(snapshot: Snapshot, _called: SnapshotNames) -> Iterator[Finding]:
     document = snapshot.section("policy").documents.get("policy")
     fields = {} if document is None else document.fields
     if fields.get("errors"):
@@ -116,7 +116,7 @@ def _policy(snapshot: Snapshot, _called: Called) -> Iterator[Finding]:
         yield Finding("default-allow", text, "Write rules, then set `default: deny`: docs/how-to/write-a-policy.md.")
 
 
-def _alarms(snapshot: Snapshot, _called: Called) -> Iterator[Finding]:
+def _alarms(snapshot: Snapshot, _called: SnapshotNames) -> Iterator[Finding]:
     alarms = [document.fields for document in snapshot.section("alarms").documents.values()]
     waiting = [fields for fields in alarms if not fields.get("acknowledged_by")]
     if waiting:
@@ -125,7 +125,7 @@ def _alarms(snapshot: Snapshot, _called: Called) -> Iterator[Finding]:
         yield Finding("alarms", text, "`vsrt show alarms` lists them with what follows from each.")
 
 
-LOOKS: tuple[Callable[[Snapshot, Called], Iterator[Finding]], ...] = (
+LOOKS: tuple[Callable[[Snapshot, SnapshotNames], Iterator[Finding]], ...] = (
     *(_no_switches, _away, _not_in_sync, _plain_tcp, _openflow_1_0),
     *(_policy, _alarms),
 )

@@ -54,12 +54,12 @@ def run(args: argparse.Namespace) -> int:
         raise OperationFailed(f"this Python ({sys.executable}) lacks Mininet: pip install mininet==2.3.0.dev6")
     if args.framework == "ryu" and not Path(sys.executable).with_name("ryu-manager").exists():
         raise OperationFailed("this Python lacks Ryu: add --framework os-ken")
-    from apps.emulation.experiment import Setting, run_plan
+    from apps.emulation.experiment import Conditions, run_plan
     from apps.emulation.processes import EmulationError
 
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
-        setting = Setting(args.algorithm, args.seed, args.framework, args.openflow)
+        setting = Conditions(args.algorithm, args.seed, args.framework, args.openflow)
         result = run_plan(plan, setting, _progress if sys.stderr.isatty() else lambda text: None)
     except EmulationError as error:
         raise OperationFailed(str(error)) from error

@@ -21,11 +21,11 @@ from controller.simulation.churn import (
     storm_sigma_s,
 )
 from controller.simulation.data_centre import DataCentre
-from controller.simulation.dynamics import MEMBER_EVENTS, Dynamics, Event, EventKind, homes_of
+from controller.simulation.dynamics import MEMBER_EVENTS, Dynamics, EventKind, GroupEvent, homes_of
 from controller.simulation.dynamics_file import EventFileError, read_events
 from controller.simulation.dynamics_record import Record, play
 from controller.simulation.groups import SimulatedGroups
-from topology.graph import Graph, Kind, NodeId
+from topology.graph import Graph, NodeId, NodeKind
 
 Progress = Callable[[str, int, int], None]
 """Told the algorithm, the events done and the events in all."""
@@ -83,7 +83,7 @@ def stream(
     centre: DataCentre,
     standing: Sequence[tuple[int, NodeId]],
     group_count: int,
-) -> tuple[list[Event], list[Event]]:
+) -> tuple[list[GroupEvent], list[GroupEvent]]:
     """Return the joins before the beginning, and the events in order of time; InputError where there can be none."""
     storming, churning, failing = (np.random.default_rng(s) for s in np.random.SeedSequence(args.seed).spawn(3))
     streams: list[Any] = []
@@ -96,7 +96,7 @@ def stream(
         duration_s = args.duration_s or 2 * STORM_SIGMAS * storm_sigma_s(args.storm)
         streams.append(join_storm(standing, args.storm, storming))
     if args.churn is not None:
-        who = list(homes_of(graph)) or centre.graph.nodes(Kind.TOR) or list(centre.switches)
+        who = list(homes_of(graph)) or centre.graph.nodes(NodeKind.TOR) or list(centre.switches)
         keys = range(group_count)
         try:
             joins = poisson_churn(keys, who, args.churn, args.holding_s, duration_s, churning, present)
@@ -109,11 +109,11 @@ def stream(
         except ValueError as error:
             raise InputError(f"--fail-links: {error}") from None
         streams.append(failures)
-    before = [Event(0.0, EventKind.JOIN, key, node) for key, node in present]
+    before = [GroupEvent(0.0, EventKind.JOIN, key, node) for key, node in present]
     return before, list(in_order(*streams))
 
 
-def _read(path: Path, graph: Graph) -> list[Event]:
+def _read(path: Path, graph: Graph) -> list[GroupEvent]:
     try:
         with path.open(encoding="utf-8") as lines:
             return read_events(lines, str(path), graph)
@@ -141,7 +141,7 @@ def _document(world: Dynamics, record: Record, run_s: float) -> dict[str, Any]:
     }
 
 
-def write_rows(path: Path, events: Sequence[Event], records: dict[str, Record]) -> None:
+def write_rows(path: Path, events: Sequence[GroupEvent], records: dict[str, Record]) -> None:
     """Write one row per algorithm and event, whole or not at all; OperationFailed where that cannot be done."""
     import pyarrow as pa
 
@@ -160,7 +160,7 @@ def _write(table: Any, path: Path, suffix: str) -> None:
         csv.write_csv(table, path)
 
 
-def _table(pa: Any, algorithm: str, events: Sequence[Event], record: Record) -> Any:
+def _table(pa: Any, algorithm: str, events: Sequence[GroupEvent], record: Record) -> Any:
     def names(values: Any) -> Any:
         return pa.array([None if value is None else str(value) for value in values], type=pa.string())
 

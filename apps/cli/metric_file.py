@@ -17,10 +17,10 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from apps.cli.common import InputError
-from apps.cli.metric_file_rows import ROWS_AT_ONCE, Names, SeriesRows
+from apps.cli.metric_file_rows import ROWS_AT_ONCE, CodeNames, SeriesRows
 from apps.cli.metric_file_sysstat import read_sadf_csv, read_sadf_json
 from apps.cli.times import parse_time
-from controller.anomaly.series import Series, SeriesName
+from controller.anomaly.series import RawSeries, SeriesName
 
 TIME_COLUMN, MEMBER_COLUMN, GROUP_COLUMN, METRIC_COLUMN, VALUE_COLUMN = (
     "timestamp",
@@ -41,7 +41,7 @@ _TEXT = pa.dictionary(pa.int32(), pa.string())
 class MetricFile(NamedTuple):
     """What a file holds: its series in the order of first appearance, and what a reader should be told about it."""
 
-    series: list[Series]
+    series: list[RawSeries]
     notes: list[str]
 
 
@@ -271,7 +271,7 @@ def _from_wide(table: pa.Table, layout: _Layout, path: Path, metric: str | None)
         raise _no_metric(path, metric, {ONLY_METRIC})
     at_s, zoned = _times(table.column(TIME_COLUMN), path, np.arange(table.num_rows))
     columns = ((name, _floats(table.column(name), name, path)) for name in layout.members)
-    series = [Series(SeriesName(name, ONLY_GROUP, ONLY_METRIC), at_s, values) for name, values in columns]
+    series = [RawSeries(SeriesName(name, ONLY_GROUP, ONLY_METRIC), at_s, values) for name, values in columns]
     return MetricFile(series, [] if zoned else [_zoneless(path)])
 
 
@@ -303,7 +303,7 @@ def _from_long(parts: Iterable[pa.RecordBatch], layout: _Layout, path: Path, met
         all_zoned &= zoned
         values = _floats(part.column(VALUE_COLUMN), VALUE_COLUMN, path)
         (metrics, groups, members), names_of = zip(*columns, strict=True)
-        gathered.add((metrics, groups, members), Names(*names_of), at_s, values)
+        gathered.add((metrics, groups, members), CodeNames(*names_of), at_s, values)
     if metric is not None and METRIC_COLUMN in layout.header and metric not in known:
         raise _no_metric(path, metric, known)
     return MetricFile(gathered.series(), [] if all_zoned else [_zoneless(path)])

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.anomaly.series import Series, SeriesName
+from controller.anomaly.series import RawSeries, SeriesName
 
 Codes = NDArray[np.integer]
 
@@ -18,7 +18,7 @@ KEYS_AT_MOST = 1 << 20
 """Up to here each combination of metric, group and member has a place in a table; beyond, keys are sorted."""
 
 
-class Names(NamedTuple):
+class CodeNames(NamedTuple):
     """What the codes of a part stand for: metrics, peer groups and members."""
 
     metrics: Sequence[str]
@@ -44,7 +44,11 @@ class SeriesRows:
         self._rows = 0
 
     def add(
-        self, codes: tuple[Codes, Codes, Codes], names: Names, at_s: NDArray[np.float64], values: NDArray[np.float64]
+        self,
+        codes: tuple[Codes, Codes, Codes],
+        names: CodeNames,
+        at_s: NDArray[np.float64],
+        values: NDArray[np.float64],
     ) -> None:
         """Add n rows: the codes of their metric, group and member, times and values, (n,) each."""
         for known, of_kind in zip(self._order, names, strict=True):
@@ -79,13 +83,13 @@ class SeriesRows:
             self._rows += taken
             start += taken
 
-    def _number(self, key: int, names: Names) -> int:
+    def _number(self, key: int, names: CodeNames) -> int:
         rest, member = divmod(key, len(names.members))
         metric, group = divmod(rest, len(names.groups))
         name = SeriesName(names.members[member], names.groups[group], names.metrics[metric])
         return self._numbers.setdefault(name, len(self._numbers))
 
-    def series(self) -> list[Series]:
+    def series(self) -> list[RawSeries]:
         """Return the series, by metric, group and member in the order of first appearance; the rows are let go."""
         metrics, groups, members = self._order
         names = sorted(self._numbers, key=lambda n: (metrics[n.metric], groups[n.peer_group], members[n.member]))
@@ -107,7 +111,7 @@ class SeriesRows:
             at_s[target], values[target] = block.at_s[order], block.values[order]
             free[at] += lengths
         return [
-            Series(name, at_s[end - count : end], values[end - count : end])
+            RawSeries(name, at_s[end - count : end], values[end - count : end])
             for name, end, count in zip(names, ends.tolist(), counts.tolist(), strict=True)
         ]
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from apps.cli.common import InputError
 from apps.cli.times import parse_time
-from controller.anomaly.series import Series, SeriesName
+from controller.anomaly.series import RawSeries, SeriesName
 
 NOT_SAMPLES = ("LINUX-RESTART", "COM ")
 """What a line of `sadf -d` holds in place of values: a restart of the machine, a comment."""
@@ -27,7 +27,7 @@ EACH = "*"
 Rows = dict[SeriesName, tuple[list[float], list[float]]]
 
 
-def read_sadf_csv(path: Path) -> tuple[list[Series], list[str]]:
+def read_sadf_csv(path: Path) -> tuple[list[RawSeries], list[str]]:
     """Return the series of `sadf -d` and notes; members are `host:device`, peer groups the kinds of device.
 
     Totals over all CPUs or interrupts are a group of their own, `CPU:all`, with a member per host. A metric whose
@@ -114,7 +114,7 @@ def _time(text: str, where: str) -> tuple[float, bool]:
         raise InputError(f"{where}: timestamp: expected a time, found {text[:64]!r}") from None
 
 
-def read_sadf_json(path: Path) -> tuple[list[Series], list[str]]:
+def read_sadf_json(path: Path) -> tuple[list[RawSeries], list[str]]:
     """Return the series of `sadf -j` and notes; members are `host:device`, peer groups the lists or activities."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -178,8 +178,8 @@ def _add(rows: Rows, name: SeriesName, at_s: float, value: float) -> None:
     values.append(value)
 
 
-def _series(rows: Rows) -> list[Series]:
+def _series(rows: Rows) -> list[RawSeries]:
     return [
-        Series(name, np.array(times, np.float64), np.array(values, np.float64))
+        RawSeries(name, np.array(times, np.float64), np.array(values, np.float64))
         for name, (times, values) in rows.items()
     ]

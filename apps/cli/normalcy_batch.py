@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.cli.batch import Run
+from apps.cli.batch import MapLike
 from controller.anomaly.normalcy.fit import fit
-from controller.anomaly.normalcy.result import Normalcy
+from controller.anomaly.normalcy.result import SeriesNormalcy
 from controller.anomaly.normalcy.rolling import RollingNormalcy, RollingState
 from controller.anomaly.normalcy.series import make_series
 from controller.anomaly.normalcy.settings import Settings
@@ -34,13 +34,13 @@ class _Part(NamedTuple):
     settings: Settings
 
 
-def fit_many(series: Sequence[Points], settings: Settings, run: Run) -> list[Normalcy]:
+def fit_many(series: Sequence[Points], settings: Settings, run: MapLike) -> list[SeriesNormalcy]:
     """Return the normalcy of each series (times, values) in their order."""
     parts = _parts([Addition(None, *points) for points in series], settings)
     return [found for part in run(_fit, parts) for found in part]
 
 
-def advance_many(additions: Sequence[Addition], settings: Settings, run: Run) -> list[RollingState]:
+def advance_many(additions: Sequence[Addition], settings: Settings, run: MapLike) -> list[RollingState]:
     """Return the state of each series with its further points; points that are not later than before are left out."""
     return [state for part in run(_advance, _parts(additions, settings)) for state in part]
 
@@ -50,7 +50,7 @@ def _parts(additions: Sequence[Addition], settings: Settings) -> list[_Part]:
     return [_Part(additions[start : start + at_once], settings) for start in range(0, len(additions), at_once)]
 
 
-def _fit(part: _Part) -> list[Normalcy]:
+def _fit(part: _Part) -> list[SeriesNormalcy]:
     return [fit(make_series(one.at_s, one.values, part.settings), part.settings) for one in part.additions]
 
 

@@ -13,7 +13,7 @@ from apps.cli.common import InputError, emit_json, emit_table
 from apps.cli.normalcy_batch import WORTH_CORES, Addition, advance_many, fit_many
 from apps.cli.normalcy_input import add_input_arguments, read_series, settings_of
 from apps.cli.normalcy_model import Model, write_model
-from controller.anomaly.normalcy.result import Normalcy
+from controller.anomaly.normalcy.result import SeriesNormalcy
 from controller.anomaly.normalcy.series import Series, make_series
 from controller.anomaly.normalcy.settings import DAY_S
 from controller.anomaly.series import SeriesName
@@ -67,7 +67,7 @@ def check_output_arguments(args: argparse.Namespace) -> None:
 
 
 def show(
-    args: argparse.Namespace, names: Sequence[SeriesName], points: Sequence[Series], found: Sequence[Normalcy]
+    args: argparse.Namespace, names: Sequence[SeriesName], points: Sequence[Series], found: Sequence[SeriesNormalcy]
 ) -> None:
     """Print the normalcy of series, and draw it where asked for."""
     if args.plot is not None:
@@ -90,7 +90,7 @@ def show(
         emit_table(("member", "metric", "category", "period_s", "reason"), rows)
 
 
-def document(name: SeriesName, points: Series, normalcy: Normalcy, ahead_s: float | None) -> dict[str, Any]:
+def document(name: SeriesName, points: Series, normalcy: SeriesNormalcy, ahead_s: float | None) -> dict[str, Any]:
     """Return the JSON document of one series; `t` is the start of a slot in epoch seconds."""
     bounds: list[dict[str, Any]] = []
     if len(points):

@@ -12,7 +12,7 @@ from apps.cli.common import InputError
 from apps.cli.metric_file import read_metric_file
 from controller.anomaly.normalcy.categories import CATEGORIES
 from controller.anomaly.normalcy.settings import SettingError, Settings
-from controller.anomaly.series import Series
+from controller.anomaly.series import RawSeries
 
 
 def add_input_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +34,7 @@ def add_file_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--metric", help="the series of this metric alone")
 
 
-def read_series(args: argparse.Namespace) -> list[Series]:
+def read_series(args: argparse.Namespace) -> list[RawSeries]:
     """Return the series that were asked for; what is notable about the file goes to standard error."""
     found = read_metric_file(args.input, metric=args.metric)
     for note in found.notes:

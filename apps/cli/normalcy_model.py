@@ -15,7 +15,7 @@ from apps.cli.common import InputError
 from apps.cli.loads_file import write_whole
 from controller.anomaly.normalcy.bounds import Bounds, Trend
 from controller.anomaly.normalcy.footprint import Footprint, Frame
-from controller.anomaly.normalcy.result import Normalcy
+from controller.anomaly.normalcy.result import SeriesNormalcy
 from controller.anomaly.normalcy.rolling import RollingState
 from controller.anomaly.normalcy.series import Floats, InputCounts
 from controller.anomaly.normalcy.settings import SettingError, Settings
@@ -24,7 +24,7 @@ from controller.anomaly.series import SeriesName
 FORMAT, VERSION = "vsrt-normalcy-model", 2
 HEADER = "model"
 PLAIN = ("category", "reason", "period_s", "kind", "start_up", "since_s", "longest_gap_s")
-"""Fields of `Normalcy` that are written as they are."""
+"""Fields of `SeriesNormalcy` that are written as they are."""
 
 
 class Model(NamedTuple):
@@ -134,7 +134,7 @@ def _state_in(entry: dict[str, Any], arrays: _Arrays) -> RollingState:
     points, left_out = int(entry["points"]), InputCounts(*entry["left_out"])
     at_s, values = arrays.take("at_s", points), arrays.take("values", points)
     bounds = None if entry["bounds"] is None else _bounds_in(entry["bounds"], arrays)
-    normalcy = Normalcy(**{name: entry["normalcy"][name] for name in PLAIN}, bounds=bounds, counts=left_out)
+    normalcy = SeriesNormalcy(**{name: entry["normalcy"][name] for name in PLAIN}, bounds=bounds, counts=left_out)
     columns = None if entry["columns"] is None else _columns_in(entry["columns"], arrays)
     fitted_s = -math.inf if entry["fitted_s"] is None else float(entry["fitted_s"])
     since_s = None if entry["since_s"] is None else float(entry["since_s"])

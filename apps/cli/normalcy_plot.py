@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from apps.cli.common import OperationFailed
 from apps.cli.plots import COLOURS, FORMATS, SETTINGS, save_figure
-from controller.anomaly.normalcy.result import Normalcy
+from controller.anomaly.normalcy.result import SeriesNormalcy
 from controller.anomaly.normalcy.series import Series
 from controller.anomaly.normalcy.settings import DAY_S
 from controller.anomaly.series import LARGEST
@@ -26,7 +26,7 @@ SHOWN_PERIODS, SHOWN_DAYS = 4, 14
 """How much of a series its plot shows: the longer of the two."""
 
 
-def write_plots(folder: Path, found: Sequence[tuple[str, Series, Normalcy]]) -> list[Path]:
+def write_plots(folder: Path, found: Sequence[tuple[str, Series, SeriesNormalcy]]) -> list[Path]:
     """Write the bounds over every series; return the files."""
     figures: dict[str, Figure] = {}
     with mpl.rc_context(DATES):
@@ -41,7 +41,7 @@ def write_score_plot(folder: Path, title: str, at_s: Floats, values: Floats, sco
         return _save(folder, {f"scores-{_file_name(title)}": scores_under(title, at_s, values, scores)})
 
 
-def bounds_over(title: str, series: Series, normalcy: Normalcy) -> Figure:
+def bounds_over(title: str, series: Series, normalcy: SeriesNormalcy) -> Figure:
     """Draw the latest periods of a series with its bounds, which go on for a period or a day, and what is outside."""
     figure = Figure(figsize=(12, 5), layout="constrained")
     axes = figure.subplots()

@@ -18,7 +18,7 @@ from apps.cli.metric_file import TIME_COLUMN, open_text
 from apps.cli.normalcy_input import add_input_arguments, read_series, settings_of
 from controller.anomaly.normalcy.score import Scorer
 from controller.anomaly.normalcy.settings import Settings
-from controller.anomaly.series import Series
+from controller.anomaly.series import RawSeries
 
 HELP = "an anomaly score from 0 to 1 for every row, from the rows before it alone"
 COLUMNS = ("timestamp", "value", "anomaly_score")
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def scored(series: Series | None, settings: Settings) -> tuple[Scorer, NDArray[np.float64]]:
+def scored(series: RawSeries | None, settings: Settings) -> tuple[Scorer, NDArray[np.float64]]:
     """Return the scorer, and the scores in the order of the rows; rows are taken in the order of time."""
     scorer = Scorer(settings)
     if series is None:
@@ -89,7 +89,7 @@ def scored(series: Series | None, settings: Settings) -> tuple[Scorer, NDArray[n
     return scorer, scores
 
 
-def texts_of(path: Path, series: Series | None) -> list[tuple[str, str]]:
+def texts_of(path: Path, series: RawSeries | None) -> list[tuple[str, str]]:
     """Return time and value of each row: as the file has them where it has a column for the series, else anew."""
     if series is None:
         return []

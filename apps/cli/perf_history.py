@@ -21,7 +21,7 @@ from apps.cli.perf_roll_ups import LENGTHS, print_roll_ups
 from apps.cli.sample_file import COUNTER_COLUMNS, SampleFile
 from apps.cli.times import add_zone, clock_of
 from apps.exporters.history import read_history
-from apps.exporters.schema import HistoryFileError, Kind
+from apps.exporters.schema import HistoryFileError, RecordKind
 from controller.performance.counters import UNSUPPORTED
 
 HELP = "mean rates of ports over a span of time, or roll-ups, from the monitor's files"
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         table = read_history(
             directories,
-            LENGTHS.get(args.roll_up, Kind.COUNTERS),
+            LENGTHS.get(args.roll_up, RecordKind.COUNTERS),
             since_s=since_s,
             until_s=until_s,
             ports=ports,

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from apps.cli.common import emit_json, emit_table
 from apps.cli.sample_file import COUNTER_COLUMNS, SampleFile, read_samples
-from controller.performance.batch import Discontinuity, Rates, Samples
+from controller.performance.batch import Discontinuity, SampleRates, Samples
 from controller.performance.counters import BITS, COUNTER_COUNT, Counter, counters_of
-from controller.performance.ports import PortTable
+from controller.performance.ports import PortRows
 from controller.performance.rates import RateTable
 from controller.wire.dpids import format_dpid
 
@@ -103,7 +103,7 @@ class _Sums:
         self._busy_s = np.zeros((ports, 2))
         self._with_speed_s = np.zeros((ports, 2))
 
-    def add(self, rates: Rates, speed_bps: NDArray[np.float64]) -> None:
+    def add(self, rates: SampleRates, speed_bps: NDArray[np.float64]) -> None:
         """Add rates of samples, whose ports had these speeds (NaN where not told)."""
         told = speed_bps > 0
         for column in _COLUMNS:
@@ -137,7 +137,7 @@ class _Sums:
         return sums
 
 
-def _port_table(file: SampleFile) -> tuple[NDArray[np.int32], PortTable]:
+def _port_table(file: SampleFile) -> tuple[NDArray[np.int32], PortRows]:
     """Return the row of each sample, and the table of ports in the order of their numbers, with their top speed."""
     if _is_by_port(file.dpid, file.port_no):
         starts = np.flatnonzero(np.append(True, _differs(file.dpid) | _differs(file.port_no))[: len(file.dpid)])
@@ -151,7 +151,7 @@ def _port_table(file: SampleFile) -> tuple[NDArray[np.int32], PortTable]:
         speeds = np.full(len(pairs), np.nan)
         np.fmax.at(speeds, rows, file.speed_bps)
         names = zip(dpids[pairs // len(numbers)].tolist(), numbers[pairs % len(numbers)].tolist(), strict=True)
-    table = PortTable(max(len(speeds), 1))
+    table = PortRows(max(len(speeds), 1))
     for (dpid, port_no), speed_bps in zip(names, np.nan_to_num(speeds).tolist(), strict=True):
         table.add(dpid, port_no, "", speed_bps)
     return rows.astype(np.int32), table
@@ -181,7 +181,9 @@ def _is_by_port(dpid: NDArray[np.uint64], port_no: NDArray[np.uint64]) -> bool:
     return bool(rises.all())
 
 
-def _list_discontinuities(rates: Rates, unsupported: NDArray[np.uint16], listed: list[list[dict[str, Any]]]) -> None:
+def _list_discontinuities(
+    rates: SampleRates, unsupported: NDArray[np.uint16], listed: list[list[dict[str, Any]]]
+) -> None:
     """Add the discontinuities of a part of the file to the lists of their ports."""
     lacking = rates.unsupported & _MASK
     listable = ~np.isin(rates.discontinuity, NOT_LISTED)

@@ -17,7 +17,7 @@ from matplotlib.ticker import FuncFormatter, PercentFormatter
 from apps.cli.common import OperationFailed
 
 if TYPE_CHECKING:
-    from apps.cli.simulation_runs import MaximumByCount, Run
+    from apps.cli.simulation_runs import MaximumByCount, SeedRun
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Told apart by people with any kind of colour vision: M. Okabe, K. Ito, "Color universal design", 2008."""
@@ -38,7 +38,7 @@ SETTINGS: Any = {
 }
 
 
-def write_plots(folder: Path, runs: Sequence[Run], by_count: MaximumByCount, topology: str) -> list[Path]:
+def write_plots(folder: Path, runs: Sequence[SeedRun], by_count: MaximumByCount, topology: str) -> list[Path]:
     """Write every plot as PNG and SVG, each whole or not at all; return the files."""
     title = f"{topology}, {len(runs[0].groups):,} groups" + (f", {len(runs)} seeds" if len(runs) > 1 else "")
     with mpl.rc_context(SETTINGS):
@@ -77,7 +77,7 @@ def line_style(number: int) -> dict[str, Any]:
     }
 
 
-def utilisation_cdf(runs: Sequence[Run], title: str) -> Figure:
+def utilisation_cdf(runs: Sequence[SeedRun], title: str) -> Figure:
     """Draw the share of links, over all runs, that carry no more than a given utilisation; the busiest ones again."""
     figure = Figure(figsize=(11, 5), layout="constrained")
     whole, busiest = figure.subplots(1, 2, width_ratios=(3, 2))
@@ -134,7 +134,7 @@ def maximum_by_groups(by_count: MaximumByCount, title: str) -> Figure:
     return figure
 
 
-def tree_sizes(runs: Sequence[Run], title: str) -> Figure:
+def tree_sizes(runs: Sequence[SeedRun], title: str) -> Figure:
     """Draw how many groups have trees of each size, one panel per algorithm with the first one behind it."""
     names = list(runs[0].algorithms)
     figure = Figure(figsize=(8, 1.2 + 1.35 * len(names)), layout="constrained")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from apps.cli.called import Called
+from apps.cli.called import SnapshotNames
 
 Fields = Mapping[str, Any]
 Row = tuple[object, ...]
@@ -44,6 +44,6 @@ def role(port: Fields) -> str:
     return f"{found}, leg of {group['name']}" if group else str(found)
 
 
-def place(fields: Fields, called: Called) -> str:
+def place(fields: Fields, called: SnapshotNames) -> str:
     """Return the port, or the switch, that a document is at."""
     return called.label(fields.get("dpid"), fields.get("port_no"))

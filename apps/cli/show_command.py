@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 
-from apps.cli.called import SECTIONS, Called
+from apps.cli.called import SECTIONS, SnapshotNames
 from apps.cli.common import OperationFailed, emit_json, emit_table
 from apps.cli.reach import open_source
-from apps.cli.show_selection import Selection, add_selection
+from apps.cli.show_selection import DocumentSelection, add_selection
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read the snapshot and print what was asked for."""
-    chosen = Selection(args)
+    chosen = DocumentSelection(args)
     table = chosen.table
     snapshot = next(open_source(args).follow(table.sections, beside=SECTIONS))
     if note := chosen.note(snapshot):
@@ -29,6 +29,6 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         emit_json(found[0] if table.one else table.document(found))
     else:
-        called = Called(snapshot, chosen.clock)
+        called = SnapshotNames(snapshot, chosen.clock)
         emit_table(chosen.clock.titles(table.titles), (row for fields in found for row in table.rows(fields, called)))
     return 0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from apps.cli.called import Called
+from apps.cli.called import SnapshotNames
 from apps.cli.perf_console import scaled
 from apps.cli.show_cells import Fields, Row, place, text
 
 
-def group_rows(group: Fields, called: Called) -> Iterator[Row]:
+def group_rows(group: Fields, called: SnapshotNames) -> Iterator[Row]:
     """Yield the row of a group in the table of all."""
     sending = group.get("senders") or ()
     admitted = sum(1 for sender in sending if sender["admitted"])
@@ -37,7 +37,7 @@ def _tree(group: Fields) -> str:
     return found + (f", {len(detached)} switches cut off" if detached else "")
 
 
-def rows_of_group(group: Fields, called: Called) -> Iterator[Row]:
+def rows_of_group(group: Fields, called: SnapshotNames) -> Iterator[Row]:
     """Yield the rows of one group: its trees, members and senders."""
     yield "tree", "-", "-", "-", _tree(group)
     for link in group.get("links") or ():
@@ -70,7 +70,7 @@ def _receiver_vlan(vlan: Fields) -> str:
     return str(vlan.get("vlan_name") or vlan.get("vlan") or "untagged")
 
 
-def _tree_link(link: Sequence[int], called: Called) -> Iterator[str]:
+def _tree_link(link: Sequence[int], called: SnapshotNames) -> Iterator[str]:
     """Yield both ends of a link of a tree: switches, or ports where several cables join them."""
     if len(link) == 2:
         yield from (called.label(dpid) for dpid in link)
@@ -86,7 +86,7 @@ def _static(port: Fields) -> str:
     return f"any source{by}{waits}"
 
 
-def _host(fields: Fields, called: Called) -> Row:
+def _host(fields: Fields, called: SnapshotNames) -> Row:
     return place(fields, called), text(fields.get("mac")), text(fields.get("ip"))
 
 
@@ -107,7 +107,7 @@ def _sending(sender: Fields) -> str:
     return f"{scaled(sender.get('rate_bps'), 'bit/s')}, rule {sender.get('rule')}{mark}{tree}"
 
 
-def member_rows(member: Fields, called: Called) -> Iterator[Row]:
+def member_rows(member: Fields, called: SnapshotNames) -> Iterator[Row]:
     """Yield the row of a member."""
     detail = _member_static(member) if member.get("static") else _sources(member)
     yield member["group"], *_host(member, called), detail
@@ -117,12 +117,12 @@ def _member_static(member: Fields) -> str:
     return f"static; waits: {member['waiting_for']}" if member.get("waiting_for") else "static"
 
 
-def sender_rows(sender: Fields, called: Called) -> Iterator[Row]:
+def sender_rows(sender: Fields, called: SnapshotNames) -> Iterator[Row]:
     """Yield the row of a sender."""
     yield sender["group"], *_host(sender, called), scaled(sender.get("rate_bps"), "bit/s"), text(sender.get("rule"))
 
 
-def refusal_rows(refused: Fields, called: Called) -> Iterator[Row]:
+def refusal_rows(refused: Fields, called: SnapshotNames) -> Iterator[Row]:
     """Yield the row of a refusal."""
     detail = _sending(refused) if refused["role"] == "sender" else _refused_by(refused)
     yield refused["group"], refused["role"], *_host(refused, called), detail

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from apps.cli.called import Called, is_spelled_out
+from apps.cli.called import SnapshotNames, is_spelled_out
 from apps.cli.common import InputError
 from apps.cli.reach import add_source
 from apps.cli.show_tables import TABLES, Table
@@ -69,7 +69,7 @@ def add_selection(parser: argparse.ArgumentParser, default: str | None = None) -
     add_source(parser)
 
 
-class Selection:
+class DocumentSelection:
     """The documents that arguments choose; InputError where these make no sense."""
 
     def __init__(self, args: argparse.Namespace) -> None:
@@ -86,7 +86,7 @@ class Selection:
         self._group = read_group(*sought) if sought[0] is not None else None
         self._at = (args.switch, args.port)
         if all(text is None or is_spelled_out(text) for text in self._at):
-            self._places(Called(Snapshot()))
+            self._places(SnapshotNames(Snapshot()))
         self._severity: str | None = args.severity
         self.clock = clock_of(args)
         self._terms = _terms(args.select)
@@ -110,7 +110,7 @@ class Selection:
         whole = found = self.table.items(snapshot)
         if self._group is not None:
             found = [document for document in found if document.fields.get("group") == self._group]
-        dpid, port = self._places(Called(snapshot))
+        dpid, port = self._places(SnapshotNames(snapshot))
         if dpid is not None:
             found = [document for document in found if any(at[0] == dpid for at in places(document.fields))]
         if port is not None:
@@ -143,7 +143,7 @@ class Selection:
         why = f": none has a label {' or '.join(map(repr, unknown))}" if unknown else ""
         return f"of {len(whole)} {self.what} none fits {self._selector}{why}"
 
-    def _places(self, called: Called) -> tuple[int | None, tuple[int, int] | None]:
+    def _places(self, called: SnapshotNames) -> tuple[int | None, tuple[int, int] | None]:
         """Return the switch and the port that documents are chosen by; InputError where there are none such."""
         switch, port = self._at
         return (

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from apps.cli.called import Called
+from apps.cli.called import SnapshotNames
 from apps.cli.perf_console import percent, scaled
 from apps.cli.show_cells import Fields, Row, labels, place, role, text, vlans
 from apps.cli.show_groups import group_rows, member_rows, refusal_rows, rows_of_group, sender_rows
 from apps.dashboard.lists import classes, fabrics, gravest_first, members, newest_first, of_groups, refusals, senders
-from controller.snapshot.reader import Document, Section, Snapshot
+from controller.snapshot.reader import Document, DocumentCopy, Snapshot
 
 PLACES = frozenset({"switch", "port"})
 """Documents are at a switch or a port, and can be chosen by it."""
@@ -26,7 +26,7 @@ class Table(NamedTuple):
     about: str
     sections: tuple[str, ...]
     titles: tuple[str, ...]
-    rows: Callable[[Fields, Called], Iterable[Row]]
+    rows: Callable[[Fields, SnapshotNames], Iterable[Row]]
     items: Callable[[Snapshot], Sequence[Document]]
     by: frozenset[str] = frozenset()
     one: bool = False
@@ -39,16 +39,16 @@ def _of(name: str) -> Callable[[Snapshot], Sequence[Document]]:
 
 
 def _made(
-    name: str, make: Callable[[Section], Sequence[Document]], step: int = 1
+    name: str, make: Callable[[DocumentCopy], Sequence[Document]], step: int = 1
 ) -> Callable[[Snapshot], Sequence[Document]]:
     return lambda snapshot: make(snapshot.section(name))[::step]
 
 
-def _plain(*names: str) -> Callable[[Fields, Called], Iterable[Row]]:
+def _plain(*names: str) -> Callable[[Fields, SnapshotNames], Iterable[Row]]:
     return lambda fields, _called: [tuple(text(fields.get(name)) for name in names)]
 
 
-def _status(status: Fields, called: Called) -> Iterator[Row]:
+def _status(status: Fields, called: SnapshotNames) -> Iterator[Row]:
     for name, value in status.items():
         if name == "started_s":
             yield name, called.clock(value)
@@ -62,7 +62,7 @@ OPENFLOW = {1: "1.0", 2: "1.1", 3: "1.2", 4: "1.3", 5: "1.4", 6: "1.5"}
 """Versions of OpenFlow by the number that stands for them on the wire."""
 
 
-def _switches(switch: Fields, called: Called) -> Iterator[Row]:
+def _switches(switch: Fields, called: SnapshotNames) -> Iterator[Row]:
     away = switch.get("connected") is False
     state = [
         f"not connected since {called.clock(switch['disconnected_s'])}"
@@ -87,7 +87,7 @@ def _switches(switch: Fields, called: Called) -> Iterator[Row]:
     )
 
 
-def _cluster(member: Fields, _called: Called) -> Iterator[Row]:
+def _cluster(member: Fields, _called: SnapshotNames) -> Iterator[Row]:
     role = "leads" if member.get("leads") else "follows" if member.get("is_there") else "away"
     switches, took_s = member.get("switches"), member.get("take_over_s")
     known = None if switches is None else f"{member.get('switches_led')} of {switches}"
@@ -96,12 +96,12 @@ def _cluster(member: Fields, _called: Called) -> Iterator[Row]:
     yield name, role, *map(text, (member.get("epoch"), member.get("peer"), member.get("store"), known, took))
 
 
-def _links(link: Fields, called: Called) -> Iterator[Row]:
+def _links(link: Fields, called: SnapshotNames) -> Iterator[Row]:
     ends = (called.label(link.get(f"dpid_{end}"), link.get(f"port_{end}")) for end in "ab")
     yield *ends, scaled(link.get("capacity_bps"), "bit/s"), text(link.get("state")), called.clock(link.get("since_s"))
 
 
-def _ports(port: Fields, called: Called) -> Iterator[Row]:
+def _ports(port: Fields, called: SnapshotNames) -> Iterator[Row]:
     rates = (scaled(port.get(f"{way}_bps")) for way in ("rx", "tx"))
     busy = (percent(port.get(f"{way}_utilisation_pct")) for way in ("rx", "tx"))
     bad = (scaled(_total(port, f"rx_{what}_pps", f"tx_{what}_pps")) for what in ("errors", "dropped"))
@@ -125,12 +125,12 @@ def _total(fields: Fields, *names: str) -> float | None:
     return sum(known) if known else None
 
 
-def _class(row: Fields, called: Called) -> Iterator[Row]:
+def _class(row: Fields, called: SnapshotNames) -> Iterator[Row]:
     counts = (text(row.get(name)) for name in ("service_class", "dscp", "groups", "senders"))
     yield *counts, scaled(row.get("rate_bps"), "bit/s")
 
 
-def _events(event: Fields, called: Called) -> Iterator[Row]:
+def _events(event: Fields, called: SnapshotNames) -> Iterator[Row]:
     words = (text(event.get(name)) for name in ("severity", "source", "kind", "state"))
     yield (
         called.clock(event.get("time_s")),
@@ -141,7 +141,7 @@ def _events(event: Fields, called: Called) -> Iterator[Row]:
     )
 
 
-def _routers(router: Fields, called: Called) -> Iterator[Row]:
+def _routers(router: Fields, called: SnapshotNames) -> Iterator[Row]:
     for querier in router.get("queriers") or ():
         where = f" in fabric {querier['fabric']}" if querier.get("fabric") else ""
         what = f"querier of IPv{querier['family']}{_in_vlan(querier)}{where}"
@@ -174,7 +174,7 @@ def _routers_document(found: Sequence[Fields]) -> dict[str, Any]:
     return {"queriers": queriers, "router_ports": [fields for fields in found if "family" in fields]}
 
 
-def _alarms(alarm: Fields, called: Called) -> Iterator[Row]:
+def _alarms(alarm: Fields, called: SnapshotNames) -> Iterator[Row]:
     flaps = alarm.get("occurrences") or 1
     what = f"{alarm.get('text')}" + (f" It came {flaps} times." if flaps > 1 else "")
     yield (
@@ -188,12 +188,12 @@ def _alarms(alarm: Fields, called: Called) -> Iterator[Row]:
         yield "", "", "", "", f"- {consequence.get('text')}"
 
 
-def _cleared_alarms(alarm: Fields, called: Called) -> Iterator[Row]:
+def _cleared_alarms(alarm: Fields, called: SnapshotNames) -> Iterator[Row]:
     severity, since, *rest = next(_alarms(alarm, called))
     yield severity, since, called.clock(alarm.get("cleared_s")), *rest
 
 
-def _anomalies(anomaly: Fields, called: Called) -> Iterator[Row]:
+def _anomalies(anomaly: Fields, called: SnapshotNames) -> Iterator[Row]:
     words = (text(anomaly.get(name)) for name in ("peer_group", "metric"))
     score = anomaly.get("score")
     yield (
@@ -207,7 +207,7 @@ def _anomalies(anomaly: Fields, called: Called) -> Iterator[Row]:
     )
 
 
-def _allocations(decision: Fields, called: Called) -> Iterator[Row]:
+def _allocations(decision: Fields, called: SnapshotNames) -> Iterator[Row]:
     steps = decision.get("steps") or ()
     start: Row = called.clock(decision.get("time_s")), text(decision.get("ports"))
     reasons: list[object] = [f"{step.get('chosen')}: {step.get('reason')}" for step in steps]
@@ -222,7 +222,7 @@ def _shortage(error: object) -> object:
     return ", ".join(f"{name}: {value}" for name, value in error.items())
 
 
-def _policy(policy: Fields, called: Called) -> Iterator[Row]:
+def _policy(policy: Fields, called: SnapshotNames) -> Iterator[Row]:
     yield "file", text(policy.get("path"))
     yield "read", called.clock(policy.get("loaded_s"))
     yield from (("fault", fault) for fault in policy.get("errors") or ())

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from apps.cli.progress import ProgressBar
     from controller.simulation.data_centre import DataCentre
     from controller.simulation.groups import SimulatedGroups
-    from controller.simulation.rates import Rates
+    from controller.simulation.rates import RateDistribution
     from topology.graph import Graph
 
 
@@ -256,7 +256,7 @@ def _rates(text: str) -> tuple[float, float]:
     return _span(text, float, "a number")
 
 
-def _distribution(text: str) -> Rates:
+def _distribution(text: str) -> RateDistribution:
     from controller.simulation.rates import parse_rates
 
     try:

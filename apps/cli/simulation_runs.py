@@ -12,9 +12,9 @@ from apps.cli.progress import ProgressBar
 from controller.simulation.aliases import place_aliased
 from controller.simulation.data_centre import DataCentre, Floats, Ints
 from controller.simulation.groups import SimulatedGroups
-from controller.simulation.outcome import Outcome, least_max_pct, optimal_sizes, outcome, utilisation_pct
+from controller.simulation.outcome import AlgorithmFigures, least_max_pct, optimal_sizes, outcome, utilisation_pct
 from controller.simulation.placement import CutOff, connected, place_trees
-from controller.simulation.switch_state import SwitchState, state_of_placed
+from controller.simulation.switch_state import TableUse, state_of_placed
 from controller.simulation.trees import TreeLinks
 from controller.trees.algorithms import DEFAULT_ALGORITHM
 
@@ -31,16 +31,16 @@ NAMED = 10
 class AlgorithmRun(NamedTuple):
     """What one algorithm gave."""
 
-    outcome: Outcome
+    outcome: AlgorithmFigures
     build_s: float
     load_bps: Ints
     utilisation_pct: Floats
     tree_links: Ints
-    switch_state: SwitchState | None
+    switch_state: TableUse | None
     aliases_used: int | None = None
 
 
-class Run(NamedTuple):
+class SeedRun(NamedTuple):
     """All algorithms over the groups of one seed."""
 
     seed: int
@@ -65,7 +65,7 @@ def run_seed(
     seed: int,
     bar: ProgressBar,
     aliases: int | None = None,
-) -> Run:
+) -> SeedRun:
     """Build the trees of `groups` by every algorithm, with at most so many aliases where a number is given."""
     groups, cut_off = connected(centre, groups)
     bound = least_max_pct(centre, groups)
@@ -88,7 +88,7 @@ def run_seed(
         state = None if links is None else state_of_placed(centre, groups, links)
         runs[name] = AlgorithmRun(figures, build_s, trees.load_bps, utilisation, trees.tree_links, state)
     bar.clear()
-    return Run(seed, groups, cut_off, bound, runs)
+    return SeedRun(seed, groups, cut_off, bound, runs)
 
 
 def _aliased(
@@ -109,7 +109,7 @@ def _drawing(bar: ProgressBar, what: str, total: int) -> Callable[[int], None]:
     return lambda done: bar.draw(what, done, total)
 
 
-def maximum_by_count(centre: DataCentre, run: Run, bar: ProgressBar) -> MaximumByCount:
+def maximum_by_count(centre: DataCentre, run: SeedRun, bar: ProgressBar) -> MaximumByCount:
     """Find the busiest link for growing numbers of groups, each number placed anew."""
     total = len(run.groups)
     points = min(MAX_POINTS, total)
@@ -129,7 +129,7 @@ def maximum_by_count(centre: DataCentre, run: Run, bar: ProgressBar) -> MaximumB
     return MaximumByCount(counts, found, bounds)
 
 
-def link_loads(centre: DataCentre, run: Run) -> list[LinkLoad]:
+def link_loads(centre: DataCentre, run: SeedRun) -> list[LinkLoad]:
     """Return what every algorithm's trees put on every link."""
     return [
         LinkLoad(name, u, v, bps, pct)
@@ -140,7 +140,7 @@ def link_loads(centre: DataCentre, run: Run) -> list[LinkLoad]:
     ]
 
 
-def figures(run: Run, name: str) -> dict[str, float | None]:
+def figures(run: SeedRun, name: str) -> dict[str, float | None]:
     """Return an algorithm's figures by the names that `--json` has for them."""
     result = run.algorithms[name]
     count = len(run.groups)
@@ -149,7 +149,7 @@ def figures(run: Run, name: str) -> dict[str, float | None]:
     return found if result.aliases_used is None else {**found, "aliases_used": result.aliases_used}
 
 
-def document(runs: Sequence[Run], names: Sequence[str], centre: DataCentre) -> dict[str, Any]:
+def document(runs: Sequence[SeedRun], names: Sequence[str], centre: DataCentre) -> dict[str, Any]:
     """Return the document of `--json`; over several seeds it holds means, and the standard deviations beside them."""
     rows = {name: [figures(run, name) for run in runs] for name in runs[0].algorithms}
     result: dict[str, Any] = {
@@ -181,7 +181,7 @@ def _over_seeds(
     return combined
 
 
-def _disconnected(run: Run, names: Sequence[str]) -> dict[str, Any]:
+def _disconnected(run: SeedRun, names: Sequence[str]) -> dict[str, Any]:
     return {
         "members": sum(cut.members for cut in run.cut_off),
         "groups": len({cut.group for cut in run.cut_off}),

@@ -16,7 +16,7 @@ from topology.files import FORMATS, format_of_name
 from topology.files.node_link import document
 from topology.generators import GENERATORS, make
 from topology.generators.parameters import Number, Parameter, in_words
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -188,6 +188,6 @@ def _summary(path: Path, graph: Graph) -> None:
     counts = Counter(graph.kind(node) for node in graph.nodes())
     hosts = set(graph.hosts())
     between_switches = sum(1 for link in graph.links() if link.u not in hosts and link.v not in hosts)
-    rows: list[tuple[object, object]] = [(str(kind), counts[kind]) for kind in Kind if counts[kind]]
+    rows: list[tuple[object, object]] = [(str(kind), counts[kind]) for kind in NodeKind if counts[kind]]
     rows += [("links between switches", between_switches), ("links to hosts", len(hosts))]
     emit_table((str(path), "COUNT"), rows)

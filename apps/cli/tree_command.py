@@ -12,9 +12,9 @@ from apps.cli.common import InputError, emit_json, read_topology
 from controller.trees.algorithms import ALGORITHMS, DEFAULT_ALGORITHM
 from controller.trees.forest import Forest
 from controller.trees.network import switch_graph
-from controller.trees.tree import Role
+from controller.trees.tree import TreeRole
 from topology.files import LoadedTopology
-from topology.graph import Graph, Kind, NodeId
+from topology.graph import Graph, NodeId, NodeKind
 
 GROUP = "group"
 
@@ -65,7 +65,7 @@ def build(graph: Graph, members: Sequence[NodeId], algorithm: str, steady_state:
     for member in members:
         homes[member] = home = _home(graph, member)
         if home is not None:
-            forest.join(GROUP, home, Role.RECEIVER)
+            forest.join(GROUP, home, TreeRole.RECEIVER)
     tree = forest.tree(GROUP)
     if tree is not None and steady_state:
         forest.rebuild(GROUP, steady_state=True)
@@ -84,9 +84,9 @@ def build(graph: Graph, members: Sequence[NodeId], algorithm: str, steady_state:
 
 
 def _home(graph: Graph, member: NodeId) -> NodeId | None:
-    if graph.kind(member) is not Kind.HOST:
+    if graph.kind(member) is not NodeKind.HOST:
         return member
-    return next((node for node in graph.neighbours(member) if graph.kind(node) is not Kind.HOST), None)
+    return next((node for node in graph.neighbours(member) if graph.kind(node) is not NodeKind.HOST), None)
 
 
 def _members(topology: LoadedTopology, given: str | None, file: Path) -> list[NodeId]:

@@ -8,11 +8,11 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
-from apps.cli.called import SECTIONS, Called
+from apps.cli.called import SECTIONS, SnapshotNames
 from apps.cli.common import emit_json, printable, table_lines
 from apps.cli.reach import open_source
 from apps.cli.refresh import CLEAR
-from apps.cli.show_selection import Selection, add_selection
+from apps.cli.show_selection import DocumentSelection, add_selection
 from apps.cli.snapshot_source import ConnectionLost, SnapshotSource
 from controller.snapshot.reader import Document, Snapshot
 
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Follow the snapshot until interrupted."""
-    chosen, source = Selection(args), open_source(args)
+    chosen, source = DocumentSelection(args), open_source(args)
     try:
         snapshots = _followed(source, chosen)
         if args.json:
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _followed(source: SnapshotSource, chosen: Selection) -> Iterator[Snapshot]:
+def _followed(source: SnapshotSource, chosen: DocumentSelection) -> Iterator[Snapshot]:
     """Yield snapshots for ever, also from a controller that comes back; ConnectionLost where it never was there."""
     reached, told = False, False
     while True:
@@ -65,10 +65,10 @@ def _followed(source: SnapshotSource, chosen: Selection) -> Iterator[Snapshot]:
             time.sleep(RETRY_S)
 
 
-def _draw(chosen: Selection, snapshots: Iterator[Snapshot]) -> None:
+def _draw(chosen: DocumentSelection, snapshots: Iterator[Snapshot]) -> None:
     table = chosen.table
     for snapshot in snapshots:
-        called = Called(snapshot, chosen.clock)
+        called = SnapshotNames(snapshot, chosen.clock)
         rows = (row for document in chosen.items(snapshot) for row in table.rows(document.fields, called))
         lines = list(table_lines(chosen.clock.titles(table.titles), rows))
         size = shutil.get_terminal_size()
@@ -82,7 +82,7 @@ def _draw(chosen: Selection, snapshots: Iterator[Snapshot]) -> None:
         sys.stdout.flush()
 
 
-def _print_rows(chosen: Selection, snapshots: Iterator[Snapshot]) -> None:
+def _print_rows(chosen: DocumentSelection, snapshots: Iterator[Snapshot]) -> None:
     table = chosen.table
     widths: list[int] = []
     for put, removed, called in _differences(chosen, snapshots):
@@ -99,7 +99,7 @@ def _print_rows(chosen: Selection, snapshots: Iterator[Snapshot]) -> None:
         sys.stdout.flush()
 
 
-def _print_documents(chosen: Selection, snapshots: Iterator[Snapshot]) -> None:
+def _print_documents(chosen: DocumentSelection, snapshots: Iterator[Snapshot]) -> None:
     for put, removed, _called in _differences(chosen, snapshots):
         for document in put:
             emit_json(document.fields)
@@ -109,8 +109,8 @@ def _print_documents(chosen: Selection, snapshots: Iterator[Snapshot]) -> None:
 
 
 def _differences(
-    chosen: Selection, snapshots: Iterator[Snapshot]
-) -> Iterator[tuple[Sequence[Document], Sequence[str], Called]]:
+    chosen: DocumentSelection, snapshots: Iterator[Snapshot]
+) -> Iterator[tuple[Sequence[Document], Sequence[str], SnapshotNames]]:
     """Yield the documents that are new or changed since the last time, the ids of those that are gone, and names.
 
     Where the newest are last, as of events, nothing is gone, and the first time only the newest are new.
@@ -128,4 +128,4 @@ def _differences(
         removed = [] if log else [id_ for id_ in before if id_ not in found]
         known = found
         if put or removed:
-            yield put, removed, Called(snapshot, chosen.clock)
+            yield put, removed, SnapshotNames(snapshot, chosen.clock)

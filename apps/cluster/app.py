@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from apps.cluster.lead import Lead
-from apps.cluster.link import Link, LinkLost
+from apps.cluster.link import LinkLost, SidecarLink
 from apps.cluster.messages import Beat, Seen
 from apps.cluster.settings import peer_address, sidecar_settings
 from apps.cluster.shared_policy import NotLeading, SharedPolicy
@@ -29,9 +29,9 @@ from apps.openflow.bus import AlarmReported, TableSuspected
 from apps.openflow.declared import DeclaredApp
 from apps.openflow.framework import DATAPATHS, SOUTHBOUND, apps_of_process, hub, run_aside
 from apps.policy_file import PolicyReading, shares_fabric
-from apps.status_server import ENGINE_UNREACHABLE, Refused
+from apps.status_server import ENGINE_UNREACHABLE, QuestionRefused
 from apps.tls_files import SettingsInvalid
-from controller.cluster.effects import Told
+from controller.cluster.effects import TellOperators
 from controller.cluster.events import FenceRefused, HandOverWanted, RoleLost
 from controller.cluster.keys import EPOCH_BOUND
 from controller.cluster.place import (
@@ -48,7 +48,7 @@ from controller.cluster.place import (
 from controller.effects import Notice, RoleDenied
 from controller.events import PacketReceived, RoleWanted
 from controller.rules.async_messages import encode_async
-from controller.snapshot.events import EventLog, Severity
+from controller.snapshot.events import EventRing, Severity
 
 END_S = 4.0
 """How long apps may take to end before a controller that led begins anew."""
@@ -79,13 +79,13 @@ class Cluster(DeclaredApp, TableKeeper):
         policy = self.policy_file.reading.policy
         if not shares_fabric(policy):
             raise SystemExit("vsrt: cluster: the policy names no engine (cluster.engine)")
-        self.events = EventLog("cluster", lambda text: self.names.spoken(text))
+        self.events = EventRing("cluster", lambda text: self.names.spoken(text))
         self.events.offset_s = time.time() - time.monotonic()
         self.seen = Seen()
         self.take_overs = 0
         self.settings = self._checked_settings()
         self._listening = self._listen()
-        self.link = Link(self.settings, self._listening, self._hear, self._beat, self.logger)
+        self.link = SidecarLink(self.settings, self._listening, self._hear, self._beat, self.logger)
         self._let_in: dict[int, Any] = {}
         self._marked_s: float | None = None
         self._floor = self.settings.member.highest_epoch
@@ -162,14 +162,16 @@ class Cluster(DeclaredApp, TableKeeper):
         """Return what Prometheus is told of the cluster."""
         return [*super().figures(), *cluster_figures(self.core, self.seen, self.take_overs, self.denied_count)]
 
-    def refusal(self) -> Refused | None:
+    def refusal(self) -> QuestionRefused | None:
         """Return why nothing can be set here now, None where it can."""
         leader = self.seen.leader
         if self.core.course is not Course.LEADING:
             who = "nobody leads at the moment" if leader is None else f"{leader.member} leads, ask there"
-            return Refused(f"This controller follows: {who}.", reason="not-leader")
+            return QuestionRefused(f"This controller follows: {who}.", reason="not-leader")
         if self.seen.is_store_silent:
-            return Refused("The cluster's store does not answer: nothing was done.", reason=ENGINE_UNREACHABLE)
+            return QuestionRefused(
+                "The cluster's store does not answer: nothing was done.", reason=ENGINE_UNREACHABLE
+            )
         return None
 
     def _hand_over(self, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -180,9 +182,9 @@ class Cluster(DeclaredApp, TableKeeper):
         me, to = self.settings.member.member, asked.get("to", "")
         others = [name for name in self.seen.members if name != me]
         if not others:
-            raise Refused("There is no other member that could lead.", "to")
+            raise QuestionRefused("There is no other member that could lead.", "to")
         if to and to not in others:
-            raise Refused(f"{to!r} is no other member: there are {', '.join(others)}.", "to")
+            raise QuestionRefused(f"{to!r} is no other member: there are {', '.join(others)}.", "to")
         chosen = to or max(others, key=lambda name: self.seen.switches.get(name, 0))
         self.link.say(HandOverWanted(chosen))
         return {"to": chosen, "epoch": self.core.epoch}
@@ -222,23 +224,23 @@ class Cluster(DeclaredApp, TableKeeper):
         if type(message) is Seen:
             self.seen = message
             self._floor = max(self._floor, message.epoch)
-        elif type(message) is Told:
+        elif type(message) is TellOperators:
             self._tell(message)
         elif type(message) is LinkLost:
             text = f"The process beside the controller has ended ({message.why}): it is started anew."
-            self._tell(Told("sidecar-lost", text, Severity.WARNING))
+            self._tell(TellOperators("sidecar-lost", text, Severity.WARNING))
             self.feed(SidecarLost())
         else:
             self.feed(message)
 
-    def _tell(self, told: Told) -> None:
+    def _tell(self, told: TellOperators) -> None:
         self.notices[told.kind] += 1
         self.logger.info("%s: %s", told.kind, told.text)
         self.events.add(time.monotonic(), told.kind, told.text, severity=told.severity, state=told.state)
 
     def notice(self, notice: Notice) -> None:
         """Count and log a notice, and make an event of it."""
-        self._tell(Told(notice.kind, notice.text, Severity.WARNING))
+        self._tell(TellOperators(notice.kind, notice.text, Severity.WARNING))
 
     def _role_denied(self, denied: RoleDenied) -> None:
         self.denied_count += 1
@@ -311,7 +313,7 @@ class Cluster(DeclaredApp, TableKeeper):
             run_aside(self._policy.look)
             self.pause(POLICY_S)
 
-    def _tell_later(self, told: Told) -> None:
+    def _tell_later(self, told: TellOperators) -> None:
         self.reactor.call(self._turn, self._tell, told)
 
     # Taking over
@@ -381,7 +383,7 @@ class Cluster(DeclaredApp, TableKeeper):
         if self._is_ending:
             return
         text = f"This controller begins anew as one who follows: {why}."
-        self._tell(Told("controller-begins-anew", text, Severity.WARNING))
+        self._tell(TellOperators("controller-begins-anew", text, Severity.WARNING))
         os.environ[FLOOR] = str(max(self._floor, self.core.epoch or 0))
         overdue = system_threading.Timer(END_S, become_anew)
         overdue.daemon = True

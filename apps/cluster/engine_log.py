@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from controller.cluster.engine import Committed, Condition, Page, ReadPage, Refused, Reply, Request, Transaction
+from controller.cluster.engine import (
+    Committed,
+    ConditionFailed,
+    KeyCondition,
+    KeyPage,
+    ReadPage,
+    Reply,
+    Request,
+    Transaction,
+)
 from controller.cluster.journal import StoreEmptied, Turns, commits, read_record, sweeps
 from controller.cluster.keys import Keys
-from controller.log import Batch, Entry, Row
+from controller.log import LogBatch, LogEntry, Row
 
 TRIES = 3
 """How often a transaction without an answer is sent, in all; each has the engine's deadline."""
 
 
-class Asked(Protocol):
+class AnsweringStore(Protocol):
     """A store that answers."""
 
     def ask(self, request: Request) -> Reply:
@@ -49,7 +58,12 @@ class EngineLog:
     has_lost = False
 
     def __init__(
-        self, engine: Asked, fabric: str, fence: Condition, refused: Callable[[], None], prefix: str | None = None
+        self,
+        engine: AnsweringStore,
+        fabric: str,
+        fence: KeyCondition,
+        refused: Callable[[], None],
+        prefix: str | None = None,
     ) -> None:
         self.path = f"the journal of fabric {fabric}"
         self.trouble: str | None = None
@@ -60,7 +74,7 @@ class EngineLog:
         self._turns = Turns(f"{keys.turns}{self._prefix.removeprefix(keys.root).strip('/')}", fence)
         self._refused = refused
 
-    def read(self) -> tuple[int, tuple[Entry, ...]]:
+    def read(self) -> tuple[int, tuple[LogEntry, ...]]:
         """Return the number of the last write, and the entries in the order in which they were written.
 
         TimeoutError where the store does not answer.
@@ -75,7 +89,7 @@ class EngineLog:
         rows.sort(key=lambda row: (row.revision, row.entry.key))
         return rows[-1].revision if rows else 0, tuple(row.entry for row in rows)
 
-    def commit(self, batch: Batch) -> bool:
+    def commit(self, batch: LogBatch) -> bool:
         """Put a batch into the store and return whether all of it is there; `trouble` says why it is not."""
         self.trouble = None
         try:
@@ -109,7 +123,7 @@ class EngineLog:
             if type(reply) is Committed:
                 self._turns.done(reply)
                 return True
-            if type(reply) is Refused:
+            if type(reply) is ConditionFailed:
                 was_done = self._turns.refused(reply)
                 if was_done is None:
                     self.trouble = f"{self.path} is written by another: this controller leads it no more"
@@ -122,11 +136,11 @@ class EngineLog:
         self.trouble = f"{self.path} cannot be written ({why.rstrip('.')})"
         return False
 
-    def _page(self, request: ReadPage) -> Page:
+    def _page(self, request: ReadPage) -> KeyPage:
         why = ""
         for _ in range(TRIES):
             reply = self._engine.ask(request)
-            if type(reply) is Page:
+            if type(reply) is KeyPage:
                 return reply
             why = getattr(reply, "why", type(reply).__name__)
         raise TimeoutError(why.rstrip("."))

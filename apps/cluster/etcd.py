@@ -17,23 +17,23 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from controller.cluster.engine import (
-    Change,
-    Changes,
     Committed,
     Compacted,
-    Condition,
+    ConditionFailed,
     Delete,
     GrantLease,
-    Held,
     KeepLease,
+    KeyChange,
+    KeyChanges,
+    KeyCondition,
+    KeyPage,
+    KeyValue,
     LeaseGone,
     LeaseGranted,
     LeaseKept,
     LeaseRevoked,
-    Page,
-    Put,
+    PutKey,
     ReadPage,
-    Refused,
     Reply,
     Request,
     RevokeLease,
@@ -285,7 +285,7 @@ class EtcdWatch:
                 report = self._report(json.loads(line)) if line else Silent(f"{endpoint} ended a watch.")
                 if report is None:
                     continue
-                if type(report) is not Changes:
+                if type(report) is not KeyChanges:
                     self._end(report)
                 elif self._reports.qsize() >= REPORTS_BOUND:
                     self._end(Silent(f"More than {REPORTS_BOUND} changes of {endpoint} waited to be taken."))
@@ -305,7 +305,7 @@ class EtcdWatch:
         if int(result["header"]["revision"]) < self._after_revision:
             return Silent("The store was set up anew.")
         changes = tuple(_change(event) for event in result.get("events", ()))
-        return Changes(changes[-1].revision, changes) if changes else None
+        return KeyChanges(changes[-1].revision, changes) if changes else None
 
 
 def _expect_silence(connection: socket.socket) -> None:
@@ -340,7 +340,7 @@ def _encoded(request: Request) -> tuple[str, dict[str, Any]]:
     return f"/v3/lease/{'keepalive' if type(request) is KeepLease else 'revoke'}", {"ID": request.lease}
 
 
-def _compares(condition: Condition) -> list[dict[str, Any]]:
+def _compares(condition: KeyCondition) -> list[dict[str, Any]]:
     key = _b64(condition.key)
     compares: list[dict[str, Any]] = [{"key": key, "target": "MOD", "mod_revision": condition.revision}]
     if condition.value is not None and condition.revision:
@@ -348,8 +348,8 @@ def _compares(condition: Condition) -> list[dict[str, Any]]:
     return compares
 
 
-def _operation(edit: Put | Delete) -> dict[str, Any]:
-    if type(edit) is Put:
+def _operation(edit: PutKey | Delete) -> dict[str, Any]:
+    if type(edit) is PutKey:
         return {"request_put": {"key": _b64(edit.key), "value": _b64(edit.value), "lease": edit.lease}}
     return {"request_delete_range": {"key": _b64(edit.key)}}
 
@@ -362,11 +362,11 @@ def _decoded(request: Request, answer: Mapping[str, Any]) -> Reply:
             if answer.get("succeeded", False):  # what is false, 0 or empty is absent
                 return Committed(revision)
             ranges = [response.get("response_range", {}) for response in answer.get("responses", ())]
-            return Refused(revision, tuple(_held(entry) for told in ranges for entry in told.get("kvs", ())))
+            return ConditionFailed(revision, tuple(_held(entry) for told in ranges for entry in told.get("kvs", ())))
         if type(request) is ReadPage:
             revision = request.revision or int(answer["header"]["revision"])
             held = tuple(_held(entry) for entry in answer.get("kvs", ()))
-            return Page(revision, held, bool(answer.get("more", False)))
+            return KeyPage(revision, held, bool(answer.get("more", False)))
         if type(request) is GrantLease:
             return LeaseGranted(int(answer["ID"]), int(answer["TTL"]))
         if type(request) is KeepLease:
@@ -401,16 +401,16 @@ def _of_error(error: EtcdError) -> Reply:
     return Silent(f"etcd says: {text}.")
 
 
-def _held(entry: Mapping[str, Any]) -> Held:
+def _held(entry: Mapping[str, Any]) -> KeyValue:
     value = _text(entry.get("value", ""))
-    return Held(_text(entry["key"]), value, int(entry["mod_revision"]), int(entry.get("lease", 0)))
+    return KeyValue(_text(entry["key"]), value, int(entry["mod_revision"]), int(entry.get("lease", 0)))
 
 
-def _change(event: Mapping[str, Any]) -> Change:
+def _change(event: Mapping[str, Any]) -> KeyChange:
     entry = event["kv"]
     if event.get("type") == "DELETE":
-        return Change(_text(entry["key"]), None, int(entry["mod_revision"]))
-    return Change(*_held(entry))
+        return KeyChange(_text(entry["key"]), None, int(entry["mod_revision"]))
+    return KeyChange(*_held(entry))
 
 
 def _b64(text: str) -> str:

@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 from apps.cluster.engine_log import EngineLog
 from apps.policy_file import PolicyReading
-from controller.log import Entry
+from controller.log import LogEntry
 
 
-class Kept(NamedTuple):
+class StoredLog(NamedTuple):
     """A log in the store: `revision` is the number of its last write, `entries` are in the order of theirs."""
 
     log: EngineLog
     revision: int
-    entries: tuple[Entry, ...]
+    entries: tuple[LogEntry, ...]
 
 
 class Lead(NamedTuple):
@@ -25,6 +25,6 @@ class Lead(NamedTuple):
 
     epoch: int
     secret: bytes
-    journal: Kept
-    hosts: Kept
+    journal: StoredLog
+    hosts: StoredLog
     policy: PolicyReading | None = None

@@ -53,7 +53,7 @@ class LinkLost(NamedTuple):
     why: str
 
 
-class Link:
+class SidecarLink:
     """The process beside a controller.
 
     Parameters
@@ -247,7 +247,7 @@ class Link:
 class StoreWatch:
     """The changes that a watch told, for one thread to take."""
 
-    def __init__(self, link: Link, number: int) -> None:
+    def __init__(self, link: SidecarLink, number: int) -> None:
         self._link = link
         self._number = number
         self._reports = system_queue.SimpleQueue()

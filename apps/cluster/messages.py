@@ -75,7 +75,7 @@ class Seen(NamedTuple):
     switches: Mapping[str, int] = MappingProxyType({})
 
 
-class Stream(Protocol):
+class MessageSocket(Protocol):
     """A connected socket."""
 
     def sendall(self, data: bytes, /) -> None:
@@ -85,13 +85,13 @@ class Stream(Protocol):
         """Return some bytes, none at the end."""
 
 
-def send(stream: Stream, message: Any) -> None:
+def send(stream: MessageSocket, message: Any) -> None:
     """Send a message; OSError where nobody takes it any more."""
     data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
     stream.sendall(_LENGTH.pack(len(data)) + data)
 
 
-def receive(stream: Stream) -> Any:
+def receive(stream: MessageSocket) -> Any:
     """Return the next message, waiting for it; EOFError where there is none any more."""
     (length,) = _LENGTH.unpack(_exactly(stream.recv, _LENGTH.size))
     return pickle.loads(_exactly(stream.recv, length))

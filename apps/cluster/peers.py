@@ -21,7 +21,7 @@ CONNECT_S = 0.5
 AGAIN_S = 0.05
 
 
-class Speaker:
+class BeatSpeaker:
     """Takes connections at a socket that listens, and has each told of every beat."""
 
     def __init__(self, listening: socket.socket) -> None:

@@ -14,11 +14,11 @@ from typing import Any
 from apps.cluster.etcd import Access
 from apps.cluster.sidecar import Askers, Watcher
 from apps.cluster.system import system_queue, system_threading
-from controller.cluster.effects import Ask, Told, WatchKeys
-from controller.cluster.engine import Changes, Reply
+from controller.cluster.effects import StoreRequest, TellOperators, WatchKeys
+from controller.cluster.engine import KeyChanges, Reply
 from controller.cluster.events import Answered, KeysChanged, WatchEnded
 from controller.cluster.share_events import LeaveWanted, ShareChanged, ShareConfirmed
-from controller.cluster.shares import ShareFigures, Shares, ShareSettings
+from controller.cluster.shares import ShareCore, ShareFigures, ShareSettings
 from controller.events import DeadlineReached
 from controller.snapshot.events import State
 
@@ -37,7 +37,7 @@ class ShareThread:
     Parameters
     ----------
     tell
-        Called, on this thread, with `ShareChanged`, `ShareConfirmed` and `Told`.
+        Called, on this thread, with `ShareChanged`, `ShareConfirmed` and `TellOperators`.
 
     Attributes
     ----------
@@ -77,15 +77,15 @@ class ShareThread:
     # On the thread
 
     def _run(self) -> None:
-        shares, askers = Shares(self._settings, time.monotonic()), Askers(self._access, ASKERS)
+        shares, askers = ShareCore(self._settings, time.monotonic()), Askers(self._access, ASKERS)
         event: object = DeadlineReached()
         while event is not _END and not shares.has_left:
             for effect in shares.handle(event, time.monotonic()):
-                if type(effect) is Ask:
+                if type(effect) is StoreRequest:
                     askers.ask(effect.request, partial(self._answered, effect.number))
                 elif type(effect) is WatchKeys:
                     self._watch(effect)
-                elif type(effect) is Told:
+                elif type(effect) is TellOperators:
                     level = logging.WARNING if effect.state is State.RAISED else logging.INFO
                     self._logger.log(level, "%s", effect.text)
                 elif isinstance(effect, ShareChanged | ShareConfirmed):
@@ -113,6 +113,6 @@ class ShareThread:
         self._watcher = Watcher(
             *(self._access, wanted.prefix, wanted.after_revision),
             lambda report: self.say(
-                KeysChanged(number, report.changes) if type(report) is Changes else WatchEnded(number)
+                KeysChanged(number, report.changes) if type(report) is KeyChanges else WatchEnded(number)
             ),
         )

@@ -12,8 +12,18 @@ from pathlib import Path
 
 from apps.fabric_file import FabricFile
 from apps.policy_file import PolicyReading
-from controller.cluster.effects import Told
-from controller.cluster.engine import Committed, Condition, Page, Put, ReadPage, Refused, Reply, Request, Transaction
+from controller.cluster.effects import TellOperators
+from controller.cluster.engine import (
+    Committed,
+    ConditionFailed,
+    KeyCondition,
+    KeyPage,
+    PutKey,
+    ReadPage,
+    Reply,
+    Request,
+    Transaction,
+)
 from controller.cluster.keys import Keys
 from controller.config.faults import PolicyInvalid, describe
 from controller.config.load import load_policy
@@ -72,9 +82,9 @@ class SharedPolicy:
         fabric: str,
         path: Path | None,
         own: Callable[[], PolicyReading],
-        tell: Callable[[Told], None],
+        tell: Callable[[TellOperators], None],
     ) -> None:
-        self.fence: Condition | None = None
+        self.fence: KeyCondition | None = None
         self._ask = ask
         self._key = Keys(fabric).policy
         self._path = path
@@ -100,10 +110,10 @@ class SharedPolicy:
         if self._told != reading.number:
             self._told = reading.number
             text = f"The policy file is not in force yet, and the policy of before stays so: {why}."
-            self._tell(Told("policy-unshared", text, Severity.CRITICAL))
+            self._tell(TellOperators("policy-unshared", text, Severity.CRITICAL))
         return why
 
-    def taken_over(self, fence: Condition) -> PolicyReading | None:
+    def taken_over(self, fence: KeyCondition) -> PolicyReading | None:
         """Return the policy to go by from now on, None where that is the own file's; the first leader has it known.
 
         TimeoutError where the store does not answer, `NotLeading` where another one leads.
@@ -114,7 +124,9 @@ class SharedPolicy:
                 self._put(own, fence)
             except ValueError as error:
                 self._tell(
-                    Told("policy-unshared", f"No other controller knows this policy: {error}.", Severity.CRITICAL)
+                    TellOperators(
+                        "policy-unshared", f"No other controller knows this policy: {error}.", Severity.CRITICAL
+                    )
                 )
         self.fence = fence
         if shared is None or shared == shared_text(own.text):
@@ -125,11 +137,11 @@ class SharedPolicy:
         except PolicyInvalid as fault:
             why = describe(fault.errors[0], "the policy that the controllers share")
             text = f"This controller goes by its own policy file, for it cannot go by what the others share: {why}."
-            self._tell(Told("policy-unreadable", text, Severity.CRITICAL))
+            self._tell(TellOperators("policy-unreadable", text, Severity.CRITICAL))
             return None
         return own._replace(policy=policy, text=text, errors=())
 
-    def renewed(self, in_force: PolicyReading, fence: Condition) -> None:
+    def renewed(self, in_force: PolicyReading, fence: KeyCondition) -> None:
         """Have a store that has lost all know the policy that is in force; raises as `taken_over`."""
         self.fence = fence
         self._put(in_force, fence)
@@ -149,23 +161,23 @@ class SharedPolicy:
                 "The policy file of this controller says something else than the policy that the controllers share."
             )
             text += " That one counts" + (", until `vsrt do reload` has the file count here." if self.fence else ".")
-            self._tell(Told("policy-differs", text, Severity.WARNING, State.RAISED))
+            self._tell(TellOperators("policy-differs", text, Severity.WARNING, State.RAISED))
         else:
             text = "The policy file of this controller says what the policy says that the controllers share."
-            self._tell(Told("policy-differs", text, Severity.INFO, State.CLEARED))
+            self._tell(TellOperators("policy-differs", text, Severity.INFO, State.CLEARED))
 
     def _read(self) -> str | None:
         reply = self._ask(ReadPage(self._key))
-        if type(reply) is not Page:
+        if type(reply) is not KeyPage:
             raise TimeoutError(_why(reply))
         return next((read_record(held.value) for held in reply.held if held.key == self._key), None)
 
-    def _put(self, reading: PolicyReading, fence: Condition) -> None:
+    def _put(self, reading: PolicyReading, fence: KeyCondition) -> None:
         value = record_of(reading.text)
         if len(value.encode()) > POLICY_BYTES_BOUND:
             raise ValueError(f"without its own sections it is larger than {POLICY_BYTES_BOUND} bytes")
-        reply = self._ask(Transaction((fence,), (Put(self._key, value),), True))
-        if type(reply) is Refused:
+        reply = self._ask(Transaction((fence,), (PutKey(self._key, value),), True))
+        if type(reply) is ConditionFailed:
             raise NotLeading
         if type(reply) is not Committed:
             raise TimeoutError(_why(reply))

@@ -8,7 +8,7 @@ from apps.cluster.messages import Seen
 from apps.exporters import controller_metrics as metrics
 from apps.exporters.exposition import Metric
 from controller.cluster.place import Course, PlaceCore
-from controller.snapshot.log import Document, Section
+from controller.snapshot.log import Document, DocumentLog
 
 
 class ClusterSection:
@@ -16,7 +16,9 @@ class ClusterSection:
 
     def __init__(self, member: str) -> None:
         self.documents: dict[str, Document] = {}
-        self.section: Section[str] = Section(lambda: tuple(self.documents), lambda name: self.documents.get(name))
+        self.section: DocumentLog[str] = DocumentLog(
+            lambda: tuple(self.documents), lambda name: self.documents.get(name)
+        )
         self._member = member
 
     def refresh(self, core: PlaceCore, seen: Seen) -> None:

@@ -27,10 +27,10 @@ from apps.cluster.messages import (
     receive,
     send,
 )
-from apps.cluster.peers import Hearer, Speaker
+from apps.cluster.peers import BeatSpeaker, Hearer
 from apps.cluster.process_state import is_stopped
-from controller.cluster.effects import Ask, FollowPeer, Leading, Told, WatchKeys
-from controller.cluster.engine import Changes, Reply, Request, WatchReport
+from controller.cluster.effects import FollowPeer, Leading, StoreRequest, TellOperators, WatchKeys
+from controller.cluster.engine import KeyChanges, Reply, Request, WatchReport
 from controller.cluster.events import (
     Answered,
     ControllerBeat,
@@ -39,7 +39,7 @@ from controller.cluster.events import (
     KeysChanged,
     WatchEnded,
 )
-from controller.cluster.member import Member
+from controller.cluster.member import MemberCore
 from controller.cluster.member_settings import MemberSettings
 from controller.events import DeadlineReached, RoleWanted
 
@@ -101,7 +101,7 @@ class Watcher:
             report = watch.take(WATCH_WAIT_S)
             if report is not None and self.is_wanted:
                 tell(report)
-                if type(report) is not Changes:
+                if type(report) is not KeyChanges:
                     break
         watch.close()
         engine.close()
@@ -122,9 +122,9 @@ class Sidecar:
         self._events: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._outbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._own, self._for_controller = Askers(access, OWN_ASKERS), Askers(access, CONTROLLER_ASKERS)
-        self._speaker = None if listening is None else Speaker(listening)
+        self._speaker = None if listening is None else BeatSpeaker(listening)
         self._hearer = Hearer(self._events.put)
-        self._member = Member(settings, time.monotonic())
+        self._member = MemberCore(settings, time.monotonic())
         self._lead_watch: Watcher | None = None
         self._watches: dict[int, Watcher] = {}
         self._seen = Seen()
@@ -174,7 +174,7 @@ class Sidecar:
         return was_stopped
 
     def _perform(self, effect: Any) -> None:
-        if type(effect) is Ask:
+        if type(effect) is StoreRequest:
             number = effect.number
             self._own.ask(effect.request, lambda reply: self._events.put(Answered(number, reply)))
         elif type(effect) is WatchKeys:
@@ -184,12 +184,12 @@ class Sidecar:
             self._lead_watch = Watcher(
                 *(self._access, effect.prefix, effect.after_revision),
                 lambda report: self._events.put(
-                    KeysChanged(watch, report.changes) if type(report) is Changes else WatchEnded(watch)
+                    KeysChanged(watch, report.changes) if type(report) is KeyChanges else WatchEnded(watch)
                 ),
             )
         elif type(effect) is FollowPeer:
             self._hearer.follow(effect.leader)
-        elif isinstance(effect, RoleWanted | Leading | Told):
+        elif isinstance(effect, RoleWanted | Leading | TellOperators):
             self._outbox.put(effect)
 
     def _tell_seen(self) -> None:

@@ -6,16 +6,18 @@ import secrets
 from collections.abc import Callable
 
 from apps.cluster.engine_log import EngineLog
-from apps.cluster.lead import Kept, Lead
-from apps.cluster.link import Link
+from apps.cluster.lead import Lead, StoredLog
+from apps.cluster.link import SidecarLink
 from apps.cluster.shared_policy import NotLeading, SharedPolicy
 from apps.registry import SECRET_BYTES
-from controller.cluster.engine import Committed, Condition, Page, Put, ReadPage, Refused, Transaction
+from controller.cluster.engine import Committed, ConditionFailed, KeyCondition, KeyPage, PutKey, ReadPage, Transaction
 from controller.cluster.keys import Keys
 from controller.cluster.place import Renew, TakeOver
 
 
-def read_lead(link: Link, fabric: str, order: TakeOver, refused: Callable[[], None], policy: SharedPolicy) -> Lead:
+def read_lead(
+    link: SidecarLink, fabric: str, order: TakeOver, refused: Callable[[], None], policy: SharedPolicy
+) -> Lead:
     """Return what an epoch begins with.
 
     TimeoutError where the store does not answer, `NotLeading` where another one leads.
@@ -24,39 +26,39 @@ def read_lead(link: Link, fabric: str, order: TakeOver, refused: Callable[[], No
     journal = EngineLog(link, fabric, fence, refused)
     hosts = EngineLog(link, fabric, fence, refused, keys.hosts)
     secret = _secret(link, keys, fence)
-    kept = Kept(journal, *journal.read()), Kept(hosts, *hosts.read())
+    kept = StoredLog(journal, *journal.read()), StoredLog(hosts, *hosts.read())
     return Lead(order.epoch, secret, *kept, policy.taken_over(fence))
 
 
-def write_anew(link: Link, fabric: str, order: Renew, secret: bytes, refused: Callable[[], None]) -> Lead:
+def write_anew(link: SidecarLink, fabric: str, order: Renew, secret: bytes, refused: Callable[[], None]) -> Lead:
     """Return where an epoch goes on in a store that has lost all, and which has the members' common key again.
 
     TimeoutError where the store does not answer, `NotLeading` where another one leads.
     """
     keys, fence = Keys(fabric), order.fence
-    _write(link, Transaction((fence,), (Put(keys.secret, secret.hex()),), True))
+    _write(link, Transaction((fence,), (PutKey(keys.secret, secret.hex()),), True))
     journal = EngineLog(link, fabric, fence, refused)
     hosts = EngineLog(link, fabric, fence, refused, keys.hosts)
-    return Lead(order.epoch, secret, Kept(journal, 0, ()), Kept(hosts, 0, ()))
+    return Lead(order.epoch, secret, StoredLog(journal, 0, ()), StoredLog(hosts, 0, ()))
 
 
-def _secret(link: Link, keys: Keys, fence: Condition) -> bytes:
+def _secret(link: SidecarLink, keys: Keys, fence: KeyCondition) -> bytes:
     """Return the key of LLDP frames, which the first one who leads has made."""
     for _ in range(2):
         reply = link.ask(ReadPage(keys.secret))
-        if type(reply) is not Page:
+        if type(reply) is not KeyPage:
             raise TimeoutError(getattr(reply, "why", type(reply).__name__))
         for held in reply.held:
             if held.key == keys.secret:
                 return bytes.fromhex(held.value)
-        put = Put(keys.secret, secrets.token_hex(SECRET_BYTES))
-        _write(link, Transaction((fence, Condition(keys.secret, 0)), (put,), False))
+        put = PutKey(keys.secret, secrets.token_hex(SECRET_BYTES))
+        _write(link, Transaction((fence, KeyCondition(keys.secret, 0)), (put,), False))
     raise TimeoutError("the key of LLDP frames is not kept")
 
 
-def _write(link: Link, transaction: Transaction) -> None:
+def _write(link: SidecarLink, transaction: Transaction) -> None:
     reply = link.ask(transaction)
-    if type(reply) is Refused:
+    if type(reply) is ConditionFailed:
         raise NotLeading
     if type(reply) is not Committed:
         raise TimeoutError(getattr(reply, "why", type(reply).__name__))

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from controller.snapshot.reader import Section, Snapshot
+from controller.snapshot.reader import DocumentCopy, Snapshot
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ class Board:
         """The version of the snapshot."""
         return self.snapshot.version
 
-    def section(self, name: str) -> Section:
+    def section(self, name: str) -> DocumentCopy:
         """Return a section of the snapshot."""
         return self.snapshot.section(name)
 
@@ -76,7 +76,7 @@ class Board:
                 return False
         return True
 
-    def made(self, name: str, what: str, make: Callable[[Section], T]) -> T:
+    def made(self, name: str, what: str, make: Callable[[DocumentCopy], T]) -> T:
         """Return `make(section)`, made anew only where the section has changed since; `what` tells makers apart."""
         section = self.section(name)
         found = self._made.get((name, what))
@@ -87,7 +87,7 @@ class Board:
         self._made[name, what] = (section.version, value)
         return value
 
-    def change(self, name: str, since: int, make: Callable[[Section, int], bytes | None]) -> bytes | None:
+    def change(self, name: str, since: int, make: Callable[[DocumentCopy, int], bytes | None]) -> bytes | None:
         """Return `make(section, since)`, made once for all who ask it between two changes."""
         key = (name, since)
         if key not in self._changes:

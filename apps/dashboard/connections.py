@@ -13,8 +13,8 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from apps.dashboard.limits import Limits
-from apps.dashboard.tally import Tally
+from apps.dashboard.limits import ServerLimits
+from apps.dashboard.tally import RequestTally
 
 STARTED_CHECK_S = 0.02
 
@@ -22,7 +22,7 @@ STARTED_CHECK_S = 0.02
 class BoundedProtocol(HttpToolsProtocol):
     """One connection."""
 
-    def __init__(self, limits: Limits, tally: Tally, **given: Any) -> None:
+    def __init__(self, limits: ServerLimits, tally: RequestTally, **given: Any) -> None:
         super().__init__(**given)
         self.access_log = False  # it would tell what stands behind a question mark, which may be a secret
         self._limits = limits
@@ -134,7 +134,9 @@ class BoundedProtocol(HttpToolsProtocol):
 class BoundedServer(uvicorn.Server):
     """The server of such connections."""
 
-    def __init__(self, app: ASGIApp, context: ssl.SSLContext | None, limits: Limits, tally: Tally) -> None:
+    def __init__(
+        self, app: ASGIApp, context: ssl.SSLContext | None, limits: ServerLimits, tally: RequestTally
+    ) -> None:
         protocol = partial(BoundedProtocol, limits, tally)
         super().__init__(
             uvicorn.Config(

@@ -26,7 +26,7 @@ LIMIT = 500
 logger = logging.getLogger("vsrt.dashboard")
 
 
-class Unanswered(Exception):  # noqa: N818
+class ControllerUnanswered(Exception):  # noqa: N818
     """The controller is not there or does not answer; the text says why."""
 
 
@@ -39,26 +39,26 @@ class Conversation:
 
     @classmethod
     async def open(cls, path: Path) -> Conversation:
-        """Connect; Unanswered where nobody listens."""
+        """Connect; ControllerUnanswered where nobody listens."""
         try:
             return cls(*await asyncio.open_unix_connection(path, limit=LINE_BYTES))
         except OSError as error:
-            raise Unanswered(f"{path}: {error.strerror or error}") from error
+            raise ControllerUnanswered(f"{path}: {error.strerror or error}") from error
 
     async def ask(self, question: Mapping[str, Any], timeout_s: float = ANSWER_S) -> Any:
-        """Return the answer to a question; Unanswered where there is none in time."""
+        """Return the answer to a question; ControllerUnanswered where there is none in time."""
         try:
             async with asyncio.timeout(timeout_s):
                 self._writer.write(json.dumps(question).encode() + b"\n")
                 await self._writer.drain()
                 line = await self._reader.readline()
             if not line.endswith(b"\n"):
-                raise Unanswered("the controller closed the connection")
+                raise ControllerUnanswered("the controller closed the connection")
             return json.loads(line)
         except TimeoutError as error:
-            raise Unanswered(f"no answer within {timeout_s:g} s") from error
+            raise ControllerUnanswered(f"no answer within {timeout_s:g} s") from error
         except (OSError, ValueError) as error:
-            raise Unanswered(f"no answer: {error}") from error
+            raise ControllerUnanswered(f"no answer: {error}") from error
 
     async def close(self) -> None:
         """Close the connection."""
@@ -72,7 +72,7 @@ async def follow(path: Path, board: Board) -> None:
     while True:
         try:
             await _converse(path, board)
-        except (Unanswered, FeedInvalid) as error:
+        except (ControllerUnanswered, FeedInvalid) as error:
             if board.connected:
                 logger.warning("The controller does not answer: %s", error)
             board.connect(False, str(error))
@@ -85,7 +85,7 @@ async def _converse(path: Path, board: Board) -> None:
         while True:
             answer = await conversation.ask({**board.snapshot.question(), "limit": LIMIT})
             if (silent := silent_apps(answer)) is not None:
-                raise Unanswered(silent)
+                raise ControllerUnanswered(silent)
             more = board.apply(answer)
             if not more:
                 if not board.connected:
@@ -97,7 +97,7 @@ async def _converse(path: Path, board: Board) -> None:
 
 
 async def act(path: Path, question: Mapping[str, Any], timeout_s: float = ACT_S) -> Any:
-    """Ask one question on a connection of its own; Unanswered where there is no answer."""
+    """Ask one question on a connection of its own; ControllerUnanswered where there is no answer."""
     conversation = await Conversation.open(path)
     try:
         return await conversation.ask(question, timeout_s)

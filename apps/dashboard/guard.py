@@ -17,9 +17,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from apps.dashboard.answers import JSON, Problem
 from apps.dashboard.guesses import Guesses
 from apps.dashboard.health import PATHS as HEALTH
-from apps.dashboard.limits import Limits
-from apps.dashboard.tally import Tally, quoted
-from apps.dashboard.tokens import Caller, Role, TokenFiles, digest
+from apps.dashboard.limits import ServerLimits
+from apps.dashboard.tally import RequestTally, quoted
+from apps.dashboard.tokens import Caller, TokenFiles, TokenRole, digest
 
 MAX_PATH_BYTES = 2048
 API = "/api/"
@@ -47,7 +47,7 @@ HEADERS = tuple(
 access = logging.getLogger("vsrt.dashboard.access")
 
 
-class Refused(Problem):
+class RequestRefused(Problem):
     """A request that does not reach the application; `reason` is what it is counted under."""
 
     def __init__(self, reason: str, status: int, detail: str, **headers: str) -> None:
@@ -79,11 +79,11 @@ class Guard:
     def __init__(
         self,
         app: ASGIApp,
-        tally: Tally,
+        tally: RequestTally,
         files: TokenFiles,
         guesses: Guesses,
         names: Iterable[str],
-        limits: Limits,
+        limits: ServerLimits,
         *,
         reads_need_token: bool,
     ) -> None:
@@ -114,7 +114,7 @@ class Guard:
             self._check(scope, headers)
             taken = await _body(headers, receive, self._limits)
             await self._app(scope, taken, sending)
-        except Refused as problem:
+        except RequestRefused as problem:
             self._tally.refuse(problem.reason, _client(scope), f"{scope['method']} {quoted(scope['raw_path'])}")
             if not status:
                 answer = problem.response({**problem.headers, "Connection": "close"})
@@ -133,12 +133,12 @@ class Guard:
     def _check(self, scope: Scope, headers: Headers) -> None:
         raw_path: bytes = scope["raw_path"]
         if len(raw_path) > MAX_PATH_BYTES or _TRICKS.search(raw_path) or _NOT_UTF8 in scope["path"]:
-            raise Refused("path", 400, "the path is not one of this server's")
+            raise RequestRefused("path", 400, "the path is not one of this server's")
         if scope["path"] in HEALTH and scope["method"] in READS:
             return
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self._is_ours(hosts[0]):
-            raise Refused(
+            raise RequestRefused(
                 "host", 421, "this server is not asked by that name: see `dashboard.names` in the policy file"
             )
         is_api = scope["path"].startswith(API)
@@ -165,23 +165,23 @@ class Guard:
         """Refuse what another site has a browser ask; following a link to the page is no such thing."""
         origin = headers.get("origin")
         if origin is not None and origin != f"{scope['scheme']}://{host}":
-            raise Refused("cross-site", 403, "the request comes from another site")
+            raise RequestRefused("cross-site", 403, "the request comes from another site")
         site = headers.get("sec-fetch-site", "none")
         navigates = headers.get("sec-fetch-mode") == "navigate" and scope["method"] == "GET" and not is_api
         if site not in ("none", "same-origin") and not navigates:
-            raise Refused("cross-site", 403, "the request comes from another site")
+            raise RequestRefused("cross-site", 403, "the request comes from another site")
 
     def _check_writer(self, scope: Scope, headers: Headers) -> str:
-        """Return the name of who may write; Refused for whoever may not."""
+        """Return the name of who may write; RequestRefused for whoever may not."""
         if not self._files.tokens.have_operators:
-            raise Refused("read-only", 403, "no operator's token is set: this server is read-only")
+            raise RequestRefused("read-only", 403, "no operator's token is set: this server is read-only")
         caller = self._caller(scope, headers)
-        if caller.role is not Role.OPERATOR:
-            raise Refused("viewer", 403, f"the token is that of {caller.name}, who may read and not write")
+        if caller.role is not TokenRole.OPERATOR:
+            raise RequestRefused("viewer", 403, f"the token is that of {caller.name}, who may read and not write")
         return caller.name
 
     def _caller(self, scope: Scope, headers: Headers) -> Caller:
-        """Return whose the token of a request is; Refused where it is nobody's, or too many were."""
+        """Return whose the token of a request is; RequestRefused where it is nobody's, or too many were."""
         scheme, _, given = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not given.strip():
             raise _unauthorized()
@@ -189,7 +189,7 @@ class Guard:
         wait_s = self._guesses.wait_s(address)
         if wait_s:
             seconds = math.ceil(wait_s)
-            raise Refused(
+            raise RequestRefused(
                 "token-rate",
                 429,
                 f"too many wrong tokens came from this address: none is looked at for {seconds} s",
@@ -203,8 +203,8 @@ class Guard:
         return caller
 
 
-def _unauthorized() -> Refused:
-    return Refused(
+def _unauthorized() -> RequestRefused:
+    return RequestRefused(
         "token", 401, "a bearer token is needed, and the right one", WWW_Authenticate='Bearer realm="vsrt"'
     )
 
@@ -217,15 +217,15 @@ def _headers(scope: Scope, message: Message) -> list[tuple[bytes, bytes]]:
     return found
 
 
-async def _body(headers: Headers, receive: Receive, limits: Limits) -> Receive:
+async def _body(headers: Headers, receive: Receive, limits: ServerLimits) -> Receive:
     """Read the body, bounded in size and time, and return what hands it on."""
     length, chunked = headers.get("content-length", "0"), "transfer-encoding" in headers
     if not chunked and length == "0":
         return receive
     if not chunked and not (length.isdecimal() and int(length) <= limits.body_bytes):
-        raise Refused("body-size", 413, f"the body is longer than {limits.body_bytes} bytes")
+        raise RequestRefused("body-size", 413, f"the body is longer than {limits.body_bytes} bytes")
     if headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
-        raise Refused("media-type", 415, f"the body is not {JSON}")
+        raise RequestRefused("media-type", 415, f"the body is not {JSON}")
     body = bytearray()
     try:
         async with asyncio.timeout(limits.body_s):
@@ -233,13 +233,13 @@ async def _body(headers: Headers, receive: Receive, limits: Limits) -> Receive:
             while more:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise Refused("body-time", 400, "the body ends before its end")
+                    raise RequestRefused("body-time", 400, "the body ends before its end")
                 body += message.get("body", b"")
                 more = message.get("more_body", False)
                 if len(body) > limits.body_bytes:
-                    raise Refused("body-size", 413, f"the body is longer than {limits.body_bytes} bytes")
+                    raise RequestRefused("body-size", 413, f"the body is longer than {limits.body_bytes} bytes")
     except TimeoutError:
-        raise Refused("body-time", 408, f"the body did not come within {limits.body_s:g} s") from None
+        raise RequestRefused("body-time", 408, f"the body did not come within {limits.body_s:g} s") from None
     whole: Message | None = {"type": "http.request", "body": bytes(body), "more_body": False}
 
     async def taken() -> Message:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any
 
-from apps.dashboard.limits import Limits
+from apps.dashboard.limits import ServerLimits
 
 PREFIX_LENGTH = 64
 """IPv6 clients are told apart by their subnets: any host has all addresses of its own."""
@@ -26,13 +26,13 @@ class _Client:
 
 
 class Guesses:
-    """Each client may send `Limits.guesses` different wrong tokens, and one more each `Limits.guess_s`.
+    """Each client may send `ServerLimits.guesses` different wrong tokens, and one more each `ServerLimits.guess_s`.
 
     One that is sent again tells who sends it nothing new and is no further guess, so that a program with a token of
     yesterday keeps nobody else at its address out.
     """
 
-    def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, limits: ServerLimits, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits = limits
         self._clock = clock
         self._clients: OrderedDict[str, _Client] = OrderedDict()

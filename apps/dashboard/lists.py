@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from controller.snapshot.events import Severity
-from controller.snapshot.reader import Document, Section, with_hexadecimal
+from controller.snapshot.reader import Document, DocumentCopy, with_hexadecimal
 
 Key = tuple[int, Any]
 
@@ -53,17 +53,17 @@ def _key(value: Any) -> Key:
     return 3, 0
 
 
-def newest_first(section: Section) -> list[Document]:
+def newest_first(section: DocumentCopy) -> list[Document]:
     """Return documents by their time, the newest first."""
     return sorted(section.in_order(), key=lambda document: document.fields.get("time_s") or 0, reverse=True)
 
 
-def cleared_last(section: Section) -> list[Document]:
+def cleared_last(section: DocumentCopy) -> list[Document]:
     """Return cleared alarms, the one that was cleared last first: their ids are numbers in that order."""
     return section.in_order()[::-1]
 
 
-def gravest_first(section: Section) -> list[Document]:
+def gravest_first(section: DocumentCopy) -> list[Document]:
     """Return alarms by their severity, the gravest first, of equally grave ones the oldest."""
 
     def key(document: Document) -> tuple[int, float]:
@@ -77,7 +77,7 @@ def gravity(severity: object) -> int:
     return GRAVITIES.index(severity) if severity in GRAVITIES else -1
 
 
-def fabrics(switches: Section) -> list[Document]:
+def fabrics(switches: DocumentCopy) -> list[Document]:
     """Return the fabrics by name: how many switches each has, and how many of these are connected and in sync."""
     counts: dict[str, Counter[str]] = {}
     for switch in switches.in_order():
@@ -92,7 +92,7 @@ def fabrics(switches: Section) -> list[Document]:
     ]
 
 
-def classes(groups: Section) -> list[Document]:
+def classes(groups: DocumentCopy) -> list[Document]:
     """Return the service classes of those who send, by name, last who is in none; nothing where none is marked.
 
     A sender that is behind a trusted port counts without a code point, as one of a class that has others.
@@ -116,10 +116,10 @@ def classes(groups: Section) -> list[Document]:
     ]
 
 
-def of_groups(rows: Callable[[Document], Iterator[dict[str, Any]]]) -> Callable[[Section], list[Document]]:
+def of_groups(rows: Callable[[Document], Iterator[dict[str, Any]]]) -> Callable[[DocumentCopy], list[Document]]:
     """Return what makes a list out of rows of each group."""
 
-    def make(groups: Section) -> list[Document]:
+    def make(groups: DocumentCopy) -> list[Document]:
         return [
             Document(id_, with_hexadecimal({"id": id_, "group": group.id, **row}))
             for group in groups.in_order()

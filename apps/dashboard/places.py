@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from apps.dashboard.answers import Problem
 from apps.dashboard.board import Board
-from controller.snapshot.reader import Document, Section
+from controller.snapshot.reader import Document, DocumentCopy
 from controller.wire.dpids import parse_dpid
 
 MAX_PORT_NO = (1 << 32) - 1
@@ -42,11 +42,11 @@ def port_number(board: Board, dpid: int, text: str) -> int:
     return number
 
 
-def _dpids(switches: Section) -> dict[str, int]:
+def _dpids(switches: DocumentCopy) -> dict[str, int]:
     return {str(each.fields["name"]): int(each.fields["dpid"]) for each in _named(switches)}
 
 
-def _port_numbers(ports: Section) -> dict[tuple[int, str], int]:
+def _port_numbers(ports: DocumentCopy) -> dict[tuple[int, str], int]:
     return {
         (int(each.fields["dpid"]), str(each.fields["name"])): int(each.fields["port_no"])
         for each in _named(ports)
@@ -54,5 +54,5 @@ def _port_numbers(ports: Section) -> dict[tuple[int, str], int]:
     }
 
 
-def _named(section: Section) -> list[Document]:
+def _named(section: DocumentCopy) -> list[Document]:
     return [each for each in section.documents.values() if each.fields.get("name") and "dpid" in each.fields]

@@ -13,13 +13,13 @@ from starlette.types import Receive, Scope, Send
 from apps.dashboard import lists, models
 from apps.dashboard.answers import JSON, Problem, encode, page
 from apps.dashboard.board import Board
-from apps.dashboard.feed import Unanswered
+from apps.dashboard.feed import ControllerUnanswered
 from apps.dashboard.model_parts import Page
 from apps.dashboard.places import port_number, switch_dpid
 from apps.dashboard.streams import Streams
 from apps.registry import TABLE_APPS
 from controller.config.terms import LABEL_KEY, PORT_NAME, SWITCH_NAME
-from controller.snapshot.reader import Document, Section
+from controller.snapshot.reader import Document, DocumentCopy
 from controller.snapshot.selectors import MAX_LENGTH, SelectorInvalid, parse_selector, selected
 from controller.wire.addresses import format_ip, parse_name
 
@@ -84,7 +84,7 @@ class List(NamedTuple):
     """A list of the API: the section it is made of, and how it is made."""
 
     section: str
-    make: Callable[[Section], Sequence[Document]] = Section.in_order
+    make: Callable[[DocumentCopy], Sequence[Document]] = DocumentCopy.in_order
 
 
 LISTS = {
@@ -301,7 +301,7 @@ async def answered(ask: Ask, question: dict[str, Any]) -> Any:
     """Return the controller's answer; Problem where it refuses, fails or is away."""
     try:
         answer = await ask(question)
-    except Unanswered as error:
+    except ControllerUnanswered as error:
         raise Problem(503, f"the controller does not answer: {error}", reason="disconnected") from error
     if isinstance(answer, dict) and isinstance(answer.get("error"), dict):
         raise Problem(409, "there are too few ports", error=answer["error"])

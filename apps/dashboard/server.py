@@ -16,11 +16,11 @@ from apps.dashboard.connections import BoundedServer
 from apps.dashboard.feed import act, follow
 from apps.dashboard.guard import Guard
 from apps.dashboard.guesses import Guesses
-from apps.dashboard.limits import Limits
+from apps.dashboard.limits import ServerLimits
 from apps.dashboard.settings import ServerSettings, listen, tls_context
 from apps.dashboard.static_files import StaticFiles
 from apps.dashboard.streams import Streams
-from apps.dashboard.tally import Tally
+from apps.dashboard.tally import RequestTally
 from apps.dashboard.tokens import TokenFiles
 
 REFRESH_S = 1.0
@@ -29,12 +29,12 @@ REFRESH_S = 1.0
 class DashboardServer:
     """A server that listens already; SettingsInvalid where its settings are no good."""
 
-    def __init__(self, settings: ServerSettings, limits: Limits | None = None) -> None:
+    def __init__(self, settings: ServerSettings, limits: ServerLimits | None = None) -> None:
         self._files, context = TokenFiles(settings), tls_context(settings)
         self._socket = listen(settings)
         self.url = _url(self._socket, "http" if context is None else "https")
         self._path = Path(settings.socket)
-        limits, tally = limits or Limits(), Tally()
+        limits, tally = limits or ServerLimits(), RequestTally()
         guesses, reads_need_token = Guesses(limits), bool(settings.read_token_file)
 
         def state() -> dict[str, Any]:

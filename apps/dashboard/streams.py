@@ -10,9 +10,9 @@ from starlette.types import Receive, Scope, Send
 
 from apps.dashboard.answers import Problem, comma_separated, encode, pieces
 from apps.dashboard.board import Board
-from apps.dashboard.limits import Limits
-from apps.dashboard.tally import Tally
-from controller.snapshot.reader import Section
+from apps.dashboard.limits import ServerLimits
+from apps.dashboard.tally import RequestTally
+from controller.snapshot.reader import DocumentCopy
 
 INTERVAL_S = 0.2
 
@@ -26,7 +26,7 @@ _HEADERS = [
 class Streams:
     """The streams that are open, bounded in number."""
 
-    def __init__(self, board: Board, tally: Tally, limits: Limits) -> None:
+    def __init__(self, board: Board, tally: RequestTally, limits: ServerLimits) -> None:
         self.board = board
         self._tally = tally
         self._limits = limits
@@ -99,7 +99,7 @@ class Streams:
         return head + b",".join(changes) + _end()
 
 
-def _difference(section: Section, since: int) -> bytes | None:
+def _difference(section: DocumentCopy, since: int) -> bytes | None:
     difference = section.since(since)
     if difference is None or not (difference.put or difference.removed):
         return None if difference is None else b""
@@ -108,7 +108,7 @@ def _difference(section: Section, since: int) -> bytes | None:
     return b'%b:{"put":[%b],"remove":%b}' % (encode(section.name).encode(), put, removed)
 
 
-def _snapshot(sections: Sequence[Section], version: int) -> Iterator[bytes]:
+def _snapshot(sections: Sequence[DocumentCopy], version: int) -> Iterator[bytes]:
     yield f'event: snapshot\ndata: {{"version":{version},"sections":{{'.encode()
     comma = ""
     for section in sections:

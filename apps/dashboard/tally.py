@@ -13,7 +13,7 @@ LINES_PER_S = 10
 logger = logging.getLogger("vsrt.dashboard.refused")
 
 
-class Tally:
+class RequestTally:
     """Counts; the log has at most `LINES_PER_S` lines a second, and says how many it left out."""
 
     def __init__(self) -> None:

@@ -28,7 +28,7 @@ _KEY = secrets.token_bytes(32)
 logger = logging.getLogger("vsrt.dashboard")
 
 
-class Role(StrEnum):
+class TokenRole(StrEnum):
     """What the bearer of a token may do: viewers read, operators write too."""
 
     VIEWER = "viewer"
@@ -40,7 +40,7 @@ class Caller:
     """Whose a token is."""
 
     name: str
-    role: Role
+    role: TokenRole
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Tokens:
 
     def __init__(self, entries: Iterable[_Entry] = ()) -> None:
         self._callers = tuple((entry.digest, entry.caller) for entry in entries)
-        self.have_operators = any(caller.role is Role.OPERATOR for _, caller in self._callers)
+        self.have_operators = any(caller.role is TokenRole.OPERATOR for _, caller in self._callers)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tokens) and self._callers == other._callers
@@ -108,8 +108,8 @@ def digest(token: bytes) -> bytes:
 def read_tokens(settings: ServerSettings) -> Tokens:
     """Return the tokens of both files; SettingsInvalid where one is no good, or tokens would be sent in clear."""
     given = (
-        ("token_file", settings.token_file, Role.OPERATOR),
-        ("read_token_file", settings.read_token_file, Role.VIEWER),
+        ("token_file", settings.token_file, TokenRole.OPERATOR),
+        ("read_token_file", settings.read_token_file, TokenRole.VIEWER),
     )
     used = [(setting, Path(path), role) for setting, path, role in given if path]
     if not used:
@@ -121,7 +121,7 @@ def read_tokens(settings: ServerSettings) -> Tokens:
     return Tokens(entries)
 
 
-def _read(setting: str, path: Path, role: Role, before: list[_Entry]) -> list[_Entry]:
+def _read(setting: str, path: Path, role: TokenRole, before: list[_Entry]) -> list[_Entry]:
     check_private(path, setting)
     try:
         with path.open("rb") as file:
@@ -150,7 +150,7 @@ def _lines(path: Path, content: bytes) -> Iterator[tuple[str, list[bytes]]]:
             yield f"{path}:{number}", words
 
 
-def _entry(words: list[bytes], role: Role, place: str, others: list[_Entry]) -> _Entry:
+def _entry(words: list[bytes], role: TokenRole, place: str, others: list[_Entry]) -> _Entry:
     """Return the entry of a line; ValueError, which quotes nothing of what may be a secret, where it is none."""
     if len(words) > 2:
         raise ValueError(f"expected a name and a token, or a token alone, found {len(words)} words")

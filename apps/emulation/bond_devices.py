@@ -45,7 +45,7 @@ ARP_REQUEST = b"\x00\x01\x08\x00\x06\x04\x00\x01"
 
 
 @dataclass(slots=True)
-class Leg:
+class BondInterface:
     """An interface of a host: its socket, and in mode `lacp` what the other end said last, and when."""
 
     number: int
@@ -71,7 +71,7 @@ class Bond:
     tap: int
     mac: bytes
     mode: str
-    legs: list[Leg] = field(default_factory=list)
+    legs: list[BondInterface] = field(default_factory=list)
     next_leg: int = 0
     address: bytes = b""
     """IPv4 address that the host sent from last."""
@@ -84,7 +84,7 @@ class BondDevices:
         self.poll = select.epoll()
         self._bonds: list[Bond] = []
         self._of_tap: dict[int, Bond] = {}
-        self._of_wire: dict[int, tuple[Bond, Leg]] = {}
+        self._of_wire: dict[int, tuple[Bond, BondInterface]] = {}
         self._look_s = 0.0
 
     def handle(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class BondDevices:
             fcntl.ioctl(tap, TUNSETIFF, struct.pack("16sH22x", request["name"].encode(), IFF_TAP | IFF_NO_PI))
             bond = Bond(tap, bytes.fromhex(request["mac"].replace(":", "")), request["mode"])
             for number, interface in enumerate(request["interfaces"], 1):
-                bond.legs.append(Leg(number, interface, traffic.open_wire(interface)))
+                bond.legs.append(BondInterface(number, interface, traffic.open_wire(interface)))
         self._bonds.append(bond)
         self._of_tap[tap] = bond
         self.poll.register(tap, select.EPOLLIN)
@@ -132,7 +132,7 @@ class BondDevices:
             for bond in self._bonds:
                 self._look(bond, now)
 
-    def _from_wire(self, bond: Bond, leg: Leg) -> None:
+    def _from_wire(self, bond: Bond, leg: BondInterface) -> None:
         for _ in range(BATCH_COUNT):
             try:
                 frame, is_own = traffic.receive_frame(leg.wire)
@@ -190,7 +190,7 @@ class BondDevices:
             if leg.is_up and (now - leg.sent_s >= LACP_INTERVAL_S or leg.is_working is not was_working):
                 self._tell(bond, leg, now)
 
-    def _heard(self, bond: Bond, leg: Leg, frame: bytes) -> None:
+    def _heard(self, bond: Bond, leg: BondInterface, frame: bytes) -> None:
         """Take what the other end says: of itself behind the first TLV's head, then of us."""
         if len(frame) < 56 or frame[14] != LACP or frame[16:18] != b"\x01\x14" or frame[36:38] != b"\x02\x14":
             return
@@ -202,7 +202,7 @@ class BondDevices:
         if is_news:
             self._tell(bond, leg, now)
 
-    def _own_end(self, bond: Bond, leg: Leg) -> bytes:
+    def _own_end(self, bond: Bond, leg: BondInterface) -> bytes:
         state = ACTIVE | SHORT | AGGREGATES
         if any(leg.other_end):
             state |= IN_SYNC
@@ -210,7 +210,7 @@ class BondDevices:
             state |= COLLECTS | DISTRIBUTES
         return END.pack(1, 20, 0xFFFF, bond.mac, KEY, 0xFF, leg.number, state)[2:17]
 
-    def _tell(self, bond: Bond, leg: Leg, now: float) -> None:
+    def _tell(self, bond: Bond, leg: BondInterface, now: float) -> None:
         leg.sent_s = now
         head = SLOW_PROTOCOLS_MAC + bond.mac + struct.pack("!HBB", SLOW_PROTOCOLS, LACP, 1)
         ends = b"\x01\x14" + self._own_end(bond, leg) + bytes(3) + b"\x02\x14" + leg.other_end + bytes(3)
@@ -218,7 +218,7 @@ class BondDevices:
             leg.wire.send((head + ends + b"\x03\x10").ljust(124, b"\0"))
 
 
-def _activate(bond: Bond, active: Leg) -> None:
+def _activate(bond: Bond, active: BondInterface) -> None:
     """Use a leg, and no other one, and announce the host's address there."""
     for leg in bond.legs:
         leg.is_working = leg is active
@@ -229,7 +229,7 @@ def _activate(bond: Bond, active: Leg) -> None:
             active.wire.send(frame)
 
 
-def _has_carrier(leg: Leg) -> bool:
+def _has_carrier(leg: BondInterface) -> bool:
     """Tell whether an interface is up and has a carrier, as its own network sees it."""
     answer = array("I", (ETHTOOL_GLINK, 0))
     try:

@@ -24,24 +24,24 @@ METER_PRIORITY = 100
 LLDP_ETHER_TYPE = 0x88CC
 
 
-class Host(NamedTuple):
+class HostInterface(NamedTuple):
     """A host's network, by a process in it, and its interface there."""
 
     pid: int
     interface: str
 
 
-class Port(NamedTuple):
+class CapacityPort(NamedTuple):
     """A switch port with the capacity of its link, and the host at the far end, which no switch meters."""
 
     switch: str
     interface: str
     port_no: int
     capacity_bps: float
-    host: Host | None
+    host: HostInterface | None
 
 
-def meter(port: Port) -> str:
+def meter(port: CapacityPort) -> str:
     """Return the meter that drops what enters `port` above its capacity, as ovs-ofctl writes it.
 
     A burst of 100 ms (1 Mbit at 10 Mbit/s) passes: a bucket drops what a queue of its size would. Where none is
@@ -52,7 +52,7 @@ def meter(port: Port) -> str:
     return f"meter={METER_BASE + port.port_no},kbps,burst,band=type=drop,rate={rate},burst_size={burst}"
 
 
-def flows(ports: Iterable[Port]) -> str:
+def flows(ports: Iterable[CapacityPort]) -> str:
     """Return one switch's ingress rules, a line each; discovery passes unmetered, or overload would cut links."""
     lines = [
         f"table=0,priority={LLDP_PRIORITY},cookie=0,dl_type={LLDP_ETHER_TYPE:#06x},actions=goto_table:1",
@@ -65,7 +65,7 @@ def flows(ports: Iterable[Port]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def shaper(port: Port, host: Host) -> tuple[tuple[str, ...], ...]:
+def shaper(port: CapacityPort, host: HostInterface) -> tuple[tuple[str, ...], ...]:
     """Return the commands that shape what enters a host, to be run in its network.
 
     The shaper is behind the host's interface, not on the switch's side of the cable: there a full queue makes Open
@@ -84,7 +84,7 @@ def shaper(port: Port, host: Host) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(line.split()) for line in lines)
 
 
-def enforce(ports: Iterable[Port]) -> None:
+def enforce(ports: Iterable[CapacityPort]) -> None:
     """Install meters, ingress rules and shapers for all `ports`."""
     everything = sorted(ports)
     for switch, group in groupby(everything, key=lambda port: port.switch):

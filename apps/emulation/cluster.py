@@ -16,7 +16,7 @@ from apps.cluster.etcd import Access, EtcdEngine, EtcdError
 from apps.emulation import processes
 from apps.emulation.controller import DEFAULT_APPS, ControllerProcess, Framework
 from apps.emulation.processes import EmulationError
-from controller.cluster.engine import Page, ReadPage
+from controller.cluster.engine import KeyPage, ReadPage
 from controller.cluster.keys import Keys, Leader, read_leader
 
 FABRIC = "emulated"
@@ -91,7 +91,7 @@ class StoreServer:
         shutil.rmtree(self._data)
 
 
-class Store:
+class EtcdServer:
     """What the controllers share: `count` servers of etcd, each told `options` beside what it needs."""
 
     def __init__(self, count: int = 1, options: Sequence[str] = ()) -> None:
@@ -112,11 +112,11 @@ class Store:
         """Return what asks the store, which is to be closed."""
         return EtcdEngine(Access(tuple(self.endpoints("127.0.0.1").split())))
 
-    def read(self, prefix: str) -> Page:
+    def read(self, prefix: str) -> KeyPage:
         """Return keys that begin with a prefix."""
         with closing(self.engine()) as engine:
             reply = engine.ask(ReadPage(prefix))
-        if type(reply) is not Page:
+        if type(reply) is not KeyPage:
             raise EmulationError(f"the store does not answer: {reply}")
         return reply
 
@@ -166,7 +166,7 @@ def store_address(number: int) -> str:
     return f"127.0.0.{10 + number}"
 
 
-class Cluster:
+class EmulatedCluster:
     """Controllers c1, c2, ... and their store: the `controller` of an `EmulatedFabric`.
 
     `policy` is that of all, but for the section `cluster`, which has lines of `settings` too. Each controller reaches
@@ -184,9 +184,9 @@ class Cluster:
         framework: Framework = "os-ken",
         apps: Sequence[str] = DEFAULT_APPS,
         env: Mapping[str, str] | None = None,
-        store: Store | None = None,
+        store: EtcdServer | None = None,
     ) -> None:
-        self.store = store or Store()
+        self.store = store or EtcdServer()
         self.members: dict[str, ControllerProcess] = {}
         self._policies: dict[str, Path] = {}
         self.ports = tuple(range(port, port + count))

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from apps.emulation.cluster import Cluster
+from apps.emulation.cluster import EmulatedCluster
 from apps.emulation.controller import Framework
 from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
 from apps.emulation.take_over import Ending, TakeOverBench
@@ -24,7 +24,7 @@ def run(framework: Framework, say: Callable[[str], None], title: Callable[[str],
     graph = make("fattree", {"k": 4})
     title(f"A FatTree with k = 4 under {MEMBERS} controllers that share one etcd")
     with tempfile.TemporaryDirectory(prefix="vsrt-demo-") as directory:
-        cluster = Cluster(Path(directory), CONTROLLER_PORT, MEMBERS, framework=framework)
+        cluster = EmulatedCluster(Path(directory), CONTROLLER_PORT, MEMBERS, framework=framework)
         with EmulatedFabric(graph, controller=cluster, more_controller_ports=cluster.ports[1:]) as fabric:
             hosts = sorted(graph.hosts(), key=str)
             names = f"{hosts[0]} ({fabric.address(hosts[0])})", f"{hosts[5]} ({fabric.address(hosts[5])})"

@@ -13,12 +13,12 @@ import yaml
 
 from apps.emulation.controller import ControllerProcess, Framework
 from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
-from apps.emulation.plan import EventPlan, GroupPlan, Plan, ReceiverPlan, forced_lost_pct
+from apps.emulation.plan import EventPlan, ExperimentPlan, GroupPlan, ReceiverPlan, forced_lost_pct
 from apps.emulation.processes import EmulationError
 from apps.emulation.traffic import DEFAULT_FRAME_BYTES
 from controller.config.document import parse
 from controller.config.faults import Faults
-from controller.config.read import Reader
+from controller.config.read import NodeReader
 from topology.graph import Graph, NodeId
 
 WARMUP_PHASE, MEASURED_PHASE = 0, 1
@@ -30,7 +30,7 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class Conditions:
     """Under what an experiment runs: the tree algorithm with its seed, the framework, the OpenFlow version."""
 
     algorithm: str
@@ -44,7 +44,7 @@ class Setting:
         return {"1.0": "OpenFlow10", "1.3": "OpenFlow13"}[self.openflow]
 
 
-def policy_text(plan: Plan, setting: Setting) -> str:
+def policy_text(plan: ExperimentPlan, setting: Conditions) -> str:
     """Return the policy file of the run: the plan's, or one that admits all, with the algorithm and seed set."""
     document: dict[str, Any] = {"version": 1, "default": "allow"}
     if plan.policy is not None:
@@ -70,7 +70,7 @@ def _switch_link_bps(graph: Graph) -> float:
 def _read_policy(path: Path) -> dict[str, Any]:
     faults = Faults()
     root = parse(path.read_text(encoding="utf-8"), faults)
-    document = None if root is None else Reader(faults).plain(root, "")
+    document = None if root is None else NodeReader(faults).plain(root, "")
     if faults.any_error or not isinstance(document, dict):
         raise EmulationError(f"{path} is no policy file: vsrt policy check {path}")
     expected = document.get("topology")
@@ -79,7 +79,7 @@ def _read_policy(path: Path) -> dict[str, Any]:
     return document
 
 
-def run_plan(plan: Plan, setting: Setting, progress: Progress = lambda text: None) -> dict[str, Any]:
+def run_plan(plan: ExperimentPlan, setting: Conditions, progress: Progress = lambda text: None) -> dict[str, Any]:
     """Run `plan` and return its result as ``vsrt emulate --json`` shows it.
 
     Raises EmulationError where the network, the controller or a tool fails.
@@ -106,8 +106,8 @@ class _Run:
 
     def __init__(
         self,
-        plan: Plan,
-        setting: Setting,
+        plan: ExperimentPlan,
+        setting: Conditions,
         fabric: EmulatedFabric,
         controller: ControllerProcess,
         progress: Progress,

@@ -13,7 +13,7 @@ NOWHERE = "tcp:127.0.0.1:1"
 """A controller's address at which nobody listens."""
 
 
-class Faults:
+class NetworkFaults:
     """The faults of one Mininet network; `restore` ends those that still last.
 
     Ports joined inside Open vSwitch (patch ports) have no carrier: their cables are pulled by removing the ports, and

@@ -20,11 +20,11 @@ from mininet.node import OVSSwitch, RemoteController
 
 from apps.emulation import buffers, capacity, processes, queues
 from apps.emulation.agents import Agent
-from apps.emulation.faults import Faults, wait_flows
+from apps.emulation.faults import NetworkFaults, wait_flows
 from apps.emulation.namespace import network_of, private_network
 from apps.emulation.ovs import Datapath, PrivateOpenVSwitch
 from apps.emulation.processes import EmulationError
-from topology.graph import Graph, Kind, Link, NodeId
+from topology.graph import Graph, Link, NodeId, NodeKind
 from topology.mn import HOST_PREFIX, MULTICAST_ROUTE, OFFLOADS, graph_topo
 
 CONTROLLER_PORT = 6653
@@ -161,7 +161,7 @@ class EmulatedFabric:
         if self._bounded_queues:
             queues.bound(port.interface for port in self._ports())
         self._net.start()
-        self._faults = Faults(self._net, self._net.controllers)
+        self._faults = NetworkFaults(self._net, self._net.controllers)
         for node in self.graph.hosts():
             self._prepare_host(node)
         if self._capacities:
@@ -196,18 +196,20 @@ class EmulatedFabric:
             processes.run("ip", "route", "add", MULTICAST_ROUTE, "dev", interface)
             processes.run("ip", "-6", "address", "add", address, "dev", interface, "nodad")
 
-    def _ports(self) -> Iterable[capacity.Port]:
+    def _ports(self) -> Iterable[capacity.CapacityPort]:
         by_name = {name: node for node, name in self._names.items()}
         for link in self._net.links:
             for here, there in ((link.intf1, link.intf2), (link.intf2, link.intf1)):
                 node, far = by_name[here.node.name], by_name[there.node.name]
-                if self.graph.kind(node) is not Kind.HOST:
-                    yield capacity.Port(
+                if self.graph.kind(node) is not NodeKind.HOST:
+                    yield capacity.CapacityPort(
                         switch=here.node.name,
                         interface=here.name,
                         port_no=here.node.ports[here],
                         capacity_bps=self._cable(node, far, here.node.ports[here]).capacity_bps,
-                        host=capacity.Host(there.node.pid, there.name) if self.graph.kind(far) is Kind.HOST else None,
+                        host=capacity.HostInterface(there.node.pid, there.name)
+                        if self.graph.kind(far) is NodeKind.HOST
+                        else None,
                     )
 
     def sort_by_dscp(self, queue_ids: Mapping[int, int]) -> None:

@@ -67,7 +67,7 @@ class EventPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ExperimentPlan:
     """A whole experiment."""
 
     graph: Graph
@@ -97,7 +97,7 @@ def avalanche_plan(
     capacities: bool = True,
     warmup_s: float = DEFAULT_WARMUP_S,
     duration_s: float = DEFAULT_DURATION_S,
-) -> Plan:
+) -> ExperimentPlan:
     """Draw the article's experiment: six groups of three to six members, one of which sends, the others receive.
 
     Rates are drawn from 2, 4, 6 and 8 Mbit/s; the same seed gives the same groups and order of joins (VSRT
@@ -118,7 +118,7 @@ def avalanche_plan(
         )
     order = [(g, r) for g, group in enumerate(groups) for r in range(len(group.receivers))]
     chance.shuffle(order)
-    return Plan(
+    return ExperimentPlan(
         graph,
         tuple(groups),
         capacities=capacities,

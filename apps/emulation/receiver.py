@@ -27,7 +27,7 @@ BATCH_COUNT = 64
 IGMP_VERSION_PATH = "/proc/sys/net/ipv4/conf/{}/force_igmp_version"
 
 
-class Tally:
+class StreamTally:
     """The datagrams of one stream and phase at one receiver."""
 
     __slots__ = ("duplicates", "first_ns", "gaps", "last_ns", "last_sequence", "max_gap_ns", "received", "seen")
@@ -81,7 +81,7 @@ class Subscription:
     def __init__(self, request: dict[str, Any]) -> None:
         self.group: str = request["group"]
         self.interface: str = request["interface"]
-        self.tallies: dict[tuple[int, int], Tally] = {}
+        self.tallies: dict[tuple[int, int], StreamTally] = {}
         family = traffic.family_of(self.group)
         include, exclude = request.get("include") or [], request.get("exclude") or []
         self.pid: int | None = request.get("pid")
@@ -134,7 +134,7 @@ class Subscription:
                 _magic, stream, phase, _zero, sequence, _sent_ns = unpack(data)
                 tally = tallies.get((stream, phase))
                 if tally is None:
-                    tally = tallies[stream, phase] = Tally()
+                    tally = tallies[stream, phase] = StreamTally()
                 if sequence < SEQUENCE_LIMIT:
                     tally.count(sequence, time.monotonic_ns())
         except BlockingIOError:

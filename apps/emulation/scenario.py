@@ -12,14 +12,14 @@ from apps.emulation.plan import (
     EVENT_KINDS,
     EventKind,
     EventPlan,
+    ExperimentPlan,
     GroupPlan,
-    Plan,
     ReceiverPlan,
     SenderPlan,
 )
 from controller.config.document import Node, Scalar, Sequence, decode, parse
 from controller.config.faults import Faults, PolicyInvalid
-from controller.config.read import Reader
+from controller.config.read import NodeReader
 from controller.wire.addresses import format_ip, is_multicast_ip, parse_ip
 from topology.graph import Graph, NodeId
 
@@ -37,7 +37,7 @@ class ScenarioInvalid(PolicyInvalid):
     """A scenario file that cannot be run; its text has one line per fault."""
 
 
-def load_scenario(path: Path, make: MakeGraph, read: ReadGraph) -> Plan:
+def load_scenario(path: Path, make: MakeGraph, read: ReadGraph) -> ExperimentPlan:
     """Read a scenario file; `make` generates a topology by name, `read` loads one from a file.
 
     Raises ScenarioInvalid with every fault, OSError where the file cannot be read.
@@ -45,7 +45,7 @@ def load_scenario(path: Path, make: MakeGraph, read: ReadGraph) -> Plan:
     faults = Faults()
     text = decode(path.read_bytes(), faults)
     root = None if text is None else parse(text, faults)
-    plan = None if root is None else _Scenario(Reader(faults), path, make, read).read(root)
+    plan = None if root is None else _Scenario(NodeReader(faults), path, make, read).read(root)
     if faults.any_error or plan is None:
         raise ScenarioInvalid(faults.errors(), str(path))
     return plan
@@ -54,7 +54,7 @@ def load_scenario(path: Path, make: MakeGraph, read: ReadGraph) -> Plan:
 class _Scenario:
     """Reads one file; hosts, switches and links are looked up in its topology."""
 
-    def __init__(self, reader: Reader, path: Path, make: MakeGraph, read: ReadGraph) -> None:
+    def __init__(self, reader: NodeReader, path: Path, make: MakeGraph, read: ReadGraph) -> None:
         self._reader = reader
         self._faults = reader.faults
         self._path = path
@@ -63,7 +63,7 @@ class _Scenario:
         self._graph = Graph()
         self._by_name: dict[str, NodeId] = {}
 
-    def read(self, root: Node) -> Plan | None:
+    def read(self, root: Node) -> ExperimentPlan | None:
         found = self._reader.record(root, "", KEYS, ("version", "topology", "groups"))
         if found is None or any(name not in found for name in ("version", "topology", "groups")):
             return None
@@ -82,7 +82,7 @@ class _Scenario:
                 nodes["events"], "events", "a list of events", lambda node, path: self._event(node, path, duration_s)
             )
         capacities = self._reader.boolean(nodes["capacities"], "capacities") if "capacities" in nodes else False
-        return Plan(
+        return ExperimentPlan(
             graph,
             groups,
             tuple(sorted(events, key=lambda event: event.at_s)),

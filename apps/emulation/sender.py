@@ -28,7 +28,7 @@ LATE_NS = 10_000_000
 """A stream that the machine holds up for longer goes on from there: to catch up would be a burst nobody asked for."""
 
 
-class Stream:
+class PacedStream:
     """One paced flow of datagrams; its sequence numbers start at zero in each phase."""
 
     def __init__(self, request: dict[str, Any]) -> None:
@@ -111,11 +111,11 @@ class Stream:
         }
 
 
-class Sender:
+class PacedSender:
     """All streams of the process, in the order in which they are due."""
 
     def __init__(self) -> None:
-        self.streams: dict[int, Stream] = {}
+        self.streams: dict[int, PacedStream] = {}
         self.due: list[tuple[float, int]] = []
         self.waiting = False
 
@@ -123,7 +123,7 @@ class Sender:
         """Answer one request: open, phase, halt, wait, report or clear."""
         do = request["do"]
         if do == "open":
-            stream = Stream(request)
+            stream = PacedStream(request)
             if stream.number in self.streams:
                 raise ValueError(f"stream {stream.number} is in use")
             self.streams[stream.number] = stream
@@ -179,7 +179,7 @@ class Sender:
 
 def serve() -> None:
     """Answer requests, and send, until standard input ends."""
-    sender = Sender()
+    sender = PacedSender()
     commands = traffic.Commands(sender.handle)
     while commands.open:
         wait_s = sender.step()
@@ -206,7 +206,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if given.interface is None:
         parser.error("--group needs --interface")
-    sender = Sender()
+    sender = PacedSender()
     sender.handle({**vars(given), "do": "open"})
     sender.handle({"do": "phase", "phase": 0, "duration_s": given.duration_s})
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -8,7 +8,7 @@ import time
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from apps.emulation.cluster import Cluster
+from apps.emulation.cluster import EmulatedCluster
 from apps.emulation.controller import ControllerProcess
 from apps.emulation.network import EmulatedFabric
 from apps.emulation.processes import EmulationError
@@ -30,7 +30,7 @@ class Ending(StrEnum):
     """It ends as it should, and hands over."""
 
 
-class Outcome(NamedTuple):
+class TakeOverOutcome(NamedTuple):
     """What came of it.
 
     Attributes
@@ -56,7 +56,7 @@ class TakeOverBench:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: EmulatedCluster,
         fabric: EmulatedFabric,
         group: str,
         hosts: tuple[NodeId, NodeId, NodeId],
@@ -82,7 +82,7 @@ class TakeOverBench:
         self._wait_group(controller, "senders")
         return leader.member
 
-    def run(self, ending: Ending) -> Outcome:
+    def run(self, ending: Ending) -> TakeOverOutcome:
         """Have the leader end, and wait until another one has all switches as it wants them."""
         former = self._cluster.wait_leader()
         controller = self._cluster.members[former.member]
@@ -107,13 +107,15 @@ class TakeOverBench:
                 os.kill(pid, signal.SIGCONT)
         return self._outcome(former.member, leader.member, (served_ns - began_ns) / 1e9)
 
-    def _outcome(self, former: str, leader: str, served_s: float) -> Outcome:
+    def _outcome(self, former: str, leader: str, served_s: float) -> TakeOverOutcome:
         phase = str(self._phase)
         self._fabric.sender.ask("halt")
         sent = int(self._fabric.sent()["1"]["phases"][phase]["sent"])
         tally = self._fabric.settled()[f"{self._member} {self._group}"]["streams"][f"1:{phase}"]
         self._fabric.leave(self._joining, self._group)
-        return Outcome(former, leader, served_s, sent, sent - int(tally["received"]), int(tally["duplicates"]))
+        return TakeOverOutcome(
+            former, leader, served_s, sent, sent - int(tally["received"]), int(tally["duplicates"])
+        )
 
     def recover(self, former: str) -> None:
         """Have who ended take part again, and wait until it follows."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from apps.exporters.exposition import Family, counter, gauge, histogram
+from apps.exporters.exposition import MetricFamily, counter, gauge, histogram
 
 BUILD_INFO = gauge("vsrt_build_info", "Always 1; version of the controller, its OpenFlow framework and Python.")
 PROCESS_START = gauge("process_start_time_seconds", "When the process began, since 1970-01-01 UTC.")
@@ -79,7 +79,7 @@ CLUSTER_TAKE_OVER = gauge(
 )
 CLUSTER_REFUSED = counter("vsrt_cluster_refused_total", "Roles that switches refused, or took from this one.")
 
-FAMILIES: tuple[Family, ...] = (
+FAMILIES: tuple[MetricFamily, ...] = (
     BUILD_INFO,
     PROCESS_START,
     TURNS,

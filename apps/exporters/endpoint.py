@@ -16,9 +16,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from apps.exporters import controller_metrics
-from apps.exporters.exposition import OPENMETRICS_TYPE, TEXT_TYPE, Family, Labels, Metric, Value, metric_texts
-from apps.exporters.fault import Fault
-from apps.exporters.http_server import HttpServer, Page
+from apps.exporters.exposition import OPENMETRICS_TYPE, TEXT_TYPE, Labels, Metric, MetricFamily, Value, metric_texts
+from apps.exporters.fault import OutputFault
+from apps.exporters.http_server import HttpPage, HttpServer
 from apps.openflow.framework import NAME, Event
 
 PATH = "/metrics"
@@ -80,7 +80,7 @@ class Endpoint:
 
     def __init__(self, host: str, port: int, logger: logging.Logger) -> None:
         self.server = HttpServer(host, port, {PATH: self._page}, logger)
-        self.fault = Fault(f"Prometheus endpoint at {host}, port {port}", logger)
+        self.fault = OutputFault(f"Prometheus endpoint at {host}, port {port}", logger)
         self.sources: dict[str, Source] = {}
         self.streams: dict[str, Stream] = {}
         self.scrapes = 0
@@ -103,11 +103,11 @@ class Endpoint:
         if openmetrics:
             yield "# EOF\n"
 
-    def _page(self, accept: str) -> Page:
+    def _page(self, accept: str) -> HttpPage:
         openmetrics = "application/openmetrics-text" in accept
         self.scrapes += 1
         pieces = (piece.encode() for piece in self.text(openmetrics=openmetrics))
-        return Page(OPENMETRICS_TYPE if openmetrics else TEXT_TYPE, pieces)
+        return HttpPage(OPENMETRICS_TYPE if openmetrics else TEXT_TYPE, pieces)
 
     def _gathered(self) -> list[Metric]:
         """Return the figures of all apps, the samples of one family together, in the order of the reference."""
@@ -116,7 +116,7 @@ class Endpoint:
         for awaited in [source.want() for source in sources]:
             if awaited is not None:
                 awaited.wait(max(0.0, deadline_s - time.monotonic()))
-        found: dict[Family, list[tuple[Labels, Value]]] = {family: [] for family in controller_metrics.FAMILIES}
+        found: dict[MetricFamily, list[tuple[Labels, Value]]] = {family: [] for family in controller_metrics.FAMILIES}
         found[controller_metrics.BUILD_INFO].append((_build(), 1))
         found[controller_metrics.PROCESS_START].append(({}, process_start_s()))
         now = time.monotonic()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from apps.exporters.backlog import Backlog
-from apps.exporters.fault import Fault
+from apps.exporters.fault import OutputFault
 from apps.exporters.settings import EventLogSettings
 from apps.line_files import append_lines, make_directory
 
@@ -19,11 +19,11 @@ RETRY_S = 1.0
 CLOSE_TIMEOUT_S = 5.0
 
 
-class EventLog:
+class EventLogFile:
     """Appends one JSON object per event to `path`; older files are ``path.1``, ``path.2`` and so on."""
 
     def __init__(self, path: Path, settings: EventLogSettings, logger: logging.Logger) -> None:
-        self.fault = Fault(f"the log of events {path}", logger)
+        self.fault = OutputFault(f"the log of events {path}", logger)
         self.written = 0
         self._path = path
         self._settings = settings

@@ -9,24 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from apps.exporters import rfc5424
-from apps.exporters.event_log import EventLog
+from apps.exporters.event_log import EventLogFile
 from apps.exporters.settings import EventLogSettings, SyslogSettings
-from apps.exporters.sink import Batch, SinkState
+from apps.exporters.sink import RatedSamples, SinkState
 from apps.exporters.syslog import SyslogSender
 from controller.performance.event_texts import event_text
-from controller.performance.events import EventState, PortEvent, Severity
-from controller.performance.ports import PortTable
+from controller.performance.events import EventState, PortEvent, PortSeverity
+from controller.performance.ports import PortRows
 from controller.performance.rollups import RollUps
 
 SYSLOG_SEVERITY = {
-    Severity.INFO: rfc5424.Severity.INFORMATIONAL,
-    Severity.WARNING: rfc5424.Severity.WARNING,
-    Severity.CRITICAL: rfc5424.Severity.CRITICAL,
+    PortSeverity.INFO: rfc5424.SyslogSeverity.INFORMATIONAL,
+    PortSeverity.WARNING: rfc5424.SyslogSeverity.WARNING,
+    PortSeverity.CRITICAL: rfc5424.SyslogSeverity.CRITICAL,
 }
 """Of a condition that begins; its end is a notice."""
 
 
-def document(event: PortEvent, ports: PortTable) -> dict[str, Any]:
+def document(event: PortEvent, ports: PortRows) -> dict[str, Any]:
     """Return an event as an object for JSON; a rate that is no number is null."""
     row = ports.row(event.dpid, event.port_no)
     return {
@@ -48,11 +48,11 @@ def document(event: PortEvent, ports: PortTable) -> dict[str, Any]:
 class EventLogSink:
     """All events, as JSON lines."""
 
-    def __init__(self, path: Path, settings: EventLogSettings, ports: PortTable, logger: logging.Logger) -> None:
+    def __init__(self, path: Path, settings: EventLogSettings, ports: PortRows, logger: logging.Logger) -> None:
         self._ports = ports
-        self._log = EventLog(path, settings, logger)
+        self._log = EventLogFile(path, settings, logger)
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: RatedSamples) -> None:
         """Samples are not logged."""
 
     def event(self, event: PortEvent) -> None:
@@ -79,7 +79,7 @@ class SyslogSink:
     def __init__(
         self,
         settings: SyslogSettings,
-        ports: PortTable,
+        ports: PortRows,
         logger: logging.Logger,
         spoken: Callable[[str], str] = str,
     ) -> None:
@@ -88,7 +88,7 @@ class SyslogSink:
         self._ports = ports
         self._sender = SyslogSender(settings, logger)
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: RatedSamples) -> None:
         """Samples are not sent."""
 
     def roll_up(self, roll_ups: RollUps) -> None:
@@ -103,7 +103,7 @@ class SyslogSink:
         del data["time"]
         self._sender.send(
             self._spoken(event_text(event)),
-            SYSLOG_SEVERITY[event.severity] if raised else rfc5424.Severity.NOTICE,
+            SYSLOG_SEVERITY[event.severity] if raised else rfc5424.SyslogSeverity.NOTICE,
             event.time_s,
             event.counter,
             data,

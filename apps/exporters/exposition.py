@@ -26,7 +26,7 @@ class Type(StrEnum):
     HISTOGRAM = "histogram"
 
 
-class Family(NamedTuple):
+class MetricFamily(NamedTuple):
     """A metric: its name (a counter's ends in ``_total``), its type, and a sentence about it."""
 
     name: str
@@ -41,30 +41,32 @@ class Family(NamedTuple):
         return f"# HELP {name} {text}\n# TYPE {name} {self.type}\n"
 
 
-def counter(name: str, text: str) -> Family:
+def counter(name: str, text: str) -> MetricFamily:
     """Return a counter, which only ever rises but for resets."""
-    return Family(name, Type.COUNTER, text)
+    return MetricFamily(name, Type.COUNTER, text)
 
 
-def gauge(name: str, text: str) -> Family:
+def gauge(name: str, text: str) -> MetricFamily:
     """Return a gauge."""
-    return Family(name, Type.GAUGE, text)
+    return MetricFamily(name, Type.GAUGE, text)
 
 
-def histogram(name: str, text: str) -> Family:
+def histogram(name: str, text: str) -> MetricFamily:
     """Return a histogram, whose samples are readings."""
-    return Family(name, Type.HISTOGRAM, text)
+    return MetricFamily(name, Type.HISTOGRAM, text)
 
 
 Labels: TypeAlias = Mapping[str, object] | str
 """Labels with their values, or what `label_set` makes of them."""
 
 Value: TypeAlias = float | HistogramReading
-Metric: TypeAlias = tuple[Family, Sequence[tuple[Labels, Value]]]
+Metric: TypeAlias = tuple[MetricFamily, Sequence[tuple[Labels, Value]]]
 """A family with samples of it; a histogram's are readings."""
 
 
-def metric_texts(family: Family, samples: Iterable[tuple[Labels, Value]], *, openmetrics: bool) -> Iterator[str]:
+def metric_texts(
+    family: MetricFamily, samples: Iterable[tuple[Labels, Value]], *, openmetrics: bool
+) -> Iterator[str]:
     """Yield a family's head and samples in pieces of `PIECE_SAMPLES`; nothing where there are none."""
     head, remaining = family.head(openmetrics=openmetrics), iter(samples)
     while piece := list(islice(remaining, PIECE_SAMPLES)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 
-class Fault:
+class OutputFault:
     """The state of one output, named `what` in the log."""
 
     def __init__(self, what: str, logger: logging.Logger) -> None:

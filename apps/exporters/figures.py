@@ -12,7 +12,7 @@ from apps.exporters.exposition import Labels, Metric, Value, label_set
 from controller.alarms.core import AlarmCore
 from controller.alarms.known import LINKS_BOUND, Cable, LinkState
 from controller.config.vlans import UNTAGGED
-from controller.discovery.detection import Pace
+from controller.discovery.detection import ProbingPace
 from controller.histogram import Histogram
 from controller.multicast.core import MulticastCore
 from controller.multicast.figures import OTHER_VLANS, multicast_figures, switch_figures, vlan_figures
@@ -49,7 +49,7 @@ def entry_figures(app: str, installer: Inspection) -> list[Metric]:
     return [(metrics.FLOW_ENTRIES, held), (metrics.WAITING_ENTRIES, waiting)]
 
 
-def discovery_figures(pace: Pace) -> list[Metric]:
+def discovery_figures(pace: ProbingPace) -> list[Metric]:
     """Return what discovery tells: frames by urgency, and how soon a silent failure is found."""
     return [
         (metrics.DISCOVERY_FRAMES, [({"urgency": name}, count) for name, count in pace.sent_counts.items()]),

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from apps.exporters.journal import SUFFIX, read_journal
-from apps.exporters.parts import PARQUET, Period, list_parts
-from apps.exporters.schema import KEYS, SCHEMAS, HistoryFileError, Kind, conform
+from apps.exporters.parts import PARQUET, FilePeriod, list_parts
+from apps.exporters.schema import KEYS, SCHEMAS, HistoryFileError, RecordKind, conform
 from apps.exporters.share_epochs import EPOCH, counted_rows
 
 ATTEMPTS = 5
@@ -25,7 +25,7 @@ EDGE_S = 300.0
 
 def read_history(
     directories: Path | Sequence[Path],
-    kind: Kind,
+    kind: RecordKind,
     *,
     since_s: float,
     until_s: float,
@@ -91,7 +91,7 @@ def order_by_port(table: pa.Table) -> NDArray[np.intp]:
 
 
 def _tables(
-    directory: Path, kind: Kind, names: Sequence[str], wanted: pc.Expression, span_s: tuple[float, float]
+    directory: Path, kind: RecordKind, names: Sequence[str], wanted: pc.Expression, span_s: tuple[float, float]
 ) -> list[pa.Table]:
     missing = ""
     for _ in range(ATTEMPTS):
@@ -104,7 +104,7 @@ def _tables(
 
 def _files(directory: Path, since_s: float, until_s: float) -> list[Path]:
     """The files of the hours or days in question, a part rather than the journal that it was made of."""
-    found: dict[tuple[Period, int], Path] = {}
+    found: dict[tuple[FilePeriod, int], Path] = {}
     for part in list_parts(directory):
         inside = part.period.end_s > since_s and part.period.start_s < until_s
         finished = part.path.suffix == f".{PARQUET}"
@@ -138,7 +138,7 @@ def _microseconds(at_s: float) -> int:
     return round(min(max(at_s, -9e12), 9e12) * 1e6)
 
 
-def _read(path: Path, kind: Kind, names: Sequence[str], wanted: pc.Expression) -> pa.Table:
+def _read(path: Path, kind: RecordKind, names: Sequence[str], wanted: pc.Expression) -> pa.Table:
     try:
         if path.suffix == SUFFIX:
             batches = list(read_journal(path))

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from apps.exporters.row_files import RowFiles
 from apps.exporters.rows import PortKeys, counter_rows, rate_rows, roll_up_rows
-from apps.exporters.schema import ROLL_UPS, Kind
+from apps.exporters.schema import ROLL_UPS, RecordKind
 from apps.exporters.settings import HistorySettings
-from apps.exporters.sink import Batch
+from apps.exporters.sink import RatedSamples
 from controller.performance.events import PortEvent
-from controller.performance.ports import PortTable
+from controller.performance.ports import PortRows
 from controller.performance.rollups import RollUps
 
 
@@ -19,14 +19,14 @@ class HistorySink(RowFiles):
     """Keeps the samples and rates of a fabric in `directory`; rows of switches that monitors share name `monitor`."""
 
     def __init__(
-        self, directory: Path, settings: HistorySettings, ports: PortTable, logger: logging.Logger, monitor: str = ""
+        self, directory: Path, settings: HistorySettings, ports: PortRows, logger: logging.Logger, monitor: str = ""
     ) -> None:
-        super().__init__(directory, ((Kind.COUNTERS, Kind.RATES),), settings, logger)
+        super().__init__(directory, ((RecordKind.COUNTERS, RecordKind.RATES),), settings, logger)
         self._monitor = monitor
         self._ports = ports
         self._keys = PortKeys(ports)
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: RatedSamples) -> None:
         """Take one batch; its arrays must not change afterwards. Never waits for the disk."""
         self.put(counter_rows(batch, self._keys, self._ports.speed_bps, self._monitor))
         self.put(rate_rows(batch, self._keys, self._monitor))
@@ -44,12 +44,12 @@ class RollUpSink(RowFiles):
     Where there are too many, those of seconds go before those of minutes, and those of hours last.
     """
 
-    def __init__(self, directory: Path, settings: HistorySettings, ports: PortTable, logger: logging.Logger) -> None:
+    def __init__(self, directory: Path, settings: HistorySettings, ports: PortRows, logger: logging.Logger) -> None:
         kinds = [(kind,) for kind in ROLL_UPS.values()]
         super().__init__(directory, kinds, settings, logger, what="roll-ups", synchronised=True)
         self._keys = PortKeys(ports)
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: RatedSamples) -> None:
         """Samples are another sink's."""
 
     def event(self, event: PortEvent) -> None:

@@ -17,14 +17,14 @@ IDLE_S = 30.0
 BACKLOG = 16
 
 
-class Page(NamedTuple):
+class HttpPage(NamedTuple):
     """What is answered: its media type and its pieces."""
 
     media_type: str
     pieces: Iterator[bytes]
 
 
-Pages = Mapping[str, Callable[[str], Page]]
+Pages = Mapping[str, Callable[[str], HttpPage]]
 """Pages by path; each is made for the request's ``Accept`` header."""
 
 

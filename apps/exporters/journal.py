@@ -14,7 +14,7 @@ from apps.line_files import FILE_MODE
 SUFFIX = ".arrows"
 
 
-class Journal:
+class LockedJournal:
     """A journal that this process holds the lock of; made by `create` or `adopt`."""
 
     def __init__(self, path: Path, fd: int) -> None:
@@ -24,7 +24,7 @@ class Journal:
         self._length = 0
 
     @classmethod
-    def create(cls, path: Path, schema: pa.Schema) -> Journal:
+    def create(cls, path: Path, schema: pa.Schema) -> LockedJournal:
         """Begin a journal; FileExistsError where there is such a file already."""
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
         journal = cls(path, fd)
@@ -38,7 +38,7 @@ class Journal:
         return journal
 
     @classmethod
-    def adopt(cls, path: Path) -> Journal | None:
+    def adopt(cls, path: Path) -> LockedJournal | None:
         """Take over the journal of a process that has ended, to finish it; None where its writer is there."""
         try:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from apps.exporters.exposition import Family, counter, gauge
+from apps.exporters.exposition import MetricFamily, counter, gauge
 from controller.performance.counters import Counter
 
-PORT_COUNTERS: dict[Counter, Family] = {
+PORT_COUNTERS: dict[Counter, MetricFamily] = {
     Counter.RX_PACKETS: counter("vsrt_port_receive_packets_total", "Packets received by the port."),
     Counter.TX_PACKETS: counter("vsrt_port_transmit_packets_total", "Packets transmitted by the port."),
     Counter.RX_BYTES: counter("vsrt_port_receive_bytes_total", "Octets received by the port."),
@@ -21,7 +21,7 @@ PORT_COUNTERS: dict[Counter, Family] = {
 }
 """A counter that the switch has not, or of a port without a recent sample, has no series."""
 
-UTILISATION: tuple[Family, Family] = (
+UTILISATION: tuple[MetricFamily, MetricFamily] = (
     gauge(
         "vsrt_port_receive_utilisation_ratio",
         "Received octets x 8 / capacity over the last interval; absent in a gap.",
@@ -54,7 +54,7 @@ OUTPUT_ITEMS = counter(
     "vsrt_output_items_total", "What outputs did with rows, events or requests, by output and result."
 )
 
-FAMILIES: tuple[Family, ...] = (
+FAMILIES: tuple[MetricFamily, ...] = (
     *PORT_COUNTERS.values(),
     *UTILISATION,
     PORT_UP,

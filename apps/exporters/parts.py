@@ -28,7 +28,7 @@ _REPEATED = ("dpid", "port_no", "speed_bps", "discontinuity", "monitor", "share_
 _STATISTICS = ["timestamp", "dpid", "port_no"]
 
 
-class Period(NamedTuple):
+class FilePeriod(NamedTuple):
     """What a file is about: `hours` (1 or 24) from `hour` on, the number of hours since the epoch."""
 
     hour: int
@@ -53,7 +53,7 @@ class Part(NamedTuple):
     """One file of a period."""
 
     path: Path
-    period: Period
+    period: FilePeriod
     sequence: int
 
     @property
@@ -71,7 +71,7 @@ def part_of(path: Path) -> Part | None:
         start = datetime.strptime(f"{match[1]}T{match[2] or '00'}", "%Y-%m-%dT%H").replace(tzinfo=UTC)
     except ValueError:
         return None
-    period = Period(int(start.timestamp()) // HOUR_S, DAY_HOURS if match[2] is None else 1)
+    period = FilePeriod(int(start.timestamp()) // HOUR_S, DAY_HOURS if match[2] is None else 1)
     return Part(path, period, int(match[3]))
 
 
@@ -84,7 +84,7 @@ def list_parts(directory: Path) -> list[Part]:
     return sorted(found, key=lambda part: (part.period, part.sequence, part.path.suffix))
 
 
-def next_path(directory: Path, period: Period) -> Path:
+def next_path(directory: Path, period: FilePeriod) -> Path:
     """Return the path of a journal of a period that no file has had yet."""
     last = max((part.sequence for part in list_parts(directory) if part.period == period), default=-1)
     return directory / f"{period}-{last + 1:04d}{SUFFIX}"
@@ -208,7 +208,7 @@ def remove_old(
     now_s: float,
     max_age_s: float,
     max_bytes: int,
-    keep: Collection[Period] = (),
+    keep: Collection[FilePeriod] = (),
     aged: int = 2,
 ) -> int:
     """Remove the oldest hours or days that are over the limits of age or size, over all directories together.
@@ -216,7 +216,7 @@ def remove_old(
     Those of `keep`, the newest and journals stay. For their age at most `aged` go at a time: a clock that jumps ahead
     takes no more with it. Return how many files were removed.
     """
-    periods: dict[Period, list[tuple[Path, int]]] = {}
+    periods: dict[FilePeriod, list[tuple[Path, int]]] = {}
     for directory in directories:
         for part in list_parts(directory):
             periods.setdefault(part.period, []).append((part.path, part.path.stat().st_size))

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from apps.exporters import metrics
 from apps.exporters.endpoint import close_endpoint, open_endpoint
-from apps.exporters.exposition import Family, label_set, lines, metric_texts
+from apps.exporters.exposition import MetricFamily, label_set, lines, metric_texts
 from apps.exporters.settings import PrometheusSettings
-from apps.exporters.sink import Ask, Batch, Overview, SinkState, ask_here
+from apps.exporters.sink import Ask, Overview, RatedSamples, SinkState, ask_here
 from apps.openflow.questions import Unanswered
-from controller.performance.batch import Discontinuity, Rates, Samples
+from controller.performance.batch import Discontinuity, SampleRates, Samples
 from controller.performance.counters import BITS, COUNTER_COUNT, UNSUPPORTED
-from controller.performance.events import EventState, PortEvent, Severity
-from controller.performance.ports import PortName, PortTable
+from controller.performance.events import EventState, PortEvent, PortSeverity
+from controller.performance.ports import PortName, PortRows
 from controller.performance.rollups import RollUps
 
 STREAM = "monitor"
@@ -42,7 +42,7 @@ class PrometheusSink:
     def __init__(
         self,
         settings: PrometheusSettings,
-        ports: PortTable,
+        ports: PortRows,
         overview: Callable[[], Overview],
         outputs: Callable[[], Mapping[str, SinkState]],
         logger: logging.Logger,
@@ -56,7 +56,7 @@ class PrometheusSink:
         self._outputs = outputs
         self._ask = ask
         self._samples = 0
-        self._events: Tally[tuple[Severity, EventState]] = Tally()
+        self._events: Tally[tuple[PortSeverity, EventState]] = Tally()
         self._counters = np.zeros((0, COUNTER_COUNT), np.uint64)
         self._lifted = np.zeros((0, COUNTER_COUNT), np.uint64)
         self._ratios = np.zeros((0, 2))
@@ -66,7 +66,7 @@ class PrometheusSink:
         self._labelled: list[tuple[PortName, str] | None] = []
         self._endpoint.streams[STREAM] = self._stream
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: RatedSamples) -> None:
         """Remember the samples and what utilisation they give; a late one would look like a counter that fell."""
         samples, rates = batch.samples, batch.rates
         if rates.discontinuity.any():
@@ -124,7 +124,7 @@ class PrometheusSink:
 
     def _family(
         self,
-        family: Family,
+        family: MetricFamily,
         pieces: list[NDArray[np.intp]],
         values_of: Callable[[NDArray[np.intp]], tuple[NDArray[np.bool_], list[float]]],
         openmetrics: bool,
@@ -151,7 +151,7 @@ class PrometheusSink:
     def _links(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.bool_], list[float]]:
         return np.ones(len(rows), np.bool_), self._ports.link_up[rows].astype(int).tolist()
 
-    def _lift(self, samples: Samples, rates: Rates) -> None:
+    def _lift(self, samples: Samples, rates: SampleRates) -> None:
         """Keep 32-bit counters rising over their wraps; what begins anew begins from its own count."""
         rows = samples.rows
         self._lifted[rows[np.isin(rates.discontinuity, _ANEW)]] = 0
@@ -182,7 +182,7 @@ class PrometheusSink:
 
     def _small_families(
         self, overview: Overview, ports: int
-    ) -> Iterable[tuple[Family, Iterable[tuple[dict[str, object], float]]]]:
+    ) -> Iterable[tuple[MetricFamily, Iterable[tuple[dict[str, object], float]]]]:
         now = time.time()
         switches = [({"dpid": switch.dpid, "class": switch.kind}, switch) for switch in overview.switches]
         outputs = self._outputs()
@@ -204,7 +204,7 @@ class PrometheusSink:
             metrics.EVENTS,
             (
                 ({"severity": severity.label, "state": state.value}, self._events[severity, state])
-                for severity in Severity
+                for severity in PortSeverity
                 for state in EventState
             ),
         )

@@ -11,9 +11,9 @@ from apps.exporters.event_sinks import EventLogSink, SyslogSink
 from apps.exporters.history_sink import HistorySink, RollUpSink
 from apps.exporters.prometheus_sink import PrometheusSink
 from apps.exporters.settings import OutputSettings
-from apps.exporters.sink import Ask, Batch, Overview, Sink, SinkState, ask_here
+from apps.exporters.sink import Ask, Overview, RatedSamples, Sink, SinkState, ask_here
 from controller.performance.events import PortEvent
-from controller.performance.ports import PortTable
+from controller.performance.ports import PortRows
 from controller.performance.rollups import RollUps
 
 HISTORY_DIRECTORY = "history"
@@ -26,7 +26,7 @@ class Sources(NamedTuple):
     """
 
     state_dir: Path
-    ports: PortTable
+    ports: PortRows
     overview: Callable[[], Overview]
     states: Callable[[], Mapping[str, SinkState]]
     logger: logging.Logger
@@ -76,7 +76,7 @@ class Sinks:
     def __init__(self) -> None:
         self.by_name: dict[str, Sink] = {}
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: RatedSamples) -> None:
         """Give samples and rates to every output."""
         for sink in self.by_name.values():
             sink.write(batch)
@@ -104,7 +104,7 @@ class Sinks:
 def build_sinks(
     settings: OutputSettings,
     state_dir: Path,
-    ports: PortTable,
+    ports: PortRows,
     logger: logging.Logger,
     overview: Callable[[], Overview] = Overview,
     ask: Ask = ask_here,

@@ -14,7 +14,7 @@ _BOM = b"\xef\xbb\xbf"
 _NIL = "-"
 
 
-class Severity(IntEnum):
+class SyslogSeverity(IntEnum):
     """RFC 5424, 6.2.1."""
 
     EMERGENCY = 0
@@ -30,7 +30,7 @@ class Severity(IntEnum):
 def message(
     text: str,
     *,
-    severity: Severity,
+    severity: SyslogSeverity,
     facility: int,
     at_s: float,
     host: str,

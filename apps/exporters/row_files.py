@@ -16,11 +16,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 from apps.exporters.backlog import Backlog
-from apps.exporters.fault import Fault
-from apps.exporters.journal import SUFFIX, Journal
-from apps.exporters.parts import CSV, HOUR_S, PARQUET, Period, finish, list_parts, next_path, remove_old, size_bytes
+from apps.exporters.fault import OutputFault
+from apps.exporters.journal import SUFFIX, LockedJournal
+from apps.exporters.parts import (
+    CSV,
+    HOUR_S,
+    PARQUET,
+    FilePeriod,
+    finish,
+    list_parts,
+    next_path,
+    remove_old,
+    size_bytes,
+)
 from apps.exporters.rows import Rows, record_batch, split_by_period
-from apps.exporters.schema import PERIOD_HOURS, SCHEMAS, Kind
+from apps.exporters.schema import PERIOD_HOURS, SCHEMAS, RecordKind
 from apps.exporters.settings import HistorySettings
 from apps.exporters.sink import SinkState
 from apps.line_files import make_directory
@@ -35,7 +45,7 @@ CLOSE_TIMEOUT_S = 30.0
 class _Open(NamedTuple):
     """A journal that is written to."""
 
-    journal: Journal
+    journal: LockedJournal
     opened_s: float
 
 
@@ -49,7 +59,7 @@ class RowFiles:
     def __init__(
         self,
         directory: Path,
-        kinds: Sequence[Collection[Kind]],
+        kinds: Sequence[Collection[RecordKind]],
         settings: HistorySettings,
         logger: logging.Logger,
         *,
@@ -57,7 +67,10 @@ class RowFiles:
         synchronised: bool = False,
     ) -> None:
         self.acknowledged_rows = 0
-        self.faults = (Fault(f"{what} in {directory}", logger), Fault(f"finished {what} in {directory}", logger))
+        self.faults = (
+            OutputFault(f"{what} in {directory}", logger),
+            OutputFault(f"finished {what} in {directory}", logger),
+        )
         self._what = what
         self._synchronised = synchronised
         self._formats = (PARQUET, CSV) if settings.csv else (PARQUET,)
@@ -66,11 +79,11 @@ class RowFiles:
         self._directories = {kind: directory / kind for group in kinds for kind in group}
         self._groups = [[directory / kind for kind in group] for group in kinds]
         self._backlog: Backlog[Rows] = Backlog(settings.backlog_rows, ENOUGH_ROWS)
-        self._open: dict[tuple[Kind, Period], _Open] = {}
-        self._unfinished: list[tuple[Journal, Period]] = []
+        self._open: dict[tuple[RecordKind, FilePeriod], _Open] = {}
+        self._unfinished: list[tuple[LockedJournal, FilePeriod]] = []
         self._work: Iterator[None] | None = None
         self._retry_at_s = 0.0
-        self._aged: Period | None = None
+        self._aged: FilePeriod | None = None
         self._closing = threading.Event()
         self._flushes = threading.Condition()
         self._flush_wanted = self._flush_done = 0
@@ -138,11 +151,11 @@ class RowFiles:
         for directory in self._directories.values():
             with suppress(OSError):
                 for part in list_parts(directory):
-                    if part.path.suffix == SUFFIX and (journal := Journal.adopt(part.path)) is not None:
+                    if part.path.suffix == SUFFIX and (journal := LockedJournal.adopt(part.path)) is not None:
                         self._unfinished.append((journal, part.period))
 
     def _append(self, items: list[tuple[Rows, int]]) -> None:
-        groups: dict[tuple[Kind, Period], list[Rows]] = {}
+        groups: dict[tuple[RecordKind, FilePeriod], list[Rows]] = {}
         for rows, weight in items:
             try:
                 for period, part in split_by_period(rows, PERIOD_HOURS[rows.kind]):
@@ -178,15 +191,15 @@ class RowFiles:
         self._backlog.dropped += count
         self.faults[0].failed(error)
 
-    def _journal(self, key: tuple[Kind, Period]) -> Journal:
+    def _journal(self, key: tuple[RecordKind, FilePeriod]) -> LockedJournal:
         if key not in self._open:
             kind, period = key
             make_directory(self._directories[kind])
-            journal = Journal.create(next_path(self._directories[kind], period), SCHEMAS[kind])
+            journal = LockedJournal.create(next_path(self._directories[kind], period), SCHEMAS[kind])
             self._open[key] = _Open(journal, time.monotonic())
         return self._open[key].journal
 
-    def _end_journals(self, used: set[tuple[Kind, Period]]) -> None:
+    def _end_journals(self, used: set[tuple[RecordKind, FilePeriod]]) -> None:
         """End the journals that are full or old enough, and those whose time seems to be over."""
         oldest_s = time.monotonic() - self._settings.part_interval_s
         kinds = {kind for kind, _ in used}
@@ -195,7 +208,7 @@ class RowFiles:
             if over or opened_s <= oldest_s or journal.rows >= self._settings.part_rows:
                 self._end(key)
 
-    def _end(self, key: tuple[Kind, Period]) -> None:
+    def _end(self, key: tuple[RecordKind, FilePeriod]) -> None:
         self._unfinished.append((self._open.pop(key).journal, key[1]))
 
     def _advance(self) -> bool:
@@ -222,7 +235,7 @@ class RowFiles:
         self._work = None
         return bool(self._unfinished)
 
-    def _retain(self, period: Period) -> None:
+    def _retain(self, period: FilePeriod) -> None:
         aged = 0 if period == self._aged else PERIODS_AGED_AT_ONCE
         self._aged = period
         try:

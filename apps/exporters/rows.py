@@ -9,21 +9,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from apps.exporters.parts import HOUR_S, Period
-from apps.exporters.schema import ROLL_UPS, SCHEMAS, Kind
-from apps.exporters.sink import Batch
+from apps.exporters.parts import HOUR_S, FilePeriod
+from apps.exporters.schema import ROLL_UPS, SCHEMAS, RecordKind
+from apps.exporters.sink import RatedSamples
 from controller.performance.batch import Discontinuity
 from controller.performance.counters import UNSUPPORTED
-from controller.performance.ports import PortTable
+from controller.performance.ports import PortRows
 from controller.performance.rollups import RollUps
 
 _LABELS = pa.array([None if code is Discontinuity.NONE else code.label for code in Discontinuity], pa.string())
 
 
 class PortKeys:
-    """dpid and port number by row of a `PortTable`, as arrays; a row that changes its port is noticed."""
+    """dpid and port number by row of a `PortRows`, as arrays; a row that changes its port is noticed."""
 
-    def __init__(self, ports: PortTable) -> None:
+    def __init__(self, ports: PortRows) -> None:
         self._ports = ports
         self._generation = np.zeros(0, np.uint32)
         self._dpid = np.zeros(0, np.uint64)
@@ -52,7 +52,7 @@ class Rows(NamedTuple):
     `owners` is the monitor and the epoch of each row; None where the kind has none, or no monitor shares.
     """
 
-    kind: Kind
+    kind: RecordKind
     at_s: NDArray[np.float64]
     dpid: NDArray[np.uint64]
     port_no: NDArray[np.uint32]
@@ -69,17 +69,17 @@ class Rows(NamedTuple):
         return Rows(self.kind, self.at_s[which], self.dpid[which], self.port_no[which], values, owners)
 
 
-def counter_rows(batch: Batch, keys: PortKeys, speed_bps: NDArray[np.float64], monitor: str = "") -> Rows:
+def counter_rows(batch: RatedSamples, keys: PortKeys, speed_bps: NDArray[np.float64], monitor: str = "") -> Rows:
     """Return the rows of a batch's samples; `speed_bps` is by row of the table, 0 where unknown."""
     samples = batch.samples
     speed = speed_bps[samples.rows]
     speed[speed == 0] = np.nan
     values = (samples.duration_s, speed, samples.counters)
     owners = None if batch.epochs is None else (monitor, batch.epochs)
-    return Rows(Kind.COUNTERS, samples.at_s, *keys.of(samples.rows), values, owners)
+    return Rows(RecordKind.COUNTERS, samples.at_s, *keys.of(samples.rows), values, owners)
 
 
-def rate_rows(batch: Batch, keys: PortKeys, monitor: str = "") -> Rows:
+def rate_rows(batch: RatedSamples, keys: PortKeys, monitor: str = "") -> Rows:
     """Return the rows of a batch's significant rates."""
     rates, epochs = batch.rates, batch.epochs
     if batch.significant is not None:
@@ -87,7 +87,7 @@ def rate_rows(batch: Batch, keys: PortKeys, monitor: str = "") -> Rows:
         epochs = None if epochs is None else epochs[batch.significant]
     values = (rates.interval_s, rates.per_s, rates.utilisation_pct, rates.discontinuity)
     owners = None if epochs is None else (monitor, epochs)
-    return Rows(Kind.RATES, rates.at_s, *keys.of(rates.rows), values, owners)
+    return Rows(RecordKind.RATES, rates.at_s, *keys.of(rates.rows), values, owners)
 
 
 def roll_up_rows(roll_ups: RollUps, keys: PortKeys) -> Rows:
@@ -97,16 +97,16 @@ def roll_up_rows(roll_ups: RollUps, keys: PortKeys) -> Rows:
     return Rows(ROLL_UPS[roll_ups.step_s], roll_ups.start_s, *keys.of(roll_ups.rows), values)
 
 
-def split_by_period(rows: Rows, hours: int) -> Iterator[tuple[Period, Rows]]:
+def split_by_period(rows: Rows, hours: int) -> Iterator[tuple[FilePeriod, Rows]]:
     """Yield each period of so many hours, with its rows."""
     length_s = hours * HOUR_S
     first, last = int(rows.at_s.min() // length_s), int(rows.at_s.max() // length_s)
     if first == last:
-        yield Period(first * hours, hours), rows
+        yield FilePeriod(first * hours, hours), rows
         return
     numbers = rows.at_s // length_s
     for number in np.unique(numbers):
-        yield Period(int(number) * hours, hours), rows.take(numbers == number)
+        yield FilePeriod(int(number) * hours, hours), rows.take(numbers == number)
 
 
 def record_batch(members: Sequence[Rows]) -> pa.RecordBatch:

@@ -15,7 +15,7 @@ VERSION = 2
 VERSION_KEY = b"vsrt.schema_version"
 
 
-class Kind(StrEnum):
+class RecordKind(StrEnum):
     """What a file holds; the value is the name of its directory."""
 
     COUNTERS = "counters"
@@ -25,10 +25,10 @@ class Kind(StrEnum):
     HOURS = "roll-ups-1h"
 
 
-ROLL_UPS = {1: Kind.SECONDS, 60: Kind.MINUTES, 3600: Kind.HOURS}
+ROLL_UPS = {1: RecordKind.SECONDS, 60: RecordKind.MINUTES, 3600: RecordKind.HOURS}
 """Roll-ups by their length in seconds."""
 
-PERIOD_HOURS = {kind: 24 if kind is Kind.HOURS else 1 for kind in Kind}
+PERIOD_HOURS = {kind: 24 if kind is RecordKind.HOURS else 1 for kind in RecordKind}
 """How many hours the files of a kind hold."""
 
 
@@ -45,16 +45,16 @@ _ROLL_UP_COLUMNS = [
     *((f"{name}_sum", pa.float64()) for name in COUNTERS),
 ]
 
-SCHEMAS: dict[Kind, pa.Schema] = {
+SCHEMAS: dict[RecordKind, pa.Schema] = {
     kind: pa.schema([*KEYS, *columns]).with_metadata({VERSION_KEY: str(VERSION)})
     for kind, columns in {
-        Kind.COUNTERS: [
+        RecordKind.COUNTERS: [
             ("duration_s", pa.float64()),
             ("speed_bps", pa.float64()),
             *((name, pa.uint64()) for name in COUNTERS),
             *OWNERS,
         ],
-        Kind.RATES: [
+        RecordKind.RATES: [
             ("interval_s", pa.float32()),
             *((name, pa.float32()) for name in RATE_COLUMNS),
             ("rx_utilisation_pct", pa.float32()),
@@ -71,7 +71,7 @@ class HistoryFileError(Exception):
     """A history file that cannot be read; the text names it and says why."""
 
 
-def conform(table: pa.Table, kind: Kind, source: str, wanted: Sequence[str]) -> pa.Table:
+def conform(table: pa.Table, kind: RecordKind, source: str, wanted: Sequence[str]) -> pa.Table:
     """Return a file's table with the `wanted` of today's columns.
 
     Columns that an older version lacks are null, and columns that are not known are left out. HistoryFileError where

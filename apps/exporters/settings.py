@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from controller.performance.events import Severity
+from controller.performance.events import PortSeverity
 
 
 class HistorySettings(NamedTuple):
@@ -52,7 +52,7 @@ class SyslogSettings(NamedTuple):
     """
 
     target: str = "/dev/log"
-    least: Severity = Severity.WARNING
+    least: PortSeverity = PortSeverity.WARNING
     facility: int = 3
     events_per_s: float = 50.0
 

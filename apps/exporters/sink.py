@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.performance.batch import Rates, Samples
+from controller.performance.batch import SampleRates, Samples
 from controller.performance.events import PortEvent
 from controller.performance.rollups import RollUps
 
@@ -21,7 +21,7 @@ def ask_here(question: Callable[[], Any]) -> Any:
     return question()
 
 
-class Batch(NamedTuple):
+class RatedSamples(NamedTuple):
     """Samples as they came in, and the rates made of them; no array in it changes any more.
 
     Attributes
@@ -35,12 +35,12 @@ class Batch(NamedTuple):
     """
 
     samples: Samples
-    rates: Rates
+    rates: SampleRates
     significant: NDArray[np.bool_] | None = None
     epochs: NDArray[np.int64] | None = None
 
 
-class SwitchState(NamedTuple):
+class SwitchAnswering(NamedTuple):
     """How a switch on the monitoring list is; `sampled_at_s` is its last answer's time in seconds since the epoch."""
 
     dpid: int
@@ -65,7 +65,7 @@ class ShareState(NamedTuple):
 class Overview(NamedTuple):
     """What is not about a port: switches, how many polls came to which end, by its name, and the share, if any."""
 
-    switches: tuple[SwitchState, ...] = ()
+    switches: tuple[SwitchAnswering, ...] = ()
     polls: Mapping[str, int] = {}
     share: ShareState | None = None
 
@@ -83,7 +83,7 @@ class Sink(Protocol):
     for what a disk or a network does.
     """
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: RatedSamples) -> None:
         """Take samples and rates."""
 
     def event(self, event: PortEvent) -> None:

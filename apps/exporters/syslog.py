@@ -8,8 +8,8 @@ import socket
 import time
 from collections.abc import Mapping
 
-from apps.exporters.fault import Fault
-from apps.exporters.rfc5424 import Severity, message
+from apps.exporters.fault import OutputFault
+from apps.exporters.rfc5424 import SyslogSeverity, message
 from apps.exporters.settings import SyslogSettings
 from controller.config.terms import parse_host_port
 
@@ -22,7 +22,7 @@ class SyslogSender:
     """Sends messages without waiting: what the daemon does not take at once, or is over the bound, is counted."""
 
     def __init__(self, settings: SyslogSettings, logger: logging.Logger) -> None:
-        self.fault = Fault(f"syslog at {settings.target}", logger)
+        self.fault = OutputFault(f"syslog at {settings.target}", logger)
         self.sent = 0
         self.suppressed = 0
         self._settings = settings
@@ -32,7 +32,9 @@ class SyslogSender:
         self._refilled_s = time.monotonic()
         self._socket: socket.socket | None = None
 
-    def send(self, text: str, severity: Severity, at_s: float, message_id: str, data: Mapping[str, object]) -> None:
+    def send(
+        self, text: str, severity: SyslogSeverity, at_s: float, message_id: str, data: Mapping[str, object]
+    ) -> None:
         """Send one message; a daemon that was started anew is found again at once."""
         if not self._allowed():
             self.suppressed += 1

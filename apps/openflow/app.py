@@ -39,7 +39,7 @@ from apps.openflow.framework import (
     running_apps,
     set_ev_cls,
 )
-from apps.openflow.questions import Asked
+from apps.openflow.questions import QuestionEvent
 from apps.openflow.reactor import Reactor
 from apps.openflow.recorder import Recorder
 from apps.openflow.southbound import Answer
@@ -217,7 +217,7 @@ class App(BaseApp):  # type: ignore[misc]
 
         Unanswered where the loop is too busy: the question is taken back unless it has begun in time (`begin_s`).
         """
-        question = Asked(answer, questions.BEGIN_S if begin_s is None else begin_s)
+        question = QuestionEvent(answer, questions.BEGIN_S if begin_s is None else begin_s)
         if not self.reactor.call(self._turn, question.run):
             question.take_back()
         return question.wait()

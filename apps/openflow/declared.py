@@ -15,7 +15,7 @@ from apps.registry import APPS
 from apps.saved_state import SavedState
 from apps.state_dir import ActionLog, own_state_dir, socket_path
 from apps.status_server import StatusServer
-from controller.snapshot.log import Section
+from controller.snapshot.log import DocumentLog
 from controller.snapshot.names import Names
 
 
@@ -52,7 +52,7 @@ class DeclaredApp(App):
         self,
         views: Mapping[str, Callable[[], Any]] = MappingProxyType({}),
         actions: Mapping[str, Callable[[Mapping[str, Any]], Any]] = MappingProxyType({}),
-        sections: Mapping[str, Section[Any]] = MappingProxyType({}),
+        sections: Mapping[str, DocumentLog[Any]] = MappingProxyType({}),
         refresh: Callable[[], None] | None = None,
     ) -> None:
         """Have this served on the status socket while the app runs (`StatusServer`)."""

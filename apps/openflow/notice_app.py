@@ -10,7 +10,7 @@ from apps.openflow.declared import DeclaredApp
 from apps.openflow.framework import running_apps
 from controller.effects import Notice
 from controller.multicast.sections import CRITICAL
-from controller.snapshot.events import EventLog, Severity
+from controller.snapshot.events import EventRing, Severity
 
 TOLD_BY_ALARMS = frozenset({"switch-lost"})
 """Notices that are no events of these apps where there are alarms, which tell of the same."""
@@ -21,7 +21,7 @@ class NoticeApp(DeclaredApp, TableKeeper):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.events = EventLog(self.name.lower(), lambda text: self.names.spoken(text))
+        self.events = EventRing(self.name.lower(), lambda text: self.names.spoken(text))
         self.events.offset_s = time.time() - time.monotonic()
         self.offer(actions=self.table_checks.actions(), sections={"events": self.events.section})
 

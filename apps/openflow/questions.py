@@ -48,7 +48,7 @@ class Deferred:
             then(self._answer)
 
 
-class Asked(EventBase):  # type: ignore[misc]
+class QuestionEvent(EventBase):  # type: ignore[misc]
     """A question: `answer` runs on the app's own loop unless it was taken back, and what becomes of it is a reply.
 
     Where it returns a `Deferred`, the reply is what that is settled with.

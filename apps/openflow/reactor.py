@@ -26,7 +26,7 @@ GRAIN_S = 0.005
 """A loop that rests wakes for what is due at multiples of this alone: a thousand timers a second cost 200 turns."""
 
 
-class Member(Protocol):
+class LoopMember(Protocol):
     """What has something done on a loop at a time of its choice."""
 
     @property
@@ -79,7 +79,7 @@ class Reactor:
         self._due_took_s = 0.0
         self._waiting: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self._watchers: dict[int, Callable[[int], None]] = {}
-        self._members: list[Member] = []
+        self._members: list[LoopMember] = []
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.watch(self._wake, lambda _mask: None)
 
@@ -115,11 +115,11 @@ class Reactor:
             os.eventfd_write(self._wake, 1)
         return True
 
-    def add(self, member: Member, *, is_first: bool = False) -> None:
+    def add(self, member: LoopMember, *, is_first: bool = False) -> None:
         """Call a member's `due` when it wants to, before others' perhaps; on the loop, or before it begins."""
         self._members.insert(0 if is_first else len(self._members), member)
 
-    def remove(self, member: Member) -> None:
+    def remove(self, member: LoopMember) -> None:
         """Call a member no more; on the loop."""
         if member in self._members:
             self._members.remove(member)

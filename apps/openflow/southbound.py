@@ -57,14 +57,14 @@ _IPV4_GROUP = b"\x01\x00\x5e"
 _new = tuple.__new__
 
 
-class Asker(Protocol):
+class MessageAsker(Protocol):
     """Somebody who sends switches messages that they answer."""
 
     def answered(self, event: Answer) -> None:
         """Take the answer to a message."""
 
 
-class Taker(Asker, Protocol):
+class Taker(MessageAsker, Protocol):
     """An app on the loop of the connections."""
 
     takes_lldp: bool
@@ -79,7 +79,7 @@ class Taker(Asker, Protocol):
         """Take note that a switch was not let in, or did not let us."""
 
 
-class Gate(Protocol):
+class SwitchGate(Protocol):
     """Who decides when the apps are to know of a switch, where several controllers share the fabric."""
 
     def is_shut(self, datapath: Any) -> bool:
@@ -104,13 +104,13 @@ class Southbound:
         self._takers: tuple[Taker, ...] = ()
         self._lldp_takers: tuple[Taker, ...] = ()
         self._ipv4_group_takers: tuple[Taker, ...] = ()
-        self._by_tag: dict[int, Asker] = {}
+        self._by_tag: dict[int, MessageAsker] = {}
         self._connections: set[Connection] = set()
         self._refusals = NoticeLimiter()
         self._echo_interval_s, self._unanswered = 1.0, 0
         self.deadline_s: float | None = None
         self._waiting: list[Callable[[], None]] | None = None
-        self.gate: Gate | None = None
+        self.gate: SwitchGate | None = None
         """Set before the loop begins, where there is one."""
         reactor.add(self)
 
@@ -124,11 +124,11 @@ class Southbound:
         self._use(tuple(other for other in self._takers if other is not taker))
         self.remove_asker(taker)
 
-    def add_asker(self, asker: Asker, xid_tag: int) -> None:
+    def add_asker(self, asker: MessageAsker, xid_tag: int) -> None:
         """Hand the answers to messages with this tag to who sends them."""
         self._by_tag[xid_tag] = asker
 
-    def remove_asker(self, asker: Asker) -> None:
+    def remove_asker(self, asker: MessageAsker) -> None:
         """Hand somebody no more answers; on the loop."""
         self._by_tag = {tag: other for tag, other in self._by_tag.items() if other is not asker}
 
@@ -174,7 +174,7 @@ class Southbound:
         for taker in self._takers_of(event.data):
             taker.packet_received(event)
 
-    def _take_1_3(self, asker: Asker, datapath: Any, kind: int, what: int, xid: int, message: bytes) -> bool:
+    def _take_1_3(self, asker: MessageAsker, datapath: Any, kind: int, what: int, xid: int, message: bytes) -> bool:
         """Take what only OpenFlow 1.3 has: groups, meters and roles."""
         if kind == _STATS_REPLIES[OPENFLOW_1_3] and what in _RESOURCES:
             asker.answered(ResourcesReceived(datapath.id, OPENFLOW_1_3, xid, message))

@@ -19,7 +19,7 @@ from typing import Any
 
 from fabric_simulator.switch import Service, SimulatedSwitch
 from fabric_simulator.watch import Watch
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 READ_BYTES = 1 << 18
 CONNECTING = 32
@@ -81,13 +81,13 @@ class SimulatedFabric:
                 (link.u, link.u_port, link.v, link.v_port),
                 (link.v, link.v_port, link.u, link.u_port),
             ):
-                if graph.kind(node) is Kind.HOST:
+                if graph.kind(node) is NodeKind.HOST:
                     continue
                 if port_no is None:
                     raise ValueError(f"link {link.u!r} - {link.v!r}: no port number at {node!r}")
                 end = (dpids[node], port_no)
                 ports[end[0]][port_no] = int(link.capacity_bps / 1000)
-                if graph.kind(other) is Kind.HOST:
+                if graph.kind(other) is NodeKind.HOST:
                     self.host_ports.append(end)
                 elif far_port is not None:
                     self.links[end] = (dpids[other], far_port)

@@ -9,7 +9,7 @@ from controller.wire.addresses import BROADCAST_MAC
 from controller.wire.arp import REPLY, REQUEST
 from controller.wire.encode import encode
 from controller.wire.frame import decode
-from controller.wire.packets import Arp, Data, GroupRecord, Query, RecordType, Report, Unicast
+from controller.wire.packets import Arp, Data, GroupRecord, Query, RecordType, Report, UnicastPacket
 from controller.wire.udp import encode_udp
 from fabric_simulator.fabric import End, SimulatedFabric
 from fabric_simulator.frames import LLDP
@@ -97,7 +97,7 @@ class Hosts:
         packet = decode(frame)
         if isinstance(packet, Data):
             self.delivered[host.end, packet.group] += 1
-        elif isinstance(packet, Unicast):
+        elif isinstance(packet, UnicastPacket):
             self.delivered[host.end, packet.destination] += 1
         elif isinstance(packet, Query):
             self._queried(host, packet)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from fabric_simulator import messages
 from fabric_simulator.fabric import SimulatedFabric
 from fabric_simulator.switch import SimulatedSwitch
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 SPEED_BPS = 10e9
 
@@ -17,10 +17,10 @@ def unconnected_switches(dpids: Iterable[int], ports: int) -> Graph:
     """Return switches with so many ports each, numbered from 1, and no cable between them."""
     graph = Graph()
     for dpid in dpids:
-        graph.add_node(f"s{dpid}", Kind.TOR, dpid=dpid)
+        graph.add_node(f"s{dpid}", NodeKind.TOR, dpid=dpid)
         for port_no in range(1, ports + 1):
             host = f"h{dpid}-{port_no}"
-            graph.add_node(host, Kind.HOST)
+            graph.add_node(host, NodeKind.HOST)
             graph.add_link(f"s{dpid}", host, port_no, 0, SPEED_BPS)
     return graph
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from controller.rules.evaluate import Entry as CountedEntry
-from controller.rules.evaluate import Fields, FlowTables, Verdict
+from controller.rules.evaluate import CountedEntry, Fields, FlowTables, Verdict
 from controller.rules.model import FlowEntry, FlowKey
 from controller.rules.of13 import decode_flow_stats, encode_flow_stats_reply
 from controller.rules.pipeline import OPENFLOW_1_3

@@ -43,7 +43,7 @@ from topology.events import (
     SwitchDown,
     SwitchUp,
 )
-from topology.graph import Kind
+from topology.graph import NodeKind
 
 XID_TAG = 0xAD
 """No message of this core goes to a switch; the tag keeps others' answers away from it."""
@@ -58,14 +58,14 @@ REPORTED_BOUND = 4096
 """Reports of apps that are kept; further ones are counted and make no alarm."""
 
 
-class Due(Enum):
+class AlarmTask(Enum):
     """What the core does by itself at a time."""
 
     SURVEY = auto()
     CONFIRM = auto()
 
 
-LEVEL_TIERS: Mapping[int, Kind] = {1: Kind.TOR, 2: Kind.AGGREGATION}
+LEVEL_TIERS: Mapping[int, NodeKind] = {1: NodeKind.TOR, 2: NodeKind.AGGREGATION}
 
 Output: TypeAlias = AlarmTurned | ActionTaken | ActionRefused | Notice
 
@@ -94,7 +94,7 @@ class AlarmCore:
         self._judge = Judge(facts, self._history, self.sections, self.kept, self._tell)
         self._report_count = 0
         self._troubled: dict[int, bool] = {}
-        self._due: Deadlines[Due] = Deadlines()
+        self._due: Deadlines[AlarmTask] = Deadlines()
         self._surveyed_version = -1
         self._handle: dict[type, Callable[[Any, float], None]] = {
             SwitchConnected: self._switch_connected,
@@ -165,8 +165,8 @@ class AlarmCore:
             self._count_hosts(event.dpid, now)
         if not self.fabric.apply(event) or isinstance(event, HostGone | PortRoleChanged):
             return
-        if self.fabric.graph.version != self._surveyed_version and Due.SURVEY not in self._due:
-            self._due.set(Due.SURVEY, now + self._facts.settings.settle_s)
+        if self.fabric.graph.version != self._surveyed_version and AlarmTask.SURVEY not in self._due:
+            self._due.set(AlarmTask.SURVEY, now + self._facts.settings.settle_s)
         if isinstance(event, SwitchUp | SwitchDown):
             switch = known.switch(event.dpid)
             if switch is not None:
@@ -266,7 +266,7 @@ class AlarmCore:
 
     def _on_deadline(self, now: float) -> None:
         for due in list(self._due.due(now)):
-            if due is Due.SURVEY:
+            if due is AlarmTask.SURVEY:
                 self._survey(now)
             else:
                 self._confirm(now)
@@ -279,11 +279,11 @@ class AlarmCore:
             return
         self._surveyed_version = graph.version
         self._facts.parts = causes.parts_of(graph)
-        has_tors = bool(graph.nodes(Kind.TOR))
+        has_tors = bool(graph.nodes(NodeKind.TOR))
         for dpid, switch in self.known.switches.items():
             if dpid in graph and switch.connected and (graph.neighbours(dpid) or switch.level is None):
                 level = graph.level(dpid)
-                tier = LEVEL_TIERS.get(level, Kind.CORE) if has_tors else Kind.SWITCH
+                tier = LEVEL_TIERS.get(level, NodeKind.CORE) if has_tors else NodeKind.SWITCH
                 if (switch.level, switch.tier) != (level, tier.value):
                     switch.level, switch.tier = level, tier.value
                     self.kept.touch("switch", dpid)
@@ -315,7 +315,7 @@ class AlarmCore:
             self.counters["unreadable-records"] += unreadable
             text = f"{unreadable} records of alarms and of the known fabric cannot be read and are left out."
             self._out.append(Notice("alarms-unreadable", text))
-        self._due.set(Due.CONFIRM, now + CONFIRM_S)
+        self._due.set(AlarmTask.CONFIRM, now + CONFIRM_S)
         ready_s = now + max(self._facts.settings.settle_s, self._facts.settings.start_grace_s)
         subjects = [("switch", dpid) for dpid in self.known.switches] + [
             ("link", cable) for cable in self.known.links

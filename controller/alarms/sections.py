@@ -12,8 +12,8 @@ from controller.alarms.facts import AlarmFacts
 from controller.alarms.known import Cable, LinkState
 from controller.alarms.register import GRAVITY, Alarm
 from controller.durations import format_duration
-from controller.snapshot.events import EventLog, Severity, State
-from controller.snapshot.log import Document, Section
+from controller.snapshot.events import EventRing, Severity, State
+from controller.snapshot.log import Document, DocumentLog
 from controller.snapshot.names import Names
 
 STATUS = "status"
@@ -38,17 +38,17 @@ class AlarmSections:
     def __init__(self, facts: AlarmFacts) -> None:
         self._facts = facts
         self.names = Names()
-        self.events = EventLog("alarms")
+        self.events = EventRing("alarms")
         self.events.offset_s = facts.offset_s
-        self.status: Section[str] = Section(lambda: (STATUS,), lambda _key: self._status)
-        self.alarms: Section[str] = Section(lambda: list(facts.register.open), self._alarm)
-        self.switches: Section[int] = Section(lambda: list(facts.known.switches), self._switch)
-        self.links: Section[Cable] = Section(lambda: list(facts.known.links), self._link)
-        self.cleared: Section[int] = Section(lambda: list(facts.cleared), self._cleared)
+        self.status: DocumentLog[str] = DocumentLog(lambda: (STATUS,), lambda _key: self._status)
+        self.alarms: DocumentLog[str] = DocumentLog(lambda: list(facts.register.open), self._alarm)
+        self.switches: DocumentLog[int] = DocumentLog(lambda: list(facts.known.switches), self._switch)
+        self.links: DocumentLog[Cable] = DocumentLog(lambda: list(facts.known.links), self._link)
+        self.cleared: DocumentLog[int] = DocumentLog(lambda: list(facts.cleared), self._cleared)
         self._status: Document = {}
         self._is_status_old = True
 
-    def by_name(self) -> dict[str, Section[Any]]:
+    def by_name(self) -> dict[str, DocumentLog[Any]]:
         """Return the sections by the names under which they are offered."""
         names = ("status", "alarms", "switches", "links")
         return {**{name: getattr(self, name) for name in names}, CLEARED: self.cleared, "events": self.events.section}

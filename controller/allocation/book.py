@@ -23,7 +23,7 @@ NOT_AVAILABLE = "N/A"
 _NAMES = tuple(FAMILIES)
 
 
-class StateError(ValueError):
+class PortStateError(ValueError):
     """A stored state that cannot be taken; the text begins with the field at fault."""
 
 
@@ -286,59 +286,59 @@ class PortBook:
 
         Raises
         ------
-        StateError
+        PortStateError
             The state is damaged, or has more ports than there may be; the book is empty then.
         """
         self._clear()
         try:
             self._restore(state)
-        except StateError:
+        except PortStateError:
             self._clear()
             raise
 
     def _restore(self, state: Any) -> None:
         if not isinstance(state, dict) or state.get("version") != STATE_VERSION:
-            raise StateError(f"version: expected {STATE_VERSION}")
+            raise PortStateError(f"version: expected {STATE_VERSION}")
         ports, cpus = (_object(state.get(name), name) for name in ("ports", "cpus"))
         for name, port in ports.items():
             where = f"ports.{name}"
             found = _object(port, where)
             family, cpu = found.get("family"), found.get("cpu")
             if not isinstance(family, str) or family not in FAMILIES:
-                raise StateError(f"{where}.family: unknown family {family!r}")
+                raise PortStateError(f"{where}.family: unknown family {family!r}")
             if cpu is not None and (not isinstance(cpu, str) or cpu not in cpus):
-                raise StateError(f"{where}.cpu: {cpu!r} is not among the CPUs")
+                raise PortStateError(f"{where}.cpu: {cpu!r} is not among the CPUs")
             row = self.add(name, family, cpu)
             if row is None:
-                raise StateError(f"{where}: more than {self._settings.ports} ports")
+                raise PortStateError(f"{where}: more than {self._settings.ports} ports")
             self.count(row, _whole(found, "initiators", where), _whole(found, "volumes", where))
             _restore_row(self.ports, row, found.get("metrics"), f"{where}.metrics")
         for name, values in cpus.items():
             cpu_row = self._cpu_rows.get(name)
             if cpu_row is None:
-                raise StateError(f"cpus.{name}: no port has it")
+                raise PortStateError(f"cpus.{name}: no port has it")
             _restore_row(self.cpus, cpu_row, values, f"cpus.{name}")
 
 
 def _restore_row(table: BusyTable, row: int, values: Any, where: str) -> None:
     try:
         table.restore(row, _object(values, where))
-    except StateError:
+    except PortStateError:
         raise
     except ValueError as error:
-        raise StateError(f"{where}.{error}") from None
+        raise PortStateError(f"{where}.{error}") from None
 
 
 def _object(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise StateError(f"{where}: expected an object")
+        raise PortStateError(f"{where}: expected an object")
     return value
 
 
 def _whole(found: Mapping[str, Any], name: str, where: str) -> int:
     value = found.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 63:
-        raise StateError(f"{where}.{name}: expected a whole number, found {value!r}")
+        raise PortStateError(f"{where}.{name}: expected a whole number, found {value!r}")
     return value
 
 

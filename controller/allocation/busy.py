@@ -35,7 +35,7 @@ MISPRINTED = {"avgPercnetBusy": "avgPercentBusy"}
 _MOST = (1 << 63) - 1
 
 
-class Outcome(IntEnum):
+class SampleOutcome(IntEnum):
     """What a sample gave."""
 
     MEASURED = 0
@@ -117,10 +117,10 @@ class BusyTable:
         def take(some: Rows, which: Rows) -> NDArray[np.uint8]:
             outcome, seconds = self._interval(some, at_ms[which])
             moved = kbytes[which] - self.kbytes[some]
-            outcome[(outcome == 0) & (self.kbytes[some] == NOT_KNOWN)] = Outcome.FIRST
-            outcome[(outcome == 0) & (moved < 0)] = Outcome.RESET
+            outcome[(outcome == 0) & (self.kbytes[some] == NOT_KNOWN)] = SampleOutcome.FIRST
+            outcome[(outcome == 0) & (moved < 0)] = SampleOutcome.RESET
             speed = speed_gbps[which]
-            outcome[(outcome == 0) & ~(speed > 0)] = Outcome.NO_SPEED
+            outcome[(outcome == 0) & ~(speed > 0)] = SampleOutcome.NO_SPEED
             self.kbytes[some] = kbytes[which]
             if ios is not None:
                 self.ios[some] = ios[which]
@@ -137,14 +137,14 @@ class BusyTable:
         def take(some: Rows, which: Rows) -> NDArray[np.uint8]:
             outcome, seconds = self._interval(some, at_ms[which])
             idle = idle_ticks[which] - self.idle_ticks[some]
-            outcome[(outcome == 0) & (self.idle_ticks[some] == NOT_KNOWN)] = Outcome.FIRST
+            outcome[(outcome == 0) & (self.idle_ticks[some] == NOT_KNOWN)] = SampleOutcome.FIRST
             passed = seconds * TICKS_PER_S
             if all_ticks is not None:
-                outcome[(outcome == 0) & (self.all_ticks[some] == NOT_KNOWN)] = Outcome.FIRST
+                outcome[(outcome == 0) & (self.all_ticks[some] == NOT_KNOWN)] = SampleOutcome.FIRST
                 passed = (all_ticks[which] - self.all_ticks[some]).astype(np.float64)
                 self.all_ticks[some] = all_ticks[which]
-            outcome[(outcome == 0) & ((idle < 0) | (passed < 0))] = Outcome.RESET
-            outcome[(outcome == 0) & (passed == 0)] = Outcome.NOT_REPORTED
+            outcome[(outcome == 0) & ((idle < 0) | (passed < 0))] = SampleOutcome.RESET
+            outcome[(outcome == 0) & (passed == 0)] = SampleOutcome.NOT_REPORTED
             self.idle_ticks[some] = idle_ticks[which]
             self._average(some, at_ms[which], cpu_percent_busy(idle, passed), outcome)
             return outcome
@@ -156,9 +156,9 @@ class BusyTable:
 
         def take(some: Rows, which: Rows) -> NDArray[np.uint8]:
             outcome, _ = self._interval(some, at_ms[which])
-            outcome[outcome == Outcome.FIRST] = Outcome.MEASURED
+            outcome[outcome == SampleOutcome.FIRST] = SampleOutcome.MEASURED
             value = np.clip(percent[which], 0.0, 100.0)
-            outcome[(outcome == 0) & np.isnan(value)] = Outcome.NOT_REPORTED
+            outcome[(outcome == 0) & np.isnan(value)] = SampleOutcome.NOT_REPORTED
             self._average(some, at_ms[which], value, outcome)
             return outcome
 
@@ -207,15 +207,15 @@ class BusyTable:
         last = self.last_ms[rows]
         passed = at_ms - last
         outcome = np.zeros(len(rows), np.uint8)
-        outcome[passed < self._poll_interval_ms] = Outcome.TOO_SOON
-        outcome[passed <= 0] = Outcome.TIME_BACKWARDS
-        outcome[last == NOT_KNOWN] = Outcome.FIRST
+        outcome[passed < self._poll_interval_ms] = SampleOutcome.TOO_SOON
+        outcome[passed <= 0] = SampleOutcome.TIME_BACKWARDS
+        outcome[last == NOT_KNOWN] = SampleOutcome.FIRST
         return outcome, np.where(outcome == 0, passed / 1000.0, np.nan)
 
     def _average(self, rows: Rows, at_ms: Integers, value: Floats, outcome: NDArray[np.uint8]) -> None:
         start = self.start_ms[rows]
         start = np.where((start == NOT_KNOWN) | (at_ms < start), at_ms, start)
-        measured = outcome == Outcome.MEASURED
+        measured = outcome == SampleOutcome.MEASURED
         count = self.count[rows]
         old = np.where(count > 0, self.average_pct[rows], 0.0)
         # In this form the average of equal values is that value to the last bit, so that a full port counts as full.

@@ -10,8 +10,8 @@ from controller.allocation.families import FAMILIES
 from controller.allocation.fields import RequestError, boolean, identifier, identifiers, mapping, number, text, whole
 from controller.allocation.metric import PortLoad, assess
 from controller.allocation.parameters import ParameterError, read_parameters
-from controller.allocation.plan import Host, Initiator, Network, PathRules, Plan, Terms
-from controller.allocation.pools import ArrayPort, Match, Pool, PoolChoice, array_metric, match_num_paths
+from controller.allocation.plan import CandidateNetwork, Initiator, PathPlan, PathRules, Requester, Terms
+from controller.allocation.pools import ArrayPort, Pool, PoolChoice, PoolMatch, array_metric, match_num_paths
 from controller.allocation.port_list import Scope, read_levels, read_ports
 from controller.allocation.request import answer as answer_request
 from controller.allocation.request import known_ports, read_affinity, read_mode, read_used
@@ -77,8 +77,8 @@ ReadPorts: TypeAlias = Callable[[Any, Sequence[str], str, Scope], Candidates]
 class PathRequest(NamedTuple):
     """A request for paths over several networks, that was read."""
 
-    networks: dict[str, Network]
-    hosts: list[Host]
+    networks: dict[str, CandidateNetwork]
+    hosts: list[Requester]
     rules: PathRules
     terms: Terms
 
@@ -90,7 +90,7 @@ def read_paths(document: Any, read: ReadPorts = read_ports, levels: Sequence[str
     """
     found = mapping(document, "request", PATH_KEYS)
     levels = read_levels(list(levels) if levels and found.get("levels") is None else found.get("levels"))
-    networks: dict[str, Network] = {}
+    networks: dict[str, CandidateNetwork] = {}
     for index, item in enumerate(_list(found.get("networks"), "networks")):
         where = f"networks[{index}]"
         network = mapping(item, where, NETWORK_KEYS)
@@ -100,15 +100,15 @@ def read_paths(document: Any, read: ReadPorts = read_ports, levels: Sequence[str
         previous = identifiers(network.get("previously_allocated") or [], f"{where}.previously_allocated")
         candidates = read(network.get("ports"), levels, f"{where}.ports", Scope(name, keep=frozenset(previous)))
         known_ports(previous, candidates, f"{where}.previously_allocated")
-        networks[name] = Network(candidates, previous)
-    hosts: list[Host] = []
+        networks[name] = CandidateNetwork(candidates, previous)
+    hosts: list[Requester] = []
     for index, item in enumerate(_list(found.get("hosts"), "hosts")):
         where = f"hosts[{index}]"
         host = mapping(item, where, frozenset({"name", "initiators"}))
         name = text(host.get("name"), f"{where}.name")
         if name in (other.name for other in hosts):
             raise RequestError(f"{where}.name: {name!r} is there twice")
-        hosts.append(Host(name, _initiators(host.get("initiators"), f"{where}.initiators", networks)))
+        hosts.append(Requester(name, _initiators(host.get("initiators"), f"{where}.initiators", networks)))
     max_paths = whole(found.get("max_paths"), "max_paths", 1)
     min_paths = whole(found.get("min_paths", 1), "min_paths", 1)
     if min_paths > max_paths:
@@ -122,7 +122,7 @@ def read_paths(document: Any, read: ReadPorts = read_ports, levels: Sequence[str
     return PathRequest(networks, hosts, rules, terms)
 
 
-def _initiators(value: Any, path: str, networks: dict[str, Network]) -> list[Initiator]:
+def _initiators(value: Any, path: str, networks: dict[str, CandidateNetwork]) -> list[Initiator]:
     found: list[Initiator] = []
     for index, item in enumerate(_list(value, path)):
         where = f"{path}[{index}]"
@@ -136,7 +136,7 @@ def _initiators(value: Any, path: str, networks: dict[str, Network]) -> list[Ini
     return found
 
 
-def answer_paths(request: PathRequest, found: Plan) -> dict[str, Any]:
+def answer_paths(request: PathRequest, found: PathPlan) -> dict[str, Any]:
     """Return the answer to a request for paths."""
     answers = {name: answer_request(request.networks[name].candidates, each) for name, each in found.networks.items()}
     return {
@@ -153,7 +153,7 @@ class PoolRequest(NamedTuple):
     pools: list[Pool]
     metrics: dict[str, float]
     size_gb: float
-    matches: dict[str, Match]
+    matches: dict[str, PoolMatch]
 
 
 def read_pools(document: Any) -> PoolRequest:
@@ -162,7 +162,7 @@ def read_pools(document: Any) -> PoolRequest:
     levels = read_levels(found.get("levels", []))
     max_paths = whole(found.get("max_paths", 1), "max_paths", 1)
     metrics: dict[str, float] = {}
-    matches: dict[str, Match] = {}
+    matches: dict[str, PoolMatch] = {}
     for index, item in enumerate(_list(found.get("arrays"), "arrays")):
         where = f"arrays[{index}]"
         array = mapping(item, where, frozenset({"id", "ports"}))

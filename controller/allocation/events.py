@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controller.config.settings import Allocation
-from controller.performance.batch import Rates
-from controller.performance.ports import PortTable
+from controller.performance.batch import SampleRates
+from controller.performance.ports import PortRows
 
 PortKey: TypeAlias = tuple[int, int]
 """Datapath id and port number."""
@@ -29,7 +29,7 @@ class PortsRated(NamedTuple):
     cpu_pct: Mapping[int, float]
 
 
-def ports_rated(rates: Rates, ports: PortTable, cpu_pct: Mapping[int, float]) -> PortsRated:
+def ports_rated(rates: SampleRates, ports: PortRows, cpu_pct: Mapping[int, float]) -> PortsRated:
     """Return what rates say of ports, without samples that were put aside; `cpu_pct` may be of more switches."""
     rates = rates.take(rates.gap | ~np.isnan(rates.interval_s))
     keys = tuple((name.dpid, name.port_no) for name in map(ports.name, rates.rows.tolist()))

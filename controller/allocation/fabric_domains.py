@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from controller.allocation.events import PortKey
 from controller.performance.poller import LEVEL_KINDS
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 from topology.live import LiveFabric
 
 LEVELS = ("plane", "pod", "switch", "line_card", "neighbour")
@@ -49,20 +49,20 @@ class FabricDomains:
         }
         return {level: str(entity) for level, entity in found.items() if entity is not None}
 
-    def kind(self, dpid: int) -> Kind:
+    def kind(self, dpid: int) -> NodeKind:
         """Return the class of a switch: by its hops from the servers, `SWITCH` where no host was found yet."""
         self._follow()
         graph = self._fabric.graph
         if dpid not in graph or not self._has_tors:
-            return Kind.SWITCH
-        return LEVEL_KINDS.get(graph.level(dpid), Kind.CORE)
+            return NodeKind.SWITCH
+        return LEVEL_KINDS.get(graph.level(dpid), NodeKind.CORE)
 
     def _follow(self) -> None:
         graph = self._fabric.graph
         if graph.version == self._version:
             return
         self._version = graph.version
-        self._has_tors = bool(graph.nodes(Kind.TOR))
+        self._has_tors = bool(graph.nodes(NodeKind.TOR))
         self._far = {}
         for link in graph.links():
             for each in (link, link.reversed()):

@@ -33,7 +33,7 @@ class PortSource(StrEnum):
     PERCENT = "utilisation"
 
 
-class Family(NamedTuple):
+class DeviceFamily(NamedTuple):
     """How ports of one kind of device are measured.
 
     `provisional_s` is how long after the first sample, in seconds, the running average is a metric, though the first
@@ -46,14 +46,14 @@ class Family(NamedTuple):
     provisional_s: float = math.inf
 
 
-FAMILIES: dict[str, Family] = {
+FAMILIES: dict[str, DeviceFamily] = {
     family.name: family
     for family in (
-        Family("vmax", PortSource.KBYTES, CpuSource.TICKS),
-        Family("vnx", PortSource.KBYTES, CpuSource.CLOCK),
-        Family("hds", PortSource.KBYTES, CpuSource.NONE),
-        Family("vplex", PortSource.RATES, CpuSource.PERCENT),
-        Family("openflow", PortSource.PERCENT, CpuSource.PERCENT, provisional_s=60.0),
+        DeviceFamily("vmax", PortSource.KBYTES, CpuSource.TICKS),
+        DeviceFamily("vnx", PortSource.KBYTES, CpuSource.CLOCK),
+        DeviceFamily("hds", PortSource.KBYTES, CpuSource.NONE),
+        DeviceFamily("vplex", PortSource.RATES, CpuSource.PERCENT),
+        DeviceFamily("openflow", PortSource.PERCENT, CpuSource.PERCENT, provisional_s=60.0),
     )
 }
 """Families by the names of the policy file."""

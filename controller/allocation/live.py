@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from controller.allocation.book import PortBook
-from controller.allocation.busy import NOT_KNOWN, Outcome
+from controller.allocation.busy import NOT_KNOWN, SampleOutcome
 from controller.allocation.candidates import PortId
 from controller.allocation.events import AllocationChanged, PortKey, PortsRated
 from controller.allocation.fabric_domains import FabricDomains
 from controller.allocation.parameters import averaging_period_s
 from controller.allocation.proposals import Proposals
 from controller.allocation.reservation import Reservations
-from controller.allocation.selection import Selection
+from controller.allocation.selection import PortSelection
 from controller.config.settings import Allocation
 from controller.events import DeadlineReached, Port, PortChanged, SwitchConnected, SwitchDisconnected
 from controller.performance.poller import CODECS
@@ -31,7 +31,7 @@ XID_TAG = 0xA5
 """Upper 8 bits of transaction ids; this core sends nothing, so that no reply is its own."""
 
 
-class Changes(NamedTuple):
+class PortStateChanges(NamedTuple):
     """What is to be kept: the state of some ports and their CPUs, as `PortBook.state` has it, and ports forgotten."""
 
     state: dict[str, Any]
@@ -130,7 +130,7 @@ class AllocatorCore:
             return f"provisional, {ago_s:.0f} s old; {until}" if known else until
         return f"valid, {ago_s:.0f} s old"
 
-    def reserve(self, selection: Selection, size_pct: float, now_ms: int) -> None:
+    def reserve(self, selection: PortSelection, size_pct: float, now_ms: int) -> None:
         """Reserve the ports that a proposal picked, and count them as attached until they are seen in use."""
         self.reservations.reserve(selection, size_pct)
         names = [str(step.chosen) for step in selection.steps]
@@ -145,13 +145,13 @@ class AllocatorCore:
         for name in self.proposals.expire(now_ms - round(self.settings.proposal_s * 1000)):
             self._count(port_key(name))
 
-    def changes(self, limit: int) -> Changes:
+    def changes(self, limit: int) -> PortStateChanges:
         """Return what changed and was not returned yet, of at most `limit` ports."""
         names = [name for name, _ in zip(self._dirty, range(limit), strict=False)]
         for name in names:
             del self._dirty[name]
         forgotten, self._forgotten = tuple(self._forgotten), {}
-        return Changes(self.book.state(names), forgotten)
+        return PortStateChanges(self.book.state(names), forgotten)
 
     def all_changed(self) -> None:
         """Have everything returned by `changes` once more."""
@@ -192,7 +192,9 @@ class AllocatorCore:
                     self._count(key)
         measured: Iterable[str] = ()
         if len(self.reservations):
-            measured = (port_name(seen[index]) for index in np.flatnonzero(outcomes == Outcome.MEASURED).tolist())
+            measured = (
+                port_name(seen[index]) for index in np.flatnonzero(outcomes == SampleOutcome.MEASURED).tolist()
+            )
         self.reservations.refresh(measured)
 
     def _allocation_changed(self, event: AllocationChanged) -> None:

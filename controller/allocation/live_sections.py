@@ -10,7 +10,7 @@ import numpy as np
 
 from controller.allocation.book import Metrics
 from controller.allocation.live import AllocatorCore
-from controller.snapshot.log import Document, Section
+from controller.snapshot.log import Document, DocumentLog
 from controller.snapshot.ring import Ring
 
 COMPARE_INTERVAL_MS = 5000
@@ -37,7 +37,7 @@ class AllocatorSections:
     """The sections of the live allocator."""
 
     def __init__(self, core: AllocatorCore) -> None:
-        self.ports: Section[str] = Section(lambda: self._told.names, self._port)
+        self.ports: DocumentLog[str] = DocumentLog(lambda: self._told.names, self._port)
         self._kept: Ring[Document] = Ring(ALLOCATIONS_BOUND, lambda decision: decision)
         self.allocations = self._kept.section
         self._core = core
@@ -45,7 +45,7 @@ class AllocatorSections:
         self._told = _Told((), core.book.metrics(0))
         self._rows: dict[str, int] = {}
 
-    def by_name(self) -> dict[str, Section[Any]]:
+    def by_name(self) -> dict[str, DocumentLog[Any]]:
         """Return the sections by the names under which they are offered."""
         return {"ports": self.ports, "allocations": self.allocations}
 

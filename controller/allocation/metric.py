@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from controller.allocation.families import CpuSource, Family
+from controller.allocation.families import CpuSource, DeviceFamily
 from controller.config.settings import PortParameters
 
 
@@ -61,7 +61,7 @@ def metric_value(latest_pct: ArrayLike, history_pct: ArrayLike, weight: ArrayLik
 class PortLoad(NamedTuple):
     """What is known of one port. Percent are metric values (averages); None where a value is not supported."""
 
-    family: Family
+    family: DeviceFamily
     port_percent_busy: float | None
     cpu_percent_busy: float | None
     initiators: int = 0

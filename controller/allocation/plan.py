@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from controller.allocation.candidates import Candidates, Mode, PortId
-from controller.allocation.selection import Affinity, Carried, Selection, Wish, select
+from controller.allocation.selection import Affinity, Carried, PortSelection, Wish, select
 
 
 class Initiator(NamedTuple):
@@ -18,7 +18,7 @@ class Initiator(NamedTuple):
     network: str
 
 
-class Host(NamedTuple):
+class Requester(NamedTuple):
     """Who asks for paths."""
 
     name: str
@@ -45,7 +45,7 @@ class Terms:
     mode: Mode = Mode.DEFAULT
 
 
-class Network(NamedTuple):
+class CandidateNetwork(NamedTuple):
     """The candidates of a network, and the ports that were allocated there before."""
 
     candidates: Candidates
@@ -60,10 +60,10 @@ class Path(NamedTuple):
     port: PortId
 
 
-class Plan(NamedTuple):
+class PathPlan(NamedTuple):
     """The ports of each network, the paths over them, and what the next request should know."""
 
-    networks: dict[str, Selection]
+    networks: dict[str, PortSelection]
     paths: tuple[Path, ...]
     carried: Carried
 
@@ -76,7 +76,7 @@ class TooFewPathsError(Exception):
         self.host, self.wanted, self.found = host, wanted, found
 
 
-def paths_per_network(host: Host, networks: Sequence[str], rules: PathRules) -> dict[str, int]:
+def paths_per_network(host: Requester, networks: Sequence[str], rules: PathRules) -> dict[str, int]:
     """Return how many paths of a host each network gets: one after another, as its initiators there can take them."""
     here = Counter(initiator.network for initiator in host.initiators)
     room = {name: here[name] * rules.per_initiator for name in networks}
@@ -91,8 +91,8 @@ def paths_per_network(host: Host, networks: Sequence[str], rules: PathRules) -> 
 
 
 def plan(
-    networks: Mapping[str, Network], hosts: Sequence[Host], rules: PathRules, terms: Terms | None = None
-) -> Plan:
+    networks: Mapping[str, CandidateNetwork], hosts: Sequence[Requester], rules: PathRules, terms: Terms | None = None
+) -> PathPlan:
     """Return ports and paths for hosts.
 
     Parameters
@@ -108,7 +108,7 @@ def plan(
 
     Returns
     -------
-    Plan
+    PathPlan
         Each network gets as many ports as the host with most paths there needs; entities used in one network are
         avoided in the next. Of a host's paths in a network each goes to the initiator with fewest paths and the port
         that the host, then all hosts, use least.
@@ -121,7 +121,7 @@ def plan(
     terms = terms or Terms()
     carried, lately = terms.carried, terms.lately
     shares = {host.name: paths_per_network(host, list(networks), rules) for host in hosts}
-    selections: dict[str, Selection] = {}
+    selections: dict[str, PortSelection] = {}
     paths: list[Path] = []
     for name, network in networks.items():
         count = max((share[name] for share in shares.values()), default=0)
@@ -137,7 +137,7 @@ def plan(
     for host in hosts:
         if found[host.name] < rules.min_paths:
             raise TooFewPathsError(host.name, rules.min_paths, found[host.name])
-    return Plan(selections, tuple(paths), carried)
+    return PathPlan(selections, tuple(paths), carried)
 
 
 def _assign(

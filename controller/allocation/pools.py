@@ -37,7 +37,7 @@ class ArrayPort:
         return self.in_service and not self.disqualified
 
 
-class Match(NamedTuple):
+class PoolMatch(NamedTuple):
     """Whether an array has ports for the paths asked for, and why."""
 
     matches: bool
@@ -46,7 +46,7 @@ class Match(NamedTuple):
     reason: str
 
 
-def match_num_paths(ports: Sequence[ArrayPort], max_paths: int, levels: Sequence[str] = ()) -> Match:
+def match_num_paths(ports: Sequence[ArrayPort], max_paths: int, levels: Sequence[str] = ()) -> PoolMatch:
     """Return whether an array can serve `max_paths` paths.
 
     Parameters
@@ -60,7 +60,7 @@ def match_num_paths(ports: Sequence[ArrayPort], max_paths: int, levels: Sequence
 
     Returns
     -------
-    Match
+    PoolMatch
         It needs `max_paths` usable ports and, for two paths or more where failure domains are known, two of these.
 
     Notes
@@ -71,10 +71,10 @@ def match_num_paths(ports: Sequence[ArrayPort], max_paths: int, levels: Sequence
     level = next((level for level in levels if any(port.components.get(level) for port in usable)), None)
     domains = 0 if level is None else len({port.components.get(level) for port in usable} - {None})
     if len(usable) < max_paths:
-        return Match(False, len(usable), domains, f"{len(usable)} usable ports, {max_paths} needed")
+        return PoolMatch(False, len(usable), domains, f"{len(usable)} usable ports, {max_paths} needed")
     if max_paths >= 2 and level is not None and domains < 2:
-        return Match(False, len(usable), domains, f"all usable ports are in one {level}")
-    return Match(True, len(usable), domains, f"{len(usable)} usable ports")
+        return PoolMatch(False, len(usable), domains, f"all usable ports are in one {level}")
+    return PoolMatch(True, len(usable), domains, f"{len(usable)} usable ports")
 
 
 def array_metric(ports: Sequence[ArrayPort]) -> float:
@@ -115,7 +115,7 @@ def choose_pool(
     pools: Sequence[Pool],
     metrics: Mapping[str, float],
     size: float,
-    matches: Mapping[str, Match] | None = None,
+    matches: Mapping[str, PoolMatch] | None = None,
     unit: str = "GB",
 ) -> PoolChoice:
     """Return the pool on the array with the lowest metric that has room.

@@ -10,7 +10,7 @@ import numpy as np
 from controller.allocation.candidates import Candidates, Mode, PortId
 from controller.allocation.fields import RequestError, boolean, identifiers, mapping, names, text, whole
 from controller.allocation.port_list import Scope, read_levels, read_ports
-from controller.allocation.selection import Affinity, Carried, Selection, Step, Wish
+from controller.allocation.selection import Affinity, Carried, PortPick, PortSelection, Wish
 
 MOST_LISTED = 1000
 """Candidates listed of one level at one pick; `counts` tells all."""
@@ -50,7 +50,7 @@ def read_request(document: Any) -> PortRequest:
     return PortRequest(candidates, wish)
 
 
-def answer(candidates: Candidates, selection: Selection) -> dict[str, Any]:
+def answer(candidates: Candidates, selection: PortSelection) -> dict[str, Any]:
     """Return the answer to a request: ports, steps with the candidates after each level, entities used."""
     return {
         "ports": list(selection.ports),
@@ -60,7 +60,7 @@ def answer(candidates: Candidates, selection: Selection) -> dict[str, Any]:
     }
 
 
-def _step(candidates: Candidates, step: Step) -> dict[str, Any]:
+def _step(candidates: Candidates, step: PortPick) -> dict[str, Any]:
     ids = candidates.ids
     return {
         "chosen": step.chosen,
@@ -82,7 +82,7 @@ class Passed(NamedTuple):
     reason: str
 
 
-def explain(candidates: Candidates, selection: Selection, wish: Wish, name: PortId) -> tuple[str, list[Passed]]:
+def explain(candidates: Candidates, selection: PortSelection, wish: Wish, name: PortId) -> tuple[str, list[Passed]]:
     """Return what became of a port, and why it was not taken at each pick before that; KeyError where unknown."""
     if name in wish.previously_allocated:
         return "allocated before this request", []
@@ -101,7 +101,7 @@ def explain(candidates: Candidates, selection: Selection, wish: Wish, name: Port
     return f"not taken at any of {len(passed)} picks", passed
 
 
-def _passed(candidates: Candidates, step: Step, port: int, mode: Mode) -> Passed:
+def _passed(candidates: Candidates, step: PortPick, port: int, mode: Mode) -> Passed:
     for each in step.filters:
         if not np.isin(port, each.ports):
             levels = {level.name: level for level in candidates.levels}

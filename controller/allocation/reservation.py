@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controller.allocation.candidates import Candidates, PortId
-from controller.allocation.selection import Carried, Selection, Wish, select
+from controller.allocation.selection import Carried, PortSelection, Wish, select
 
 
 class Proposal(NamedTuple):
     """What would be placed, and the candidates with what is reserved of them."""
 
     candidates: Candidates
-    selection: Selection
+    selection: PortSelection
 
 
 class Reservations:
@@ -66,7 +66,7 @@ class Reservations:
         numbers = candidates.numbers
         return candidates.raised(_column(self._reserved_pct, numbers), _column(self._placements, numbers))
 
-    def place(self, candidates: Candidates, wish: Wish, size_pct: float) -> Selection:
+    def place(self, candidates: Candidates, wish: Wish, size_pct: float) -> PortSelection:
         """Return ports for a request, with those of earlier ones counted, and reserve them.
 
         Parameters
@@ -80,7 +80,7 @@ class Reservations:
 
         Returns
         -------
-        Selection
+        PortSelection
             As `select` gives it.
 
         Raises
@@ -92,7 +92,7 @@ class Reservations:
         self.reserve(selection, size_pct)
         return selection
 
-    def reserve(self, selection: Selection, size_pct: float) -> None:
+    def reserve(self, selection: PortSelection, size_pct: float) -> None:
         """Reserve the ports that a proposal picked, `size_pct` percent of usage each."""
         for step in selection.steps:
             name = step.chosen

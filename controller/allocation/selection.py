@@ -58,7 +58,7 @@ class Filtered(NamedTuple):
     reason: str
 
 
-class Step(NamedTuple):
+class PortPick(NamedTuple):
     """One pick. `tied` are the ports that were used as little as the chosen one, which is the first in input order of
     those on entities that other requests did not use lately."""
 
@@ -68,14 +68,14 @@ class Step(NamedTuple):
     reason: str
 
 
-class Selection(NamedTuple):
+class PortSelection(NamedTuple):
     """Ports in the order of their allocation, the picks among them, and what the next selection should know.
 
     `carried` is for the next network of the same request, `lately` for other requests.
     """
 
     ports: tuple[PortId, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[PortPick, ...]
     carried: Carried
     lately: Carried
     available: int
@@ -162,7 +162,7 @@ class _Rounds:
         return None if self._last == NONE else self.level.entities[self._last]
 
 
-def select(candidates: Candidates, wish: Wish) -> Selection:
+def select(candidates: Candidates, wish: Wish) -> PortSelection:
     """Return the ports to allocate.
 
     Parameters
@@ -174,7 +174,7 @@ def select(candidates: Candidates, wish: Wish) -> Selection:
 
     Returns
     -------
-    Selection
+    PortSelection
         At each pick the connected ports that are left pass the levels in their order. A level keeps those on entities
         that it did not use in this round; where that leaves none, it keeps all. When every entity that still has a
         port is used, a new round begins, and only the entity used last is avoided. A port without an entity passes.
@@ -206,7 +206,7 @@ def select(candidates: Candidates, wish: Wish) -> Selection:
     ranks, lacking = candidates.ranks(wish.mode), candidates.by_volumes(wish.mode)
     affinity = None if wish.affinity is None else _Budget(candidates, wish.affinity)
     chosen = list(previous)
-    steps: list[Step] = []
+    steps: list[PortPick] = []
     left = np.flatnonzero(free)
     while len(chosen) < wish.count and left.size:
         filters: list[Filtered] = []
@@ -225,7 +225,7 @@ def select(candidates: Candidates, wish: Wish) -> Selection:
                 first = each.among(first)
         port = int(first[0])
         reason = _reason(candidates, lacking, ports, tied, port)
-        steps.append(Step(candidates.ids[port], tuple(filters), tied, reason))
+        steps.append(PortPick(candidates.ids[port], tuple(filters), tied, reason))
         chosen.append(port)
         left = left[left != port]
         for each in rounds:
@@ -238,7 +238,7 @@ def select(candidates: Candidates, wish: Wish) -> Selection:
         raise TooFewPortsError(wish.count, len(chosen), int(candidates.connected.sum()))
     names = tuple(candidates.ids[port] for port in chosen)
     carried, lately = _handed_on(wish.carried, rounds), _handed_on(wish.lately, others)
-    return Selection(names, tuple(steps), carried, lately, int(candidates.connected.sum()), wish.count)
+    return PortSelection(names, tuple(steps), carried, lately, int(candidates.connected.sum()), wish.count)
 
 
 def _handed_on(before: Carried, rounds: Sequence[_Rounds]) -> Carried:

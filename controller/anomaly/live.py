@@ -20,16 +20,16 @@ from controller.anomaly.live_events import (
     PortsSampled,
     RetrainAsked,
 )
-from controller.anomaly.live_faults import Faults
+from controller.anomaly.live_faults import FaultReporter
 from controller.anomaly.live_groups import PeerGroups, Peers
 from controller.anomaly.live_learning import OVERALL, Judgement, Learning
-from controller.anomaly.live_members import NO_ROW, Members, member_name, titled
+from controller.anomaly.live_members import NO_ROW, MemberRows, member_name, titled
 from controller.anomaly.live_metrics import (
     PORT_METRICS,
     QUANTITIES,
     SWITCH_METRICS,
-    Kind,
     Metric,
+    MetricSubject,
     cells_needed,
     kind_of_fault,
     port_values,
@@ -91,9 +91,9 @@ class AnomalyCore:
 
     def __init__(self, settings: Anomaly, poll_s: float) -> None:
         self.peers = PeerGroups()
-        self.members = Members(settings.members)
+        self.members = MemberRows(settings.members)
         self.open: dict[MemberKey, OpenAnomaly] = {}
-        self.faults = Faults()
+        self.faults = FaultReporter()
         self.persistent: deque[tuple[float, list[tuple[int, str, str]]]] = deque(maxlen=REMEMBERED_HOURS)
         self.tally: Counter[str] = Counter()
         self.dirty: dict[MemberKey, None] = {}
@@ -408,7 +408,7 @@ class AnomalyCore:
                     round(float(found.overall[index]), 3),
                     kind_of_fault(metrics, confirmed[index]),
                     _text(member_name(key), metric, value, others, len(rows) - 1),
-                    metric.kind is Kind.LOAD and value < SILENT_SHARE * others,
+                    metric.kind is MetricSubject.LOAD and value < SILENT_SHARE * others,
                     *(("", "") if former is None else (former.other_end, former.part_of)),
                 )
             elif former is not None and self.learning.quiet[row] >= self.settings.hold_off_windows:

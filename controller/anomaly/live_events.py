@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controller.config.anomaly_settings import Anomaly
-from controller.performance.batch import Rates
-from controller.performance.ports import PortTable
+from controller.performance.batch import SampleRates
+from controller.performance.ports import PortRows
 from controller.snapshot.events import State
 
 MemberKey: TypeAlias = tuple[int, int]
@@ -23,7 +23,7 @@ class PortsSampled(NamedTuple):
     """Ports were sampled, each once at most: entry by entry the port, when, and its rates since the sample before.
 
     `at_s` is in epoch seconds; `interval_s` is NaN where what was counted is not known. `per_s` float64[n, 12]
-    has the counters of `Rates`, `utilisation_pct` float64[n, 2] both directions; `cpu_pct` is by datapath id.
+    has the counters of `SampleRates`, `utilisation_pct` float64[n, 2] both directions; `cpu_pct` is by datapath id.
     """
 
     ports: tuple[MemberKey, ...]
@@ -34,7 +34,7 @@ class PortsSampled(NamedTuple):
     cpu_pct: Mapping[int, float]
 
 
-def ports_sampled(rates: Rates, ports: PortTable, cpu_pct: Mapping[int, float]) -> PortsSampled:
+def ports_sampled(rates: SampleRates, ports: PortRows, cpu_pct: Mapping[int, float]) -> PortsSampled:
     """Return what rates say of ports, without samples that were put aside; `cpu_pct` may be of more switches."""
     rates = rates.take(rates.gap | ~np.isnan(rates.interval_s))
     keys = tuple((name.dpid, name.port_no) for name in map(ports.name, rates.rows.tolist()))

@@ -9,7 +9,7 @@ from controller.anomaly.live_members import member_name
 from controller.snapshot.events import State
 
 
-class Faults:
+class FaultReporter:
     """Tells of open anomalies, each fault once.
 
     What is wrong with a cable, or with what goes by it, shows at both of its ends. The end that is to be looked at

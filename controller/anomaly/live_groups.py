@@ -7,10 +7,10 @@ from typing import NamedTuple
 from controller.allocation.fabric_domains import FabricDomains
 from controller.anomaly.live_events import WHOLE_SWITCH, MemberKey
 from topology.events import PortRole, TopologyEvent
-from topology.graph import Kind
+from topology.graph import NodeKind
 from topology.live import LiveFabric
 
-_HEIGHT = {Kind.TOR: 1, Kind.AGGREGATION: 2, Kind.CORE: 3}
+_HEIGHT = {NodeKind.TOR: 1, NodeKind.AGGREGATION: 2, NodeKind.CORE: 3}
 
 
 class Peers(NamedTuple):
@@ -49,7 +49,7 @@ class PeerGroups:
                     groups[near, near_port] = self._trunk(near, other) + self._pod(by, near, near_port)
         for dpid in self.fabric.switches():
             kind = self._domains.kind(dpid)
-            tier = f"{kind} switches" if kind is not Kind.SWITCH else "switches"
+            tier = f"{kind} switches" if kind is not NodeKind.SWITCH else "switches"
             groups[dpid, WHOLE_SWITCH] = tier + self._pod(by, dpid, WHOLE_SWITCH)
             for port_no in self.fabric.edge_ports(dpid):
                 groups[dpid, port_no] = f"{kind} edge ports" + self._pod(by, dpid, port_no)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.anomaly.live_metrics import METRICS_AT_MOST, Kind, Metric
+from controller.anomaly.live_metrics import METRICS_AT_MOST, Metric, MetricSubject
 from controller.anomaly.peers.combination import combined
 from controller.anomaly.peers.distances import bin_sizes, reference_distance, sorted_windows
 from controller.anomaly.peers.scoring import (
@@ -153,7 +153,7 @@ class Learning:
             distances.append((column, samples, measured))
             limits = self._limits(column, metric, rows)
             score = scored(measured, self._peers, limits)[0]
-            if metric.kind is not Kind.IMPAIRMENT and settings.own_history:
+            if metric.kind is not MetricSubject.IMPAIRMENT and settings.own_history:
                 score = held_to_own_past(score, self._own_past(column, rows, measured, limits))
             score[self.windows[rows, column] < settings.least_windows] = np.nan
             scores[:, column] = score
@@ -191,7 +191,7 @@ class Learning:
         size = bin_sizes(samples, settings.bins_max, leave_one_out=settings.leave_one_out)
         learnt = self._bins.setdefault((group, metric.name), [])
         least = getattr(settings.least, metric.least)
-        if metric.kind is Kind.LOAD and not np.isnan(samples).all():
+        if metric.kind is MetricSubject.LOAD and not np.isnan(samples).all():
             least = max(least, LOAD_RESOLUTION * abs(float(np.nanmedian(samples))))
         if len(learnt) < settings.learning_windows and not np.isnan(size[0]):
             learnt.append(max(float(size[0]), least))
@@ -218,7 +218,7 @@ class Learning:
             found[:] = np.fmax(found, float(alike.max(initial=0.0)))
         least = max(SMALLEST_THRESHOLD_BINS, THRESHOLD_FLOOR * middle)
         peers = np.fmax(np.where(np.isnan(found), middle, found), least)
-        if metric.kind is Kind.IMPAIRMENT:
+        if metric.kind is MetricSubject.IMPAIRMENT:
             peers = np.minimum(peers, max(least, STANDING_AT_MOST * middle))
         own = np.fmax(self.largest_own[rows, column] * beyond, SMALLEST_THRESHOLD_BINS)
         return Thresholds(peers, own)

@@ -15,7 +15,7 @@ Rows = NDArray[np.intp]
 NO_ROW = -1
 
 
-class Members:
+class MemberRows:
     """Rows of members; a row that is free is given to the next one.
 
     Attributes

@@ -33,7 +33,7 @@ LEAST_PACKETS = 100
 """Shares of fewer packets are shares of so many: a packet that is seen late is no loss."""
 
 
-class Kind(StrEnum):
+class MetricSubject(StrEnum):
     """What a metric tells of."""
 
     IMPAIRMENT = "impairment"
@@ -45,29 +45,35 @@ class Metric(NamedTuple):
     """A metric, what it tells of, and the settings that switch it on and that bound its bins from below."""
 
     name: str
-    kind: Kind
+    kind: MetricSubject
     watch: str
     least: str
     words: str
 
 
 PORT_METRICS = (
-    Metric("lost_pct", Kind.IMPAIRMENT, "lost", "lost_pct", "sends packets of which {:.3g} % are lost on the cable"),
-    Metric("errors_per_s", Kind.IMPAIRMENT, "errors", "errors_per_s", "counts {:.3g} errors a second"),
-    Metric("dropped_per_s", Kind.STRESS, "drops", "dropped_per_s", "drops {:.3g} packets a second"),
-    Metric("rx_utilisation_pct", Kind.LOAD, "load", "utilisation_pct", "receives at {:.3g} % of its speed"),
-    Metric("tx_utilisation_pct", Kind.LOAD, "load", "utilisation_pct", "sends at {:.3g} % of its speed"),
+    Metric(
+        "lost_pct",
+        MetricSubject.IMPAIRMENT,
+        "lost",
+        "lost_pct",
+        "sends packets of which {:.3g} % are lost on the cable",
+    ),
+    Metric("errors_per_s", MetricSubject.IMPAIRMENT, "errors", "errors_per_s", "counts {:.3g} errors a second"),
+    Metric("dropped_per_s", MetricSubject.STRESS, "drops", "dropped_per_s", "drops {:.3g} packets a second"),
+    Metric("rx_utilisation_pct", MetricSubject.LOAD, "load", "utilisation_pct", "receives at {:.3g} % of its speed"),
+    Metric("tx_utilisation_pct", MetricSubject.LOAD, "load", "utilisation_pct", "sends at {:.3g} % of its speed"),
 )
 SWITCH_METRICS = (
-    Metric("cpu_pct", Kind.STRESS, "cpu", "cpu_pct", "uses {:.3g} % of its CPU"),
+    Metric("cpu_pct", MetricSubject.STRESS, "cpu", "cpu_pct", "uses {:.3g} % of its CPU"),
     Metric(
         "unforwarded_pct",
-        Kind.STRESS,
+        MetricSubject.STRESS,
         "forwarding",
         "unforwarded_pct",
         "receives packets of which it does not send on {:.3g} %",
     ),
-    Metric("packets_per_s", Kind.LOAD, "load", "packets_per_s", "receives {:.4g} packets a second"),
+    Metric("packets_per_s", MetricSubject.LOAD, "load", "packets_per_s", "receives {:.4g} packets a second"),
 )
 METRICS_AT_MOST = max(len(PORT_METRICS), len(SWITCH_METRICS))
 
@@ -174,11 +180,11 @@ def kind_of_fault(metrics: tuple[Metric, ...], anomalous: NDArray[np.bool_]) -> 
     like the peers', else a difference in load: as latency and throughput in Kasick et al., 4.1.
     """
     kinds = {metric.kind for metric, is_out in zip(metrics, anomalous.tolist(), strict=False) if is_out}
-    if Kind.IMPAIRMENT in kinds:
+    if MetricSubject.IMPAIRMENT in kinds:
         return "component fault"
-    if Kind.LOAD in kinds:
+    if MetricSubject.LOAD in kinds:
         return "load difference"
-    return "component fault" if Kind.STRESS in kinds else "not told"
+    return "component fault" if MetricSubject.STRESS in kinds else "not told"
 
 
 def _median_of_known(values: Floats) -> Floats:

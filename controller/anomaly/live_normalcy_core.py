@@ -13,7 +13,7 @@ from controller.anomaly.live_events import MemberKey
 from controller.anomaly.live_normalcy import NO_SLOT, SlotBounds
 from controller.config.anomaly_settings import Normalcy
 from controller.performance.counters import Counter as PortCounter
-from controller.performance.ports import PortTable
+from controller.performance.ports import PortRows
 from controller.performance.rollups import RollUps
 from controller.snapshot.events import State
 
@@ -87,7 +87,7 @@ class NormalcyTurned(NamedTuple):
     at_s: float
 
 
-def ports_rolled_up(rollups: RollUps, ports: PortTable) -> PortsRolledUp:
+def ports_rolled_up(rollups: RollUps, ports: PortRows) -> PortsRolledUp:
     """Return what roll-ups say of ports, without those of which less than half is known."""
     chosen = np.flatnonzero(rollups.covered_s >= KNOWN_SHARE * rollups.step_s)
     keys = tuple((name.dpid, name.port_no) for name in map(ports.name, rollups.rows[chosen].tolist()))

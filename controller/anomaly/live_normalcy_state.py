@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from controller.anomaly.live_events import MemberKey
 from controller.anomaly.live_normalcy import LEARNT, SlotBounds
 from controller.anomaly.live_normalcy_core import METRIC_COUNT, METRICS, NO_PORT, NormalcyCore, OpenExcess
-from controller.anomaly.live_state import StateError
+from controller.anomaly.live_state import AnomalyStateError
 
 NORMALCY_VERSION = 1
 _OPEN_FIELDS = ("metric", "since_s", "value", "lower", "upper", "score")
@@ -60,7 +60,7 @@ def all_changed(core: NormalcyCore) -> None:
 def restore(core: NormalcyCore, state: NormalcyState) -> int:
     """Take what an earlier run learnt, before any event, and return of how many ports: none from another chain.
 
-    StateError where it is damaged; nothing is taken then.
+    AnomalyStateError where it is damaged; nothing is taken then.
     """
     if state.chain != core.chain:
         return 0
@@ -94,18 +94,18 @@ def _unpacked(bounds: SlotBounds, port: PortNormalcy) -> dict[str, NDArray[Any]]
         shape = (len(table), METRIC_COUNT)
         size = shape[0] * shape[1] * table.itemsize
         if place + size > len(port.learnt):
-            raise StateError(f"{name}: {len(port.learnt)} bytes are too few")
+            raise AnomalyStateError(f"{name}: {len(port.learnt)} bytes are too few")
         arrays[field] = np.frombuffer(port.learnt, table.dtype, shape[0] * shape[1], place).reshape(shape)
         place += size
     if place != len(port.learnt):
-        raise StateError(f"{name}: {len(port.learnt)} bytes, expected {place}")
+        raise AnomalyStateError(f"{name}: {len(port.learnt)} bytes, expected {place}")
     for low, high in (("day_low", "day_high"), ("week_low", "week_high")):
         if not np.isfinite(arrays[low]).all() or not np.isfinite(arrays[high]).all():
-            raise StateError(f"{name}: {low} or {high} is no number")
+            raise AnomalyStateError(f"{name}: {low} or {high} is no number")
         if (arrays[low] > arrays[high]).any():
-            raise StateError(f"{name}: {low} is above {high}")
+            raise AnomalyStateError(f"{name}: {low} is above {high}")
     if not np.isfinite(port.newest_s):
-        raise StateError(f"{name}: the time of its newest point is no number")
+        raise AnomalyStateError(f"{name}: the time of its newest point is no number")
     return arrays
 
 
@@ -119,4 +119,4 @@ def _opened(port: PortNormalcy) -> list[OpenExcess]:
             return found
     except (TypeError, ValueError):
         pass
-    raise StateError(f"{port.dpid}:{port.port_no}: what is open of it makes no sense")
+    raise AnomalyStateError(f"{port.dpid}:{port.port_no}: what is open of it makes no sense")

@@ -17,8 +17,8 @@ from controller.anomaly.live_normalcy_core import (
     NormalcyTurned,
     OpenExcess,
 )
-from controller.snapshot.events import EventLog, Severity, State
-from controller.snapshot.log import Document, Section
+from controller.snapshot.events import EventRing, Severity, State
+from controller.snapshot.log import Document, DocumentLog
 
 SERIES_AT_ONCE = 100_000
 """Series that one answer holds at most."""
@@ -30,10 +30,10 @@ SeriesKey: TypeAlias = tuple[MemberKey, int]
 class NormalcySections:
     """The section of series, and the documents that questions are answered with; events go to a log given."""
 
-    def __init__(self, core: NormalcyCore, events: EventLog) -> None:
+    def __init__(self, core: NormalcyCore, events: EventRing) -> None:
         self._core = core
         self._events = events
-        self.series: Section[SeriesKey] = Section(self._keys, self.document, series_name)
+        self.series: DocumentLog[SeriesKey] = DocumentLog(self._keys, self.document, series_name)
         self._told = np.zeros((0, 3), np.float32)
 
     def turned(self, effect: NormalcyTurned) -> None:

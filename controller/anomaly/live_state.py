@@ -18,7 +18,7 @@ _OPEN_FIELDS = tuple(field for field in OpenAnomaly._fields if field != "key")
 BINS_AT_MOST = 100_000
 
 
-class StateError(ValueError):
+class AnomalyStateError(ValueError):
     """State that makes no sense; the text says what of it."""
 
 
@@ -80,7 +80,7 @@ def restore(core: AnomalyCore, state: AnomalyState) -> int:
     """Take what an earlier run learnt, before any event, and return of how many members.
 
     What holds for another chain is left out but for open anomalies, which are cleared when their members are well.
-    StateError where it is damaged; nothing is taken then.
+    AnomalyStateError where it is damaged; nothing is taken then.
     """
     checked = [(member, *_unpacked(core, member, state.chain)) for member in state.members]
     sizes = [(*each[:2], _sizes(each)) for each in state.bins]
@@ -122,15 +122,15 @@ def _unpacked(
         count = int(np.prod(shape))
         size = count * table.itemsize
         if place + size > len(member.learnt):
-            raise StateError(f"{name}: {len(member.learnt)} bytes are too few")
+            raise AnomalyStateError(f"{name}: {len(member.learnt)} bytes are too few")
         arrays[field] = np.frombuffer(member.learnt, table.dtype, count, place).reshape(shape)
         place += size
     if place != len(member.learnt):
-        raise StateError(f"{name}: {len(member.learnt)} bytes, expected {place}")
+        raise AnomalyStateError(f"{name}: {len(member.learnt)} bytes, expected {place}")
     for field, array in arrays.items():
         negative = field != "reference" and bool((array < 0).any())
         if negative or not np.isfinite(array).all():
-            raise StateError(f"{name}: {field} makes no sense")
+            raise AnomalyStateError(f"{name}: {field} makes no sense")
     return arrays, opened
 
 
@@ -144,13 +144,13 @@ def _opened(member: MemberState) -> OpenAnomaly:
             return found
     except (TypeError, ValueError):
         pass
-    raise StateError(f"{member.dpid}:{member.port_no}: its open anomaly makes no sense")
+    raise AnomalyStateError(f"{member.dpid}:{member.port_no}: its open anomaly makes no sense")
 
 
 def _sizes(bins: BinsState) -> list[float]:
     if len(bins.sizes) % 8 or len(bins.sizes) > 8 * BINS_AT_MOST:
-        raise StateError(f"{bins.peer_group}: bins of {bins.metric}: {len(bins.sizes)} bytes")
+        raise AnomalyStateError(f"{bins.peer_group}: bins of {bins.metric}: {len(bins.sizes)} bytes")
     found = np.frombuffer(bins.sizes, "<f8")
     if not (np.isfinite(found) & (found > 0)).all():
-        raise StateError(f"{bins.peer_group}: bins of {bins.metric} are not positive")
+        raise AnomalyStateError(f"{bins.peer_group}: bins of {bins.metric} are not positive")
     return [float(size) for size in found]

@@ -12,8 +12,8 @@ from controller.anomaly.live import AnomalyCore
 from controller.anomaly.live_events import WHOLE_SWITCH, AnomalyTurned, MemberKey, OpenAnomaly
 from controller.anomaly.live_faults import in_order
 from controller.anomaly.live_members import NO_ROW, member_name, titled
-from controller.snapshot.events import EventLog, Severity, State
-from controller.snapshot.log import Document, Section
+from controller.snapshot.events import EventRing, Severity, State
+from controller.snapshot.log import Document, DocumentLog
 
 NOTICEABLE = 0.05
 """A score that differs by less, and by less of itself, is not told again."""
@@ -26,13 +26,15 @@ class AnomalySections:
     def __init__(self, core: AnomalyCore, spoken: Callable[[str], str] = str) -> None:
         self._core = core
         self._spoken = spoken
-        self.events = EventLog("anomaly", spoken)
-        self.anomalies: Section[MemberKey] = Section(lambda: sorted(core.faults.told), self._anomaly, member_name)
-        self.ports: Section[MemberKey] = Section(self._port_keys, self._port, member_name)
+        self.events = EventRing("anomaly", spoken)
+        self.anomalies: DocumentLog[MemberKey] = DocumentLog(
+            lambda: sorted(core.faults.told), self._anomaly, member_name
+        )
+        self.ports: DocumentLog[MemberKey] = DocumentLog(self._port_keys, self._port, member_name)
         self._ranks: dict[MemberKey, int] = {}
         self._told: dict[MemberKey, tuple[float | None, str, str | None]] = {}
 
-    def by_name(self) -> dict[str, Section[Any]]:
+    def by_name(self) -> dict[str, DocumentLog[Any]]:
         """Return the sections by the names under which they are offered."""
         return {"anomalies": self.anomalies, "ports": self.ports, "events": self.events.section}
 

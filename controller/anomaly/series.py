@@ -19,7 +19,7 @@ class SeriesName(NamedTuple):
     metric: str
 
 
-class Series(NamedTuple):
+class RawSeries(NamedTuple):
     """The samples of one metric of one member as they were written down: any order, gaps, NaN and infinities."""
 
     name: SeriesName
@@ -50,7 +50,7 @@ class OrderedSeries(NamedTuple):
     irregularities: Irregularities
 
 
-def ordered(series: Series) -> OrderedSeries:
+def ordered(series: RawSeries) -> OrderedSeries:
     """Return a series in the order of time, each time once, without what is no number; see `in_order`."""
     return in_order(series.at_s, series.values)
 

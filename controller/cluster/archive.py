@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from controller.cluster.engine import OPERATIONS_BOUND, Delete, Held, Put, Transaction, size_bytes
+from controller.cluster.engine import OPERATIONS_BOUND, Delete, KeyValue, PutKey, Transaction, size_bytes
 from controller.cluster.journal import BUNDLE_BYTES
 from controller.cluster.keys import Keys, read_epoch
 
@@ -37,7 +37,7 @@ class Archive(NamedTuple):
         return hashlib.sha256(json.dumps([RECORDS, self.fabric, sorted(self.keys.items())]).encode()).hexdigest()
 
 
-def archive_of(fabric: str, revision: int, held: Iterable[Held]) -> Archive:
+def archive_of(fabric: str, revision: int, held: Iterable[KeyValue]) -> Archive:
     """Return the archive of keys as of a revision; who is there at the time, by a lease, is no part of it."""
     root = Keys(fabric).root
     return Archive(fabric, revision, {each.key.removeprefix(root): each.value for each in held if not each.lease})
@@ -64,7 +64,7 @@ def read_archive(text: str) -> Archive:
     return archive
 
 
-def why_not(archive: Archive, fabric: str, held: Iterable[Held]) -> str | None:
+def why_not(archive: Archive, fabric: str, held: Iterable[KeyValue]) -> str | None:
     """Return why an archive is not put into a store that has these keys, None where it may be."""
     keys, there = Keys(fabric), {each.key: each for each in held}
     if keys.leader in there:
@@ -76,7 +76,7 @@ def why_not(archive: Archive, fabric: str, held: Iterable[Held]) -> str | None:
     return None
 
 
-def restoring(archive: Archive, fabric: str, held: Iterable[Held]) -> Iterator[Transaction]:
+def restoring(archive: Archive, fabric: str, held: Iterable[KeyValue]) -> Iterator[Transaction]:
     """Yield what makes a fabric's keys those of an archive, and removes the others; each may be done twice.
 
     The epoch comes first and never falls: what leads by an older one writes nothing from then on.
@@ -87,10 +87,10 @@ def restoring(archive: Archive, fabric: str, held: Iterable[Held]) -> Iterator[T
     epoch = max(read_epoch(wanted.get(keys.epoch, "")), 0 if present is None else read_epoch(present.value))
     if epoch:
         wanted[keys.epoch] = str(epoch + 1)
-    edits: list[Put | Delete] = [Delete(key) for key in there if key not in wanted]
-    edits += [Put(key, value) for key, value in wanted.items()]
+    edits: list[PutKey | Delete] = [Delete(key) for key in there if key not in wanted]
+    edits += [PutKey(key, value) for key, value in wanted.items()]
     edits.sort(key=lambda edit: edit.key != keys.epoch)
-    bundle: list[Put | Delete] = []
+    bundle: list[PutKey | Delete] = []
     size = 0
     for edit in edits:
         if bundle and (len(bundle) == OPERATIONS_BOUND or size + size_bytes(edit) > BUNDLE_BYTES):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from controller.cluster.effects import Ask, Told
+from controller.cluster.effects import StoreRequest, TellOperators
 from controller.cluster.engine import Request
 from controller.cluster.events import Answered
 from controller.cluster.requests import Pending, Purpose
@@ -25,7 +25,7 @@ class Asking:
             return
         self._number += 1
         self._pending[purpose] = Pending(self._number, now, about)
-        self._effects.append(Ask(self._number, request))
+        self._effects.append(StoreRequest(self._number, request))
 
     def _asked(self, event: Answered) -> tuple[Purpose, Pending] | None:
         """Return what an answer is to, None where nobody waits for it."""
@@ -33,4 +33,4 @@ class Asking:
         return None if purpose is None else (purpose, self._pending.pop(purpose))
 
     def _tell(self, kind: str, text: str, severity: Severity = Severity.INFO, state: State = State.HAPPENED) -> None:
-        self._effects.append(Told(kind, text, severity, state))
+        self._effects.append(TellOperators(kind, text, severity, state))

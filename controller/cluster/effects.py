@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from controller.cluster.engine import Condition, Request
+from controller.cluster.engine import KeyCondition, Request
 from controller.cluster.keys import Leader
 from controller.events import RoleWanted
 from controller.snapshot.events import Severity, State
 
 
-class Ask(NamedTuple):
+class StoreRequest(NamedTuple):
     """Have the store answer a request: `Answered` with this number follows in any case."""
 
     number: int
@@ -49,12 +49,12 @@ class Leading(NamedTuple):
     """
 
     epoch: int | None
-    fence: Condition | None
+    fence: KeyCondition | None
     has_lease: bool
     renews: int | None = None
 
 
-class Told(NamedTuple):
+class TellOperators(NamedTuple):
     """Tell operators."""
 
     kind: str
@@ -63,4 +63,4 @@ class Told(NamedTuple):
     state: State = State.HAPPENED
 
 
-Effect: TypeAlias = Ask | WatchKeys | FollowPeer | Leading | Told | RoleWanted
+Effect: TypeAlias = StoreRequest | WatchKeys | FollowPeer | Leading | TellOperators | RoleWanted

@@ -23,7 +23,7 @@ PAGE_KEYS = 256
 _EDIT_BYTES = 64
 
 
-class Condition(NamedTuple):
+class KeyCondition(NamedTuple):
     """`key` was last put in `revision` (0: it is absent), and has `value` where that is given."""
 
     key: str
@@ -31,7 +31,7 @@ class Condition(NamedTuple):
     value: str | None = None
 
 
-class Put(NamedTuple):
+class PutKey(NamedTuple):
     """Give `key` a value, which ends with `lease` (0: it stays)."""
 
     key: str
@@ -45,7 +45,7 @@ class Delete(NamedTuple):
     key: str
 
 
-class Held(NamedTuple):
+class KeyValue(NamedTuple):
     """A key as it is: its value, the revision in which it got it, and the lease it ends with (0: none)."""
 
     key: str
@@ -54,7 +54,7 @@ class Held(NamedTuple):
     lease: int = 0
 
 
-class Change(NamedTuple):
+class KeyChange(NamedTuple):
     """What became of a key in `revision`; `value` is None where it was removed."""
 
     key: str
@@ -91,8 +91,8 @@ class Transaction(NamedTuple):
     ValueError from `check` where it is larger than stores take.
     """
 
-    conditions: tuple[Condition, ...]
-    edits: tuple[Put | Delete, ...]
+    conditions: tuple[KeyCondition, ...]
+    edits: tuple[PutKey | Delete, ...]
     is_repeatable: bool = False
 
 
@@ -142,18 +142,18 @@ class Committed(NamedTuple):
     revision: int
 
 
-class Refused(NamedTuple):
+class ConditionFailed(NamedTuple):
     """A condition did not hold and nothing was done; `held` has the keys of the conditions that are there."""
 
     revision: int
-    held: tuple[Held, ...]
+    held: tuple[KeyValue, ...]
 
 
-class Page(NamedTuple):
+class KeyPage(NamedTuple):
     """Keys as of `revision`, which the next page is to be asked for where there is more."""
 
     revision: int
-    held: tuple[Held, ...]
+    held: tuple[KeyValue, ...]
     has_more: bool
 
 
@@ -170,21 +170,21 @@ class Silent(NamedTuple):
 
 
 Reply: TypeAlias = (
-    LeaseGranted | LeaseKept | LeaseGone | LeaseRevoked | Committed | Refused | Page | Compacted | Silent
+    LeaseGranted | LeaseKept | LeaseGone | LeaseRevoked | Committed | ConditionFailed | KeyPage | Compacted | Silent
 )
 
 
 # Watches
 
 
-class Changes(NamedTuple):
+class KeyChanges(NamedTuple):
     """Changes in the order of their revisions; all of a revision are in one of these. `revision` is the last one."""
 
     revision: int
-    changes: tuple[Change, ...]
+    changes: tuple[KeyChange, ...]
 
 
-WatchReport: TypeAlias = Changes | Compacted | Silent
+WatchReport: TypeAlias = KeyChanges | Compacted | Silent
 """What a watch tells; after `Compacted` and `Silent` it tells nothing more."""
 
 
@@ -219,9 +219,9 @@ def check(transaction: Transaction) -> Transaction:
     return transaction
 
 
-def size_bytes(edit: Put | Delete) -> int:
+def size_bytes(edit: PutKey | Delete) -> int:
     """Return what an edit counts for in a request, in bytes."""
-    value = edit.value if type(edit) is Put else ""
+    value = edit.value if type(edit) is PutKey else ""
     return len(edit.key.encode()) + len(value.encode()) + _EDIT_BYTES
 
 

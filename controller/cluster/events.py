@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from controller.cluster.engine import Change, Reply
+from controller.cluster.engine import KeyChange, Reply
 
 
 class Answered(NamedTuple):
@@ -18,7 +18,7 @@ class KeysChanged(NamedTuple):
     """What the watch with this number told."""
 
     watch: int
-    changes: tuple[Change, ...]
+    changes: tuple[KeyChange, ...]
 
 
 class WatchEnded(NamedTuple):

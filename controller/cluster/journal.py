@@ -6,19 +6,19 @@ from collections.abc import Iterable, Iterator
 
 from controller.cluster.engine import (
     OPERATIONS_BOUND,
-    Changes,
     Committed,
-    Condition,
+    ConditionFailed,
     Delete,
-    Held,
-    Page,
-    Put,
+    KeyChanges,
+    KeyCondition,
+    KeyPage,
+    KeyValue,
+    PutKey,
     ReadPage,
-    Refused,
     Transaction,
     size_bytes,
 )
-from controller.log import Batch, Entry, Kind, Row
+from controller.log import LogBatch, LogEntry, LogEntryKind, Row
 
 ENTRIES_BOUND = OPERATIONS_BOUND - 1
 """Entries of a transaction: one more of its edits says whose turn it was."""
@@ -26,7 +26,7 @@ ENTRIES_BOUND = OPERATIONS_BOUND - 1
 BUNDLE_BYTES = 256 << 10
 """Bytes of a transaction from which on another one is begun: a larger one takes the store too long for an answer."""
 
-_KINDS = frozenset(Kind)
+_KINDS = frozenset(LogEntryKind)
 
 
 def record_text(row: Row, text: str) -> str:
@@ -34,27 +34,27 @@ def record_text(row: Row, text: str) -> str:
     return f"{row.entry.kind} {row.revision} {text}"
 
 
-def read_record(held: Held, prefix: str) -> Row | None:
+def read_record(held: KeyValue, prefix: str) -> Row | None:
     """Return the entry that a key of the journal holds; None where its value makes no sense."""
     kind, _, rest = held.value.partition(" ")
     write, _, text = rest.partition(" ")
     if kind not in _KINDS or not (write.isascii() and write.isdigit() and len(write) < 20 and text):
         return None
-    return Row(int(write), Entry(Kind(kind), held.key.removeprefix(prefix), text))
+    return Row(int(write), LogEntry(LogEntryKind(kind), held.key.removeprefix(prefix), text))
 
 
-def commits(batch: Batch, prefix: str, fence: Condition) -> Iterator[Transaction]:
+def commits(batch: LogBatch, prefix: str, fence: KeyCondition) -> Iterator[Transaction]:
     """Yield what puts a batch into the store, in its order; each may be done twice.
 
     A batch that is too much for one transaction is divided, and then is not taken whole: keys have values of their
     own, and who wrote hears that all is there when the last one is done.
     """
-    edits: list[Put | Delete] = []
+    edits: list[PutKey | Delete] = []
     size = 0
     for row in sorted(batch.rows.values(), key=lambda row: row.revision):
         key = f"{prefix}{row.entry.key}"
         text = row.entry.text
-        edit = Delete(key) if text is None else Put(key, record_text(row, text))
+        edit = Delete(key) if text is None else PutKey(key, record_text(row, text))
         added = size_bytes(edit)
         if edits and (len(edits) == ENTRIES_BOUND or size + added > BUNDLE_BYTES):
             yield Transaction((fence,), tuple(edits), True)
@@ -65,7 +65,7 @@ def commits(batch: Batch, prefix: str, fence: Condition) -> Iterator[Transaction
         yield Transaction((fence,), tuple(edits), True)
 
 
-def sweeps(page: Page, prefix: str, below: int, fence: Condition) -> Iterator[Transaction]:
+def sweeps(page: KeyPage, prefix: str, below: int, fence: KeyCondition) -> Iterator[Transaction]:
     """Yield what removes the entries of a page that are of earlier writes than `below`, or make no sense."""
     old = []
     for held in page.held:
@@ -88,7 +88,7 @@ class Turns:
     itself that it is the last one then. `fence` is what it has as a condition otherwise.
     """
 
-    def __init__(self, key: str, fence: Condition) -> None:
+    def __init__(self, key: str, fence: KeyCondition) -> None:
         self._key = key
         self._fence = fence
         self._revision = 0
@@ -100,14 +100,14 @@ class Turns:
 
     def in_turn(self, transaction: Transaction) -> Transaction:
         """Return a transaction as it may be asked for now, again and again."""
-        conditions = (*transaction.conditions, Condition(self._key, self._revision))
-        return transaction._replace(conditions=conditions, edits=(*transaction.edits, Put(self._key, self._name)))
+        conditions = (*transaction.conditions, KeyCondition(self._key, self._revision))
+        return transaction._replace(conditions=conditions, edits=(*transaction.edits, PutKey(self._key, self._name)))
 
     def done(self, reply: Committed) -> None:
         """Take it that the transaction was done."""
         self._revision = reply.revision
 
-    def refused(self, reply: Refused) -> bool | None:
+    def refused(self, reply: ConditionFailed) -> bool | None:
         """Return what a refusal says: True where the transaction was done before, False where it may be asked for
         anew, in its turn, and None where another one leads. StoreEmptied where the store knows of no epoch any more.
         """
@@ -151,7 +151,7 @@ class Replica:
         self._pages = []
         return ReadPage(self._prefix)
 
-    def read(self, page: Page) -> ReadPage | tuple[Entry, ...]:
+    def read(self, page: KeyPage) -> ReadPage | tuple[LogEntry, ...]:
         """Take a page; return the next request, or when that was the last one the entries that are news."""
         self._pages += self._rows(page.held)
         if page.has_more:
@@ -159,25 +159,25 @@ class Replica:
         rows, self._pages = sorted(self._pages, key=lambda row: (row.revision, row.entry.key)), []
         former, self._keys = self._keys, {row.entry.key for row in rows}
         self.revision = page.revision
-        gone = (Entry(Kind.OBSERVATION, key, None) for key in sorted(former - self._keys))
+        gone = (LogEntry(LogEntryKind.OBSERVATION, key, None) for key in sorted(former - self._keys))
         return (*gone, *(row.entry for row in rows))
 
-    def follow(self, changes: Changes) -> tuple[Entry, ...]:
+    def follow(self, changes: KeyChanges) -> tuple[LogEntry, ...]:
         """Take what the watch from `revision` on told."""
-        entries: list[Entry] = []
+        entries: list[LogEntry] = []
         for change in changes.changes:
             key = change.key.removeprefix(self._prefix)
             if change.value is None:
                 self._keys.discard(key)
-                entries.append(Entry(Kind.OBSERVATION, key, None))
+                entries.append(LogEntry(LogEntryKind.OBSERVATION, key, None))
             else:
-                for row in self._rows((Held(change.key, change.value, change.revision),)):
+                for row in self._rows((KeyValue(change.key, change.value, change.revision),)):
                     self._keys.add(key)
                     entries.append(row.entry)
         self.revision = changes.revision
         return tuple(entries)
 
-    def _rows(self, held: Iterable[Held]) -> list[Row]:
+    def _rows(self, held: Iterable[KeyValue]) -> list[Row]:
         rows = [row for row in (read_record(entry, self._prefix) for entry in held) if row is not None]
         self.faulty += sum(1 for _ in held) - len(rows)
         return rows

@@ -4,7 +4,7 @@ Who leads is one transaction of the store: it compares the revisions seen of `le
 makes that safe is the epoch, which only rises: each write to the store compares it, and it is the generation by which
 switches know their master. The lease only says when a leader may be given up.
 
-`Member` is told by events and answers with effects; it decides anew, after each event, by all that it knows.
+`MemberCore` is told by events and answers with effects; it decides anew, after each event, by all that it knows.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from controller.cluster.calm import Calm
 from controller.cluster.effects import Effect, FollowPeer, Leading, WatchKeys
 from controller.cluster.engine import (
     Committed,
-    Condition,
+    ConditionFailed,
     Delete,
     GrantLease,
-    Held,
     KeepLease,
+    KeyCondition,
+    KeyPage,
+    KeyValue,
     LeaseGone,
     LeaseGranted,
     LeaseKept,
-    Page,
-    Put,
+    PutKey,
     ReadPage,
-    Refused,
     Reply,
     RevokeLease,
     Silent,
@@ -72,7 +72,7 @@ RENEWAL_S = 2.0
 """How long others leave a store that was emptied to a leader whom they hear, which writes anew what it knows."""
 
 
-class Member(Asking):
+class MemberCore(Asking):
     """A member.
 
     Attributes
@@ -105,7 +105,7 @@ class Member(Asking):
         self._is_known = False
         self._watch = 0
         self.view = LeadView(self._keys)
-        self._fence: Condition | None = None
+        self._fence: KeyCondition | None = None
         self._highest = settings.highest_epoch
         self._left_epoch = 0
         self._is_renewing = False
@@ -214,7 +214,7 @@ class Member(Asking):
             why = "it does not lead" if fence is None else f"{to or 'another'} is not a member at the moment"
             self._tell("hand-over-refused", f"{me} hands nothing over: {why}.", Severity.WARNING)
         elif Purpose.HAND_OVER not in self._pending:
-            edits = (Delete(self._keys.leader), Put(self._keys.successor, to))
+            edits = (Delete(self._keys.leader), PutKey(self._keys.successor, to))
             self._ask(Purpose.HAND_OVER, Transaction((fence,), edits, True), now, to)
 
     def _keys_changed(self, event: KeysChanged, now: float) -> None:
@@ -250,7 +250,7 @@ class Member(Asking):
             self._confirm_lease(pending.asked_s, min(reply.ttl_s, self._settings.lease_s))
         elif type(reply) is LeaseKept and reply.lease == self._lease:
             self._confirm_lease(pending.asked_s, min(reply.ttl_s, self._settings.lease_s))
-        elif type(reply) is Page:
+        elif type(reply) is KeyPage:
             self._read(reply, now)
         elif purpose is Purpose.REGISTER:
             self._is_registered = type(reply) is Committed and pending.about[0] == self._lease
@@ -289,7 +289,7 @@ class Member(Asking):
         elif self.standing is Standing.CANDIDATE:
             self.standing = Standing.FOLLOWER
 
-    def _read(self, page: Page, now: float) -> None:
+    def _read(self, page: KeyPage, now: float) -> None:
         self.view.replace(page.held)
         self._is_known = True
         if self.epoch is not None and not self.view.epoch and self.view.leader is None:
@@ -310,20 +310,20 @@ class Member(Asking):
         leader: Leader = pending.about
         if self.standing is Standing.CANDIDATE:
             self.standing = Standing.FOLLOWER
-        if type(reply) is Refused:
+        if type(reply) is ConditionFailed:
             self.view.see(reply.held, (self._keys.leader, self._keys.epoch))
         elif type(reply) is Committed:
-            epoch = Held(self._keys.epoch, str(leader.epoch), reply.revision)
-            self.view.see((epoch, Held(self._keys.leader, leader.text(), reply.revision, self._lease)))
+            epoch = KeyValue(self._keys.epoch, str(leader.epoch), reply.revision)
+            self.view.see((epoch, KeyValue(self._keys.leader, leader.text(), reply.revision, self._lease)))
         self._look_at_leader(now)
 
     def _fenced(self, purpose: Purpose, pending: Pending, reply: Reply, now: float) -> None:
-        if type(reply) is Refused:
+        if type(reply) is ConditionFailed:
             self._is_known = False
             if any(held.key == self._keys.epoch for held in reply.held):
                 self._step_down("the store has a later epoch", now)
         elif purpose is Purpose.ANSWER and type(reply) is Committed:
-            self.view.see((Held(self._keys.leader, pending.about, reply.revision, self._lease),))
+            self.view.see((KeyValue(self._keys.leader, pending.about, reply.revision, self._lease),))
         elif purpose is Purpose.HAND_OVER:
             self._barred_until_s = now + SUCCESSION_S
             self.view.see((), (self._keys.leader,))
@@ -376,7 +376,7 @@ class Member(Asking):
     def _is_mine(self, leader: Leader | None) -> bool:
         return leader is not None and leader.incarnation == self._settings.incarnation
 
-    def _lead(self, leader: Leader, fence: Condition) -> None:
+    def _lead(self, leader: Leader, fence: KeyCondition) -> None:
         self._renews = self.epoch if self._is_renewing else None
         self._is_renewing = False
         self.standing, self.epoch, self._fence = Standing.LEADER, leader.epoch, fence
@@ -442,7 +442,7 @@ class Member(Asking):
         if not self._is_registered or self._reach.is_untold(now):
             me, count = self._settings, self._reach.count
             this = Present(me.member, me.incarnation, me.peer, count)
-            put = Put(f"{self._keys.members}{me.member}", this.text(), self._lease)
+            put = PutKey(f"{self._keys.members}{me.member}", this.text(), self._lease)
             self._ask(Purpose.REGISTER, Transaction((), (put,), True), now, (self._lease, count))
 
     def _decide_lead(self, now: float) -> None:
@@ -453,7 +453,7 @@ class Member(Asking):
         elif self.epoch is not None:
             is_leaving = Purpose.HAND_OVER in self._pending
             if self._fence is not None and leader is not None and self.view.is_challenged and not is_leaving:
-                put = Put(self._keys.leader, leader.text(), self._lease)
+                put = PutKey(self._keys.leader, leader.text(), self._lease)
                 self._ask(Purpose.ANSWER, Transaction((self._fence,), (put,), True), now, put.value)
             self._look_at_reach(now)
         elif not self._lease or not self._is_registered or Purpose.ELECTION in self._pending:
@@ -477,7 +477,7 @@ class Member(Asking):
         """Have a silent leader say that it is there; where it does not, it is one no more."""
         revision = self.view.revision(self._keys.leader)
         if self._challenged is None or self._challenged[0] != revision:
-            put = Put(self._keys.challenge, self._settings.member)
+            put = PutKey(self._keys.challenge, self._settings.member)
             self._ask(Purpose.CHALLENGE, Transaction((), (put,), True), now, revision)
         elif now >= self._challenged[1] + CHALLENGE_S:
             self._stand(now)
@@ -491,8 +491,8 @@ class Member(Asking):
         step = 1 if self.view.epoch else 1 + crc32(self._settings.incarnation.encode()) % FIRST_EPOCHS
         leader = Leader(self._settings.member, self._settings.incarnation, self._highest + step, self._settings.peer)
         edits = (
-            Put(self._keys.epoch, str(leader.epoch)),
-            Put(self._keys.leader, leader.text(), self._lease),
+            PutKey(self._keys.epoch, str(leader.epoch)),
+            PutKey(self._keys.leader, leader.text(), self._lease),
             Delete(self._keys.successor),
         )
         if not self._is_renewing:

@@ -10,22 +10,22 @@ from enum import StrEnum
 from operator import attrgetter
 
 from controller.cluster.engine import (
-    Change,
-    Changes,
     Committed,
     Compacted,
-    Condition,
+    ConditionFailed,
     GrantLease,
-    Held,
     KeepLease,
+    KeyChange,
+    KeyChanges,
+    KeyCondition,
+    KeyPage,
+    KeyValue,
     LeaseGone,
     LeaseGranted,
     LeaseKept,
     LeaseRevoked,
-    Page,
-    Put,
+    PutKey,
     ReadPage,
-    Refused,
     Reply,
     Request,
     RevokeLease,
@@ -38,7 +38,7 @@ from controller.cluster.engine import (
 _REVISION = attrgetter("revision")
 
 
-class Fault(StrEnum):
+class RequestFault(StrEnum):
     """What befalls the requests of one member."""
 
     REQUEST_LOST = "request-lost"
@@ -66,8 +66,8 @@ class MemoryStore:
         self.incarnation = 0
         self._silent_until_s = 0.0
         self._compacted = 0
-        self._versions: dict[str, list[Change]] = {}
-        self._history: list[Change] = []
+        self._versions: dict[str, list[KeyChange]] = {}
+        self._history: list[KeyChange] = []
         self._leases: dict[int, tuple[int, float]] = {}
         self._last_lease = 0
 
@@ -102,7 +102,7 @@ class MemoryStore:
         self._leases.pop(lease, None)
         keys = [key for key, versions in self._versions.items() if versions[-1].lease == lease and lease]
         if keys:
-            self._commit([Change(key, None, self.revision + 1) for key in sorted(keys)])
+            self._commit([KeyChange(key, None, self.revision + 1) for key in sorted(keys)])
 
     def empty(self) -> None:
         """Lose everything, revisions and leases too, as if it were set up anew."""
@@ -123,7 +123,7 @@ class MemoryStore:
         """Return when the next lease ends, None where there is none."""
         return min((ends_s for _, ends_s in self._leases.values()), default=None)
 
-    def get(self, key: str, revision: int = 0) -> Held | None:
+    def get(self, key: str, revision: int = 0) -> KeyValue | None:
         """Return a key as of a revision (0: now), None where it is absent."""
         versions = self._versions.get(key)
         if versions is None:
@@ -132,7 +132,7 @@ class MemoryStore:
         version = versions[place - 1] if place else None
         if version is None or version.value is None:
             return None
-        return Held(key, version.value, version.revision, version.lease)
+        return KeyValue(key, version.value, version.revision, version.lease)
 
     def answer(self, request: Request) -> Reply:
         """Answer a request at once."""
@@ -154,32 +154,32 @@ class MemoryStore:
         self._leases[request.lease] = (ttl_s, self.now_s + ttl_s)
         return LeaseKept(request.lease, ttl_s)
 
-    def changes_after(self, prefix: str, revision: int) -> Changes | Compacted | None:
+    def changes_after(self, prefix: str, revision: int) -> KeyChanges | Compacted | None:
         """Return what changed after a revision, None where nothing did."""
         if revision < self._compacted:
             return Compacted(self._compacted)
         place = bisect_right(self._history, revision, key=_REVISION)
         changes = tuple(change for change in self._history[place:] if change.key.startswith(prefix))
-        return Changes(changes[-1].revision, changes) if changes else None
+        return KeyChanges(changes[-1].revision, changes) if changes else None
 
     def _transact(self, transaction: Transaction) -> Reply:
         if not all(map(self._holds, transaction.conditions)):
             held = (self.get(condition.key) for condition in transaction.conditions)
-            return Refused(self.revision, tuple(entry for entry in held if entry is not None))
-        if any(type(edit) is Put and edit.lease and edit.lease not in self._leases for edit in transaction.edits):
+            return ConditionFailed(self.revision, tuple(entry for entry in held if entry is not None))
+        if any(type(edit) is PutKey and edit.lease and edit.lease not in self._leases for edit in transaction.edits):
             return LeaseGone()
         revision = self.revision + 1
         changes = []
         for edit in transaction.edits:
-            if type(edit) is Put:
-                changes.append(Change(edit.key, edit.value, revision, edit.lease))
+            if type(edit) is PutKey:
+                changes.append(KeyChange(edit.key, edit.value, revision, edit.lease))
             elif self.get(edit.key) is not None:
-                changes.append(Change(edit.key, None, revision))
+                changes.append(KeyChange(edit.key, None, revision))
         if changes:
             self._commit(changes)
         return Committed(self.revision)
 
-    def _holds(self, condition: Condition) -> bool:
+    def _holds(self, condition: KeyCondition) -> bool:
         held = self.get(condition.key)
         if held is None:
             return condition.revision == 0
@@ -191,9 +191,9 @@ class MemoryStore:
             return Compacted(self._compacted)
         keys = sorted(key for key in self._versions if key.startswith(request.prefix) and key > request.after)
         held = [entry for entry in (self.get(key, revision) for key in keys) if entry is not None]
-        return Page(revision, tuple(held[: request.limit]), len(held) > request.limit)
+        return KeyPage(revision, tuple(held[: request.limit]), len(held) > request.limit)
 
-    def _commit(self, changes: list[Change]) -> None:
+    def _commit(self, changes: list[KeyChange]) -> None:
         self.revision += 1
         self._history += changes
         for change in changes:
@@ -211,11 +211,11 @@ class MemoryEngine:
 
     def __init__(self, store: MemoryStore) -> None:
         self.store = store
-        self.fault: Fault | None = None
+        self.fault: RequestFault | None = None
 
     def ask(self, request: Request) -> Reply:
         """Have a request answered at once, unless there is a fault."""
-        if self.store.is_silent or self.fault is Fault.REQUEST_LOST:
+        if self.store.is_silent or self.fault is RequestFault.REQUEST_LOST:
             return Silent("The store does not answer.")
         reply = self.store.answer(request)
         return reply if self.fault is None else Silent("The store's answer was lost.")
@@ -258,7 +258,7 @@ class MemoryWatch:
             self._is_open = False
             return Silent("The store was set up anew.")
         report = store.changes_after(self._prefix, self._revision)
-        if type(report) is Changes:
+        if type(report) is KeyChanges:
             self._revision = report.revision
         elif report is not None:
             self._is_open = False

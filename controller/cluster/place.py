@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from controller.cluster.effects import Leading
-from controller.cluster.engine import Condition
+from controller.cluster.engine import KeyCondition
 from controller.cluster.reports import Reports
 from controller.datapath.core import DatapathCore
 from controller.effects import Notice
@@ -58,14 +58,14 @@ class TakeOver(NamedTuple):
     """Have the apps given what is in the store, where writes have `fence` as a condition; `TakenOver` follows."""
 
     epoch: int
-    fence: Condition
+    fence: KeyCondition
 
 
 class Renew(NamedTuple):
     """Have the store given anew what the apps know, which it has lost, where writes have `fence` as a condition."""
 
     epoch: int
-    fence: Condition
+    fence: KeyCondition
 
 
 class LetIn(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
-from controller.cluster.effects import Ask, Told, WatchKeys
+from controller.cluster.effects import StoreRequest, TellOperators, WatchKeys
 from controller.cluster.share_records import Load
 
 # What it hears, beside `Answered`, `KeysChanged` and `WatchEnded`
@@ -68,4 +68,4 @@ class ShareConfirmed(NamedTuple):
     until_s: float
 
 
-ShareEffect: TypeAlias = Ask | WatchKeys | Told | ShareChanged | ShareConfirmed
+ShareEffect: TypeAlias = StoreRequest | WatchKeys | TellOperators | ShareChanged | ShareConfirmed

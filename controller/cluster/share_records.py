@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from controller.cluster.engine import Held
+from controller.cluster.engine import KeyValue
 from controller.cluster.keys import Keys
 from controller.cluster.view import KeyView
 
@@ -25,7 +25,7 @@ class Load(NamedTuple):
         return max(self.ports, 1) / self.interval_s
 
 
-class Monitor(NamedTuple):
+class MonitorRecord(NamedTuple):
     """A monitor.
 
     Attributes
@@ -88,12 +88,12 @@ class Share(NamedTuple):
         return json.dumps(self._asdict())
 
 
-def read_monitor(text: str) -> Monitor | None:
+def read_monitor(text: str) -> MonitorRecord | None:
     """Return what the key of a monitor says; None where it makes no sense."""
     try:
         found = json.loads(text)
         switches = {int(dpid, 16): Load(int(ports), int(s)) for dpid, (ports, s) in found["switches"].items()}
-        monitor = Monitor(str(found["incarnation"]), str(found["metrics"]), switches, int(found["epoch"]))
+        monitor = MonitorRecord(str(found["incarnation"]), str(found["metrics"]), switches, int(found["epoch"]))
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
     return monitor if all(load.ports >= 0 and load.interval_s > 0 for load in switches.values()) else None
@@ -134,7 +134,7 @@ class ShareView(KeyView):
         held = self.held(self._keys.manager)
         return None if held is None else read_manager(held.value)
 
-    def monitors(self) -> dict[str, Monitor]:
+    def monitors(self) -> dict[str, MonitorRecord]:
         """Return the monitors that are there, by name."""
         return self._read(self._keys.monitors, read_monitor)
 
@@ -160,7 +160,7 @@ class ShareView(KeyView):
             self._parsed = {key: parsed for key, parsed in self._parsed.items() if self.held(key) is not None}
         return found
 
-    def _value(self, held: Held, read: Any) -> Any:
+    def _value(self, held: KeyValue, read: Any) -> Any:
         revision, value = self._parsed.get(held.key, (0, None))
         if revision != held.revision:
             value = read(held.value)

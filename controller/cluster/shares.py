@@ -20,18 +20,18 @@ from controller.cluster.division import divide
 from controller.cluster.effects import WatchKeys
 from controller.cluster.engine import (
     Committed,
-    Condition,
+    ConditionFailed,
     Delete,
     GrantLease,
-    Held,
     KeepLease,
+    KeyCondition,
+    KeyPage,
+    KeyValue,
     LeaseGone,
     LeaseGranted,
     LeaseKept,
-    Page,
-    Put,
+    PutKey,
     ReadPage,
-    Refused,
     RevokeLease,
     Silent,
     Transaction,
@@ -49,7 +49,7 @@ from controller.cluster.share_events import (
     SwitchesSeen,
     Taken,
 )
-from controller.cluster.share_records import Load, Manager, Monitor, Share, ShareView, read_share
+from controller.cluster.share_records import Load, Manager, MonitorRecord, Share, ShareView, read_share
 from controller.events import DeadlineReached
 from controller.snapshot.events import Severity, State
 
@@ -108,7 +108,7 @@ class ShareFigures(NamedTuple):
     unowned: int
 
 
-class Shares(Asking):
+class ShareCore(Asking):
     """A monitor's part in the division of the switches, and all of it where it is the manager.
 
     Attributes
@@ -216,7 +216,7 @@ class Shares(Asking):
             text = f"{event.monitor} is not drained: no monitor of this name is there."
             self._tell("drain-refused", text, Severity.WARNING)
         else:
-            put = Put(f"{self._keys.drained}{event.monitor}", monitor.incarnation)
+            put = PutKey(f"{self._keys.drained}{event.monitor}", monitor.incarnation)
             self._ask(Purpose.DRAIN, Transaction((), (put,), True), now, ())
 
     def _keys_changed(self, event: KeysChanged, _now: float) -> None:
@@ -250,12 +250,12 @@ class Shares(Asking):
             self._confirm_lease(pending.asked_s, reply.ttl_s)
         elif type(reply) is LeaseKept and reply.lease == self._lease:
             self._confirm_lease(pending.asked_s, reply.ttl_s)
-        elif type(reply) is Page:
+        elif type(reply) is KeyPage:
             self._read(pending, reply)
         elif purpose is Purpose.REGISTER:
             if type(reply) is Committed:
                 self._registered_lease, self._registered = pending.about
-        elif type(reply) is Committed or type(reply) is Refused:
+        elif type(reply) is Committed or type(reply) is ConditionFailed:
             self._put(purpose, pending, reply)
 
     def _silence(self, purpose: Purpose, now: float) -> None:
@@ -276,7 +276,7 @@ class Shares(Asking):
     def _confirm_lease(self, asked_s: float, ttl_s: float) -> None:
         self._kept_s, self._lease_until_s = asked_s, asked_s + min(ttl_s, self._settings.lease_s)
 
-    def _read(self, pending: Pending, page: Page) -> None:
+    def _read(self, pending: Pending, page: KeyPage) -> None:
         """Take a page of the keys; the last one says all."""
         lease, held = pending.about
         held = (*held, *page.held)
@@ -292,11 +292,11 @@ class Shares(Asking):
         self._watch = self._number
         self._effects.append(WatchKeys(self._watch, self._keys.share, page.revision))
 
-    def _put(self, purpose: Purpose, pending: Pending, reply: Committed | Refused) -> None:
+    def _put(self, purpose: Purpose, pending: Pending, reply: Committed | ConditionFailed) -> None:
         """Take in what became of keys that this monitor put."""
-        edits: tuple[Put | Delete, ...] = pending.about
+        edits: tuple[PutKey | Delete, ...] = pending.about
         keys = [edit.key for edit in edits]
-        if type(reply) is Refused:
+        if type(reply) is ConditionFailed:
             self.view.see(reply.held, keys)
             self._is_known = self._is_known and purpose is not Purpose.DIVISION
             return
@@ -305,14 +305,14 @@ class Shares(Asking):
         elif purpose is Purpose.ELECTION:
             text = f"{self._settings.monitor} divides the switches of fabric {self._settings.fabric}."
             self._tell("share-manager-elected", text)
-        puts = (edit for edit in edits if type(edit) is Put)
-        self.view.see((Held(put.key, put.value, reply.revision, put.lease) for put in puts), keys)
+        puts = (edit for edit in edits if type(edit) is PutKey)
+        self.view.see((KeyValue(put.key, put.value, reply.revision, put.lease) for put in puts), keys)
 
-    def _moves_switch(self, edit: Put | Delete) -> bool:
+    def _moves_switch(self, edit: PutKey | Delete) -> bool:
         """Tell whether an edit gave a switch to another monitor than had it."""
         held = self.view.held(edit.key)
         former = None if held is None else read_share(held.value)
-        share = read_share(edit.value) if type(edit) is Put else None
+        share = read_share(edit.value) if type(edit) is PutKey else None
         return former is not None and share is not None and former.owner != share.owner
 
     # What is to be done
@@ -353,8 +353,8 @@ class Shares(Asking):
             self._ask(Purpose.KEEP, KeepLease(self._lease), now, self._lease)
         me = self._settings
         if (self._registered_lease, self._registered) != (self._lease, self._switches):
-            text = Monitor(me.incarnation, me.metrics, self._switches, self._highest).text()
-            put = Put(f"{self._keys.monitors}{me.monitor}", text, self._lease)
+            text = MonitorRecord(me.incarnation, me.metrics, self._switches, self._highest).text()
+            put = PutKey(f"{self._keys.monitors}{me.monitor}", text, self._lease)
             self._ask(Purpose.REGISTER, Transaction((), (put,), True), now, (self._lease, self._switches))
         if self._registered_lease == self._lease and not self._is_known:
             self._ask(Purpose.READ, ReadPage(self._keys.share), now, (self._lease, ()))
@@ -398,14 +398,14 @@ class Shares(Asking):
         """Divide, where nobody else does."""
         held = self.view.held(self._keys.manager)
         if held is None:
-            put = Put(self._keys.manager, Manager(*self._settings[1:3]).text(), self._lease)
-            self._ask(Purpose.ELECTION, Transaction((Condition(put.key, 0),), (put,)), now, (put,))
+            put = PutKey(self._keys.manager, Manager(*self._settings[1:3]).text(), self._lease)
+            self._ask(Purpose.ELECTION, Transaction((KeyCondition(put.key, 0),), (put,)), now, (put,))
             return
         if not self._is_steady(now) or not self.is_manager or Purpose.DIVISION in self._pending:
             return
         if self._divided != self.view.version:
             self._divided = self.view.version
-            fence = Condition(held.key, held.revision)
+            fence = KeyCondition(held.key, held.revision)
             self._put_shares(Purpose.DIVISION, self._division(), (fence,), now)
 
     def _is_steady(self, now: float) -> bool:
@@ -459,11 +459,11 @@ class Shares(Asking):
     # Requests
 
     def _put_shares(
-        self, purpose: Purpose, shares: Mapping[int, Share | None], fence: tuple[Condition, ...], now: float
+        self, purpose: Purpose, shares: Mapping[int, Share | None], fence: tuple[KeyCondition, ...], now: float
     ) -> None:
         """Put shares, as many as go into one transaction; the others follow when this one is done."""
         some = [(self._keys.share_of(dpid), share) for dpid, share in islice(shares.items(), BUNDLE)]
         if some:
-            edits = tuple(Delete(key) if share is None else Put(key, share.text()) for key, share in some)
+            edits = tuple(Delete(key) if share is None else PutKey(key, share.text()) for key, share in some)
             conditions = (*fence, *(self.view.condition(key) for key, _ in some))
             self._ask(purpose, Transaction(conditions, edits), now, edits)

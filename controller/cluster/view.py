@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from controller.cluster.engine import Change, Condition, Held
+from controller.cluster.engine import KeyChange, KeyCondition, KeyValue
 from controller.cluster.keys import Keys, Leader, Present, read_epoch, read_leader, read_present
 
 
@@ -22,21 +22,21 @@ class KeyView:
 
     def __init__(self) -> None:
         self.version = 0
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, KeyValue] = {}
 
-    def replace(self, held: Iterable[Held]) -> None:
+    def replace(self, held: Iterable[KeyValue]) -> None:
         """Know these keys and no others."""
         self.version += 1
         self._held = {entry.key: entry for entry in held}
 
-    def see(self, held: Iterable[Held], asked: Iterable[str] = ()) -> None:
+    def see(self, held: Iterable[KeyValue], asked: Iterable[str] = ()) -> None:
         """Know these keys, and that others of those `asked` for are absent."""
         self.version += 1
         for key in asked:
             self._held.pop(key, None)
         self._held |= {entry.key: entry for entry in held}
 
-    def follow(self, changes: Iterable[Change]) -> None:
+    def follow(self, changes: Iterable[KeyChange]) -> None:
         """Take what a watch told."""
         self.version += 1
         for change in changes:
@@ -46,23 +46,23 @@ class KeyView:
             if change.value is None:
                 self._held.pop(change.key, None)
             else:
-                self._held[change.key] = Held(change.key, change.value, change.revision, change.lease)
+                self._held[change.key] = KeyValue(change.key, change.value, change.revision, change.lease)
 
-    def condition(self, key: str) -> Condition:
+    def condition(self, key: str) -> KeyCondition:
         """Return the condition that a key is as it is known."""
         held = self._held.get(key)
-        return Condition(key, 0) if held is None else Condition(key, held.revision, held.value)
+        return KeyCondition(key, 0) if held is None else KeyCondition(key, held.revision, held.value)
 
     def revision(self, key: str) -> int:
         """Return when a key was last put, 0 where it is absent."""
         held = self._held.get(key)
         return 0 if held is None else held.revision
 
-    def held(self, key: str) -> Held | None:
+    def held(self, key: str) -> KeyValue | None:
         """Return a key, None where it is absent."""
         return self._held.get(key)
 
-    def below(self, prefix: str) -> Iterator[Held]:
+    def below(self, prefix: str) -> Iterator[KeyValue]:
         """Yield the keys that begin with a prefix."""
         return (held for key, held in self._held.items() if key.startswith(prefix))
 

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 from controller.config.alarm_settings import ExpectedTopology
 from controller.config.checks import ports_in_two_links
 from controller.config.document import Mapping, Node, Scalar
-from controller.config.read import Reader
+from controller.config.read import NodeReader
 from controller.config.terms import SwitchLink, SwitchPort
 from topology.files import TopologyFileError, parse
 from topology.graph import Graph, Link, NodeId
@@ -27,7 +27,7 @@ ReadCabling: TypeAlias = Callable[[str], Cabling]
 
 
 def read_expected_topology(
-    reader: Reader, node: Node, path: str, read_cabling: ReadCabling | None
+    reader: NodeReader, node: Node, path: str, read_cabling: ReadCabling | None
 ) -> ExpectedTopology:
     """Return the expected fabric: the switches and links of the file that is named, and those written out."""
     topology = reader.settings(ExpectedTopology, node, path)
@@ -65,7 +65,7 @@ def cabling_in(data: bytes, name: str) -> Cabling:
     return Cabling(frozenset(dpids.values()), frozenset(_link(link, dpids, name) for link in links))
 
 
-def _in_file(reader: Reader, name: str, line: int, path: str, read_cabling: ReadCabling | None) -> Cabling:
+def _in_file(reader: NodeReader, name: str, line: int, path: str, read_cabling: ReadCabling | None) -> Cabling:
     """Return what is in the file that is named on a line; nothing, with a fault, where it cannot be read."""
     message = "only a policy that is itself in a file can name another"
     if read_cabling is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from controller.config.document import Node
 from controller.config.faults import quoted
 from controller.config.policy import NamedFabric
-from controller.config.read import Reader, step
+from controller.config.read import NodeReader, step
 from controller.config.terms import is_label_key
 
 MAX_FABRICS = 1024
@@ -14,7 +14,7 @@ MAX_SWITCHES = 64
 """Switches by which one fabric may be known."""
 
 
-def read_fabrics(reader: Reader, node: Node, path: str) -> tuple[NamedFabric, ...]:
+def read_fabrics(reader: NodeReader, node: Node, path: str) -> tuple[NamedFabric, ...]:
     """Return the fabrics of a mapping of names to lists of switches that are in them, in the order of the file."""
     found = reader.entries(node, path, "a mapping of names to switches") or {}
     if len(found) > MAX_FABRICS:
@@ -31,7 +31,9 @@ def read_fabrics(reader: Reader, node: Node, path: str) -> tuple[NamedFabric, ..
     return tuple(fabrics)
 
 
-def _switches(reader: Reader, name: str, node: Node, path: str, first: dict[int, tuple[str, int]]) -> tuple[int, ...]:
+def _switches(
+    reader: NodeReader, name: str, node: Node, path: str, first: dict[int, tuple[str, int]]
+) -> tuple[int, ...]:
     """Return the switches of a fabric; `first` has in which fabric, and where, each stood already."""
 
     def switch(at: Node, switch_path: str) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controller.config.document import Node, Scalar
 from controller.config.faults import quoted
-from controller.config.read import Reader, scalar_value, step
+from controller.config.read import NodeReader, scalar_value, step
 from controller.config.terms import (
     MAX_PORT_NO,
     RESERVED_LABELS,
@@ -21,7 +21,7 @@ MAX_LABELS = 32
 """Labels that one switch or port may have."""
 
 
-def read_labels(reader: Reader, node: Node, path: str) -> tuple[Labelled, ...]:
+def read_labels(reader: NodeReader, node: Node, path: str) -> tuple[Labelled, ...]:
     """Return the labels of a mapping of ``SWITCH`` and ``SWITCH:PORT`` to ``{key: value}``."""
     found = reader.entries(node, path, "a mapping of switches and ports to their labels", text_keys=False) or {}
     if len(found) > MAX_LABELLED:
@@ -43,7 +43,7 @@ def read_labels(reader: Reader, node: Node, path: str) -> tuple[Labelled, ...]:
     return tuple(labelled)
 
 
-def _place(reader: Reader, key: str, line: int, path: str) -> tuple[int, int | None] | None:
+def _place(reader: NodeReader, key: str, line: int, path: str) -> tuple[int, int | None] | None:
     """Return the switch, or the switch and the port, that a key names."""
     switch, colon, port = key.rpartition(":")
     if key in reader.switch_names or looks_like_dpid(key) or not colon:
@@ -54,7 +54,7 @@ def _place(reader: Reader, key: str, line: int, path: str) -> tuple[int, int | N
     return None if dpid is None or port_no is None else (dpid, port_no)
 
 
-def read_label_pairs(reader: Reader, node: Node, path: str) -> tuple[tuple[str, str], ...]:
+def read_label_pairs(reader: NodeReader, node: Node, path: str) -> tuple[tuple[str, str], ...]:
     """Return the labels of a mapping of keys to values, in its order."""
     found = reader.entries(node, path, "a mapping of labels, such as {pod: 2}", text_keys=False) or {}
     if len(found) > MAX_LABELS:

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from controller.config.document import Node
 from controller.config.faults import quoted
 from controller.config.policy import LinkAggregation
-from controller.config.read import Reader, step
+from controller.config.read import NodeReader, step
 from controller.config.terms import SwitchLink, SwitchPort, is_port_name
 from controller.config.vlans import Vlans
-from topology.graph import Kind
+from topology.graph import NodeKind
 
 MAX_LINK_AGGREGATIONS = 16384
 
@@ -23,7 +23,7 @@ MODES = ("static", "lacp", "active-backup")
 ENTRY_KEYS = ("mode", "ports")
 
 
-def read_link_aggregations(reader: Reader, node: Node, path: str) -> tuple[LinkAggregation, ...]:
+def read_link_aggregations(reader: NodeReader, node: Node, path: str) -> tuple[LinkAggregation, ...]:
     """Return the groups of a mapping of names to ``{mode: ..., ports: [...]}``, in the order of the file."""
     found = reader.entries(node, path, "a mapping of names to {mode, ports}") or {}
     if len(found) > MAX_LINK_AGGREGATIONS:
@@ -46,7 +46,7 @@ def read_link_aggregations(reader: Reader, node: Node, path: str) -> tuple[LinkA
 
 
 def _ports(
-    reader: Reader, name: str, node: Node, path: str, first: dict[SwitchPort, tuple[str, int]]
+    reader: NodeReader, name: str, node: Node, path: str, first: dict[SwitchPort, tuple[str, int]]
 ) -> tuple[SwitchPort, ...] | None:
     """Return the ports of a group, None where some are wrong; `first` has where each port stood already."""
     before = reader.faults.error_count
@@ -76,7 +76,7 @@ def first_ports(groups: Iterable[LinkAggregation]) -> dict[SwitchPort, SwitchPor
 
 
 def check_legs(
-    reader: Reader,
+    reader: NodeReader,
     groups: Iterable[LinkAggregation],
     vlans: Vlans,
     router_ports: Iterable[SwitchPort],
@@ -89,7 +89,7 @@ def check_legs(
         path = step("link_aggregations", group.name)
         one = group.ports[0]
         for port in group.ports:
-            if vlans.of(*port, Kind.TOR.value) != vlans.of(*one, Kind.TOR.value):
+            if vlans.of(*port, NodeKind.TOR.value) != vlans.of(*one, NodeKind.TOR.value):
                 message = f"ports {one} and {port} are not in the same VLANs, and lead to one host"
                 reader.faults.error(group.line, path, message)
             if port in routers:

@@ -19,7 +19,7 @@ from controller.config.faults import Faults, PolicyInvalid, quoted
 from controller.config.labels import read_labels
 from controller.config.link_aggregations import check_legs, first_ports, read_link_aggregations
 from controller.config.policy import ACTIONS, ANY_HOST, DEFAULT_RULE, ROLES, VERSION, Policy, Role, Rule, Tenant
-from controller.config.read import Reader, line_of, scalar_value, step
+from controller.config.read import NodeReader, line_of, scalar_value, step
 from controller.config.read_alarms import read_alarms
 from controller.config.read_classes import ClassReader, Hosts, read_aliases, read_queues
 from controller.config.read_cluster import read_cluster
@@ -124,7 +124,7 @@ def load_policy(text: str | bytes, source: str = "<policy>", read_cabling: ReadC
     return policy
 
 
-class _PolicyReader(Reader):
+class _PolicyReader(NodeReader):
     """Reads the sections in an order of their own, so that rules know the tenants wherever these stand."""
 
     def __init__(self, faults: Faults, read_cabling: ReadCabling | None) -> None:

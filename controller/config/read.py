@@ -85,7 +85,7 @@ def bound(value: float) -> str:
     return str(int(value)) if value == int(value) else f"{value:g}"
 
 
-class Reader:
+class NodeReader:
     """Reads nodes into values and keeps the faults."""
 
     def __init__(self, faults: Faults) -> None:

@@ -7,12 +7,12 @@ import re
 from controller.config.alarm_settings import Alarms
 from controller.config.document import Node
 from controller.config.faults import quoted
-from controller.config.read import Reader, line_of
+from controller.config.read import NodeReader, line_of
 
 WEBHOOK_URL = re.compile(r"https?://[^\s/?#]+([/?][^\s#]*)?\Z")
 
 
-def read_alarms(reader: Reader, node: Node, path: str) -> Alarms:
+def read_alarms(reader: NodeReader, node: Node, path: str) -> Alarms:
     """Return the settings of a mapping, with a fault for an address that cannot be posted to."""
     alarms = reader.settings(Alarms, node, path)
     url = alarms.webhook.url

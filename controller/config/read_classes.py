@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 
 from controller.config.document import Mapping, Node, Scalar, Sequence
 from controller.config.faults import quoted
-from controller.config.read import Reader, line_of, scalar_value, step
+from controller.config.read import NodeReader, line_of, scalar_value, step
 from controller.config.service_class_settings import BY_SENDER, OFF, QUEUEING, STATIC, Aliases, QueuePolicy
 from controller.config.service_classes import DSCP_NAMES, MAX_DSCP, ServiceClass
 from controller.config.terms import HostTerm, Prefix
@@ -34,7 +34,7 @@ class ClassReader:
 
     def __init__(
         self,
-        reader: Reader,
+        reader: NodeReader,
         read_group: Callable[[Node, str], Prefix | None],
         read_hosts: Callable[[Node, str], Hosts],
         name_problem: Callable[[str], str],
@@ -133,7 +133,7 @@ class ClassReader:
         return None
 
 
-def read_aliases(reader: Reader, node: Node, path: str) -> Aliases:
+def read_aliases(reader: NodeReader, node: Node, path: str) -> Aliases:
     """Return the settings of aliases, with a fault for static ones that are more than there may be."""
     aliases = reader.settings(Aliases, node, path)
     fault_line = line_of(node, "static")
@@ -155,7 +155,7 @@ def read_aliases(reader: Reader, node: Node, path: str) -> Aliases:
     return aliases
 
 
-def read_queues(reader: Reader, node: Node, path: str) -> QueuePolicy:
+def read_queues(reader: NodeReader, node: Node, path: str) -> QueuePolicy:
     """Return the settings of queues, with a warning where nobody would set up those that packets are put into."""
     queues = reader.settings(QueuePolicy, node, path)
     if queues.mode in QUEUEING and not queues.ovsdb:

@@ -11,12 +11,12 @@ from controller.config.cluster_settings import (
 )
 from controller.config.document import Node
 from controller.config.faults import quoted
-from controller.config.read import Reader, line_of
+from controller.config.read import NodeReader, line_of
 
 MAX_ENDPOINTS = 16
 
 
-def read_cluster(reader: Reader, node: Node, path: str) -> Cluster:
+def read_cluster(reader: NodeReader, node: Node, path: str) -> Cluster:
     """Return the settings of a mapping, with a fault for each that does not go with the others."""
     cluster = reader.settings(Cluster, node, path)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
 from controller.config.document import Node, Scalar, Sequence
-from controller.config.read import Reader, scalar_value
+from controller.config.read import NodeReader, scalar_value
 from controller.config.read_vlan_ids import KnownVlans
 from controller.config.registrations import Registration, Registrations
 from controller.config.terms import Prefix, parse_group_prefix
@@ -42,7 +42,7 @@ class _Entry(NamedTuple):
 class RegistrationReader:
     """Reads registrations of VLANs that the section names elsewhere."""
 
-    def __init__(self, reader: Reader, vlans: KnownVlans) -> None:
+    def __init__(self, reader: NodeReader, vlans: KnownVlans) -> None:
         self._reader = reader
         self._faults = reader.faults
         self._vlans = vlans

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from controller.config.document import Node, Scalar
 from controller.config.faults import quoted
-from controller.config.read import Reader, scalar_value
+from controller.config.read import NodeReader, scalar_value
 from controller.config.vlans import MAX_VLAN_ID, UNTAGGED, is_vlan_name
 from controller.kernel.domains import OWN_DOMAIN
 
@@ -19,12 +19,12 @@ SOME_VLANS = "a VLAN, its name, a range such as 30-35, or untagged"
 _RANGE = re.compile(r"([1-9][0-9]{0,3})-([1-9][0-9]{0,3})\Z")
 
 
-def read_vlan(reader: Reader, node: Node, path: str) -> int | None:
+def read_vlan(reader: NodeReader, node: Node, path: str) -> int | None:
     """Return a VLAN id, 1 to 4094."""
     return reader.integer(node, path, 1, MAX_VLAN_ID)
 
 
-def read_vlans_mask(reader: Reader, node: Node, path: str, what: str) -> int | None:
+def read_vlans_mask(reader: NodeReader, node: Node, path: str, what: str) -> int | None:
     """Return a VLAN or a range of VLANs, bit i for VLAN i; `what` says what may stand there."""
     value = scalar_value(node) if isinstance(node, Scalar) else None
     found = _RANGE.match(value) if isinstance(value, str) else None
@@ -51,7 +51,7 @@ class KnownVlans:
     What is read here may be called by its name; a name that the section gives no VLAN is a fault.
     """
 
-    def __init__(self, reader: Reader, named: int = 0, ids: Mapping[str, int] | None = None) -> None:
+    def __init__(self, reader: NodeReader, named: int = 0, ids: Mapping[str, int] | None = None) -> None:
         self._reader = reader
         self._named = named | 1 << OWN_DOMAIN
         self._ids = ids or {}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from controller.config.document import Node, Scalar, Sequence
 from controller.config.faults import quoted
 from controller.config.labels import read_label_pairs
-from controller.config.read import Reader, scalar_value, step
+from controller.config.read import NodeReader, scalar_value, step
 from controller.config.read_registrations import RegistrationReader
 from controller.config.read_vlan_ids import KnownVlans
 from controller.config.registrations import Registrations
@@ -25,7 +25,7 @@ from controller.config.vlans import (
     Vlans,
     is_vlan_name,
 )
-from topology.graph import Kind
+from topology.graph import NodeKind
 
 MAX_VLAN_ENTRIES = 65536
 
@@ -42,7 +42,7 @@ WHERE_KEYS = ("ports", "switches", "labels", "tier")
 SAID_KEYS = ("access", "voice", "trunk", "native")
 ENTRY_KEYS = (*WHERE_KEYS, *SAID_KEYS)
 
-TIERS = tuple(str(kind) for kind in Kind if kind is not Kind.HOST)
+TIERS = tuple(str(kind) for kind in NodeKind if kind is not NodeKind.HOST)
 
 _TRUNK = "a list of VLANs, their names and ranges such as 30-35, or all"
 
@@ -77,7 +77,7 @@ class VlanSection(NamedTuple):
     known: KnownVlans | None = None
 
 
-def read_vlans(reader: Reader, node: Node, path: str, labels: tuple[Labelled, ...]) -> VlanSection:
+def read_vlans(reader: NodeReader, node: Node, path: str, labels: tuple[Labelled, ...]) -> VlanSection:
     """Return what the section says; `labels` are those of the whole policy file."""
     found = reader.record(node, path, SECTION_KEYS, what="a mapping with names, default, ports")
     if found is None:
@@ -113,7 +113,7 @@ def read_vlans(reader: Reader, node: Node, path: str, labels: tuple[Labelled, ..
     return VlanSection(vlans, RegistrationReader(reader, known).read(found["mvr"][1], f"{path}.mvr"), known)
 
 
-def _passes(reader: Reader, node: Node, path: str) -> bool:
+def _passes(reader: NodeReader, node: Node, path: str) -> bool:
     """Tell whether frames with two tags pass."""
     return reader.choice(node, path, (REFUSE, PASS)) == PASS
 
@@ -121,7 +121,7 @@ def _passes(reader: Reader, node: Node, path: str) -> bool:
 class _Trunks:
     """Makes sets of VLANs, equal ones once."""
 
-    def __init__(self, reader: Reader, named: int) -> None:
+    def __init__(self, reader: NodeReader, named: int) -> None:
         self._faults = reader.faults
         self._named = named
         self._sets: dict[int, frozenset[int]] = {0: frozenset()}
@@ -166,7 +166,7 @@ def _labels_of(keys: Collection[str], labels: tuple[Labelled, ...]) -> tuple[Lab
     return tuple(found)
 
 
-def _names(reader: Reader, node: Node, path: str) -> tuple[tuple[int, str], ...]:
+def _names(reader: NodeReader, node: Node, path: str) -> tuple[tuple[int, str], ...]:
     names: dict[int, str] = {}
     ids: dict[str, int] = {}
     for key, (line, child) in (reader.entries(node, path, "VLANs to names", text_keys=False) or {}).items():
@@ -192,13 +192,13 @@ def _names(reader: Reader, node: Node, path: str) -> tuple[tuple[int, str], ...]
     return tuple(names.items())
 
 
-def _default(reader: Reader, node: Node, path: str, vlans: KnownVlans) -> _Said | None:
+def _default(reader: NodeReader, node: Node, path: str, vlans: KnownVlans) -> _Said | None:
     found = reader.record(node, path, SAID_KEYS, what="a mapping such as {access: 10}")
     return None if found is None else _said(reader, found, path, node.line, vlans)
 
 
 def _entries(
-    reader: Reader, node: Node, path: str, labels: tuple[Labelled, ...], vlans: KnownVlans
+    reader: NodeReader, node: Node, path: str, labels: tuple[Labelled, ...], vlans: KnownVlans
 ) -> list[tuple[_Where, _Said]]:
     if isinstance(node, Sequence) and len(node.items) > MAX_VLAN_ENTRIES:
         message = f"{len(node.items)} entries; at most {MAX_VLAN_ENTRIES} are supported"
@@ -227,7 +227,7 @@ def _entries(
 
 
 def _where(
-    reader: Reader,
+    reader: NodeReader,
     found: dict[str, tuple[int, Node]],
     path: str,
     line: int,
@@ -242,7 +242,7 @@ def _where(
     node, own_path = found[key][1], f"{path}.{key}"
     if key == "tier":
         tier = reader.choice(node, own_path, TIERS)
-        if tier not in (None, Kind.TOR.value):
+        if tier not in (None, NodeKind.TOR.value):
             message = "concerns no port: a switch whose ports lead to hosts is a ToR; name switches, or label them"
             reader.faults.warn(node.line, own_path, message)
         return None if tier is None else _Where(tier=tier)
@@ -261,7 +261,9 @@ def _where(
     return where
 
 
-def _label_pairs(reader: Reader, node: Node, path: str, known: dict[str, set[str]]) -> tuple[tuple[str, str], ...]:
+def _label_pairs(
+    reader: NodeReader, node: Node, path: str, known: dict[str, set[str]]
+) -> tuple[tuple[str, str], ...]:
     pairs = read_label_pairs(reader, node, path)
     for key, value in pairs:
         if key not in known:
@@ -274,7 +276,7 @@ def _label_pairs(reader: Reader, node: Node, path: str, known: dict[str, set[str
 
 
 def _said(
-    reader: Reader, found: dict[str, tuple[int, Node]], path: str, line: int, vlans: KnownVlans
+    reader: NodeReader, found: dict[str, tuple[int, Node]], path: str, line: int, vlans: KnownVlans
 ) -> _Said | None:
     """Return what access, voice, trunk and native say; None, with a fault, where they do not fit together."""
     access, trunk = "access" in found, "trunk" in found
@@ -304,7 +306,7 @@ def _said(
     return _Said(untagged, tagged, line, path)
 
 
-def _trunk(reader: Reader, node: Node, path: str, vlans: KnownVlans) -> int | None:
+def _trunk(reader: NodeReader, node: Node, path: str, vlans: KnownVlans) -> int | None:
     """Return the VLANs of a trunk, bit i for VLAN i; None for all."""
     if isinstance(node, Scalar) and scalar_value(node) == ALL:
         return None

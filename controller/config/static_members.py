@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from controller.config.document import Node, Scalar, Sequence
 from controller.config.policy import StaticMember
-from controller.config.read import Reader, scalar_value
+from controller.config.read import NodeReader, scalar_value
 from controller.config.read_vlan_ids import KnownVlans
 from controller.config.terms import SwitchPort, parse_group_prefix
 from controller.config.vlans import Vlans, is_vlan_name
 from controller.kernel.domains import OWN_DOMAIN, domain_of, in_domain
 from controller.wire.addresses import format_ip, is_ssm_group, parse_name
-from topology.graph import Kind
+from topology.graph import NodeKind
 
 MAX_STATIC_MEMBERS = 16384
 """Pairs of group and port that a policy may name."""
@@ -21,7 +21,7 @@ ENTRY_KEYS = ("group", "ports")
 
 
 def read_static_members(
-    reader: Reader, node: Node, path: str, enforce_ssm: bool, vlans: KnownVlans
+    reader: NodeReader, node: Node, path: str, enforce_ssm: bool, vlans: KnownVlans
 ) -> tuple[StaticMember, ...]:
     """Return the static members of a list of ``{group: ..., ports: [...]}``, in the order of the file.
 
@@ -64,17 +64,17 @@ def read_static_members(
     return tuple(StaticMember(group, place, line) for (group, place), line in first.items())
 
 
-def check_domains(reader: Reader, members: Iterable[StaticMember], vlans: Vlans) -> None:
+def check_domains(reader: NodeReader, members: Iterable[StaticMember], vlans: Vlans) -> None:
     """Warn of static members at ports that are not in the domain of their group, where they wait for nothing."""
     for member in members:
         vlan_id = domain_of(member.group)
-        if vlan_id not in vlans.of(*member.port, Kind.TOR.value).vlans():
+        if vlan_id not in vlans.of(*member.port, NodeKind.TOR.value).vlans():
             domain = f"VLAN {vlan_id}" if vlan_id else "the fabric's own domain"
             message = f"port {member.port} is not in {domain}, and is given {format_ip(member.group)} once it is"
             reader.faults.warn(member.line, "static_members", message)
 
 
-def _group(reader: Reader, node: Node, path: str, enforce_ssm: bool, vlans: KnownVlans) -> bytes | None:
+def _group(reader: NodeReader, node: Node, path: str, enforce_ssm: bool, vlans: KnownVlans) -> bytes | None:
     value = scalar_value(node) if isinstance(node, Scalar) else None
     if not isinstance(node, Scalar) or value is None or isinstance(value, bool) or not node.text:
         reader.wrong_type(node, path, "the address of a group")

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from controller.datapath.lanes import Urgency
 from controller.datapath.xids import Xids
 from controller.effects import ApplyEdits, Edit, Effect, Put, Remove
-from controller.rules.switch_state import Batch, Datapath, Owner, to_edit
+from controller.rules.switch_state import Datapath, EntryOwner, OwnerBatch, to_edit
 from controller.rules.timeouts import Timeouts
 
 if TYPE_CHECKING:
     from controller.rules.model import Entry, Key
-    from controller.rules.switch_state import SwitchState, Waiter
+    from controller.rules.switch_state import OwnerState, Waiter
 
 BARRIER_TIMEOUT_S = 5.0
 
@@ -32,7 +32,7 @@ class Batches:
         self.xids = xids
         self.gathers = gathers
         self.barriers: Timeouts[int] = Timeouts(BARRIER_TIMEOUT_S)
-        self._owners: dict[int, Owner] = {}
+        self._owners: dict[int, EntryOwner] = {}
         self._ready: tuple[Sequence[object], ...] = ()
         self.due: dict[int, Datapath] = {}
         self._due_s: float | None = None
@@ -42,7 +42,7 @@ class Batches:
         """Have something sent."""
         self._effects.append(effect)
 
-    def mark(self, state: SwitchState, key: Key, urgency: Urgency) -> None:
+    def mark(self, state: OwnerState, key: Key, urgency: Urgency) -> None:
         """Have a key sent to a switch, unless that has no connection: then it gets the difference when it is back."""
         if state.connected:
             if state.resources is not None and self._is_held(state, key, urgency):
@@ -52,7 +52,7 @@ class Batches:
             state.lanes.add(key, urgency)
             self.due[state.dpid] = state.datapath
 
-    def _is_held(self, state: SwitchState, key: Key, urgency: Urgency) -> bool:
+    def _is_held(self, state: OwnerState, key: Key, urgency: Urgency) -> bool:
         """Have a key wait where another has to be confirmed before, which is as urgent then; tell whether it does."""
         resources, obstacle = state.resources, state.obstacle(key)
         assert resources is not None
@@ -64,7 +64,7 @@ class Batches:
             state.lanes.hurry(obstacle)
         return True
 
-    def wake(self, state: SwitchState, key: Key) -> None:
+    def wake(self, state: OwnerState, key: Key) -> None:
         """Have sent what waited for a key to be confirmed."""
         if state.resources is not None:
             for waiting, urgency in state.resources.take_waiting(key):
@@ -80,10 +80,10 @@ class Batches:
             elif self._due_s is None:
                 self._due_s = now
 
-    def _send_due(self, now: float) -> list[SwitchState]:
+    def _send_due(self, now: float) -> list[OwnerState]:
         """Send batches; return what of owners turned out to need nothing, of which no barrier will tell them."""
         self._due_s = None
-        settled: list[SwitchState] = []
+        settled: list[OwnerState] = []
         while self.due:
             due, self.due = self.due, {}
             for datapath in due.values():
@@ -106,8 +106,8 @@ class Batches:
         effects, self._effects = self._effects, []
         return effects
 
-    def _send_batch(self, datapath: Datapath, now: float, settled: list[SwitchState]) -> None:
-        made: tuple[SwitchState, ...] = ()
+    def _send_batch(self, datapath: Datapath, now: float, settled: list[OwnerState]) -> None:
+        made: tuple[OwnerState, ...] = ()
         sent: list[Edit] = []
         datapath.has_more = False
         while not sent:
@@ -133,7 +133,7 @@ class Batches:
         self.barriers.start(dpid, now)
         self._effects.append(_new(ApplyEdits, (dpid, first_xid, tuple(sent))))
 
-    def _begin_batch(self, state: SwitchState, keys: Iterable[Key], sent: list[Edit], now: float) -> bool:
+    def _begin_batch(self, state: OwnerState, keys: Iterable[Key], sent: list[Edit], now: float) -> bool:
         """Have under way what of these keys an owner's entries need, with the plans that wait; False for nothing.
 
         The edits are added to `sent`.
@@ -174,7 +174,7 @@ class Batches:
                 timed = state.take_timed(edits)
             else:
                 state.timed = {}  # all that is timed is in this batch: it waits in a lane but for what is named above
-        state.batch = _new(Batch, (place, edits, waiters, timed, removes, {}))
+        state.batch = _new(OwnerBatch, (place, edits, waiters, timed, removes, {}))
         if state.check is not None or state.survey is not None:
             state.note_edited(edits)
         return True

@@ -29,11 +29,11 @@ from controller.events import (
 from controller.rules.lowering import LOWERINGS
 from controller.rules.of13_resources import decode_resources
 from controller.rules.openflow import ResourceDescriptions
-from controller.rules.switch_state import Datapath, Owner
+from controller.rules.switch_state import Datapath, EntryOwner
 from controller.rules.timeouts import Timeouts, earliest
 
 if TYPE_CHECKING:
-    from controller.rules.switch_state import SwitchState
+    from controller.rules.switch_state import OwnerState
 
 READ_TIMEOUT_S = 10.0
 _COOKIE_BITS = 16
@@ -68,7 +68,7 @@ class DatapathCore(Batches):
         self._reads: Timeouts[int] = Timeouts(READ_TIMEOUT_S)
         self._datapaths: dict[int, Datapath] = {}
         self._roles = Roles(self, self.xids)
-        self._handlers: dict[type, Callable[[Any, float], Iterable[SwitchState]]] = {
+        self._handlers: dict[type, Callable[[Any, float], Iterable[OwnerState]]] = {
             BarrierReplied: self.barrier_replied,
             EditFailed: lambda event, now: self.edit_failed(event, now),
             FlowStatsReceived: lambda event, now: self.flow_stats_received(event, now),
@@ -96,7 +96,7 @@ class DatapathCore(Batches):
 
     # Owners
 
-    def add(self, owner: Owner) -> None:
+    def add(self, owner: EntryOwner) -> None:
         """Have an app as owner of the entries with its tag, in the place of one that had this tag before."""
         self.remove(owner.app_tag)
         self._owners[owner.app_tag] = owner
@@ -109,7 +109,7 @@ class DatapathCore(Batches):
         for datapath in tuple(self._datapaths.values()):
             self._drop(datapath, app_tag)
 
-    def owner_left(self, xid_tag: int, now: float) -> tuple[SwitchState, ...]:
+    def owner_left(self, xid_tag: int, now: float) -> tuple[OwnerState, ...]:
         """Take it that the app whose transaction ids have this tag has ended."""
         for app_tag in [owner.app_tag for owner in self._owners.values() if owner.xid_tag == xid_tag]:
             self.remove(app_tag)
@@ -122,7 +122,7 @@ class DatapathCore(Batches):
             datapath = self._datapaths[dpid] = Datapath(dpid, self._windows.of(dpid))
         return datapath
 
-    def drop(self, state: SwitchState) -> None:
+    def drop(self, state: OwnerState) -> None:
         """Forget what an owner has at a switch."""
         self._drop(state.datapath, state.owner.app_tag)
 
@@ -145,7 +145,7 @@ class DatapathCore(Batches):
 
     # Connections
 
-    def connected(self, state: SwitchState, now: float) -> None:
+    def connected(self, state: OwnerState, now: float) -> None:
         """Take in that an owner heard of a connection: the first to do so has the switch read, for all."""
         datapath, app_tag = state.datapath, state.owner.app_tag
         if not datapath.connected or app_tag in datapath.attached:
@@ -163,7 +163,7 @@ class DatapathCore(Batches):
         else:
             state.owner.reading_begun(state, datapath.reading_xid)
 
-    def disconnected(self, state: SwitchState, now: float) -> None:
+    def disconnected(self, state: OwnerState, now: float) -> None:
         """Take in that an owner heard of the end of a connection."""
         if state.owner.app_tag in state.datapath.attached:
             self._lost(state.datapath, now)
@@ -190,17 +190,17 @@ class DatapathCore(Batches):
 
     # Roles
 
-    def role_wanted(self, wanted: RoleWanted, now: float) -> tuple[SwitchState, ...]:
+    def role_wanted(self, wanted: RoleWanted, now: float) -> tuple[OwnerState, ...]:
         """Ask switches for a role, those that connect later too; return what may not be ours to write meanwhile."""
         self._roles.want(wanted)
-        concerned: list[SwitchState] = []
+        concerned: list[OwnerState] = []
         for datapath in tuple(self._datapaths.values()):
             if datapath.connected and wanted.dpid in (None, datapath.dpid):
                 self._roles.use(datapath, now)
                 concerned += datapath.attached_parts()
         return tuple(concerned)
 
-    def role_replied(self, reply: RoleReplied, now: float) -> tuple[SwitchState, ...]:
+    def role_replied(self, reply: RoleReplied, now: float) -> tuple[OwnerState, ...]:
         """Take the role that a switch says we have; return what may have become ours to write."""
         datapath = self._datapaths.get(reply.dpid)
         if datapath is None or not self._roles.replied(datapath, reply, now):
@@ -231,7 +231,7 @@ class DatapathCore(Batches):
 
     # Answers
 
-    def barrier_replied(self, event: BarrierReplied, now: float) -> tuple[SwitchState, ...]:
+    def barrier_replied(self, event: BarrierReplied, now: float) -> tuple[OwnerState, ...]:
         """Take the edits before the barrier as done, but for those that failed; return what they belong to."""
         dpid, xid = event
         datapath = self._datapaths.get(dpid)
@@ -250,7 +250,7 @@ class DatapathCore(Batches):
             self.due[dpid] = datapath
         return parts
 
-    def edit_failed(self, event: EditFailed, now: float) -> tuple[SwitchState, ...]:
+    def edit_failed(self, event: EditFailed, now: float) -> tuple[OwnerState, ...]:
         """Take an OpenFlow error; what it means for the edit is seen at the barrier."""
         dpid, xid, kind, code = event
         datapath = self._datapaths.get(dpid)
@@ -271,7 +271,7 @@ class DatapathCore(Batches):
             state.owner.notice("error-unmatched", dpid, text, now, type=kind, code=code)
         return parts
 
-    def flow_stats_received(self, event: FlowStatsReceived, now: float) -> tuple[SwitchState, ...]:
+    def flow_stats_received(self, event: FlowStatsReceived, now: float) -> tuple[OwnerState, ...]:
         """Take a reply to a reading of all that the owners have on a switch; return whom it concerns."""
         datapath = self._datapaths.get(event.dpid)
         if datapath is None or datapath.reading_xid != event.xid:
@@ -287,7 +287,7 @@ class DatapathCore(Batches):
         datapath.flows_told = True
         return self._read_in(datapath, now)
 
-    def check(self, asker: SwitchState, now: float) -> int:
+    def check(self, asker: OwnerState, now: float) -> int:
         """Have a switch tell what its owners have there, who compare that; return the transaction id.
 
         Those who keep no groups or meters take part, beside the one who asks, unless something keeps them from it.
@@ -299,7 +299,7 @@ class DatapathCore(Batches):
         self._effects.append(RequestFlows(datapath.dpid, xid, *self._cookies()))
         return xid
 
-    def _check_told(self, datapath: Datapath, event: FlowStatsReceived, now: float) -> tuple[SwitchState, ...]:
+    def _check_told(self, datapath: Datapath, event: FlowStatsReceived, now: float) -> tuple[OwnerState, ...]:
         """Take a reply to a check; return what those have there who have something to say of it."""
         parts = [part for part in datapath.attached_parts() if part.check is not None and part.check.xid == event.xid]
         if not parts:
@@ -307,7 +307,7 @@ class DatapathCore(Batches):
         stats = LOWERINGS[event.ofp_version].decode_flow_stats(event.message, *self._cookies())
         return tuple(part for part in parts if part.owner.check_told(part, stats, now))
 
-    def resources_received(self, event: ResourcesReceived, now: float) -> tuple[SwitchState, ...]:
+    def resources_received(self, event: ResourcesReceived, now: float) -> tuple[OwnerState, ...]:
         """Take a reply that tells groups or meters, to a reading of all; return whom it concerns."""
         datapath = self._datapaths.get(event.dpid)
         if datapath is None or event.xid not in datapath.asked:
@@ -316,7 +316,7 @@ class DatapathCore(Batches):
 
     def _resources_told(
         self, datapath: Datapath, xid: int, told: ResourceDescriptions, now: float
-    ) -> tuple[SwitchState, ...]:
+    ) -> tuple[OwnerState, ...]:
         """Take what a switch tells of its groups or meters; where it refuses to, it has none."""
         parts, counts = datapath.attached_parts(), True
         for state in parts:
@@ -328,7 +328,7 @@ class DatapathCore(Batches):
         del datapath.asked[xid]
         return self._read_in(datapath, now)
 
-    def _read_in(self, datapath: Datapath, now: float) -> tuple[SwitchState, ...]:
+    def _read_in(self, datapath: Datapath, now: float) -> tuple[OwnerState, ...]:
         """Take it that a part of the reading is in; when all is, the owners are told."""
         if datapath.asked or not datapath.flows_told:
             return ()
@@ -370,9 +370,9 @@ class DatapathCore(Batches):
             return self._due_s
         return earliest(self.barriers.next(), self._reads.next(), *self._roles.next_deadlines())
 
-    def on_deadline(self, now: float) -> tuple[SwitchState, ...]:
+    def on_deadline(self, now: float) -> tuple[OwnerState, ...]:
         """Send what was gathered, and read switches that owe an answer; return what may be another than thought."""
-        concerned: list[SwitchState] = self._send_due(now)
+        concerned: list[OwnerState] = self._send_due(now)
         for dpid in self.barriers.take_due(now):
             datapath = self._datapaths[dpid]
             text = f"Switch {dpid} did not answer a barrier: its flow entries are read."

@@ -83,7 +83,7 @@ class Lanes:
         self.bulk.clear()
 
 
-class Shares:
+class BatchShares:
     """Divides the batches for one switch among the apps that have something to send to it."""
 
     __slots__ = ("_owed", "_turn")

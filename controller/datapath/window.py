@@ -54,7 +54,7 @@ WINDOWS_BOUND = 16384
 _MICROSECOND = 1e-6
 
 
-class Line:
+class FittedLine:
     """The line T = r + n / c through the batches of one switch, by least squares with forgetting."""
 
     __slots__ = ("_edits", "_edits2", "_edits_time", "_stalls", "_time", "_weight", "delay_s", "edit_s")
@@ -206,7 +206,7 @@ class LineWindow(AdaptiveWindow):
     __slots__ = ("_batches", "_line")
 
     def __init__(self, settings: Edits) -> None:
-        self._line = Line()
+        self._line = FittedLine()
         self._batches = 0
         super().__init__(settings)
 

@@ -16,7 +16,7 @@ CHANGE_INTERVAL_S = 0.2
 """A group has another active leg no sooner after it had one, but for one that is lost."""
 
 
-class Owner(Protocol):
+class BackupLegsOwner(Protocol):
     """What the core around has done."""
 
     def counted(self, kind: str, end: End, does: str, now: float) -> None:
@@ -38,7 +38,7 @@ class BackupLegs:
         self,
         groups: Iterable[LinkAggregation],
         ports: Mapping[End, PortState],
-        owner: Owner,
+        owner: BackupLegsOwner,
         ask_hosts: Callable[[End], None],
     ) -> None:
         self.legs: dict[End, tuple[End, ...]] = {}

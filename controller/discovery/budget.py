@@ -36,7 +36,7 @@ QUICK_SHARE = (_QUICK_TURNS - 1) / _QUICK_TURNS
 _ROUNDING = 1e-9
 
 
-class Urgency(IntEnum):
+class FrameUrgency(IntEnum):
     """Whose turn comes first. From `QUICK` on, and for `TOUR`, the budget of a fabric at rest holds as well."""
 
     SUSPECT = 0  # what was missed
@@ -48,7 +48,7 @@ class Urgency(IntEnum):
     SLOW = 6  # ports that need it rarely: hosts are there, or a tour asks their link
 
 
-class Purpose(IntEnum):
+class FramePurpose(IntEnum):
     """What a frame is for; an ask is known by its purpose and subject, and waits once."""
 
     CHECK = 1  # end: it is suspect
@@ -60,11 +60,11 @@ class Purpose(IntEnum):
     SEGMENT = 7  # end: does it lead to the segment of another port?
 
 
-Ask: TypeAlias = tuple[Purpose, Any]
-_IDLE = (Urgency.TOUR, Urgency.QUICK, Urgency.SLOW)
-_FIRM = tuple(urgency for urgency in Urgency if urgency not in _IDLE)
+Ask: TypeAlias = tuple[FramePurpose, Any]
+_IDLE = (FrameUrgency.TOUR, FrameUrgency.QUICK, FrameUrgency.SLOW)
+_FIRM = tuple(urgency for urgency in FrameUrgency if urgency not in _IDLE)
 _TURN = Timer(TimerKind.FRAMES, None)
-_FIRST = (Urgency.SUSPECT, Urgency.TOUR, Urgency.NEW, Urgency.AGAIN, Urgency.ECHO)
+_FIRST = (FrameUrgency.SUSPECT, FrameUrgency.TOUR, FrameUrgency.NEW, FrameUrgency.AGAIN, FrameUrgency.ECHO)
 
 
 class Allowance:
@@ -115,11 +115,11 @@ class FrameBudget:
         self._answered_s = 0.0
         self.change(frames_per_s, idle_frames_per_s)
         self._deadlines = deadlines
-        self._waiting: tuple[OrderedDict[Ask, float], ...] = tuple(OrderedDict() for _ in Urgency)
+        self._waiting: tuple[OrderedDict[Ask, float], ...] = tuple(OrderedDict() for _ in FrameUrgency)
         self._turn = 0
-        self.granted: dict[Purpose, Callable[[Any, float], int]] = {}
-        self.sent_counts = [0] * len(Urgency)
-        self.waited_s = [0.0] * len(Urgency)
+        self.granted: dict[FramePurpose, Callable[[Any, float], int]] = {}
+        self.sent_counts = [0] * len(FrameUrgency)
+        self.waited_s = [0.0] * len(FrameUrgency)
         """By urgency, how long what was sent last had waited."""
 
     @property
@@ -159,11 +159,11 @@ class FrameBudget:
         self._all.change(per_s, max(_LEAST_BURST, per_s * _BURST_S))
         self._idle.change(idle_per_s, max(_LEAST_IDLE_BURST, idle_per_s * _IDLE_BURST_S))
 
-    def waits(self, urgency: Urgency, purpose: Purpose, subject: Any) -> bool:
+    def waits(self, urgency: FrameUrgency, purpose: FramePurpose, subject: Any) -> bool:
         """Tell whether an ask waits for its turn."""
         return (purpose, subject) in self._waiting[urgency]
 
-    def ask(self, urgency: Urgency, purpose: Purpose, subject: Any, now: float) -> None:
+    def ask(self, urgency: FrameUrgency, purpose: FramePurpose, subject: Any, now: float) -> None:
         """Let the sender of a purpose have its turn: now, or as soon as there are frames. One that waits goes on."""
         ask = (purpose, subject)
         if ask in self._waiting[urgency]:
@@ -185,26 +185,28 @@ class FrameBudget:
             self._grant(urgency, now)
         self._deadlines.set(_TURN, now)
 
-    def _next(self, now: float) -> Urgency | None:
+    def _next(self, now: float) -> FrameUrgency | None:
         """Return the urgency of who is next, None where nobody may send now."""
         if self._all.level(now) < 1 - _ROUNDING:
             return None
         may_idle = self._idle.level(now) >= 1 - _ROUNDING
         for urgency in _FIRST:
-            if self._waiting[urgency] and (may_idle or urgency is not Urgency.TOUR):
+            if self._waiting[urgency] and (may_idle or urgency is not FrameUrgency.TOUR):
                 return urgency
         if not may_idle:
             return None
         slow_first = self._turn % _QUICK_TURNS == _QUICK_TURNS - 1
-        for urgency in (Urgency.SLOW, Urgency.QUICK) if slow_first else (Urgency.QUICK, Urgency.SLOW):
+        for urgency in (
+            (FrameUrgency.SLOW, FrameUrgency.QUICK) if slow_first else (FrameUrgency.QUICK, FrameUrgency.SLOW)
+        ):
             if self._waiting[urgency]:
                 return urgency
         return None
 
-    def _grant(self, urgency: Urgency, now: float) -> None:
+    def _grant(self, urgency: FrameUrgency, now: float) -> None:
         (purpose, subject), since_s = self._waiting[urgency].popitem(last=False)
         self.waited_s[urgency] = now - since_s
-        self._turn += urgency >= Urgency.QUICK
+        self._turn += urgency >= FrameUrgency.QUICK
         count = self.granted[purpose](subject, now)
         self.sent_counts[urgency] += count
         self._all.charge(count)

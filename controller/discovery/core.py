@@ -8,16 +8,16 @@ from typing import Any
 from controller.datapath.core import DatapathCore
 from controller.discovery.backup_legs import BackupLegs
 from controller.discovery.base_rules import first_rules, guard_rules, hold_rule
-from controller.discovery.detection import Pace
+from controller.discovery.detection import ProbingPace
 from controller.discovery.graces import Graces
 from controller.discovery.hosts import HostTable
-from controller.discovery.intake import FrameIntake, Output
-from controller.discovery.journal import HostsRead, Journal, read_former
+from controller.discovery.intake import DiscoveryIntake, Output
+from controller.discovery.journal import HostJournal, HostsRead, read_former
 from controller.discovery.lacp_legs import LacpLegs
 from controller.discovery.leg_fabrics import LegFabrics
-from controller.discovery.legs import Legs
+from controller.discovery.legs import HostLegs
 from controller.discovery.moved import AGAIN_S, moved_frames
-from controller.discovery.port_table import PortTable, SwitchState
+from controller.discovery.port_table import PortTable, SwitchPresence
 from controller.discovery.ports import PortState
 from controller.discovery.remembered import RememberedHosts
 from controller.discovery.settings import DiscoveryChanged, DiscoverySettings, SecretGiven
@@ -87,7 +87,7 @@ class DiscoveryCore:
         self._switches, self._ports = self._table.switches, self._table.ports
         self._graces = Graces(self._switches, self._deadlines, self.tell)
         self._vlans = VlanAccess(settings.vlans, self._switches, self._ports, self)
-        self._legs = Legs(self.fabric, self.emit, settings.link_aggregations, lambda end: self._backups.able(end))
+        self._legs = HostLegs(self.fabric, self.emit, settings.link_aggregations, lambda end: self._backups.able(end))
         around = self._legs.told, self.counted, self._was_heard, self._vlans.framed, self.fabric.fabrics.is_one
         self._hosts = HostTable(settings, self._deadlines, *around)
         self._lacp_legs = LacpLegs(settings.link_aggregations, self._ports, self._deadlines, self)
@@ -96,8 +96,8 @@ class DiscoveryCore:
         followed = self._lacp_legs.lacp, self._hosts.fabrics_joined, self._backups.follow
         self._leg_fabrics = LegFabrics(*legs, *followed)
         known = self._ports, self._table, self._hosts, self._vlans, self._legs, self._lacp_legs, self._backups
-        self._intake = FrameIntake(self, settings, *known, self.counters, self.counted)
-        self._journal = Journal(self._hosts.hosts, self._remembered.by_port, self._table.neighbours)
+        self._intake = DiscoveryIntake(self, settings, *known, self.counters, self.counted)
+        self._journal = HostJournal(self._hosts.hosts, self._remembered.by_port, self._table.neighbours)
         self._due: dict[TimerKind, Callable[[Any, float], None]] = {
             **self._table.due,
             TimerKind.READY: self._switch_ready,
@@ -145,7 +145,7 @@ class DiscoveryCore:
         return self._installer
 
     @property
-    def pace(self) -> Pace:
+    def pace(self) -> ProbingPace:
         """How discovery fares with its budget of frames."""
         return self._table.detection.pace
 
@@ -203,7 +203,7 @@ class DiscoveryCore:
             self._remove_switch(dpid, now)
             switch = None
         if switch is None:
-            switch = self._switches[dpid] = SwitchState(ofp_version)
+            switch = self._switches[dpid] = SwitchPresence(ofp_version)
             self.emit(SwitchUp(dpid, ofp_version))
         elif not switch.connected:
             self._graces.over(dpid)

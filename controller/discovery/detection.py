@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from controller.discovery.budget import QUICK_SHARE, FrameBudget, Urgency
+from controller.discovery.budget import QUICK_SHARE, FrameBudget, FrameUrgency
 from controller.discovery.liveness import Liveness
 from controller.discovery.settings import DiscoverySettings
 from controller.discovery.timers import Timer, TimerKind
@@ -29,7 +29,7 @@ _TOLD_AGAIN_FACTOR = 1.25
 _TIMER = Timer(TimerKind.DETECTION, None)
 
 
-class Pace(NamedTuple):
+class ProbingPace(NamedTuple):
     """Frames sent so far by urgency, and within what time a silent failure is found."""
 
     sent_counts: dict[str, int]
@@ -79,10 +79,10 @@ class Detection:
         return round_s + self._liveness.reaction_s
 
     @property
-    def pace(self) -> Pace:
+    def pace(self) -> ProbingPace:
         """Return how discovery fares with its budget."""
-        sent_counts = {urgency.name.lower(): self._budget.sent_counts[urgency] for urgency in Urgency}
-        return Pace(sent_counts, self.within_s)
+        sent_counts = {urgency.name.lower(): self._budget.sent_counts[urgency] for urgency in FrameUrgency}
+        return ProbingPace(sent_counts, self.within_s)
 
     def review(self, now: float) -> None:
         """Begin with tours, or do without them, as the number of ports has it; tell what is not in time."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from controller.kernel.ports import End
 
 
-class Former(NamedTuple):
+class FormerHolder(NamedTuple):
     """A host that held an address at a port, and until when that is remembered."""
 
     mac: bytes
@@ -20,14 +20,14 @@ class FormerPlaces:
 
     def __init__(self, bound: int) -> None:
         self._bound = bound
-        self._former: dict[bytes, Former] = {}
+        self._former: dict[bytes, FormerHolder] = {}
 
     def note(self, claimed: bytes, mac: bytes, end: End, until_s: float) -> None:
         """Remember a holder; the one remembered before of the same address counts no more."""
         self._former.pop(claimed, None)
         if len(self._former) >= self._bound:
             del self._former[next(iter(self._former))]
-        self._former[claimed] = Former(mac, end, until_s)
+        self._former[claimed] = FormerHolder(mac, end, until_s)
 
     def returns(self, claimed: bytes, mac: bytes, end: End, now: float) -> bool:
         """Tell whether this is the former holder of an address, at its port and in time; it is forgotten then."""

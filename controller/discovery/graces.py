@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from controller.discovery.port_table import SwitchState
+from controller.discovery.port_table import SwitchPresence
 from controller.discovery.timers import Timer, TimerKind
 from controller.effects import Notice
 from controller.kernel.deadlines import Deadlines
@@ -21,7 +21,7 @@ class Graces:
     """
 
     def __init__(
-        self, switches: Mapping[int, SwitchState], deadlines: Deadlines[Timer], tell: Callable[[Notice], None]
+        self, switches: Mapping[int, SwitchPresence], deadlines: Deadlines[Timer], tell: Callable[[Notice], None]
     ) -> None:
         self._switches = switches
         self._deadlines = deadlines

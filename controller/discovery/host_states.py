@@ -9,7 +9,7 @@ from controller.kernel.token_bucket import TokenBucket
 
 
 @dataclass(slots=True)
-class HostState:
+class LocatedHost:
     """A host: where it is and when each of its addresses was last seen there, all by their names in its domain.
 
     `addresses` has the last sign of life of each, answers to our questions included: it decides when an address is

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from controller.discovery.addresses import MAC_BYTES, is_host_address, is_host_mac, spread, text_of
 from controller.discovery.former import FormerPlaces, GivenWay
-from controller.discovery.host_states import Challenge, HostState
+from controller.discovery.host_states import Challenge, LocatedHost
 from controller.discovery.owners import Owners
 from controller.discovery.probes import host_probe
 from controller.discovery.settings import DiscoverySettings
@@ -73,8 +73,8 @@ class HostTable:
         self._framed = framed
         self._former = FormerPlaces(settings.remembered_hosts)
         self._given_way = GivenWay()
-        self.hosts: dict[bytes, HostState] = {}
-        self._at: dict[End, dict[bytes, HostState]] = {}
+        self.hosts: dict[bytes, LocatedHost] = {}
+        self._at: dict[End, dict[bytes, LocatedHost]] = {}
         self._owners = Owners(lambda mac: self.hosts[mac].end, is_one_fabric)
         self._names = SharedNames(self._dpid_of, is_one_fabric)
         self.challenges: dict[bytes, Challenge] = {}
@@ -125,7 +125,7 @@ class HostTable:
             self._probe(mac, address, end)
 
     def _restore(self, mac: bytes, addresses: Collection[bytes], end: End, now: float) -> None:
-        host = HostState(mac, end, now - self._idle_s if addresses else now)
+        host = LocatedHost(mac, end, now - self._idle_s if addresses else now)
         for address in addresses:
             if not self._user(address, end) and len(host.addresses) < self._settings.addresses_per_host:
                 host.use(address, now - self._idle_s)
@@ -232,14 +232,14 @@ class HostTable:
             limit = self._settings.hosts_per_port
             self._counted("host-limit", end, f"has {limit} hosts, its limit: {format_mac(mac)} is not learnt", now)
             return
-        host = HostState(mac, end, now)
+        host = LocatedHost(mac, end, now)
         self._add(host)
         if address is None or not self._bind(host, address, now, False):
             self._tell(host)
         jitter_s = 0.1 * self._idle_s * spread(mac)
         self._deadlines.set(Timer(TimerKind.HOST, mac), now + self._idle_s - jitter_s)
 
-    def _bind(self, host: HostState, address: bytes, now: float, answer: bool) -> bool:
+    def _bind(self, host: LocatedHost, address: bytes, now: float, answer: bool) -> bool:
         """Note that `host` uses `address` and tell whether its addresses changed."""
         if address in host.addresses:
             if answer and (address in host.probed_count or address in self.challenges or host.mac in self.challenges):
@@ -294,7 +294,7 @@ class HostTable:
             self._owners.remove(address, mac)
             self._tell(host)
 
-    def _make_room(self, host: HostState, address: bytes, now: float) -> bool:
+    def _make_room(self, host: LocatedHost, address: bytes, now: float) -> bool:
         """Let the address that a host has not used for longest give way, unless it changes them too fast.
 
         The host is asked for it all the same before another gets it. What others claim stays while there is a choice,
@@ -321,7 +321,7 @@ class HostTable:
                 self._end_challenges(forgotten, host.mac, now)
         return True
 
-    def _unbind(self, host: HostState, address: bytes, now: float) -> None:
+    def _unbind(self, host: LocatedHost, address: bytes, now: float) -> None:
         host.drop(address)
         self._owners.remove(address, host.mac)
         self._end_challenges(address, host.mac, now)
@@ -345,7 +345,7 @@ class HostTable:
         self._tell(holder)
 
     def _claim(
-        self, claimed: bytes, holder: HostState, claimant: bytes, end: End, now: float, address: bytes | None
+        self, claimed: bytes, holder: LocatedHost, claimant: bytes, end: End, now: float, address: bytes | None
     ) -> None:
         challenge = self.challenges.get(claimed)
         if challenge is None:
@@ -455,14 +455,14 @@ class HostTable:
         else:
             self._settle(challenge, now)
 
-    def _add(self, host: HostState) -> None:
+    def _add(self, host: LocatedHost) -> None:
         self.hosts[host.mac] = host
         self._names.add(host.mac)
         self._at.setdefault(host.end, {})[host.mac] = host
         for address in host.addresses:
             self._owners.add(address, host.mac)
 
-    def _gone(self, host: HostState, now: float) -> None:
+    def _gone(self, host: LocatedHost, now: float) -> None:
         for address in host.addresses:
             self._owners.remove(address, host.mac)
         del self.hosts[host.mac]
@@ -476,7 +476,7 @@ class HostTable:
         for claimed in (host.mac, *sorted(host.addresses), *self._given_way.forget_host(host.mac)):
             self._end_challenges(claimed, host.mac, now)
 
-    def _tell(self, host: HostState) -> None:
+    def _tell(self, host: LocatedHost) -> None:
         self._emit(HostLearnt(host.mac, *host.end, tuple(sorted(host.addresses))))
 
     def _probe(self, mac: bytes, address: bytes, end: End) -> None:

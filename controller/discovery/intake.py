@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 from controller.discovery.backup_legs import BackupLegs
 from controller.discovery.hosts import HostTable
 from controller.discovery.lacp_legs import LacpLegs
-from controller.discovery.legs import Legs
+from controller.discovery.legs import HostLegs
 from controller.discovery.port_table import PortTable
 from controller.discovery.ports import PortState
 from controller.discovery.settings import DiscoverySettings
@@ -33,7 +33,7 @@ from controller.wire.packets import (
     PimHello,
     Query,
     Report,
-    Unicast,
+    UnicastPacket,
 )
 from topology.events import PortRole, TopologyEvent
 
@@ -47,12 +47,12 @@ _MISREAD = (
     "receives frames with two VLAN tags that its switch takes for frames with one: what they carry counts as the "
     "outer VLAN's until the switch looks behind one tag alone (in Open vSwitch other_config:vlan-limit is 1)"
 )
-_FROM_A_HOST = frozenset((Report, Query, PimHello, Data, Unicast))
+_FROM_A_HOST = frozenset((Report, Query, PimHello, Data, UnicastPacket))
 _GUARDED_REASONS = ("arp-", "nd-", "lldp-", "lacp-", "slow-", "icmpv6-", "vlan-")
 _WITHOUT_DOMAIN = (ETHERTYPE_LLDP.to_bytes(2, "big"), ETHERTYPE_SLOW.to_bytes(2, "big"))
 
 
-class Owner(Protocol):
+class IntakeOwner(Protocol):
     """What the intake of frames asks the core around it."""
 
     def outputs(self, now: float) -> tuple[Output, ...]:
@@ -65,7 +65,7 @@ class Owner(Protocol):
         """Have a switch keep a port's LLDP, ARP and ND from the controller for a while."""
 
 
-class FrameIntake:
+class DiscoveryIntake:
     """Learns from what switches send to the controller.
 
     `ports`, `table`, `hosts`, `vlans`, `legs`, `lacp_legs` and `backups` are the owner's, which takes `counters` and
@@ -74,13 +74,13 @@ class FrameIntake:
 
     def __init__(
         self,
-        owner: Owner,
+        owner: IntakeOwner,
         settings: DiscoverySettings,
         ports: Mapping[End, PortState],
         table: PortTable,
         hosts: HostTable,
         vlans: VlanAccess,
-        legs: Legs,
+        legs: HostLegs,
         lacp_legs: LacpLegs,
         backups: BackupLegs,
         counters: Counter[str],

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 from controller.discovery.addresses import is_host_address, is_host_mac
-from controller.discovery.host_states import HostState
+from controller.discovery.host_states import LocatedHost
 from controller.discovery.neighbours import Neighbours
 from controller.effects import JournalPart, WriteJournal
 from controller.kernel.domains import HIGHEST_VLAN, OWN_DOMAIN, address_of, domain_of, in_domain
@@ -42,7 +42,7 @@ class HostsRead(NamedTuple):
     records: tuple[Record, ...]
 
 
-class Former(NamedTuple):
+class FormerRun(NamedTuple):
     """What an earlier run knew: hosts, the switch that each trunk led to, and how many records cannot be read."""
 
     hosts: list[HostLearnt]
@@ -50,7 +50,7 @@ class Former(NamedTuple):
     faults: int
 
 
-def read_former(records: Iterable[Record]) -> Former:
+def read_former(records: Iterable[Record]) -> FormerRun:
     """Return what the records of an earlier run tell."""
     hosts: dict[bytes, HostLearnt] = {}
     neighbours: dict[End, int] = {}
@@ -67,7 +67,7 @@ def read_former(records: Iterable[Record]) -> Former:
         hosts.pop(host.mac, None)
         if host.dpid:
             hosts[host.mac] = host
-    return Former(list(hosts.values()), neighbours, faults)
+    return FormerRun(list(hosts.values()), neighbours, faults)
 
 
 def _read_neighbour(record: Record, neighbours: dict[End, int]) -> None:
@@ -99,7 +99,7 @@ def _read_host(record: Record) -> HostLearnt:
     return HostLearnt(mac, dpid, port_no, addresses)
 
 
-class Journal:
+class HostJournal:
     """Notes which hosts and trunks changed and turns them into records at leisure.
 
     Parameters
@@ -119,7 +119,7 @@ class Journal:
 
     def __init__(
         self,
-        hosts: Mapping[bytes, HostState],
+        hosts: Mapping[bytes, LocatedHost],
         remembered: Mapping[End, Iterable[tuple[bytes, tuple[bytes, ...]]]],
         neighbours: Neighbours,
     ) -> None:

@@ -64,7 +64,7 @@ class _Place(NamedTuple):
 
 
 @dataclass(slots=True)
-class Leg:
+class LacpLeg:
     """What is known of a leg that is up; `partner` is what the other end said last, `until_s` when the state ends.
 
     `knows_us`: the other end named us rightly. `selected`: it is the system that the group leads to. `works`: it is
@@ -113,7 +113,7 @@ class Lacp:
 
     def __init__(self, groups: tuple[LinkAggregation, ...], owner: LacpOwner) -> None:
         self._owner = owner
-        self._legs: dict[End, Leg] = {}
+        self._legs: dict[End, LacpLeg] = {}
         self.is_barred: Callable[[End], bool] = lambda _end: False
         """Tells whether a leg is refused, whatever the other end says: it is never in step there."""
         self.places: Mapping[End, _Place] = _places(groups)
@@ -126,14 +126,14 @@ class Lacp:
             self.down(end)
         return changed
 
-    def leg(self, end: End) -> Leg | None:
+    def leg(self, end: End) -> LacpLeg | None:
         """Return what is known of a leg that is up."""
         return self._legs.get(end)
 
     def up(self, end: End, now: float) -> None:
         """Begin at a leg that has come up."""
         if end in self.places and end not in self._legs:
-            leg = self._legs[end] = Leg(until_s=now + SHORT_TIMEOUT_S, send_s=now + LISTEN_S)
+            leg = self._legs[end] = LacpLeg(until_s=now + SHORT_TIMEOUT_S, send_s=now + LISTEN_S)
             self._wake(end, leg)
 
     def down(self, end: End) -> None:
@@ -201,7 +201,7 @@ class Lacp:
                 if at != end:
                     self._send_due(at, leg, now)
 
-    def _actor(self, end: End, leg: Leg) -> LacpEnd:
+    def _actor(self, end: End, leg: LacpLeg) -> LacpEnd:
         """Return what is said of us at a leg."""
         place = self.places[end]
         state = ACTIVITY | TIMEOUT | AGGREGATION
@@ -215,11 +215,11 @@ class Lacp:
             state |= DEFAULTED_BIT
         return LacpEnd(SYSTEM_PRIORITY, place.system, KEY, PORT_PRIORITY, place.port, state)
 
-    def _period_s(self, leg: Leg) -> float:
+    def _period_s(self, leg: LacpLeg) -> float:
         is_fast = leg.state is Receive.EXPIRED or bool(leg.partner.state & TIMEOUT)
         return FAST_PERIODIC_S if is_fast else SLOW_PERIODIC_S
 
-    def _send_due(self, end: End, leg: Leg, now: float) -> None:
+    def _send_due(self, end: End, leg: LacpLeg, now: float) -> None:
         if now >= leg.send_s:
             if now >= leg.window_s + SENT_WITHIN_S:
                 leg.window_s, leg.sent_count = now, 0
@@ -232,7 +232,7 @@ class Lacp:
                 leg.send_s = leg.window_s + SENT_WITHIN_S
         self._wake(end, leg)
 
-    def _wake(self, end: End, leg: Leg) -> None:
+    def _wake(self, end: End, leg: LacpLeg) -> None:
         self._owner.wake_lacp(end, min(leg.send_s, leg.until_s))
 
 

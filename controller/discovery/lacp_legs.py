@@ -18,7 +18,7 @@ from controller.rules.model import FlowEntry
 from controller.wire.packets import Lacpdu
 
 
-class Owner(Protocol):
+class LacpLegsOwner(Protocol):
     """What the core around has done."""
 
     def emit(self, output: SendPacket) -> None:
@@ -51,7 +51,7 @@ class LacpLegs:
         groups: tuple[LinkAggregation, ...],
         ports: Mapping[End, PortState],
         deadlines: Deadlines[Timer],
-        owner: Owner,
+        owner: LacpLegsOwner,
     ) -> None:
         self.lacp = Lacp(groups, self)
         self.undeclared = UndeclaredBonds(groups, owner.counted)

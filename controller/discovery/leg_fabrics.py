@@ -17,7 +17,7 @@ SETTLE_S = 3.0
 """Legs are refused when fabrics have been as they are for so long: while a fabric is found it is in parts."""
 
 
-class Owner(Protocol):
+class LegFabricsOwner(Protocol):
     """What the core around has done."""
 
     def counted(self, kind: str, end: End, does: str, now: float) -> None:
@@ -41,7 +41,7 @@ class LegFabrics:
         groups: Iterable[LinkAggregation],
         ports: Mapping[End, PortState],
         deadlines: Deadlines[Timer],
-        owner: Owner,
+        owner: LegFabricsOwner,
         lacp: Lacp,
         fabrics_changed: Callable[[float], None],
         taken_back: Callable[[PortState, float], None],

@@ -20,7 +20,7 @@ AGGREGATION_DEGRADED, AGGREGATION_WHOLE = "aggregation-degraded", "aggregation-w
 """Of a link aggregation group fewer legs work than did, and all do again; each is told every time."""
 
 
-class Legs:
+class HostLegs:
     """Has what is told of hosts name a leg, where the table of hosts names the port that stands for a group.
 
     A host stays at its leg while that works; then it goes to another by a hash, so that the hosts of a group spread

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from controller.discovery.budget import FrameBudget, Purpose, Urgency
+from controller.discovery.budget import FrameBudget, FramePurpose, FrameUrgency
 from controller.discovery.frames import FrameKind, Frames
 from controller.discovery.ports import PortState
 from controller.discovery.settings import DiscoverySettings
@@ -34,14 +34,14 @@ ECHO_TRIES = 3
 """How many rounds a port tries whether the switch at its other end answers echo frames."""
 
 
-class SwitchLike(Protocol):
+class AskedSwitch(Protocol):
     """What has to be known of a switch."""
 
     ready: bool
     connected: bool
 
 
-class Asker(Protocol):
+class LivenessAsker(Protocol):
     """What asks switches for `Liveness`, and counts."""
 
     counters: Counter[str]
@@ -96,7 +96,7 @@ class Liveness:
         Sends frames.
     budget : FrameBudget
         Says when.
-    asker : Asker
+    asker : LivenessAsker
         Asks for barriers.
     failed : Callable
         Told each port whose frames arrive no more.
@@ -106,11 +106,11 @@ class Liveness:
         self,
         settings: DiscoverySettings,
         ports: Mapping[End, PortState],
-        switches: Mapping[int, SwitchLike],
+        switches: Mapping[int, AskedSwitch],
         deadlines: Deadlines[Timer],
         frames: Frames,
         budget: FrameBudget,
-        asker: Asker,
+        asker: LivenessAsker,
         failed: Callable[[PortState, float], None],
     ) -> None:
         self.settings = settings
@@ -126,9 +126,9 @@ class Liveness:
         self._doubted: set[End] = set()
         self._barriers: dict[tuple[int, int], End] = {}
         self._barrier_of: dict[End, tuple[int, int]] = {}
-        budget.granted[Purpose.CHECK] = self._ask
-        budget.granted[Purpose.SINGLE] = self._ask_once
-        budget.granted[Purpose.ECHO] = self._echo
+        budget.granted[FramePurpose.CHECK] = self._ask
+        budget.granted[FramePurpose.SINGLE] = self._ask_once
+        budget.granted[FramePurpose.ECHO] = self._echo
 
     @property
     def reaction_s(self) -> float:
@@ -162,7 +162,7 @@ class Liveness:
     def try_echo(self, port: PortState, now: float) -> None:
         """Find out whether the switch at the other end sends echo frames back, unless that is known."""
         if not port.echoes and port.echo_tries < ECHO_TRIES:
-            self._budget.ask(Urgency.ECHO, Purpose.ECHO, port.end, now)
+            self._budget.ask(FrameUrgency.ECHO, FramePurpose.ECHO, port.end, now)
 
     def _echo(self, end: End, now: float) -> int:
         port = self._ports.get(end)
@@ -189,7 +189,7 @@ class Liveness:
         """Find out at once whether the link of a port is what a tour was missed for."""
         if end not in self._suspicions and self._switches[end[0]].ready:
             self._doubted.add(end)
-            self._budget.ask(Urgency.SUSPECT, Purpose.SINGLE, end, now)
+            self._budget.ask(FrameUrgency.SUSPECT, FramePurpose.SINGLE, end, now)
 
     def _ask_once(self, end: End, now: float) -> int:
         if end not in self._doubted:
@@ -228,7 +228,7 @@ class Liveness:
             self.forget(port)
             self._failed(port, now)
             return
-        self._budget.ask(Urgency.SUSPECT, Purpose.CHECK, end, now)
+        self._budget.ask(FrameUrgency.SUSPECT, FramePurpose.CHECK, end, now)
         if end in self._doubted:
             self._doubted.discard(end)
             if peer not in self._suspicions and self._switches[peer[0]].ready:

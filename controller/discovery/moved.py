@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from heapq import nlargest
 
-from controller.discovery.host_states import HostState
+from controller.discovery.host_states import LocatedHost
 from controller.discovery.vlan_access import VlanAccess
 from controller.effects import SendPacket
 from controller.kernel.domains import address_of, domain_of
@@ -22,7 +22,7 @@ AGAIN_S = 1.0
 
 
 def moved_frames(
-    low: End, segment: Collection[End], hosts: Iterable[HostState], vlans: VlanAccess
+    low: End, segment: Collection[End], hosts: Iterable[LocatedHost], vlans: VlanAccess
 ) -> Iterator[SendPacket]:
     """Yield a frame from each host that is not at a `segment`'s ports, out of its port `low`; the newest first.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from controller.discovery.budget import FrameBudget, Purpose, Urgency
+from controller.discovery.budget import FrameBudget, FramePurpose, FrameUrgency
 from controller.discovery.detection import Detection
 from controller.discovery.frames import MICROSECONDS, FrameKind, Frames
 from controller.discovery.links import Links
@@ -76,7 +76,7 @@ class PortOwner(Protocol):
 
 
 @dataclass(slots=True)
-class SwitchState:
+class SwitchPresence:
     """A switch; it is `ready`, and LLDP frames are sent, once its first entries are in place.
 
     One that is not `connected` was lost a moment ago and may come back; `linked` tells whether a link ever led to it.
@@ -113,7 +113,7 @@ class PortTable:
         self._legs, self._waiting_legs = settings.legs(), settings.waiting_legs()
         self._deadlines = deadlines
         self._owner = owner
-        self.switches: dict[int, SwitchState] = {}
+        self.switches: dict[int, SwitchPresence] = {}
         self.ports: dict[End, PortState] = {}
         self.neighbours = Neighbours(deadlines, owner.neighbour_changed)
         self._lost: set[int] = set()
@@ -134,8 +134,8 @@ class PortTable:
         self.segments = Segments(self.ports, deadlines, self, lambda: self._probing.segment_lifetime_s)
         self._probing = Probing(settings, *around, self.liveness, self.segments, self.tours, self)
         self.detection = Detection(settings, deadlines, self.budget, self.liveness, self.tours, owner.tell)
-        self.budget.granted[Purpose.REPLY] = lambda end, now: self._send_now(FrameKind.LLDP, end, now)
-        self.budget.granted[Purpose.SEGMENT] = lambda end, now: self._send_now(FrameKind.SEGMENT, end, now)
+        self.budget.granted[FramePurpose.REPLY] = lambda end, now: self._send_now(FrameKind.LLDP, end, now)
+        self.budget.granted[FramePurpose.SEGMENT] = lambda end, now: self._send_now(FrameKind.SEGMENT, end, now)
         self.due: dict[TimerKind, Callable[[Any, float], None]] = {
             TimerKind.CARRIER: lambda end, now: self._raise(self.ports[end], now),
             TimerKind.CABLE: self._links.retry,
@@ -304,7 +304,7 @@ class PortTable:
         source.arrived_us = sent_us
         if source.heard_by != sink.end and waited_s > self._lldp_lifetime_s:
             if source.heard_by is None:
-                self.budget.ask(Urgency.AGAIN, Purpose.REPLY, source.end, now)
+                self.budget.ask(FrameUrgency.AGAIN, FramePurpose.REPLY, source.end, now)
             return "lldp-replayed"
         source.unanswered_count = 0
         self.liveness.answered(source, waited_s, now, echoed=False)
@@ -473,11 +473,11 @@ class PortTable:
 
     def send_lldp(self, port: PortState, now: float) -> None:
         """Send an LLDP frame out of a port."""
-        self.budget.ask(Urgency.NEW, Purpose.REPLY, port.end, now)
+        self.budget.ask(FrameUrgency.NEW, FramePurpose.REPLY, port.end, now)
 
     def send_segment_frame(self, port: PortState, now: float) -> None:
         """Send a frame out of a port that reaches all other ports of its segment, through whatever bridges."""
-        self.budget.ask(Urgency.NEW, Purpose.SEGMENT, port.end, now)
+        self.budget.ask(FrameUrgency.NEW, FramePurpose.SEGMENT, port.end, now)
 
     def _send_now(self, kind: FrameKind, end: End, now: float) -> int:
         port = self.ports.get(end)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from controller.discovery.budget import FrameBudget, Purpose, Urgency, slots_later
+from controller.discovery.budget import FrameBudget, FramePurpose, FrameUrgency, slots_later
 from controller.discovery.frames import MICROSECONDS, FrameKind, Frames
 from controller.discovery.liveness import Liveness
 from controller.discovery.ports import PortState
@@ -34,7 +34,7 @@ _SEGMENT_ROUNDS = 2
 """Of how many rounds one, where nothing is heard, is that of a segment frame."""
 
 
-class SwitchLike(Protocol):
+class ProbedSwitch(Protocol):
     """What has to be known of a switch."""
 
     ready: bool
@@ -63,7 +63,7 @@ class Probing:
         self,
         settings: DiscoverySettings,
         ports: Mapping[End, PortState],
-        switches: Mapping[int, SwitchLike],
+        switches: Mapping[int, ProbedSwitch],
         deadlines: Deadlines[Timer],
         frames: Frames,
         budget: FrameBudget,
@@ -86,12 +86,12 @@ class Probing:
         """When a switch was last found to hand over what arrives."""
         self.getting_ready: set[int] = set()
         """Switches that are connected and not found to do so yet."""
-        budget.granted[Purpose.PROBE] = self._probe
+        budget.granted[FramePurpose.PROBE] = self._probe
 
     @property
     def segment_lifetime_s(self) -> float:
         """The time in which three segment frames leave a port that is held, or holds another."""
-        interval_s = self.settings.lldp_interval_s + self._budget.waited_s[Urgency.QUICK]
+        interval_s = self.settings.lldp_interval_s + self._budget.waited_s[FrameUrgency.QUICK]
         return 3 * _SEGMENT_ROUNDS * interval_s
 
     def start(self, port: PortState, now: float) -> None:
@@ -110,14 +110,16 @@ class Probing:
         """Have a port asked whose time has come."""
         port = self._ports[end]
         if port.probe_count < len(self.settings.probe_offsets_s):
-            urgency = Urgency.AGAIN if port.probe_count else Urgency.NEW
+            urgency = FrameUrgency.AGAIN if port.probe_count else FrameUrgency.NEW
         else:
-            urgency = Urgency.QUICK if self._interval_s(port) <= self.settings.lldp_interval_s else Urgency.SLOW
-        self._budget.ask(urgency, Purpose.PROBE, end, now)
+            urgency = (
+                FrameUrgency.QUICK if self._interval_s(port) <= self.settings.lldp_interval_s else FrameUrgency.SLOW
+            )
+        self._budget.ask(urgency, FramePurpose.PROBE, end, now)
 
     def is_asking(self, port: PortState, other: PortState, now: float) -> bool:
         """Tell whether a port's own frame waits or is under way to another, which is there: it needs no other one."""
-        if self._budget.waits(Urgency.NEW, Purpose.PROBE, port.end):
+        if self._budget.waits(FrameUrgency.NEW, FramePurpose.PROBE, port.end):
             return True
         sent_s = port.sent_us / MICROSECONDS
         is_followed = 0 < port.probe_count < len(self.settings.probe_offsets_s)
@@ -133,7 +135,7 @@ class Probing:
                     after_s = self.settings.lldp_interval_s * fraction(*asked)
                     self._deadlines.set(timer, slots_later(now, after_s))
                 else:
-                    self._budget.ask(Urgency.QUICK, Purpose.PROBE, asked, now)
+                    self._budget.ask(FrameUrgency.QUICK, FramePurpose.PROBE, asked, now)
 
     def decide_edge(self, end: End, now: float) -> None:
         """Let a port that heard nothing lead to hosts, once switches that have just connected had their chance."""

@@ -20,7 +20,7 @@ from math import inf
 from typing import Protocol
 
 from controller.discovery.base_rules import tour_rule
-from controller.discovery.budget import FrameBudget, Purpose, Urgency, slot_after, slots_later
+from controller.discovery.budget import FrameBudget, FramePurpose, FrameUrgency, slot_after, slots_later
 from controller.discovery.frames import MICROSECONDS, FrameKind, Frames
 from controller.discovery.liveness import AnswerTime
 from controller.discovery.ports import PortState
@@ -65,7 +65,7 @@ ASKS = 2
 """Frames that must be missed before a tour is taken apart."""
 
 
-class SwitchLike(Protocol):
+class TouredSwitch(Protocol):
     """What has to be known of a switch."""
 
     ofp_version: int
@@ -140,7 +140,7 @@ class Tours:
     def __init__(
         self,
         ports: Mapping[End, PortState],
-        switches: Mapping[int, SwitchLike],
+        switches: Mapping[int, TouredSwitch],
         deadlines: Deadlines[Timer],
         frames: Frames,
         budget: FrameBudget,
@@ -173,7 +173,7 @@ class Tours:
             TimerKind.TOUR_CHECK: self._missed,
             TimerKind.HUB: self._revise,
         }
-        budget.granted[Purpose.TOUR] = self._ask
+        budget.granted[FramePurpose.TOUR] = self._ask
 
     def __len__(self) -> int:
         return len(self._tours)
@@ -419,7 +419,7 @@ class Tours:
         if now < tour.changed_since_s + LATEST_S < inf and not self._owner.in_sync(tour.hub):
             self._deadlines.set(Timer(TimerKind.TOUR, number), slots_later(now, SETTLE_S))
             return
-        self._budget.ask(Urgency.TOUR, Purpose.TOUR, number, now)
+        self._budget.ask(FrameUrgency.TOUR, FramePurpose.TOUR, number, now)
 
     def _ask(self, number: int, now: float) -> int:
         tour = self._tours.get(number)
@@ -438,7 +438,7 @@ class Tours:
         """Ask again for a tour whose frame did not return in time, or take it apart."""
         tour = self._tours[number]
         if tour.asked_count < ASKS:
-            self._budget.ask(Urgency.SUSPECT, Purpose.TOUR, number, now)
+            self._budget.ask(FrameUrgency.SUSPECT, FramePurpose.TOUR, number, now)
         elif tour.barrier is None or (tour.is_waiting and self._must_have_answered(tour, now)):
             self._take_apart(tour, now)
         else:

@@ -24,19 +24,19 @@ from controller.rules.model import FlowEntry, FlowKey
 from controller.rules.pipeline import OPENFLOW_1_3
 from controller.wire.ethernet import with_tag, without_tag
 from topology.events import PortRole
-from topology.graph import Kind
+from topology.graph import NodeKind
 
 VLAN_TAGGED, VLAN_UNTAGGED = "vlan-tagged", "vlan-untagged"
 """The counters of frames with a tag that their port may not have, and without one where it must have one."""
 
 
-class Switch(Protocol):
+class AccessSwitch(Protocol):
     """What is asked of a switch."""
 
     ofp_version: int
 
 
-class Owner(Protocol):
+class AccessOwner(Protocol):
     """What installs entries."""
 
     def install(self, dpid: int, edits: list[Edit], now: float) -> None:
@@ -52,7 +52,7 @@ class VlanAccess:
     """
 
     def __init__(
-        self, vlans: Vlans, switches: Mapping[int, Switch], ports: Mapping[End, PortState], owner: Owner
+        self, vlans: Vlans, switches: Mapping[int, AccessSwitch], ports: Mapping[End, PortState], owner: AccessOwner
     ) -> None:
         self.is_used = vlans.is_used
         self._vlans = vlans
@@ -71,7 +71,7 @@ class VlanAccess:
 
     def of(self, end: End) -> PortVlans:
         """Return the VLANs of a port, if it leads to hosts."""
-        return self._vlans.of(*end, Kind.TOR.value)
+        return self._vlans.of(*end, NodeKind.TOR.value)
 
     def lets_in(self, end: End, name: bytes) -> bool:
         """Tell whether a port may have the domain of an address's name."""

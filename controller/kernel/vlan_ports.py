@@ -11,7 +11,7 @@ from controller.kernel.oifs import port_of_oif, vlan_of_oif
 from controller.rules.model import FlowKey
 from controller.rules.pipeline import PRIORITY_PORT_CLOSED
 from controller.wire.ethernet import with_tag
-from topology.graph import Kind
+from topology.graph import NodeKind
 from topology.live import LiveFabric
 
 
@@ -24,7 +24,7 @@ class VlanOifs(NamedTuple):
 
 NO_OIFS = VlanOifs((), ())
 
-_TIER = Kind.TOR.value
+_TIER = NodeKind.TOR.value
 """The tier of every switch whose ports lead to hosts."""
 
 Ingress: TypeAlias = tuple[int, int | None]

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 from typing import Protocol
 
 from controller.membership.events import HostRef
-from controller.membership.tables import Host, HostState
+from controller.membership.tables import HostMembership, MemberHost
 
 _new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
 
@@ -52,28 +52,28 @@ class Identities:
 
     def __init__(self, bindings: Bindings) -> None:
         self._bindings = bindings
-        self._users: dict[bytes, dict[Host, None]] = {}
+        self._users: dict[bytes, dict[MemberHost, None]] = {}
 
     def is_spoofed(self, mac: bytes, ip: bytes, dpid: int, port_no: int) -> bool:
         """Tell whether a host that has no memberships yet reports with a false address."""
         return self._bindings.is_spoofed(mac, ip, dpid, port_no)
 
-    def new_host(self, ref: HostRef) -> Host:
+    def new_host(self, ref: HostRef) -> MemberHost:
         """Return a host that was not there before; a false address tells nothing of it."""
         mac, ip, dpid, port_no, told, _ = ref
         known = self._bindings.known(mac, dpid, port_no)
         own: HostRef = _new(HostRef, (mac, ip, dpid, port_no, told if known is None else known, False))
         if not ref.spoofed:
-            return Host(own, self._bindings.standing(own))
+            return MemberHost(own, self._bindings.standing(own))
         own = own._replace(ip=bytes(len(ref.ip)))
-        return Host(own, self._bindings.standing(own), ref)
+        return MemberHost(own, self._bindings.standing(own), ref)
 
-    def enter(self, host: Host) -> None:
+    def enter(self, host: MemberHost) -> None:
         """Note the addresses of a host that has memberships from now on."""
         for address in _addresses(host):
             self._users.setdefault(address, {})[host] = None
 
-    def leave(self, host: Host) -> None:
+    def leave(self, host: MemberHost) -> None:
         """Forget the addresses of a host that has no memberships any more."""
         for address in _addresses(host):
             hosts = self._users[address]
@@ -81,15 +81,15 @@ class Identities:
             if not hosts:
                 del self._users[address]
 
-    def using(self, addresses: Iterable[bytes]) -> list[Host]:
+    def using(self, addresses: Iterable[bytes]) -> list[MemberHost]:
         """Return the hosts that report with one of the MAC or IP addresses, each once."""
         return list(dict.fromkeys(host for address in addresses for host in self._users.get(address, ())))
 
-    def accuse(self, host: Host, false_ref: HostRef) -> None:
+    def accuse(self, host: MemberHost, false_ref: HostRef) -> None:
         """Note the false address that a host uses now."""
         self._refer(host, host.ref, false_ref)
 
-    def readdress(self, host: Host, ip: bytes) -> tuple[bool, list[HostState]]:
+    def readdress(self, host: MemberHost, ip: bytes) -> tuple[bool, list[HostMembership]]:
         """Take in that a host reports with another IP address than its own of before.
 
         Returns whether that is a false one, and the memberships to judge anew. An unspecified address is nobody's and
@@ -106,10 +106,10 @@ class Identities:
             return True, []
         return False, self._identify(host, ref._replace(ip=ip), false_ref)
 
-    def look_again(self, host: Host) -> list[HostState]:
+    def look_again(self, host: MemberHost) -> list[HostMembership]:
         """Bring a host up to date with whose its addresses are now; returns the memberships to judge anew."""
         bindings, ref, false_ref = self._bindings, host.ref, host.false_ref
-        turned: list[HostState] = []
+        turned: list[HostMembership] = []
         if false_ref is not None and bindings.is_bound(*false_ref[:4]) and not bindings.is_spoofed(*false_ref[:4]):
             turned = [state for state in host.states.values() if state.is_false]
             ref, false_ref = ref._replace(ip=false_ref.ip), None
@@ -122,11 +122,11 @@ class Identities:
         unlike = self._identify(host, ref if known is None else ref._replace(known=known), false_ref)
         return list(dict.fromkeys([*turned, *unlike]))
 
-    def admission_changed(self, host: Host) -> None:
+    def admission_changed(self, host: MemberHost) -> None:
         """Ask anew what admission makes of a host."""
         host.standing = self._bindings.standing(host.ref)
 
-    def _identify(self, host: Host, ref: HostRef, false_ref: HostRef | None) -> list[HostState]:
+    def _identify(self, host: MemberHost, ref: HostRef, false_ref: HostRef | None) -> list[HostMembership]:
         """Have a host go by other references; returns its own memberships where admission sees a difference."""
         self._refer(host, ref, false_ref)
         standing = self._bindings.standing(ref)
@@ -135,7 +135,7 @@ class Identities:
         host.standing = standing
         return [state for state in host.states.values() if not state.is_false]
 
-    def _refer(self, host: Host, ref: HostRef, false_ref: HostRef | None) -> None:
+    def _refer(self, host: MemberHost, ref: HostRef, false_ref: HostRef | None) -> None:
         if host.states:
             self.leave(host)
         host.ref, host.false_ref = ref, false_ref
@@ -143,7 +143,7 @@ class Identities:
             self.enter(host)
 
 
-def _addresses(host: Host) -> set[bytes]:
+def _addresses(host: MemberHost) -> set[bytes]:
     addresses = {host.ref.mac}
     if any(host.ref.ip):
         addresses.add(host.ref.ip)

@@ -20,16 +20,16 @@ from controller.membership.events import (
     RouterJudged,
     RouterVerdict,
 )
-from controller.membership.limits import Tally
-from controller.membership.members import Members
+from controller.membership.limits import MembershipTally
+from controller.membership.members import HostMemberships
 from controller.membership.pim_joins import JoinedGroup, PimJoins
 from controller.membership.querier import Election, GeneralQueries, OtherQuerier, Queriers
 from controller.membership.reconsideration import judge_otherwise, know_hosts_anew, tell_refused_anew
 from controller.membership.router_admission import RouterAdmission
-from controller.membership.router_ports import HELLO_BELIEVED_S, Heard, RouterPort, RouterPorts, Speaker
+from controller.membership.router_ports import HELLO_BELIEVED_S, Heard, HeardRouter, RouterPort, RouterPortTable
 from controller.membership.settings import MembershipLimits, MembershipSettings, applies, timing
 from controller.membership.specific_queries import SpecificQueries
-from controller.membership.tables import HostState, Port
+from controller.membership.tables import HostMembership, MemberPort
 from controller.membership.timers import TimerQueue
 from controller.wire.addresses import is_ssm_group
 from controller.wire.packets import PimHello, PimJoinPrune, Query, Report
@@ -66,14 +66,14 @@ class MembershipCore:
         is_one_fabric: Callable[[int, int], bool] = lambda _dpid, _other: True,
     ) -> None:
         self.timers = TimerQueue()
-        self.ports: dict[tuple[int, int], Port] = {}
-        self.tally = Tally(limits.notice_interval_s)
+        self.ports: dict[tuple[int, int], MemberPort] = {}
+        self.tally = MembershipTally(limits.notice_interval_s)
         self.counters = self.tally.counters
         self.queriers = Queriers(settings, self.timers, self.tally, is_one_fabric)
-        self.router_ports = RouterPorts(settings, limits, self.timers, self.tally)
+        self.router_ports = RouterPortTable(settings, limits, self.timers, self.tally)
         self.pim_joins = PimJoins(limits, self.timers, self.tally)
         self.router_admission = RouterAdmission(settings, admit_router, self.tally)
-        self.members_table = Members(
+        self.members_table = HostMemberships(
             settings, limits, admit, self.timers, self.tally, self.queriers, changed, bindings or NoBindings()
         )
         self.declared_router_ports: set[tuple[int, int, int]] = set()
@@ -164,7 +164,7 @@ class MembershipCore:
         """
         effects: list[MembershipEffect] = []
         self._advance(now, effects)
-        port = self.ports.setdefault((dpid, port_no), Port(dpid, port_no))
+        port = self.ports.setdefault((dpid, port_no), MemberPort(dpid, port_no))
         if not port.active:
             port.active = True
             self.queriers.port_added(port, now, effects, repeat_s)
@@ -380,13 +380,13 @@ class MembershipCore:
         port = self.ports.get((dpid, port_no))
         return 0 if port is None else port.group_counts[False]
 
-    def _is_static_router_port(self, port: Port, family: int) -> bool:
+    def _is_static_router_port(self, port: MemberPort, family: int) -> bool:
         key = (port.dpid, port.port_no)
         return key in self._settings.static_router_ports or (*key, family) in self.declared_router_ports
 
     def _router_heard(
         self,
-        port: Port,
+        port: MemberPort,
         family: int,
         asks: bool,
         host: HostRef,
@@ -397,11 +397,11 @@ class MembershipCore:
         dr_priority: int | None = None,
     ) -> None:
         heard = Heard(host, until, verdict.groups, dr_priority)
-        if self.router_ports.heard(port, family, Speaker(host.ip, asks), heard, now, effects):
+        if self.router_ports.heard(port, family, HeardRouter(host.ip, asks), heard, now, effects):
             effects.append(RouterJudged(host, verdict))
 
     def _asking_router_heard(
-        self, port: Port, query: Query, verdict: RouterVerdict, now: float, effects: list[MembershipEffect]
+        self, port: MemberPort, query: Query, verdict: RouterVerdict, now: float, effects: list[MembershipEffect]
     ) -> None:
         """Note the sender of a query as a router where it is admitted as one."""
         if verdict.admit:
@@ -409,7 +409,7 @@ class MembershipCore:
             host = HostRef(query.eth_src, query.source, port.dpid, port.port_no)
             self._router_heard(port, query.family, True, host, verdict, now + values.other_querier_s, now, effects)
 
-    def _asked_by_router(self, port: Port, query: Query, now: float, effects: list[MembershipEffect]) -> None:
+    def _asked_by_router(self, port: MemberPort, query: Query, now: float, effects: list[MembershipEffect]) -> None:
         """Take in a query at a port where routers are answered: its sender bids in no election among hosts.
 
         A switch between the router and here may ask with 0.0.0.0, which makes nobody a router.
@@ -427,7 +427,7 @@ class MembershipCore:
 
     def _refuse_router(
         self,
-        port: Port,
+        port: MemberPort,
         host: HostRef,
         speech: str,
         verdict: RouterVerdict,
@@ -444,7 +444,7 @@ class MembershipCore:
         self.router_ports.reconsider(self.router_admission.as_router, now, effects)
         self.queriers.reconsider(self.router_admission.as_querier, now, effects)
 
-    def _permits(self, port: Port, now: float, effects: list[MembershipEffect]) -> bool:
+    def _permits(self, port: MemberPort, now: float, effects: list[MembershipEffect]) -> bool:
         limits = self._limits
         if not port.active:
             self.tally.count("unknown-port")
@@ -463,7 +463,7 @@ class MembershipCore:
     def _advance(self, now: float, effects: list[MembershipEffect]) -> None:
         while self.timers.has_due(now):
             timed = self.timers.pop_due(now)
-            if isinstance(timed, HostState):
+            if isinstance(timed, HostMembership):
                 self.members_table.expire(timed, now, effects)
                 self.forget_unused(timed.membership.port)
             elif isinstance(timed, SpecificQueries):
@@ -477,13 +477,13 @@ class MembershipCore:
             elif isinstance(timed, Election):
                 self.queriers.fire_election(timed, now, effects)
 
-    def forget_unused(self, port: Port) -> None:
+    def forget_unused(self, port: MemberPort) -> None:
         """Drop a port that was never added once nothing restored is left there."""
         if not port.active and not port.groups:
             self.ports.pop((port.dpid, port.port_no), None)
 
 
-def _member(state: HostState) -> Member:
+def _member(state: HostMembership) -> Member:
     return Member(
         state.ref,
         state.membership.group,

@@ -8,13 +8,13 @@ from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 from controller.membership.events import FilterMode, HostRef, MembershipEffect
-from controller.membership.limits import Tally
-from controller.membership.members import Members, SavedState
+from controller.membership.limits import MembershipTally
+from controller.membership.members import HostMemberships, SavedMembership
 from controller.membership.pim_joins import Joined, PimJoins
 from controller.membership.querier import FAMILIES, OtherQuerier, Queriers
 from controller.membership.router_admission import RouterAdmission
-from controller.membership.router_ports import HELLO_BELIEVED_S, Heard, RouterPorts, Speaker
-from controller.membership.tables import Port, PortGroup
+from controller.membership.router_ports import HELLO_BELIEVED_S, Heard, HeardRouter, RouterPortTable
+from controller.membership.tables import MemberPort, PortGroup
 from controller.wire.addresses import (
     format_ip,
     format_mac,
@@ -32,25 +32,25 @@ HOSTS_CACHED = 16384
 _BOOLEANS = {False: "false", True: "true"}
 
 
-class Kept(Protocol):
+class KeptParts(Protocol):
     """What is kept: the parts of a membership core that have state which outlasts it."""
 
-    ports: dict[tuple[int, int], Port]
-    tally: Tally
+    ports: dict[tuple[int, int], MemberPort]
+    tally: MembershipTally
     queriers: Queriers
-    router_ports: RouterPorts
+    router_ports: RouterPortTable
     router_admission: RouterAdmission
     pim_joins: PimJoins
-    members_table: Members
+    members_table: HostMemberships
 
     def on_deadline(self, now: float) -> list[MembershipEffect]:
         """Let everything happen that is due."""
 
-    def forget_unused(self, port: Port) -> None:
+    def forget_unused(self, port: MemberPort) -> None:
         """Forget a port that was never added and holds nothing."""
 
 
-def snapshot(core: Kept, now: float) -> list[Record]:
+def snapshot(core: KeptParts, now: float) -> list[Record]:
     """Return the state of a core as JSON-able records with remaining times in seconds.
 
     Queriers, router ports (static ones come from the settings), compatibility timers and memberships are kept;
@@ -61,7 +61,7 @@ def snapshot(core: Kept, now: float) -> list[Record]:
     return [*routers_snapshot(core, now), *map(json.loads, texts)]
 
 
-def routers_snapshot(core: Kept, now: float) -> list[Record]:
+def routers_snapshot(core: KeptParts, now: float) -> list[Record]:
     """Return the records of queriers and router ports alone."""
     records: list[Record] = []
     for family in FAMILIES:
@@ -119,7 +119,7 @@ def routers_snapshot(core: Kept, now: float) -> list[Record]:
     return records
 
 
-def group_texts(core: Kept, group: bytes, ports: Iterable[tuple[int, int]], now: float) -> list[str]:
+def group_texts(core: KeptParts, group: bytes, ports: Iterable[tuple[int, int]], now: float) -> list[str]:
     """Return the records of one group at the given ports, each as JSON has it."""
     texts: list[str] = []
     for key in ports:
@@ -130,7 +130,7 @@ def group_texts(core: Kept, group: bytes, ports: Iterable[tuple[int, int]], now:
     return texts
 
 
-def restore(core: Kept, records: Iterable[Record], now: float, elapsed_s: float) -> list[MembershipEffect]:
+def restore(core: KeptParts, records: Iterable[Record], now: float, elapsed_s: float) -> list[MembershipEffect]:
     """Enter the records of a snapshot taken `elapsed_s` seconds ago and return the effects.
 
     Ports need not have been added yet; what is restored there ages all the same. Admission is asked anew. A record
@@ -146,7 +146,7 @@ def restore(core: Kept, records: Iterable[Record], now: float, elapsed_s: float)
     return effects
 
 
-def _group_texts(port: Port, membership: PortGroup, now: float) -> Iterator[str]:
+def _group_texts(port: MemberPort, membership: PortGroup, now: float) -> Iterator[str]:
     """Yield the records of a group at a port: its members, then the timers of older versions where they run."""
     head = f'"dpid":{port.dpid},"port_no":{port.port_no},"group":"{format_ip(membership.group)}"'
     for state in membership.hosts.values():
@@ -178,7 +178,9 @@ def _left_text(timers: Mapping[bytes, float], now: float) -> str:
     return ",".join([f'"{format_ip(source)}":{at - now!r}' for source, at in sorted(timers.items())])
 
 
-def _restore_member(core: Kept, record: Record, start: float, now: float, effects: list[MembershipEffect]) -> None:
+def _restore_member(
+    core: KeptParts, record: Record, start: float, now: float, effects: list[MembershipEffect]
+) -> None:
     group, ip = parse_ip(record["group"]), parse_ip(record["ip"])
     mode = FilterMode[record["mode"].upper()]
     family = 4 if len(group) == 4 else 6
@@ -198,13 +200,15 @@ def _restore_member(core: Kept, record: Record, start: float, now: float, effect
     known = tuple(map(parse_ip, record.get("known", ())))
     place = (int(record["dpid"]), int(record["port_no"]))
     ref = HostRef(parse_mac(record["mac"]), ip, *place, known, bool(record.get("spoofed", False)))
-    saved = SavedState(mode, group_expiry, timers, excluded, bool(record["leaving"]))
-    port = core.ports.setdefault((ref.dpid, ref.port_no), Port(ref.dpid, ref.port_no))
+    saved = SavedMembership(mode, group_expiry, timers, excluded, bool(record["leaving"]))
+    port = core.ports.setdefault((ref.dpid, ref.port_no), MemberPort(ref.dpid, ref.port_no))
     core.members_table.restore(port, ref, group, saved, effects)
     core.forget_unused(port)
 
 
-def _restore_group(core: Kept, record: Record, start: float, now: float, effects: list[MembershipEffect]) -> None:
+def _restore_group(
+    core: KeptParts, record: Record, start: float, now: float, effects: list[MembershipEffect]
+) -> None:
     port = core.ports.get((record["dpid"], record["port_no"]))
     membership = None if port is None else port.groups.get(parse_ip(record["group"]))
     if membership is not None:
@@ -213,7 +217,9 @@ def _restore_group(core: Kept, record: Record, start: float, now: float, effects
         membership.old_until = max(membership.old_until, start + _bounded(record["older_s"], longest))
 
 
-def _restore_querier(core: Kept, record: Record, start: float, now: float, effects: list[MembershipEffect]) -> None:
+def _restore_querier(
+    core: KeptParts, record: Record, start: float, now: float, effects: list[MembershipEffect]
+) -> None:
     other = OtherQuerier(
         parse_ip(record["address"]),
         parse_mac(record["mac"]),
@@ -233,7 +239,9 @@ def _restore_querier(core: Kept, record: Record, start: float, now: float, effec
         core.queriers.elect(family, other, until - now, now)
 
 
-def _restore_router(core: Kept, record: Record, start: float, now: float, effects: list[MembershipEffect]) -> None:
+def _restore_router(
+    core: KeptParts, record: Record, start: float, now: float, effects: list[MembershipEffect]
+) -> None:
     dpid, port_no, family = int(record["dpid"]), int(record["port_no"]), int(record["family"])
     longest_s = max(HELLO_BELIEVED_S, core.queriers.timing(family, dpid).other_querier_s)
     routers = []
@@ -244,11 +252,13 @@ def _restore_router(core: Kept, record: Record, start: float, now: float, effect
             until = start + _bounded(router["remaining_s"], longest_s)
             priority = router.get("dr_priority")
             heard = Heard(host, until, verdict.groups, None if priority is None else int(priority))
-            routers.append((Speaker(host.ip, bool(router["asks"])), heard))
+            routers.append((HeardRouter(host.ip, bool(router["asks"])), heard))
     core.router_ports.restore((dpid, port_no, family), routers, now, effects)
 
 
-def _restore_pim_joins(core: Kept, record: Record, start: float, now: float, effects: list[MembershipEffect]) -> None:
+def _restore_pim_joins(
+    core: KeptParts, record: Record, start: float, now: float, effects: list[MembershipEffect]
+) -> None:
     place, group = (int(record["dpid"]), int(record["port_no"])), parse_ip(record["group"])
     for join in record["joins"]:
         router, upstream = parse_ip(join["router"]), parse_ip(join["upstream"])

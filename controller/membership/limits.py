@@ -16,7 +16,7 @@ class Noticed(Protocol):
     noticed_at: dict[str, float]
 
 
-class TokenBucket:
+class SmallTokenBucket:
     """Permits a mean rate with bursts; full at first use."""
 
     __slots__ = ("_at", "_tokens")
@@ -48,7 +48,7 @@ class TokenBucket:
         return True
 
 
-class Tally:
+class MembershipTally:
     """Counters by reason, and one notice per port, kind and interval for those that an operator should see."""
 
     __slots__ = ("counters", "interval_s")

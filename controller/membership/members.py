@@ -15,11 +15,19 @@ from controller.membership.events import (
     MembershipEffect,
     MembershipRefused,
 )
-from controller.membership.limits import Tally, TokenBucket
+from controller.membership.limits import MembershipTally, SmallTokenBucket
 from controller.membership.querier import Queriers
 from controller.membership.settings import LATEST_VERSION, MembershipLimits, MembershipSettings, Timing, applies
 from controller.membership.specific_queries import SpecificQueries
-from controller.membership.tables import Ask, GroupKind, Host, HostState, Port, PortGroup, group_kind
+from controller.membership.tables import (
+    GroupKind,
+    HostMembership,
+    MemberHost,
+    MemberPort,
+    PortGroup,
+    QueriesWanted,
+    group_kind,
+)
 from controller.membership.timers import TimerQueue
 from controller.wire.addresses import format_ip, format_mac
 from controller.wire.packets import GroupRecord, RecordType, Report
@@ -35,7 +43,7 @@ _VERDICTS: dict[bool, dict[bytes | None, bool]] = {False: {None: False}, True: {
 _new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
 
 
-class SavedState(NamedTuple):
+class SavedMembership(NamedTuple):
     """A host state as the journal keeps it, with absolute times."""
 
     mode: FilterMode
@@ -45,7 +53,7 @@ class SavedState(NamedTuple):
     leaving: bool
 
 
-class Members:
+class HostMemberships:
     """All host states, over all ports."""
 
     def __init__(
@@ -54,7 +62,7 @@ class Members:
         limits: MembershipLimits,
         admit: Admit,
         timers: TimerQueue,
-        tally: Tally,
+        tally: MembershipTally,
         queriers: Queriers,
         changed: Callable[[bytes], None],
         bindings: Bindings,
@@ -68,9 +76,9 @@ class Members:
         self._queriers = queriers
         self._changed = changed
         self.identities = Identities(bindings)
-        self._ports: dict[bytes, dict[Port, None]] = {}
+        self._ports: dict[bytes, dict[MemberPort, None]] = {}
 
-    def ports_of(self, group: bytes) -> Iterable[Port]:
+    def ports_of(self, group: bytes) -> Iterable[MemberPort]:
         """Return the ports with a membership of a group, refused ones included."""
         return self._ports.get(group, ())
 
@@ -78,7 +86,7 @@ class Members:
         """Return the groups with a membership, refused ones included."""
         return self._ports.keys()
 
-    def report(self, port: Port, report: Report, now: float, effects: list[MembershipEffect]) -> None:
+    def report(self, port: MemberPort, report: Report, now: float, effects: list[MembershipEffect]) -> None:
         """Take a report in, record by record."""
         family, version, mac, source, records = report
         timing = self._queriers.timing(family, port.dpid)
@@ -129,7 +137,7 @@ class Members:
             self._record(port, report, record, is_older, spoofed, timing, now, effects)
 
     def _may_cost(
-        self, port: Port, host: Host | None, count: int, now: float, effects: list[MembershipEffect]
+        self, port: MemberPort, host: MemberHost | None, count: int, now: float, effects: list[MembershipEffect]
     ) -> bool:
         """Charge a port and a host for so many records; False where one of them has spent more than it may."""
         limits = self.limits
@@ -139,7 +147,7 @@ class Members:
             return False
         if host is None:
             return True
-        bucket = host.record_bucket = host.record_bucket or TokenBucket()
+        bucket = host.record_bucket = host.record_bucket or SmallTokenBucket()
         if bucket.spend(now, limits.records_per_second_per_host, limits.host_record_burst, count):
             return True
         does = "has a host that sends more group records than its limit: reports beyond it are ignored"
@@ -147,7 +155,7 @@ class Members:
         return False
 
     def _is_spoofed(
-        self, port: Port, host: Host | None, report: Report, now: float, effects: list[MembershipEffect]
+        self, port: MemberPort, host: MemberHost | None, report: Report, now: float, effects: list[MembershipEffect]
     ) -> bool:
         """Tell whether a report comes with a false address, which is new here; take in one that is the host's own."""
         if host is None:
@@ -161,7 +169,7 @@ class Members:
             self._tally.warn(port, "spoofed-report", does, now, effects)
         return spoofed
 
-    def expire(self, state: HostState, now: float, effects: list[MembershipEffect]) -> None:
+    def expire(self, state: HostMembership, now: float, effects: list[MembershipEffect]) -> None:
         """End what is due of a state."""
         state.expire(now)
         self._conclude(state, effects)
@@ -196,7 +204,7 @@ class Members:
         for host in self.identities.using(addresses):
             self._rejudge(self.identities.look_again(host), effects)
 
-    def judge_otherwise(self, state: HostState, would_admit: Admit, effects: list[MembershipEffect]) -> None:
+    def judge_otherwise(self, state: HostMembership, would_admit: Admit, effects: list[MembershipEffect]) -> None:
         """Ask admission anew about those sources of a membership that it is known to decide otherwise."""
         ref, group = state.ref, state.membership.group
         others = [source for source, verdict in state.verdicts.items() if would_admit(ref, group, source) != verdict]
@@ -210,7 +218,7 @@ class Members:
         states = [state for port in self.ports_of(group) for state in port.groups[group].hosts.values()]
         self._rejudge([state for state in states if state.offer is None], effects)
 
-    def remove(self, states: Iterable[HostState], effects: list[MembershipEffect]) -> None:
+    def remove(self, states: Iterable[HostMembership], effects: list[MembershipEffect]) -> None:
         """End memberships at once."""
         touched: dict[PortGroup, None] = {}
         for state in states:
@@ -220,7 +228,7 @@ class Members:
             self._publish(membership, effects)
 
     def restore(
-        self, port: Port, ref: HostRef, group: bytes, saved: SavedState, effects: list[MembershipEffect]
+        self, port: MemberPort, ref: HostRef, group: bytes, saved: SavedMembership, effects: list[MembershipEffect]
     ) -> None:
         """Enter a membership read from the journal, where there is room; one that is known already prevails."""
         membership = port.groups.get(group) or PortGroup(port, group)
@@ -229,7 +237,7 @@ class Members:
         host = port.hosts[membership.family].get(ref.mac) or self.identities.new_host(ref)
         if ref.spoofed and host.false_ref is None:
             self.identities.accuse(host, ref)
-        state = HostState(membership, host)
+        state = HostMembership(membership, host)
         state.is_false = ref.spoofed
         state.mode, state.group_expiry, state.timers, state.excluded, state.leaving = saved
         excess = self._enter(state, effects)
@@ -238,7 +246,7 @@ class Members:
 
     def _record(
         self,
-        port: Port,
+        port: MemberPort,
         report: Report,
         record: GroupRecord,
         is_older: bool,
@@ -278,7 +286,7 @@ class Members:
                     host = self.identities.new_host(
                         HostRef(report.eth_src, report.source, port.dpid, port.port_no, (), spoofed)
                     )
-                state = HostState(membership, host)
+                state = HostMembership(membership, host)
                 state.is_false = spoofed
                 state.apply(kind, sources, now, timing.membership_s)
                 excess = self._enter(state, effects)
@@ -294,7 +302,7 @@ class Members:
         if is_older and not spoofed and kind == _IS_EX and (membership := port.groups.get(group)) is not None:
             membership.note_older_report(report.version, now + timing.membership_s)
 
-    def _has_too_many_sources(self, state: HostState | None, kind: int, sources: tuple[bytes, ...]) -> bool:
+    def _has_too_many_sources(self, state: HostMembership | None, kind: int, sources: tuple[bytes, ...]) -> bool:
         limit = self.limits.sources_per_group
         if len(sources) > limit:
             return True
@@ -302,7 +310,7 @@ class Members:
             return False
         return len(state.excluded.union(sources, state.timers)) > 2 * limit
 
-    def _enter(self, state: HostState, effects: list[MembershipEffect]) -> str | None:
+    def _enter(self, state: HostMembership, effects: list[MembershipEffect]) -> str | None:
         """Judge and store a new state; return the limit that forbids it, None where all is well."""
         membership, host = state.membership, state.host
         port = membership.port
@@ -333,7 +341,7 @@ class Members:
             self._publish(membership, effects)
         return None
 
-    def _excess(self, port: Port, state: HostState) -> str | None:
+    def _excess(self, port: MemberPort, state: HostMembership) -> str | None:
         limits, membership, host = self.limits, state.membership, state.host
         is_link_scope = membership.is_link_scope
         if self.state_count >= limits.states:
@@ -349,7 +357,7 @@ class Members:
         return None
 
     def _resolve(
-        self, state: HostState, ask: Ask, timing: Timing, now: float, effects: list[MembershipEffect]
+        self, state: HostMembership, ask: QueriesWanted, timing: Timing, now: float, effects: list[MembershipEffect]
     ) -> None:
         """Do what the tables' queries are for: settle what needs no question, ask for the rest."""
         membership = state.membership
@@ -357,7 +365,7 @@ class Members:
         limit = now + timing.last_member_time_s
         is_older = membership.is_older(now)
         settled = state.refused(ask)
-        rest = Ask(ask.group and not settled.group, ask.sources - settled.sources)
+        rest = QueriesWanted(ask.group and not settled.group, ask.sources - settled.sources)
         if rest:
             election = self._queriers.election(membership.family, port.dpid)
             # Nobody asks after what the querier itself has left.
@@ -367,14 +375,16 @@ class Members:
                     settled = ask
             elif not is_older:
                 covered = membership.covered(state, rest, limit)
-                settled = Ask(settled.group or covered.group, settled.sources | covered.sources)
-        rest = Ask(ask.group and not settled.group, ask.sources - settled.sources)
+                settled = QueriesWanted(settled.group or covered.group, settled.sources | covered.sources)
+        rest = QueriesWanted(ask.group and not settled.group, ask.sources - settled.sources)
         if settled:
             state.settle(settled)
         if rest:
             self._ask(state, rest, timing, now, effects)
 
-    def _ask(self, state: HostState, ask: Ask, timing: Timing, now: float, effects: list[MembershipEffect]) -> None:
+    def _ask(
+        self, state: HostMembership, ask: QueriesWanted, timing: Timing, now: float, effects: list[MembershipEffect]
+    ) -> None:
         membership = state.membership
         family = membership.family
         is_querier = self._queriers.is_querier(family, membership.port.dpid)
@@ -398,14 +408,14 @@ class Members:
             membership.queries = queries
             self.fire(queries, now, effects)
 
-    def _rejudge(self, states: Iterable[HostState], effects: list[MembershipEffect]) -> None:
+    def _rejudge(self, states: Iterable[HostMembership], effects: list[MembershipEffect]) -> None:
         for state in states:
             self._judge(state, effects, state.verdicts.keys())
             self._offer(state)
             self._publish(state.membership, effects)
 
     def _judge(
-        self, state: HostState, effects: list[MembershipEffect], afresh: Collection[bytes | None] = ()
+        self, state: HostMembership, effects: list[MembershipEffect], afresh: Collection[bytes | None] = ()
     ) -> None:
         """Fill in the verdicts that the state's mode and sources call for, those of `afresh` anew."""
         known, group = state.verdicts, state.membership.group
@@ -429,7 +439,7 @@ class Members:
             verdicts[source] = verdict
         state.verdicts = verdicts
 
-    def _conclude(self, state: HostState, effects: list[MembershipEffect]) -> None:
+    def _conclude(self, state: HostMembership, effects: list[MembershipEffect]) -> None:
         """Bring tables, timers and interest up to date after a change of a state."""
         if state.is_empty:
             self._drop(state)
@@ -440,7 +450,7 @@ class Members:
                 return
         self._publish(state.membership, effects)
 
-    def _offer(self, state: HostState) -> bool:
+    def _offer(self, state: HostMembership) -> bool:
         """Take over what the state now adds to the interest; tell whether that changed."""
         offer = state.admitted_offer()
         refused = state.membership.port.refused
@@ -456,7 +466,7 @@ class Members:
         state.membership.set_offer(state, offer)
         return True
 
-    def _drop(self, state: HostState) -> None:
+    def _drop(self, state: HostMembership) -> None:
         self._timers.cancel(state)
         membership = state.membership
         port, group = membership.port, membership.group

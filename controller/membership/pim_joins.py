@@ -12,11 +12,11 @@ from math import inf
 from typing import NamedTuple
 
 from controller.membership.events import ANY_SOURCE, FilterMode, Interest, MembershipEffect, RouterJoined
-from controller.membership.limits import Tally
-from controller.membership.router_ports import RouterPorts, Speaker
+from controller.membership.limits import MembershipTally
+from controller.membership.router_ports import HeardRouter, RouterPortTable
 from controller.membership.settings import MembershipLimits, PortKey
-from controller.membership.tables import Port
-from controller.membership.timers import Timed, TimerQueue
+from controller.membership.tables import MemberPort
+from controller.membership.timers import TimedState, TimerQueue
 from controller.wire.packets import PimGroup, PimJoinPrune
 
 OVERRIDE_S = 3.0
@@ -43,7 +43,7 @@ class Pruned(NamedTuple):
     holds: bool = False
 
 
-class JoinedGroup(Timed):
+class JoinedGroup(TimedState):
     """A group that routers behind a port have joined, or are asked for.
 
     `prunes` are by router and source; `told` is what was last said that the port is to get, None before.
@@ -87,7 +87,7 @@ class PimJoins:
     such a join keeps those of all.
     """
 
-    def __init__(self, limits: MembershipLimits, timers: TimerQueue, tally: Tally) -> None:
+    def __init__(self, limits: MembershipLimits, timers: TimerQueue, tally: MembershipTally) -> None:
         self.limits = limits
         self._timers = timers
         self._tally = tally
@@ -105,9 +105,9 @@ class PimJoins:
 
     def heard(
         self,
-        port: Port,
+        port: MemberPort,
         message: PimJoinPrune,
-        routers: RouterPorts,
+        routers: RouterPortTable,
         now: float,
         effects: list[MembershipEffect],
     ) -> None:
@@ -115,7 +115,7 @@ class PimJoins:
         self._tally.count("pim-joins")
         here, asked = (port.dpid, port.port_no), routers.pim_place(message.upstream)
         known = routers.get(*here, message.family)
-        if known is None or Speaker(message.source, False) not in known.routers:
+        if known is None or HeardRouter(message.source, False) not in known.routers:
             self._tally.count("pim-join-of-stranger")
             return
         # Another router behind the port may override a prune.

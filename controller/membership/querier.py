@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from controller.effects import Notice
 from controller.membership.events import HostRef, MembershipEffect, QuerierStatus, RouterVerdict, SendQuery
-from controller.membership.limits import Tally
+from controller.membership.limits import MembershipTally
 from controller.membership.settings import MembershipSettings, Timing, timing
-from controller.membership.tables import Port
-from controller.membership.timers import Timed, TimerQueue
+from controller.membership.tables import MemberPort
+from controller.membership.timers import TimedState, TimerQueue
 from controller.wire.addresses import format_ip
 
 FAMILIES = (4, 6)
@@ -43,7 +43,7 @@ class OtherQuerier(NamedTuple):
     query_interval_s: float
 
 
-class Election(Timed):
+class Election(TimedState):
     """An election that another router won in its fabric; `until` is the end of the other querier present timer."""
 
     __slots__ = ("family", "other", "timing", "until")
@@ -60,12 +60,12 @@ class Election(Timed):
         return self.until
 
 
-class GeneralQueries(Timed):
+class GeneralQueries(TimedState):
     """The schedule of general queries of a family at a port."""
 
     __slots__ = ("at", "family", "phase", "port", "startup_left")
 
-    def __init__(self, port: Port, family: int) -> None:
+    def __init__(self, port: MemberPort, family: int) -> None:
         super().__init__()
         self.port = port
         self.family = family
@@ -89,7 +89,7 @@ class Queriers:
         self,
         settings: MembershipSettings,
         timers: TimerQueue,
-        tally: Tally,
+        tally: MembershipTally,
         is_one_fabric: Callable[[int, int], bool] = lambda _dpid, _other: True,
     ) -> None:
         self.settings = settings
@@ -153,7 +153,7 @@ class Queriers:
                     self._bring_in_line(general, now)
 
     def port_added(
-        self, port: Port, now: float, effects: list[MembershipEffect], repeat_s: float | None = None
+        self, port: MemberPort, now: float, effects: list[MembershipEffect], repeat_s: float | None = None
     ) -> None:
         """Begin the queries of an edge port, the first at once and, with `repeat_s`, again after so many seconds.
 
@@ -171,7 +171,7 @@ class Queriers:
                     general.at = now + repeat_s
                     self._timers.arm(general, general.at)
 
-    def port_removed(self, port: Port, now: float, effects: list[MembershipEffect]) -> None:
+    def port_removed(self, port: MemberPort, now: float, effects: list[MembershipEffect]) -> None:
         """Stop the queries of a port; a querier behind it is gone, so that its timer is not awaited."""
         for family in FAMILIES:
             general = self._general.pop((port.dpid, port.port_no, family), None)
@@ -183,7 +183,7 @@ class Queriers:
 
     def heard(
         self,
-        port: Port,
+        port: MemberPort,
         family: int,
         other: OtherQuerier,
         version: int,

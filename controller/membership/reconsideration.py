@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from controller.membership.events import Admit, MembershipEffect
-from controller.membership.members import Members
-from controller.membership.tables import Port
+from controller.membership.members import HostMemberships
+from controller.membership.tables import MemberPort
 
 
 def judge_otherwise(
-    members: Members, would_admit: Admit, is_concerned: Callable[[bytes], bool]
+    members: HostMemberships, would_admit: Admit, is_concerned: Callable[[bytes], bool]
 ) -> Iterator[list[MembershipEffect]]:
     """Judge anew what the policy in force decides otherwise than before, a membership or a group at a step.
 
@@ -30,7 +30,7 @@ def judge_otherwise(
                 yield effects
 
 
-def know_hosts_anew(members: Members, ports: Iterable[Port]) -> Iterator[list[MembershipEffect]]:
+def know_hosts_anew(members: HostMemberships, ports: Iterable[MemberPort]) -> Iterator[list[MembershipEffect]]:
     """Ask anew what admission makes of every host, one at a step, after all memberships were judged."""
     for port in ports:
         for host in [*port.hosts[4].values(), *port.hosts[6].values()]:
@@ -38,7 +38,9 @@ def know_hosts_anew(members: Members, ports: Iterable[Port]) -> Iterator[list[Me
             yield []
 
 
-def tell_refused_anew(ports: Iterable[Port], changed: Callable[[bytes], None]) -> Iterator[list[MembershipEffect]]:
+def tell_refused_anew(
+    ports: Iterable[MemberPort], changed: Callable[[bytes], None]
+) -> Iterator[list[MembershipEffect]]:
     """Tell of every group with a refused member, a port or a group of one at a step."""
     for port in ports:
         yield []

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from controller.membership.events import AdmitRouter, HostRef, MembershipEffect, RouterJudged, RouterVerdict
-from controller.membership.limits import Tally
+from controller.membership.limits import MembershipTally
 from controller.membership.settings import MembershipSettings, PortKey, applies
-from controller.membership.tables import Port
+from controller.membership.tables import MemberPort
 from controller.wire.addresses import format_ip, format_mac
 
 LEARN = "multicast.router_ports.learn"
@@ -19,7 +19,7 @@ class RouterAdmission:
     `admit` is what the policy's rules say; where they say nothing the settings of the port decide.
     """
 
-    def __init__(self, settings: MembershipSettings, admit: AdmitRouter, tally: Tally) -> None:
+    def __init__(self, settings: MembershipSettings, admit: AdmitRouter, tally: MembershipTally) -> None:
         self.settings = settings
         self._admit = admit
         self._tally = tally
@@ -40,7 +40,7 @@ class RouterAdmission:
 
     def refuse(
         self,
-        port: Port,
+        port: MemberPort,
         host: HostRef,
         speech: str,
         verdict: RouterVerdict,

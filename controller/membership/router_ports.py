@@ -7,10 +7,10 @@ from math import inf
 from typing import NamedTuple
 
 from controller.membership.events import HostRef, MembershipEffect, RouterPortChanged, RouterVerdict
-from controller.membership.limits import Tally
+from controller.membership.limits import MembershipTally
 from controller.membership.settings import MembershipLimits, MembershipSettings, PortKey, applies
-from controller.membership.tables import Port
-from controller.membership.timers import Timed, TimerQueue
+from controller.membership.tables import MemberPort
+from controller.membership.timers import TimedState, TimerQueue
 
 HELLO_BELIEVED_S = 600.0
 """The longest holdtime that is believed of a PIM hello, 65535 (for ever) included; hellos come every 30 s."""
@@ -19,7 +19,7 @@ Groups = frozenset[Container[bytes]] | None
 """What the routers of a port may have together: any group in one of these; None: every group."""
 
 
-class Speaker(NamedTuple):
+class HeardRouter(NamedTuple):
     """A router as it was heard: its address, and whether by queries or by PIM hellos."""
 
     address: bytes
@@ -38,7 +38,7 @@ class Heard(NamedTuple):
     dr_priority: int | None = None
 
 
-class RouterPort(Timed):
+class RouterPort(TimedState):
     """What is known of routers of one family behind one port.
 
     `settles_at` is when all of them have had time to say what they joined, infinity where they had.
@@ -70,7 +70,7 @@ class RouterPort(Timed):
         self.on_join = False
         self.proxied = False
         self.groups: Groups = None
-        self.routers: dict[Speaker, Heard] = {}
+        self.routers: dict[HeardRouter, Heard] = {}
 
     def due_at(self) -> float:
         """Return when the next router times out, or `settles_at`."""
@@ -82,11 +82,11 @@ class RouterPort(Timed):
         return None if self.static or None in groups else groups  # type: ignore[return-value]
 
 
-class RouterPorts:
+class RouterPortTable:
     """The router ports of the fabric, by (dpid, port_no, family)."""
 
     def __init__(
-        self, settings: MembershipSettings, limits: MembershipLimits, timers: TimerQueue, tally: Tally
+        self, settings: MembershipSettings, limits: MembershipLimits, timers: TimerQueue, tally: MembershipTally
     ) -> None:
         self.settings = settings
         self.limits = limits
@@ -104,7 +104,7 @@ class RouterPorts:
 
     def pim_place(self, address: bytes) -> PortKey | None:
         """Return the port of the PIM router with an address, None where none is known."""
-        speaker = Speaker(address, False)
+        speaker = HeardRouter(address, False)
         return next(((e.dpid, e.port_no) for e in self._ports.values() if speaker in e.routers), None)
 
     def speak_for(self, addresses: Iterable[bytes]) -> bool:
@@ -116,7 +116,9 @@ class RouterPorts:
             for speaker, heard in entry.routers.items()
         )
 
-    def set_static(self, port: Port, family: int, static: bool, now: float, effects: list[MembershipEffect]) -> None:
+    def set_static(
+        self, port: MemberPort, family: int, static: bool, now: float, effects: list[MembershipEffect]
+    ) -> None:
         """Say whether the operator declares a port to be a router port."""
         if static or (port.dpid, port.port_no, family) in self._ports:
             entry = self._entry((port.dpid, port.port_no, family), now + self.settings.joins_heard_s)
@@ -125,9 +127,9 @@ class RouterPorts:
 
     def heard(
         self,
-        port: Port,
+        port: MemberPort,
         family: int,
-        speaker: Speaker,
+        speaker: HeardRouter,
         heard: Heard,
         now: float,
         effects: list[MembershipEffect],
@@ -167,7 +169,7 @@ class RouterPorts:
     def restore(
         self,
         key: tuple[int, int, int],
-        routers: Iterable[tuple[Speaker, Heard]],
+        routers: Iterable[tuple[HeardRouter, Heard]],
         now: float,
         effects: list[MembershipEffect],
     ) -> None:
@@ -180,7 +182,7 @@ class RouterPorts:
             entry.routers = dict(left[: self.limits.routers_per_port])
             self._update(entry, now, effects)
 
-    def port_removed(self, port: Port, now: float, effects: list[MembershipEffect]) -> None:
+    def port_removed(self, port: MemberPort, now: float, effects: list[MembershipEffect]) -> None:
         """Forget the routers behind a port."""
         for family in (4, 6):
             entry = self._ports.get((port.dpid, port.port_no, family))

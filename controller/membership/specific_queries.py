@@ -9,13 +9,13 @@ from typing import Generic, Protocol, TypeVar
 
 from controller.membership.events import SendQuery
 from controller.membership.settings import Timing
-from controller.membership.timers import Timed
+from controller.membership.timers import TimedState
 
 SOURCES_PER_QUERY = {4: 366, 6: 89}
 """Sources that fit into one query on Ethernet (RFC 9776, 4.1.8; RFC 9777, 5.1.10)."""
 
 
-class Place(Protocol):
+class QueriedPort(Protocol):
     """A port."""
 
     dpid: int
@@ -28,7 +28,7 @@ class Membership(Protocol):
     group: bytes
 
     @property
-    def port(self) -> Place:
+    def port(self) -> QueriedPort:
         """The port."""
 
     @property
@@ -45,7 +45,7 @@ class Membership(Protocol):
 MembershipT = TypeVar("MembershipT", bound=Membership)
 
 
-class SpecificQueries(Timed, Generic[MembershipT]):
+class SpecificQueries(TimedState, Generic[MembershipT]):
     """The retransmission state of one group at one port."""
 
     __slots__ = ("_group_at", "_group_left", "_sources", "_sources_at", "membership")

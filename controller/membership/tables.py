@@ -12,9 +12,9 @@ from math import inf
 from typing import NamedTuple
 
 from controller.membership.events import ANY_SOURCE, FilterMode, HostRef, Interest
-from controller.membership.limits import TokenBucket
+from controller.membership.limits import SmallTokenBucket
 from controller.membership.specific_queries import SpecificQueries
-from controller.membership.timers import Timed
+from controller.membership.timers import TimedState
 from controller.wire.addresses import is_link_scope_group, is_multicast_ip, is_never_pruned, is_ssm_group
 from controller.wire.packets import RecordType
 
@@ -65,7 +65,7 @@ def merge(offers: Iterable[Interest]) -> Interest | None:
     return Interest(FilterMode.INCLUDE, frozenset(included)) if included else None
 
 
-class Ask(NamedTuple):
+class QueriesWanted(NamedTuple):
     """What a record gives up, to be asked for by queries: "Send Q(G)" if `group`, and "Send Q(G,S)" for `sources`."""
 
     group: bool
@@ -75,10 +75,10 @@ class Ask(NamedTuple):
         return self.group or bool(self.sources)
 
 
-NO_ASK = Ask(False, _NO_SOURCES)
+NO_ASK = QueriesWanted(False, _NO_SOURCES)
 
 
-class HostState(Timed):
+class HostMembership(TimedState):
     """Filter mode and timers of one (dpid, port_no, group, host).
 
     `timers` maps the sources with a running timer to its end: the include list A in INCLUDE mode, the requested list
@@ -101,7 +101,7 @@ class HostState(Timed):
         "verdicts",
     )
 
-    def __init__(self, membership: PortGroup, host: Host) -> None:
+    def __init__(self, membership: PortGroup, host: MemberHost) -> None:
         self.armed_at = inf
         self.membership = membership
         self.host = host
@@ -143,7 +143,7 @@ class HostState(Timed):
         due = max(self.timers.values(), default=-inf)
         return max(due, self.group_due()) if self.mode is _EXCLUDE else due
 
-    def apply(self, kind: int, sources: Collection[bytes], now: float, membership_s: float) -> Ask:
+    def apply(self, kind: int, sources: Collection[bytes], now: float, membership_s: float) -> QueriesWanted:
         """Make the transition of the tables for a group record and return the queries they call for.
 
         `membership_s` is the group membership interval in seconds. Timers that the tables have lowered by a query
@@ -154,10 +154,10 @@ class HostState(Timed):
             return self._apply_excluding(kind, named, now, now + membership_s)
         return self._apply_including(kind, named, now + membership_s)
 
-    def _apply_including(self, kind: int, named: frozenset[bytes], full: float) -> Ask:
+    def _apply_including(self, kind: int, named: frozenset[bytes], full: float) -> QueriesWanted:
         held = self.timers.keys()
         if kind == _BLOCK:
-            return Ask(False, named.intersection(held))
+            return QueriesWanted(False, named.intersection(held))
         if kind in _EXCLUDES:
             self.mode = _EXCLUDE
             self.group_expiry = full
@@ -168,20 +168,20 @@ class HostState(Timed):
             both = named.intersection(held)
             self.excluded = named.difference(held)
             self.timers = {source: self.timers[source] for source in both}
-            return Ask(False, both) if kind == _TO_EX else NO_ASK
-        ask = Ask(False, frozenset(held).difference(named)) if kind == _TO_IN else NO_ASK
+            return QueriesWanted(False, both) if kind == _TO_EX else NO_ASK
+        ask = QueriesWanted(False, frozenset(held).difference(named)) if kind == _TO_IN else NO_ASK
         for source in named:
             self.timers[source] = full
         return ask
 
-    def _apply_excluding(self, kind: int, named: frozenset[bytes], now: float, full: float) -> Ask:
+    def _apply_excluding(self, kind: int, named: frozenset[bytes], now: float, full: float) -> QueriesWanted:
         requested = self.timers.keys()
         if kind == _BLOCK:
             asked = named - self.excluded
             group_due = self.group_due()
             for source in asked.difference(requested):
                 self.timers[source] = group_due
-            return Ask(False, asked)
+            return QueriesWanted(False, asked)
         if kind in _EXCLUDES:
             changing = kind == _TO_EX
             added = self.group_due() if changing else full
@@ -190,14 +190,14 @@ class HostState(Timed):
             self.excluded &= named
             self.group_expiry = full
             self.leaving = False
-            return Ask(False, asked) if changing else NO_ASK
-        ask = Ask(True, frozenset(requested).difference(named)) if kind == _TO_IN else NO_ASK
+            return QueriesWanted(False, asked) if changing else NO_ASK
+        ask = QueriesWanted(True, frozenset(requested).difference(named)) if kind == _TO_IN else NO_ASK
         for source in named:
             self.timers[source] = full
         self.excluded -= named
         return ask
 
-    def settle(self, ask: Ask) -> None:
+    def settle(self, ask: QueriesWanted) -> None:
         """Give up at once what `ask` would query for: the host's word is taken as final."""
         if ask.sources:
             self.timers = {source: at for source, at in self.timers.items() if source not in ask.sources}
@@ -236,11 +236,11 @@ class HostState(Timed):
         """Tell whether the policy lets the host have `source` in its present mode."""
         return self.verdicts.get(None if self.mode is _EXCLUDE else source, False)
 
-    def refused(self, ask: Ask) -> Ask:
+    def refused(self, ask: QueriesWanted) -> QueriesWanted:
         """Return the part of `ask` that the policy never let this host have."""
         if self.mode is _EXCLUDE:
             return NO_ASK if self.verdicts.get(None) else ask
-        return Ask(False, frozenset(source for source in ask.sources if not self.verdicts.get(source)))
+        return QueriesWanted(False, frozenset(source for source in ask.sources if not self.verdicts.get(source)))
 
     def admitted_offer(self) -> Interest | None:
         """Return what the host adds to its port's interest under the cached verdicts."""
@@ -261,7 +261,7 @@ class HostState(Timed):
         return -inf if at is None or not self.verdicts.get(source) else at
 
 
-class Host:
+class MemberHost:
     """A host behind a port, of one family, with its memberships by group; `group_count` leaves link scope out.
 
     `ref` is the host under its own address, `false_ref` the one under the false address that it used last, if it ever
@@ -274,10 +274,10 @@ class Host:
         self.ref = ref
         self.standing = standing
         self.false_ref = false_ref
-        self.bucket = TokenBucket()
-        self.record_bucket: TokenBucket | None = None
+        self.bucket = SmallTokenBucket()
+        self.record_bucket: SmallTokenBucket | None = None
         self.group_count = 0
-        self.states: dict[bytes, HostState] = {}
+        self.states: dict[bytes, HostMembership] = {}
 
 
 class PortGroup:
@@ -300,11 +300,11 @@ class PortGroup:
         "v1_until",
     )
 
-    def __init__(self, port: Port, group: bytes) -> None:
+    def __init__(self, port: MemberPort, group: bytes) -> None:
         self.port = port
         self.group = group
         self.is_link_scope = group_kind(group) is GroupKind.LINK_SCOPE
-        self.hosts: dict[bytes, HostState] = {}
+        self.hosts: dict[bytes, HostMembership] = {}
         self.interest: Interest | None = None
         self.open_count = 0
         self.v1_until = -inf
@@ -333,7 +333,7 @@ class PortGroup:
         else:
             self.old_until = until
 
-    def set_offer(self, state: HostState, offer: Interest | None) -> None:
+    def set_offer(self, state: HostMembership, offer: Interest | None) -> None:
         """Replace what a host adds to the interest."""
         self.open_count += (offer is ANY_SOURCE) - (state.offer is ANY_SOURCE)
         state.offer = offer
@@ -344,7 +344,7 @@ class PortGroup:
             return ANY_SOURCE
         return merge(state.offer for state in self.hosts.values() if state.offer is not None)
 
-    def has_other_member(self, state: HostState) -> bool:
+    def has_other_member(self, state: HostMembership) -> bool:
         """Tell whether an admitted host other than this one is a member."""
         return any(other.offer is not None for other in self.hosts.values() if other is not state)
 
@@ -358,7 +358,7 @@ class PortGroup:
         """Return the port's timer of a source: the longest of its admitted hosts."""
         return max((s.source_due(source) for s in self.hosts.values() if s.offer is not None), default=-inf)
 
-    def covered(self, state: HostState, ask: Ask, limit: float) -> Ask:
+    def covered(self, state: HostMembership, ask: QueriesWanted, limit: float) -> QueriesWanted:
         """Return the part of `ask` that other hosts on the port firmly want as well.
 
         Firmly: admitted, not leaving, and with timers that end after `limit`. Holds only where no host's reports
@@ -378,17 +378,17 @@ class PortGroup:
                 theirs = other.excluded.union(fading)
                 excluded = theirs if excluded is None else excluded & theirs
         if not ask.group:
-            return Ask(
+            return QueriesWanted(
                 False,
                 frozenset(s for s in ask.sources if s in included or (excluded is not None and s not in excluded)),
             )
         if excluded is None:
-            return Ask(False, frozenset())
+            return QueriesWanted(False, frozenset())
         kept = state.excluded.union(state.timers) - ask.sources
-        return ask if excluded - included <= kept else Ask(False, frozenset())
+        return ask if excluded - included <= kept else QueriesWanted(False, frozenset())
 
 
-class Port:
+class MemberPort:
     """An edge port. `active` once it was added; before that it may hold restored memberships.
 
     `refused` holds the states that add nothing because of the policy, oldest first: they make room for others.
@@ -412,11 +412,11 @@ class Port:
         self.port_no = port_no
         self.active = False
         self.groups: dict[bytes, PortGroup] = {}
-        self.hosts: dict[int, dict[bytes, Host]] = {4: {}, 6: {}}
+        self.hosts: dict[int, dict[bytes, MemberHost]] = {4: {}, 6: {}}
         self.group_counts = {False: 0, True: 0}
-        self.refused: dict[HostState, None] = {}
-        self.bucket = TokenBucket()
-        self.record_bucket = TokenBucket()
+        self.refused: dict[HostMembership, None] = {}
+        self.bucket = SmallTokenBucket()
+        self.record_bucket = SmallTokenBucket()
         self.noticed_at: dict[str, float] = {}
 
     @property
@@ -424,7 +424,7 @@ class Port:
         """The number of hosts with a membership, each family counted by itself."""
         return len(self.hosts[4]) + len(self.hosts[6])
 
-    def link(self, state: HostState) -> None:
+    def link(self, state: HostMembership) -> None:
         """Enter a new state into the tables of this port."""
         membership, host = state.membership, state.host
         group, mac = membership.group, host.ref.mac
@@ -436,7 +436,7 @@ class Port:
             self.group_counts[membership.is_link_scope] += 1
         host.states[group] = membership.hosts[mac] = state
 
-    def unlink(self, state: HostState) -> None:
+    def unlink(self, state: HostMembership) -> None:
         """Take a state out of the tables, and its host and group with it where it was their last."""
         membership, host = state.membership, state.host
         membership.set_offer(state, None)
@@ -450,7 +450,7 @@ class Port:
             del self.groups[membership.group]
             self.group_counts[membership.is_link_scope] -= 1
 
-    def states(self) -> Iterator[HostState]:
+    def states(self) -> Iterator[HostMembership]:
         """Iterate over all states; the tables may be changed meanwhile."""
         for membership in list(self.groups.values()):
             yield from list(membership.hosts.values())

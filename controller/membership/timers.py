@@ -8,7 +8,7 @@ from math import inf
 _COMPACT_ABOVE = 1024
 
 
-class Timed:
+class TimedState:
     """Something with a deadline, which may move later without telling the queue (but not earlier)."""
 
     __slots__ = ("armed_at",)
@@ -27,14 +27,14 @@ class TimerQueue:
     __slots__ = ("_armed_count", "_heap", "_pushed_count")
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, Timed]] = []
+        self._heap: list[tuple[float, int, TimedState]] = []
         self._pushed_count = 0
         self._armed_count = 0
 
     def __len__(self) -> int:
         return len(self._heap)
 
-    def arm(self, timed: Timed, at: float) -> None:
+    def arm(self, timed: TimedState, at: float) -> None:
         """See that `timed` is looked at no later than `at`; needed when a deadline is set or moves earlier."""
         if at < timed.armed_at:
             if timed.armed_at == inf:
@@ -45,7 +45,7 @@ class TimerQueue:
             if len(self._heap) > 2 * self._armed_count + _COMPACT_ABOVE:
                 self._compact()
 
-    def cancel(self, timed: Timed) -> None:
+    def cancel(self, timed: TimedState) -> None:
         """Forget `timed`."""
         if timed.armed_at != inf:
             timed.armed_at = inf
@@ -56,7 +56,7 @@ class TimerQueue:
         heap = self._heap
         return heap[0][0] <= now if heap else False
 
-    def pop_due(self, now: float) -> Timed | None:
+    def pop_due(self, now: float) -> TimedState | None:
         """Take the earliest whose deadline is not after `now`, or None."""
         at = self.next_deadline()
         if at is None or at > now:

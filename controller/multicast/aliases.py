@@ -27,7 +27,7 @@ from controller.service_classes.pool import MAX_ALIASES
 from controller.service_classes.split import split
 from controller.trees.forest import Forest
 from controller.trees.islands import AliasKey, Islands
-from controller.trees.tree import Change, Role
+from controller.trees.tree import Change, TreeRole
 from topology.graph import Graph
 
 GROUPS_PER_TURN = 8
@@ -264,10 +264,10 @@ class AliasTrees:
         """Have the switches of a new tree know it, then those of its senders."""
         forest = self._plane.forest
         for dpid in sorted(sending):
-            forest.join(alias.key, dpid, Role.SENDER)
+            forest.join(alias.key, dpid, TreeRole.SENDER)
             self._tell_rate(alias, dpid)
         for dpid in sorted(group.interests):
-            forest.join(alias.key, dpid, Role.RECEIVER)
+            forest.join(alias.key, dpid, TreeRole.RECEIVER)
         self._plane.routed.sync(alias)
         self._plane.islands.adopt(alias.key, (), {})
         tree = forest.tree(alias.key)
@@ -282,7 +282,7 @@ class AliasTrees:
         for tree in {id(tree): tree for tree in moved.values()}.values():
             changes: list[Change | None] = []
             for dpid in sorted({key.dpid for key, to in moved.items() if to is tree}):
-                changes.append(self._plane.forest.join(tree.key, dpid, Role.SENDER))
+                changes.append(self._plane.forest.join(tree.key, dpid, TreeRole.SENDER))
                 self._tell_rate(tree, dpid)
             effects += self._plane.refresh(tree, changes, now, Urgency.BULK)
         return effects
@@ -348,7 +348,7 @@ class AliasTrees:
                 still |= other.dpids
         for dpid in sorted(departure.dpids - still):
             if not tree.sends_at(dpid):
-                changes.append(self._plane.forest.leave(tree.key, dpid, Role.SENDER))
+                changes.append(self._plane.forest.leave(tree.key, dpid, TreeRole.SENDER))
         return self._plane.refresh(tree, changes, now, Urgency.BULK) if changes else []
 
     def _end(self, group: Group, alias: Group, now: float) -> list[Effect]:
@@ -360,7 +360,7 @@ class AliasTrees:
         held = {(dpid, rule.key) for dpid, rules in alias.rules.items() for rule in rules}
         changes: list[Change | None] = []
         for dpid in list(tree.terminals) if tree is not None else ():
-            changes.append(forest.leave(alias.key, dpid, Role.RECEIVER | Role.SENDER))
+            changes.append(forest.leave(alias.key, dpid, TreeRole.RECEIVER | TreeRole.SENDER))
         effects = self._plane.refresh(alias, changes or (None,), now, Urgency.BULK)
         self._forget(group, alias, held)
         self._told(group, now)

@@ -38,18 +38,18 @@ from controller.multicast.fabric import FabricFollower
 from controller.multicast.fabric_names import FabricNames
 from controller.multicast.flood import FloodPlane
 from controller.multicast.flood_guard import FloodGuard
-from controller.multicast.frames import FrameIntake
+from controller.multicast.frames import MulticastIntake
 from controller.multicast.gate import Gate
 from controller.multicast.group import Sender
 from controller.multicast.groups import GroupPlane
-from controller.multicast.journal import Journal
-from controller.multicast.legs import Legs
+from controller.multicast.journal import MulticastJournal
+from controller.multicast.legs import MemberLegs
 from controller.multicast.membership_effects import MembershipEffects
 from controller.multicast.memberships import Memberships
 from controller.multicast.operator import Operator
 from controller.multicast.places import HostPlaces
 from controller.multicast.policy_change import PolicyFollower
-from controller.multicast.proxy import Proxy
+from controller.multicast.proxy import MembershipProxy
 from controller.multicast.registered import RegisteredGroups
 from controller.multicast.restart import Restart
 from controller.multicast.sections import MulticastSections
@@ -116,9 +116,9 @@ class MulticastCore:
         self.plane.aliases.use(policy)
         self.plane.aliases.changed = self.group_changed
         self.registered = RegisteredGroups(policy.registrations, self.plane)
-        self.proxy = Proxy(self)
+        self.proxy = MembershipProxy(self)
         self.flood = FloodPlane(self.installer)
-        self.legs = Legs(self)
+        self.legs = MemberLegs(self)
         self.topology = FabricFollower(self)
         self.installer.listens = self.topology.waits_for
         self.operator = Operator(self)
@@ -143,11 +143,13 @@ class MulticastCore:
         self.tagged.use_check_interval(policy.check.interval_s, now)
         self.places = HostPlaces(self.fabric.fabrics.is_one)
         told = (self.operator.settings, self.operator.is_set, self.legs)
-        self.journal: Journal = Journal(self.fabric, self.plane, self.registered, self.flood, self.memberships, *told)
+        self.journal: MulticastJournal = MulticastJournal(
+            self.fabric, self.plane, self.registered, self.flood, self.memberships, *told
+        )
         self.flood_guard = FloodGuard(self.installer, self.counters, limits, self.vlan_ports)
         self.following = PolicyFollower(self)
         self.following_members = MembershipEffects(self)
-        self.frames = FrameIntake(self, self.following_members.apply)
+        self.frames = MulticastIntake(self, self.following_members.apply)
         self.edge_ports = EdgePorts(self)
         self.restart = Restart(self)
         self._now = now

@@ -12,14 +12,14 @@ from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.events import RouterPortChanged
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.flood_guard import FloodGuard
-from controller.multicast.frames import FrameIntake
+from controller.multicast.frames import MulticastIntake
 from controller.multicast.group import Place
 from controller.multicast.groups import GroupPlane
-from controller.multicast.legs import Legs
+from controller.multicast.legs import MemberLegs
 from controller.multicast.membership_effects import MembershipEffects
 from controller.multicast.memberships import Memberships
 from controller.multicast.operator import Operator
-from controller.multicast.proxy import Proxy
+from controller.multicast.proxy import MembershipProxy
 from controller.multicast.senders import SenderTable
 from topology.aggregations import Aggregations
 from topology.events import PortRole
@@ -33,15 +33,15 @@ they answer is still of the VLAN before."""
 class Owner(Protocol):
     """What the core around has for its ports."""
 
-    frames: FrameIntake
+    frames: MulticastIntake
     fabric: LiveFabric
     flood_guard: FloodGuard
-    legs: Legs
+    legs: MemberLegs
     memberships: Memberships
     following_members: MembershipEffects
     operator: Operator
     plane: GroupPlane
-    proxy: Proxy
+    proxy: MembershipProxy
     senders: SenderTable
     topology: FabricFollower
     vlan_ports: VlanPorts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from controller.config.policy import Policy
-from controller.log import Entry
+from controller.log import LogEntry
 
 
 class PolicyLoaded(NamedTuple):
@@ -21,7 +21,7 @@ class LogRead(NamedTuple):
     served as soon as their switch is there.
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[LogEntry, ...]
     is_current: bool = False
 
 

@@ -33,7 +33,7 @@ from topology.events import (
     SwitchUp,
     TopologyEvent,
 )
-from topology.graph import Kind, NodeId
+from topology.graph import NodeId, NodeKind
 from topology.host_names import shared_name
 from topology.live import LiveFabric
 
@@ -463,8 +463,8 @@ class FabricFollower:
             self.finish_repairs(now)
             self._owner.trees_changed(forest.add_node(dpid, self._kind(dpid)), now, Urgency.BULK)
 
-    def _kind(self, dpid: int) -> Kind:
-        return Kind.TOR if self.fabric.edge_ports(dpid) else Kind.SWITCH
+    def _kind(self, dpid: int) -> NodeKind:
+        return NodeKind.TOR if self.fabric.edge_ports(dpid) else NodeKind.SWITCH
 
     def _host_learnt(self, event: HostLearnt, now: float) -> bool:
         mac, dpid, port_no, addresses = event

@@ -13,14 +13,14 @@ TOLD_SWITCHES = 5
 """Switches that are named of a part that was cut off."""
 
 
-class Called(NamedTuple):
+class FabricNaming(NamedTuple):
     """What a fabric is called: `name` is its own, `others` are names of the policy that are idle."""
 
     name: str | None
     others: tuple[str, ...]
 
 
-_UNNAMED = Called(None, ())
+_UNNAMED = FabricNaming(None, ())
 
 
 class FabricNames:
@@ -33,7 +33,7 @@ class FabricNames:
     def __init__(self, fabrics: Fabrics, named: Sequence[NamedFabric]) -> None:
         self._fabrics = fabrics
         self._named = named
-        self._names: dict[int, Called] = {}
+        self._names: dict[int, FabricNaming] = {}
         self._version = -1
         self._told: dict[int, str] = {}
         self._told_idle: set[tuple[str, str]] = set()
@@ -43,7 +43,7 @@ class FabricNames:
         self._named = named
         self._version = -1
 
-    def called(self, dpid: int) -> Called:
+    def called(self, dpid: int) -> FabricNaming:
         """Return what the fabric is called that has this lowest datapath id."""
         if self._version != self._fabrics.version:
             self._version = self._fabrics.version
@@ -63,8 +63,8 @@ class FabricNames:
                 for other in called.others:
                     yield called.name, other
 
-    def _found(self) -> dict[int, Called]:
-        names: dict[int, Called] = {}
+    def _found(self) -> dict[int, FabricNaming]:
+        names: dict[int, FabricNaming] = {}
         for named in self._named:
             places = (self._fabrics.of(dpid) for dpid in named.switches)
             fabric = next((place for place in places if place is not None), None)
@@ -72,9 +72,9 @@ class FabricNames:
                 continue
             before = names.get(fabric.dpid)
             if before is None:
-                names[fabric.dpid] = Called(named.name, ())
+                names[fabric.dpid] = FabricNaming(named.name, ())
             else:
-                names[fabric.dpid] = Called(before.name, (*before.others, named.name))
+                names[fabric.dpid] = FabricNaming(before.name, (*before.others, named.name))
         return names
 
     # What is told

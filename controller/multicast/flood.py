@@ -24,7 +24,7 @@ from controller.rules.pipeline import (
     PRIORITY_UNKNOWN_SENDER,
     SENDER_COOKIE_BIT,
 )
-from controller.rules.switch_state import Plan
+from controller.rules.switch_state import StagedPlan
 from controller.wire.addresses import (
     SOLICITED_NODE_PREFIX,
     format_ip,
@@ -61,7 +61,7 @@ class FloodPlane:
         self._dirty: set[int] = set()
         self._todo: deque[int] = deque()
         self._is_staged = self._is_held = False
-        self._plan: Plan | None = None
+        self._plan: StagedPlan | None = None
         self._ways = LinkScopeWays()
         self._are_ways_behind = False
         self._full = False

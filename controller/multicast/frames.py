@@ -18,10 +18,10 @@ from controller.multicast.flood_guard import FloodGuard
 from controller.multicast.gate import Gate
 from controller.multicast.groups import GroupPlane
 from controller.multicast.guard import PortBuckets
-from controller.multicast.journal import Journal
+from controller.multicast.journal import MulticastJournal
 from controller.multicast.memberships import Memberships
 from controller.multicast.places import EarlyReport, HostPlaces
-from controller.multicast.proxy import Proxy
+from controller.multicast.proxy import MembershipProxy
 from controller.multicast.queries import passed_on
 from controller.multicast.registered import RegisteredGroups
 from controller.multicast.senders import SenderTable
@@ -62,9 +62,9 @@ class Owner(Protocol):
     vlan_ports: VlanPorts
     gate: Gate
     senders: SenderTable
-    journal: Journal
+    journal: MulticastJournal
     flood_guard: FloodGuard
-    proxy: Proxy
+    proxy: MembershipProxy
 
     def perform(self, effects: Iterable[Effect]) -> None:
         """Take effects that followed from a frame."""
@@ -79,7 +79,7 @@ class Apply(Protocol):
         """Take the effects."""
 
 
-class FrameIntake:
+class MulticastIntake:
     """Decodes what a switch sent to the controller and hands it to membership, senders and routers.
 
     Only frames of edge ports count; every other one is counted under its reason. `apply` takes what the membership

@@ -33,7 +33,7 @@ from controller.rules.model import FlowEntry
 from controller.rules.pipeline import MULTICAST_TAG, OPENFLOW_1_3, SENDER_COOKIE_BIT
 from controller.trees.forest import Forest
 from controller.trees.islands import AliasKey, Islands, main_key
-from controller.trees.tree import Change, Key, Role
+from controller.trees.tree import Change, Key, TreeRole
 from controller.wire.addresses import format_ip
 from topology.graph import Graph
 
@@ -132,9 +132,9 @@ class GroupPlane:
         change: Change | None = None
         if others_now:
             if not others_before:
-                change = self._forest.join(group.key, dpid, Role.RECEIVER)
+                change = self._forest.join(group.key, dpid, TreeRole.RECEIVER)
         elif others_before and not (dpid in routers and group.is_wanted):
-            change = self._forest.leave(group.key, dpid, Role.RECEIVER)
+            change = self._forest.leave(group.key, dpid, TreeRole.RECEIVER)
         if routers or named_before or group.named_sources or group.unsupported is not None:
             return self.refresh(group, (change, *self.routed.sync(group)), now, urgency)
         if change is None and others_before and others_now:
@@ -160,7 +160,7 @@ class GroupPlane:
         tree = group if group.trees is None else self.aliases.tree_for(group, sender, before)
         sender.alias = tree.number
         group.senders[key] = sender
-        change = self._forest.join(tree.key, key.dpid, Role.SENDER) if sender.admitted else None
+        change = self._forest.join(tree.key, key.dpid, TreeRole.SENDER) if sender.admitted else None
         return self._sender_changed(tree, key.dpid, change, now, is_queued_otherwise)
 
     def sender_removed(self, address: bytes, key: SenderKey, now: float) -> list[Effect]:
@@ -175,7 +175,7 @@ class GroupPlane:
         self, tree: Group, dpid: int, change: Change | None, now: float, is_queued_otherwise: bool
     ) -> list[Effect]:
         if change is None and not tree.sends_at(dpid):
-            change = self._forest.leave(tree.key, dpid, Role.SENDER)
+            change = self._forest.leave(tree.key, dpid, TreeRole.SENDER)
         self.note_unheard(tree)
         has_routers = bool(self.routers.of_group(tree.address))
         if tree.named_sources or tree.unsupported is not None or has_routers:

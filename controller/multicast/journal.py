@@ -21,13 +21,13 @@ from typing import Any, TypeAlias
 
 from controller.kernel.domains import HIGHEST_VLAN, LOWEST_VLAN, address_of, domain_of
 from controller.kernel.ports import Cable, cable_of
-from controller.log import Entry, Kind, LogPart, WriteLog
+from controller.log import LogEntry, LogEntryKind, LogPart, WriteLog
 from controller.multicast.flood import FloodPlane
 from controller.multicast.group import Sender, SenderKey
 from controller.multicast.groups import GroupPlane
-from controller.multicast.legs import Legs
+from controller.multicast.legs import MemberLegs
 from controller.multicast.memberships import Memberships
-from controller.multicast.operator import Setting, setting_entry
+from controller.multicast.operator import OperatorSetting, setting_entry
 from controller.multicast.registered import RegisteredGroups
 from controller.multicast.restored import RestoredGroup
 from controller.multicast.tree_links import links_of
@@ -55,7 +55,7 @@ Place: TypeAlias = int | Cable
 """A switch or a link."""
 
 
-class Journal:
+class MulticastJournal:
     """Notes what changed and turns it into entries at leisure; holds no copy of their values.
 
     Attributes
@@ -71,9 +71,9 @@ class Journal:
         registered: RegisteredGroups,
         flood: FloodPlane,
         memberships: Memberships,
-        settings: Callable[[], Iterable[Setting]],
-        is_set: Callable[[Setting], bool],
-        legs: Legs,
+        settings: Callable[[], Iterable[OperatorSetting]],
+        is_set: Callable[[OperatorSetting], bool],
+        legs: MemberLegs,
     ) -> None:
         self.due_s: float | None = None
         self._fabric = fabric
@@ -84,7 +84,7 @@ class Journal:
         self._settings = settings
         self._is_set = is_set
         self._legs = legs
-        self._settings_touched: dict[Setting, None] = {}
+        self._settings_touched: dict[OperatorSetting, None] = {}
         self._places: dict[Place, None] = {}
         self._trees: dict[bytes, None] = {}
         self._heard: dict[tuple[bytes, int], None] = {}
@@ -148,7 +148,7 @@ class Journal:
         if self.due_s is None:
             self.due_s = now + JOURNAL_INTERVAL_S
 
-    def setting_touched(self, setting: Setting, now: float) -> None:
+    def setting_touched(self, setting: OperatorSetting, now: float) -> None:
         """Note that an operator set something: it is written at once, for the operator waits until it is kept."""
         self._settings_touched[setting] = None
         self.due_s = now
@@ -166,7 +166,7 @@ class Journal:
             for number, tree_version, links in group.aliases:
                 self._aliases_written.setdefault(group.address, {})[number] = hash((tree_version, links))
 
-    def was_read(self, entry: Entry, now: float) -> None:
+    def was_read(self, entry: LogEntry, now: float) -> None:
         """Take note of an entry that was put back, so that what is otherwise, or is no more, is written."""
         subject, key = entry.subject, entry.key
         if subject == "link" and ":" not in key:
@@ -196,7 +196,7 @@ class Journal:
             return []
         self.due_s = None
         part = LogPart.CHANGE
-        entries: list[Entry] = []
+        entries: list[LogEntry] = []
         if self._is_lost:
             part = LogPart.BEGIN
             entries += self._anew()
@@ -210,7 +210,7 @@ class Journal:
             self.due_s = now + REST_INTERVAL_S
         return writes
 
-    def _anew(self) -> list[Entry]:
+    def _anew(self) -> list[LogEntry]:
         """Have all that there is written anew, what waits already first."""
         self._is_lost = False
         self._routers = dict.fromkeys(vlan_id for vlan_id, _ in self._memberships.all())
@@ -229,10 +229,10 @@ class Journal:
         self._anew_left = [len(self._places), len(self._trees), len(self._heard)]
         return [setting_entry(setting, True) for setting in self._settings()]
 
-    def _changed(self, now: float) -> list[Entry]:
+    def _changed(self, now: float) -> list[LogEntry]:
         entries = [setting_entry(setting, self._is_set(setting)) for setting in self._settings_touched]
         self._settings_touched.clear()
-        entries += [Entry(Kind.OBSERVATION, key, None) for key in self._unknown_keys]
+        entries += [LogEntry(LogEntryKind.OBSERVATION, key, None) for key in self._unknown_keys]
         self._unknown_keys.clear()
         places = _take(self._places, CHANGES_PER_WRITE)
         entries += [self._place_entry(place) for place in places]
@@ -245,57 +245,57 @@ class Journal:
                 entries += self._alias_entries(address)
         for address, dpid in heard:
             text = self._heard_text(address, dpid, now)
-            entries.append(Entry(Kind.OBSERVATION, f"heard/{format_ip(address)}/{dpid}", text))
+            entries.append(LogEntry(LogEntryKind.OBSERVATION, f"heard/{format_ip(address)}/{dpid}", text))
         if self._anew_left is not None:
             taken = (len(places), len(trees), len(heard))
             self._anew_left = [max(0, left - count) for left, count in zip(self._anew_left, taken, strict=True)]
         return entries
 
-    def _routers_entry(self, vlan_id: int, now: float) -> Entry:
+    def _routers_entry(self, vlan_id: int, now: float) -> LogEntry:
         records = self._memberships.of(vlan_id).routers_snapshot(now)
         if not vlan_id:
-            return Entry.of_record(Kind.OBSERVATION, "routers", {"records": records})
+            return LogEntry.of_record(LogEntryKind.OBSERVATION, "routers", {"records": records})
         value = {"vlan": vlan_id, "records": records} if records else None
-        return Entry.of_record(Kind.OBSERVATION, f"vlan-routers/{vlan_id}", value)
+        return LogEntry.of_record(LogEntryKind.OBSERVATION, f"vlan-routers/{vlan_id}", value)
 
-    def _place_entry(self, place: Place) -> Entry:
+    def _place_entry(self, place: Place) -> LogEntry:
         if isinstance(place, tuple):
             link = self._fabric.cable(place[0], place[1])
             value = None
             if link is not None and link[:4] == place:
                 value = {"ends": list(place), "capacity_bps": link.capacity_bps}
-            return Entry.of_record(Kind.OBSERVATION, "link/{}:{}-{}:{}".format(*place), value)
+            return LogEntry.of_record(LogEntryKind.OBSERVATION, "link/{}:{}-{}:{}".format(*place), value)
         edges, trunks = (self._fabric.ports(place, role) for role in (PortRole.EDGE, PortRole.TRUNK))
         version = self._fabric.ofp_version(place)
         there = {"dpid": place, "ofp_version": version, "edge_ports": list(edges), "trunk_ports": list(trunks)}
         is_known = version is not None or edges or trunks
-        return Entry.of_record(Kind.OBSERVATION, f"switch/{place}", there if is_known else None)
+        return LogEntry.of_record(LogEntryKind.OBSERVATION, f"switch/{place}", there if is_known else None)
 
-    def _tree_entries(self, address: bytes) -> list[Entry]:
+    def _tree_entries(self, address: bytes) -> list[LogEntry]:
         """Return the entry of a group's tree where it is another one than was written last."""
         tree = self._tree_of(address)
         key = f"tree/{format_ip(address)}"
         if tree is None:
             had = self._trees_written.pop(address, None) is not None
-            return [Entry(Kind.DECISION, key, None)] if had else []
+            return [LogEntry(LogEntryKind.DECISION, key, None)] if had else []
         written = hash(tree)
         if self._trees_written.get(address) == written:
             return []
         self._trees_written[address] = written
-        return [Entry(Kind.DECISION, key, _tree_text(address, *tree))]
+        return [LogEntry(LogEntryKind.DECISION, key, _tree_text(address, *tree))]
 
-    def _alias_entries(self, address: bytes) -> list[Entry]:
+    def _alias_entries(self, address: bytes) -> list[LogEntry]:
         """Return the entries of a group's aliases that are others than were written last, or are no more."""
         written = self._aliases_written.setdefault(address, {})
-        entries: list[Entry] = []
+        entries: list[LogEntry] = []
         for number in sorted({*written, *self._numbers(address)}):
             key, tree = f"alias/{format_ip(address)}/{number}", self._tree_of(address, number)
             if tree is None:
                 del written[number]
-                entries.append(Entry(Kind.DECISION, key, None))
+                entries.append(LogEntry(LogEntryKind.DECISION, key, None))
             elif written.get(number) != hash(tree):
                 written[number] = hash(tree)
-                entries.append(Entry(Kind.DECISION, key, _tree_text(address, *tree, number)))
+                entries.append(LogEntry(LogEntryKind.DECISION, key, _tree_text(address, *tree, number)))
         if not written:
             del self._aliases_written[address]
         return entries

@@ -32,7 +32,7 @@ class Owner(Protocol):
         """Take note that a group changed."""
 
 
-class Legs:
+class MemberLegs:
     """Puts what the members at a port want where they get it: at the port, or at one leg of its group.
 
     A group of addresses stays at its leg while that works, so that a leg that is back costs nobody a packet; then it

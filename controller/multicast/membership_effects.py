@@ -24,11 +24,11 @@ from controller.membership.events import (
 from controller.multicast.effects import Audit
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.groups import GroupPlane
-from controller.multicast.journal import Journal
-from controller.multicast.legs import Legs
+from controller.multicast.journal import MulticastJournal
+from controller.multicast.legs import MemberLegs
 from controller.multicast.memberships import Memberships
 from controller.multicast.operator import Operator
-from controller.multicast.proxy import Proxy
+from controller.multicast.proxy import MembershipProxy
 from controller.multicast.queries import sent
 from controller.multicast.sections import MulticastSections
 from controller.multicast.senders import SenderTable
@@ -41,12 +41,12 @@ class Owner(Protocol):
     counters: Counter[str]
     policy: Policy
     fabric: LiveFabric
-    legs: Legs
+    legs: MemberLegs
     plane: GroupPlane
     topology: FabricFollower
     operator: Operator
-    proxy: Proxy
-    journal: Journal
+    proxy: MembershipProxy
+    journal: MulticastJournal
     sections: MulticastSections
     senders: SenderTable
     memberships: Memberships

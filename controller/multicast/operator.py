@@ -10,7 +10,7 @@ from controller.admission.admission import Admission
 from controller.datapath.lanes import Urgency
 from controller.effects import ActionRefused, ActionTaken
 from controller.kernel.domains import domain_of
-from controller.log import Entry, Kind
+from controller.log import LogEntry, LogEntryKind
 from controller.membership.tables import GroupKind, group_kind
 from controller.multicast.events import (
     CountersResetAsked,
@@ -50,7 +50,7 @@ class OperatorSettings(NamedTuple):
     drained: tuple[int, ...] = ()
 
 
-class Setting(NamedTuple):
+class OperatorSetting(NamedTuple):
     """What an operator set, `subject` saying what kind: a static member (`what` is the group), a router port (the
     family), or a drained switch."""
 
@@ -66,10 +66,10 @@ class _Refusal(Exception):  # noqa: N818
         self.field = field
 
 
-class Kept(Protocol):
+class SettingKeeper(Protocol):
     """Where what operators set is kept."""
 
-    def setting_touched(self, setting: Setting, now: float) -> None:
+    def setting_touched(self, setting: OperatorSetting, now: float) -> None:
         """Take note that something is set otherwise."""
 
 
@@ -89,7 +89,7 @@ class Owner(StaticOwner, Protocol):
         """The trees."""
 
     @property
-    def journal(self) -> Kept:
+    def journal(self) -> SettingKeeper:
         """Where what they set is kept."""
 
     def trees_changed(self, changes: Iterable[Any], now: float, urgency: Urgency = Urgency.PROMPT) -> None:
@@ -121,17 +121,17 @@ class Operator:
 
     # The log
 
-    def settings(self) -> Iterator[Setting]:
+    def settings(self) -> Iterator[OperatorSetting]:
         """Yield what is set, for the log."""
         core = self._core
         for member in self.static.by_operator():
-            yield Setting("static-member", *member)
+            yield OperatorSetting("static-member", *member)
         for router_port in sorted(core.memberships.own.declared_router_ports):
-            yield Setting("router-port", *router_port)
+            yield OperatorSetting("router-port", *router_port)
         for dpid in sorted(core.topology.drained):
-            yield Setting("drain", dpid)
+            yield OperatorSetting("drain", dpid)
 
-    def is_set(self, setting: Setting) -> bool:
+    def is_set(self, setting: OperatorSetting) -> bool:
         """Tell whether something is set."""
         subject, dpid, port_no, what = setting
         if subject == "drain":
@@ -158,7 +158,7 @@ class Operator:
         else:
             self._core.perform([ActionTaken(document)])
 
-    def _tell(self, now: float, setting: Setting, kind: str, text: str, state: State, **place: Any) -> None:
+    def _tell(self, now: float, setting: OperatorSetting, kind: str, text: str, state: State, **place: Any) -> None:
         self._core.journal.setting_touched(setting, now)
         self._core.sections.events.add(now, kind, text, state=state, **place)
 
@@ -189,7 +189,7 @@ class Operator:
         if present and not answer["served"]:
             text += f", once it can: {answer['waiting_for']}"
         state = State.RAISED if present else State.CLEARED
-        setting = Setting("static-member", *key)
+        setting = OperatorSetting("static-member", *key)
         self._tell(now, setting, setting.subject, f"{text}.", state, dpid=dpid, port_no=port_no, group=name)
         return answer
 
@@ -238,7 +238,9 @@ class Operator:
         known = self._core.memberships.own.router_ports.get(dpid, port_no, family) is not None
         text = f"Port {dpid}:{port_no} is declared a router port of IPv{family}{'' if present else ' no longer'}."
         state = State.RAISED if present else State.CLEARED
-        self._tell(now, Setting("router-port", *event[:3]), "router-port", text, state, dpid=dpid, port_no=port_no)
+        self._tell(
+            now, OperatorSetting("router-port", *event[:3]), "router-port", text, state, dpid=dpid, port_no=port_no
+        )
         place = {"dpid": dpid, "port_no": port_no, "family": family}
         return {**place, "present": present, "router": known}
 
@@ -261,7 +263,7 @@ class Operator:
             pass_it = f"{len(transit)} groups still pass it, for nothing else connects them"
             text = f"Switch {dpid} is drained: {pass_it}, and {local} have hosts there."
         state = State.RAISED if drained else State.CLEARED
-        self._tell(now, Setting("drain", dpid), "switch-drain", text, state, dpid=dpid)
+        self._tell(now, OperatorSetting("drain", dpid), "switch-drain", text, state, dpid=dpid)
         return answer
 
     def passing(self, dpid: int) -> tuple[list[str], int]:
@@ -307,7 +309,7 @@ class Operator:
         return {"reset": True}
 
 
-def setting_entry(setting: Setting, is_set: bool) -> Entry:
+def setting_entry(setting: OperatorSetting, is_set: bool) -> LogEntry:
     """Return what the log is told of a setting."""
     subject, dpid, port_no, what = setting
     value: Record = {"dpid": dpid}
@@ -318,7 +320,7 @@ def setting_entry(setting: Setting, is_set: bool) -> Entry:
     elif subject == "router-port":
         value |= {"port_no": port_no, "family": what}
         key += f"/{port_no}/{what}"
-    return Entry.of_record(Kind.DECISION, key, value if is_set else None)
+    return LogEntry.of_record(LogEntryKind.DECISION, key, value if is_set else None)
 
 
 def read_static_member(dpid: Any, port_no: Any, text: Any) -> tuple[int, int, bytes]:

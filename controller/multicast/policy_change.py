@@ -24,7 +24,7 @@ from controller.multicast.fabric_names import FabricNames
 from controller.multicast.flood_guard import FloodGuard
 from controller.multicast.gate import Gate
 from controller.multicast.groups import GroupPlane
-from controller.multicast.legs import Legs
+from controller.multicast.legs import MemberLegs
 from controller.multicast.memberships import InDomain, Memberships
 from controller.multicast.operator import Operator
 from controller.multicast.registered import RegisteredGroups
@@ -60,7 +60,7 @@ class Owner(Protocol):
     topology: FabricFollower
     plane: GroupPlane
     registered: RegisteredGroups
-    legs: Legs
+    legs: MemberLegs
     edge_ports: EdgePorts
     vlan_ports: VlanPorts
     fabric_names: FabricNames

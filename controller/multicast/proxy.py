@@ -48,7 +48,7 @@ class Owner(Protocol):
         """Take effects that followed."""
 
 
-class Proxy:
+class MembershipProxy:
     """The membership database of every domain of every fabric, and its upstream interfaces.
 
     What members want is taken from where it decides on trees: after admission, with static members, and of a group

@@ -15,7 +15,7 @@ READINGS = 16
 """Readings that are kept at most."""
 
 
-class Reading(NamedTuple):
+class CounterReading(NamedTuple):
     """A counter as of one instant: on the reader's clock, and the entry's age on the switch's."""
 
     now_s: float
@@ -35,14 +35,14 @@ class RateMeter:
 
     def __init__(self) -> None:
         self.rate_bps: float | None = None
-        self._readings: list[Reading] = []
+        self._readings: list[CounterReading] = []
 
     @property
     def byte_count(self) -> int | None:
         """The counter as last read."""
         return self._readings[-1].byte_count if self._readings else None
 
-    def take(self, reading: Reading) -> None:
+    def take(self, reading: CounterReading) -> None:
         """Take in a reading; where it is behind the last one, the entry is another and counting begins anew."""
         readings = self._readings
         if readings:
@@ -59,14 +59,14 @@ class RateMeter:
         if slope is not None:
             self.rate_bps = 8.0 * slope
 
-    def _is_off(self, last: Reading, reading: Reading) -> bool:
+    def _is_off(self, last: CounterReading, reading: CounterReading) -> bool:
         elapsed_s = reading.now_s - last.now_s
         counted = 8.0 * (reading.byte_count - last.byte_count)
         expected = (self.rate_bps or 0.0) * elapsed_s
         return abs(counted - expected) > LAG_S * max(self.rate_bps or 0.0, counted / elapsed_s)
 
 
-def _slope(readings: list[Reading]) -> float | None:
+def _slope(readings: list[CounterReading]) -> float | None:
     """Return bytes per second, None where that cannot be told yet."""
     by_age = any(reading.age_s % 1 for reading in readings)
     times = [reading.age_s if by_age else reading.now_s for reading in readings]

@@ -13,16 +13,16 @@ from controller.effects import Notice
 from controller.events import JournalLost
 from controller.kernel.domains import domain_of
 from controller.kernel.vlan_ports import VlanPorts
-from controller.log import Entry
+from controller.log import LogEntry
 from controller.multicast.events import JournalRead, LogRead
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.former_journal import read_records
 from controller.multicast.groups import GroupPlane
-from controller.multicast.journal import Journal
+from controller.multicast.journal import MulticastJournal
 from controller.multicast.memberships import Memberships
 from controller.multicast.operator import Operator
 from controller.multicast.registered import RegisteredGroups
-from controller.multicast.restored import UNREADABLE, Reader, Restored, RestoredGroup
+from controller.multicast.restored import UNREADABLE, LogReader, Restored, RestoredGroup
 from controller.multicast.senders import SenderTable
 from topology.live import LiveFabric
 
@@ -36,7 +36,7 @@ class Owner(Protocol):
     """What a restart asks of the core around it."""
 
     fabric: LiveFabric
-    journal: Journal
+    journal: MulticastJournal
     memberships: Memberships
     operator: Operator
     plane: GroupPlane
@@ -116,9 +116,9 @@ class Restart:
         self._steps = self._journal_steps(event.records)
         self.advance(now)
 
-    def _log_steps(self, entries: tuple[Entry, ...]) -> Iterator[int]:
+    def _log_steps(self, entries: tuple[LogEntry, ...]) -> Iterator[int]:
         """Put back what the log says; what each step costs is yielded."""
-        core, reader = self._core, Reader()
+        core, reader = self._core, LogReader()
         for entry in entries:
             reader.read(entry)
             yield 1

@@ -7,7 +7,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from controller.kernel.domains import HIGHEST_VLAN, LOWEST_VLAN, OWN_DOMAIN, family_of
-from controller.log import Entry
+from controller.log import LogEntry
 from controller.multicast.group import Sender, SenderKey
 from controller.multicast.operator import OperatorSettings, read_router_port, read_static_member
 from controller.rules.compile import TREE_VERSIONS
@@ -60,7 +60,7 @@ class Restored(NamedTuple):
     faults: int
 
 
-class Reader:
+class LogReader:
     """Takes the entries of a log in, the last ones of their keys, whatever their order."""
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class Reader:
             "heard": self._heard,
         }
 
-    def read(self, entry: Entry) -> None:
+    def read(self, entry: LogEntry) -> None:
         """Take in an entry; one that cannot be read is counted."""
         try:
             self._readers[entry.subject](entry.value)

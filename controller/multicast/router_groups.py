@@ -11,7 +11,7 @@ from controller.membership.events import Interest, RouterPortChanged
 from controller.multicast.group import Group, Place
 from controller.multicast.router_table import RouterTable
 from controller.trees.forest import Forest
-from controller.trees.tree import Change, Role
+from controller.trees.tree import Change, TreeRole
 
 
 class RoutedTrees(Protocol):
@@ -63,8 +63,8 @@ class GroupRouting:
         if not routers:
             return []
         if tree.is_wanted:
-            return [forest.join(tree.key, dpid, Role.RECEIVER) for dpid in sorted(routers)]
-        return [forest.leave(tree.key, dpid, Role.RECEIVER) for dpid in sorted(routers)]
+            return [forest.join(tree.key, dpid, TreeRole.RECEIVER) for dpid in sorted(routers)]
+        return [forest.leave(tree.key, dpid, TreeRole.RECEIVER) for dpid in sorted(routers)]
 
     def _changed(self, group: Group, dpid: int, now: float, urgency: Urgency) -> list[Effect]:
         self._plane.note_unheard(group)
@@ -72,6 +72,6 @@ class GroupRouting:
         for tree in group.all_trees():
             change = None
             if dpid not in self.table.of_group(group.address) and dpid not in group.interests:
-                change = self._plane.forest.leave(tree.key, dpid, Role.RECEIVER)
+                change = self._plane.forest.leave(tree.key, dpid, TreeRole.RECEIVER)
             effects += self._plane.refresh(tree, (change, *self.sync(tree)), now, urgency)
         return effects

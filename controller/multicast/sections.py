@@ -14,8 +14,8 @@ from controller.kernel.ports import Cable, cable_of
 from controller.multicast import view
 from controller.multicast.effects import Audit
 from controller.multicast.group import Place
-from controller.snapshot.events import EventLog, Severity
-from controller.snapshot.log import Document, Section
+from controller.snapshot.events import EventRing, Severity
+from controller.snapshot.log import Document, DocumentLog
 from controller.snapshot.names import Names
 from controller.wire.addresses import format_ip, format_mac, is_link_scope_group
 from topology.events import (
@@ -29,7 +29,7 @@ from topology.events import (
     SwitchUp,
     TopologyEvent,
 )
-from topology.graph import Kind
+from topology.graph import NodeKind
 
 COMPARE_INTERVAL_S = 1.0
 """How often what changes all the time is compared with what readers know: status, counters, whether in sync."""
@@ -46,7 +46,7 @@ CRITICAL = frozenset({"table-full", "plans-bound", "barrier-timeout", "read-time
 INFORMING = frozenset({"fabric-joined"})
 """Notices of what is nothing to worry about."""
 
-LEVEL_TIERS = MappingProxyType({1: Kind.TOR, 2: Kind.AGGREGATION})
+LEVEL_TIERS = MappingProxyType({1: NodeKind.TOR, 2: NodeKind.AGGREGATION})
 """The tiers by level, 1 being next to the servers; what is above is the core."""
 
 QUERIERS = "queriers"
@@ -60,18 +60,24 @@ class MulticastSections:
     switches that left the fabric, as last shown: they stay until they are back or the operator forgets them.
     """
 
-    def __init__(self, core: view.Shown, now: float) -> None:
+    def __init__(self, core: view.ShownCore, now: float) -> None:
         self.environment: Document = {}
         self.names = Names(core.policy.switches, core.policy.labels)
-        self.events = EventLog("multicast", self.names.spoken)
-        self.status: Section[str] = Section(lambda: (STATUS,), lambda _key: {**self._status, **self.environment})
-        self.switches: Section[int] = Section(self._shown_keys, self._switch)
-        self.links: Section[Cable] = Section(lambda: self._cables(), self._link, lambda c: "{}:{}-{}:{}".format(*c))
-        self.ports: Section[Place] = Section(self._port_keys, self._port, lambda place: "{}:{}".format(*place))
-        self.hosts: Section[bytes] = Section(self._host_keys, self._host, format_mac)
-        self.groups: Section[bytes] = Section(self._group_keys, self._group, format_ip)
-        self.rules: Section[str] = Section(lambda: self._rules, self._rule)
-        self.routers: Section[Any] = Section(self._router_keys, self._router, _router_id)
+        self.events = EventRing("multicast", self.names.spoken)
+        self.status: DocumentLog[str] = DocumentLog(
+            lambda: (STATUS,), lambda _key: {**self._status, **self.environment}
+        )
+        self.switches: DocumentLog[int] = DocumentLog(self._shown_keys, self._switch)
+        self.links: DocumentLog[Cable] = DocumentLog(
+            lambda: self._cables(), self._link, lambda c: "{}:{}-{}:{}".format(*c)
+        )
+        self.ports: DocumentLog[Place] = DocumentLog(
+            self._port_keys, self._port, lambda place: "{}:{}".format(*place)
+        )
+        self.hosts: DocumentLog[bytes] = DocumentLog(self._host_keys, self._host, format_mac)
+        self.groups: DocumentLog[bytes] = DocumentLog(self._group_keys, self._group, format_ip)
+        self.rules: DocumentLog[str] = DocumentLog(lambda: self._rules, self._rule)
+        self.routers: DocumentLog[Any] = DocumentLog(self._router_keys, self._router, _router_id)
         self._core = core
         self._compared_s = now - COMPARE_INTERVAL_S
         self._graph_version = -1
@@ -88,7 +94,7 @@ class MulticastSections:
         self._lost: dict[tuple[int, ...], float] = {}
         self._refusals, self._refusals_s = REFUSALS_BURST, now
 
-    def by_name(self) -> dict[str, Section[Any]]:
+    def by_name(self) -> dict[str, DocumentLog[Any]]:
         """Return the sections by the names under which they are offered."""
         names = ("status", "switches", "links", "ports", "hosts", "groups", "rules", "routers")
         return {**{name: getattr(self, name) for name in names}, "events": self.events.section}
@@ -98,7 +104,7 @@ class MulticastSections:
         core = self._core
         if core.fabric.graph.version != self._graph_version:
             self._graph_version = core.fabric.graph.version
-            self._has_tors = bool(core.fabric.graph.nodes(Kind.TOR))
+            self._has_tors = bool(core.fabric.graph.nodes(NodeKind.TOR))
             known, self._known_cables = self._known_cables, self._cables()
             for cable in sorted(known ^ self._known_cables):
                 self.links.touch(cable)
@@ -265,7 +271,7 @@ class MulticastSections:
             if len(self.gone) >= LOST_BOUND:
                 self.switches.touch(oldest := next(iter(self.gone)))
                 del self.gone[oldest]
-            unseen = {"dpid": dpid, "ofp_version": None, "tier": Kind.SWITCH.value, "level": None}
+            unseen = {"dpid": dpid, "ofp_version": None, "tier": NodeKind.SWITCH.value, "level": None}
             state = {"fabric": None, "connected": False, "disconnected_s": since_s, "in_sync": False}
             self.gone[dpid] = {**unseen, **self._shown.pop(dpid, {}), **state}
 
@@ -331,7 +337,7 @@ class MulticastSections:
             return shown["level"], shown["tier"]
         level = graph.level(dpid) if dpid in graph else None
         known = self._has_tors and level is not None
-        return level, (LEVEL_TIERS.get(level or 0, Kind.CORE) if known else Kind.SWITCH).value
+        return level, (LEVEL_TIERS.get(level or 0, NodeKind.CORE) if known else NodeKind.SWITCH).value
 
     def _cables(self) -> set[Cable]:
         return {(link.u, link.u_port, link.v, link.v_port) for link in self._core.fabric.graph.links()}  # type: ignore[misc]

@@ -16,8 +16,8 @@ from controller.multicast.gate import NO_ROOM, SPOOFED, Gate
 from controller.multicast.group import Place, Sender, SenderKey
 from controller.multicast.groups import GroupPlane
 from controller.multicast.guard import PortBuckets
-from controller.multicast.legs import Legs
-from controller.multicast.rate_meter import RateMeter, Reading
+from controller.multicast.legs import MemberLegs
+from controller.multicast.rate_meter import CounterReading, RateMeter
 from controller.multicast.sender_polls import SenderPolls
 from controller.rules.cookies import cookie_of
 from controller.rules.installer import Installer
@@ -61,7 +61,7 @@ class SenderTable:
         gate: Gate,
         changed: Callable[[bytes, float, int], None],
         vlan_ports: VlanPorts,
-        legs: Legs,
+        legs: MemberLegs,
         fabrics: Fabrics,
         *,
         senders_per_port: int,
@@ -410,7 +410,7 @@ class SenderTable:
             if sender is None:
                 continue
             before_bps = sender.rate_bps
-            if self._measure(sender, Reading(now, entry.duration_s, entry.byte_count)):
+            if self._measure(sender, CounterReading(now, entry.duration_s, entry.byte_count)):
                 news = True
                 self._plane.sender_measured(to, event.dpid)
             elif round(sender.rate_bps) != round(before_bps):
@@ -424,7 +424,7 @@ class SenderTable:
         return self._polls.owns(event.dpid, event.xid)
 
     @staticmethod
-    def _measure(sender: Sender, reading: Reading) -> bool:
+    def _measure(sender: Sender, reading: CounterReading) -> bool:
         """Take in a reading; True where the rate is news to the trees."""
         meter = sender.meter
         if reading.byte_count != (meter.byte_count or 0):

@@ -13,10 +13,10 @@ from controller.membership.events import ANY_SOURCE
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.gate import Gate
 from controller.multicast.group import Place
-from controller.multicast.legs import Legs
+from controller.multicast.legs import MemberLegs
 from controller.multicast.memberships import Memberships
 from controller.multicast.registered import RegisteredGroups
-from controller.snapshot.log import Document, Section
+from controller.snapshot.log import Document, DocumentLog
 from controller.snapshot.names import Names
 from controller.wire.addresses import format_ip
 from topology.events import PortRole
@@ -40,12 +40,12 @@ class _Given(NamedTuple):
     policy_line: int | None = None
 
 
-class Shown(Protocol):
+class ShownStaticMembers(Protocol):
     """What operators are shown, as far as static members are concerned."""
 
     names: Names
     gone: dict[int, Document]
-    ports: Section[Place]
+    ports: DocumentLog[Place]
 
 
 class Owner(Protocol):
@@ -56,12 +56,12 @@ class Owner(Protocol):
     topology: FabricFollower
     memberships: Memberships
     vlan_ports: VlanPorts
-    legs: Legs
+    legs: MemberLegs
     registered: RegisteredGroups
     gate: Gate
 
     @property
-    def sections(self) -> Shown:
+    def sections(self) -> ShownStaticMembers:
         """What operators are shown."""
 
     def perform(self, effects: Iterable[Any]) -> None:

@@ -31,7 +31,7 @@ STEP_GROUPS, STEP_GROUPS_OLDER = 4096, 64
 """Groups of one part, in the newest version and in older ones, which have a report for each."""
 
 
-class Moment(Enum):
+class UpstreamTask(Enum):
     """What an upstream interface does by itself, beside answers about a group."""
 
     CHANGED = auto()
@@ -49,7 +49,7 @@ class UpstreamReport(NamedTuple):
     records: tuple[GroupRecord, ...]
 
 
-class Told:
+class ToldInterest:
     """What the routers behind a port were told last: of each group, by name, what is wanted.
 
     `unconfirmed` are changes that are to be said (again), `changed` those of them that were not said yet.
@@ -100,8 +100,8 @@ class Upstream:
         self.family = family
         self.robustness = 2
         self.said_version = LATEST_VERSION[family]
-        self.ports: dict[Place, Told] = {}
-        self.due: Deadlines[Moment | bytes] = Deadlines()
+        self.ports: dict[Place, ToldInterest] = {}
+        self.due: Deadlines[UpstreamTask | bytes] = Deadlines()
         self._older_until: dict[int, float] = {}
         self._asked_until = -inf
         self._answer_at = inf
@@ -119,7 +119,7 @@ class Upstream:
 
     def add(self, place: Place, wanted: Iterable[tuple[bytes, Interest]], now: float) -> None:
         """Report to a port from now on what is wanted of each group, by name."""
-        told = self.ports[place] = Told()
+        told = self.ports[place] = ToldInterest()
         told.wanted.update(wanted)
         self.announce(place, now)
 
@@ -132,13 +132,13 @@ class Upstream:
         """Have a port told what is wanted of a group now; False where it was told so before."""
         if not self.ports[place].tell(name, wanted, self.robustness):
             return False
-        self.due.set_sooner(Moment.CHANGED, now)
+        self.due.set_sooner(UpstreamTask.CHANGED, now)
         return True
 
     def announce(self, place: Place, now: float) -> None:
         """Say all that is wanted to a port whose routers may not know it."""
         self.ports[place].announcements_left = self.robustness
-        self.due.set_sooner(Moment.ANNOUNCE, now)
+        self.due.set_sooner(UpstreamTask.ANNOUNCE, now)
 
     # What is asked
 
@@ -171,7 +171,7 @@ class Upstream:
             return
         if group is None:
             self._answer_at = at
-            self.due.set(Moment.ANSWER, at)
+            self.due.set(UpstreamTask.ANSWER, at)
             return
         name = in_domain(group, self.vlan_id)
         if not any(name in told.wanted for told in self.ports.values()):
@@ -189,17 +189,17 @@ class Upstream:
     def on_deadline(self, now: float) -> Iterator[UpstreamReport]:
         """Yield the reports that are due."""
         for what in self.due.due(now):
-            if what is Moment.CHANGED:
+            if what is UpstreamTask.CHANGED:
                 yield from self._changes(now, True)
-            elif what is Moment.AGAIN:
+            elif what is UpstreamTask.AGAIN:
                 yield from self._changes(now, False)
-            elif what is Moment.ANNOUNCE:
+            elif what is UpstreamTask.ANNOUNCE:
                 self._begin_announcements(now)
-            elif what is Moment.ANSWER:
+            elif what is UpstreamTask.ANSWER:
                 self._answer_at = inf
                 self._to_say = [(place, list(told.wanted)) for place, told in self.ports.items()]
-                self.due.set(Moment.GO_ON, now)
-            elif what is Moment.GO_ON:
+                self.due.set(UpstreamTask.GO_ON, now)
+            elif what is UpstreamTask.GO_ON:
                 yield from self._say_on(now)
             elif isinstance(what, bytes):
                 yield from self._answers(what, now)
@@ -219,7 +219,7 @@ class Upstream:
             for report in in_reports(records, self.family, version):
                 yield UpstreamReport(place, version, report)
         if is_left:
-            self.due.set_sooner(Moment.AGAIN, now + self._draw() * UNSOLICITED_INTERVAL_S)
+            self.due.set_sooner(UpstreamTask.AGAIN, now + self._draw() * UNSOLICITED_INTERVAL_S)
 
     def _begin_announcements(self, now: float) -> None:
         is_left = False
@@ -228,9 +228,9 @@ class Upstream:
                 told.announcements_left -= 1
                 is_left = is_left or bool(told.announcements_left)
                 self._to_say.append((place, list(told.wanted)))
-        self.due.set(Moment.GO_ON, now)
+        self.due.set(UpstreamTask.GO_ON, now)
         if is_left:
-            self.due.set(Moment.ANNOUNCE, now + self._draw() * UNSOLICITED_INTERVAL_S)
+            self.due.set(UpstreamTask.ANNOUNCE, now + self._draw() * UNSOLICITED_INTERVAL_S)
 
     def _say_on(self, now: float) -> Iterator[UpstreamReport]:
         """Say the next part of what is wanted, and have the others follow."""
@@ -248,7 +248,7 @@ class Upstream:
             for report in in_reports(records, self.family, version):
                 yield UpstreamReport(place, version, report)
         if self._to_say:
-            self.due.set(Moment.GO_ON, now + STEP_S)
+            self.due.set(UpstreamTask.GO_ON, now + STEP_S)
 
     def _answers(self, name: bytes, now: float) -> Iterator[UpstreamReport]:
         asked, version = self._asked.pop(name), self.version(now)
@@ -264,7 +264,7 @@ class Upstream:
         for name in self._asked:
             self.due.cancel(name)
         self._asked.clear()
-        self.due.cancel(Moment.ANSWER)
+        self.due.cancel(UpstreamTask.ANSWER)
         self._answer_at = inf
 
     def _draw(self) -> float:

@@ -45,7 +45,7 @@ class WithStatic(Protocol):
     static: StaticMembers
 
 
-class Called(Protocol):
+class SwitchNames(Protocol):
     """What switches are called, and which are gone."""
 
     names: Names
@@ -63,7 +63,7 @@ class Reported(Protocol):
         """Return the version of reports at a port, and how many and which groups they are about; None for no port."""
 
 
-class Shown(Protocol):
+class ShownCore(Protocol):
     """The core that is shown."""
 
     counters: Counter[str]
@@ -94,11 +94,11 @@ class Shown(Protocol):
         """What operators have set."""
 
     @property
-    def sections(self) -> Called:
+    def sections(self) -> SwitchNames:
         """What is known of switches besides."""
 
 
-def status(core: Shown) -> Document:
+def status(core: ShownCore) -> Document:
     """Return counts, and whether every switch that was ever there is connected and holds what it should.
 
     `in_sync` is about the switches of the present fabric alone.
@@ -121,7 +121,7 @@ def status(core: Shown) -> Document:
     }
 
 
-def _not_ready(core: Shown, switches: Sequence[int]) -> str | None:
+def _not_ready(core: ShownCore, switches: Sequence[int]) -> str | None:
     """Say which switches keep the fabric from being ready, None where none does."""
     connected, gone = core.topology.connected, core.sections.gone
     away = sorted({*(dpid for dpid in switches if dpid not in connected), *gone} - connected)
@@ -136,7 +136,7 @@ def _not_ready(core: Shown, switches: Sequence[int]) -> str | None:
     return "; ".join(parts) or None
 
 
-def _switches(core: Shown, some: Sequence[int], count: int) -> str:
+def _switches(core: ShownCore, some: Sequence[int], count: int) -> str:
     """Say which of `count` switches are meant, the first `NAMED` by what they are called."""
     called = [core.sections.names.label(dpid) for dpid in some[:NAMED]]
     if len(some) == 1:
@@ -145,7 +145,7 @@ def _switches(core: Shown, some: Sequence[int], count: int) -> str:
     return f"{len(some)} of {count} switches ({', '.join(called)}{more}) are"
 
 
-def _counters(core: Shown) -> Counter[str]:
+def _counters(core: ShownCore) -> Counter[str]:
     total: Counter[str] = Counter()
     memberships = (membership.counters for _, membership in core.memberships.all())
     own = (core.counters, core.senders.counters, core.plane.aliases.counters, core.installer.counters)
@@ -155,14 +155,14 @@ def _counters(core: Shown) -> Counter[str]:
     return total
 
 
-def groups(core: Shown) -> list[Document]:
+def groups(core: ShownCore) -> list[Document]:
     """Return each group with its tree, members, senders and refusals."""
     wanted = (address for address in core.memberships.groups() if not is_link_scope_group(address))
     addresses = {*core.plane.groups, *wanted, *core.operator.static.groups()}
     return [group(core, address) for address in sorted(addresses)]
 
 
-def group(core: Shown, address: bytes) -> Document:
+def group(core: ShownCore, address: bytes) -> Document:
     """Return one group: its tree, members, senders and refusals."""
     group, registration = core.plane.groups.get(address), core.registered.registration(address)
     source_vlan, given_name = None if registration is None else registration.source_vlan, core.policy.vlans.given_name
@@ -191,7 +191,7 @@ def group(core: Shown, address: bytes) -> Document:
     }
 
 
-def _aliases(core: Shown, group: Group) -> list[Document]:
+def _aliases(core: ShownCore, group: Group) -> list[Document]:
     """Return the further trees of a group."""
     return [
         {
@@ -205,7 +205,7 @@ def _aliases(core: Shown, group: Group) -> list[Document]:
     ]
 
 
-def _senders(core: Shown, group: Group) -> list[Document]:
+def _senders(core: ShownCore, group: Group) -> list[Document]:
     """Return the senders of a group, each once: by all legs together where it is behind a link aggregation group."""
     aggregations = core.fabric.aggregations
     found: dict[SenderKey, Document] = {}
@@ -234,7 +234,7 @@ def _senders(core: Shown, group: Group) -> list[Document]:
     return [document for _, document in sorted(found.items())]
 
 
-def tree_links(core: Shown, key: Key) -> list[list[int]]:
+def tree_links(core: ShownCore, key: Key) -> list[list[int]]:
     """Return the links of a tree by its key, a group's name or that of an alias, and of its islands.
 
     Each is two switches, and both ports where several cables join these.
@@ -259,30 +259,30 @@ def _member(member: Member) -> Document:
     }
 
 
-def _refused(core: Shown, member: Member) -> Document:
+def _refused(core: ShownCore, member: Member) -> Document:
     source = min(member.sources, default=None) if member.mode is FilterMode.INCLUDE else None
     decision = core.gate.refusal(member.host, member.group, source)
     return {**_member(member), "rule": decision.rule, "reason": decision.reason}
 
 
-def rules(core: Shown) -> list[Document]:
+def rules(core: ShownCore) -> list[Document]:
     """Return how often each rule of the policy allowed and denied."""
     return [{"rule": name, **counts} for name, counts in core.admission.counters().items()]
 
 
-def routers(core: Shown) -> Document:
+def routers(core: ShownCore) -> Document:
     """Return who is the querier of each family, and the ports with multicast routers."""
     ports = [router_port(core, *key) for key in router_port_keys(core)]
     return {**queriers(core), "router_ports": ports}
 
 
-def router_port_keys(core: Shown) -> list[tuple[int, int, int, int]]:
+def router_port_keys(core: ShownCore) -> list[tuple[int, int, int, int]]:
     """Return the (dpid, port number, family, VLAN id) of each port with a multicast router, in order."""
     all_of = core.memberships.all()
     return sorted((*key, vlan_id) for vlan_id, membership in all_of for key in membership.router_port_keys())
 
 
-def router_port(core: Shown, dpid: int, port_no: int, family: int, vlan_id: int) -> Document | None:
+def router_port(core: ShownCore, dpid: int, port_no: int, family: int, vlan_id: int) -> Document | None:
     """Return a port with a multicast router of a domain, None where there is none."""
     membership = core.memberships.of(vlan_id)
     entry = membership.router_ports.get(dpid, port_no, family)
@@ -300,7 +300,7 @@ def router_port(core: Shown, dpid: int, port_no: int, family: int, vlan_id: int)
     return {**place, **how, "routers": routers, "groups": groups, "reported": reported, "joined": joined}
 
 
-def fabric_of(core: Shown, dpid: int) -> str | None:
+def fabric_of(core: ShownCore, dpid: int) -> str | None:
     """Return what a switch's fabric is called: its name, else what its lowest switch is; None where it is in none."""
     fabric = core.fabric.fabrics.of(dpid)
     if fabric is None:
@@ -308,7 +308,7 @@ def fabric_of(core: Shown, dpid: int) -> str | None:
     return core.fabric_names.called(fabric.dpid).name or core.sections.names.label(fabric.dpid)
 
 
-def port_aggregation(core: Shown, dpid: int, port_no: int) -> Document | None:
+def port_aggregation(core: ShownCore, dpid: int, port_no: int) -> Document | None:
     """Return the link aggregation group that a port is in, and which of its legs work; None where it is in none."""
     fabric, place = core.fabric, (dpid, port_no)
     home = fabric.aggregations.homes.get(place)
@@ -320,7 +320,7 @@ def port_aggregation(core: Shown, dpid: int, port_no: int) -> Document | None:
     return {"name": group.name, "mode": group.mode, "legs": legs}
 
 
-def port_vlans(core: Shown, dpid: int, port_no: int) -> Document | None:
+def port_vlans(core: ShownCore, dpid: int, port_no: int) -> Document | None:
     """Return the VLANs of a port to hosts; None where no port of the fabric is in one."""
     if not core.vlan_ports.is_used:
         return None
@@ -341,7 +341,7 @@ def in_ranges(vlan_ids: Sequence[int]) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
 
 
-def queriers(core: Shown) -> Document:
+def queriers(core: ShownCore) -> Document:
     """Return who is the querier of each family; in VLANs, where that is not the controller.
 
     Where there are several fabrics each querier that is not the controller has the name of its own.

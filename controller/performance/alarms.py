@@ -6,8 +6,8 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from math import exp, nan
 
-from controller.performance.events import EventState, PortEvent, Severity
-from controller.performance.ports import PortTable
+from controller.performance.events import EventState, PortEvent, PortSeverity
+from controller.performance.ports import PortRows
 from controller.performance.thresholds import Crossing
 
 LINK_DOWN, LINK_RECOVERY, REPEATED_EVENTS = "link_down", "link_recovery", "repeated_events"
@@ -38,7 +38,7 @@ class _Port:
     recoveries_at_s: float = 0.0
 
 
-class Alarms:
+class PortEvents:
     """Turns crossings and link changes into events.
 
     A raise costs a token of its port's bucket; without one it is kept back, and told later if it still holds. A clear
@@ -46,7 +46,7 @@ class Alarms:
     news for longest goes.
     """
 
-    def __init__(self, ports: PortTable, max_ports: int) -> None:
+    def __init__(self, ports: PortRows, max_ports: int) -> None:
         self.suppressed = 0
         self._table = ports
         self._max_ports = max_ports
@@ -65,14 +65,14 @@ class Alarms:
                 events += self._clear(crossing.row, key, crossing.at_s, crossing.rate, level)
                 continue
             events += self._raise(crossing.row, key, event)
-            if rule.severity is Severity.INFO:
+            if rule.severity is PortSeverity.INFO:
                 events += self._repeated(crossing.row, crossing.at_s)
         return events
 
     def link(self, row: int, up: bool, now: float) -> list[PortEvent]:
         """Return what to tell about a link that went down or came up."""
         if not up:
-            return self._raise(row, LINK_DOWN, self._event(row, now, LINK_DOWN, Severity.CRITICAL, 1.0, 0.0))
+            return self._raise(row, LINK_DOWN, self._event(row, now, LINK_DOWN, PortSeverity.CRITICAL, 1.0, 0.0))
         events = self._clear(row, LINK_DOWN, now, 0.0, 0.0)
         port = self._port(row)
         port.recoveries = _faded(port, now) + 1.0
@@ -80,13 +80,13 @@ class Alarms:
         if port.recoveries > RECOVERIES_PER_MINUTE and LINK_RECOVERY not in port.holding:
             rate, level = port.recoveries / RECOVERY_WINDOW_S, RECOVERIES_PER_MINUTE / RECOVERY_WINDOW_S
             events += self._raise(
-                row, LINK_RECOVERY, self._event(row, now, LINK_RECOVERY, Severity.CRITICAL, rate, level)
+                row, LINK_RECOVERY, self._event(row, now, LINK_RECOVERY, PortSeverity.CRITICAL, rate, level)
             )
         return events
 
     def counter_full(self, row: int, now: float, filled_pct: float) -> list[PortEvent]:
         """Return what to tell about a counter that sticks at its maximum and is near it, in percent of full scale."""
-        event = self._event(row, now, COUNTER_FULL, Severity.WARNING, filled_pct, FULL_PCT)
+        event = self._event(row, now, COUNTER_FULL, PortSeverity.WARNING, filled_pct, FULL_PCT)
         return self._raise(row, COUNTER_FULL, event)
 
     def counters_low(self, row: int, now: float) -> list[PortEvent]:
@@ -135,7 +135,7 @@ class Alarms:
         return () if port is None else tuple(sorted({event.counter for event in port.holding.values()}))
 
     def _event(
-        self, row: int, now: float, counter: str, severity: Severity, rate: float, threshold: float
+        self, row: int, now: float, counter: str, severity: PortSeverity, rate: float, threshold: float
     ) -> PortEvent:
         name = self._table.name(row)
         return PortEvent(now, name.dpid, name.port_no, counter, severity, rate, threshold, EventState.RAISED)
@@ -180,7 +180,7 @@ class Alarms:
             return []
         count = float(ESCALATED_COUNT)
         return self._raise(
-            row, REPEATED_EVENTS, self._event(row, now, REPEATED_EVENTS, Severity.WARNING, count, count)
+            row, REPEATED_EVENTS, self._event(row, now, REPEATED_EVENTS, PortSeverity.WARNING, count, count)
         )
 
     def _told(self, port: _Port, event: PortEvent) -> PortEvent:

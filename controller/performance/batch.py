@@ -18,7 +18,7 @@ class Discontinuity(IntEnum):
 
     Not all are gaps: a wrap is put right, a missed poll only makes the interval longer, a jump and an unsupported
     counter concern single counters. An `ignored` sample is put aside and the next one compared with that before it,
-    so that nothing is lost. In a gap, `Rates.interval_s` is NaN: what was sent between the samples is not known.
+    so that nothing is lost. In a gap, `SampleRates.interval_s` is NaN: what was sent between the samples is unknown.
     """
 
     NONE = 0
@@ -67,7 +67,7 @@ class Samples:
     Attributes
     ----------
     rows
-        int32[n], rows of `PortTable`.
+        int32[n], rows of `PortRows`.
     at_s
         float64[n], when the reply was received.
     duration_s
@@ -108,7 +108,7 @@ class Samples:
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class SampleRates:
     """What samples say when compared with the samples before them; entry i is about sample i.
 
     Attributes

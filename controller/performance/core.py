@@ -13,20 +13,20 @@ from numpy.typing import NDArray
 from controller.effects import Notice
 from controller.events import Port
 from controller.performance import effects, inputs
-from controller.performance.alarms import Alarms
-from controller.performance.batch import Discontinuity, Rates, Samples
+from controller.performance.alarms import PortEvents
+from controller.performance.batch import Discontinuity, SampleRates, Samples
 from controller.performance.core_settings import CoreSettings
 from controller.performance.counters import COUNTERS, FIRST_ERROR_COLUMN, UNSUPPORTED, Counter
 from controller.performance.deadband import WriteFilter
 from controller.performance.events import PortEvent
 from controller.performance.histograms import Histograms
-from controller.performance.history import History, PortHistory
-from controller.performance.ports import PortTable, longer
+from controller.performance.history import PortHistory, RateHistory
+from controller.performance.ports import PortRows, longer
 from controller.performance.rates import RateTable
 from controller.performance.reports import HistogramReport, PortReport, ResetReport
 from controller.performance.rollups import STEPS_S, RollUpTable
 from controller.performance.thresholds import ThresholdTable
-from topology.graph import Kind
+from topology.graph import NodeKind
 
 REMEMBERED_EVENTS = 1024
 REMEMBERED_RESETS = 1024
@@ -50,21 +50,21 @@ class PerformanceCore:
     Attributes
     ----------
     ports
-        Row numbers; samples name ports by them (`PortTable.rows_of`).
+        Row numbers; samples name ports by them (`PortRows.rows_of`).
     tally
         How often what happened: ``samples``, ``samples-of-unknown-ports``, ``discontinuity-<label>``, ...
     """
 
     def __init__(self, settings: CoreSettings | None = None) -> None:
         self.settings = settings or CoreSettings()
-        self.ports = PortTable(self.settings.max_ports)
+        self.ports = PortRows(self.settings.max_ports)
         self.tally: Tally[str] = Tally()
         self._rates = RateTable(self.ports, self.settings.sticky_bits)
         self._thresholds = ThresholdTable(self.settings.thresholds)
-        self._alarms = Alarms(self.ports, self.settings.max_ports)
+        self._alarms = PortEvents(self.ports, self.settings.max_ports)
         self._filter = WriteFilter(self.settings.deadband)
         self._histograms = Histograms()
-        self._history = History()
+        self._history = RateHistory()
         self._rollups = tuple(RollUpTable(step_s) for step_s in STEPS_S)
         self._per_s = np.empty((0, len(COUNTERS)), np.float32)
         self._utilisation_pct = np.empty((0, 2), np.float32)
@@ -76,12 +76,12 @@ class PerformanceCore:
         self._resets: deque[ResetReport] = deque(maxlen=REMEMBERED_RESETS)
         self._out: list[effects.PerformanceEffect] = []
         self._handlers: dict[type, Callable[[Any, float], None]] = {
-            inputs.SwitchUp: self._switch_up,
-            inputs.SwitchDown: self._switch_down,
+            inputs.MonitoredSwitchUp: self._switch_up,
+            inputs.MonitoredSwitchDown: self._switch_down,
             inputs.SwitchLeft: self._switch_left,
             inputs.SwitchClassified: self._switch_classified,
             inputs.PortUp: self._port_up,
-            inputs.PortChanged: self._port_changed,
+            inputs.MonitoredPortChanged: self._port_changed,
             inputs.PortDown: self._port_down,
             inputs.SamplesReceived: self._samples_received,
             inputs.SettingsChanged: self._settings_changed,
@@ -97,7 +97,7 @@ class PerformanceCore:
     # Questions.
 
     def report(
-        self, dpid: int | None = None, port_no: int | None = None, kind: Kind | None = None
+        self, dpid: int | None = None, port_no: int | None = None, kind: NodeKind | None = None
     ) -> tuple[PortReport, ...]:
         """Return what is known of ports: of a switch, of one port, of switches of a class, or of all."""
         return tuple(self._report(row) for row in self._chosen(dpid, port_no, kind))
@@ -167,7 +167,7 @@ class PerformanceCore:
 
     # Switches and ports.
 
-    def _switch_up(self, event: inputs.SwitchUp, now: float) -> None:
+    def _switch_up(self, event: inputs.MonitoredSwitchUp, now: float) -> None:
         numbers = {port.port_no for port in event.ports}
         for row in self.ports.rows_of_switch(event.dpid):
             gone = self.ports.name(row).port_no
@@ -176,13 +176,13 @@ class PerformanceCore:
         for port in event.ports:
             row_known = self.ports.row(event.dpid, port.port_no)
             if row_known is not None and self.ports.present[row_known]:
-                self._port_changed(inputs.PortChanged(event.dpid, port), now)
+                self._port_changed(inputs.MonitoredPortChanged(event.dpid, port), now)
             else:
                 self._add(event.dpid, port, now)
         kind = self.ports.kind(event.dpid) if event.kind is None else event.kind
         self._switch_classified(inputs.SwitchClassified(event.dpid, kind), now)
 
-    def _switch_down(self, event: inputs.SwitchDown, now: float) -> None:
+    def _switch_down(self, event: inputs.MonitoredSwitchDown, now: float) -> None:
         self.tally["switches-gone"] += 1
         self.ports.release(event.dpid)
         rows = list(self.ports.rows_of_switch(event.dpid))
@@ -205,7 +205,7 @@ class PerformanceCore:
         if row is not None:
             self._expect((row,), self.ports.kind(event.dpid))
 
-    def _port_changed(self, event: inputs.PortChanged, now: float) -> None:
+    def _port_changed(self, event: inputs.MonitoredPortChanged, now: float) -> None:
         port = event.port
         row = self.ports.change(event.dpid, port.port_no, port.name, self._capacity_bps(port))
         if row is None or not self.ports.present[row]:
@@ -259,7 +259,7 @@ class PerformanceCore:
     def _capacity_bps(self, port: Port) -> float:
         return self.settings.capacity_bps or port.speed_bps
 
-    def _expect(self, rows: tuple[int, ...], kind: Kind) -> None:
+    def _expect(self, rows: tuple[int, ...], kind: NodeKind) -> None:
         self._fit()
         self._rates.expected_s[list(rows)] = self.settings.class_interval_s.get(kind, self.settings.interval_s)
 
@@ -330,7 +330,7 @@ class PerformanceCore:
         if self.settings.sticky_bits:
             self._reset_near_full(samples)
 
-    def _count_discontinuities(self, rates: Rates) -> None:
+    def _count_discontinuities(self, rates: SampleRates) -> None:
         code = rates.discontinuity
         for value, count in enumerate(np.bincount(code).tolist()):
             if value and count:
@@ -399,7 +399,7 @@ class PerformanceCore:
 
     # Reports.
 
-    def _chosen(self, dpid: int | None, port_no: int | None, kind: Kind | None) -> Iterator[int]:
+    def _chosen(self, dpid: int | None, port_no: int | None, kind: NodeKind | None) -> Iterator[int]:
         self._fit()
         for number in self.ports.switches() if dpid is None else (dpid,):
             if kind is not None and self.ports.kind(number) is not kind:

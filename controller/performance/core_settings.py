@@ -9,7 +9,7 @@ from typing import NamedTuple
 from controller.performance.deadband import DEFAULT_DEADBAND, Deadband
 from controller.performance.ports import MAX_PORTS
 from controller.performance.thresholds import DEFAULT_RULES, ThresholdRule
-from topology.graph import Kind
+from topology.graph import NodeKind
 
 
 class CoreSettings(NamedTuple):
@@ -32,7 +32,7 @@ class CoreSettings(NamedTuple):
     """
 
     interval_s: int = 10
-    class_interval_s: Mapping[Kind, int] = MappingProxyType({})
+    class_interval_s: Mapping[NodeKind, int] = MappingProxyType({})
     capacity_bps: float = 0.0
     thresholds: tuple[ThresholdRule, ...] = DEFAULT_RULES
     deadband: Deadband = DEFAULT_DEADBAND

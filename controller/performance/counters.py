@@ -55,7 +55,7 @@ class Counter(StrEnum):
 
     @property
     def column(self) -> int:
-        """Its column in `Samples.counters` and `Rates.per_s`."""
+        """Its column in `Samples.counters` and `SampleRates.per_s`."""
         return _COLUMNS[self]
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.performance.batch import Discontinuity, Rates
+from controller.performance.batch import Discontinuity, SampleRates
 from controller.performance.counters import COUNTER_COUNT
 from controller.performance.ports import longer
 
@@ -70,7 +70,7 @@ class WriteFilter:
         """Let the next sample of a row be written: it belongs to another port now."""
         self._written_s[row] = -np.inf
 
-    def update(self, rates: Rates) -> NDArray[np.bool_]:
+    def update(self, rates: SampleRates) -> NDArray[np.bool_]:
         """Return which of rates of different rows are significant, and remember these as written.
 
         A discontinuity is significant, and so is a counter that becomes known or unknown; what was put aside is not.

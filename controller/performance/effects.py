@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controller.effects import Notice
-from controller.performance.batch import Rates, Samples
+from controller.performance.batch import SampleRates, Samples
 from controller.performance.counters import Counter
 from controller.performance.events import PortEvent
 from controller.performance.rollups import RollUps
@@ -21,7 +21,7 @@ class SamplesRated(NamedTuple):
     """
 
     samples: Samples
-    rates: Rates
+    rates: SampleRates
     write: NDArray[np.bool_]
 
 

@@ -6,7 +6,7 @@ from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
 
-class Severity(IntEnum):
+class PortSeverity(IntEnum):
     """How grave an event is; higher is graver."""
 
     INFO = 1
@@ -58,7 +58,7 @@ class PortEvent(NamedTuple):
     dpid: int
     port_no: int
     counter: str
-    severity: Severity
+    severity: PortSeverity
     rate: float
     threshold: float
     state: EventState

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.performance.batch import Rates
+from controller.performance.batch import SampleRates
 from controller.performance.counters import COUNTER_COUNT, Counter
 from controller.performance.ports import longer
 from controller.performance.reports import HistogramReport
@@ -39,7 +39,7 @@ class Histograms:
         self._gone_zeros = np.zeros(COUNTER_COUNT, np.uint64)
         self._gone = np.zeros((COUNTER_COUNT, BUCKETS), np.uint64)
 
-    def update(self, rates: Rates, nodes: NDArray[np.int32], node_count: int) -> None:
+    def update(self, rates: SampleRates, nodes: NDArray[np.int32], node_count: int) -> None:
         """Count rates; `nodes` int32[n] are the dense numbers of their switches, below `node_count`."""
         if len(self._zeros) < node_count:
             self._zeros, self._slots = longer(self._zeros, node_count), longer(self._slots, node_count)

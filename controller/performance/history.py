@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.performance.batch import Rates
+from controller.performance.batch import SampleRates
 from controller.performance.counters import BYTE_COLUMNS, FIRST_ERROR_COLUMN
 from controller.performance.ports import longer
 
@@ -29,7 +29,7 @@ class PortHistory(NamedTuple):
     errors_per_s: NDArray[np.float64]
 
 
-class History:
+class RateHistory:
     """A ring of `SLOTS` steps for every row; `step_s` is the length of a step."""
 
     def __init__(self, step_s: float = 10.0) -> None:
@@ -49,7 +49,7 @@ class History:
         self._codes[row] = _UNKNOWN
         self._slot[row] = 0
 
-    def update(self, rates: Rates) -> None:
+    def update(self, rates: SampleRates) -> None:
         """Keep rates of different rows; steps since the last sample get the rate, which is that of all this time."""
         rows = rates.rows
         slots = np.floor_divide(rates.at_s, self.step_s).astype(np.int64)

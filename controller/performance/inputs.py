@@ -7,10 +7,10 @@ from typing import NamedTuple, TypeAlias
 from controller.events import Port
 from controller.performance.batch import Samples
 from controller.performance.core_settings import CoreSettings
-from topology.graph import Kind
+from topology.graph import NodeKind
 
 
-class SwitchUp(NamedTuple):
+class MonitoredSwitchUp(NamedTuple):
     """A switch is connected, and these are its ports; those it had before and has no more are gone.
 
     Where `kind` is None its class is what it was.
@@ -18,10 +18,10 @@ class SwitchUp(NamedTuple):
 
     dpid: int
     ports: tuple[Port, ...]
-    kind: Kind | None = None
+    kind: NodeKind | None = None
 
 
-class SwitchDown(NamedTuple):
+class MonitoredSwitchDown(NamedTuple):
     """The connection to a switch is gone: nothing is known of its ports until it is back, but they are not down."""
 
     dpid: int
@@ -37,7 +37,7 @@ class SwitchClassified(NamedTuple):
     """Of which class a switch is."""
 
     dpid: int
-    kind: Kind
+    kind: NodeKind
 
 
 class PortUp(NamedTuple):
@@ -47,7 +47,7 @@ class PortUp(NamedTuple):
     port: Port
 
 
-class PortChanged(NamedTuple):
+class MonitoredPortChanged(NamedTuple):
     """Speed, name or link of a port may have changed; `port.up` tells of the link."""
 
     dpid: int
@@ -78,12 +78,12 @@ class Tick(NamedTuple):
 
 
 Input: TypeAlias = (
-    SwitchUp
-    | SwitchDown
+    MonitoredSwitchUp
+    | MonitoredSwitchDown
     | SwitchLeft
     | SwitchClassified
     | PortUp
-    | PortChanged
+    | MonitoredPortChanged
     | PortDown
     | SamplesReceived
     | SettingsChanged

@@ -13,7 +13,7 @@ from controller.performance.poller_layout import (
     HEADER,
     Entries,
     Layout,
-    Malformed,
+    MalformedReply,
     Reply,
     read_entries,
     read_header,
@@ -82,11 +82,11 @@ def encode_request(kind: StatKind, xid: int) -> bytes:
     return HEADER.pack(VERSION, OFPT_STATS_REQUEST, HEADER_BYTES + len(body), xid, kind, 0) + body
 
 
-def read_reply(message: bytes) -> Reply | Malformed:
+def read_reply(message: bytes) -> Reply | MalformedReply:
     """Take a statistics reply apart."""
     return read_header(message, HEADER_BYTES)
 
 
-def decode(kind: int, body: bytes) -> Entries | Malformed:
+def decode(kind: int, body: bytes) -> Entries | MalformedReply:
     """Return the entries of a reply's body."""
     return read_entries(LAYOUTS, kind, body)

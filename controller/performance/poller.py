@@ -21,11 +21,11 @@ from controller.kernel.notices import NoticeLimiter
 from controller.performance import of10_stats, of13_stats
 from controller.performance.batch import Samples
 from controller.performance.inputs import SamplesReceived
-from controller.performance.poller_layout import Entries, Malformed, Reply
-from controller.performance.ports import PortTable
-from controller.performance.schedule import PollSettings, Schedule, StatKind, Verdict
+from controller.performance.poller_layout import Entries, MalformedReply, Reply
+from controller.performance.ports import PortRows
+from controller.performance.schedule import PollSettings, ReplyVerdict, Schedule, StatKind
 from topology.events import TOPOLOGY_EVENTS, TopologyEvent
-from topology.graph import Kind
+from topology.graph import NodeKind
 from topology.live import LiveFabric
 
 FLUSH_S = 0.5
@@ -39,7 +39,7 @@ CLASSIFY_S = 1.0
 """Time between two looks at the classes of switches while the fabric changes."""
 
 
-LEVEL_KINDS = MappingProxyType({1: Kind.TOR, 2: Kind.AGGREGATION})
+LEVEL_KINDS = MappingProxyType({1: NodeKind.TOR, 2: NodeKind.AGGREGATION})
 """Class of a switch by its hops from the servers; any further away is a core."""
 
 
@@ -94,8 +94,8 @@ class Codec(NamedTuple):
     """How an OpenFlow version is spoken; `last_port_no` is the highest number of a physical port."""
 
     encode_request: Callable[[StatKind, int], bytes]
-    read_reply: Callable[[bytes], Reply | Malformed]
-    decode: Callable[[int, bytes], Entries | Malformed]
+    read_reply: Callable[[bytes], Reply | MalformedReply]
+    decode: Callable[[int, bytes], Entries | MalformedReply]
     last_port_no: int
 
 
@@ -120,7 +120,7 @@ class Poller:
         The rows of ports; somebody else fills it.
     """
 
-    def __init__(self, settings: PollSettings, xid_tag: int, ports: PortTable) -> None:
+    def __init__(self, settings: PollSettings, xid_tag: int, ports: PortRows) -> None:
         self.xid_tag = xid_tag
         self.schedule = Schedule(settings, xid_tag)
         self.fabric = LiveFabric()
@@ -196,18 +196,18 @@ class Poller:
             for dpid in self.schedule.switches:
                 self.schedule.classify(dpid, self.kind_of(dpid), now)
 
-    def kind_of(self, dpid: int) -> Kind:
+    def kind_of(self, dpid: int) -> NodeKind:
         """Return the class of a switch: by its hops from the servers, `SWITCH` where no host was found yet.
 
         One that is gone, or that no link leads to, is of the class that it was of.
         """
         graph = self.fabric.graph
         if graph.version != self._tors_version:
-            self._tors_version, self._has_tors = graph.version, bool(graph.nodes(Kind.TOR))
+            self._tors_version, self._has_tors = graph.version, bool(graph.nodes(NodeKind.TOR))
         if dpid in graph and self._has_tors and (graph.neighbours(dpid) or graph.level(dpid) == 1):
-            return LEVEL_KINDS.get(graph.level(dpid), Kind.CORE)
+            return LEVEL_KINDS.get(graph.level(dpid), NodeKind.CORE)
         switch = self.schedule.switches.get(dpid)
-        return Kind.SWITCH if switch is None else switch.kind
+        return NodeKind.SWITCH if switch is None else switch.kind
 
     # Replies.
 
@@ -215,18 +215,18 @@ class Poller:
         dpid, ofp_version, _, message, at_s = event
         codec = CODECS[ofp_version]
         reply = codec.read_reply(message)
-        if isinstance(reply, Malformed):
+        if isinstance(reply, MalformedReply):
             self._malformed(dpid, reply, now)
             return
         xid, kind, more, body = reply
         verdict = self.schedule.replied(dpid, xid, kind, more, now)
-        if verdict is not Verdict.AWAITED:
+        if verdict is not ReplyVerdict.AWAITED:
             self._counted(
                 verdict, dpid, f"A statistics reply of switch {dpid} is not used: {verdict}.", now, count=False
             )
             return
         entries = codec.decode(kind, body)
-        if isinstance(entries, Malformed):
+        if isinstance(entries, MalformedReply):
             self._malformed(dpid, entries, now)
         elif kind == StatKind.PORT:
             self._take_ports(dpid, entries, codec.last_port_no, at_s, now)
@@ -270,7 +270,7 @@ class Poller:
             if switch is not None and switch.connected and not up:
                 self._counted(SWITCH_SILENT, dpid, f"Switch {dpid} does not answer polls.", now)
 
-    def _malformed(self, dpid: int, malformed: Malformed, now: float) -> None:
+    def _malformed(self, dpid: int, malformed: MalformedReply, now: float) -> None:
         self._counted(
             malformed.reason,
             dpid,

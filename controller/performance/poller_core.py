@@ -36,7 +36,7 @@ from controller.performance.poller_entries import EntryTable
 from controller.performance.poller_settings import core_settings, poll_settings
 from controller.rules.pipeline import MONITOR_TAG
 from topology.events import TOPOLOGY_EVENTS
-from topology.graph import Kind
+from topology.graph import NodeKind
 
 XID_TAG = 0xA0 | MONITOR_TAG & 0xF
 TICK_S = 1.0
@@ -81,7 +81,7 @@ class MonitorCore:
         self._offset_s = at_s - now
         self._tick_s = now + TICK_S
         self._versions: dict[int, int] = {}
-        self._kinds: dict[int, Kind] = {}
+        self._kinds: dict[int, NodeKind] = {}
         self._kinds_version = -1
         self._links_of = (-1, -1)
         self._link_of_row: NDArray[np.int32] = np.empty(0, np.int32)
@@ -142,14 +142,14 @@ class MonitorCore:
         self._versions[event.dpid] = event.ofp_version
         ports = tuple(port for port in event.ports if self._is_physical(event.dpid, port))
         self._kinds[event.dpid] = kind = self.poller.kind_of(event.dpid)
-        self._judge(inputs.SwitchUp(event.dpid, ports, kind), now)
+        self._judge(inputs.MonitoredSwitchUp(event.dpid, ports, kind), now)
         self._poll(polled, now)
 
     def _switch_disconnected(self, event: SwitchDisconnected, now: float) -> None:
         self._flush(now)
         self.entries.forget(event.dpid)
         self._kinds.pop(event.dpid, None)
-        self._judge(inputs.SwitchDown(event.dpid), now)
+        self._judge(inputs.MonitoredSwitchDown(event.dpid), now)
         self._poll(event, now)
 
     def _port_changed(self, event: PortChanged, now: float) -> None:
@@ -163,7 +163,7 @@ class MonitorCore:
         elif row is None or not self.ports.present[row]:
             self._judge(inputs.PortUp(dpid, port), now)
         else:
-            self._judge(inputs.PortChanged(dpid, port), now)
+            self._judge(inputs.MonitoredPortChanged(dpid, port), now)
 
     def _monitor_changed(self, event: MonitorChanged, now: float) -> None:
         self._flush(now)

@@ -16,7 +16,7 @@ from controller.config.read import bound
 from controller.config.settings import SWITCH_CLASSES, WATCHED_COUNTERS, Monitor, Threshold
 from controller.performance.poller_settings import threshold_rules
 from controller.performance.thresholds import ThresholdRule
-from topology.graph import Kind
+from topology.graph import NodeKind
 
 THRESHOLDS = "thresholds"
 FIELDS = ("raise_above", "clear_below", "window_s", "hold_s", "severity")
@@ -138,7 +138,7 @@ def _with_threshold(
 def _check_levels(name: str, thresholds: tuple[Threshold, ...], new: Threshold) -> None:
     if new.raise_above is not None and new.clear_below is not None and new.clear_below > new.raise_above:
         raise KnobInvalid(f"{name}: clear_below {new.clear_below:g} would be above raise_above {new.raise_above:g}")
-    kind = None if new.switches == "all" else Kind(new.switches)
+    kind = None if new.switches == "all" else NodeKind(new.switches)
     if not any((rule.counter, rule.kind) == (new.counter, kind) for rule in threshold_rules(thresholds)):
         raise KnobInvalid(f"{name}: {new.counter} has no built-in threshold: set raise_above first")
 

@@ -25,7 +25,7 @@ class Reply(NamedTuple):
     body: bytes
 
 
-class Malformed(NamedTuple):
+class MalformedReply(NamedTuple):
     """A message that makes no sense, and why."""
 
     reason: str
@@ -64,17 +64,17 @@ class Layout(NamedTuple):
     match_bytes: int | None = None
 
 
-def read_header(message: bytes, header_bytes: int) -> Reply | Malformed:
+def read_header(message: bytes, header_bytes: int) -> Reply | MalformedReply:
     """Return a multipart message taken apart; `header_bytes` precede its body."""
     if len(message) < header_bytes:
-        return Malformed("stats-truncated-header")
+        return MalformedReply("stats-truncated-header")
     _, _, length, xid, kind, flags = HEADER.unpack_from(message)
     if length != len(message):
-        return Malformed("stats-wrong-length")
+        return MalformedReply("stats-wrong-length")
     return Reply(xid, kind, bool(flags & MORE), bytes(message[header_bytes:]))
 
 
-def read_entries(layouts: Mapping[int, Layout], kind: int, body: bytes) -> Entries | Malformed:
+def read_entries(layouts: Mapping[int, Layout], kind: int, body: bytes) -> Entries | MalformedReply:
     """Return the entries of a body.
 
     Parameters
@@ -88,22 +88,22 @@ def read_entries(layouts: Mapping[int, Layout], kind: int, body: bytes) -> Entri
 
     Returns
     -------
-    Entries or Malformed
+    Entries or MalformedReply
         Nothing is raised, whatever the bytes. A body that ends within an entry is malformed as a whole.
     """
     layout = layouts.get(kind)
     if layout is None:
-        return Malformed("stats-unknown-kind")
+        return MalformedReply("stats-unknown-kind")
     entry = layout.entry
     names = entry.names or ()
     hashes: list[int] = []
     if "length" in names:
         found = _walk(layout, body)
-        if isinstance(found, Malformed):
+        if isinstance(found, MalformedReply):
             return found
         fixed, hashes = found
     elif len(body) % entry.itemsize:
-        return Malformed("stats-truncated")
+        return MalformedReply("stats-truncated")
     else:
         fixed = body
     rows = np.frombuffer(fixed, entry)
@@ -120,7 +120,7 @@ def read_entries(layouts: Mapping[int, Layout], kind: int, body: bytes) -> Entri
     return Entries(keys, rows["counters"].astype(np.uint64), gauges, duration_s)
 
 
-def _walk(layout: Layout, body: bytes) -> tuple[bytes, list[int]] | Malformed:
+def _walk(layout: Layout, body: bytes) -> tuple[bytes, list[int]] | MalformedReply:
     """Return the fixed parts of entries of different length, and the hashes of their matches."""
     entry, match_at = layout.entry, layout.match_at
     fields: Any = entry.fields
@@ -130,10 +130,10 @@ def _walk(layout: Layout, body: bytes) -> tuple[bytes, list[int]] | Malformed:
     offset, end = 0, len(body)
     while offset < end:
         if end - offset < size:
-            return Malformed("stats-truncated")
+            return MalformedReply("stats-truncated")
         length = body[offset + where] << 8 | body[offset + where + 1]
         if length < size or length > end - offset:
-            return Malformed("stats-entry-length")
+            return MalformedReply("stats-entry-length")
         parts.append(body[offset : offset + size])
         if match_at is not None:
             match = body[offset + match_at : offset + _match_end(layout, body, offset, length)]

@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 from controller.effects import Notice
 from controller.events import PortChanged, SwitchConnected, SwitchDisconnected
 from controller.performance.alarms import LINK_DOWN
-from controller.performance.batch import Rates
+from controller.performance.batch import SampleRates
 from controller.performance.counters import BYTE_COLUMNS, FIRST_ERROR_COLUMN, Counter
 from controller.performance.effects import EventsRaised
 from controller.performance.event_texts import event_text
-from controller.performance.events import Severity as PortSeverity
+from controller.performance.events import PortSeverity
 from controller.performance.poller import SWITCH_SILENT
 from controller.performance.poller_core import MonitorCore
 from controller.performance.ports import longer
 from controller.performance.shared_polls import SharesLeft, SharesTaken
-from controller.snapshot.events import EventLog, Severity, State
-from controller.snapshot.log import Document, Section
+from controller.snapshot.events import EventRing, Severity, State
+from controller.snapshot.log import Document, DocumentLog
 from controller.snapshot.names import Names
 from topology.events import PortRole
 
@@ -62,9 +62,11 @@ class MonitorSections:
         alarms_tell: Callable[[], bool] = lambda: False,
     ) -> None:
         self.names = names
-        self.events = EventLog("monitor", names.spoken)
-        self.switches: Section[int] = Section(lambda: sorted(core.poller.schedule.switches), self._switches_get)
-        self.ports: Section[PortKey] = Section(self._port_keys, self._port, lambda key: "{}:{}".format(*key))
+        self.events = EventRing("monitor", names.spoken)
+        self.switches: DocumentLog[int] = DocumentLog(
+            lambda: sorted(core.poller.schedule.switches), self._switches_get
+        )
+        self.ports: DocumentLog[PortKey] = DocumentLog(self._port_keys, self._port, lambda key: "{}:{}".format(*key))
         self._core = core
         self._use = use
         self._alarms_tell = alarms_tell
@@ -75,7 +77,7 @@ class MonitorSections:
         self._told: NDArray[np.float64] = np.full((0, 3), UNKNOWN)
         self._told_s: NDArray[np.float64] = np.zeros(0)
 
-    def by_name(self) -> dict[str, Section[Any]]:
+    def by_name(self) -> dict[str, DocumentLog[Any]]:
         """Return the sections by the names under which they are offered."""
         return {"switches": self.switches, "ports": self.ports, "events": self.events.section}
 
@@ -109,7 +111,7 @@ class MonitorSections:
             for row in table.rows_of_switch(event.dpid):
                 self.ports.touch(table.name(row)[:2])
 
-    def rated(self, rates: Rates) -> None:
+    def rated(self, rates: SampleRates) -> None:
         """Take note of new rates; those that hardly differ from the ones told before are let pass."""
         rows, table = rates.rows, self._core.ports
         if len(self._told) < table.capacity:

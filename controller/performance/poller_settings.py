@@ -7,16 +7,16 @@ from collections.abc import Iterable
 from controller.config.settings import Monitor, Threshold
 from controller.performance.core_settings import CoreSettings
 from controller.performance.deadband import deadband
-from controller.performance.events import Severity
+from controller.performance.events import PortSeverity
 from controller.performance.schedule import PollSettings, StatKind
 from controller.performance.thresholds import DEFAULT_RULES, ThresholdRule
-from topology.graph import Kind
+from topology.graph import NodeKind
 
-SWITCH_KINDS = (Kind.TOR, Kind.AGGREGATION, Kind.CORE, Kind.SWITCH)
+SWITCH_KINDS = (NodeKind.TOR, NodeKind.AGGREGATION, NodeKind.CORE, NodeKind.SWITCH)
 CLEAR_FRACTION = 0.5
 """Where a threshold without built-in rule says when it is raised only, it is cleared at this part of that."""
 
-_SEVERITIES = {severity.label: severity for severity in Severity}
+_SEVERITIES = {severity.label: severity for severity in PortSeverity}
 
 
 def poll_settings(monitor: Monitor) -> PollSettings:
@@ -48,7 +48,7 @@ def threshold_rules(thresholds: Iterable[Threshold]) -> tuple[ThresholdRule, ...
     """Return the built-in rules with an operator's in their place, or beside them where they are for a class."""
     rules = {(rule.counter, rule.kind): rule for rule in DEFAULT_RULES}
     for threshold in thresholds:
-        kind = None if threshold.switches == "all" else Kind(threshold.switches)
+        kind = None if threshold.switches == "all" else NodeKind(threshold.switches)
         counter = threshold.counter
         base = rules.get((counter, kind)) or rules.get((counter, None))
         raise_above = threshold.raise_above
@@ -67,7 +67,7 @@ def threshold_rules(thresholds: Iterable[Threshold]) -> tuple[ThresholdRule, ...
             min(clear_below, raise_above),
             _or(threshold.window_s, 0.0 if base is None else base.window_s),
             _or(threshold.hold_s, 0.0 if base is None else base.hold_s),
-            _SEVERITIES.get(threshold.severity, Severity.INFO if base is None else base.severity),
+            _SEVERITIES.get(threshold.severity, PortSeverity.INFO if base is None else base.severity),
             kind,
         )
     return tuple(rules.values())
@@ -77,6 +77,6 @@ def _or(value: float | None, default: float) -> float:
     return default if value is None else value
 
 
-def _class_intervals(monitor: Monitor) -> dict[Kind, int]:
+def _class_intervals(monitor: Monitor) -> dict[NodeKind, int]:
     found = {kind: getattr(monitor.intervals, kind.value) for kind in SWITCH_KINDS}
     return {kind: interval_s for kind, interval_s in found.items() if interval_s is not None}

@@ -18,7 +18,7 @@ from controller.performance.reports import PortReport
 from controller.performance.schedule import StatKind
 from controller.snapshot.names import Names
 from topology.events import PortRole
-from topology.graph import Kind
+from topology.graph import NodeKind
 
 Document = dict[str, Any]
 Arguments = Mapping[str, Any]
@@ -267,7 +267,7 @@ class Console:
         """Return the ports asked for; with a limit at least as many, where there are."""
         node, port = self._place(asked)
         of_type = asked.get("type", ALL)
-        kind = Kind(of_type) if of_type in (kind.value for kind in SWITCH_KINDS) else None
+        kind = NodeKind(of_type) if of_type in (kind.value for kind in SWITCH_KINDS) else None
         found: list[PortReport] = []
         for dpid in sorted(self._core.ports.switches()) if node is None else (node,):
             reports = self._core.performance.report(dpid, port, kind)
@@ -279,7 +279,7 @@ class Console:
     def _is_of(self, report: PortReport, asked: Arguments) -> bool:
         return self._is_of_type(report.dpid, report.port_no, report.kind, asked)
 
-    def _is_of_type(self, dpid: int, port_no: int, kind: Kind, asked: Arguments) -> bool:
+    def _is_of_type(self, dpid: int, port_no: int, kind: NodeKind, asked: Arguments) -> bool:
         of_type = asked.get("type", ALL)
         if of_type not in TYPES:
             raise QuestionInvalid(f"type: {of_type!r} is none of {', '.join(TYPES)}")

@@ -17,7 +17,7 @@ from controller.performance.history import PortHistory
 Floats = NDArray[np.float64]
 
 
-class Step(NamedTuple):
+class HistoryPoint(NamedTuple):
     """One point: the mean from `time_s` on, and what was normal then; None where unknown."""
 
     time_s: float
@@ -42,7 +42,7 @@ METRICS: Mapping[str, Callable[[PortHistory, float], Floats]] = MappingProxyType
 """What is remembered of a port, from its history and its capacity; errors are those of both directions together."""
 
 
-def steps(history: PortHistory, metric: str, speed_bps: float, since_s: float, step_s: float) -> list[Step]:
+def steps(history: PortHistory, metric: str, speed_bps: float, since_s: float, step_s: float) -> list[HistoryPoint]:
     """Return a metric of a port in steps.
 
     Parameters
@@ -60,7 +60,7 @@ def steps(history: PortHistory, metric: str, speed_bps: float, since_s: float, s
 
     Returns
     -------
-    list of Step
+    list of HistoryPoint
         Oldest first. Bounds are those of `controller.anomaly.normalcy.fit` over the whole history.
     """
     at_s, values = history.start_s, METRICS[metric](history, speed_bps)
@@ -76,7 +76,7 @@ def steps(history: PortHistory, metric: str, speed_bps: float, since_s: float, s
             lower, upper = (np.maximum(bound, 0.0) for bound in bounds.at(starts))
     columns = (_means(at_s[known], values[known], starts, step_s), lower, upper)
     rows = zip(starts.tolist(), *(column.tolist() for column in columns), strict=True)
-    return [Step(start_s, *map(_finite, row)) for start_s, *row in rows]
+    return [HistoryPoint(start_s, *map(_finite, row)) for start_s, *row in rows]
 
 
 def _means(at_s: Floats, values: Floats, starts: Floats, step_s: float) -> Floats:

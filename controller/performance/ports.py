@@ -7,12 +7,12 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.graph import Kind
+from topology.graph import NodeKind
 
 MAX_PORTS = 262144
 """Ports that have a row at one time."""
 
-KINDS = tuple(Kind)
+KINDS = tuple(NodeKind)
 
 T = TypeVar("T", bound=np.generic)
 
@@ -39,13 +39,13 @@ class _Switch:
 
     def __init__(self, node: int) -> None:
         self.node = node
-        self.kind = Kind.SWITCH
+        self.kind = NodeKind.SWITCH
         self.rows: dict[int, int] = {}
         self.asked: NDArray[np.int64] | None = None
         self.rows_asked = np.empty(0, np.int32)
 
 
-class PortTable:
+class PortRows:
     """Rows of (dpid, port_no); a port that went keeps its row until another needs it.
 
     Parameters
@@ -80,7 +80,7 @@ class PortTable:
         self.speed_bps = np.zeros(64)
         self.generation = np.zeros(64, np.uint32)
         self.node = np.zeros(64, np.int32)
-        self.kind_code = np.full(64, KINDS.index(Kind.SWITCH), np.uint8)
+        self.kind_code = np.full(64, KINDS.index(NodeKind.SWITCH), np.uint8)
         self.present = np.zeros(64, np.bool_)
         self.link_up = np.zeros(64, np.bool_)
         self.freed_nodes: list[int] = []
@@ -155,17 +155,17 @@ class PortTable:
             self._gone[row] = None
         return row
 
-    def classify(self, dpid: int, kind: Kind) -> None:
+    def classify(self, dpid: int, kind: NodeKind) -> None:
         """Say of which class a switch with ports is."""
         switch = self._switches.get(dpid)
         if switch is not None and switch.kind is not kind:
             switch.kind = kind
             self.kind_code[list(switch.rows.values())] = KINDS.index(kind)
 
-    def kind(self, dpid: int) -> Kind:
-        """Return the class of a switch, `Kind.SWITCH` where it is not known."""
+    def kind(self, dpid: int) -> NodeKind:
+        """Return the class of a switch, `NodeKind.SWITCH` where it is not known."""
         switch = self._switches.get(dpid)
-        return Kind.SWITCH if switch is None else switch.kind
+        return NodeKind.SWITCH if switch is None else switch.kind
 
     def row(self, dpid: int, port_no: int) -> int | None:
         """Return the row of a port, None where it has none."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.performance.batch import Discontinuity, Rates, Samples
+from controller.performance.batch import Discontinuity, SampleRates, Samples
 from controller.performance.compare import Before, Compared, compare
 from controller.performance.counters import BITS, BYTE_COLUMNS, COUNTER_COUNT, UNSUPPORTED
-from controller.performance.ports import PortTable, longer
+from controller.performance.ports import PortRows, longer
 
 CHUNK = 4096
 """Samples compared at once, so that they stay in the processor's cache."""
@@ -46,7 +46,7 @@ class RateTable:
         float64[capacity], time between two polls; 0 where unknown.
     """
 
-    def __init__(self, ports: PortTable, sticky_bits: int = 0) -> None:
+    def __init__(self, ports: PortRows, sticky_bits: int = 0) -> None:
         self.sticky_bits = sticky_bits
         self._ports = ports
         self.at_s = np.empty(0)
@@ -87,7 +87,7 @@ class RateTable:
         """Let the totals begin anew; the next rate is known all the same."""
         self.totals[rows] = 0
 
-    def update(self, samples: Samples) -> Rates:
+    def update(self, samples: Samples) -> SampleRates:
         """Return what the samples say, and remember them.
 
         Parameters
@@ -97,7 +97,7 @@ class RateTable:
 
         Returns
         -------
-        Rates
+        SampleRates
             One entry for each sample, in the same order.
 
         Raises
@@ -111,7 +111,7 @@ class RateTable:
             raise IndexError("a sample's row is not in the port table")
         if n <= CHUNK:
             return self._update_some(samples)
-        return Rates.concatenate(
+        return SampleRates.concatenate(
             [self._update_some(samples.take(slice(start, start + CHUNK))) for start in range(0, n, CHUNK)]
         )
 
@@ -122,7 +122,7 @@ class RateTable:
         self._place[rows] = order
         return not np.array_equal(self._place[rows], order)
 
-    def _update_some(self, samples: Samples) -> Rates:
+    def _update_some(self, samples: Samples) -> SampleRates:
         rows, at_s, counters = samples.rows, samples.at_s, samples.counters
         duration_s = samples.duration_s
         told = (duration_s >= 0) & (duration_s < LONGEST_DURATION_S)
@@ -192,13 +192,13 @@ class RateTable:
         else:
             self.totals[rows] += amounts
 
-    def _rates(self, samples: Samples, found: Compared) -> Rates:
+    def _rates(self, samples: Samples, found: Compared) -> SampleRates:
         rows = samples.rows
         per_s = found.counted / found.interval_s[:, None]
         speed_bps = self._ports.speed_bps[rows]
         scale = np.divide(BITS_PERCENT, speed_bps, out=np.full(len(rows), np.nan), where=speed_bps > 0)
         utilisation_pct = per_s[:, _RX_BYTES : _TX_BYTES + 1] * scale[:, None]
-        return Rates(
+        return SampleRates(
             rows,
             samples.at_s,
             found.interval_s,
@@ -209,7 +209,7 @@ class RateTable:
             found.wrapped,
         )
 
-    def _update_repeated(self, samples: Samples) -> Rates:
+    def _update_repeated(self, samples: Samples) -> SampleRates:
         """Take in samples of which some are of the same port: each is compared with the one before it.
 
         A sample that is put aside changes what the next one is compared with, so what follows it is compared anew.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from topology.graph import Kind
+from topology.graph import NodeKind
 
 
 class PortReport(NamedTuple):
@@ -39,7 +39,7 @@ class PortReport(NamedTuple):
     dpid: int
     port_no: int
     name: str
-    kind: Kind
+    kind: NodeKind
     speed_bps: float
     present: bool
     link_up: bool

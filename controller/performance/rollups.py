@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.performance.batch import Rates
+from controller.performance.batch import SampleRates
 from controller.performance.counters import COUNTER_COUNT
 from controller.performance.ports import longer
 
@@ -27,7 +27,7 @@ class RollUps:
     step_s
         The length of the period.
     rows
-        int32[n], rows of `PortTable`.
+        int32[n], rows of `PortRows`.
     start_s
         float64[n], when the period began, a multiple of `step_s`.
     minimum, mean, maximum
@@ -72,7 +72,7 @@ class RollUpTable:
         self._total = np.empty((0, COUNTER_COUNT))
         self._known_s = np.empty((0, COUNTER_COUNT), np.float32)
 
-    def update(self, rates: Rates, capacity: int) -> RollUps | None:
+    def update(self, rates: SampleRates, capacity: int) -> RollUps | None:
         """Take in rates of different rows (below `capacity`); return the periods that they end."""
         fits = rates.interval_s <= self.step_s * LONGEST_SAMPLE_STEPS
         if not fits.all():

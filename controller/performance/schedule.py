@@ -17,7 +17,7 @@ from math import floor
 from types import MappingProxyType
 from typing import NamedTuple
 
-from topology.graph import Kind
+from topology.graph import NodeKind
 
 OPENFLOW_1_3 = 4
 MAX_SWITCHES = 65536
@@ -77,11 +77,11 @@ class PollSettings(NamedTuple):
 
     kinds: frozenset[StatKind] = frozenset((StatKind.PORT,))
     interval_s: float = DEFAULT_INTERVAL_S
-    class_interval_s: Mapping[Kind, float] = MappingProxyType({})
+    class_interval_s: Mapping[NodeKind, float] = MappingProxyType({})
     outstanding: int = 64
     timeout_s: float = 2.0
 
-    def interval_of(self, kind: Kind) -> float:
+    def interval_of(self, kind: NodeKind) -> float:
         """Return the interval of a class of switches."""
         return self.class_interval_s.get(kind, self.interval_s)
 
@@ -94,7 +94,7 @@ class Request(NamedTuple):
     xid: int
 
 
-class Verdict(StrEnum):
+class ReplyVerdict(StrEnum):
     """What a reply is."""
 
     AWAITED = "reply-awaited"
@@ -114,7 +114,7 @@ class SwitchPolls:
     ofp_version: int
     connected: bool = True
     up: bool = True
-    kind: Kind = Kind.SWITCH
+    kind: NodeKind = NodeKind.SWITCH
     open: int = 0
     answered_s: float | None = None
     gone_s: float = 0.0
@@ -182,7 +182,7 @@ class Schedule:
         self._timeouts: list[tuple[float, int]] = []
         self._probes_open = 0
         self._spare_until_s = float("-inf")
-        self._closed: dict[int, Verdict] = {}
+        self._closed: dict[int, ReplyVerdict] = {}
 
     # The monitoring list.
 
@@ -229,7 +229,7 @@ class Schedule:
         del self.switches[dpid]
         return 0.0 if is_polled else max(switch.due_s - now, 0.0)
 
-    def classify(self, dpid: int, kind: Kind, now: float) -> None:
+    def classify(self, dpid: int, kind: NodeKind, now: float) -> None:
         """Say of which class a switch is."""
         switch = self.switches.get(dpid)
         if switch is not None and switch.kind is not kind:
@@ -250,7 +250,7 @@ class Schedule:
         asked = self._open.get(xid)
         if asked is None or asked.dpid != dpid:
             return None
-        self._close(xid, Verdict.TWICE)
+        self._close(xid, ReplyVerdict.TWICE)
         switch = self.switches[dpid]
         switch.unsupported.add(asked.kind)
         switch.answered_s = now
@@ -260,10 +260,10 @@ class Schedule:
 
     # Replies.
 
-    def replied(self, dpid: int, xid: int, kind: int, more: bool, now: float) -> Verdict:
+    def replied(self, dpid: int, xid: int, kind: int, more: bool, now: float) -> ReplyVerdict:
         """Take in a part of a reply (the last one where not `more`) and tell what it is; only AWAITED ones count."""
         verdict = self._judge(dpid, xid, kind)
-        if verdict is not Verdict.AWAITED:
+        if verdict is not ReplyVerdict.AWAITED:
             self.counters[verdict] += 1
             return verdict
         switch = self.switches[dpid]
@@ -275,21 +275,21 @@ class Schedule:
         else:
             switch.replies += 1
             self.counters["requests-answered"] += 1
-            self._close(xid, Verdict.TWICE)
+            self._close(xid, ReplyVerdict.TWICE)
         return verdict
 
-    def _judge(self, dpid: int, xid: int, kind: int) -> Verdict:
+    def _judge(self, dpid: int, xid: int, kind: int) -> ReplyVerdict:
         asked = self._open.get(xid)
         if asked is None:
-            return self._closed.get(xid, Verdict.UNKNOWN)
+            return self._closed.get(xid, ReplyVerdict.UNKNOWN)
         if asked.dpid != dpid:
-            return Verdict.WRONG_SWITCH
+            return ReplyVerdict.WRONG_SWITCH
         if asked.kind != kind:
-            return Verdict.WRONG_KIND
+            return ReplyVerdict.WRONG_KIND
         if self._parts.get(xid, 0) >= MAX_PARTS:
-            self._close(xid, Verdict.LATE)
-            return Verdict.ENDLESS
-        return Verdict.AWAITED
+            self._close(xid, ReplyVerdict.LATE)
+            return ReplyVerdict.ENDLESS
+        return ReplyVerdict.AWAITED
 
     # Time.
 
@@ -387,7 +387,7 @@ class Schedule:
             if limit_s > now:  # a part of the reply came meanwhile, or may wait unread
                 heappush(self._timeouts, (limit_s, xid))
                 continue
-            self._close(xid, Verdict.LATE)
+            self._close(xid, ReplyVerdict.LATE)
             switch = self.switches[asked.dpid]
             switch.timeouts += 1
             self.counters["requests-timed-out"] += 1
@@ -395,7 +395,7 @@ class Schedule:
                 self._turn(switch, False)
                 self._unline(switch)
 
-    def _close(self, xid: int, then: Verdict) -> None:
+    def _close(self, xid: int, then: ReplyVerdict) -> None:
         asked = self._open.pop(xid)
         self._parts.pop(xid, None)
         self._probes_open -= asked.probe
@@ -411,7 +411,7 @@ class Schedule:
 
     def _drop_requests(self, dpid: int) -> None:
         for xid in [xid for xid, asked in self._open.items() if asked.dpid == dpid]:
-            self._close(xid, Verdict.LATE)
+            self._close(xid, ReplyVerdict.LATE)
         self._unline(self.switches[dpid])
 
     def _unline(self, switch: SwitchPolls) -> None:

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.performance.batch import Rates
+from controller.performance.batch import SampleRates
 from controller.performance.counters import Counter
-from controller.performance.events import Severity
+from controller.performance.events import PortSeverity
 from controller.performance.ports import KINDS, longer
-from topology.graph import Kind
+from topology.graph import NodeKind
 
 RX_UTILISATION, TX_UTILISATION = "rx_utilisation", "tx_utilisation"
 WATCHED: tuple[str, ...] = (*Counter, RX_UTILISATION, TX_UTILISATION)
@@ -50,8 +50,8 @@ class ThresholdRule(NamedTuple):
     clear_below: float
     window_s: float
     hold_s: float
-    severity: Severity
-    kind: Kind | None = None
+    severity: PortSeverity
+    kind: NodeKind | None = None
 
     def problem(self) -> str | None:
         """Return what is wrong with the rule, None where nothing is."""
@@ -64,21 +64,21 @@ class ThresholdRule(NamedTuple):
         return None
 
 
-def _hourly(counter: Counter, limit: float, severity: Severity) -> ThresholdRule:
+def _hourly(counter: Counter, limit: float, severity: PortSeverity) -> ThresholdRule:
     return ThresholdRule(counter, limit / HOUR_S, limit / 2 / HOUR_S, HOUR_S, 0.0, severity)
 
 
 DEFAULT_RULES: tuple[ThresholdRule, ...] = (
-    _hourly(Counter.RX_CRC_ERR, 120, Severity.CRITICAL),
-    _hourly(Counter.RX_FRAME_ERR, 120, Severity.CRITICAL),
-    _hourly(Counter.RX_OVER_ERR, 12, Severity.INFO),
-    _hourly(Counter.RX_ERRORS, 12, Severity.INFO),
-    _hourly(Counter.TX_ERRORS, 12, Severity.INFO),
-    ThresholdRule(Counter.RX_DROPPED, 1.0, 0.5, 60.0, 0.0, Severity.INFO),
-    ThresholdRule(Counter.TX_DROPPED, 1.0, 0.5, 60.0, 0.0, Severity.INFO),
-    ThresholdRule(Counter.COLLISIONS, 1.0, 0.5, 60.0, 0.0, Severity.INFO),
-    ThresholdRule(RX_UTILISATION, 90.0, 75.0, 0.0, 10.0, Severity.WARNING),
-    ThresholdRule(TX_UTILISATION, 90.0, 75.0, 0.0, 10.0, Severity.WARNING),
+    _hourly(Counter.RX_CRC_ERR, 120, PortSeverity.CRITICAL),
+    _hourly(Counter.RX_FRAME_ERR, 120, PortSeverity.CRITICAL),
+    _hourly(Counter.RX_OVER_ERR, 12, PortSeverity.INFO),
+    _hourly(Counter.RX_ERRORS, 12, PortSeverity.INFO),
+    _hourly(Counter.TX_ERRORS, 12, PortSeverity.INFO),
+    ThresholdRule(Counter.RX_DROPPED, 1.0, 0.5, 60.0, 0.0, PortSeverity.INFO),
+    ThresholdRule(Counter.TX_DROPPED, 1.0, 0.5, 60.0, 0.0, PortSeverity.INFO),
+    ThresholdRule(Counter.COLLISIONS, 1.0, 0.5, 60.0, 0.0, PortSeverity.INFO),
+    ThresholdRule(RX_UTILISATION, 90.0, 75.0, 0.0, 10.0, PortSeverity.WARNING),
+    ThresholdRule(TX_UTILISATION, 90.0, 75.0, 0.0, 10.0, PortSeverity.WARNING),
 )
 
 
@@ -142,7 +142,7 @@ class ThresholdTable:
         """Return the rules whose condition holds at a row."""
         return tuple(self.rules[i] for i in np.flatnonzero(self._raised[row]).tolist())
 
-    def update(self, rates: Rates, kinds: NDArray[np.uint8]) -> list[Crossing]:
+    def update(self, rates: SampleRates, kinds: NDArray[np.uint8]) -> list[Crossing]:
         """Take in rates of different rows.
 
         Parameters
@@ -199,7 +199,7 @@ class ThresholdTable:
         return crossings
 
 
-def _applies(rule: ThresholdRule, kind: Kind, rules: Sequence[ThresholdRule]) -> bool:
+def _applies(rule: ThresholdRule, kind: NodeKind, rules: Sequence[ThresholdRule]) -> bool:
     """Return whether a rule is for a class: its own, or, being for all, where no other of the counter is its own."""
     if rule.kind is not None:
         return rule.kind is kind

@@ -9,7 +9,7 @@ from controller.effects import Notice
 from controller.events import DeadlineReached, EditFailed, PortChanged, SwitchConnected, SwitchDisconnected
 from controller.kernel.notices import NoticeLimiter
 from controller.performance.poller import EntriesSampled, Poller, RequestStats, StatsReceived
-from controller.performance.ports import PortTable
+from controller.performance.ports import PortRows
 from controller.performance.schedule import PollSettings, StatKind
 from controller.queues.databases import Databases
 from controller.queues.events import (
@@ -69,7 +69,7 @@ class QueueCore:
         self.settings = settings
         self.databases = Databases()
         self.ports = PortQueues(settings, now)
-        self._poller = Poller(_polls(settings), XID_TAG, PortTable())
+        self._poller = Poller(_polls(settings), XID_TAG, PortRows())
         self._meter = QueueMeter()
         self._switches: set[int] = set()
         self._roles: dict[int, dict[int, PortRole]] = {}

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from controller.effects import Define, Edit, Put, Undefine
 from controller.rules.model import Entry, FlowEntry, FlowKey, Key, ResourceKey, is_own, resources_of
 from controller.rules.notices import Notices
-from controller.rules.switch_state import SwitchState, edit_key, edit_value
+from controller.rules.switch_state import OwnerState, edit_key, edit_value
 
 Origin: TypeAlias = int | tuple[int, ResourceKey]
 """What is refused as a whole: the cookie of flow entries, or a switch and a group or meter there."""
@@ -20,7 +20,7 @@ class Admissible:
     """Judges the changes of the app whose tag is `app_tag` by what `switches` can hold."""
 
     def __init__(
-        self, app_tag: int, switches: Mapping[int, SwitchState], notices: Notices, *, keeps_resources: bool = False
+        self, app_tag: int, switches: Mapping[int, OwnerState], notices: Notices, *, keeps_resources: bool = False
     ) -> None:
         self._app_tag = app_tag
         self._keeps_resources = keeps_resources
@@ -104,7 +104,7 @@ class Admissible:
         self._notices.give("rule-refused", dpid, text, now, rule=entry, reason=reason)
 
 
-def origin_of(state: SwitchState, edit: Edit) -> Origin | None:
+def origin_of(state: OwnerState, edit: Edit) -> Origin | None:
     """Return the origin of what an edit is about, None where nothing is desired there."""
     if isinstance(edit, Put):
         return edit.rule.cookie

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from controller.datapath.lanes import Urgency
 from controller.rules.model import Key
 from controller.rules.notices import Notices
-from controller.rules.switch_state import Question, Reading, SwitchState
+from controller.rules.switch_state import FlowDump, OwnerState, Question
 
 CHECK_TIMEOUT_S = 10.0
 """How long a switch has to tell its entries; another switch's turn comes then (`check-timeout`)."""
@@ -40,9 +40,9 @@ class Checks:
 
     def __init__(
         self,
-        switches: Mapping[int, SwitchState],
-        mark: Callable[[SwitchState, Key, Urgency], None],
-        ask: Callable[[SwitchState, bool, float], Question],
+        switches: Mapping[int, OwnerState],
+        mark: Callable[[OwnerState, Key, Urgency], None],
+        ask: Callable[[OwnerState, bool, float], Question],
         notices: Notices,
     ) -> None:
         self.interval_s = 0.0
@@ -136,18 +136,18 @@ class Checks:
                 return
             self._notices.counters["check-postponed"] += 1
 
-    def join(self, state: SwitchState, xid: int, now: float) -> None:
+    def join(self, state: OwnerState, xid: int, now: float) -> None:
         """Compare what a switch tells another app too, unless another switch is asked: it is its turn then."""
         if self.interval_s > 0 and self._asked is None and state.dpid in self._read_s:
-            state.check = Reading(xid, edited=state.under_way())
+            state.check = FlowDump(xid, edited=state.under_way())
             self._asked, self._asked_s, self._turn_s = state.dpid, now, now
 
-    def _begin(self, state: SwitchState, now: float, *, requested: bool, is_turn: bool = False) -> None:
+    def _begin(self, state: OwnerState, now: float, *, requested: bool, is_turn: bool = False) -> None:
         xid, asked = self._ask(state, is_turn, now)
-        state.check = Reading(xid, edited=state.under_way(), requested=requested, asked=asked)
+        state.check = FlowDump(xid, edited=state.under_way(), requested=requested, asked=asked)
         self._asked, self._asked_s = state.dpid, now
 
-    def complete(self, state: SwitchState, check: Reading, now: float) -> bool:
+    def complete(self, state: OwnerState, check: FlowDump, now: float) -> bool:
         """Compare a whole answer: what is missing, altered or nobody's is repaired, and told.
 
         True where entries were missing and nobody had said so: those of others may be too.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controller.histogram import Histogram
 from controller.rules.model import Key
-from controller.rules.switch_state import Batch, SwitchState, Timed, TimedEntries
+from controller.rules.switch_state import OwnerBatch, OwnerState, TimedChange, TimedEntries
 
 OPEN_BOUND = 65536
 """Changes that are timed at once; further ones are counted and not timed."""
@@ -22,12 +22,12 @@ class ConfirmationClock:
     def __init__(self) -> None:
         self.latency = Histogram()
         self.untimed_count = 0
-        self.current: Timed | None = None
+        self.current: TimedChange | None = None
         self._open_count = 0
 
     def begin(self, now: float) -> None:
         """Time what is changed from here on."""
-        self.current = Timed(now)
+        self.current = TimedChange(now)
 
     def end(self) -> None:
         """Time no more changes; those of before go on."""
@@ -40,7 +40,7 @@ class ConfirmationClock:
             current.is_open = False
             self.untimed_count += 1
 
-    def add(self, state: SwitchState, key: Key) -> None:
+    def add(self, state: OwnerState, key: Key) -> None:
         """Wait for an entry that is to be sent to a switch."""
         current = self.current
         if current is not None and state.connected:
@@ -56,14 +56,14 @@ class ConfirmationClock:
                     self._close(change)
                     self.latency.observe(now - change.began_s)
 
-    def failed(self, state: SwitchState, batch: Batch, now: float) -> None:
+    def failed(self, state: OwnerState, batch: OwnerBatch, now: float) -> None:
         """Take it that the edits of a batch are confirmed, but for those that failed, which are waited for still."""
         keys = {key for index, key in enumerate(batch.edits) if index in batch.failed}
         self.settled({key: changes for key, changes in batch.timed.items() if key not in keys}, now)
         for key in keys & batch.timed.keys():
             state.add_timed(key, batch.timed[key])
 
-    def lost(self, state: SwitchState) -> None:
+    def lost(self, state: OwnerState) -> None:
         """Time no longer what waits for a switch whose connection has ended."""
         waiting = [*state.timed.values(), *(state.batch.timed.values() if state.batch is not None else ())]
         state.timed = {}
@@ -73,6 +73,6 @@ class ConfirmationClock:
                     self.untimed_count += 1
                     self._close(change)
 
-    def _close(self, change: Timed) -> None:
+    def _close(self, change: TimedChange) -> None:
         change.is_open = False
         self._open_count -= 1

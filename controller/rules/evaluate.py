@@ -66,7 +66,7 @@ class Verdict(NamedTuple):
 
 
 @dataclass(slots=True)
-class Entry:
+class CountedEntry:
     """A flow entry with its counters."""
 
     rule: FlowEntry
@@ -188,9 +188,9 @@ class FlowTables:
     def __init__(self) -> None:
         self.groups: dict[int, GroupEntry] = {}
         self.down: set[int] = set()
-        self.entries: dict[FlowKey, Entry] = {}
-        self._paths: dict[tuple[int, Fields, int], tuple[tuple[Entry, ...], Verdict]] = {}
-        self._index: dict[int, dict[int, dict[Shape, dict[tuple[object, ...], Entry]]]] = {}
+        self.entries: dict[FlowKey, CountedEntry] = {}
+        self._paths: dict[tuple[int, Fields, int], tuple[tuple[CountedEntry, ...], Verdict]] = {}
+        self._index: dict[int, dict[int, dict[Shape, dict[tuple[object, ...], CountedEntry]]]] = {}
         self._order: dict[int, list[int]] = {}
 
     def put(self, rule: FlowEntry, now: float = 0.0) -> None:
@@ -201,7 +201,7 @@ class FlowTables:
             entry.rule = rule
             return
         table, priority, match = rule.key
-        entry = self.entries[rule.key] = Entry(rule, now)
+        entry = self.entries[rule.key] = CountedEntry(rule, now)
         priorities = self._index.setdefault(table, {})
         if priority not in priorities:
             priorities[priority] = {}
@@ -246,7 +246,7 @@ class FlowTables:
                     return entry.rule
         return None
 
-    def lookup(self, ofp_version: int, table: int, fields: Fields, in_port: int) -> Entry | None:
+    def lookup(self, ofp_version: int, table: int, fields: Fields, in_port: int) -> CountedEntry | None:
         """Return the entry of the highest priority that a packet matches, None for a miss."""
         priorities = self._index.get(table, {})
         for priority in self._order.get(table, ()):
@@ -274,9 +274,9 @@ class FlowTables:
             entry.byte_count += size_bytes
         return verdict
 
-    def _path(self, ofp_version: int, fields: Fields, in_port: int) -> tuple[tuple[Entry, ...], Verdict]:
+    def _path(self, ofp_version: int, fields: Fields, in_port: int) -> tuple[tuple[CountedEntry, ...], Verdict]:
         sent: list[Sent] = []
-        met: list[Entry] = []
+        met: list[CountedEntry] = []
         table: int | None = 0
         while table is not None:
             entry = self.lookup(ofp_version, table, fields, in_port)

@@ -10,7 +10,7 @@ from controller.datapath.core import DatapathCore
 from controller.datapath.xids import Xids
 from controller.rules.model import Entry, FlowEntry, FlowKey, GroupEntry, Key, Output, Resource, ResourceKey
 from controller.rules.plans import PlanQueue
-from controller.rules.switch_state import SwitchState
+from controller.rules.switch_state import OwnerState
 
 PROMPT_S = 0.5
 """A switch that has owed a barrier's answer for longer is not one to wait for."""
@@ -19,7 +19,7 @@ PROMPT_S = 0.5
 class Inspection:
     """Questions about the switches of an `Installer`, which is one."""
 
-    _switches: dict[int, SwitchState]
+    _switches: dict[int, OwnerState]
     _datapath: DatapathCore
     _xids: Xids
     _plans: PlanQueue
@@ -133,7 +133,7 @@ class Inspection:
         return not (is_under_way or is_waiting)
 
 
-def _rules(state: SwitchState, entries: dict[Key, Entry]) -> dict[FlowKey, FlowEntry]:
+def _rules(state: OwnerState, entries: dict[Key, Entry]) -> dict[FlowKey, FlowEntry]:
     """Return the flow entries among what an app has at a switch."""
     if state.resources is None:
         return cast("dict[FlowKey, FlowEntry]", entries)

@@ -38,7 +38,7 @@ from controller.rules.refusals import Refusals
 from controller.rules.release import Release
 from controller.rules.resources import Resources, in_order
 from controller.rules.survey import Surveys
-from controller.rules.switch_state import Batch, Plan, Question, Reading, SwitchState, edit_key, edit_value
+from controller.rules.switch_state import FlowDump, OwnerBatch, OwnerState, Question, StagedPlan, edit_key, edit_value
 from controller.rules.timeouts import earliest
 
 _BULK, _PROMPT = Urgency.BULK, Urgency.PROMPT
@@ -89,7 +89,7 @@ class Installer(Errands):
         self._keeps_resources = keeps_resources
         self.clock = ConfirmationClock()
         self.listens: Callable[[int], bool] = _always
-        self._switches: dict[int, SwitchState] = {}
+        self._switches: dict[int, OwnerState] = {}
         self._is_alone = datapath is None
         self._datapath = DatapathCore(self.xid_tag) if datapath is None else datapath
         self._xids = self._datapath.xids if self._is_alone else Xids(self.xid_tag)
@@ -168,17 +168,17 @@ class Installer(Errands):
             self._plans.add(self._plan_stages(stages, refused), now, drain_s, urgency)
         return self._flush(now)
 
-    def open_plan(self, stage_count: int, now: float) -> Plan:
+    def open_plan(self, stage_count: int, now: float) -> StagedPlan:
         """Begin a bulk change of several stages that is told in parts; see `PlanQueue.open`."""
         return self._plans.open(stage_count, _BULK, now)
 
-    def extend_plan(self, plan: Plan, stages: Sequence[Sequence[tuple[int, Edit]]], now: float) -> list[Effect]:
+    def extend_plan(self, plan: StagedPlan, stages: Sequence[Sequence[tuple[int, Edit]]], now: float) -> list[Effect]:
         """Add to the stages of a plan that is open: its later stages wait for all of it."""
         refused = self._admissible.refused(stages, now)
         self._plans.extend(plan, self._plan_stages(stages, refused))
         return self._flush(now)
 
-    def close_plan(self, plan: Plan, now: float) -> list[Effect]:
+    def close_plan(self, plan: StagedPlan, now: float) -> list[Effect]:
         """End what is told of a plan."""
         self._plans.close(plan)
         return self._flush(now)
@@ -186,7 +186,7 @@ class Installer(Errands):
     def put(self, entries: Sequence[tuple[int, FlowEntry]], now: float, urgency: Urgency = _PROMPT) -> list[Effect]:
         """Desire an entry at each of some switches: what `change` does with one stage of puts, for less."""
         switches, app_tag, is_special = self._switches, self.app_tag, self._keeps_resources or self._plans.ready
-        plain: list[tuple[SwitchState, FlowEntry]] = []
+        plain: list[tuple[OwnerState, FlowEntry]] = []
         for dpid, rule in entries:
             state = switches.get(dpid)
             if (
@@ -289,7 +289,7 @@ class Installer(Errands):
             self._datapath.resources_received(event, now)
         return self._flush(now)
 
-    def _resources_told(self, state: SwitchState, xid: int, told: ResourceDescriptions, now: float) -> bool:
+    def _resources_told(self, state: OwnerState, xid: int, told: ResourceDescriptions, now: float) -> bool:
         """Take a reply that tells groups or meters, if it is to a check or a report; False where it is to neither."""
         if self._surveys.resources_told(state, xid, told, self._hold_unknown, now):
             return True
@@ -302,12 +302,12 @@ class Installer(Errands):
         self._check_told(state, check, now)
         return True
 
-    def _take_check(self, state: SwitchState, check: Reading, stats: FlowStats, now: float) -> None:
+    def _take_check(self, state: OwnerState, check: FlowDump, stats: FlowStats, now: float) -> None:
         take_stats(check, stats, state, self._notices, now)
         check.flows_told = not stats.more
         self._check_told(state, check, now)
 
-    def _check_told(self, state: SwitchState, check: Reading, now: float) -> None:
+    def _check_told(self, state: OwnerState, check: FlowDump, now: float) -> None:
         if check.is_whole and self._checks.complete(state, check, now):
             self._effects.append(EntriesLost(state.dpid))
 
@@ -317,7 +317,7 @@ class Installer(Errands):
         """Let plans go on."""
         self._plans.advance_ready(now)
 
-    def settled(self, state: SwitchState, key: Key, now: float) -> None:
+    def settled(self, state: OwnerState, key: Key, now: float) -> None:
         """Take it that a key needs no edit after all."""
         state.failures.pop(key, None)
         self.clock.settled(state.take_timed((key,)), now)
@@ -325,7 +325,7 @@ class Installer(Errands):
         if state.resources is not None:
             self._datapath.wake(state, key)
 
-    def batch_done(self, state: SwitchState, batch: Batch, now: float) -> None:
+    def batch_done(self, state: OwnerState, batch: OwnerBatch, now: float) -> None:
         """Take the edits of a batch as done, but for those that failed."""
         _, edits, waiters, timed, removes, failed = batch
         installed, resources = state.installed, state.resources
@@ -363,43 +363,43 @@ class Installer(Errands):
         if state.full:
             self._refusals.retry_full(state, freed + (0 if failed else 2 * added), now)
 
-    def reading_begun(self, state: SwitchState, xid: int) -> None:
+    def reading_begun(self, state: OwnerState, xid: int) -> None:
         """Take it that a switch is read as a whole; no check goes on beside that."""
         self._checks.forget(state.dpid)
         state.check = None
         self._surveys.end(state, "being-read")
-        state.reading = Reading(xid)
+        state.reading = FlowDump(xid)
 
-    def told(self, state: SwitchState, stats: FlowStats, now: float) -> bool:
+    def told(self, state: OwnerState, stats: FlowStats, now: float) -> bool:
         """Take a reply to a reading; False where the whole does not count."""
         if state.reading is None:
             return False
         take_stats(state.reading, stats, state, self._notices, now)
         return not state.reading.faulty
 
-    def resources_told(self, state: SwitchState, told: ResourceDescriptions, now: float) -> bool:
+    def resources_told(self, state: OwnerState, told: ResourceDescriptions, now: float) -> bool:
         """Take a reply to a reading that tells groups or meters; False where the whole does not count."""
         if state.reading is None or state.resources is None:
             return True
         take_resources(state.reading, told, state, self._notices, now)
         return not state.reading.faulty
 
-    def check_begun(self, state: SwitchState, xid: int, now: float) -> None:
+    def check_begun(self, state: OwnerState, xid: int, now: float) -> None:
         """Take part in a check of another app, unless this one asks a switch already."""
         self._checks.join(state, xid, now)
 
-    def check_told(self, state: SwitchState, stats: FlowStats, now: float) -> bool:
+    def check_told(self, state: OwnerState, stats: FlowStats, now: float) -> bool:
         """Take a reply to a check for several apps; True where there is something to say of it."""
         if state.check is not None:
             self._take_check(state, state.check, stats, now)
         return bool(self._effects or self._notices.given)
 
-    def closed(self, state: SwitchState) -> None:
+    def closed(self, state: OwnerState) -> None:
         """Take it that a switch is not ours to write; nobody waits for it any longer."""
         state.connected = False
         self._forget_work(state)
 
-    def read(self, state: SwitchState, now: float) -> None:
+    def read(self, state: OwnerState, now: float) -> None:
         """Compare what a switch has told with what it shall hold."""
         if state.reading is not None:
             self._checks.was_read(state.dpid, now)
@@ -448,10 +448,10 @@ class Installer(Errands):
 
     def _plan_stages(
         self, stages: Sequence[Sequence[tuple[int, Edit]]], refused: set[Origin]
-    ) -> list[list[tuple[SwitchState, Key, Entry | None]]]:
+    ) -> list[list[tuple[OwnerState, Key, Entry | None]]]:
         if self._keeps_resources:
             stages = in_order(stages, self.namers)
-        planned: list[list[tuple[SwitchState, Key, Entry | None]]] = []
+        planned: list[list[tuple[OwnerState, Key, Entry | None]]] = []
         for stage in stages:
             planned.append([])
             for dpid, edit in stage:
@@ -465,7 +465,7 @@ class Installer(Errands):
 
     # Reading back
 
-    def _request(self, state: SwitchState, cookie_mask: int = 0xFFFF << 48) -> Question:
+    def _request(self, state: OwnerState, cookie_mask: int = 0xFFFF << 48) -> Question:
         asked = {}
         if state.resources is not None and state.lowering is not None:
             for kind in state.lowering.resource_kinds:
@@ -475,13 +475,13 @@ class Installer(Errands):
         self._effects.append(RequestFlows(state.dpid, xid, self.app_tag << 48 & cookie_mask, cookie_mask))
         return Question(xid, asked)
 
-    def _ask_check(self, state: SwitchState, is_turn: bool, now: float) -> Question:
+    def _ask_check(self, state: OwnerState, is_turn: bool, now: float) -> Question:
         """Ask a switch for a check: for all apps that share it where it is its turn."""
         if is_turn and not self._is_alone and state.resources is None:
             return Question(self._datapath.check(state, now), {})
         return self._request(state)
 
-    def _forget_work(self, state: SwitchState) -> None:
+    def _forget_work(self, state: OwnerState) -> None:
         """Drop what was under way at a switch; plans go on without it."""
         self._refusals.full.cancel(state.dpid)
         self._checks.forget(state.dpid)
@@ -492,9 +492,9 @@ class Installer(Errands):
     def _tell(self, effect: Effect) -> None:
         self._effects.append(effect)
 
-    def _new_switch(self, dpid: int) -> SwitchState:
+    def _new_switch(self, dpid: int) -> OwnerState:
         datapath = self._datapath.datapath(dpid)
-        state = self._switches[dpid] = datapath.parts[self.app_tag] = SwitchState(dpid, datapath, self)
+        state = self._switches[dpid] = datapath.parts[self.app_tag] = OwnerState(dpid, datapath, self)
         if self._keeps_resources:
             state.resources = Resources(self.app_tag)
         return state

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from controller.datapath.lanes import Urgency
 from controller.rules.model import Entry, Key
 from controller.rules.notices import Notices
-from controller.rules.switch_state import Plan, SwitchState, Turn, Waiter
+from controller.rules.switch_state import OwnerState, StagedPlan, Turn, Waiter
 from controller.rules.timeouts import Timeouts
 
 PLANS_BOUND = 4096
@@ -27,16 +27,16 @@ class PlanQueue:
 
     def __init__(
         self,
-        switches: Mapping[int, SwitchState],
-        mark: Callable[[SwitchState, Key, Urgency], None],
+        switches: Mapping[int, OwnerState],
+        mark: Callable[[OwnerState, Key, Urgency], None],
         notices: Notices,
     ) -> None:
-        self.ready: list[Plan] = []
+        self.ready: list[StagedPlan] = []
         self._switches = switches
         self._mark = mark
         self._notices = notices
-        self._waiting: Timeouts[Plan] = Timeouts(PLAN_PATIENCE_S)
-        self._draining: list[tuple[float, int, Plan]] = []
+        self._waiting: Timeouts[StagedPlan] = Timeouts(PLAN_PATIENCE_S)
+        self._draining: list[tuple[float, int, StagedPlan]] = []
         self._drains = 0
 
     @property
@@ -46,30 +46,30 @@ class PlanQueue:
 
     def add(
         self,
-        stages: Sequence[Iterable[tuple[SwitchState, Key, Entry | None]]],
+        stages: Sequence[Iterable[tuple[OwnerState, Key, Entry | None]]],
         now: float,
         drain_s: float,
         urgency: Urgency,
     ) -> None:
         """Take a plan: its values are desired at once, and released in order."""
-        plan = Plan(drain_s, urgency, [[] for _ in stages])
+        plan = StagedPlan(drain_s, urgency, [[] for _ in stages])
         self._enter(plan, stages)
         if self.count >= PLANS_BOUND:
             self._drop_oldest(now)
         self._advance(plan, now)
 
-    def open(self, stage_count: int, urgency: Urgency, now: float) -> Plan:
+    def open(self, stage_count: int, urgency: Urgency, now: float) -> StagedPlan:
         """Begin a plan that is told in parts: only its first stage is released before it is closed.
 
         No other plan of several stages may have the same keys meanwhile.
         """
         if self.count >= PLANS_BOUND:
             self._drop_oldest(now)
-        plan = Plan(0.0, urgency, [[] for _ in range(stage_count)], 0, 1)
+        plan = StagedPlan(0.0, urgency, [[] for _ in range(stage_count)], 0, 1)
         self._waiting.start(plan, now)
         return plan
 
-    def extend(self, plan: Plan, stages: Sequence[Iterable[tuple[SwitchState, Key, Entry | None]]]) -> None:
+    def extend(self, plan: StagedPlan, stages: Sequence[Iterable[tuple[OwnerState, Key, Entry | None]]]) -> None:
         """Add to the stages of a plan that is open, each key once to each."""
         known = [len(entries) for entries in plan.stages]
         self._enter(plan, stages)
@@ -79,11 +79,11 @@ class PlanQueue:
             for dpid, key in added:
                 self._release(dpid, key, plan)
 
-    def close(self, plan: Plan) -> None:
+    def close(self, plan: StagedPlan) -> None:
         """Let a plan that was open go on when all of its first stage is confirmed."""
         self._settled(plan)
 
-    def _enter(self, plan: Plan, stages: Sequence[Iterable[tuple[SwitchState, Key, Entry | None]]]) -> None:
+    def _enter(self, plan: StagedPlan, stages: Sequence[Iterable[tuple[OwnerState, Key, Entry | None]]]) -> None:
         """Have the values of stages desired at once, those that wait as turns of their keys."""
         for number, stage in enumerate(stages):
             for state, key, value in stage:
@@ -96,9 +96,9 @@ class PlanQueue:
                     self._mark(state, key, plan.urgency)
                 plan.stages[number].append((state.dpid, key))
 
-    def hurry(self, state: SwitchState, key: Key) -> None:
+    def hurry(self, state: OwnerState, key: Key) -> None:
         """Make prompt what is to happen before a key's next turn, for somebody waits for that."""
-        waited: list[tuple[SwitchState, Key, Plan | None]] = [(state, key, None)]
+        waited: list[tuple[OwnerState, Key, StagedPlan | None]] = [(state, key, None)]
         while waited:
             at, what, waiting = waited.pop()
             for turn in at.turns.get(what, ()):
@@ -126,7 +126,7 @@ class PlanQueue:
             if plan.stage == stage:
                 self._settled(plan)
 
-    def make_room(self, state: SwitchState, waiters: Iterable[Waiter]) -> bool:
+    def make_room(self, state: OwnerState, waiters: Iterable[Waiter]) -> bool:
         """Bring forward the removals at a full switch of the plans that wait for it; True where there are any."""
         found = False
         for plan, stage in waiters:
@@ -160,7 +160,7 @@ class PlanQueue:
             self._notices.give("plan-overdue", 0, text, now, interrupts=True)
             self._advance(plan, now)
 
-    def _advance(self, plan: Plan, now: float) -> None:
+    def _advance(self, plan: StagedPlan, now: float) -> None:
         """Release a plan's next stage."""
         self._waiting.cancel(plan)
         if plan.is_last:
@@ -179,7 +179,7 @@ class PlanQueue:
         if plan.outstanding and not plan.is_last:
             self._waiting.start(plan, now)
 
-    def _release(self, dpid: int, key: Key, plan: Plan) -> None:
+    def _release(self, dpid: int, key: Key, plan: StagedPlan) -> None:
         """Let a key take its turns, and the plans that they belong to wait for it."""
         state = self._switches.get(dpid)
         if state is None:
@@ -191,13 +191,13 @@ class PlanQueue:
         if not state.is_waiting(key, plan):
             self._await(state, key, plan)
 
-    def _take_turns(self, state: SwitchState, key: Key, urgency: Urgency) -> list[Turn]:
+    def _take_turns(self, state: OwnerState, key: Key, urgency: Urgency) -> list[Turn]:
         taken = state.take_turns(key)
         if taken:
             self._mark(state, key, urgency)
         return taken
 
-    def _await(self, state: SwitchState, key: Key, plan: Plan) -> None:
+    def _await(self, state: OwnerState, key: Key, plan: StagedPlan) -> None:
         if not state.connected or state.is_settled(key):
             self._settled(plan)
         else:
@@ -205,7 +205,7 @@ class PlanQueue:
             if key not in state.full and key not in state.failures:
                 self._mark(state, key, plan.urgency)
 
-    def _settled(self, plan: Plan) -> None:
+    def _settled(self, plan: StagedPlan) -> None:
         plan.outstanding -= 1
         if plan.outstanding == 0:
             self.ready.append(plan)

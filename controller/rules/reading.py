@@ -5,10 +5,10 @@ from __future__ import annotations
 from controller.datapath.lanes import Urgency
 from controller.rules.notices import Notices
 from controller.rules.openflow import FlowStats, ResourceDescriptions
-from controller.rules.switch_state import READ_ENTRIES_BOUND, Reading, SwitchState
+from controller.rules.switch_state import READ_ENTRIES_BOUND, FlowDump, OwnerState
 
 
-def take_stats(reading: Reading, stats: FlowStats, state: SwitchState, notices: Notices, now: float) -> None:
+def take_stats(reading: FlowDump, stats: FlowStats, state: OwnerState, notices: Notices, now: float) -> None:
     """Add a reply to a reading, which is `faulty` from then on where that makes no sense.
 
     Entries that end by themselves and those of other apps do not count.
@@ -26,7 +26,7 @@ def take_stats(reading: Reading, stats: FlowStats, state: SwitchState, notices: 
 
 
 def take_resources(
-    reading: Reading, told: ResourceDescriptions, state: SwitchState, notices: Notices, now: float
+    reading: FlowDump, told: ResourceDescriptions, state: OwnerState, notices: Notices, now: float
 ) -> None:
     """Add a reply that tells groups or meters to a reading, as `take_stats` does."""
     if told.fault is not None:
@@ -37,7 +37,7 @@ def take_resources(
     _bound(reading, state.dpid, notices, now)
 
 
-def compare(state: SwitchState, hold_unknown: bool) -> None:
+def compare(state: OwnerState, hold_unknown: bool) -> None:
     """Have the difference sent between what a switch has told and what it shall hold: puts, then removals.
 
     With `hold_unknown` what nobody desires stays, but for what was to be removed already.
@@ -58,7 +58,7 @@ def compare(state: SwitchState, hold_unknown: bool) -> None:
     state.full.clear()
 
 
-def _bound(reading: Reading, dpid: int, notices: Notices, now: float) -> None:
+def _bound(reading: FlowDump, dpid: int, notices: Notices, now: float) -> None:
     if len(reading.entries) > READ_ENTRIES_BOUND and not reading.faulty:
         reading.faulty = True
         text = f"Switch {dpid} reports more than {READ_ENTRIES_BOUND} flow entries: they are not compared."

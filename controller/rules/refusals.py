@@ -11,7 +11,7 @@ from controller.rules.model import Entry, FlowKey, GroupEntry, GroupKey, Key, Me
 from controller.rules.notices import Notices
 from controller.rules.of13_resources import EXISTS, FULL, UNKNOWN
 from controller.rules.plans import PlanQueue
-from controller.rules.switch_state import Batch, Failure, SwitchState
+from controller.rules.switch_state import Failure, OwnerBatch, OwnerState
 from controller.rules.timeouts import Timeouts, earliest
 
 FULL_RETRY_S = 5.0
@@ -28,8 +28,8 @@ class Refusals:
 
     def __init__(
         self,
-        switches: Mapping[int, SwitchState],
-        mark: Callable[[SwitchState, Key, Urgency], None],
+        switches: Mapping[int, OwnerState],
+        mark: Callable[[OwnerState, Key, Urgency], None],
         plans: PlanQueue,
         notices: Notices,
     ) -> None:
@@ -55,7 +55,7 @@ class Refusals:
         for dpid in self.full.take_due(now):
             self.retry_full(self._switches[dpid], FULL_RETRY_COUNT, now)
 
-    def take(self, state: SwitchState, batch: Batch, key: Key, error: tuple[int, int], now: float) -> None:
+    def take(self, state: OwnerState, batch: OwnerBatch, key: Key, error: tuple[int, int], now: float) -> None:
         """Keep an edit that a switch refused for later, unless another value is on its way already."""
         waiters = batch.waiters.get(key, []) if batch.waiters else []
         if waiters:
@@ -83,7 +83,7 @@ class Refusals:
             heappush(self._retries, (due_s, self._retry_count, dpid, key))
         state.failures[key] = Failure(min(before.attempts + 1, 16), due_s, before.batch_edits)
 
-    def retry_full(self, state: SwitchState, count: int, now: float) -> None:
+    def retry_full(self, state: OwnerState, count: int, now: float) -> None:
         """Try some of the entries again that found no room."""
         for key in list(islice(state.full, count)):
             self._mark(state, key, Urgency.BULK)
@@ -92,10 +92,10 @@ class Refusals:
         elif state.dpid not in self.full:
             self.full.start(state.dpid, now)
 
-    def _finds_no_room(self, state: SwitchState, error: tuple[int, int]) -> bool:
+    def _finds_no_room(self, state: OwnerState, error: tuple[int, int]) -> bool:
         return state.lowering is not None and (error == state.lowering.table_full or error in FULL)
 
-    def _learn(self, state: SwitchState, batch: Batch, key: Key, error: tuple[int, int]) -> bool:
+    def _learn(self, state: OwnerState, batch: OwnerBatch, key: Key, error: tuple[int, int]) -> bool:
         """Correct what was thought to be there, where an error says that a group or meter is, or is not."""
         if isinstance(key, GroupKey | MeterKey):
             if error in EXISTS and key not in state.installed:
@@ -111,7 +111,7 @@ class Refusals:
             self._lost(state, resource)
         return True
 
-    def _lost(self, state: SwitchState, resource: ResourceKey) -> None:
+    def _lost(self, state: OwnerState, resource: ResourceKey) -> None:
         """Take it that a switch has lost a group or meter: with it went the entries that named it."""
         assert state.resources is not None
         for key in (resource, *state.resources.installed.of(resource)):

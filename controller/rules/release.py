@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from controller.datapath.lanes import Urgency
 from controller.rules.model import Key
-from controller.rules.switch_state import SwitchState
+from controller.rules.switch_state import OwnerState
 
 LOOKED_AT_ONCE = 4096
 """Entries that are looked through in one turn, and those of one more switch; the others are in the next turns."""
@@ -19,9 +19,7 @@ class Release:
     `mark` has a key sent; `due_s` is when `on_deadline` is due, None for never.
     """
 
-    def __init__(
-        self, switches: Mapping[int, SwitchState], mark: Callable[[SwitchState, Key, Urgency], None]
-    ) -> None:
+    def __init__(self, switches: Mapping[int, OwnerState], mark: Callable[[OwnerState, Key, Urgency], None]) -> None:
         self.due_s: float | None = None
         self._switches = switches
         self._mark = mark

@@ -17,7 +17,7 @@ from controller.rules.model import Key
 from controller.rules.notices import Notices
 from controller.rules.openflow import ResourceDescriptions
 from controller.rules.rule_texts import entry_document
-from controller.rules.switch_state import LISTED, Question, Survey, SwitchState
+from controller.rules.switch_state import LISTED, OwnerState, Question, Survey
 from controller.rules.timeouts import Timeouts
 
 SURVEY_TIMEOUT_S = 10.0
@@ -36,8 +36,8 @@ class Surveys:
     def __init__(
         self,
         app_tag: int,
-        mark: Callable[[SwitchState, Key, Urgency], None],
-        ask: Callable[[SwitchState, int], Question],
+        mark: Callable[[OwnerState, Key, Urgency], None],
+        ask: Callable[[OwnerState, int], Question],
         notices: Notices,
         tell: Callable[[TableSurveyed], None],
     ) -> None:
@@ -48,7 +48,7 @@ class Surveys:
         self._notices = notices
         self._tell = tell
 
-    def begin(self, dpid: int, state: SwitchState | None, order: SurveyOrder, now: float) -> None:
+    def begin(self, dpid: int, state: OwnerState | None, order: SurveyOrder, now: float) -> None:
         """Read a switch; without a connection, or before it was read at its connection, there is nothing to tell."""
         if state is None or not state.connected:
             self._answer(dpid, order, "disconnected")
@@ -61,14 +61,14 @@ class Surveys:
         state.survey = Survey(self._ask(state, 0 if order.foreign else 0xFFFF << 48), order, state.under_way())
         self.timeouts.start(dpid, now)
 
-    def end(self, state: SwitchState, reason: str) -> None:
+    def end(self, state: OwnerState, reason: str) -> None:
         """Give a reading up, if there is one."""
         survey, state.survey = state.survey, None
         self.timeouts.cancel(state.dpid)
         if survey is not None:
             self._answer(state.dpid, survey.order, reason)
 
-    def told(self, state: SwitchState, event: FlowStatsReceived, held_back: bool, now: float) -> bool:
+    def told(self, state: OwnerState, event: FlowStatsReceived, held_back: bool, now: float) -> bool:
         """Take a part of an answer, if it is to a question of ours; `held_back`: what nobody desires is to stay."""
         survey = state.survey
         if survey is None or survey.xid != event.xid:
@@ -82,7 +82,7 @@ class Surveys:
         return True
 
     def resources_told(
-        self, state: SwitchState, xid: int, told: ResourceDescriptions, held_back: bool, now: float
+        self, state: OwnerState, xid: int, told: ResourceDescriptions, held_back: bool, now: float
     ) -> bool:
         """Take a part of an answer that tells groups or meters, if it is to a question of ours; see `told`."""
         survey = state.survey
@@ -96,7 +96,7 @@ class Surveys:
             self._complete(state, survey, held_back, now)
         return True
 
-    def _complete(self, state: SwitchState, survey: Survey, held_back: bool, now: float) -> None:
+    def _complete(self, state: OwnerState, survey: Survey, held_back: bool, now: float) -> None:
         """Compare a whole answer, repair what may be, and report."""
         state.survey = None
         self.timeouts.cancel(state.dpid)
@@ -140,7 +140,7 @@ class Surveys:
         self._answer(state.dpid, survey.order, "read", **document)
 
     def _repair(
-        self, state: SwitchState, survey: Survey, found: Mapping[str, list[Key]], of_count: int, now: float
+        self, state: OwnerState, survey: Survey, found: Mapping[str, list[Key]], of_count: int, now: float
     ) -> str | None:
         """Have what differs sent anew where that is asked for; return what became of it, None for nothing to do."""
         count = sum(map(len, found.values()))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from controller.datapath.lanes import Lanes, Shares, Urgency
+from controller.datapath.lanes import BatchShares, Lanes, Urgency
 from controller.datapath.window import Window
 from controller.effects import Define, Edit, Effect, Put, Remove, Undefine
 from controller.events import ControllerRole, RoleWanted, SurveyOrder
@@ -25,7 +25,7 @@ LISTED = 100
 """Entries of each kind that a report lists; it counts all."""
 
 
-class Owner(Protocol):
+class EntryOwner(Protocol):
     """An app with flow entries on switches, which knows its own by their cookies."""
 
     app_tag: int
@@ -38,31 +38,31 @@ class Owner(Protocol):
     def advance(self, now: float) -> None:
         """Go on with what waited."""
 
-    def settled(self, state: SwitchState, key: Key, now: float) -> None:
+    def settled(self, state: OwnerState, key: Key, now: float) -> None:
         """Take it that a key needs no edit after all."""
 
-    def batch_done(self, state: SwitchState, batch: Batch, now: float) -> None:
+    def batch_done(self, state: OwnerState, batch: OwnerBatch, now: float) -> None:
         """Take the edits of a batch as done, but for those that failed."""
 
-    def reading_begun(self, state: SwitchState, xid: int) -> None:
+    def reading_begun(self, state: OwnerState, xid: int) -> None:
         """Take it that a switch is read as a whole, by a request with this transaction id."""
 
-    def told(self, state: SwitchState, stats: FlowStats, now: float) -> bool:
+    def told(self, state: OwnerState, stats: FlowStats, now: float) -> bool:
         """Take a reply to that request; False where the whole does not count."""
 
-    def resources_told(self, state: SwitchState, told: ResourceDescriptions, now: float) -> bool:
+    def resources_told(self, state: OwnerState, told: ResourceDescriptions, now: float) -> bool:
         """Take a reply that tells groups or meters; False where the whole does not count."""
 
-    def read(self, state: SwitchState, now: float) -> None:
+    def read(self, state: OwnerState, now: float) -> None:
         """Take it that the switch has told all."""
 
-    def check_begun(self, state: SwitchState, xid: int, now: float) -> None:
+    def check_begun(self, state: OwnerState, xid: int, now: float) -> None:
         """Take part in a check that another owner began, by a request with this transaction id, unless it cannot."""
 
-    def check_told(self, state: SwitchState, stats: FlowStats, now: float) -> bool:
+    def check_told(self, state: OwnerState, stats: FlowStats, now: float) -> bool:
         """Take a reply to that request; True where there is something to say of it."""
 
-    def closed(self, state: SwitchState) -> None:
+    def closed(self, state: OwnerState) -> None:
         """Take it that the switch is not ours to write: nothing that was under way is waited for."""
 
     def notice(self, kind: str, dpid: int, text: str, now: float, **particulars: object) -> None:
@@ -77,7 +77,7 @@ class Owner(Protocol):
 
 
 @dataclass(slots=True, eq=False)
-class Plan:
+class StagedPlan:
     """Stages of keys; those of a stage are released once all of the stage before are confirmed.
 
     `stage` is the last one released, `outstanding` counts its keys that are not confirmed yet. `urgency` is that of
@@ -100,7 +100,7 @@ class Plan:
 class Turn(NamedTuple):
     """A value for a key that waits to be released: by its plan's stage, or (`plan` None) by those before it alone."""
 
-    plan: Plan | None
+    plan: StagedPlan | None
     stage: int
     value: Entry | None
 
@@ -112,7 +112,7 @@ class Turn(NamedTuple):
 class Waiter(NamedTuple):
     """A plan that waits at `stage` for a key to be confirmed."""
 
-    plan: Plan
+    plan: StagedPlan
     stage: int
 
 
@@ -125,7 +125,7 @@ class Failure(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Timed:
+class TimedChange:
     """A change timed since `began_s`, with so many entries that are not confirmed; `is_open` while it counts."""
 
     began_s: float
@@ -133,11 +133,11 @@ class Timed:
     is_open: bool = True
 
 
-TimedEntries: TypeAlias = dict[Key, tuple[Timed, ...]]
+TimedEntries: TypeAlias = dict[Key, tuple[TimedChange, ...]]
 """The entries that changes wait for, by key, each with these changes."""
 
 
-class Batch(NamedTuple):
+class OwnerBatch(NamedTuple):
     """Edits of one owner under way: from `place` on among those that the switch was sent together.
 
     None in `edits` stands for a removal; `removes` tells whether there is any. `waiters` is None where nobody waits;
@@ -153,7 +153,7 @@ class Batch(NamedTuple):
 
 
 @dataclass(slots=True)
-class Reading:
+class FlowDump:
     """A read-back under way; `faulty` once a reply made no sense, so that the whole does not count.
 
     `edited` are the keys of which it is not known whether the reading shows them before or after an edit. A check is
@@ -204,7 +204,7 @@ class Question(NamedTuple):
 class Survey:
     """One reading for a report. `edited` are the keys that the switch may have had before or after an edit.
 
-    `asked` and `flows_told` are as those of a `Reading`.
+    `asked` and `flows_told` are as those of a `FlowDump`.
     """
 
     def __init__(self, question: Question, order: SurveyOrder, edited: set[Key]) -> None:
@@ -257,10 +257,10 @@ class Datapath:
     dpid: int
     window: Window
     connected: bool = False
-    parts: dict[int, SwitchState] = field(default_factory=dict)
+    parts: dict[int, OwnerState] = field(default_factory=dict)
     attached: set[int] = field(default_factory=set)
-    shares: Shares = field(default_factory=Shares)
-    under_way: tuple[SwitchState, ...] = ()
+    shares: BatchShares = field(default_factory=BatchShares)
+    under_way: tuple[OwnerState, ...] = ()
     barrier_xid: int | None = None
     edit_count: int = 0
     has_more: bool = False
@@ -283,13 +283,13 @@ class Datapath:
             return True
         return wanted.role is not ControllerRole.SLAVE and self.role_xid is None and self.role == wanted.role
 
-    def attached_parts(self) -> list[SwitchState]:
+    def attached_parts(self) -> list[OwnerState]:
         """Return what each owner that knows of the connection has here."""
         return [part for tag, part in self.parts.items() if tag in self.attached]
 
-    def waiting_parts(self) -> tuple[SwitchState, ...]:
+    def waiting_parts(self) -> tuple[OwnerState, ...]:
         """Return what each owner that knows of the connection has here, where something of it is to be sent."""
-        waiting: tuple[SwitchState, ...] = ()
+        waiting: tuple[OwnerState, ...] = ()
         for tag, part in self.parts.items():
             lanes = part.lanes
             if (lanes.prompt or lanes.bulk) and tag in self.attached:
@@ -298,7 +298,7 @@ class Datapath:
 
 
 @dataclass(slots=True)
-class SwitchState:
+class OwnerState:
     """What `owner` has at a switch: `desired` is what that shall hold in the end, `installed` what it has confirmed.
 
     Keys in `lanes` are to be sent, `batch` is what is under way of them, `full` ones were refused for lack of room,
@@ -309,7 +309,7 @@ class SwitchState:
 
     dpid: int
     datapath: Datapath
-    owner: Owner
+    owner: EntryOwner
     lowering: Lowering | None = None
     connected: bool = False
     resources: Resources | None = None
@@ -322,9 +322,9 @@ class SwitchState:
     timed: TimedEntries = field(default_factory=dict)
     full: dict[Key, None] = field(default_factory=dict)
     failures: dict[Key, Failure] = field(default_factory=dict)
-    batch: Batch | None = None
-    reading: Reading | None = None
-    check: Reading | None = None
+    batch: OwnerBatch | None = None
+    reading: FlowDump | None = None
+    check: FlowDump | None = None
     survey: Survey | None = None
 
     def target(self, key: Key) -> Entry | None:
@@ -338,7 +338,7 @@ class SwitchState:
         if self.survey is not None:
             self.survey.edited.update(keys)
 
-    def add_timed(self, key: Key, changes: tuple[Timed, ...]) -> None:
+    def add_timed(self, key: Key, changes: tuple[TimedChange, ...]) -> None:
         """Have changes wait for an entry."""
         timed = self.timed
         timed[key] = (*timed[key], *changes) if key in timed else changes
@@ -348,7 +348,7 @@ class SwitchState:
         timed = self.timed
         return {key: timed.pop(key) for key in keys if key in timed} if timed else {}
 
-    def take_back(self, batch: Batch) -> None:
+    def take_back(self, batch: OwnerBatch) -> None:
         """Keep for later who waits for the edits of a batch that nobody answered."""
         for key, waiters in (batch.waiters or {}).items():
             self.waiters.setdefault(key, []).extend(waiters)
@@ -400,7 +400,7 @@ class SwitchState:
             self._settle_turns(key)
         return taken
 
-    def take_removal(self, key: Key, plan: Plan) -> bool:
+    def take_removal(self, key: Key, plan: StagedPlan) -> bool:
         """Release the removal of a key that `plan` holds back, if it is the key's next turn."""
         turns = self.turns.get(key)
         if turns is None or turns[0].plan is not plan or turns[0].value is not None:
@@ -414,7 +414,7 @@ class SwitchState:
         if not self.turns[key]:
             del self.turns[key], self.released[key]
 
-    def is_waiting(self, key: Key, plan: Plan) -> bool:
+    def is_waiting(self, key: Key, plan: StagedPlan) -> bool:
         """Tell whether the value of a plan's stage for a key has not been released."""
         return any(turn.plan is plan and turn.stage == plan.stage for turn in self.turns.get(key, ()))
 

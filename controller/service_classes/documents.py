@@ -10,7 +10,7 @@ from controller.service_classes.clusters import clusters
 from controller.service_classes.goals import DISCRETIONARY, GOAL_BOUNDS, MOST_IMPORTANT, Goal, GoalKind
 from controller.service_classes.pool import MAX_ALIASES
 from controller.service_classes.rates import PortClass, queue_rates
-from controller.service_classes.transfers import ClassState, Decision, GroupState, Moment
+from controller.service_classes.transfers import ClassState, GroupState, TransferDecision, TransferPass
 
 T = TypeVar("T", int, float)
 
@@ -29,7 +29,7 @@ LEAST_PACKET_BYTES, MOST_PACKET_BYTES = 1, 65_535
 class TransferInput(NamedTuple):
     """What `controller.service_classes.transfers.decide` is asked with."""
 
-    moment: Moment
+    moment: TransferPass
     classes: list[ClassState]
     groups: dict[str, GroupState]
 
@@ -97,7 +97,7 @@ def read_transfers(document: Any) -> TransferInput:
     """
     root = _record(document, "input", _MOMENT | {"classes", "groups"})
     last_helped = root.get("last_helped_importance")
-    moment = Moment(
+    moment = TransferPass(
         now_s=number(root["now_s"], "now_s"),
         free=whole(root["free"], "free", 0),
         per_group=_within(whole(root["per_group"], "per_group", 0), "per_group", 0, MAX_ALIASES),
@@ -112,7 +112,7 @@ def read_transfers(document: Any) -> TransferInput:
     return TransferInput(moment, classes, groups)
 
 
-def transfers_document(decision: Decision) -> dict[str, Any]:
+def transfers_document(decision: TransferDecision) -> dict[str, Any]:
     """Return the transfers of a decision as a document; ``from`` is null for the pool."""
     return {
         "transfers": [

@@ -9,7 +9,7 @@ DRAIN_S = 0.05
 """How long packets may be under way on a tree that no sender uses any more."""
 
 
-class Step(StrEnum):
+class EditStep(StrEnum):
     """One step of an edit. The next begins when the switches concerned have answered it, or the time is over."""
 
     PUT_TREE = "put-tree"
@@ -23,8 +23,8 @@ class Step(StrEnum):
     """Remove the entries of the tree version."""
 
 
-BIND_STEPS = (Step.PUT_TREE, Step.BARRIER, Step.MOVE_SENDERS, Step.BARRIER)
-UNBIND_STEPS = (Step.MOVE_SENDERS, Step.BARRIER, Step.DRAIN, Step.REMOVE_TREE, Step.BARRIER)
+BIND_STEPS = (EditStep.PUT_TREE, EditStep.BARRIER, EditStep.MOVE_SENDERS, EditStep.BARRIER)
+UNBIND_STEPS = (EditStep.MOVE_SENDERS, EditStep.BARRIER, EditStep.DRAIN, EditStep.REMOVE_TREE, EditStep.BARRIER)
 
 
 class Bind(NamedTuple):
@@ -32,7 +32,7 @@ class Bind(NamedTuple):
 
     group: str
     version: int
-    steps: tuple[Step, ...] = BIND_STEPS
+    steps: tuple[EditStep, ...] = BIND_STEPS
 
 
 class Unbind(NamedTuple):
@@ -40,7 +40,7 @@ class Unbind(NamedTuple):
 
     group: str
     version: int
-    steps: tuple[Step, ...] = UNBIND_STEPS
+    steps: tuple[EditStep, ...] = UNBIND_STEPS
 
 
 Effect = Bind | Unbind

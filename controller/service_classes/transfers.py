@@ -25,7 +25,7 @@ DONOR_QUEUE_SHARE = 0.5
 """Part of the receiver's queue that a donor's may have at most, where no goal is at stake."""
 
 
-class Pace(NamedTuple):
+class TransferPace(NamedTuple):
     """How soon things are looked at and done again, in seconds.
 
     Attributes
@@ -46,9 +46,9 @@ class Pace(NamedTuple):
     hurried_window_s: float
 
 
-PACES: Mapping[str, Pace] = {
-    "steady": Pace(30.0, 60.0, 60.0, 30.0, 60.0, 30.0),
-    "fast": Pace(10.0, 10.0, 10.0, 10.0, 0.0, 0.0),
+PACES: Mapping[str, TransferPace] = {
+    "steady": TransferPace(30.0, 60.0, 60.0, 30.0, 60.0, 30.0),
+    "fast": TransferPace(10.0, 10.0, 10.0, 10.0, 0.0, 0.0),
 }
 """The paces of the policy file."""
 
@@ -99,7 +99,7 @@ class GroupState(NamedTuple):
     last_action_s: float | None = None
 
 
-class Moment(NamedTuple):
+class TransferPass(NamedTuple):
     """When transfers are looked for and what came before; times in seconds of one clock, None where never.
 
     `free` aliases are in the pool, and a group may have `per_group` aliases beside its base.
@@ -122,7 +122,7 @@ class Transfer(NamedTuple):
     reason: str
 
 
-class Decision(NamedTuple):
+class TransferDecision(NamedTuple):
     """The transfers of a pass, and what the next one must know."""
 
     transfers: tuple[Transfer, ...]
@@ -132,11 +132,11 @@ class Decision(NamedTuple):
 
 
 def decide(
-    moment: Moment,
+    moment: TransferPass,
     classes: Sequence[ClassState],
     groups: Mapping[str, GroupState],
-    pace: Pace = PACES["steady"],
-) -> Decision:
+    pace: TransferPace = PACES["steady"],
+) -> TransferDecision:
     """Return which trees move now.
 
     The goal algorithm runs where it is due; the efficiency algorithm where it is due and the first moved nothing.
@@ -150,7 +150,7 @@ def decide(
     if not finder.transfers and _is_due(moment.now_s, last_efficiency_s, pace.efficiency_s):
         last_efficiency_s = moment.now_s
         finder.even_out()
-    return Decision(tuple(finder.transfers), last_goal_s, last_efficiency_s, finder.last_helped_importance)
+    return TransferDecision(tuple(finder.transfers), last_goal_s, last_efficiency_s, finder.last_helped_importance)
 
 
 def _is_due(now_s: float, last_s: float | None, interval_s: float) -> bool:
@@ -160,7 +160,7 @@ def _is_due(now_s: float, last_s: float | None, interval_s: float) -> bool:
 class _Pass:
     """One look at all groups."""
 
-    def __init__(self, moment: Moment, groups: Mapping[str, GroupState], pace: Pace) -> None:
+    def __init__(self, moment: TransferPass, groups: Mapping[str, GroupState], pace: TransferPace) -> None:
         self.transfers: list[Transfer] = []
         self.last_helped_importance = moment.last_helped_importance
         self._moment = moment

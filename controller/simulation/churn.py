@@ -9,7 +9,7 @@ from math import erf, isfinite, pi, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.simulation.dynamics import Event, EventKind
+from controller.simulation.dynamics import EventKind, GroupEvent
 from controller.trees.tree import Key
 from topology.graph import NodeId
 
@@ -63,12 +63,12 @@ def storm_times_s(count: int, window_s: float, generator: np.random.Generator) -
 
 def join_storm(
     joins: Sequence[tuple[Key, NodeId]], window_s: float, generator: np.random.Generator
-) -> Iterator[Event]:
+) -> Iterator[GroupEvent]:
     """Yield the given joins (group, member), all groups interleaved, at the times of a storm."""
     order = generator.permutation(len(joins))
     for time_s, number in zip(storm_times_s(len(joins), window_s, generator).tolist(), order.tolist(), strict=True):
         key, member = joins[number]
-        yield Event(time_s, EventKind.JOIN, key, member)
+        yield GroupEvent(time_s, EventKind.JOIN, key, member)
 
 
 def poisson_churn(
@@ -79,7 +79,7 @@ def poisson_churn(
     duration_s: float,
     generator: np.random.Generator,
     present: Iterable[tuple[Key, NodeId]] = (),
-) -> Iterator[Event]:
+) -> Iterator[GroupEvent]:
     """Yield the joins and leaves of members that come independently of each other and stay for a while.
 
     Parameters
@@ -111,7 +111,9 @@ def poisson_churn(
     count = int(generator.poisson(joins_per_s * duration_s))
     if count and not (groups and candidates):
         raise ValueError("churn needs groups and hosts to join them")
-    leaves = [Event(float(generator.exponential(holding_s)), EventKind.LEAVE, key, member) for key, member in present]
+    leaves = [
+        GroupEvent(float(generator.exponential(holding_s)), EventKind.LEAVE, key, member) for key, member in present
+    ]
     until_s = {(leave.group, leave.member): leave.time_s for leave in leaves}
     times_s = np.sort(generator.uniform(0, duration_s, count)).tolist()
     which = generator.integers(0, max(1, len(groups)), count).tolist()
@@ -122,8 +124,8 @@ def poisson_churn(
         one = groups[group], candidates[member]
         if until_s.get(one, -1.0) < time_s:
             until_s[one] = time_s + stay_s
-            joins.append(Event(time_s, EventKind.JOIN, *one))
-            leaves.append(Event(time_s + stay_s, EventKind.LEAVE, *one))
+            joins.append(GroupEvent(time_s, EventKind.JOIN, *one))
+            leaves.append(GroupEvent(time_s + stay_s, EventKind.LEAVE, *one))
     leaves = sorted((leave for leave in leaves if leave.time_s <= duration_s), key=_time_s)
     return in_order(joins, leaves)
 
@@ -134,7 +136,7 @@ def link_failures(
     duration_s: float,
     repair_s: float,
     generator: np.random.Generator,
-) -> list[Event]:
+) -> list[GroupEvent]:
     """Return failures of `count` different links, evenly spread over the time, each repaired after a while.
 
     Parameters
@@ -163,18 +165,18 @@ def link_failures(
         u, v = links[number]
         fails_s = float(generator.uniform(0, duration_s))
         returns_s = fails_s + float(generator.exponential(repair_s))
-        events.append(Event(fails_s, EventKind.LINK_DOWN, u=u, v=v))
+        events.append(GroupEvent(fails_s, EventKind.LINK_DOWN, u=u, v=v))
         if returns_s <= duration_s:
-            events.append(Event(returns_s, EventKind.LINK_UP, u=u, v=v))
+            events.append(GroupEvent(returns_s, EventKind.LINK_UP, u=u, v=v))
     return sorted(events, key=_time_s)
 
 
-def in_order(*streams: Iterable[Event]) -> Iterator[Event]:
+def in_order(*streams: Iterable[GroupEvent]) -> Iterator[GroupEvent]:
     """Merge streams that are each in order of time; of equal times the event of the first stream comes first."""
     return merge(*streams, key=_time_s)
 
 
-def _time_s(event: Event) -> float:
+def _time_s(event: GroupEvent) -> float:
     return event.time_s
 
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.trees.fabric import Fabric
+from controller.trees.fabric import LayeredFabric
 from controller.trees.network import Network, switch_graph
 from topology.graph import Graph, NodeId
 from topology.loads import LinkLoads
@@ -67,7 +67,7 @@ class DataCentre:
         named: list[object] = [self.graph.attributes(node).get("pod") for node in self.switches]
         if all(pod is None for pod in named):
             shape = self.network(0).shape
-            if isinstance(shape, Fabric):
+            if isinstance(shape, LayeredFabric):
                 named = [shape.pod.get(node) for node in self.switches]
         numbers: dict[object, int] = {}
         return np.array([numbers.setdefault(pod, len(numbers)) for pod in named], dtype=np.int64)

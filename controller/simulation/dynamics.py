@@ -10,8 +10,8 @@ from typing import NamedTuple
 from controller.simulation.switch_state import NO_TRUNKS, trunks
 from controller.trees.algorithms import DEFAULT_ALGORITHM
 from controller.trees.forest import Forest
-from controller.trees.tree import Change, Key, Role, Tree
-from topology.graph import Graph, Kind, NodeId, holds_cycle
+from controller.trees.tree import Change, Key, Tree, TreeRole
+from topology.graph import Graph, NodeId, NodeKind, holds_cycle
 
 
 class EventKind(StrEnum):
@@ -29,7 +29,7 @@ MEMBER_EVENTS = frozenset({EventKind.JOIN, EventKind.LEAVE})
 LINK_EVENTS = frozenset({EventKind.LINK_DOWN, EventKind.LINK_UP})
 
 
-class Event(NamedTuple):
+class GroupEvent(NamedTuple):
     """One event: `group` and `member` of a join or leave, ends `u` and `v` of a link, or the switch `u`.
 
     `rate_bps` of a join is the group's rate from then on; None leaves it.
@@ -44,7 +44,7 @@ class Event(NamedTuple):
     rate_bps: float | None = None
 
 
-class Outcome(NamedTuple):
+class EventOutcome(NamedTuple):
     """What one event changed.
 
     Attributes
@@ -71,7 +71,7 @@ class Outcome(NamedTuple):
     rules_removed: int = 0
 
 
-IGNORED = Outcome(applied=False)
+IGNORED = EventOutcome(applied=False)
 
 
 class Dynamics:
@@ -124,7 +124,7 @@ class Dynamics:
         self._links_down: set[frozenset[NodeId]] = set()
         self._switches_down: set[NodeId] = set()
 
-    def step(self, event: Event) -> Outcome:
+    def step(self, event: GroupEvent) -> EventOutcome:
         """Apply one event (KeyError for a member, switch or link that the fabric does not have)."""
         kind = event.kind
         if kind is EventKind.JOIN:
@@ -161,7 +161,7 @@ class Dynamics:
             return member
         return home
 
-    def _join(self, key: Key, member: NodeId, rate_bps: float | None) -> Outcome:
+    def _join(self, key: Key, member: NodeId, rate_bps: float | None) -> EventOutcome:
         node = self._home(member)
         places = self.members.setdefault(key, {})
         here = places.setdefault(node, set())
@@ -170,10 +170,10 @@ class Dynamics:
         here.add(member)
         if rate_bps is not None:
             self._set_rate(key, rate_bps)
-        change = self.forest.join(key, node, Role.RECEIVER)
+        change = self.forest.join(key, node, TreeRole.RECEIVER)
         return self._outcome((change,), node, joined=True)
 
-    def _leave(self, key: Key, member: NodeId) -> Outcome:
+    def _leave(self, key: Key, member: NodeId) -> EventOutcome:
         node = self._home(member)
         places = self.members.get(key, {})
         here = places.get(node, set())
@@ -182,7 +182,7 @@ class Dynamics:
         here.discard(member)
         if here:
             return self._outcome((Change(key),), node)
-        change = self.forest.leave(key, node, Role.RECEIVER)
+        change = self.forest.leave(key, node, TreeRole.RECEIVER)
         outcome = self._outcome((change,), node)
         del places[node]
         if not places:
@@ -197,7 +197,7 @@ class Dynamics:
 
     # The fabric.
 
-    def _link(self, u: NodeId, v: NodeId, fails: bool) -> Outcome:
+    def _link(self, u: NodeId, v: NodeId, fails: bool) -> EventOutcome:
         link = frozenset((u, v))
         if fails == (link in self._links_down):
             return IGNORED
@@ -208,7 +208,7 @@ class Dynamics:
         self._links_down.discard(link)
         return self._fabric_changed(self.forest.add_link(*self._fabric.link(u, v)) if present else [])
 
-    def _switch(self, node: NodeId, fails: bool) -> Outcome:
+    def _switch(self, node: NodeId, fails: bool) -> EventOutcome:
         if fails == (node in self._switches_down):
             return IGNORED
         if fails:
@@ -221,14 +221,14 @@ class Dynamics:
                 changes += self.forest.add_link(*self._fabric.link(node, near))
         return self._fabric_changed(changes)
 
-    def _fabric_changed(self, changes: list[Change]) -> Outcome:
+    def _fabric_changed(self, changes: list[Change]) -> EventOutcome:
         if self._rebalances:
             changes = [*changes, *self.forest.rebalance()]
         return self._outcome(_by_tree(changes))
 
     # Accounting.
 
-    def _outcome(self, changes: Iterable[Change], node: NodeId | None = None, joined: bool = False) -> Outcome:
+    def _outcome(self, changes: Iterable[Change], node: NodeId | None = None, joined: bool = False) -> EventOutcome:
         """Sum changes up, one per tree; at `node` a member came or went."""
         trees = cut_off = restored = added = removed = puts = removes = 0
         for change in changes:
@@ -248,7 +248,7 @@ class Dynamics:
                 # One more that joins where members wait already is cut off from the start.
                 cut_off += lost + (joined and was is not None and node in was and node in self._cut.get(key, ()))
                 restored += back
-        return Outcome(True, trees, cut_off, restored, added, removed, puts, removes)
+        return EventOutcome(True, trees, cut_off, restored, added, removed, puts, removes)
 
     def _note_utilisation(self, links: Iterable[tuple[NodeId, NodeId]]) -> None:
         loads = self.forest.loads
@@ -336,7 +336,7 @@ def homes_of(graph: Graph) -> dict[NodeId, NodeId]:
     """Return the switch of every host, the lowest one where it has several; hosts without one are left out."""
     found: dict[NodeId, NodeId] = {}
     for host in graph.hosts():
-        near = [node for node in graph.neighbours(host) if graph.kind(node) is not Kind.HOST]
+        near = [node for node in graph.neighbours(host) if graph.kind(node) is not NodeKind.HOST]
         if near:
             found[host] = near[0]
     return found

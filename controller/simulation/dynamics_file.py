@@ -18,8 +18,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from math import isfinite
 from typing import Any
 
-from controller.simulation.dynamics import LINK_EVENTS, MEMBER_EVENTS, Event, EventKind, homes_of
-from topology.graph import Graph, Kind, NodeId
+from controller.simulation.dynamics import LINK_EVENTS, MEMBER_EVENTS, EventKind, GroupEvent, homes_of
+from topology.graph import Graph, NodeId, NodeKind
 
 FIELDS = ("time_s", "event", "group", "member", "u", "v", "rate_bps")
 MAX_RATE_BPS = 1e15
@@ -38,7 +38,7 @@ class EventFileError(ValueError):
         super().__init__(f"{source}:{line}: {field}: {message}" if field else f"{source}:{line}: {message}")
 
 
-def read_events(lines: Iterable[str], source: str, graph: Graph) -> list[Event]:
+def read_events(lines: Iterable[str], source: str, graph: Graph) -> list[GroupEvent]:
     """Return the events of a file in order of time; of equal times the one that comes first in the file.
 
     Parameters
@@ -141,7 +141,7 @@ class _Row:
         return number
 
 
-def _event(row: _Row, names: Mapping[str, NodeId], graph: Graph, homes: Container[NodeId]) -> Event:
+def _event(row: _Row, names: Mapping[str, NodeId], graph: Graph, homes: Container[NodeId]) -> GroupEvent:
     time_s = row.number("time_s", 1e12)
     word = row.text("event")
     kind = _KINDS.get(word)
@@ -149,17 +149,17 @@ def _event(row: _Row, names: Mapping[str, NodeId], graph: Graph, homes: Containe
         raise row.fault("event", f"{word[:40]!r} is none of {', '.join(_KINDS)}")
     if kind in MEMBER_EVENTS:
         member = _node(row, "member", names)
-        if graph.kind(member) is Kind.HOST and member not in homes:
+        if graph.kind(member) is NodeKind.HOST and member not in homes:
             raise row.fault("member", f"{member} has no link to a switch")
         rate_bps = row.number("rate_bps", MAX_RATE_BPS) if row.given("rate_bps") else None
-        return Event(time_s, kind, row.text("group"), member, rate_bps=rate_bps)
+        return GroupEvent(time_s, kind, row.text("group"), member, rate_bps=rate_bps)
     u = _switch(row, "u", names, graph)
     if kind not in LINK_EVENTS:
-        return Event(time_s, kind, u=u)
+        return GroupEvent(time_s, kind, u=u)
     v = _switch(row, "v", names, graph)
     if not graph.has_link(u, v):
         raise row.fault("v", f"no link joins {u} and {v}")
-    return Event(time_s, kind, u=u, v=v)
+    return GroupEvent(time_s, kind, u=u, v=v)
 
 
 def _node(row: _Row, field: str, names: Mapping[str, NodeId]) -> NodeId:
@@ -171,6 +171,6 @@ def _node(row: _Row, field: str, names: Mapping[str, NodeId]) -> NodeId:
 
 def _switch(row: _Row, field: str, names: Mapping[str, NodeId], graph: Graph) -> NodeId:
     node = _node(row, field, names)
-    if graph.kind(node) is Kind.HOST:
+    if graph.kind(node) is NodeKind.HOST:
         raise row.fault(field, f"{node} is a host, not a switch")
     return node

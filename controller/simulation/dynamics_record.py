@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.simulation.dynamics import Dynamics, Event, EventKind, Outcome
+from controller.simulation.dynamics import Dynamics, EventKind, EventOutcome, GroupEvent
 
 KINDS = tuple(EventKind)
-COUNTS = Outcome._fields[1:]
+COUNTS = EventOutcome._fields[1:]
 """The columns that count something."""
 
 SAMPLES = 200
@@ -43,7 +43,7 @@ class Record:
     def __len__(self) -> int:
         return len(self.time_s)
 
-    def add(self, event: Event, outcome: Outcome) -> None:
+    def add(self, event: GroupEvent, outcome: EventOutcome) -> None:
         """Append one row."""
         self.time_s.append(event.time_s)
         self.kind.append(_NUMBER[event.kind])
@@ -81,7 +81,7 @@ def _spread(values: NDArray[np.int64]) -> dict[str, float]:
 
 
 def play(
-    dynamics: Dynamics, events: Sequence[Event], progressed: Callable[[int], None] = lambda count: None
+    dynamics: Dynamics, events: Sequence[GroupEvent], progressed: Callable[[int], None] = lambda count: None
 ) -> Record:
     """Apply events in their order and return what each did; `progressed` is told now and then how many are done."""
     record = Record()

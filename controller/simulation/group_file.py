@@ -15,12 +15,12 @@ import numpy as np
 from controller.simulation.data_centre import DataCentre
 from controller.simulation.groups import SimulatedGroups, attach
 from controller.simulation.workload import MAX_RATE_BPS
-from topology.graph import Kind, NodeId
+from topology.graph import NodeId, NodeKind
 
 COLUMNS = ("group", "members", "rate_bps")
 MEMBER_SEPARATOR = ";"
 
-MEMBER_KINDS = frozenset({Kind.HOST, Kind.TOR, Kind.SWITCH})
+MEMBER_KINDS = frozenset({NodeKind.HOST, NodeKind.TOR, NodeKind.SWITCH})
 """What may be a member: a host, or a switch that may have hosts."""
 
 Record = tuple[int, object, object, object]

@@ -13,13 +13,13 @@ from controller.simulation.placement import place_trees
 from controller.simulation.trees import PlacedTrees
 from controller.trees.bound import lower_bound
 from controller.trees.bulk import Groups
-from controller.trees.fabric import Fabric, Hierarchy
+from controller.trees.fabric import Hierarchy, LayeredFabric
 
 LABELS_IN_A_WORD = 62
 """Labels that one 64-bit number can hold as a set, the sign left alone."""
 
 
-class Outcome(NamedTuple):
+class AlgorithmFigures(NamedTuple):
     """Figures of one algorithm; utilisation counts links between switches, each cable once with a group's rate.
 
     Attributes
@@ -52,7 +52,9 @@ def utilisation_pct(centre: DataCentre, trees: PlacedTrees) -> Floats:
     return 100 * trees.load_bps / centre.capacity_bps
 
 
-def outcome(trees: PlacedTrees, utilisation: Floats, optimum: Ints | None, lower_bound_pct: float) -> Outcome:
+def outcome(
+    trees: PlacedTrees, utilisation: Floats, optimum: Ints | None, lower_bound_pct: float
+) -> AlgorithmFigures:
     """Return the figures of `trees`, whose cables have this utilisation in percent.
 
     Parameters
@@ -64,7 +66,7 @@ def outcome(trees: PlacedTrees, utilisation: Floats, optimum: Ints | None, lower
     """
     used = utilisation if len(utilisation) else np.zeros(1)
     busiest = float(used.max())
-    return Outcome(
+    return AlgorithmFigures(
         unused_pct=_share(used == 0),
         below_5_pct=_share(used < 5),
         max_pct=busiest,
@@ -112,7 +114,9 @@ def optimal_sizes(centre: DataCentre, groups: SimulatedGroups) -> Ints | None:
     shape = centre.network(0).shape
     if isinstance(shape, Hierarchy):
         return place_trees(centre, groups).tree_links
-    if not isinstance(shape, Fabric) or not all(centre.switches[i] in shape.pod for i in np.unique(groups.terminals)):
+    if not isinstance(shape, LayeredFabric) or not all(
+        centre.switches[i] in shape.pod for i in np.unique(groups.terminals)
+    ):
         return None
     names: dict[int | None, int] = {}
     pods = np.array([names.setdefault(shape.pod.get(n), len(names)) for n in centre.switches], dtype=np.int64)

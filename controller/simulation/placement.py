@@ -16,7 +16,7 @@ from controller.trees.algorithm import Algorithm
 from controller.trees.algorithms import ALGORITHMS, DEFAULT_ALGORITHM
 from controller.trees.bulk import BulkFabric, Groups, place
 from controller.trees.pim import RoutedTree
-from controller.trees.tree import Role, Tree
+from controller.trees.tree import Tree, TreeRole
 from topology.graph import NodeId
 
 CHUNK = 10_000
@@ -155,7 +155,7 @@ def _one_by_one(
             continue
         rate = rates[number]
         tree = Tree(number, seed, rate)
-        tree.terminals = dict.fromkeys(nodes, Role.RECEIVER)
+        tree.terminals = dict.fromkeys(nodes, TreeRole.RECEIVER)
         parent = builder.build(tree, nodes, {}).parent
         for node, above in parent.items():
             direction = index[node][above]

@@ -17,7 +17,7 @@ GREATEST_SHARE = 0.5
 """Part of the smallest link that one group's rate takes at most, where rates follow a Pareto distribution."""
 
 
-class Rates(NamedTuple):
+class RateDistribution(NamedTuple):
     """A distribution: `alpha` is the shape of a Pareto distribution, None stands for a uniform one."""
 
     alpha: float | None = None
@@ -38,11 +38,11 @@ class Rates(NamedTuple):
         return np.rint(np.minimum(rates, GREATEST_SHARE * capacity_bps)).astype(np.int64)
 
 
-def parse_rates(text: str) -> Rates:
+def parse_rates(text: str) -> RateDistribution:
     """Return the distribution written ``uniform`` or ``pareto:ALPHA``; ValueError where `text` is none."""
     name, colon, shape = text.partition(":")
     if name == UNIFORM and not colon:
-        return Rates()
+        return RateDistribution()
     if name != PARETO or not colon:
         raise ValueError(f"{text!r} is neither {UNIFORM} nor {PARETO}:ALPHA")
     try:
@@ -51,4 +51,4 @@ def parse_rates(text: str) -> Rates:
         raise ValueError(f"{shape!r} is no number") from None
     if not LEAST_ALPHA <= alpha <= MOST_ALPHA:
         raise ValueError(f"{shape} is not from {LEAST_ALPHA:g} to {MOST_ALPHA:g}")
-    return Rates(alpha)
+    return RateDistribution(alpha)

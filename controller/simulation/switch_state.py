@@ -45,7 +45,7 @@ def trunks(tree: Tree) -> dict[NodeId, frozenset[NodeId]]:
     return found
 
 
-class SwitchState(NamedTuple):
+class TableUse(NamedTuple):
     """Entries and outputs of every switch, in the order of the switches given.
 
     Attributes
@@ -80,7 +80,7 @@ def state_of_trees(
     trees: Iterable[Tree],
     switches: Collection[NodeId],
     host_ports: Mapping[Key, Mapping[NodeId, int]] | None = None,
-) -> SwitchState:
+) -> TableUse:
     """Count what trees take in each switch.
 
     Parameters
@@ -105,12 +105,12 @@ def state_of_trees(
             outputs[at] += len(beyond)
             if node in terminals and int(terminals[node]) & RECEIVES:
                 outputs[at] += 1 if ports is None else ports.get(node, 0)
-    return SwitchState(np.array(entries, dtype=np.int64), np.array(outputs, dtype=np.int64))
+    return TableUse(np.array(entries, dtype=np.int64), np.array(outputs, dtype=np.int64))
 
 
 def state_of_links(
     group: Ints, u: Ints, v: Ints, terminal_group: Ints, terminal: Ints, switch_count: int
-) -> SwitchState:
+) -> TableUse:
     """Count the same from the links of trees, all terminals receiving at one port each.
 
     Parameters
@@ -141,13 +141,13 @@ def state_of_links(
         near, far = near[stays], far[stays]
         degree = np.bincount(np.concatenate((near, far)), minlength=len(places))
     switch = places % switch_count
-    return SwitchState(
+    return TableUse(
         np.bincount(switch, minlength=switch_count).astype(np.int64),
         np.rint(np.bincount(switch, weights=outputs, minlength=switch_count)).astype(np.int64),
     )
 
 
-def state_of_placed(centre: DataCentre, groups: SimulatedGroups, links: Sequence[TreeLinks]) -> SwitchState:
+def state_of_placed(centre: DataCentre, groups: SimulatedGroups, links: Sequence[TreeLinks]) -> TableUse:
     """Count what the placed trees of `groups` (`place_trees` fills `links`) take in each of the centre's switches."""
     group = np.concatenate([part.group for part in links])
     cable = np.concatenate([part.cable for part in links])

@@ -10,14 +10,14 @@ import numpy as np
 from controller.simulation.data_centre import DataCentre, Ints
 from controller.simulation.groups import SimulatedGroups, attach, starts_of
 from controller.simulation.placements import PLACEMENTS, PlacedVms
-from controller.simulation.rates import Rates
+from controller.simulation.rates import RateDistribution
 from controller.simulation.sizes import SIZES
 
 MAX_VMS = 10_000_000
 MAX_GROUPS = 10_000_000
 MAX_MEMBERS = 200_000_000
 MAX_RATE_BPS = 1e12
-UNIFORM_RATES = Rates()
+UNIFORM_RATES = RateDistribution()
 
 
 class WorkloadError(ValueError):
@@ -54,7 +54,7 @@ class Workload(NamedTuple):
     sizes: str = "uniform"
     placement: str = "uniform"
     rate_bps: tuple[float, float] = (1e5, 1e7)
-    rates: Rates = UNIFORM_RATES
+    rates: RateDistribution = UNIFORM_RATES
 
     def check(self) -> None:
         """Raise WorkloadError for the first field that cannot be."""

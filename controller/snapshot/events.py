@@ -42,7 +42,7 @@ class LoggedEvent(NamedTuple):
     group: str | None
 
 
-class EventLog:
+class EventRing:
     """The newest events of the app `source`, numbered from 1.
 
     `offset_s` is what its clock lacks of seconds since 1970-01-01 UTC. `spoken` puts names in the place of ids.

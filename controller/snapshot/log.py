@@ -96,7 +96,7 @@ class ChangeLog(Generic[Key]):
         self._bound = 2 * len(self._log) + SLACK
 
 
-class Section(Generic[Key]):
+class DocumentLog(Generic[Key]):
     """Documents by id, of which a reader gets those that changed.
 
     Parameters
@@ -134,7 +134,7 @@ class Section(Generic[Key]):
         return {"version": delta.version, "whole": delta.whole, "put": put, "remove": remove, "more": delta.more}
 
 
-def changes(sections: Mapping[str, Section[Any]], asked: Mapping[str, int], limit: int) -> dict[str, Document]:
+def changes(sections: Mapping[str, DocumentLog[Any]], asked: Mapping[str, int], limit: int) -> dict[str, Document]:
     """Return what a reader lacks of each section it asks for, with some `limit` keys in all, fairly shared.
 
     `asked` maps names to versions; names that there are not are left out.

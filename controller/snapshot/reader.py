@@ -96,7 +96,7 @@ def with_hexadecimal(fields: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
-class Section:
+class DocumentCopy:
     """The documents of one section, and at which version each last changed.
 
     `parts` holds what each app that offers the section tells, `owner` is the app that decides which documents there
@@ -213,7 +213,7 @@ class Snapshot:
     def __init__(self) -> None:
         self.version = 0
         self.epoch: str | None = None
-        self.sections: dict[str, Section] = {}
+        self.sections: dict[str, DocumentCopy] = {}
         self._asked: dict[str, dict[str, int]] = {}
         self._names: tuple[str, ...] = ()
         self._stale: dict[tuple[str, str], set[str]] = {}
@@ -226,9 +226,9 @@ class Snapshot:
             question["epoch"] = self.epoch
         return question
 
-    def section(self, name: str) -> Section:
+    def section(self, name: str) -> DocumentCopy:
         """Return a section, an empty one where no app offers it."""
-        return self.sections.get(name) or self.sections.setdefault(name, Section(name))
+        return self.sections.get(name) or self.sections.setdefault(name, DocumentCopy(name))
 
     def tell(self, name: str, id_: str, fields: Fields) -> None:
         """Put fields that do not come from the feed but from this reader."""
@@ -260,7 +260,7 @@ class Snapshot:
             self._forget_unconfirmed()
         return more or before != names
 
-    def _apply(self, section: Section, app: str, delta: Fields, version: int, fault: str) -> tuple[bool, bool]:
+    def _apply(self, section: DocumentCopy, app: str, delta: Fields, version: int, fault: str) -> tuple[bool, bool]:
         put, removed = _mapping(delta.get("put", {}), f"{fault}.put"), delta.get("remove", [])
         if not isinstance(removed, list) or not isinstance(delta.get("version"), int):
             raise FeedInvalid(f"{fault}: no list in `remove`, or no number in `version`")

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from controller.snapshot.log import Document, Section
+from controller.snapshot.log import Document, DocumentLog
 
 Item = TypeVar("Item")
 
@@ -25,7 +25,7 @@ class Ring(Generic[Item]):
     """
 
     def __init__(self, bound: int, render: Callable[[Item], Document], ident: Callable[[int], str] = str) -> None:
-        self.section: Section[int] = Section(self._numbers, self._document, ident)
+        self.section: DocumentLog[int] = DocumentLog(self._numbers, self._document, ident)
         self._render = render
         self._items: deque[Item] = deque(maxlen=bound)
         self._bound = bound

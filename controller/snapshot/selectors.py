@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from controller.config.terms import LABEL_KEY
-from controller.snapshot.reader import Document, Section
+from controller.snapshot.reader import Document, DocumentCopy
 from controller.wire.dpids import parse_dpid
 
 MAX_LENGTH = 1024
@@ -71,7 +71,7 @@ def _term(part: str, start: int) -> Term:
 
 
 def selected(
-    documents: Sequence[Document], terms: Sequence[Term], switches: Section, ports: Section
+    documents: Sequence[Document], terms: Sequence[Term], switches: DocumentCopy, ports: DocumentCopy
 ) -> list[Document]:
     """Return the documents of switches, ports, links or hosts of which all conditions hold."""
     return [
@@ -82,14 +82,14 @@ def selected(
 
 
 def unknown_keys(
-    documents: Sequence[Document], terms: Sequence[Term], switches: Section, ports: Section
+    documents: Sequence[Document], terms: Sequence[Term], switches: DocumentCopy, ports: DocumentCopy
 ) -> list[str]:
     """Return the keys of conditions that no document has."""
     known = {key for document in documents for key in values_of(document.fields, switches, ports)}
     return sorted({term.key for term in terms} - known)
 
 
-def values_of(fields: Mapping[str, Any], switches: Section, ports: Section) -> dict[str, set[Any]]:
+def values_of(fields: Mapping[str, Any], switches: DocumentCopy, ports: DocumentCopy) -> dict[str, set[Any]]:
     """Return what conditions look at: the values by key of a switch, port, link or host.
 
     A port has the labels of its switch too, unless it has others of the same key; a host those of its port; a link

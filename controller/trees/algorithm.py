@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from controller.trees.network import Network
-from controller.trees.tree import Adjacency, Plan, Tree
+from controller.trees.tree import Adjacency, Tree, TreePlan
 from topology.graph import NodeId
 
 
@@ -30,7 +30,7 @@ class Algorithm(ABC):
         """
 
     @abstractmethod
-    def build(self, tree: Tree, terminals: Sequence[NodeId], old: Adjacency, steady_state: bool = False) -> Plan:
+    def build(self, tree: Tree, terminals: Sequence[NodeId], old: Adjacency, steady_state: bool = False) -> TreePlan:
         """Return a tree over `terminals`, which are connected with each other.
 
         `tree` has its terminals, roles and rates but no load at this time. `old` holds the links that the tree

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from controller.trees.bulk.fabric import Numbers
 from controller.trees.bulk.groups import Groups
 from controller.trees.bulk.unique import Ancestry
-from controller.trees.fabric import Fabric, Hierarchy, recognise
+from controller.trees.fabric import Hierarchy, LayeredFabric, recognise
 from topology.graph import Graph, NodeId
 
 SEARCHES = 64
@@ -92,7 +92,7 @@ def lower_bound(graph: Graph, nodes: Sequence[NodeId], groups: Groups) -> Bound:
     if isinstance(shape, Hierarchy):
         return cuts.of_links(shape)
     best = cuts.around(np.arange(len(cuts.switches)))
-    if isinstance(shape, Fabric):
+    if isinstance(shape, LayeredFabric):
         pods = {**shape.pod, **shape.aggregation_pod}
         names = {name: len(cuts.switches) + i for i, name in enumerate(dict.fromkeys(pods.values()))}
         labels = [names[pods[node]] if node in pods else i for i, node in enumerate(cuts.switches)]

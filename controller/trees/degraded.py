@@ -15,7 +15,7 @@ from itertools import combinations
 from math import comb
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from controller.trees.fabric import Fabric
+from controller.trees.fabric import LayeredFabric
 from controller.trees.network import MASK, Network
 from controller.trees.tree import Adjacency, rooted
 from topology.graph import NodeId
@@ -49,7 +49,7 @@ class _Option(NamedTuple):
 
 
 def smallest(
-    network: Network, fabric: Fabric, terminals: Sequence[NodeId], size: int, salt: int, old: Adjacency
+    network: Network, fabric: LayeredFabric, terminals: Sequence[NodeId], size: int, salt: int, old: Adjacency
 ) -> dict[NodeId, NodeId] | None:
     """Return the links of a smallest tree over `terminals`, rooted at the first.
 
@@ -58,7 +58,7 @@ def smallest(
     network, fabric
         The fabric, recognised; without weights.
     terminals
-        At least two ToRs, connected with each other, for which no tree of the size `Fabric.optimum` is alive.
+        At least two ToRs, connected with each other, for which no tree of the size `LayeredFabric.optimum` is alive.
     size
         Links of a tree that is known.
     salt
@@ -87,7 +87,7 @@ def smallest(
 
 class _Search:
     def __init__(
-        self, network: Network, fabric: Fabric, terminals: Sequence[NodeId], salt: int, old: Adjacency
+        self, network: Network, fabric: LayeredFabric, terminals: Sequence[NodeId], salt: int, old: Adjacency
     ) -> None:
         self._network, self._fabric, self._salt, self._old = network, fabric, salt, old
         self._most_steps = MAX_STEPS if network.steps_left is None else network.steps_left

@@ -14,12 +14,12 @@ from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from topology.graph import Graph, Kind, NodeId, order_key
+from topology.graph import Graph, NodeId, NodeKind, order_key
 
-TIERS = {Kind.TOR: 1, Kind.AGGREGATION: 2, Kind.CORE: 3}
+TIERS = {NodeKind.TOR: 1, NodeKind.AGGREGATION: 2, NodeKind.CORE: 3}
 
 
-class Fabric(NamedTuple):
+class LayeredFabric(NamedTuple):
     """A layered fabric: fat trees, leaf-spine fabrics (no core) and trees of three tiers, links missing or not.
 
     Attributes
@@ -62,14 +62,14 @@ class Hierarchy(NamedTuple):
     depth: dict[NodeId, int]
 
 
-def recognise(graph: Graph) -> Fabric | Hierarchy | None:
+def recognise(graph: Graph) -> LayeredFabric | Hierarchy | None:
     """Return what is known of `graph` (without hosts), or None where trees take a search.
 
     Examples
     --------
     >>> leaf_spine = Graph()
-    >>> for name, kind in (("a", Kind.TOR), ("b", Kind.TOR), ("s", Kind.AGGREGATION), ("t", Kind.AGGREGATION)):
-    ...     leaf_spine.add_node(name, kind)
+    >>> for name in "abst":
+    ...     leaf_spine.add_node(name, NodeKind.TOR if name in "ab" else NodeKind.AGGREGATION)
     >>> for pair in ("as", "at", "bs", "bt"):
     ...     _ = leaf_spine.add_link(*pair)
     >>> recognise(leaf_spine).optimum(["a", "b"])
@@ -78,7 +78,7 @@ def recognise(graph: Graph) -> Fabric | Hierarchy | None:
     return _hierarchy(graph) or _fabric(graph)
 
 
-def without_link(fabric: Fabric, graph: Graph, u: NodeId, v: NodeId) -> Fabric | None:
+def without_link(fabric: LayeredFabric, graph: Graph, u: NodeId, v: NodeId) -> LayeredFabric | None:
     """Return what `recognise` finds after a link between `u` and `v` was taken from `graph`, which was `fabric`.
 
     Only what is next to the link is looked at. None where that does not tell: a tier or a pod may be another, or the
@@ -111,7 +111,7 @@ def without_link(fabric: Fabric, graph: Graph, u: NodeId, v: NodeId) -> Fabric |
     return fabric._replace(up=up, down=down, cores=over, uplinks=uplinks)
 
 
-def with_node(fabric: Fabric, graph: Graph, node: NodeId) -> Fabric | None:
+def with_node(fabric: LayeredFabric, graph: Graph, node: NodeId) -> LayeredFabric | None:
     """Return what `recognise` finds after a switch without a link was added to `graph`, which was `fabric`.
 
     Numbers of pods may be others. None where a look at all of the graph has to tell.
@@ -122,7 +122,7 @@ def with_node(fabric: Fabric, graph: Graph, node: NodeId) -> Fabric | None:
     return fabric._replace(up={**fabric.up, node: ()})
 
 
-def without_node(fabric: Fabric, graph: Graph, node: NodeId) -> Fabric | None:
+def without_node(fabric: LayeredFabric, graph: Graph, node: NodeId) -> LayeredFabric | None:
     """Return what `recognise` finds after a switch that had no link was taken from `graph`, which was `fabric`.
 
     Numbers of pods may be others. None where a look at all of the graph has to tell.
@@ -133,7 +133,7 @@ def without_node(fabric: Fabric, graph: Graph, node: NodeId) -> Fabric | None:
     return fabric._replace(up=up) if sum(map(len, up.values())) >= len(graph) else None
 
 
-def with_link(fabric: Fabric, graph: Graph, u: NodeId, v: NodeId) -> Fabric | None:
+def with_link(fabric: LayeredFabric, graph: Graph, u: NodeId, v: NodeId) -> LayeredFabric | None:
     """Return what `recognise` finds after a link between `u` and `v` was added to `graph`, which was `fabric`.
 
     Only what is next to the link is looked at. Numbers of pods may be others. None where that does not tell: pods may
@@ -146,7 +146,7 @@ def with_link(fabric: Fabric, graph: Graph, u: NodeId, v: NodeId) -> Fabric | No
     return _linked(fabric, graph, [(u, v)])
 
 
-def _placed(fabric: Fabric, graph: Graph, node: NodeId, other: NodeId) -> Fabric | None:
+def _placed(fabric: LayeredFabric, graph: Graph, node: NodeId, other: NodeId) -> LayeredFabric | None:
     """Give a switch of no tier the one that its new link to `other` tells; None where that is not told so.
 
     A switch whose links all lead to cores is of no tier yet: it may be an aggregation that is found link by link.
@@ -163,7 +163,7 @@ def _placed(fabric: Fabric, graph: Graph, node: NodeId, other: NodeId) -> Fabric
     return fabric if fabric.down.get(other) else None
 
 
-def _linked(fabric: Fabric, graph: Graph, links: Iterable[tuple[NodeId, NodeId]]) -> Fabric | None:
+def _linked(fabric: LayeredFabric, graph: Graph, links: Iterable[tuple[NodeId, NodeId]]) -> LayeredFabric | None:
     """Bring what is known of the ends of links up to date; None where they do not join neighbouring tiers."""
     tors, aggregations = fabric.pod, fabric.aggregation_pod
     up, down, cores, uplinks = dict(fabric.up), dict(fabric.down), dict(fabric.cores), dict(fabric.uplinks)
@@ -202,7 +202,7 @@ def merged_pod(before: object, now: object, u: NodeId, v: NodeId) -> list[NodeId
 
     `before` and `now` are what the graph was and is recognised as.
     """
-    if not isinstance(before, Fabric) or not isinstance(now, Fabric):
+    if not isinstance(before, LayeredFabric) or not isinstance(now, LayeredFabric):
         return []
     half = next((node for node in (u, v) if node in before.pod), None)
     if half is None:
@@ -211,7 +211,7 @@ def merged_pod(before: object, now: object, u: NodeId, v: NodeId) -> list[NodeId
     return together if len({before.pod[node] for node in together if node in before.pod}) > 1 else []
 
 
-def are_joined(fabric: Fabric, u: NodeId, v: NodeId) -> bool:
+def are_joined(fabric: LayeredFabric, u: NodeId, v: NodeId) -> bool:
     """Tell whether an aggregation and a core, or two nodes of a pod, are seen to be in one component nearby."""
     core, other = (u, v) if u in fabric.down else (v, u)
     if core not in fabric.down:
@@ -220,7 +220,7 @@ def are_joined(fabric: Fabric, u: NodeId, v: NodeId) -> bool:
     return pod in under or any(under & fabric.down[further].keys() for further in fabric.cores[pod])
 
 
-def _are_one_pod(fabric: Fabric, graph: Graph, u: NodeId, v: NodeId) -> bool:
+def _are_one_pod(fabric: LayeredFabric, graph: Graph, u: NodeId, v: NodeId) -> bool:
     """Tell whether a path through tiers 1 and 2 joins two nodes."""
     known, queue = {u}, deque([u])
     while queue:
@@ -254,7 +254,7 @@ def _hierarchy(graph: Graph) -> Hierarchy | None:
     return Hierarchy(above, depth)
 
 
-def _fabric(graph: Graph) -> Fabric | None:
+def _fabric(graph: Graph) -> LayeredFabric | None:
     tier = {node: TIERS.get(graph.kind(node)) or graph.level(node) for node in graph.nodes()}
     up: dict[NodeId, tuple[NodeId, ...]] = {}
     for node, own in tier.items():
@@ -280,7 +280,7 @@ def _fabric(graph: Graph) -> Fabric | None:
         uplinks.setdefault(number, []).extend((node, core) for core in up[node])
     order = {node: place for place, node in enumerate(tors)}
     over = {number: tuple(nodes) for number, nodes in cores.items()}
-    return Fabric(tors, order, aggregations, up, down, over, uplinks)
+    return LayeredFabric(tors, order, aggregations, up, down, over, uplinks)
 
 
 def _pods(graph: Graph, tier: dict[NodeId, int]) -> dict[NodeId, int]:

@@ -21,16 +21,16 @@ from controller.trees.tree import (
     Index,
     Key,
     Links,
-    Plan,
-    Role,
     Tree,
+    TreePlan,
+    TreeRole,
     adjacency,
     placing_order,
     spanning,
     terminals_served,
 )
 from controller.trees.vsrt import Vsrt
-from topology.graph import DEFAULT_CAPACITY_BPS, Graph, Kind, Link, NodeId
+from topology.graph import DEFAULT_CAPACITY_BPS, Graph, Link, NodeId, NodeKind
 from topology.loads import LinkLoads
 
 NOTHING: Links = ()
@@ -111,7 +111,7 @@ class Forest:
 
     # Members.
 
-    def join(self, key: Key, node: NodeId, role: Role) -> Change:
+    def join(self, key: Key, node: NodeId, role: TreeRole) -> Change:
         """Give the terminal `node` a role (more) in a group; a role that it has already changes nothing."""
         bits = int(role)
         if not 0 < bits < len(ROLES):
@@ -162,7 +162,7 @@ class Forest:
             return _new(Change, (key, added, NOTHING, (), (), ()))
         return self._both(Change(key, added), self._rebuild(tree, keep=True))
 
-    def leave(self, key: Key, node: NodeId, role: Role) -> Change:
+    def leave(self, key: Key, node: NodeId, role: TreeRole) -> Change:
         """Take a role from the terminal `node`; with its last role it leaves the tree, the last terminal ends it."""
         tree = self._trees.get(key)
         have = 0 if tree is None else int(tree.terminals.get(node, 0))
@@ -234,7 +234,7 @@ class Forest:
 
     # The fabric.
 
-    def add_node(self, node: NodeId, kind: Kind = Kind.SWITCH) -> list[Change]:
+    def add_node(self, node: NodeId, kind: NodeKind = NodeKind.SWITCH) -> list[Change]:
         """Add a switch, or learn what kind it is; terminals that were waiting for it join their trees."""
         repaired = self.repair()
         shape, version = self._network.shape if self._trees else None, self.graph.version
@@ -434,7 +434,7 @@ class Forest:
         if parent is None:
             return mended
         flows.discharge(tree, self.loads)
-        return self._both(mended, self._become(tree, Plan(root, parent, cables=named), set()))
+        return self._both(mended, self._become(tree, TreePlan(root, parent, cables=named), set()))
 
     def _rebuild(self, tree: Tree, keep: bool, only_if_smaller: bool = False, steady_state: bool = False) -> Change:
         flows.discharge(tree, self.loads)
@@ -451,7 +451,7 @@ class Forest:
         """Build a tree whose load is not accounted now."""
         reached = terminals_served(tree, self._network.components())
         detached = {node for node in tree.terminals if node not in reached}
-        plan = self.algorithm.build(tree, reached, old, steady_state) if reached else Plan(None, {})
+        plan = self.algorithm.build(tree, reached, old, steady_state) if reached else TreePlan(None, {})
         if only_if_smaller and detached == tree.detached:
             if self._network.cost(plan.parent) >= self._network.cost(tree.parent):
                 flows.charge(tree, self.loads)
@@ -459,7 +459,7 @@ class Forest:
             self._worsened.discard(tree.key)
         return self._become(tree, plan if named is None else plan._replace(cables=named), detached)
 
-    def _become(self, tree: Tree, plan: Plan, detached: set[NodeId]) -> Change:
+    def _become(self, tree: Tree, plan: TreePlan, detached: set[NodeId]) -> Change:
         key, before = tree.key, tree.detached
         had = flows.index_of(tree, self.loads)
         added, removed = tree.install(plan)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from controller.trees.cables import told_apart
 from controller.trees.forest import Forest
-from controller.trees.tree import Change, Key, Role, Tree
+from controller.trees.tree import Change, Key, Tree, TreeRole
 from topology.graph import Link, NodeId
 
 
@@ -139,7 +139,7 @@ class Islands:
         if not keys and (main is None or not main.detached):
             return []
         components = self._forest.components()
-        wanted: dict[int, dict[NodeId, Role]] = {}
+        wanted: dict[int, dict[NodeId, TreeRole]] = {}
         if main is not None:
             for node, role in main.terminals.items():
                 if node in main.detached and node in components:
@@ -181,14 +181,14 @@ class Islands:
         for key in self._keys.get(group, ()):
             self._forest.set_rate(key, node, rate_bps)
 
-    def _brought(self, key: IslandKey, terminals: dict[NodeId, Role]) -> Iterator[Change]:
+    def _brought(self, key: IslandKey, terminals: dict[NodeId, TreeRole]) -> Iterator[Change]:
         """Give a tree its terminals, and yield what changes: the new ones come before others go."""
         tree = self._forest.tree(key)
         had = dict(tree.terminals) if tree is not None else {}
         for node, role in terminals.items():
             yield self._forest.join(key, node, role)
         for node, role in had.items():
-            left = role & ~terminals.get(node, Role(0))
+            left = role & ~terminals.get(node, TreeRole(0))
             if left:
                 yield self._forest.leave(key, node, left)
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from controller.trees.algorithm import Algorithm, graft
 from controller.trees.general import member_orders, nearest
 from controller.trees.hashing import stable_hash
-from controller.trees.tree import Adjacency, Plan, Tree
+from controller.trees.tree import Adjacency, Tree, TreePlan
 from topology.graph import NodeId
 
 
@@ -31,13 +31,13 @@ class LiteralVsrt(Algorithm):
         tree.fallbacks += fell_back
         return path
 
-    def build(self, tree: Tree, terminals: Sequence[NodeId], old: Adjacency, steady_state: bool = False) -> Plan:
+    def build(self, tree: Tree, terminals: Sequence[NodeId], old: Adjacency, steady_state: bool = False) -> TreePlan:
         """Return the tree that comes of `terminals` joining in their order (the smallest over several orders)."""
         orders = member_orders(tree, terminals, self.network) if steady_state else [list(terminals)]
         plans = [self._join_all(tree.salt, order) for order in orders]
         return min(plans, key=lambda plan: self.network.cost(plan.parent))
 
-    def _join_all(self, salt: int, terminals: Sequence[NodeId]) -> Plan:
+    def _join_all(self, salt: int, terminals: Sequence[NodeId]) -> TreePlan:
         root = terminals[0]
         parent: dict[NodeId, NodeId] = {}
         on_tree: dict[NodeId, set[NodeId]] = {root: set()}
@@ -48,7 +48,7 @@ class LiteralVsrt(Algorithm):
                 fallbacks += fell_back
                 graft(parent, path)
                 on_tree.update((n, set()) for n in path)
-        return Plan(root, parent, fallbacks=fallbacks)
+        return TreePlan(root, parent, fallbacks=fallbacks)
 
     def _walk(self, salt: int, node: NodeId, on_tree: Adjacency, root: NodeId) -> tuple[list[NodeId], bool]:
         graph = self.network.graph

@@ -9,8 +9,8 @@ from heapq import heappop, heappush
 from typing import TypeAlias
 
 from controller.trees.fabric import (
-    Fabric,
     Hierarchy,
+    LayeredFabric,
     are_joined,
     recognise,
     with_link,
@@ -19,7 +19,7 @@ from controller.trees.fabric import (
     without_node,
 )
 from controller.trees.hashing import stable_hash
-from topology.graph import Graph, Kind, NodeId, order_key
+from topology.graph import Graph, NodeId, NodeKind, order_key
 from topology.loads import LinkLoads
 
 MASK = (1 << 64) - 1
@@ -33,8 +33,8 @@ def switch_graph(graph: Graph) -> Graph:
     switches = graph.subgraph(graph.switches())
     for host in graph.hosts():
         for node in graph.neighbours(host):
-            if node in switches and switches.kind(node) is Kind.SWITCH:
-                switches.add_node(node, Kind.TOR)
+            if node in switches and switches.kind(node) is NodeKind.SWITCH:
+                switches.add_node(node, NodeKind.TOR)
     return switches
 
 
@@ -56,7 +56,7 @@ class Network:
         self.version = -1
         self.steps_left: int | None = None
         """What searches for smallest trees may still look at, while one change has them all follow."""
-        self._shape: Fabric | Hierarchy | None = None
+        self._shape: LayeredFabric | Hierarchy | None = None
         self._weighted = False
         self._components: dict[NodeId, int] | None = None
         self._distances: dict[NodeId, dict[NodeId, Distance]] = {}
@@ -101,13 +101,17 @@ class Network:
         before = self._shape_before()
         self._follow(None if before is None else without_node(before, self.graph, node), False)
 
-    def _shape_before(self) -> Fabric | None:
+    def _shape_before(self) -> LayeredFabric | None:
         """Return what the graph was before its last change, where that is known and a fabric."""
-        if self.version != self.graph.version - 1 or self.graph.is_weighted or not isinstance(self._shape, Fabric):
+        if (
+            self.version != self.graph.version - 1
+            or self.graph.is_weighted
+            or not isinstance(self._shape, LayeredFabric)
+        ):
             return None
         return self._shape
 
-    def _follow(self, shape: Fabric | None, are_components_as_before: bool) -> None:
+    def _follow(self, shape: LayeredFabric | None, are_components_as_before: bool) -> None:
         """Take the graph as recognised, where it is."""
         if shape is None:
             return
@@ -127,7 +131,7 @@ class Network:
             self.steps_left = None
 
     @property
-    def shape(self) -> Fabric | Hierarchy | None:
+    def shape(self) -> LayeredFabric | Hierarchy | None:
         """The structure that the graph was recognised as, None for a general graph."""
         if self.version != self.graph.version:
             self.refresh()
@@ -226,7 +230,7 @@ class Network:
         if found is None:
             graph = self.graph
             nodes = [node for node, number in self.components().items() if number == component]
-            kind, extreme = (Kind.CORE, max) if what == "top" else (Kind.TOR, min)
+            kind, extreme = (NodeKind.CORE, max) if what == "top" else (NodeKind.TOR, min)
             marked = [node for node in nodes if graph.kind(node) is kind]
             level = extreme(graph.level(node) for node in nodes)
             chosen = marked or [node for node in nodes if graph.level(node) == level]

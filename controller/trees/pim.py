@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from controller.trees.algorithm import Algorithm, graft
 from controller.trees.hashing import stable_hash
-from controller.trees.tree import SENDS, Adjacency, Plan, Tree, adjacency_of
+from controller.trees.tree import SENDS, Adjacency, Tree, TreePlan, adjacency_of
 from topology.graph import NodeId, order_key
 
 
@@ -49,10 +49,10 @@ class RoutedTree(Algorithm):
             path.append(node)
         return path
 
-    def build(self, tree: Tree, terminals: Sequence[NodeId], old: Adjacency, steady_state: bool = False) -> Plan:
+    def build(self, tree: Tree, terminals: Sequence[NodeId], old: Adjacency, steady_state: bool = False) -> TreePlan:
         """Return the union of the routes of `terminals`."""
         root = self.choose_root(tree, terminals)
-        return Plan(root, self.routes(tree, terminals, root), pinned=root)
+        return TreePlan(root, self.routes(tree, terminals, root), pinned=root)
 
     def routes(self, tree: Tree, terminals: Iterable[NodeId], root: NodeId) -> dict[NodeId, NodeId]:
         """Return the routes of `terminals` to `root`, as a tree rooted there."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from controller.trees import cables, flows
 from controller.trees.network import MASK
-from controller.trees.tree import Index, Plan, Tree
+from controller.trees.tree import Index, Tree, TreePlan
 from controller.trees.vsrt import Vsrt
 from topology.loads import LinkLoads
 
@@ -32,7 +32,7 @@ class _Placed(NamedTuple):
 
     tree: Tree
     shadow: Tree
-    plan: Plan
+    plan: TreePlan
 
     @property
     def is_elsewhere(self) -> bool:
@@ -41,7 +41,7 @@ class _Placed(NamedTuple):
         return tree.adjacent != shadow.adjacent or tree.cables != shadow.cables
 
 
-def rebalanced(algorithm: Vsrt, trees: Sequence[Tree], improvement: float) -> list[tuple[Tree, Plan]]:
+def rebalanced(algorithm: Vsrt, trees: Sequence[Tree], improvement: float) -> list[tuple[Tree, TreePlan]]:
     """Return the trees to move and what to make of them; the loads are left as they were.
 
     Parameters
@@ -104,7 +104,7 @@ class _Search:
         self._algorithm = algorithm
         self._loads = algorithm.network.loads
 
-    def run(self, trees: Sequence[Tree], improvement: float) -> list[tuple[Tree, Plan]]:
+    def run(self, trees: Sequence[Tree], improvement: float) -> list[tuple[Tree, TreePlan]]:
         now = self._cost()
         for tree in trees:
             flows.discharge(tree, self._loads)

@@ -7,7 +7,7 @@ from typing import Any
 
 from controller.trees.algorithm import Algorithm
 from controller.trees.network import Network
-from controller.trees.tree import Adjacency, Plan, Tree, prune_leaves, rooted
+from controller.trees.tree import Adjacency, Tree, TreePlan, prune_leaves, rooted
 from topology.graph import NodeId, order_key
 
 
@@ -34,10 +34,10 @@ class SteinerTree(Algorithm):
         """Return the first member; every further one takes a new tree."""
         return [node] if tree.root is None else None
 
-    def build(self, tree: Tree, terminals: Sequence[NodeId], old: Adjacency, steady_state: bool = False) -> Plan:
+    def build(self, tree: Tree, terminals: Sequence[NodeId], old: Adjacency, steady_state: bool = False) -> TreePlan:
         """Return the library's tree without superfluous leaves."""
         if len(terminals) == 1:
-            return Plan(terminals[0], {})
+            return TreePlan(terminals[0], {})
         import networkx as nx  # a slow import that only this algorithm needs
 
         ends = sorted(terminals, key=order_key)
@@ -45,7 +45,7 @@ class SteinerTree(Algorithm):
         found = nx.algorithms.approximation.steiner_tree(component, ends, weight="weight", method="mehlhorn")
         adjacent = {node: set(found[node]) for node in found}
         prune_leaves(adjacent, set(ends))
-        return Plan(ends[0], rooted(ends[0], adjacent))
+        return TreePlan(ends[0], rooted(ends[0], adjacent))
 
     def settled(self, tree: Tree, thorough: bool = False) -> bool:
         """Tell whether nothing is left to build: a tree depends on its members alone, so always build."""

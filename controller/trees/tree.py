@@ -19,16 +19,21 @@ Index: TypeAlias = dict[NodeId, dict[NodeId, int]]
 """Numbers of directions in `LinkLoads`, by both ends."""
 
 
-class Role(IntFlag):
+class TreeRole(IntFlag):
     """What the hosts behind a terminal do with the group."""
 
     RECEIVER = 1
     SENDER = 2
 
 
-RECEIVES = int(Role.RECEIVER)
-SENDS = int(Role.SENDER)
-ROLES: tuple[Role, ...] = (Role(0), Role.RECEIVER, Role.SENDER, Role.RECEIVER | Role.SENDER)
+RECEIVES = int(TreeRole.RECEIVER)
+SENDS = int(TreeRole.SENDER)
+ROLES: tuple[TreeRole, ...] = (
+    TreeRole(0),
+    TreeRole.RECEIVER,
+    TreeRole.SENDER,
+    TreeRole.RECEIVER | TreeRole.SENDER,
+)
 """Every role by its number: arithmetic on enum members is too slow for a join."""
 
 
@@ -82,7 +87,7 @@ class Form:
     GENERAL: Final = "general"
 
 
-class Plan(NamedTuple):
+class TreePlan(NamedTuple):
     """A tree as it should become; `parent` holds every node but the root, each after its own parent.
 
     `cables` names the cables of links, of which there may be others; what it does not name keeps its cable, or takes
@@ -155,7 +160,7 @@ class Tree:
         self.idle_bps = idle_bps
         self._salt = 0
         self.adjacent: dict[NodeId, set[NodeId]] = {}
-        self.terminals: dict[NodeId, Role] = {}
+        self.terminals: dict[NodeId, TreeRole] = {}
         self.detached: set[NodeId] = set()
         self.fallbacks = 0
         self.root: NodeId | None = None
@@ -255,7 +260,7 @@ class Tree:
             node = beyond
         return tuple(removed)
 
-    def install(self, plan: Plan) -> tuple[Links, Links]:
+    def install(self, plan: TreePlan) -> tuple[Links, Links]:
         """Become `plan`; return the links added and removed. Loads and subtree counts are the caller's."""
         before, old = self.adjacent, self.parent
         now = adjacency_of(plan.root, plan.parent)
@@ -267,9 +272,9 @@ class Tree:
         self.fallbacks += plan.fallbacks
         return added[::-1], removed[::-1]
 
-    def plan(self) -> Plan:
+    def plan(self) -> TreePlan:
         """Return what this tree is now as a plan."""
-        return Plan(self.root, dict(self.parent), self.form, self.core, dict(self.aggregations), self.pinned)
+        return TreePlan(self.root, dict(self.parent), self.form, self.core, dict(self.aggregations), self.pinned)
 
 
 def adjacency_of(root: NodeId | None, parent: Mapping[NodeId, NodeId]) -> dict[NodeId, set[NodeId]]:

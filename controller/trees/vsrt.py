@@ -17,10 +17,10 @@ from math import fsum, inf
 
 from controller.trees import degraded, general
 from controller.trees.algorithm import Algorithm
-from controller.trees.fabric import Fabric, Hierarchy
+from controller.trees.fabric import Hierarchy, LayeredFabric
 from controller.trees.network import MASK, Network
 from controller.trees.pim import FixedCoreTree, RandomCoreTree, StaticUplinkTree
-from controller.trees.tree import RECEIVES, Adjacency, Form, Plan, Tree
+from controller.trees.tree import RECEIVES, Adjacency, Form, Tree, TreePlan
 from topology.graph import NodeId
 
 FULL = 1.0
@@ -55,20 +55,20 @@ class Vsrt(Algorithm):
             if isinstance(shape, Hierarchy):
                 return None
             return general.nearest(self.network, tree.salt, (node,), tree.adjacent)
-        if isinstance(shape, Fabric):
+        if isinstance(shape, LayeredFabric):
             return None if form is Form.UNIQUE else self._designated_path(shape, tree, node)
         if isinstance(shape, Hierarchy):
             return None if form is Form.DESIGNATED else self._unique_path(shape, tree, node)
         return None
 
-    def build(self, tree: Tree, terminals: Sequence[NodeId], old: Adjacency, steady_state: bool = False) -> Plan:
+    def build(self, tree: Tree, terminals: Sequence[NodeId], old: Adjacency, steady_state: bool = False) -> TreePlan:
         """Return the optimal tree where one is known and alive, else the smallest that the searches find."""
         if len(terminals) == 1:
-            return Plan(terminals[0], {})
+            return TreePlan(terminals[0], {})
         shape = self.network.shape
         if isinstance(shape, Hierarchy):
             return self._unique_tree(shape, terminals)
-        if isinstance(shape, Fabric):
+        if isinstance(shape, LayeredFabric):
             plan = self.choose(tree, terminals, old)
             if plan is not None:
                 return plan
@@ -82,7 +82,7 @@ class Vsrt(Algorithm):
         shape = self.network.shape
         if isinstance(shape, Hierarchy):
             return tree.form is Form.UNIQUE or len(terminals) <= 1
-        if isinstance(shape, Fabric) and all(node in shape.pod for node in terminals):
+        if isinstance(shape, LayeredFabric) and all(node in shape.pod for node in terminals):
             if thorough and tree.form is Form.DESIGNATED and tree.size == shape.optimum(terminals):
                 return True
             if self.choose(tree, terminals, {}) is not None:
@@ -93,7 +93,7 @@ class Vsrt(Algorithm):
 
     # Fabrics.
 
-    def _designated_path(self, fabric: Fabric, tree: Tree, node: NodeId) -> Sequence[NodeId] | None:
+    def _designated_path(self, fabric: LayeredFabric, tree: Tree, node: NodeId) -> Sequence[NodeId] | None:
         pod = fabric.pod.get(node)
         if pod is None or tree.root is None:
             return None
@@ -118,14 +118,14 @@ class Vsrt(Algorithm):
             return (node, chosen, core)
         return self._second_pod(fabric, tree, node, pod, demand)
 
-    def _renumber(self, fabric: Fabric, tree: Tree) -> None:
+    def _renumber(self, fabric: LayeredFabric, tree: Tree) -> None:
         """Name the aggregations on the tree by the pod numbers of the present version of the graph."""
         numbers = fabric.aggregation_pod
         tree.aggregations.clear()
         tree.aggregations.update((numbers[node], node) for node in tree.adjacent if node in numbers)
         tree.version = self.network.version
 
-    def _second_tor(self, fabric: Fabric, tree: Tree, node: NodeId) -> Sequence[NodeId] | None:
+    def _second_tor(self, fabric: LayeredFabric, tree: Tree, node: NodeId) -> Sequence[NodeId] | None:
         """Designate the aggregations and core between the only ToR of the tree and `node`: `choose` for two ToRs."""
         (first,) = tree.adjacent
         if first not in fabric.pod:
@@ -226,7 +226,7 @@ class Vsrt(Algorithm):
         return scores
 
     def _second_pod(
-        self, fabric: Fabric, tree: Tree, node: NodeId, pod: int, demand: Demand
+        self, fabric: LayeredFabric, tree: Tree, node: NodeId, pod: int, demand: Demand
     ) -> Sequence[NodeId] | None:
         """Choose the core over the aggregation that a tree within one pod has (its root has degree two or more)."""
         first = next((a for a in tree.aggregations.values() if a in tree.adjacent), None)
@@ -251,7 +251,7 @@ class Vsrt(Algorithm):
         return (node, best[2], best[1], first)
 
     def _best_aggregation(
-        self, fabric: Fabric, salt: int, node: NodeId, below: tuple[NodeId, ...], core: NodeId, demand: Demand
+        self, fabric: LayeredFabric, salt: int, node: NodeId, below: tuple[NodeId, ...], core: NodeId, demand: Demand
     ) -> NodeId | None:
         up = fabric.up[node]
         living = [aggregation for aggregation in below if aggregation in up]
@@ -265,7 +265,7 @@ class Vsrt(Algorithm):
 
         return min(living, key=score)
 
-    def _is_crowded(self, fabric: Fabric, pod: int, aggregation: NodeId, core: NodeId, demand: Demand) -> bool:
+    def _is_crowded(self, fabric: LayeredFabric, pod: int, aggregation: NodeId, core: NodeId, demand: Demand) -> bool:
         """Tell whether a link to a core would be busy under more load while others of its pod are less so."""
         loads = self.network.loads
         number = loads.index[aggregation][core]
@@ -296,20 +296,20 @@ class Vsrt(Algorithm):
         back = (loads.bps[number ^ 1] + down) / capacity if down else 0.0
         return (there, there + back) if there > back else (back, there + back)
 
-    def choose(self, tree: Tree, terminals: Sequence[NodeId], old: Adjacency) -> Plan | None:
+    def choose(self, tree: Tree, terminals: Sequence[NodeId], old: Adjacency) -> TreePlan | None:
         """Return the best living tree of optimal size over `terminals`, None where there is none.
 
         Best is the one that overloads links least, where `old` holds something to keep; then the one that needs
         fewest links beside `old`, then least utilisation of its busiest link, then the least sum, then by hash.
         """
         fabric = self.network.shape
-        if not isinstance(fabric, Fabric) or not all(node in fabric.pod for node in terminals):
+        if not isinstance(fabric, LayeredFabric) or not all(node in fabric.pod for node in terminals):
             return None
         pods: dict[int, list[NodeId]] = {}
         for node in sorted(terminals, key=fabric.order.__getitem__):
             pods.setdefault(fabric.pod[node], []).append(node)
         if len(terminals) == 1:
-            return Plan(terminals[0], {})
+            return TreePlan(terminals[0], {})
         demands = {node: self._demand(tree, node) for node in terminals}
         options = {pod: self._pod_options(fabric, nodes, demands, old, len(pods) == 1) for pod, nodes in pods.items()}
         if not all(options.values()):
@@ -353,7 +353,12 @@ class Vsrt(Algorithm):
         return tree.salt * self.network.hash_of(node) & MASK
 
     def _pod_options(
-        self, fabric: Fabric, tors: Sequence[NodeId], demands: dict[NodeId, Demand], old: Adjacency, alone: bool
+        self,
+        fabric: LayeredFabric,
+        tors: Sequence[NodeId],
+        demands: dict[NodeId, Demand],
+        old: Adjacency,
+        alone: bool,
     ) -> dict[NodeId, Score]:
         """Score every aggregation of a pod that has living links to all of `tors`."""
         options: dict[NodeId, Score] = {}
@@ -378,12 +383,12 @@ class Vsrt(Algorithm):
         return up, tree.rate_bps - up if receives else 0
 
     @staticmethod
-    def _plan(core: NodeId | None, aggregations: dict[int, NodeId], pods: dict[int, list[NodeId]]) -> Plan:
+    def _plan(core: NodeId | None, aggregations: dict[int, NodeId], pods: dict[int, list[NodeId]]) -> TreePlan:
         root = next(iter(aggregations.values())) if core is None else core
         parent = {} if core is None else dict.fromkeys(aggregations.values(), core)
         for pod, nodes in pods.items():
             parent.update(dict.fromkeys(nodes, aggregations[pod]))
-        return Plan(root, parent, Form.DESIGNATED, core, aggregations)
+        return TreePlan(root, parent, Form.DESIGNATED, core, aggregations)
 
     # Graphs without a cycle.
 
@@ -408,17 +413,17 @@ class Vsrt(Algorithm):
             return None
         return path[: place[top] + 1] + way[::-1]
 
-    def _unique_tree(self, shape: Hierarchy, terminals: Sequence[NodeId]) -> Plan:
+    def _unique_tree(self, shape: Hierarchy, terminals: Sequence[NodeId]) -> TreePlan:
         tree = Tree(None, 0)
         for node in terminals:
             if node not in tree.adjacent:
                 path = (node,) if tree.root is None else self._unique_path(shape, tree, node)
                 tree.attach(path or (node,))
-        return Plan(tree.root, tree.parent, Form.UNIQUE)
+        return TreePlan(tree.root, tree.parent, Form.UNIQUE)
 
     # Other graphs.
 
-    def _general_tree(self, tree: Tree, terminals: Sequence[NodeId], old: Adjacency, steady_state: bool) -> Plan:
+    def _general_tree(self, tree: Tree, terminals: Sequence[NodeId], old: Adjacency, steady_state: bool) -> TreePlan:
         network, salt = self.network, tree.salt
         options: list[tuple[NodeId, dict[NodeId, NodeId]]] = []
         if old:
@@ -437,15 +442,15 @@ class Vsrt(Algorithm):
         root, parent = min(options, key=lambda option: network.cost(option[1]))
         smaller = self._smaller(tree, terminals, len(parent), old)
         if smaller is not None:
-            return Plan(terminals[0], smaller, Form.GENERAL)
-        return Plan(root, parent, Form.GENERAL)
+            return TreePlan(terminals[0], smaller, Form.GENERAL)
+        return TreePlan(root, parent, Form.GENERAL)
 
     def _smaller(
         self, tree: Tree, terminals: Sequence[NodeId], size: int, old: Adjacency
     ) -> dict[NodeId, NodeId] | None:
         """Return a smallest tree on a fabric for which no optimal one is alive; None where none is below `size`."""
         fabric = self.network.shape
-        if not isinstance(fabric, Fabric) or not all(node in fabric.pod for node in terminals):
+        if not isinstance(fabric, LayeredFabric) or not all(node in fabric.pod for node in terminals):
             return None
         return degraded.smallest(self.network, fabric, terminals, size, tree.salt, old)
 

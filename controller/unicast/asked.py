@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from controller.unicast.destinations import Place
+from controller.unicast.destinations import HostLocation
 from topology.fabrics import Fabrics
 from topology.host_names import SharedNames, shared_name
 
@@ -20,7 +20,7 @@ class AskedHosts:
         Which switches links join.
     """
 
-    def __init__(self, places: Mapping[bytes, Place], fabrics: Fabrics) -> None:
+    def __init__(self, places: Mapping[bytes, HostLocation], fabrics: Fabrics) -> None:
         self._places = places
         self._fabrics = fabrics
         self._version = 0
@@ -53,13 +53,13 @@ class AskedHosts:
         """Take in that a host has no place any more."""
         self._names.remove(mac)
 
-    def meant(self, dpid: int, mac: bytes) -> Place | None:
+    def meant(self, dpid: int, mac: bytes) -> HostLocation | None:
         """Return where the host is that a switch means by a MAC address: that of its fabric, else the first."""
         if not self._names.is_used:
             return self._places.get(shared_name(mac))
         return self._places.get(self._names.near(mac, dpid) or self._names.first(mac))
 
-    def at(self, dpid: int) -> list[Place]:
+    def at(self, dpid: int) -> list[HostLocation]:
         """Return the places of the hosts that a switch has asked for, by their MAC addresses."""
         found = [self.meant(dpid, mac) for mac in sorted(self._at.get(dpid, ()))]
         return [place for place in found if place is not None]
@@ -78,7 +78,7 @@ class AskedHosts:
         place = self._places.get(mac)
         return [dpid for dpid in dpids if self.meant(dpid, mac) is place]
 
-    def shared_by(self, mac: bytes) -> list[tuple[int, Place]]:
+    def shared_by(self, mac: bytes) -> list[tuple[int, HostLocation]]:
         """Return the switches that have asked for a MAC address which some host has, each with the place it means."""
         found = [(dpid, self.meant(dpid, mac)) for dpid in sorted(self._by.get(shared_name(mac), ()))]
         return [(dpid, place) for dpid, place in found if place is not None]

@@ -37,7 +37,7 @@ from controller.unicast.changed_hosts import ChangedHosts
 from controller.unicast.entries import trunk_rules
 from controller.unicast.guards import Guards
 from controller.unicast.holdings import FormerEntries, port_held, unconfirmed
-from controller.unicast.intake import FrameIntake
+from controller.unicast.intake import UnicastIntake
 from controller.unicast.marks import Stage, UnicastMarks
 from controller.unicast.relays import Relays
 from controller.unicast.resolution import Resolver
@@ -113,7 +113,7 @@ class UnicastCore:
         self.counters = self._notices.counters
         self._marks = UnicastMarks(settings.marking, self.fabric, self._vlan_ports)
         parts = self._routes, self._resolver, self._guards, self._vlan_ports, self._marks
-        self._intake = FrameIntake(self, self.fabric, settings, *parts, self.counters, self.counted)
+        self._intake = UnicastIntake(self, self.fabric, settings, *parts, self.counters, self.counted)
         self._handle: dict[type, Callable[[Any, float], None]] = {
             PacketReceived: lambda event, now: self._intake.frame_received(
                 (event.dpid, event.in_port), event.data, now

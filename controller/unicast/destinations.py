@@ -23,7 +23,7 @@ from controller.unicast.paths import Near, NextHop, Paths, choose, mix
 from topology.events import HostLearnt
 
 
-class Place(NamedTuple):
+class HostLocation(NamedTuple):
     """Where a host is, its location address, and whether its port has its VLAN with the tag.
 
     `mac` is the name of its MAC address in its domain.
@@ -61,11 +61,11 @@ class Destination:
         self.fresh = list(self.paths.next_hops)
         self.ports: dict[int, tuple[int, ...]] = {}
         self.detoured: set[int] = set()
-        self.places: dict[bytes, Place] = {}
+        self.places: dict[bytes, HostLocation] = {}
         self._seed = mix(dpid)
         self._by_number: dict[int, bytes] = {}
 
-    def enter(self, host: HostLearnt, is_tagged: bool) -> Place:
+    def enter(self, host: HostLearnt, is_tagged: bool) -> HostLocation:
         """Give a host a place; one that is here already keeps its location address."""
         former = self.places.get(host.mac)
         if former is not None:
@@ -74,11 +74,11 @@ class Destination:
             own, label = host_number(host.mac, self._by_number), label_of(host.mac)
             self._by_number[own] = host.mac
             address = location_address(self.number, label, own)
-            place = Place(host.mac, host.dpid, host.port_no, address, label, is_tagged)
+            place = HostLocation(host.mac, host.dpid, host.port_no, address, label, is_tagged)
         self.places[host.mac] = place
         return place
 
-    def leave(self, place: Place) -> None:
+    def leave(self, place: HostLocation) -> None:
         """Take a host from its place."""
         del self.places[place.mac], self._by_number[int.from_bytes(place.address[3:], "big")]
 
@@ -117,7 +117,7 @@ class Destination:
             rules += far_rules(ofp_version, mac, place.address, ports[place.label], entered(mac))
         return {rule.key: rule for rule in rules}
 
-    def passing_rule(self, ofp_version: int, place: Place, ports: tuple[int, ...]) -> FlowEntry:
+    def passing_rule(self, ofp_version: int, place: HostLocation, ports: tuple[int, ...]) -> FlowEntry:
         """Return the entry by which a switch forwards what comes from other switches and is for one host."""
         if ofp_version == OPENFLOW_1_0:
             return passing_rule(ofp_version, place.mac, place.address, ports[place.label])

@@ -21,7 +21,7 @@ from controller.wire.arp import arp_request, encode_arp
 from controller.wire.ethernet import ETHERTYPE_IPV4, is_tagged, without_tag
 from controller.wire.frame import decode_once
 from controller.wire.nd import encode_neighbour, neighbour_solicitation
-from controller.wire.packets import Arp, Ignored, Malformed, Neighbour, Packet, Unicast
+from controller.wire.packets import Arp, Ignored, Malformed, Neighbour, Packet, UnicastPacket
 from topology.events import PortRole
 from topology.live import LiveFabric
 
@@ -33,7 +33,7 @@ _ICMPV6 = b"\x3a"
 _HEADER_BYTES = 14
 
 
-class Surroundings(Protocol):
+class IntakeSurroundings(Protocol):
     """What the intake needs of the core around it."""
 
     def send(self, end: End, data: bytes, vlan_id: int = OWN_DOMAIN) -> None:
@@ -46,7 +46,7 @@ class Surroundings(Protocol):
         """Have a switch hold an entry for a host of which one of its own wants something."""
 
 
-class FrameIntake:
+class UnicastIntake:
     """Hands ARP and neighbour discovery on, relays broadcasts, and delivers what came before its entry.
 
     A frame of a VLAN has its tag when it comes, whether the host's or that of the port where it entered, and is
@@ -55,7 +55,7 @@ class FrameIntake:
 
     def __init__(
         self,
-        around: Surroundings,
+        around: IntakeSurroundings,
         fabric: LiveFabric,
         settings: UnicastSettings,
         routes: Routes,
@@ -109,7 +109,7 @@ class FrameIntake:
             self._resolver.received(end, packet, data, now, vlan_id)
         elif data[:6] == BROADCAST_MAC and data[12:14] == _IPV4:
             self._broadcast(end, data, now, vlan_id)
-        elif isinstance(packet, Unicast | Malformed | Ignored):
+        elif isinstance(packet, UnicastPacket | Malformed | Ignored):
             self._missed(end, packet, data, now, vlan_id)
 
     def on_deadline(self, now: float) -> None:
@@ -132,7 +132,7 @@ class FrameIntake:
             return
         at_edge = role is PortRole.EDGE
         sender_mac, mac = in_domain(data[6:12], vlan_id), in_domain(data[:6], vlan_id)
-        source = in_domain(packet.source, vlan_id) if isinstance(packet, Unicast) else b""
+        source = in_domain(packet.source, vlan_id) if isinstance(packet, UnicastPacket) else b""
         if at_edge and self._fabric.binding_conflict(sender_mac, source, *end):
             self._counted("unicast-spoofed", end, "receives packets with another host's addresses: they are dropped")
             return
@@ -153,7 +153,7 @@ class FrameIntake:
             self._counters["double-tagged-relayed"] += 1
             if at_edge:
                 self._around.relay(end, data, now, vlan_id)
-        elif isinstance(packet, Unicast):
+        elif isinstance(packet, UnicastPacket):
             self._counters["unicast-unknown"] += 1
             destination = in_domain(packet.destination, vlan_id)
             if at_edge and self._fabric.host_by_ip(destination, end[0]) is None:

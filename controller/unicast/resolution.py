@@ -39,7 +39,7 @@ class AskKind(IntEnum):
 
 
 @dataclass(slots=True)
-class Ask:
+class Resolution:
     """A question or announcement under way; `reply` is the answer of `responder`, held until it can be of use.
 
     `waits_for` is the switch whose entries are not in place yet. `mac`, `target` and `responder` are names in the
@@ -68,7 +68,7 @@ class Ask:
         return (self.mac, self.target) if self.responder is None else (self.mac, self.target, self.responder)
 
 
-class Surroundings(Protocol):
+class ResolverSurroundings(Protocol):
     """What the resolver needs of the core around it."""
 
     def send(self, end: End, data: bytes, vlan_id: int = OWN_DOMAIN) -> None:
@@ -113,11 +113,11 @@ class Resolver:
     hears of a question in another one, and its hosts answer for nobody there.
     """
 
-    def __init__(self, fabric: LiveFabric, settings: UnicastSettings, around: Surroundings) -> None:
+    def __init__(self, fabric: LiveFabric, settings: UnicastSettings, around: ResolverSurroundings) -> None:
         self._fabric = fabric
         self._settings = settings
         self._around = around
-        self._asks: dict[AskKey, Ask] = {}
+        self._asks: dict[AskKey, Resolution] = {}
         self._asks_at: dict[End, int] = {}
         self._by_name: dict[bytes, dict[AskKey, None]] = {}
         self._waiting: dict[int, dict[AskKey, None]] = {}
@@ -143,7 +143,7 @@ class Resolver:
             mac, receiver = in_domain(mac, vlan_id), in_domain(receiver, vlan_id)
             said = None if said is None else said.within(vlan_id)
         if said is not None and said.question and said.address == said.target:
-            self._open(Ask(AskKind.ANNOUNCE, mac, end, said.target, packet, data, vlan_id=vlan_id), now)
+            self._open(Resolution(AskKind.ANNOUNCE, mac, end, said.target, packet, data, vlan_id=vlan_id), now)
         elif said is None or self._fabric.binding_conflict(mac, said.address, *end):
             self._around.counted(
                 "resolution-spoofed", end, "receives ARP or ND with another host's addresses: it is ignored"
@@ -151,7 +151,7 @@ class Resolver:
         elif not said.question:
             self._answered(end, packet, said.address, data, now)
         elif said.unspecified:
-            tentative = Ask(AskKind.DETECT_DUPLICATE, mac, end, said.target, packet, data, vlan_id=vlan_id)
+            tentative = Resolution(AskKind.DETECT_DUPLICATE, mac, end, said.target, packet, data, vlan_id=vlan_id)
             self._detect_duplicate(tentative, now)
         else:
             holder = None
@@ -160,7 +160,7 @@ class Resolver:
             if holder is not None:
                 self._pass_on(end, holder, data, now)
             else:
-                self._open(Ask(AskKind.RESOLVE, mac, end, said.target, packet, data, vlan_id=vlan_id), now)
+                self._open(Resolution(AskKind.RESOLVE, mac, end, said.target, packet, data, vlan_id=vlan_id), now)
 
     def host_learnt(self, host: HostLearnt, now: float) -> None:
         """Go on with what waited for this host or its addresses."""
@@ -204,13 +204,15 @@ class Resolver:
                 self._close(ask)
                 self._around.send(ask.end, data, vlan_id)
             if not tentative:
-                self._open(Ask(AskKind.ANNOUNCE, mac, end, target, packet, data, vlan_id=vlan_id), now)
+                self._open(Resolution(AskKind.ANNOUNCE, mac, end, target, packet, data, vlan_id=vlan_id), now)
             return
         asker_mac = in_domain(packet.eth_dst, vlan_id)
         asker = self._fabric.host_near(asker_mac, end[0])
         if asker is not None:
             where = (asker.dpid, asker.port_no)
-            answered = Ask(AskKind.RESOLVE, asker_mac, where, target, packet, data, True, data, mac, vlan_id=vlan_id)
+            answered = Resolution(
+                AskKind.RESOLVE, asker_mac, where, target, packet, data, True, data, mac, vlan_id=vlan_id
+            )
             self._open(answered, now)
 
     def _note_plain(self, target: bytes, mac: bytes, dpid: int, *, is_router: bool) -> None:
@@ -224,7 +226,7 @@ class Resolver:
         elif holder is None or self._plain.get(target) == name:
             self._plain.pop(target, None)
 
-    def _detect_duplicate(self, ask: Ask, now: float) -> None:
+    def _detect_duplicate(self, ask: Resolution, now: float) -> None:
         holder = self._fabric.host_by_ip(ask.target, ask.end[0])
         if holder is not None and shared_name(holder.mac) == ask.mac:
             return
@@ -243,11 +245,11 @@ class Resolver:
         """Tell whether a host is at a port, or behind another leg of its link aggregation group."""
         return self._fabric.is_one_port((host.dpid, host.port_no), end)
 
-    def _open(self, ask: Ask, now: float) -> None:
+    def _open(self, ask: Resolution, now: float) -> None:
         if self._keep(ask, now):
             self._advance(ask, now)
 
-    def _keep(self, ask: Ask, now: float) -> bool:
+    def _keep(self, ask: Resolution, now: float) -> bool:
         if ask.key in self._asks:
             self._close(self._asks[ask.key])
         at_port = self._asks_at.get(ask.end, 0)
@@ -265,7 +267,7 @@ class Resolver:
         self._expiry.set(ask.key, now + self._settings.ask_timeout_s)
         return True
 
-    def _close(self, ask: Ask) -> None:
+    def _close(self, ask: Resolution) -> None:
         del self._asks[ask.key]
         self._asks_at[ask.end] -= 1
         if not self._asks_at[ask.end]:
@@ -279,7 +281,7 @@ class Resolver:
         self._wait(ask, None)
         self._expiry.cancel(ask.key)
 
-    def _wait(self, ask: Ask, dpid: int | None) -> None:
+    def _wait(self, ask: Resolution, dpid: int | None) -> None:
         """Let an ask wait for a switch in place of the one that it waited for."""
         if ask.waits_for is not None:
             keys = self._waiting[ask.waits_for]
@@ -290,7 +292,7 @@ class Resolver:
             self._waiting.setdefault(dpid, {})[ask.key] = None
         ask.waits_for = dpid
 
-    def _advance(self, ask: Ask, now: float) -> None:
+    def _advance(self, ask: Resolution, now: float) -> None:
         """Do the next step of an ask, if its time has come."""
         asker = self._fabric.host_near(ask.mac, ask.end[0])
         if asker is None or not self._is_at(asker, ask.end):

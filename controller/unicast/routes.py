@@ -13,7 +13,7 @@ from controller.kernel.domains import domain_of
 from controller.rules.model import FlowEntry, FlowKey, Output
 from controller.rules.pipeline import OPENFLOW_1_0, UNICAST, VLAN_UNICAST
 from controller.unicast.asked import AskedHosts
-from controller.unicast.destinations import Destination, Place
+from controller.unicast.destinations import Destination, HostLocation
 from controller.unicast.entries import ANY_PORT, Entered, far_rules, host_keys, trunk_rule
 from controller.unicast.locations import number_of, switch_number
 from controller.unicast.paths import Pair
@@ -60,7 +60,7 @@ class Routes:
         self._near: dict[int, dict[int, tuple[int, ...]]] = {}
         self._pairs: list[Pair] = []
         self._versions: dict[int, int] = {}
-        self._places: dict[bytes, Place] = {}
+        self._places: dict[bytes, HostLocation] = {}
         self._destinations: dict[int, Destination] = {}
         self._numbers: dict[int, int] = {}
         self._behind: dict[int, None] = {}
@@ -74,7 +74,7 @@ class Routes:
         """Whether some destinations are left for the next `update`."""
         return bool(self._behind)
 
-    def place(self, mac: bytes) -> Place | None:
+    def place(self, mac: bytes) -> HostLocation | None:
         """Return where a host is that has entries, None for any other."""
         return self._places.get(mac)
 
@@ -148,14 +148,14 @@ class Routes:
         """Forget where a host was asked for that is gone."""
         self._asked.forget(mac)
 
-    def _far_rules(self, dpid: int, place: Place, entered: Entered | None = None) -> list[FlowEntry]:
+    def _far_rules(self, dpid: int, place: HostLocation, entered: Entered | None = None) -> list[FlowEntry]:
         version, mac = self._versions.get(dpid), place.mac
         if version is None:
             return []
         entered = self._entered_for(dpid, mac) if entered is None else entered
         return far_rules(version, mac, place.address, self.port_to(dpid, mac), entered)
 
-    def _far_edits(self, place: Place, dpids: Iterable[int]) -> Stage:
+    def _far_edits(self, place: HostLocation, dpids: Iterable[int]) -> Stage:
         """Return the edits that have other switches give a host's location address to what is for it."""
         others = [dpid for dpid in dpids if dpid != place.dpid]
         return [(dpid, Put(rule)) for dpid in others for rule in self._far_rules(dpid, place)]
@@ -364,7 +364,7 @@ class Routes:
         asked = [(dpid, place) for dpid, place in self._asked.shared_by(mac) if dpid in self._versions]
         return [edit for dpid, place in asked for edit in self._far_edits(place, (dpid,))]
 
-    def _own_rules(self, place: Place) -> list[FlowEntry]:
+    def _own_rules(self, place: HostLocation) -> list[FlowEntry]:
         """Return the entries of a host at its own switch; none where that is not there."""
         version = self._versions.get(place.dpid)
         return [] if version is None else place.own_rules(version, self._entered_for(place.dpid, place.mac))
@@ -373,7 +373,7 @@ class Routes:
         """Return the keys of a switch's entries for what its hosts send to a host."""
         return host_keys(self._versions[dpid], mac, self._entered_for(dpid, mac))
 
-    def _enter(self, host: HostLearnt) -> Place:
+    def _enter(self, host: HostLearnt) -> HostLocation:
         """Give a host a place."""
         destination = self._destinations.get(host.dpid)
         if destination is None:
@@ -388,7 +388,7 @@ class Routes:
         self._asked.placed(host.mac)
         return place
 
-    def _leave(self, place: Place) -> Stage:
+    def _leave(self, place: HostLocation) -> Stage:
         """Take a host from its place; return the edits that remove its entries there and in OpenFlow 1.0."""
         destination = self._destinations[place.dpid]
         destination.leave(place)

@@ -31,7 +31,7 @@ from controller.wire.lacp import decode_slow
 from controller.wire.lldp import decode_lldp
 from controller.wire.mld import MLD_TYPES, decode_mld
 from controller.wire.nd import ND_TYPES, decode_neighbour
-from controller.wire.packets import Data, Packet, Unicast
+from controller.wire.packets import Data, Packet, UnicastPacket
 from controller.wire.pim import decode_pim
 from controller.wire.reasons import ignored, malformed
 
@@ -70,7 +70,7 @@ def decode(frame: bytes | bytearray | memoryview) -> Packet:
 
     A frame with a VLAN tag is not looked into, whatever it carries: who serves VLANs takes it off. Bytes behind the
     length that the IP header gives are padding. A frame that ends before that length (a switch may hand over only its
-    beginning) is still `Data` or `Unicast`; messages that are read whole are then malformed.
+    beginning) is still `Data` or `UnicastPacket`; messages that are read whole are then malformed.
 
     Returns
     -------
@@ -116,7 +116,7 @@ def decode(frame: bytes | bytearray | memoryview) -> Packet:
         return _new(Data, (4, eth_src, source, destination, total))
     if destination == BROADCAST_V4 or frame[0] & 1:
         return _BROADCAST
-    return _new(Unicast, (4, eth_src, frame[:6], source, destination))
+    return _new(UnicastPacket, (4, eth_src, frame[:6], source, destination))
 
 
 decode_once = lru_cache(maxsize=2)(decode)
@@ -192,7 +192,7 @@ def _decode_ipv6(frame: bytes, size: int) -> Packet:
         return _new(Data, (6, eth_src, source, destination, 40 + length))
     if frame[0] & 1:
         return _BROADCAST
-    return _new(Unicast, (6, eth_src, frame[:6], source, destination))
+    return _new(UnicastPacket, (6, eth_src, frame[:6], source, destination))
 
 
 def walk_extensions(frame: bytes, following: int, end: int) -> tuple[int, int, bytes, bool] | None:

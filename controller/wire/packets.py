@@ -135,7 +135,7 @@ class Neighbour(NamedTuple):
     mac: bytes | None
 
 
-class Unicast(NamedTuple):
+class UnicastPacket(NamedTuple):
     """An IP packet to one host; source and destination are IP addresses."""
 
     family: int
@@ -185,5 +185,16 @@ class Malformed(NamedTuple):
 
 
 Packet: TypeAlias = (
-    Report | Query | PimHello | PimJoinPrune | Data | Arp | Neighbour | Unicast | Lldp | Lacpdu | Ignored | Malformed
+    Report
+    | Query
+    | PimHello
+    | PimJoinPrune
+    | Data
+    | Arp
+    | Neighbour
+    | UnicastPacket
+    | Lldp
+    | Lacpdu
+    | Ignored
+    | Malformed
 )

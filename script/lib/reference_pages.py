@@ -18,10 +18,10 @@ from apps.cli.main import build_parser
 from apps.dashboard.api import build_api
 from apps.dashboard.board import Board
 from apps.dashboard.feed import act
-from apps.dashboard.limits import Limits
+from apps.dashboard.limits import ServerLimits
 from apps.dashboard.static_files import StaticFiles
 from apps.dashboard.streams import Streams
-from apps.dashboard.tally import Tally
+from apps.dashboard.tally import RequestTally
 from apps.exporters import controller_metrics
 from apps.exporters.metrics import FAMILIES
 from controller.config.json_schema import policy_schema, schema_text
@@ -146,7 +146,11 @@ def api_description() -> dict[str, Any]:
     """Return the OpenAPI document that the dashboard serves."""
     board = Board(dict)
     api = build_api(
-        board, Streams(board, Tally(), Limits()), partial(act, Path()), StaticFiles(), reads_need_token=False
+        board,
+        Streams(board, RequestTally(), ServerLimits()),
+        partial(act, Path()),
+        StaticFiles(),
+        reads_need_token=False,
     )
     description: dict[str, Any] = api.openapi()
     return description

@@ -11,12 +11,12 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from apps.emulation.cluster import Cluster
+from apps.emulation.cluster import EmulatedCluster
 from apps.emulation.controller import FRAMEWORKS, ControllerProcess, Framework
 from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
 from apps.emulation.processes import EmulationError
 from several_controllers import Clustered, three_switches
-from topology.graph import Graph, Kind, NodeId
+from topology.graph import Graph, NodeId, NodeKind
 
 POLICY = """\
 version: 1
@@ -334,7 +334,7 @@ def unanswered() -> Callable[..., list[tuple[str, str]]]:
 
 def _add_hosts(graph: Graph, switch: str, names: list[str], capacity_bps: float) -> None:
     for name in names:
-        graph.add_node(name, Kind.HOST)
+        graph.add_node(name, NodeKind.HOST)
         graph.add_link(switch, name, capacity_bps=capacity_bps)
 
 
@@ -344,7 +344,7 @@ def make_star() -> Callable[..., Graph]:
 
     def make(host_count: int, capacity_bps: float = 1e9) -> Graph:
         graph = Graph()
-        graph.add_node("s1", Kind.TOR)
+        graph.add_node("s1", NodeKind.TOR)
         _add_hosts(graph, "s1", [f"h{number}" for number in range(1, host_count + 1)], capacity_bps)
         return graph
 
@@ -354,9 +354,9 @@ def make_star() -> Callable[..., Graph]:
 def _make_diamond(hosts_per_tor: int) -> Graph:
     graph = Graph()
     for name in ("s1", "s2"):
-        graph.add_node(name, Kind.TOR)
+        graph.add_node(name, NodeKind.TOR)
     for name in ("s3", "s4"):
-        graph.add_node(name, Kind.AGGREGATION)
+        graph.add_node(name, NodeKind.AGGREGATION)
         for tor in ("s1", "s2"):
             graph.add_link(tor, name)
     for tor, first in (("s1", 1), ("s2", 1 + hosts_per_tor)):
@@ -384,7 +384,7 @@ def clustered(tmp_path: Path, framework: Framework) -> Iterator[Callable[..., Cl
     with ExitStack() as stack:
 
         def bring_up(count: int = 2, *, of_cluster: Mapping[str, Any] | None = None, **options: Any) -> Clustered:
-            cluster = Cluster(tmp_path, CONTROLLER_PORT, count, framework=framework, **(of_cluster or {}))
+            cluster = EmulatedCluster(tmp_path, CONTROLLER_PORT, count, framework=framework, **(of_cluster or {}))
             ports = cluster.ports[1:]
             fabric = EmulatedFabric(three_switches(), controller=cluster, more_controller_ports=ports, **options)
             return Clustered(cluster, stack.enter_context(fabric))

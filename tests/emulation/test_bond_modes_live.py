@@ -9,7 +9,7 @@ import pytest
 
 from apps.status_client import query
 from how_to import wait
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 pytestmark = pytest.mark.emulation
 FRAMEWORK = "os-ken"
@@ -37,13 +37,13 @@ def bench() -> tuple[Graph, dict[str, Any]]:
     """ToRs s1 and s2, joined by s3; h1 and h4 are on bonds at both, h2 at s1, h3 and h5 at s2. h4, h5: VLAN 10."""
     graph = Graph()
     for name in TORS:
-        graph.add_node(name, Kind.TOR)
-    graph.add_node("s3", Kind.AGGREGATION)
+        graph.add_node(name, NodeKind.TOR)
+    graph.add_node("s3", NodeKind.AGGREGATION)
     for tor in TORS:
         graph.add_link(tor, "s3", 10, None)
     cables = (("h1", "s1", 1), ("h1", "s2", 1), ("h2", "s1", 2), ("h3", "s2", 2))
     for host, tor, port_no in (*cables, ("h4", "s1", 3), ("h4", "s2", 3), ("h5", "s2", 4)):
-        graph.add_node(host, Kind.HOST)
+        graph.add_node(host, NodeKind.HOST)
         graph.add_link(tor, host, port_no, None, capacity_bps=1e9)
     return graph, {"bonds": {"h1": "active-backup", "h4": "lacp"}}
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from how_to import ROOT, SYSTEM_PATH, Reader, blocks, files, wait
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 pytestmark = pytest.mark.emulation
 FRAMEWORK = "os-ken"
@@ -37,13 +37,13 @@ def bench() -> tuple[Graph, dict[str, Any]]:
     """ToRs s1 and s2, joined by s3 and by s4; h1 and h2 are at both, h3 at s1, h4 at s2."""
     graph = Graph()
     for name in TORS:
-        graph.add_node(name, Kind.TOR)
+        graph.add_node(name, NodeKind.TOR)
     for name in ("s3", "s4"):
-        graph.add_node(name, Kind.AGGREGATION)
+        graph.add_node(name, NodeKind.AGGREGATION)
         for tor in TORS:
             graph.add_link(tor, name)
     for name, switches in (("h1", TORS), ("h2", TORS), ("h3", TORS[:1]), ("h4", TORS[1:])):
-        graph.add_node(name, Kind.HOST)
+        graph.add_node(name, NodeKind.HOST)
         for switch in switches:
             graph.add_link(switch, name, capacity_bps=1e9)
     return graph, {"bonds": BONDS}

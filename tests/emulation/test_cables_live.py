@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 pytestmark = pytest.mark.emulation
 
@@ -20,14 +20,14 @@ def bench() -> tuple[Graph, dict[str, Any]]:
     """Two ToRs with two cables to a spine each and two between them, and a third ToR with one cable to the spine."""
     graph = Graph()
     for name in ("s1", "s2", "s3"):
-        graph.add_node(name, Kind.TOR)
-    graph.add_node("s4", Kind.AGGREGATION)
+        graph.add_node(name, NodeKind.TOR)
+    graph.add_node("s4", NodeKind.AGGREGATION)
     for tor, lower, upper in (("s1", 11, 1), ("s1", 12, 2), ("s2", 11, 3), ("s2", 12, 4), ("s3", 11, 5)):
         graph.add_link(tor, "s4", lower, upper)
     for port_no in (21, 22):
         graph.add_link("s1", "s2", port_no, port_no)
     for number in range(1, 7):
-        graph.add_node(f"h{number}", Kind.HOST)
+        graph.add_node(f"h{number}", NodeKind.HOST)
         graph.add_link(f"s{(number + 1) // 2}", f"h{number}", number % 2 + 1, 0)
     return graph, {}
 

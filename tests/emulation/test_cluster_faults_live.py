@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from apps.emulation import processes
-from apps.emulation.cluster import FABRIC, Store, wait_that
+from apps.emulation.cluster import FABRIC, EtcdServer, wait_that
 from apps.status_client import query
-from controller.cluster.engine import Committed, Put, Transaction
+from controller.cluster.engine import Committed, PutKey, Transaction
 from controller.cluster.keys import Keys
 from several_controllers import GROUP, SETTLED_S, Clustered, fill, lose, lose_no_more, make_room
 
@@ -94,7 +94,7 @@ def test_controllers_that_start_without_the_store_wait_for_it(clustered: Callabl
 
 def test_a_store_without_space_is_as_one_that_is_silent(clustered: Callable[..., Clustered]) -> None:
     """Its leases are kept then, its keys are not written: the leader goes on, and nothing is set."""
-    net = clustered(of_cluster={"store": Store(options=("--quota-backend-bytes", str(16 << 20)))})
+    net = clustered(of_cluster={"store": EtcdServer(options=("--quota-backend-bytes", str(16 << 20)))})
     fill(net.cluster.store)
     net.join("h5")
     drain = {"do": "switch-drain", "dpid": net.fabric.dpid("s3")}
@@ -109,7 +109,7 @@ def test_a_store_without_space_is_as_one_that_is_silent(clustered: Callable[...,
 
 
 def test_a_store_whose_leader_is_killed_costs_no_lead(clustered: Callable[..., Clustered]) -> None:
-    net = clustered(of_cluster={"store": Store(3)})
+    net = clustered(of_cluster={"store": EtcdServer(3)})
     net.cluster.store.wait_leading().kill()
     net.join("h5")
     net.cluster.store.wait_leading()
@@ -118,7 +118,7 @@ def test_a_store_whose_leader_is_killed_costs_no_lead(clustered: Callable[..., C
 
 
 def test_the_end_of_a_leader_and_of_the_stores_leader_at_once(clustered: Callable[..., Clustered]) -> None:
-    net = clustered(of_cluster={"store": Store(3)})
+    net = clustered(of_cluster={"store": EtcdServer(3)})
     net.cluster.store.wait_leading().kill()
     net.leader.kill()
     net.join("h5", SETTLED_S)
@@ -134,7 +134,7 @@ def test_a_store_emptied_while_nobody_led_is_written_above_the_switches(
     late = 1 << 40
     net.kill_all()
     with closing(net.cluster.store.engine()) as engine:
-        put = Put(Keys(FABRIC).epoch, str(late))
+        put = PutKey(Keys(FABRIC).epoch, str(late))
         assert type(engine.ask(Transaction((), (put,)))) is Committed
     net.start_all()
     net.wait_led(late)

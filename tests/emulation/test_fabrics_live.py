@@ -17,7 +17,7 @@ from controller.wire.addresses import parse_ip
 from controller.wire.encode import encode
 from controller.wire.packets import Query
 from how_to import ROOT, SYSTEM_PATH, Reader, blocks, files, wait
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 pytestmark = pytest.mark.emulation
 
@@ -30,9 +30,9 @@ def bench() -> tuple[Graph, dict[str, Any]]:
     """Four ToRs in a row, with h1 to h3 at s1, h4 at s2, h5 at s3 and h6 to h8 at s4."""
     graph = Graph()
     for name in ("s1", "s2", "s3", "s4"):
-        graph.add_node(name, Kind.TOR)
+        graph.add_node(name, NodeKind.TOR)
     for number in range(1, 9):
-        graph.add_node(f"h{number}", Kind.HOST)
+        graph.add_node(f"h{number}", NodeKind.HOST)
         graph.add_link("s1" if number < 4 else "s4" if number > 5 else f"s{number - 2}", f"h{number}")
     for one, other in (("s1", "s2"), BETWEEN, ("s3", "s4")):
         graph.add_link(one, other)

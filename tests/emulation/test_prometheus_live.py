@@ -24,13 +24,13 @@ from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
 from apps.exporters.metrics import FAMILIES
 from apps.exporters.prometheus_sink import PrometheusSink
 from apps.exporters.settings import PrometheusSettings
-from apps.exporters.sink import Batch, Overview, SinkState, SwitchState
-from controller.performance.batch import Rates, Samples
+from apps.exporters.sink import Overview, RatedSamples, SinkState, SwitchAnswering
+from controller.performance.batch import SampleRates, Samples
 from controller.performance.counters import COUNTER_COUNT, UNSUPPORTED, Counter
-from controller.performance.ports import PortTable
+from controller.performance.ports import PortRows
 from controller.wire.dpids import format_dpid, parse_dpid
 from topology.generators import make
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 pytestmark = pytest.mark.emulation
 
@@ -48,12 +48,12 @@ class Fabric:
     """Two switches of two ports, and the endpoint that shows them."""
 
     def __init__(self) -> None:
-        self.ports = PortTable()
+        self.ports = PortRows()
         self.down: set[int] = set()
         for dpid in (1, 2):
             for port_no in (1, 2):
                 self.ports.add(dpid, port_no, f's{dpid}-"eth"\\{port_no}', 1e9)
-            self.ports.classify(dpid, Kind.TOR)
+            self.ports.classify(dpid, NodeKind.TOR)
         self.sink = PrometheusSink(
             PrometheusSettings(port=0),
             self.ports,
@@ -63,7 +63,7 @@ class Fabric:
         )
 
     def _overview(self) -> Overview:
-        switches = [SwitchState(n, "tor", n not in self.down, time.time(), 25.0, 50.0) for n in (1, 2)]
+        switches = [SwitchAnswering(n, "tor", n not in self.down, time.time(), 25.0, 50.0) for n in (1, 2)]
         return Overview(tuple(switches), {"answered": 5})
 
     def sample(self, value: int) -> None:
@@ -72,10 +72,10 @@ class Fabric:
         counters = np.full((n, COUNTER_COUNT), value, np.uint64)
         counters[:, Counter.COLLISIONS.column] = UNSUPPORTED
         at, none = np.full(n, time.time()), np.zeros(n, np.uint16)
-        rates = Rates(
+        rates = SampleRates(
             rows, at, at, np.ones((n, COUNTER_COUNT)), np.full((n, 2), 50.0), none.astype(np.uint8), none, none
         )
-        self.sink.write(Batch(Samples(rows, at, at, counters), rates))
+        self.sink.write(RatedSamples(Samples(rows, at, at, counters), rates))
 
 
 def free_port() -> int:

@@ -17,7 +17,7 @@ import pytest
 from apps.emulation import processes
 from apps.emulation.controller import ControllerProcess, Framework
 from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 pytestmark = pytest.mark.emulation
 
@@ -153,10 +153,10 @@ def _plain(value: Any) -> Any:
 def dumbbell() -> Graph:
     graph = Graph()
     for switch in ("s1", "s2"):
-        graph.add_node(switch, Kind.TOR)
+        graph.add_node(switch, NodeKind.TOR)
     graph.add_link("s1", "s2", capacity_bps=CAPACITY_BPS)
     for host, switch in (("h1", "s1"), ("h2", "s1"), ("h3", "s1"), ("h4", "s2")):
-        graph.add_node(host, Kind.HOST)
+        graph.add_node(host, NodeKind.HOST)
         graph.add_link(host, switch, capacity_bps=CAPACITY_BPS)
     return graph
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from controller.multicast.core import RESTART_GRACE_S
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 pytestmark = pytest.mark.emulation
 
@@ -34,13 +34,13 @@ def bench(request: pytest.FixtureRequest) -> tuple[Graph, dict[str, Any]]:
     """Three ToRs with two hosts each under two spines."""
     graph = Graph()
     for name in LEAVES:
-        graph.add_node(name, Kind.TOR)
+        graph.add_node(name, NodeKind.TOR)
     for name in SPINES:
-        graph.add_node(name, Kind.AGGREGATION)
+        graph.add_node(name, NodeKind.AGGREGATION)
         for leaf in LEAVES:
             graph.add_link(leaf, name)
     for number in range(1, 7):
-        graph.add_node(f"h{number}", Kind.HOST)
+        graph.add_node(f"h{number}", NodeKind.HOST)
         graph.add_link(LEAVES[(number - 1) // 2], f"h{number}")
     return graph, OPTIONS[request.param]
 

@@ -17,7 +17,7 @@ import pytest
 from apps.emulation import processes
 from apps.emulation.namespace import network_of
 from how_to import files
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 pytestmark = pytest.mark.emulation
 FRAMEWORK = "os-ken"
@@ -52,10 +52,10 @@ def bench() -> tuple[Graph, dict[str, Any]]:
     """Switches s1 with h1, o1, o2 and r1, and s2 with h2 and r2; as in the guide r1 is 10.0.0.5, r2 10.0.0.6."""
     graph = Graph()
     for name in ("s1", "s2"):
-        graph.add_node(name, Kind.TOR)
+        graph.add_node(name, NodeKind.TOR)
     graph.add_link("s1", "s2")
     for name, switch in {"h1": "s1", "h2": "s2", "o1": "s1", "o2": "s1", "r1": "s1", "r2": "s2"}.items():
-        graph.add_node(name, Kind.HOST)
+        graph.add_node(name, NodeKind.HOST)
         graph.add_link(switch, name, capacity_bps=1e9)
     return graph, {}
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from apps.emulation.namespace import network_of
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 pytestmark = pytest.mark.emulation
 FRAMEWORK = "os-ken"
@@ -43,10 +43,10 @@ def bench() -> tuple[Graph, dict[str, Any]]:
     """Switches s1 with h1 and the router r1, and s2 with h2."""
     graph = Graph()
     for name in ("s1", "s2"):
-        graph.add_node(name, Kind.TOR)
+        graph.add_node(name, NodeKind.TOR)
     graph.add_link("s1", "s2")
     for name, switch in {"h1": "s1", "h2": "s2", "r1": "s1"}.items():
-        graph.add_node(name, Kind.HOST)
+        graph.add_node(name, NodeKind.HOST)
         graph.add_link(switch, name, capacity_bps=1e9)
     return graph, {}
 

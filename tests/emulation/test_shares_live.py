@@ -15,15 +15,14 @@ import pyarrow as pa
 import pytest
 
 from apps.emulation import processes
-from apps.emulation.cluster import ETCD_PORT, Store
+from apps.emulation.cluster import ETCD_PORT, EtcdServer
 from apps.emulation.controller import ControllerProcess, Framework
 from apps.emulation.network import CONTROLLER_PORT, EmulatedFabric
 from apps.exporters.history import read_history
-from apps.exporters.schema import Kind
+from apps.exporters.schema import RecordKind
 from controller.cluster.keys import Keys
 from controller.cluster.share_records import Share, read_share
-from topology.graph import Graph
-from topology.graph import Kind as NodeKind
+from topology.graph import Graph, NodeKind
 
 pytestmark = [pytest.mark.emulation, pytest.mark.unhurried]
 
@@ -43,7 +42,7 @@ SWITCHES = 6
 class Monitored:
     """Six switches in a ring, two monitors and a store."""
 
-    def __init__(self, fabric: EmulatedFabric, store: Store, monitors: dict[str, ControllerProcess]) -> None:
+    def __init__(self, fabric: EmulatedFabric, store: EtcdServer, monitors: dict[str, ControllerProcess]) -> None:
         self.fabric = fabric
         self.store = store
         self.monitors = monitors
@@ -67,7 +66,7 @@ class Monitored:
     def rows(self, *names: str) -> pa.Table:
         """Return the rows that count of the history of monitors, of all where none is named."""
         places = [self.monitors[name].directory / "state" / "history" for name in names or self.monitors]
-        return read_history(places, Kind.COUNTERS, since_s=0, until_s=1e10)
+        return read_history(places, RecordKind.COUNTERS, since_s=0, until_s=1e10)
 
     def polls(self, *names: str) -> dict[int, np.ndarray]:
         """Return when each switch was polled, in seconds."""
@@ -112,7 +111,7 @@ def monitored(framework: Framework, tmp_path: Path) -> Iterator[Monitored]:
     policy.write_text(POLICY)
     with ExitStack() as stack:
         fabric = stack.enter_context(EmulatedFabric(graph, more_controller_ports=(SECOND_PORT,)))
-        store = Store()
+        store = EtcdServer()
         stack.callback(store.close)
         store.launch()
         store.wait()

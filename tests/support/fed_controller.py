@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from apps.openflow.questions import Unanswered
-from apps.status_server import Refused, StatusServer
-from controller.snapshot.log import Section
+from apps.status_server import QuestionRefused, StatusServer
+from controller.snapshot.log import DocumentLog
 
 ACTIONS = (
     "policy-reload",
@@ -72,13 +72,13 @@ class FedController:
             self.documents[section][id_] = document
         self.sections[section].touch(id_)
 
-    def _section(self, name: str) -> Section[str]:
-        return Section(lambda: list(self.documents[name]), lambda id_: self.documents[name].get(id_))
+    def _section(self, name: str) -> DocumentLog[str]:
+        return DocumentLog(lambda: list(self.documents[name]), lambda id_: self.documents[name].get(id_))
 
     def _action(self, name: str) -> Any:
         def act(fields: Mapping[str, Any]) -> dict[str, Any]:
             if self.refuse is not None:
-                raise Refused(*self.refuse)
+                raise QuestionRefused(*self.refuse)
             if self.late is not None:
                 raise self.late
             asked = dict(fields)

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from controller.performance.batch import Rates, Samples
+from controller.performance.batch import SampleRates, Samples
 from controller.performance.counters import COUNTER_COUNT, Counter
-from controller.performance.ports import PortTable
+from controller.performance.ports import PortRows
 from controller.performance.rates import RateTable
 
 GIGABIT = 1e9
@@ -31,7 +31,7 @@ def one_sample(at_s: float, duration_s: float = math.nan, row: int = 0, **values
 
 def one_port(speed_bps: float = GIGABIT, interval_s: float = 0.0, sticky_bits: int = 0) -> RateTable:
     """A table of one port."""
-    ports = PortTable(16)
+    ports = PortRows(16)
     ports.add(1, 1, "s1-eth1", speed_bps)
     table = RateTable(ports, sticky_bits)
     table.fit()
@@ -45,13 +45,13 @@ def made_rates(
     rows: tuple[int, ...] = (0,),
     utilisation_pct: float = 0.0,
     **per_s,
-) -> Rates:
+) -> SampleRates:
     """Rates of several rows, all the same; those not given are 0."""
     n = len(rows)
     table = np.zeros((n, COUNTER_COUNT))
     for name, value in per_s.items():
         table[:, Counter(name).column] = value
-    return Rates(
+    return SampleRates(
         np.array(rows, np.int32),
         np.full(n, at_s),
         np.full(n, interval_s),

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from apps.emulation import processes
-from apps.emulation.cluster import Cluster, Store, store_address, wait_that
+from apps.emulation.cluster import EmulatedCluster, EtcdServer, store_address, wait_that
 from apps.emulation.controller import ControllerProcess
 from apps.emulation.network import EmulatedFabric
-from controller.cluster.engine import Page, Put, ReadPage, Silent, Transaction
+from controller.cluster.engine import KeyPage, PutKey, ReadPage, Silent, Transaction
 from controller.cluster.keys import Leader
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 GROUP = "239.1.1.1"
 RATE_BPS = 4e6
@@ -30,7 +30,7 @@ CUTS = "cuts"
 class Clustered:
     """Three switches in a ring with two hosts each, and their controllers; h1 sends, h3 receives."""
 
-    def __init__(self, cluster: Cluster, fabric: EmulatedFabric) -> None:
+    def __init__(self, cluster: EmulatedCluster, fabric: EmulatedFabric) -> None:
         self.cluster = cluster
         self.fabric = fabric
         self.before = cluster.wait_leader()
@@ -142,11 +142,11 @@ def three_switches() -> Graph:
     """Return three switches in a ring with two hosts each."""
     graph = Graph()
     for name in ("s1", "s2", "s3"):
-        graph.add_node(name, Kind.TOR)
+        graph.add_node(name, NodeKind.TOR)
     for one, other in (("s1", "s2"), ("s2", "s3"), ("s1", "s3")):
         graph.add_link(one, other)
     for number in range(1, 7):
-        graph.add_node(f"h{number}", Kind.HOST)
+        graph.add_node(f"h{number}", NodeKind.HOST)
         graph.add_link(f"s{(number + 1) // 2}", f"h{number}")
     return graph
 
@@ -200,22 +200,22 @@ def cut_off(address: str) -> None:
     lose(f"ip daddr {address}", f"ip saddr {address}")
 
 
-def fill(store: Store) -> None:
+def fill(store: EtcdServer) -> None:
     """Have a store full, so that it takes no more keys."""
     with closing(store.engine()) as engine:
         number, reply = 0, None
         while type(reply) is not Silent:
             number += 1
             assert number < 1000, "the store never was full"
-            reply = engine.ask(Transaction((), (Put("/other/large", f"{number}" * 250_000),)))
+            reply = engine.ask(Transaction((), (PutKey("/other/large", f"{number}" * 250_000),)))
         assert "space" in reply.why
 
 
-def make_room(store: Store) -> None:
+def make_room(store: EtcdServer) -> None:
     """Have a store that is full take keys again: what is past goes."""
     with closing(store.engine()) as engine:
         page = engine.ask(ReadPage("/other/", limit=1))
-        assert type(page) is Page
+        assert type(page) is KeyPage
         engine.question("/v3/kv/compaction", {"revision": page.revision, "physical": True})
         engine.question("/v3/maintenance/defragment")
         for alarm in engine.question("/v3/maintenance/alarm", {"action": "GET"})["alarms"]:

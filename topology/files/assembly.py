@@ -9,7 +9,7 @@ from ipaddress import IPv4Address
 from typing import Any, NamedTuple
 
 from topology.files.faults import MAX_LINKS, MAX_NAME_CHARACTERS, MAX_NODES, TopologyFileError
-from topology.graph import DEFAULT_CAPACITY_BPS, Graph, Kind, NodeId
+from topology.graph import DEFAULT_CAPACITY_BPS, Graph, NodeId, NodeKind
 
 MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}", re.ASCII)
 HIGHEST_DPID = 2**64 - 1
@@ -17,7 +17,7 @@ HIGHEST_PORT_NO = 0xFFFFFF00
 """OFPP_MAX (OpenFlow 1.3.5, section A.2.1)."""
 
 
-class Place(NamedTuple):
+class RecordPosition(NamedTuple):
     """Where a record stands: its line or its path in the document, as far as the format has them."""
 
     line: int | None = None
@@ -54,12 +54,12 @@ class Assembly:
         self._unique: set[tuple[str, object]] = set()
         self._link_count = 0
 
-    def fault(self, message: str, place: Place, field: str = "") -> TopologyFileError:
+    def fault(self, message: str, place: RecordPosition, field: str = "") -> TopologyFileError:
         """Return the error to raise for a fault at `place`."""
         path = f"{place.path}.{field}" if place.path and field else place.path or field
         return TopologyFileError(self.source, message, place.line, path)
 
-    def node(self, node: object, attributes: Mapping[str, Any], place: Place) -> None:
+    def node(self, node: object, attributes: Mapping[str, Any], place: RecordPosition) -> None:
         """Add a node that is not there yet."""
         self._identify(node, place)
         if node in self.graph or str(node) in self._names:
@@ -67,18 +67,18 @@ class Assembly:
         self._names.add(str(node))
         if len(self.graph) >= MAX_NODES:
             raise self.fault(f"more than {MAX_NODES} nodes", place)
-        name = attributes.get("kind", Kind.SWITCH)
-        if name not in list(Kind):
-            raise self.fault(f"{name!r} is none of: {', '.join(Kind)}", place, "kind")
-        self.graph.add_node(node, Kind(name), **self._known(attributes, place))
+        name = attributes.get("kind", NodeKind.SWITCH)
+        if name not in list(NodeKind):
+            raise self.fault(f"{name!r} is none of: {', '.join(NodeKind)}", place, "kind")
+        self.graph.add_node(node, NodeKind(name), **self._known(attributes, place))
 
-    def end(self, node: object, place: Place) -> None:
+    def end(self, node: object, place: RecordPosition) -> None:
         """Add a node that only links name, unless it is there."""
         self._identify(node, place)
         if node not in self.graph:
             self.node(node, {}, place)
 
-    def _identify(self, node: object, place: Place) -> None:
+    def _identify(self, node: object, place: RecordPosition) -> None:
         if isinstance(node, bool) or not isinstance(node, (str, int)):
             raise self.fault(f"{node!r} is neither a text nor a whole number", place, "id")
         if isinstance(node, int) and abs(node) > HIGHEST_DPID:
@@ -88,7 +88,7 @@ class Assembly:
                 f"{node[:20]!r} does not have 1 to {MAX_NAME_CHARACTERS} characters, all printable", place, "id"
             )
 
-    def _known(self, attributes: Mapping[str, Any], place: Place) -> dict[str, Any]:
+    def _known(self, attributes: Mapping[str, Any], place: RecordPosition) -> dict[str, Any]:
         known: dict[str, Any] = {}
         pod, dpid, ip, mac = (attributes.get(name) for name in ("pod", "dpid", "ip", "mac"))
         if pod is not None:
@@ -111,17 +111,17 @@ class Assembly:
                 self._once(name, known[name], f"second node with the {name} {known[name]}", place)
         return known
 
-    def _once(self, what: str, value: object, message: str, place: Place) -> None:
+    def _once(self, what: str, value: object, message: str, place: RecordPosition) -> None:
         if (what, value) in self._unique:
             raise self.fault(message, place, what)
         self._unique.add((what, value))
 
-    def _whole(self, value: object, lower: int, upper: int, place: Place, field: str) -> int:
+    def _whole(self, value: object, lower: int, upper: int, place: RecordPosition, field: str) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not lower <= value <= upper:
             raise self.fault(f"{value!r} is not a whole number from {lower} to {upper}", place, field)
         return value
 
-    def link(self, u: object, v: object, attributes: Mapping[str, Any], place: Place) -> None:
+    def link(self, u: object, v: object, attributes: Mapping[str, Any], place: RecordPosition) -> None:
         """Add a link between two nodes that are there."""
         for node, end in ((u, "source"), (v, "target")):
             self._identify(node, place)
@@ -151,12 +151,12 @@ class Assembly:
             raise self.fault("does not map the two ends to port numbers", place, "ports")
         for node, port, field in ((u, u_port, fields[0]), (v, v_port, fields[1])):
             if port is not None:
-                lowest = 0 if self.graph.kind(node) in (Kind.HOST, Kind.SWITCH) else 1
+                lowest = 0 if self.graph.kind(node) in (NodeKind.HOST, NodeKind.SWITCH) else 1
                 self._whole(port, lowest, HIGHEST_PORT_NO, place, field)
                 self._once(field, (node, port), f"second link at port {port} of {node!r}", place)
         self.graph.add_link(u, v, u_port, v_port, capacity_bps, weight)
 
-    def _number(self, attributes: Mapping[str, Any], field: str, default: float, place: Place) -> float:
+    def _number(self, attributes: Mapping[str, Any], field: str, default: float, place: RecordPosition) -> float:
         value = attributes.get(field, default)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise self.fault(f"{value!r} is no number", place, field)

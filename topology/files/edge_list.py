@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from topology.files.assembly import Assembly, Place
+from topology.files.assembly import Assembly, RecordPosition
 from topology.files.node_link import link_attributes
 from topology.graph import Graph
 
@@ -30,7 +30,7 @@ def read(text: str, assembly: Assembly) -> None:
         words = line.partition("#")[0].split(maxsplit=2)
         if not words:
             continue
-        place = Place(number)
+        place = RecordPosition(number)
         if len(words) == 1:
             raise assembly.fault(f"{words[0][:40]!r} stands alone: a line has two node ids", place)
         for node in words[:2]:
@@ -38,7 +38,7 @@ def read(text: str, assembly: Assembly) -> None:
         assembly.link(words[0], words[1], _attributes(words[2].strip(), assembly, place) if words[2:] else {}, place)
 
 
-def _attributes(text: str, assembly: Assembly, place: Place) -> dict[str, Any]:
+def _attributes(text: str, assembly: Assembly, place: RecordPosition) -> dict[str, Any]:
     if text.startswith("{"):
         try:
             found = ast.literal_eval(text)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from xml.parsers import expat
 
-from topology.files.assembly import Assembly, Place
+from topology.files.assembly import Assembly, RecordPosition
 from topology.files.faults import TopologyFileError
 from topology.files.node_link import NODE_ATTRIBUTES
 from topology.graph import Graph
@@ -98,15 +98,15 @@ class _Document:
         self.parser.EntityDeclHandler = self._entity
         self._assembly = assembly
         self._keys: dict[str, _Key] = {}
-        self._defaults: dict[str, tuple[str, Place]] = {}
-        self._links: list[tuple[object, object, dict[str, Any], Place]] = []
-        self._open: tuple[str, dict[str, str], Place] | None = None
+        self._defaults: dict[str, tuple[str, RecordPosition]] = {}
+        self._links: list[tuple[object, object, dict[str, Any], RecordPosition]] = []
+        self._open: tuple[str, dict[str, str], RecordPosition] | None = None
         self._values: dict[str, Any] = {}
-        self._key: tuple[str, Place] | None = None
+        self._key: tuple[str, RecordPosition] | None = None
         self._text = ""
 
-    def _place(self) -> Place:
-        return Place(self.parser.CurrentLineNumber)
+    def _place(self) -> RecordPosition:
+        return RecordPosition(self.parser.CurrentLineNumber)
 
     def _entity(self, *_: object) -> None:
         raise self._assembly.fault("entities are not read", self._place())
@@ -157,7 +157,7 @@ class _Document:
             for link in self._links:
                 self._assembly.link(*link)
 
-    def _record(self, name: str, attributes: dict[str, str], place: Place) -> None:
+    def _record(self, name: str, attributes: dict[str, str], place: RecordPosition) -> None:
         given, self._values = self._values, {}
         for identity, (text, where) in self._defaults.items():
             if self._keys[identity].element in (name, "all"):
@@ -169,7 +169,7 @@ class _Document:
             source, target = (self._attribute(attributes, end, place) for end in ("source", "target"))
             self._links.append((source, target, values, place))
 
-    def _value(self, identity: str, text: str, place: Place) -> None:
+    def _value(self, identity: str, text: str, place: RecordPosition) -> None:
         _, name, kind = self._keys[identity]
         if name not in READ_ATTRIBUTES:
             return
@@ -181,7 +181,7 @@ class _Document:
         except (ValueError, KeyError):
             raise self._assembly.fault(f"{text[:40]!r} is no {kind}", place, name) from None
 
-    def _attribute(self, attributes: dict[str, str], name: str, place: Place) -> str:
+    def _attribute(self, attributes: dict[str, str], name: str, place: RecordPosition) -> str:
         if name not in attributes:
             raise self._assembly.fault("is missing", place, name)
         return attributes[name]

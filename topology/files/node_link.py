@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from topology.files.assembly import Assembly, Place
+from topology.files.assembly import Assembly, RecordPosition
 from topology.files.faults import TopologyFileError
 from topology.graph import Graph, Link
 
@@ -73,13 +73,13 @@ def read(text: str, assembly: Assembly) -> None:
         raise TopologyFileError(assembly.source, "no node-link document: it is no object", 1)
     for flag in ("directed", "multigraph"):
         if root.get(flag, False) is not False:
-            raise assembly.fault("only undirected graphs of single links are read", Place(path=flag))
+            raise assembly.fault("only undirected graphs of single links are read", RecordPosition(path=flag))
     for position, node in enumerate(_records(root, "nodes", assembly)):
-        place = Place(path=f"nodes[{position}]")
+        place = RecordPosition(path=f"nodes[{position}]")
         assembly.node(_field(node, "id", place, assembly), node, place)
     name = "edges" if "edges" in root and "links" not in root else "links"
     for position, link in enumerate(_records(root, name, assembly)):
-        place = Place(path=f"{name}[{position}]")
+        place = RecordPosition(path=f"{name}[{position}]")
         u, v = (_field(link, end, place, assembly) for end in ("source", "target"))
         assembly.link(u, v, link, place)
 
@@ -87,14 +87,14 @@ def read(text: str, assembly: Assembly) -> None:
 def _records(root: dict[str, Any], name: str, assembly: Assembly) -> list[dict[str, Any]]:
     found = root.get(name)
     if not isinstance(found, list):
-        raise assembly.fault("is missing" if found is None else "is no list", Place(path=name))
+        raise assembly.fault("is missing" if found is None else "is no list", RecordPosition(path=name))
     for position, record in enumerate(found):
         if not isinstance(record, dict):
-            raise assembly.fault("is no object", Place(path=f"{name}[{position}]"))
+            raise assembly.fault("is no object", RecordPosition(path=f"{name}[{position}]"))
     return found
 
 
-def _field(record: dict[str, Any], name: str, place: Place, assembly: Assembly) -> object:
+def _field(record: dict[str, Any], name: str, place: RecordPosition, assembly: Assembly) -> object:
     if name not in record:
         raise assembly.fault("is missing", place, name)
     found: object = record[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from topology.files.assembly import Assembly, Place
+from topology.files.assembly import Assembly, RecordPosition
 from topology.files.faults import MAX_LINKS, MAX_NODES
 from topology.graph import NodeId
 
@@ -19,12 +19,12 @@ def read(text: str, assembly: Assembly) -> tuple[NodeId, ...]:
     problem = _Problem(assembly)
     lines = text.split("\n")
     if not lines[0].strip().lower().startswith(MAGIC):
-        raise assembly.fault(f"an .stp file begins with {MAGIC.upper()}", Place(1))
+        raise assembly.fault(f"an .stp file begins with {MAGIC.upper()}", RecordPosition(1))
     for number, line in enumerate(lines[1:], 2):
         words = line.split("#")[0].split()
-        if words and problem.take(words, Place(number)):
-            return problem.finish(Place(number))
-    raise assembly.fault("truncated: there is no EOF", Place(len(lines)))
+        if words and problem.take(words, RecordPosition(number)):
+            return problem.finish(RecordPosition(number))
+    raise assembly.fault("truncated: there is no EOF", RecordPosition(len(lines)))
 
 
 class _Problem:
@@ -33,11 +33,11 @@ class _Problem:
         self._section = ""
         self._seen: set[str] = set()
         self._nodes = 0
-        self._declared: dict[str, tuple[int, Place]] = {}
+        self._declared: dict[str, tuple[int, RecordPosition]] = {}
         self._counts = {"edges": 0, "terminals": 0}
         self._terminals: dict[NodeId, None] = {}
 
-    def take(self, words: list[str], place: Place) -> bool:
+    def take(self, words: list[str], place: RecordPosition) -> bool:
         """Take in one line and tell whether it is the last."""
         word = words[0].lower()
         if word == "section":
@@ -58,7 +58,7 @@ class _Problem:
             self._terminal(word, words, place)
         return False
 
-    def _open(self, words: list[str], place: Place) -> None:
+    def _open(self, words: list[str], place: RecordPosition) -> None:
         if self._section:
             raise self._assembly.fault(f"section {self._section} is not ended", place)
         self._section = words[1].lower() if len(words) > 1 else ""
@@ -68,7 +68,7 @@ class _Problem:
             raise self._assembly.fault(f"second section {self._section}", place)
         self._seen.add(self._section)
 
-    def _graph(self, word: str, words: list[str], place: Place) -> None:
+    def _graph(self, word: str, words: list[str], place: RecordPosition) -> None:
         if word == "nodes":
             if self._nodes:
                 raise self._assembly.fault("stands twice", place, "Nodes")
@@ -84,7 +84,7 @@ class _Problem:
             self._assembly.link(u, v, {"weight": self._weight(words, place)}, place)
             self._counts["edges"] += 1
 
-    def _terminal(self, word: str, words: list[str], place: Place) -> None:
+    def _terminal(self, word: str, words: list[str], place: RecordPosition) -> None:
         if word == "terminals":
             self._declared["terminals"] = (self._whole(words, 1, 0, MAX_NODES, place, "Terminals"), place)
         elif word == "t":
@@ -94,18 +94,20 @@ class _Problem:
             self._terminals[node] = None
             self._counts["terminals"] += 1
 
-    def _node(self, words: list[str], position: int, place: Place) -> int:
+    def _node(self, words: list[str], position: int, place: RecordPosition) -> int:
         if not self._nodes:
             raise self._assembly.fault("the number of nodes is not given before", place, words[0])
         return self._whole(words, position, 1, self._nodes, place, words[0])
 
-    def _whole(self, words: list[str], position: int, lower: int, upper: int, place: Place, field: str) -> int:
+    def _whole(
+        self, words: list[str], position: int, lower: int, upper: int, place: RecordPosition, field: str
+    ) -> int:
         text = words[position] if len(words) > position else ""
         if not (text.isascii() and text.isdecimal() and len(text) < 19 and lower <= int(text) <= upper):
             raise self._assembly.fault(f"{text[:40]!r} is not a whole number from {lower} to {upper}", place, field)
         return int(text)
 
-    def _weight(self, words: list[str], place: Place) -> float:
+    def _weight(self, words: list[str], place: RecordPosition) -> float:
         text = words[3] if len(words) > 3 else ""
         try:
             weight = float(text)
@@ -115,7 +117,7 @@ class _Problem:
             raise self._assembly.fault(f"weight {text[:40]!r} is no number", place, "E")
         return weight
 
-    def finish(self, place: Place) -> tuple[NodeId, ...]:
+    def finish(self, place: RecordPosition) -> tuple[NodeId, ...]:
         """Compare what was found with what was announced, and return the terminals."""
         if not self._nodes:
             raise self._assembly.fault("there is no section Graph with its Nodes", place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 
 class Draft:
@@ -22,7 +22,7 @@ class Draft:
         self._hosts = 0
         self._ports: dict[str, int] = {}
 
-    def switch(self, kind: Kind, **attributes: Any) -> str:
+    def switch(self, kind: NodeKind, **attributes: Any) -> str:
         """Add a switch and return its name."""
         number = len(self._ports) + 1
         name = f"s{number}"
@@ -36,7 +36,7 @@ class Draft:
             self._hosts += 1
             name = f"h{self._hosts}"
             ip = ".".join(str(byte) for byte in ((10 << 24) + self._hosts).to_bytes(4, "big"))
-            self.graph.add_node(name, Kind.HOST, ip=ip, mac=self._hosts.to_bytes(6, "big").hex(":"), **attributes)
+            self.graph.add_node(name, NodeKind.HOST, ip=ip, mac=self._hosts.to_bytes(6, "big").hex(":"), **attributes)
             self._ports[switch] += 1
             self.graph.add_link(name, switch, 0, self._ports[switch], self._capacity_bps)
 
@@ -76,11 +76,11 @@ def pods(
         Switches are numbered ToRs first, then aggregations, then cores; ``pod`` counts from 0.
     """
     draft = Draft(capacity_bps)
-    tors = [[draft.switch(Kind.TOR, pod=pod) for _ in counts] for pod, counts in enumerate(hosts)]
+    tors = [[draft.switch(NodeKind.TOR, pod=pod) for _ in counts] for pod, counts in enumerate(hosts)]
     aggregations = [
-        [draft.switch(Kind.AGGREGATION, pod=pod) for _ in range(aggregation_count)] for pod in range(len(hosts))
+        [draft.switch(NodeKind.AGGREGATION, pod=pod) for _ in range(aggregation_count)] for pod in range(len(hosts))
     ]
-    tops = [draft.switch(Kind.CORE) for _ in range(cores)]
+    tops = [draft.switch(NodeKind.CORE) for _ in range(cores)]
     for pod, (lower, upper) in enumerate(zip(tors, aggregations, strict=True)):
         for tor, count in zip(lower, hosts[pod], strict=True):
             draft.hosts(tor, count, pod=pod)

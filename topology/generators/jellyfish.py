@@ -6,7 +6,7 @@ from collections import deque
 
 from topology.generators.draft import Draft
 from topology.generators.parameters import MAX_HOSTS, Parameter, capacity
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 SWITCHES = Parameter("switches", 20, 3, 4096, "switches in all")
 DEGREE = Parameter("degree", 4, 2, 64, "links of each switch to other switches, fewer than there are switches")
@@ -37,7 +37,7 @@ class Draws:
         return (mixed ^ (mixed >> 31)) * bound >> 64
 
 
-class Wiring:
+class RandomWiring:
     """Links among switches 0 to `switches` - 1, drawn until no switch has room for another."""
 
     def __init__(self, switches: int, degree: int, draws: Draws) -> None:
@@ -151,9 +151,9 @@ def jellyfish(
     if switches * hosts_per_switch > MAX_HOSTS:
         raise ValueError(f"hosts_per_switch: {hosts_per_switch} gives more than {MAX_HOSTS} hosts")
     draft = Draft(capacity_bps)
-    names = [draft.switch(Kind.TOR) for _ in range(switches)]
+    names = [draft.switch(NodeKind.TOR) for _ in range(switches)]
     for name in names:
         draft.hosts(name, hosts_per_switch)
-    for u, v in sorted((min(link), max(link)) for link in Wiring(switches, degree, Draws(seed)).links):
+    for u, v in sorted((min(link), max(link)) for link in RandomWiring(switches, degree, Draws(seed)).links):
         draft.link(names[u], names[v])
     return draft.graph

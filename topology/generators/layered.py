@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from topology.generators.draft import Draft, pods
 from topology.generators.parameters import MAX_HOSTS, Parameter, capacity
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 K = Parameter("k", 4, 2, 64, "ports of each switch, and pods", multiple_of=2)
 DEPTH = Parameter("depth", 2, 1, 16, "tiers of switches")
@@ -59,8 +59,8 @@ def leaf_spine(
             f"more than {MAX_HOSTS}"
         )
     draft = Draft(capacity_bps)
-    lower = [draft.switch(Kind.TOR) for _ in range(leaves)]
-    upper = [draft.switch(Kind.AGGREGATION) for _ in range(spines)]
+    lower = [draft.switch(NodeKind.TOR) for _ in range(leaves)]
+    upper = [draft.switch(NodeKind.AGGREGATION) for _ in range(spines)]
     for leaf in lower:
         draft.hosts(leaf, hosts_per_leaf)
         for spine in upper:
@@ -83,7 +83,7 @@ def tree(depth: int = 2, fanout: int = 4, capacity_bps: float = CAPACITY.default
     draft = Draft(capacity_bps)
     below: list[str] = []
     for tier in range(1, depth + 1):
-        kind = Kind.TOR if tier == 1 else Kind.CORE if tier == depth else Kind.AGGREGATION
+        kind = NodeKind.TOR if tier == 1 else NodeKind.CORE if tier == depth else NodeKind.AGGREGATION
         here = []
         for position in range(fanout ** (depth - tier)):
             pod = {"pod": position // fanout ** (depth - 1 - tier)} if depth > 2 and tier < depth else {}

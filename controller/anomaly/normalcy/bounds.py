@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.anomaly.normalcy.cyclochart import Groups
+from controller.anomaly.normalcy.cyclochart import CycleColumns
 from controller.anomaly.normalcy.series import Floats, iqr
 
 
@@ -112,7 +112,7 @@ def constant_bounds(origin_s: float, slot_s: float, lower: float, upper: float) 
     return Bounds(origin_s, slot_s, np.array([[[lower, upper]]]))
 
 
-def group_extremes(found: Groups, kept: NDArray[np.bool_], low: Floats, high: Floats) -> Floats:
+def group_extremes(found: CycleColumns, kept: NDArray[np.bool_], low: Floats, high: Floats) -> Floats:
     """Return the least and greatest value over the kept columns of each group, float64[cycle, 2]; NaN without any."""
     held = np.minimum(found.columns, len(low) - 1)
     lower = np.fmin.reduce(np.where(kept, low[held], np.nan), axis=1)

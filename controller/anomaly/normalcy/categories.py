@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from controller.anomaly.normalcy.multinomial import detect_multinomial
-from controller.anomaly.normalcy.result import Normalcy
+from controller.anomaly.normalcy.result import SeriesNormalcy
 from controller.anomaly.normalcy.semi_constant import detect_semi_constant
 from controller.anomaly.normalcy.series import Series
 from controller.anomaly.normalcy.settings import SettingError, Settings
 from controller.anomaly.normalcy.transient import detect_transient
 from controller.anomaly.normalcy.trendy import detect_trendy
 
-Detector = Callable[[Series, Settings], Normalcy | None]
+Detector = Callable[[Series, Settings], SeriesNormalcy | None]
 """Returns the normalcy of a series (`min_points` points or more) that is of the category, else None."""
 
 CATEGORIES: dict[str, Detector] = {

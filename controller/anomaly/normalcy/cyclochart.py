@@ -51,7 +51,7 @@ class Cyclochart:
         return shares
 
 
-class Groups(NamedTuple):
+class CycleColumns(NamedTuple):
     """The columns of a footprint at one place of the cycle each.
 
     `columns` int64[cycle, repeats], `inside` bool of the same shape (the column is within the footprint), `alike`
@@ -64,7 +64,7 @@ class Groups(NamedTuple):
     periodic: Bools
 
 
-def groups(similar: Bools, cycle: int, quality_pct: float) -> Groups:
+def groups(similar: Bools, cycle: int, quality_pct: float) -> CycleColumns:
     """Put columns that lie a cycle apart together and find each group's reference.
 
     The reference is the column that most others are like; the article takes the first, which one bad first day
@@ -90,7 +90,7 @@ def groups(similar: Bools, cycle: int, quality_pct: float) -> Groups:
     like_reference = alike[np.arange(cycle), reference]
     members = inside.sum(axis=1)
     periodic = (members >= 2) & (votes.max(axis=1) >= quality_pct / 100 * members - 1e-9)
-    return Groups(columns, inside, like_reference, periodic)
+    return CycleColumns(columns, inside, like_reference, periodic)
 
 
 def cyclochart(columns: Footprint, similar: Bools, settings: Settings) -> Cyclochart:
@@ -185,7 +185,7 @@ class Cycle:
 
     units: int
     chart: Cyclochart
-    grouped: Groups | None
+    grouped: CycleColumns | None
 
     @property
     def periodic(self) -> bool:
@@ -206,7 +206,7 @@ def find_cycle(columns: Footprint, settings: Settings, similar: Bools | None = N
     return Cycle(units, chart, groups(similar, units * columns.frame.parts, settings.quality_pct))
 
 
-def kept_columns(found: Groups, present: Bools) -> Bools:
+def kept_columns(found: CycleColumns, present: Bools) -> Bools:
     """Tell which columns of each group its bounds are taken from, bool[cycle, repeats].
 
     Of a periodic group those like its reference, of any other all that hold points.

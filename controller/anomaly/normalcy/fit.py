@@ -10,7 +10,7 @@ from controller.anomaly.normalcy.categories import CATEGORIES, Detector, chosen
 from controller.anomaly.normalcy.density import CORRUPTED as GAPS
 from controller.anomaly.normalcy.density import SPARSE, detect_density
 from controller.anomaly.normalcy.regular import detect_cycle, regular_bounds
-from controller.anomaly.normalcy.result import CORRUPTED, Normalcy
+from controller.anomaly.normalcy.result import CORRUPTED, SeriesNormalcy
 from controller.anomaly.normalcy.series import Series
 from controller.anomaly.normalcy.settings import DAY_S, Settings
 from controller.anomaly.normalcy.stability import latest_stable
@@ -21,7 +21,7 @@ LOW, HIGH = "low-variability", "high-variability"
 
 def fit(
     series: Series, settings: Settings | None = None, categories: Mapping[str, Detector] = CATEGORIES
-) -> Normalcy:
+) -> SeriesNormalcy:
     """Return category, period and bounds of a series.
 
     Parameters
@@ -35,7 +35,7 @@ def fit(
 
     Returns
     -------
-    Normalcy
+    SeriesNormalcy
         `category` is one of the parametric ones, sparse, low-variability, high-variability or corrupted. Series
         shorter than `min_length_s` go the same way, in start-up mode: `start_up` is set and the reason says so.
         Fewer points than `min_points` are corrupted, and have the range of what is there as bounds.
@@ -62,16 +62,16 @@ def fit(
     return replace(found, reason="; ".join(words), counts=series.counts)
 
 
-def _fit(series: Series, settings: Settings, detectors: list[Detector]) -> Normalcy:
+def _fit(series: Series, settings: Settings, detectors: list[Detector]) -> SeriesNormalcy:
     if not len(series):
-        return Normalcy(CORRUPTED, "no points", start_up=True)
+        return SeriesNormalcy(CORRUPTED, "no points", start_up=True)
     start_up = series.length_s < settings.min_length_s
     if len(series) < settings.min_points:
         slot_s = settings.time_unit_s / settings.time_unit_parts
         origin_s = float(series.at_s[0] // slot_s * slot_s)
         bounds = constant_bounds(origin_s, slot_s, float(series.values.min()), float(series.values.max()))
         reason = f"{len(series)} points are fewer than {settings.min_points}; bounds are their range"
-        return Normalcy(CORRUPTED, reason, bounds, start_up=True)
+        return SeriesNormalcy(CORRUPTED, reason, bounds, start_up=True)
     for detector in detectors:
         found = detector(series, settings)
         if found is not None:
@@ -79,15 +79,15 @@ def _fit(series: Series, settings: Settings, detectors: list[Detector]) -> Norma
     return replace(_regular(series, 0.0 if start_up else settings.min_length_s, settings), start_up=start_up)
 
 
-def _regular(series: Series, least_s: float, settings: Settings) -> Normalcy:
+def _regular(series: Series, least_s: float, settings: Settings) -> SeriesNormalcy:
     """Return the normalcy of data without a parametric model."""
     density = detect_density(series, least_s, settings)
     if density.kind == GAPS:
-        return Normalcy(CORRUPTED, density.reason)
+        return SeriesNormalcy(CORRUPTED, density.reason)
     detected = detect_cycle(density.series, settings)
     if density.kind == SPARSE:
         bounds = regular_bounds(density.series, detected, settings.whisker)
-        return Normalcy(
+        return SeriesNormalcy(
             SPARSE,
             density.reason,
             bounds,
@@ -97,7 +97,7 @@ def _regular(series: Series, least_s: float, settings: Settings) -> Normalcy:
         )
     stable, _ = latest_stable(density.series, detected.period_s, settings)
     if len(stable) < settings.min_points or stable.length_s < least_s:
-        return Normalcy(CORRUPTED, f"{density.reason}; the level changed and too little is stable since")
+        return SeriesNormalcy(CORRUPTED, f"{density.reason}; the level changed and too little is stable since")
     reason = density.reason
     if len(stable) < len(density.series):
         detected = detect_cycle(stable, settings)
@@ -106,7 +106,7 @@ def _regular(series: Series, least_s: float, settings: Settings) -> Normalcy:
     category, whisker = (
         (LOW, settings.whisker) if share <= settings.variability_pct else (HIGH, settings.whisker_high_variability)
     )
-    return Normalcy(
+    return SeriesNormalcy(
         category,
         f"{reason}; variability {share:.1f} %",
         regular_bounds(stable, detected, whisker),

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from controller.anomaly.normalcy.bounds import Bounds
 from controller.anomaly.normalcy.cyclochart import find_cycle, kept_columns
 from controller.anomaly.normalcy.footprint import footprint, plain_frame
-from controller.anomaly.normalcy.result import Normalcy
+from controller.anomaly.normalcy.result import SeriesNormalcy
 from controller.anomaly.normalcy.series import Floats, Series
 from controller.anomaly.normalcy.settings import Settings
 
@@ -55,7 +55,7 @@ def normal_set(values: Floats, h_pct: float) -> tuple[float, ...]:
     return tuple(sorted(found[:count].tolist()))
 
 
-def detect_multinomial(series: Series, settings: Settings) -> Normalcy | None:
+def detect_multinomial(series: Series, settings: Settings) -> SeriesNormalcy | None:
     """Return the normalcy sets of multinomial data, None where the series is none.
 
     Where the series as it is does not pass, points that are no integers (fewer than H2 percent) and then rare values
@@ -77,7 +77,7 @@ def detect_multinomial(series: Series, settings: Settings) -> Normalcy | None:
     return _normalcy(clean, found, discarded, settings)
 
 
-def _normalcy(series: Series, found: Floats, discarded: int, settings: Settings) -> Normalcy:
+def _normalcy(series: Series, found: Floats, discarded: int, settings: Settings) -> SeriesNormalcy:
     order = np.argsort(found)
     ranks = order[np.searchsorted(found[order], series.values)].astype(np.float64)
     frame = plain_frame(series, settings, np.arange(0.5, len(found) - 1, dtype=np.float64))
@@ -94,7 +94,7 @@ def _normalcy(series: Series, found: Floats, discarded: int, settings: Settings)
     intervals = np.array([[[each[0], each[-1]]] for each in members])
     bounds = Bounds(frame.origin_s, frame.column_s, intervals, None, tuple(members))
     cleaned = f", {discarded} points of noise discarded" if discarded else ""
-    return Normalcy(
+    return SeriesNormalcy(
         "multinomial",
         f"{len(found)} integer values{cleaned}; normal: {', '.join(f'{value:g}' for value in overall)}",
         bounds,

@@ -14,7 +14,7 @@ CORRUPTED = "corrupted"
 
 
 @dataclass(frozen=True, slots=True)
-class Normalcy:
+class SeriesNormalcy:
     """Category, period and bounds of a series, and why.
 
     `bounds` is None where the series is corrupted. `since_s` is where the selected portion starts; `longest_gap_s`

@@ -13,7 +13,7 @@ from controller.anomaly.normalcy.cyclochart import find_cycle
 from controller.anomaly.normalcy.fit import HIGH, LOW, fit
 from controller.anomaly.normalcy.footprint import Footprint, footprint, quantile_frame
 from controller.anomaly.normalcy.regular import periodic_bounds
-from controller.anomaly.normalcy.result import Normalcy
+from controller.anomaly.normalcy.result import SeriesNormalcy
 from controller.anomaly.normalcy.series import NOTHING_LEFT_OUT, Floats, InputCounts, Series, make_series
 from controller.anomaly.normalcy.settings import Settings
 
@@ -31,7 +31,7 @@ class RollingState(NamedTuple):
     since_s: float | None
     """Where the bounds started again, None where they are those of all points."""
     columns: Footprint | None
-    normalcy: Normalcy
+    normalcy: SeriesNormalcy
 
 
 class RollingNormalcy:
@@ -93,7 +93,7 @@ class RollingNormalcy:
         values = np.concatenate(self._values) if self._values else np.empty(0)
         return replace(make_series(at_s, values, self._settings), counts=self._left_out)
 
-    def add(self, at_s: Floats, values: Floats) -> Normalcy:
+    def add(self, at_s: Floats, values: Floats) -> SeriesNormalcy:
         """Add points that follow all before, a day's or any number, and return the normalcy with them.
 
         Raises ValueError for a time that is not later than all before.

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from controller.anomaly.normalcy.categories import CATEGORIES, Detector
-from controller.anomaly.normalcy.result import Normalcy
+from controller.anomaly.normalcy.result import SeriesNormalcy
 from controller.anomaly.normalcy.rolling import RollingNormalcy
 from controller.anomaly.normalcy.series import Floats
 from controller.anomaly.normalcy.settings import Settings
@@ -50,7 +50,7 @@ def units_of(values: Floats, settings: Settings) -> Units:
     return Units(unit, unit + float((tail - high).mean()) * math.log(len(tail)))
 
 
-class Event(NamedTuple):
+class Excursion(NamedTuple):
     """A stretch of points in a row outside the bounds: when, how far out, how abnormal.
 
     `furthest` is the greatest distance from the nearest normal value in the value's unit, negative below it.
@@ -88,8 +88,8 @@ class Scorer:
         self._points = 0
         self._units = Units(1.0, 1.0)
         self._seen = (-np.inf, np.inf)
-        self._event: Event | None = None
-        self.events: deque[Event] = deque(maxlen=MAX_EVENTS)
+        self._event: Excursion | None = None
+        self.events: deque[Excursion] = deque(maxlen=MAX_EVENTS)
         self._alarm_s, self._alarm_rung = -np.inf, 0
         self._greatest: deque[float] = deque(maxlen=self._settings.habit_units)
         self._today, self._today_greatest, self._habit = -1, 0.0, 0.0
@@ -97,7 +97,7 @@ class Scorer:
         self.late = 0
 
     @property
-    def normalcy(self) -> Normalcy:
+    def normalcy(self) -> SeriesNormalcy:
         """The normalcy that the next point is held against."""
         return self._rolling.normalcy
 
@@ -205,8 +205,8 @@ class Scorer:
         self._today, self._today_greatest = day, 0.0
 
 
-def _grown(event: Event | None, now_s: float, apart: float, score: float) -> Event:
+def _grown(event: Excursion | None, now_s: float, apart: float, score: float) -> Excursion:
     if event is None:
-        return Event(now_s, now_s, 1, apart, score)
+        return Excursion(now_s, now_s, 1, apart, score)
     furthest = apart if abs(apart) > abs(event.furthest) else event.furthest
-    return Event(event.first_s, now_s, event.points + 1, furthest, max(event.score, score))
+    return Excursion(event.first_s, now_s, event.points + 1, furthest, max(event.score, score))

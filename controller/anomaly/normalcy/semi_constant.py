@@ -9,7 +9,7 @@ import numpy as np
 from controller.anomaly.normalcy.bounds import Bounds, constant_bounds, filled, group_extremes, whisker_bounds
 from controller.anomaly.normalcy.cyclochart import Cycle, find_cycle, kept_columns
 from controller.anomaly.normalcy.footprint import Footprint, Frame, footprint, plain_frame, similar_columns
-from controller.anomaly.normalcy.result import Normalcy
+from controller.anomaly.normalcy.result import SeriesNormalcy
 from controller.anomaly.normalcy.series import Series, iqr
 from controller.anomaly.normalcy.settings import Settings
 
@@ -32,7 +32,7 @@ def semi_constant_part(series: Series, settings: Settings) -> Series | None:
     return None
 
 
-def detect_semi_constant(series: Series, settings: Settings) -> Normalcy | None:
+def detect_semi_constant(series: Series, settings: Settings) -> SeriesNormalcy | None:
     """Return the bounds of semi-constant data, None where the series is none.
 
     Points other than the median are outliers. Where they are more than p percent, a period is sought among them
@@ -53,7 +53,7 @@ def detect_semi_constant(series: Series, settings: Settings) -> Normalcy | None:
             period_s = cycle.units * frame.parts * frame.column_s
             bounds = _periodic_bounds(footprint(part, frame), cycle, (lower, upper))
     since = "" if part is series else ", of the latest part alone"
-    return Normalcy(
+    return SeriesNormalcy(
         "semi-constant",
         f"half of the points or more are {middle:g}, {outliers_pct:.1f} % are others{since}",
         bounds,

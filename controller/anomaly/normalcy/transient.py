@@ -9,7 +9,7 @@ from controller.anomaly.normalcy.bounds import Bounds, filled, group_extremes, w
 from controller.anomaly.normalcy.cyclochart import find_cycle, kept_columns
 from controller.anomaly.normalcy.footprint import footprint, plain_frame
 from controller.anomaly.normalcy.presence import presence
-from controller.anomaly.normalcy.result import Normalcy
+from controller.anomaly.normalcy.result import SeriesNormalcy
 from controller.anomaly.normalcy.series import Floats, Series
 from controller.anomaly.normalcy.settings import Settings
 
@@ -93,7 +93,7 @@ def find_modes(values: Floats, settings: Settings) -> list[Bools]:
     return modes
 
 
-def detect_transient(series: Series, settings: Settings) -> Normalcy | None:
+def detect_transient(series: Series, settings: Settings) -> SeriesNormalcy | None:
     """Return the bounds of every mode of transient data, None where the series is none.
 
     Of a mode the other modes' time is a hole: it is inertial and comes and goes where holes take more than P percent
@@ -122,7 +122,7 @@ def detect_transient(series: Series, settings: Settings) -> Normalcy | None:
         extremes = [group_extremes(cycle.grouped, kept, part.low, part.high) for part in parts]
         intervals = filled(np.stack(extremes, axis=1), overall)
     texts = " and ".join(f"{low:g} to {high:g}" for low, high in overall)
-    return Normalcy(
+    return SeriesNormalcy(
         "transient",
         f"{len(modes)} modes that points stay in: {texts}",
         Bounds(frame.origin_s, frame.column_s, intervals),

@@ -6,7 +6,7 @@ import numpy as np
 
 from controller.anomaly.normalcy.bounds import Bounds, Trend, constant_bounds, whisker_bounds
 from controller.anomaly.normalcy.regular import Detected, detect_cycle
-from controller.anomaly.normalcy.result import Normalcy
+from controller.anomaly.normalcy.result import SeriesNormalcy
 from controller.anomaly.normalcy.series import Floats, Series, smooth
 from controller.anomaly.normalcy.settings import Settings
 from controller.anomaly.normalcy.trend_line import fit_line, is_change_of_level, trend_pct
@@ -57,7 +57,7 @@ def _means(at_s: Floats, values: Floats, window_s: float) -> Floats:
     return means
 
 
-def detect_trendy(series: Series, settings: Settings) -> Normalcy | None:
+def detect_trendy(series: Series, settings: Settings) -> SeriesNormalcy | None:
     """Return bounds around the trend of trendy data, None where the series has no trend or its level changed once."""
     averages = smoothed_for_trend(series, settings)
     share = trend_pct(averages)
@@ -72,14 +72,14 @@ def detect_trendy(series: Series, settings: Settings) -> Normalcy | None:
             found = detect_cycle(flat, settings)
             bounds = lines_around(flat, found, trend, settings)
             reason = f"{kind} trend, Mann-Kendall {share:.0f} %, goodness of fit {fit:.2f}"
-            return Normalcy("trendy", reason, bounds, found.period_s, kind, cycle=found.cycle)
+            return SeriesNormalcy("trendy", reason, bounds, found.period_s, kind, cycle=found.cycle)
     count = max(min(settings.min_points, len(series)), int(settings.trend_recent_share * len(series)))
     latest = series.part(slice(len(series) - count, None))
     slot_s = settings.time_unit_s / settings.time_unit_parts
     origin_s = float(np.floor(series.at_s[0] / slot_s) * slot_s)
     bounds = constant_bounds(origin_s, slot_s, *whisker_bounds(latest.values, settings.whisker))
     reason = f"non-linear trend, Mann-Kendall {share:.0f} %; bounds of the latest {count} points"
-    return Normalcy("trendy", reason, bounds, kind="non-linear", since_s=float(latest.at_s[0]))
+    return SeriesNormalcy("trendy", reason, bounds, kind="non-linear", since_s=float(latest.at_s[0]))
 
 
 def lines_around(flat: Series, found: Detected, trend: Trend, settings: Settings) -> Bounds:

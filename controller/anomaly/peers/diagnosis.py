@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controller.anomaly.peers.combination import combined, kind_of, verdict
-from controller.anomaly.peers.incidents import SILENT_SHARE, Faulty, Member, told_once
+from controller.anomaly.peers.incidents import SILENT_SHARE, Faulty, PeerMember, told_once
 from controller.anomaly.peers.persistence import accumulators, faults, hourly
 from controller.anomaly.peers.resample import Grid, grid_over, is_counter, is_whole, known_before_s, rates, resample
 from controller.anomaly.peers.scoring import (
@@ -25,7 +25,7 @@ from controller.anomaly.peers.scoring import (
 )
 from controller.anomaly.peers.settings import PeerSettings
 from controller.anomaly.peers.trained import Trained, Training, check_known, known_members
-from controller.anomaly.series import OrderedSeries, Series, SeriesName, ordered, usual_interval_s
+from controller.anomaly.series import OrderedSeries, RawSeries, SeriesName, ordered, usual_interval_s
 
 Floats = NDArray[np.float64]
 
@@ -61,7 +61,7 @@ class Diagnosis(NamedTuple):
     """(windows,)."""
     groups: list[GroupDiagnosis]
     faulty: list[Faulty]
-    persistent: list[tuple[float, list[tuple[int, Member]]]]
+    persistent: list[tuple[float, list[tuple[int, PeerMember]]]]
     notes: list[str]
     trained: Training = MappingProxyType({})
     """What the training period told; empty without one."""
@@ -91,7 +91,7 @@ Run = Callable[[Callable[[GroupMetric], Measured], Sequence[GroupMetric]], Itera
 """Returns the results of a function for each argument, in their order, as `map` does."""
 
 
-class Period(NamedTuple):
+class TimeSpan(NamedTuple):
     """A time, half-open, in epoch seconds."""
 
     start_s: float
@@ -105,9 +105,9 @@ def usual_interval(series: Iterable[OrderedSeries]) -> float:
 
 
 def diagnose(
-    series: Sequence[Series],
+    series: Sequence[RawSeries],
     settings: PeerSettings,
-    training: Period | None = None,
+    training: TimeSpan | None = None,
     *,
     judged: frozenset[str] | None = None,
     counters: bool = True,
@@ -120,11 +120,11 @@ def diagnose(
 
     Parameters
     ----------
-    series : sequence of Series
+    series : sequence of RawSeries
         Any number, of any groups; in any order and with gaps, as they were written.
     settings : PeerSettings
         The chain's parameters.
-    training : Period, optional
+    training : TimeSpan, optional
         A time without faults; thresholds come from windows that lie within.
     judged : frozenset of str, optional
         The metrics that scores are made of; the others only tell the kind of a fault. All, if not given.
@@ -243,7 +243,7 @@ def _grid(with_values: Sequence[OrderedSeries], members: int, settings: PeerSett
 
 
 def _by_group(
-    tidy: dict[SeriesName, OrderedSeries], training: Period | None, trained: Training | None, notes: list[str]
+    tidy: dict[SeriesName, OrderedSeries], training: TimeSpan | None, trained: Training | None, notes: list[str]
 ) -> tuple[dict[str, dict[str, dict[str, OrderedSeries]]], set[str]]:
     """Return the series by group, metric and member, and the groups made of members that came after training."""
     groups: dict[str, dict[str, dict[str, OrderedSeries]]] = {}
@@ -261,7 +261,7 @@ def _by_group(
 
 
 def _late(
-    tidy: dict[SeriesName, OrderedSeries], training: Period | None, trained: Training | None
+    tidy: dict[SeriesName, OrderedSeries], training: TimeSpan | None, trained: Training | None
 ) -> set[tuple[str, str]]:
     """Return group and name of the members that were not there in training."""
     if trained is not None:
@@ -356,7 +356,7 @@ class Levels:
         self._groups = groups
         self._measured = measured
 
-    def is_silent(self, member: Member, metrics: Iterable[str], period: Period) -> bool:
+    def is_silent(self, member: PeerMember, metrics: Iterable[str], period: TimeSpan) -> bool:
         """Say whether a member carried less than `SILENT_SHARE` of its peers' median in a time, of any metric."""
         for metric in metrics:
             levels = self._levels(member.peer_group, metric, period) if kind_of(metric) == "throughput" else {}
@@ -365,7 +365,7 @@ class Levels:
                 return True
         return False
 
-    def _levels(self, group: str, metric: str, period: Period) -> dict[str, float]:
+    def _levels(self, group: str, metric: str, period: TimeSpan) -> dict[str, float]:
         found = {}
         for member, series in self._groups[group][metric].items():
             one = rates(series) if self._measured[group, metric].is_counter and len(series.at_s) > 1 else series
@@ -386,20 +386,20 @@ def _faulty(groups: Sequence[GroupDiagnosis], ends_s: Floats, k: int, levels: Le
             }
             peaks = sorted(((metric, float(one[0])) for metric, one in scores.items()), key=lambda item: -item[1])
             kind = verdict({metric: float(one[k - 1]) for metric, one in scores.items()})
-            member = Member(group.members[fault.member], group.peer_group)
+            member = PeerMember(group.members[fault.member], group.peer_group)
             out = {metric: peak for metric, peak in peaks if peak > 1}
             score = float(np.nanmax(group.scores[inside, fault.member]))
-            is_silent = levels.is_silent(member, out, Period(fault.first_s, fault.last_s))
+            is_silent = levels.is_silent(member, out, TimeSpan(fault.first_s, fault.last_s))
             found.append(Faulty(member, fault.first_s, fault.last_s, kind, out, score, is_silent))
     return found
 
 
 def _persistent(
     groups: Sequence[GroupDiagnosis], ends_s: Floats, columns: int
-) -> list[tuple[float, list[tuple[int, Member]]]]:
+) -> list[tuple[float, list[tuple[int, PeerMember]]]]:
     if not groups or not len(ends_s):
         return []
-    members = [Member(name, group.peer_group) for group in groups for name in group.members]
+    members = [PeerMember(name, group.peer_group) for group in groups for name in group.members]
     values = np.concatenate([group.accumulators for group in groups], axis=1)
     return [
         (hour.hour_s, [(value, members[member]) for value, member in hour.ranking])

@@ -11,7 +11,7 @@ SILENT_SHARE = 0.1
 """A member that carries less than this share of what its peers do fell silent."""
 
 
-class Member(NamedTuple):
+class PeerMember(NamedTuple):
     """A member of a peer group."""
 
     name: str
@@ -21,7 +21,7 @@ class Member(NamedTuple):
 class Faulty(NamedTuple):
     """A member that was faulty for a time, and what its metrics make of it."""
 
-    member: Member
+    member: PeerMember
     first_s: float
     last_s: float
     verdict: Verdict
@@ -95,5 +95,5 @@ def _same_fault(main: Faulty, one: Faulty, far: Mapping[str, str]) -> bool:
     return overlap and far.get(main.member.name) == one.member.name
 
 
-def _order(one: Faulty) -> tuple[bool, bool, float, Member]:
+def _order(one: Faulty) -> tuple[bool, bool, float, PeerMember]:
     return one.verdict != "component fault", not one.is_silent, -one.score, one.member

@@ -13,7 +13,7 @@ Flags = NDArray[np.bool_]
 HOUR_S = 3600
 
 
-class Fault(NamedTuple):
+class MemberFault(NamedTuple):
     """A member that was faulty, from the end of the first window that was anomalous to that of the last."""
 
     member: int
@@ -39,7 +39,7 @@ def confirmed(anomalous: Flags, k: int) -> Flags:
     return np.asarray(counts - before >= k)
 
 
-def faults(anomalous: Flags, ends_s: Floats, k: int) -> list[Fault]:
+def faults(anomalous: Flags, ends_s: Floats, k: int) -> list[MemberFault]:
     """Return the times in which members are faulty, by member and time.
 
     Parameters
@@ -58,7 +58,7 @@ def faults(anomalous: Flags, ends_s: Floats, k: int) -> list[Fault]:
         for start, stop in zip(np.flatnonzero(edges > 0), np.flatnonzero(edges < 0), strict=True):
             first = max(0, int(start) - (2 * k - 2))
             inside = np.flatnonzero(anomalous[first:stop, member]) + first
-            found.append(Fault(member, float(ends_s[inside[0]]), float(ends_s[inside[-1]])))
+            found.append(MemberFault(member, float(ends_s[inside[0]]), float(ends_s[inside[-1]])))
     return found
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from controller.trees.fabric import Fabric, Hierarchy, recognise
+from controller.trees.fabric import Hierarchy, LayeredFabric, recognise
 from controller.trees.hashing import stable_hash
 from topology.graph import Graph, NodeId
 
@@ -18,7 +18,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Wiring:
+class TierWiring:
     """The links of a fabric of tiers by number; an aggregation is named by its pod and a position there.
 
     Attributes
@@ -76,8 +76,8 @@ class BulkFabric:
     capacity_bps: npt.NDArray[np.float64]
     tors: list[NodeId]
     cores: list[NodeId]
-    wiring: Wiring | None
-    shape: Fabric | Hierarchy
+    wiring: TierWiring | None
+    shape: LayeredFabric | Hierarchy
 
     @classmethod
     def of(cls, graph: Graph) -> BulkFabric | None:
@@ -110,8 +110,8 @@ def cable_numbers(links: list[tuple[NodeId, NodeId]]) -> dict[tuple[NodeId, Node
 
 
 def _wiring(
-    fabric: Fabric, tors: list[NodeId], cores: list[NodeId], cable: dict[tuple[NodeId, NodeId], int]
-) -> Wiring:
+    fabric: LayeredFabric, tors: list[NodeId], cores: list[NodeId], cable: dict[tuple[NodeId, NodeId], int]
+) -> TierWiring:
     pods = {name: number for number, name in enumerate(dict.fromkeys(fabric.pod[tor] for tor in tors))}
     members: list[list[NodeId]] = [[] for _ in pods]
     for aggregation, name in fabric.aggregation_pod.items():
@@ -146,10 +146,10 @@ def _wiring(
         planes = np.array([over.get(core, 0) for core in cores], dtype=np.int64)
     tor_pod = np.array([pods[fabric.pod[tor]] for tor in tors], dtype=np.int64)
     core_hash = np.array([stable_hash(core) for core in cores], dtype=np.uint64)
-    return Wiring(aggregations, tor_pod, lower, upper, headless, planes, hashes, core_hash)
+    return TierWiring(aggregations, tor_pod, lower, upper, headless, planes, hashes, core_hash)
 
 
-def _planes(fabric: Fabric, members: list[list[NodeId]], cores: list[NodeId]) -> dict[NodeId, int] | None:
+def _planes(fabric: LayeredFabric, members: list[list[NodeId]], cores: list[NodeId]) -> dict[NodeId, int] | None:
     """Number the aggregations so that those under one core have one number; None where two of a pod would."""
     root: dict[NodeId, NodeId] = {}
 

@@ -53,7 +53,7 @@ def place_in_order(
     order, offsets, tors, rates, salts
         The groups, `controller.trees.bulk.groups.Groups` and numbers that decide between equals.
     tor_pod, lower, upper, headless, aggregation_hash, core_hash
-        `controller.trees.bulk.fabric.Wiring`, flat.
+        `controller.trees.bulk.fabric.TierWiring`, flat.
     first, last
         Of each core the first position of aggregations under it in any pod, and the one after the last.
     capacity, load

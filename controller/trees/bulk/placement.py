@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from controller.trees.bulk.fabric import NONE, BulkFabric, Numbers, Wiring
+from controller.trees.bulk.fabric import NONE, BulkFabric, Numbers, TierWiring
 from controller.trees.bulk.groups import Groups
 from controller.trees.bulk.kernel import UNREACHED, place_in_order
 from controller.trees.bulk.planes import Planes, Tiers, rows_of, tiers_of
@@ -40,7 +40,7 @@ class Placement:
     core
         int32[G]: number of the core in `BulkFabric.cores`; -1 for a tree without one.
     picks
-        Of every entry of ``groups.tors`` the position of its aggregation (`Wiring`), -1 for none.
+        Of every entry of ``groups.tors`` the position of its aggregation (`TierWiring`), -1 for none.
     tree_links
         int32[G]: links of each tree.
     searched
@@ -176,7 +176,7 @@ class _Choice(NamedTuple):
     """Groups to be placed in a fabric of tiers, in an order."""
 
     fabric: BulkFabric
-    wiring: Wiring
+    wiring: TierWiring
     groups: Groups
     order: Numbers
     salts: npt.NDArray[np.uint64]

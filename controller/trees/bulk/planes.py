@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from controller.trees.bulk.fabric import NONE, BulkFabric, Numbers, Wiring
+from controller.trees.bulk.fabric import NONE, BulkFabric, Numbers, TierWiring
 from controller.trees.bulk.groups import RATES_BPS, Groups
 from controller.trees.bulk.kernel import MASK, UNREACHED
 
@@ -52,7 +52,7 @@ def tiers_of(fabric: BulkFabric) -> Tiers | None:
 class Planes:
     """Loads of a fabric of planes: ``low[k][tor]`` and ``high[pod][core]`` in bps, `DEAD` where there is no link."""
 
-    def __init__(self, wiring: Wiring, tiers: Tiers) -> None:
+    def __init__(self, wiring: TierWiring, tiers: Tiers) -> None:
         assert wiring.planes is not None
         self._wiring = wiring
         self._tiers = tiers

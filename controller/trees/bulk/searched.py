@@ -9,7 +9,7 @@ import numpy as np
 from controller.trees.bulk.fabric import BulkFabric, Numbers, cable_numbers
 from controller.trees.bulk.groups import Groups
 from controller.trees.forest import Forest
-from controller.trees.tree import Role
+from controller.trees.tree import TreeRole
 from topology.graph import NodeId
 
 
@@ -34,7 +34,7 @@ def search(
         tors = [fabric.tors[t] for t in groups.tors[groups.offsets[group] : groups.offsets[group + 1]]]
         forest.set_group_rate(group, float(groups.rates_bps[group]))
         for tor in tors:
-            forest.join(group, tor, Role.RECEIVER)
+            forest.join(group, tor, TreeRole.RECEIVER)
         tree = forest.tree(group)
         assert tree is not None
         cables = np.array(sorted(cable[link] for link in tree.links()), dtype=np.int64)

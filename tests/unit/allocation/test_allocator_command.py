@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("os_ken")
 
 from apps.cli.main import main
-from apps.status_server import Refused, StatusServer
+from apps.status_server import QuestionRefused, StatusServer
 from controller.allocation.events import PortsRated
 from controller.allocation.fields import RequestError
 from controller.allocation.live import AllocatorCore
@@ -42,7 +42,7 @@ def path(tmp_path: Path) -> Iterator[Path]:
         try:
             return action(console, asked)
         except RequestError as error:
-            raise Refused(str(error)) from None
+            raise QuestionRefused(str(error)) from None
 
     actions = {name: partial(answer, action) for name, action in ACTIONS.items()}
     server = StatusServer(tmp_path / "vsrt.sock", {}, lambda ask: ask(), logging.getLogger("test"), actions)

@@ -19,11 +19,11 @@ from controller.config.settings import Allocation, PortParameters
 from controller.events import PortChanged, SwitchConnected, SwitchDisconnected
 from controller.performance.batch import Samples
 from controller.performance.counters import COUNTER_COUNT, Counter
-from controller.performance.ports import PortTable
+from controller.performance.ports import PortRows
 from controller.performance.rates import RateTable
 from topology.events import HostLearnt, LinkUp, PortRole, PortRoleChanged, SwitchUp
 from topology.generators import make
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 from topology.live import LiveFabric
 
 from .allocator_bench import MINUTE, START_S, UPLINKS, Bench, port
@@ -131,7 +131,7 @@ def test_explain_of_a_request_reserves_nothing_and_needs_an_answer_otherwise(ben
 
 
 def test_what_the_monitor_rated_is_told_without_samples_put_aside():
-    table = PortTable()
+    table = PortRows()
     for number in (1, 2, 3):
         table.add(7, number, "", 1e9)
     rates_of = RateTable(table)
@@ -405,7 +405,7 @@ def fabric_of(graph: Graph) -> LiveFabric:
     return fabric
 
 
-def entities(fabric: LiveFabric, level: str, kind: Kind) -> list[int]:
+def entities(fabric: LiveFabric, level: str, kind: NodeKind) -> list[int]:
     """How many switches of a class are in each entity of a level, by the ports of links."""
     domains = FabricDomains(fabric)
     found: dict[str | None, set[Any]] = {}
@@ -421,22 +421,22 @@ def entities(fabric: LiveFabric, level: str, kind: Kind) -> list[int]:
 def test_planes_and_pods_of_a_fat_tree(k: int):
     fabric = fabric_of(make("fattree", {"k": k}))
     half = k // 2
-    assert entities(fabric, "plane", Kind.CORE) == [half] * half
-    assert entities(fabric, "plane", Kind.AGGREGATION) == [k] * half
-    assert entities(fabric, "plane", Kind.TOR) == [k * half] * half
-    assert entities(fabric, "pod", Kind.AGGREGATION) == entities(fabric, "pod", Kind.TOR) == [half] * k
-    assert entities(fabric, "pod", Kind.CORE) == [half * half] * k
+    assert entities(fabric, "plane", NodeKind.CORE) == [half] * half
+    assert entities(fabric, "plane", NodeKind.AGGREGATION) == [k] * half
+    assert entities(fabric, "plane", NodeKind.TOR) == [k * half] * half
+    assert entities(fabric, "pod", NodeKind.AGGREGATION) == entities(fabric, "pod", NodeKind.TOR) == [half] * k
+    assert entities(fabric, "pod", NodeKind.CORE) == [half * half] * k
 
 
 def test_where_planes_are_joined_each_highest_switch_is_one():
     graph = make("fattree", {"k": 4})
     fabric = fabric_of(graph)
-    cores = [dpid for dpid in fabric.switches() if FabricDomains(fabric).kind(dpid) is Kind.CORE]
-    aggregations = [dpid for dpid in fabric.switches() if FabricDomains(fabric).kind(dpid) is Kind.AGGREGATION]
+    cores = [dpid for dpid in fabric.switches() if FabricDomains(fabric).kind(dpid) is NodeKind.CORE]
+    aggregations = [dpid for dpid in fabric.switches() if FabricDomains(fabric).kind(dpid) is NodeKind.AGGREGATION]
     for core in cores:
         for aggregation in aggregations:
             fabric.apply(LinkUp(core, 100 + aggregation, aggregation, 100 + core, 1e9))
-    assert entities(fabric, "plane", Kind.CORE) == [1, 1, 1, 1]
+    assert entities(fabric, "plane", NodeKind.CORE) == [1, 1, 1, 1]
 
 
 def test_a_switch_that_nothing_reaches_leaves_the_domains_of_others_alone():
@@ -444,7 +444,7 @@ def test_a_switch_that_nothing_reaches_leaves_the_domains_of_others_alone():
     fabric.apply(SwitchUp(999, 4))
     fabric.apply(SwitchUp(998, 4))
     fabric.apply(LinkUp(998, 1, 999, 1, 1e9))
-    assert entities(fabric, "plane", Kind.AGGREGATION) == [4, 4]
+    assert entities(fabric, "plane", NodeKind.AGGREGATION) == [4, 4]
     assert FabricDomains(fabric).components(998, 1, "") == {"switch": "998", "neighbour": "999"}
 
 
@@ -453,4 +453,4 @@ def test_without_hosts_there_are_neither_planes_nor_pods():
     for event in (SwitchUp(1, 4), SwitchUp(2, 4), LinkUp(1, 1, 2, 1, 1e9)):
         fabric.apply(event)
     assert FabricDomains(fabric).components(1, 1, "") == {"switch": "1", "neighbour": "2"}
-    assert FabricDomains(fabric).kind(1) is Kind.SWITCH
+    assert FabricDomains(fabric).kind(1) is NodeKind.SWITCH

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from apps.allocation_state import AllocationState
-from controller.allocation.book import StateError
+from controller.allocation.book import PortStateError
 from controller.allocation.events import PortsRated
 from controller.allocation.live import AllocatorCore
 from controller.config.settings import Allocation, PortParameters
@@ -132,7 +132,7 @@ def test_a_value_that_cannot_be_is_found_with_its_field(path: Path, change: str,
     found = state.read()
     assert found is not None
     core = AllocatorCore(SETTINGS)
-    with pytest.raises(StateError, match=f"^{field}: "):
+    with pytest.raises(PortStateError, match=f"^{field}: "):
         core.restore(found)
     assert len(core.book) == 0
     state.reject("a value")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.allocation.book import PortBook, StateError
+from controller.allocation.book import PortBook, PortStateError
 from controller.allocation.documents import answer_paths, answer_pools, metric_of_state, read_paths, read_pools
 from controller.allocation.fields import RequestError
 from controller.allocation.plan import TooFewPathsError, plan
@@ -128,7 +128,7 @@ def test_any_other_value_in_any_place_is_answered_or_refused(data: st.DataObject
             holder[path[-1]] = data.draw(VALUES)
     try:
         found = ANSWERS[name](document)
-    except (RequestError, StateError) as error:
+    except (RequestError, PortStateError) as error:
         assert ":" in str(error) or "." in str(error)
     except (TooFewPortsError, TooFewPathsError):
         pass

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from controller.allocation.candidates import Candidates
 from controller.allocation.plan import (
-    Host,
+    CandidateNetwork,
     Initiator,
-    Network,
     PathRules,
+    Requester,
     Terms,
     TooFewPathsError,
     paths_per_network,
@@ -25,7 +25,7 @@ from controller.allocation.reservation import Reservations
 from controller.allocation.selection import Affinity, Wish
 
 
-def ports(prefix: str, directors: str, *previous: str) -> Network:
+def ports(prefix: str, directors: str, *previous: str) -> CandidateNetwork:
     n = len(directors)
     candidates = Candidates(
         [f"{prefix}{index}" for index in range(n)],
@@ -34,11 +34,11 @@ def ports(prefix: str, directors: str, *previous: str) -> Network:
         np.ones(n, np.bool_),
         {"director": list(directors)},
     )
-    return Network(candidates, previous)
+    return CandidateNetwork(candidates, previous)
 
 
-def host(name: str, **initiators: int) -> Host:
-    return Host(
+def host(name: str, **initiators: int) -> Requester:
+    return Requester(
         name,
         [Initiator(f"{name}-{network}{index}", network) for network, n in initiators.items() for index in range(n)],
     )

@@ -7,17 +7,17 @@ import math
 import numpy as np
 import pytest
 
-from controller.allocation.busy import BusyTable, Outcome
+from controller.allocation.busy import BusyTable, SampleOutcome
 from controller.allocation.families import cpu_percent_busy, port_percent_busy
 from controller.allocation.sample_time import parse_sample_time, parse_utc_time
 
 MINUTE = 60_000
 
 
-def observe(table: BusyTable, what: str, *columns: object, **more: object) -> list[Outcome]:
+def observe(table: BusyTable, what: str, *columns: object, **more: object) -> list[SampleOutcome]:
     arrays = [np.array(column) for column in columns]
     rows = np.zeros(len(arrays[0]), np.intp)
-    return [Outcome(code) for code in getattr(table, what)(rows, *arrays, **more)]
+    return [SampleOutcome(code) for code in getattr(table, what)(rows, *arrays, **more)]
 
 
 def table(period_s: float = 86400, weight: float = 0.6, poll_interval_s: float = 0) -> BusyTable:
@@ -46,7 +46,7 @@ def test_the_cpu_is_busy_when_it_is_not_idle():
 def test_kilobytes_become_percent_by_time_and_speed():
     busy = table()
     outcomes = observe(busy, "observe_kbytes", [0, MINUTE], [1000, 1000 + 131_072 * 30], [1.0, 1.0])
-    assert outcomes == [Outcome.FIRST, Outcome.MEASURED]
+    assert outcomes == [SampleOutcome.FIRST, SampleOutcome.MEASURED]
     assert busy.average_pct[0] == 50
 
 
@@ -59,14 +59,16 @@ def test_fractions_of_a_second_count():
 @pytest.mark.parametrize(
     ("second", "outcome"),
     [
-        ((0, 500, 1.0), Outcome.TIME_BACKWARDS),
-        ((-MINUTE, 500, 1.0), Outcome.TIME_BACKWARDS),
-        ((20_000, 500, 1.0), Outcome.TOO_SOON),
-        ((MINUTE, 99, 1.0), Outcome.RESET),
-        ((MINUTE, 500, 0.0), Outcome.NO_SPEED),
+        ((0, 500, 1.0), SampleOutcome.TIME_BACKWARDS),
+        ((-MINUTE, 500, 1.0), SampleOutcome.TIME_BACKWARDS),
+        ((20_000, 500, 1.0), SampleOutcome.TOO_SOON),
+        ((MINUTE, 99, 1.0), SampleOutcome.RESET),
+        ((MINUTE, 500, 0.0), SampleOutcome.NO_SPEED),
     ],
 )
-def test_a_discontinuity_gives_no_value_and_moves_the_baseline(second: tuple[int, int, float], outcome: Outcome):
+def test_a_discontinuity_gives_no_value_and_moves_the_baseline(
+    second: tuple[int, int, float], outcome: SampleOutcome
+):
     at, kbytes, speed = second
     busy = table(poll_interval_s=30)
     base = 10 * MINUTE
@@ -74,7 +76,7 @@ def test_a_discontinuity_gives_no_value_and_moves_the_baseline(second: tuple[int
     found = observe(
         busy, "observe_kbytes", [base, base + at, third[0]], [100, kbytes, third[1]], np.array([1.0, speed, third[2]])
     )
-    assert found == [Outcome.FIRST, outcome, Outcome.MEASURED]
+    assert found == [SampleOutcome.FIRST, outcome, SampleOutcome.MEASURED]
     assert busy.average_pct[0] == 25
     assert busy.count[0] == 1
 
@@ -82,7 +84,7 @@ def test_a_discontinuity_gives_no_value_and_moves_the_baseline(second: tuple[int
 def test_vmax_counts_idle_of_all_ticks():
     busy = table()
     found = observe(busy, "observe_ticks", [0, MINUTE], [100, 175], all_ticks=np.array([1000, 1100]))
-    assert found == [Outcome.FIRST, Outcome.MEASURED]
+    assert found == [SampleOutcome.FIRST, SampleOutcome.MEASURED]
     assert busy.average_pct[0] == 25
 
 
@@ -94,14 +96,14 @@ def test_vnx_counts_idle_ticks_of_100_ms():
 
 def test_a_cpu_whose_ticks_stand_still_reports_nothing():
     found = observe(table(), "observe_ticks", [0, MINUTE], [100, 100], all_ticks=np.array([1000, 1000]))
-    assert found[1] is Outcome.NOT_REPORTED
+    assert found[1] is SampleOutcome.NOT_REPORTED
 
 
 def test_percent_needs_no_sample_before():
     busy = table()
     assert observe(busy, "observe_percent", [0, MINUTE], [30.0, math.nan]) == [
-        Outcome.MEASURED,
-        Outcome.NOT_REPORTED,
+        SampleOutcome.MEASURED,
+        SampleOutcome.NOT_REPORTED,
     ]
     assert busy.average_pct[0] == 30
 

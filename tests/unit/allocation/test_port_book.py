@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from controller.allocation.book import PortBook, StateError
+from controller.allocation.book import PortBook, PortStateError
 from controller.allocation.busy import KEYS
 from controller.allocation.selection import Wish, select
 from controller.config.settings import Allocation, PortParameters
@@ -147,7 +147,7 @@ def test_a_damaged_state_is_refused_whole_and_names_the_field(damage, field: str
     book = measured(a=50.0)
     state = book.state()
     damage(state)
-    with pytest.raises(StateError) as caught:
+    with pytest.raises(PortStateError) as caught:
         book.restore(state)
     assert str(caught.value).startswith(field)
     assert len(book) == 0
@@ -155,7 +155,7 @@ def test_a_damaged_state_is_refused_whole_and_names_the_field(damage, field: str
 
 def test_a_state_of_anything_else_is_refused():
     for state in (None, [], "x", 3):
-        with pytest.raises(StateError):
+        with pytest.raises(PortStateError):
             PortBook(SETTINGS).restore(state)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from apps.cli.common import InputError
 from apps.cli.metric_file import MetricFile, read_metric_file
-from controller.anomaly.series import Series, SeriesName
+from controller.anomaly.series import RawSeries, SeriesName
 
 SADC = Path("/usr/lib/sysstat/sadc")
 AT_S = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
@@ -265,7 +265,7 @@ def test_what_is_wrong_in_sadf_is_named(tmp_path: Path, line: str, message: str)
 def test_series_of_a_file_keep_the_order_of_their_samples(tmp_path: Path):
     path = written(tmp_path, "timestamp,member,value", "3,a,1", "1,b,2", "2,a,3", "2,a,4")
     found = {one.name.member: one for one in read_metric_file(path).series}
-    assert isinstance(found["a"], Series)
+    assert isinstance(found["a"], RawSeries)
     assert found["a"].at_s.tolist() == [3, 2, 2]
     assert found["a"].values.tolist() == [1, 3, 4]
 

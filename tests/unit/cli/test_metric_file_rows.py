@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from apps.cli import diagnose_output, metric_file, metric_file_rows
 from apps.cli.metric_file import read_metric_file
-from apps.cli.metric_file_rows import Names, SeriesRows
+from apps.cli.metric_file_rows import CodeNames, SeriesRows
 from controller.anomaly.peers.diagnosis import Diagnosis, diagnose
 from controller.anomaly.peers.settings import PeerSettings
-from controller.anomaly.series import Series, SeriesName
+from controller.anomaly.series import RawSeries, SeriesName
 
 METRICS, GROUPS, MEMBERS = ("await", "tps"), ("g", "h"), ("a", "b", "c")
 ROWS = st.lists(
@@ -45,7 +45,7 @@ def by_series(rows: list[tuple[int, ...]]) -> dict[SeriesName, list[tuple[float,
     return found
 
 
-def plain(series: list[Series]) -> dict[SeriesName, list[tuple[float, float]]]:
+def plain(series: list[RawSeries]) -> dict[SeriesName, list[tuple[float, float]]]:
     return {one.name: list(zip(one.at_s.tolist(), one.values.tolist(), strict=True)) for one in series}
 
 
@@ -60,7 +60,9 @@ def test_parts_put_together_hold_every_row_in_its_order(rows: list[tuple[int, ..
             part = np.array(rows[start : start + length], np.int64).reshape(-1, 5)
             start += length
             codes = (part[:, 0], part[:, 1], part[:, 2])
-            gathered.add(codes, Names(METRICS, GROUPS, MEMBERS), part[:, 3].astype(float), part[:, 4].astype(float))
+            gathered.add(
+                codes, CodeNames(METRICS, GROUPS, MEMBERS), part[:, 3].astype(float), part[:, 4].astype(float)
+            )
         found = gathered.series()
     assert plain(found) == by_series(rows)
     order = [(METRICS.index(n.metric), GROUPS.index(n.peer_group), MEMBERS.index(n.member)) for n in plain(found)]
@@ -104,7 +106,7 @@ def test_times_that_change_their_form_in_a_later_part(tmp_path: Path, monkeypatc
 def found_in(samples: int) -> Diagnosis:
     at_s = np.arange(1.0, samples + 1)
     rng = np.random.default_rng(1)
-    series = [Series(SeriesName(member, "g", "await"), at_s, rng.gamma(4, 2, samples)) for member in MEMBERS]
+    series = [RawSeries(SeriesName(member, "g", "await"), at_s, rng.gamma(4, 2, samples)) for member in MEMBERS]
     series[1].values[samples // 2 :] += 50
     return diagnose(series, PeerSettings(interval_s=1, window_samples=12, shift_samples=6, smoothing_samples=2))
 

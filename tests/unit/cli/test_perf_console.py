@@ -17,7 +17,7 @@ import pytest
 pytest.importorskip("os_ken")
 
 from apps.cli.main import main
-from apps.status_server import Refused, StatusServer
+from apps.status_server import QuestionRefused, StatusServer
 from controller.config.settings import Monitor
 from controller.events import Port, PortChanged, SwitchConnected
 from controller.performance.batch import Samples
@@ -50,7 +50,7 @@ def path(tmp_path: Path) -> Iterator[Path]:
         try:
             return action(console, asked)
         except QuestionInvalid as error:
-            raise Refused(str(error)) from None
+            raise QuestionRefused(str(error)) from None
 
     actions = {name: partial(answer, action) for name, action in ACTIONS.items()}
     server = StatusServer(tmp_path / "vsrt.sock", {}, lambda ask: ask(), logging.getLogger("test"), actions)

@@ -14,10 +14,10 @@ from apps.cli import perf_history
 from apps.cli.main import main
 from apps.exporters.history_sink import HistorySink
 from apps.exporters.settings import HistorySettings
-from apps.exporters.sink import Batch
+from apps.exporters.sink import RatedSamples
 from controller.performance.batch import Samples
 from controller.performance.counters import UNSUPPORTED
-from controller.performance.ports import PortTable
+from controller.performance.ports import PortRows
 from controller.performance.rates import RateTable
 
 START_S = 1_700_002_800
@@ -27,7 +27,7 @@ SAMPLES = 12
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     """Two hours' files: every 10 minutes a sample; port 1:1 carries 1 Mbit/s, then 2; 2:7 was created anew once."""
-    ports = PortTable()
+    ports = PortRows()
     ports.add(1, 1, "a", 10e6)
     ports.add(2, 7, "b", 0)
     table, sink = RateTable(ports), HistorySink(tmp_path, HistorySettings(), ports, logging.getLogger())
@@ -40,7 +40,7 @@ def directory(tmp_path: Path) -> Path:
         counters[1, 3] = UNSUPPORTED
         alive = np.array([600.0 * number, 600.0 * (number if number < 8 else number - 7.5)])
         samples = Samples(np.arange(2, dtype=np.int32), at, alive, counters)
-        sink.write(Batch(samples, table.update(samples)))
+        sink.write(RatedSamples(samples, table.update(samples)))
         octets += 75_000_000 * (1 if number < 6 else 2)
     sink.close()
     return tmp_path

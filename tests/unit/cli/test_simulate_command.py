@@ -20,7 +20,7 @@ from controller.simulation.placements import PLACEMENTS
 from controller.simulation.sizes import SIZES
 from topology.files.node_link import write
 from topology.generators import make
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 FIGURES = {
     "unused_pct",
@@ -174,8 +174,8 @@ def test_groups_come_from_a_file_with_a_topology_from_a_file(capsys, tmp_path, f
 def test_disconnected_members_are_reported_and_the_rest_is_built(capsys, tmp_path):
     graph = Graph()
     for tor in ("t1", "t2", "t3"):
-        graph.add_node(tor, Kind.TOR)
-        graph.add_node(f"h{tor}", Kind.HOST)
+        graph.add_node(tor, NodeKind.TOR)
+        graph.add_node(f"h{tor}", NodeKind.HOST)
         graph.add_link(tor, f"h{tor}")
     graph.add_link("t1", "t2")
     fabric = tmp_path / "fabric.json"

@@ -9,12 +9,12 @@ import pytest
 from apps.cli.main import main
 from topology.files.node_link import write
 from topology.generators import make
-from topology.graph import Kind
+from topology.graph import NodeKind
 
 SMALL = ("--topology", "avalanche24", "--vms", "100", "--groups", "20", "--group-size", "3:6", "--algorithms", "vsrt")
 GRAPH = make("avalanche24")
 HOSTS = GRAPH.hosts()
-CORE = GRAPH.nodes(Kind.CORE)[0]
+CORE = GRAPH.nodes(NodeKind.CORE)[0]
 AGGREGATION = GRAPH.neighbours(CORE)[0]
 
 

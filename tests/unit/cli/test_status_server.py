@@ -13,8 +13,8 @@ import pytest
 
 pytest.importorskip("os_ken")
 
-from apps.status_server import Refused, StatusServer
-from controller.snapshot.log import Section
+from apps.status_server import QuestionRefused, StatusServer
+from controller.snapshot.log import DocumentLog
 
 LOGGER = logging.getLogger("status")
 
@@ -38,9 +38,9 @@ def run(answer: Callable[[], Any]) -> Any:
 
 def double(arguments: Mapping[str, Any]) -> Any:
     if "number" not in arguments:
-        raise Refused("number is missing")
+        raise QuestionRefused("number is missing")
     if arguments["number"] == 0:
-        raise Refused("number: 0 is no number to double", "number")
+        raise QuestionRefused("number: 0 is no number to double", "number")
     return {"number": 2 * arguments["number"]}
 
 
@@ -102,7 +102,7 @@ def test_an_answer_that_is_no_json_is_an_error(path: Path):
 
 
 def feed(path: Path, name: str, section: str, world: dict[str, int]) -> StatusServer:
-    sections = {section: Section(lambda: list(world), lambda key: {"n": world[key]} if key in world else None)}
+    sections = {section: DocumentLog(lambda: list(world), lambda key: {"n": world[key]} if key in world else None)}
     return StatusServer(path, {}, run, LOGGER, app=name, sections=sections)
 
 
@@ -136,7 +136,7 @@ def test_an_app_that_fails_spoils_no_other_s_changes(path: Path):
         raise OSError("gone")
 
     good = feed(path, "good", "things", {"a": 1})
-    bad = StatusServer(path, {}, run, LOGGER, app="bad", sections={"things": Section(broken, lambda _key: {})})
+    bad = StatusServer(path, {}, run, LOGGER, app="bad", sections={"things": DocumentLog(broken, lambda _key: {})})
     good.start()
     bad.start()
     (answer,) = ask(path, '{"changes": {"things": 0}}')
@@ -152,7 +152,9 @@ def test_an_app_is_asked_for_its_own_sections_alone(path: Path):
         raise TimeoutError("busy")
 
     good = feed(path, "good", "things", {"a": 1})
-    busy = StatusServer(path, {}, unanswered, LOGGER, app="busy", sections={"rest": Section(list, lambda _key: {})})
+    busy = StatusServer(
+        path, {}, unanswered, LOGGER, app="busy", sections={"rest": DocumentLog(list, lambda _key: {})}
+    )
     good.start()
     busy.start()
     things, rest = ask(path, '{"changes": {"things": 0}}', '{"changes": {"rest": 0}}')
@@ -164,7 +166,7 @@ def test_an_app_is_asked_for_its_own_sections_alone(path: Path):
 
 def test_documents_are_made_anew_before_their_changes_are_told(path: Path):
     world = {"a": 1}
-    things = Section(lambda: list(world), lambda key: {"n": world[key]})
+    things = DocumentLog(lambda: list(world), lambda key: {"n": world[key]})
 
     def refresh() -> None:
         world["a"] += 1

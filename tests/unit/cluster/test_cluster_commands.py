@@ -13,7 +13,7 @@ from apps.cli.main import main
 from apps.cluster.etcd import Access, EtcdEngine
 from certificates import Authority
 from controller.cluster.archive import ArchiveInvalid, archive_of, read_archive, restoring, why_not
-from controller.cluster.engine import GrantLease, Held, LeaseGranted, Put, ReadPage, Transaction
+from controller.cluster.engine import GrantLease, KeyValue, LeaseGranted, PutKey, ReadPage, Transaction
 from controller.cluster.keys import Keys, Leader, read_epoch
 from etcd_server import EtcdServer
 
@@ -36,7 +36,7 @@ def policy_of(directory: Path, endpoints: str, more: str = "") -> Path:
     return path
 
 
-def put(server: EtcdServer, *edits: Put) -> None:
+def put(server: EtcdServer, *edits: PutKey) -> None:
     engine = EtcdEngine(Access((server.endpoint,)))
     for at in range(0, len(edits), 100):
         engine.ask(Transaction((), edits[at : at + 100], True))
@@ -55,7 +55,7 @@ def leads(server: EtcdServer) -> None:
     engine = EtcdEngine(Access((server.endpoint,)))
     granted = engine.ask(GrantLease(60))
     assert type(granted) is LeaseGranted
-    put(server, Put(KEYS.leader, Leader("c1", "run", 7, "").text(), granted.lease))
+    put(server, PutKey(KEYS.leader, Leader("c1", "run", 7, "").text(), granted.lease))
 
 
 def checked(policy: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[tuple[str, str], dict[str, object]]]:
@@ -93,7 +93,7 @@ def test_a_store_whose_revisions_all_stay_is_told(
 ):
     monkeypatch.setattr("apps.cli.cluster_check.REVISIONS_BOUND", 3)
     for number in range(5):
-        put(own_etcd, Put(f"{KEYS.journal}a", str(number)))
+        put(own_etcd, PutKey(f"{KEYS.journal}a", str(number)))
     status, found = checked(policy, capsys)
     assert status == 1 and "--auto-compaction-retention" in str(found["compaction", own_etcd.endpoint]["text"])
     engine = EtcdEngine(Access((own_etcd.endpoint,)))
@@ -106,7 +106,7 @@ def test_a_store_that_is_full_is_told(tmp_path: Path, capsys: pytest.CaptureFixt
     server = EtcdServer(tmp_path / "small", "--quota-backend-bytes", str(1 << 20)).start()
     try:
         for number in range(40):
-            put(server, Put(f"{KEYS.journal}{number}", "x" * 50_000))
+            put(server, PutKey(f"{KEYS.journal}{number}", "x" * 50_000))
         status, found = checked(policy_of(tmp_path, server.endpoint), capsys)
         assert status == 1 and "no more writes" in str(found["space", server.endpoint]["text"])
     finally:
@@ -135,8 +135,8 @@ def test_a_certificate_that_ends_soon_is_told(tmp_path: Path, capsys: pytest.Cap
 def fill(server: EtcdServer, count: int = 300) -> None:
     put(
         server,
-        Put(KEYS.epoch, "7"),
-        *(Put(f"{KEYS.journal}host/{n:04}", f"observation {n} {{}}") for n in range(count)),
+        PutKey(KEYS.epoch, "7"),
+        *(PutKey(f"{KEYS.journal}host/{n:04}", f"observation {n} {{}}") for n in range(count)),
     )
 
 
@@ -162,7 +162,7 @@ def test_nothing_is_taken_away_unless_forced(
     file = tmp_path / "fabric.archive"
     assert main(["cluster", "export", str(file), "--config", str(policy), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["keys"] == 4
-    put(own_etcd, Put(f"{KEYS.journal}later", "1"))
+    put(own_etcd, PutKey(f"{KEYS.journal}later", "1"))
     assert main(["cluster", "import", str(file), "--config", str(policy)]) == 1
     assert "has 5 keys already" in capsys.readouterr().err
     leads(own_etcd)
@@ -225,12 +225,12 @@ def test_without_a_policy_nothing_is_asked(monkeypatch: pytest.MonkeyPatch, caps
 
 
 def test_an_archive_is_of_its_fabric():
-    archive = archive_of("a", 5, [Held("/vsrt/1/a/x", "1", 2), Held("/vsrt/1/a/lead/leader", "me", 3, 9)])
+    archive = archive_of("a", 5, [KeyValue("/vsrt/1/a/x", "1", 2), KeyValue("/vsrt/1/a/lead/leader", "me", 3, 9)])
     assert archive.keys == {"x": "1"} and read_archive(archive.text()) == archive
     assert why_not(archive, "a", []) is None
     assert why_not(archive, "b", []) == "it is of fabric a, not of b"
     assert [edit for transaction in restoring(archive, "b", []) for edit in transaction.edits] == [
-        Put("/vsrt/1/b/x", "1")
+        PutKey("/vsrt/1/b/x", "1")
     ]
     with pytest.raises(ArchiveInvalid):
         read_archive("")

@@ -15,13 +15,13 @@ import pytest
 from apps.cluster.etcd import Access, EtcdEngine, needs_tls, tls_context
 from certificates import Authority
 from controller.cluster.engine import (
-    Changes,
     Committed,
-    Condition,
     GrantLease,
     KeepLease,
-    Page,
-    Put,
+    KeyChanges,
+    KeyCondition,
+    KeyPage,
+    PutKey,
     ReadPage,
     Silent,
     Transaction,
@@ -30,7 +30,7 @@ from etcd_server import EtcdServer
 
 WAIT_S = 20.0
 REQUESTS = (
-    Transaction((Condition("/a", 1),), (Put("/a", "1"),)),
+    Transaction((KeyCondition("/a", 1),), (PutKey("/a", "1"),)),
     ReadPage("/a"),
     GrantLease(3),
     KeepLease(7),
@@ -78,7 +78,7 @@ def answering(status: int, body: bytes) -> Iterator[str]:
 
 def test_a_server_that_refuses_is_passed_over_at_once(etcd_server: EtcdServer, closed: str, prefix: str):
     engine = EtcdEngine(Access((closed, etcd_server.endpoint)), WAIT_S)
-    once = Transaction((), (Put(f"{prefix}a", "1"),))
+    once = Transaction((), (PutKey(f"{prefix}a", "1"),))
     assert type(engine.ask(once)) is Committed
     assert engine.endpoint == etcd_server.endpoint
     engine.close()
@@ -103,11 +103,11 @@ def test_where_nobody_listens_the_store_is_silent(closed: str):
 
 def test_a_server_that_stops_is_silent_and_answers_when_it_goes_on(own_etcd: EtcdServer):
     engine, patient = (EtcdEngine(Access((own_etcd.endpoint,)), wait_s) for wait_s in (0.2, WAIT_S))
-    assert type(patient.ask(ReadPage("/"))) is Page
+    assert type(patient.ask(ReadPage("/"))) is KeyPage
     own_etcd.stop()
     assert type(engine.ask(ReadPage("/"))) is Silent
     own_etcd.resume()
-    assert type(patient.ask(ReadPage("/"))) is Page
+    assert type(patient.ask(ReadPage("/"))) is KeyPage
     watch = patient.watch("/", 0)
     own_etcd.kill()
     assert type(watch.take(WAIT_S)) is Silent
@@ -140,7 +140,7 @@ def test_only_what_may_be_done_twice_is_sent_again(etcd_server: EtcdServer, pref
     body = b'{"error": "etcdserver: request timed out", "code": 14}'
     with answering(503, body) as endpoint:
         access = Access((endpoint, etcd_server.endpoint))
-        once = Transaction((), (Put(f"{prefix}a", "1"),))
+        once = Transaction((), (PutKey(f"{prefix}a", "1"),))
         engine = EtcdEngine(access, WAIT_S)
         assert engine.ask(once) == Silent("etcd says: etcdserver: request timed out.")
         assert type(engine.ask(once._replace(is_repeatable=True))) is Committed
@@ -157,7 +157,7 @@ def test_a_store_with_passwords_and_certificates(tmp_path: Path):
         access = Access((server.endpoint,), context, "root", "secret")
         assert needs_tls(access.endpoints)
         engine = EtcdEngine(access, WAIT_S)
-        while type(engine.ask(ReadPage("/"))) is not Page:
+        while type(engine.ask(ReadPage("/"))) is not KeyPage:
             assert server.process is not None and server.process.poll() is None
         for path, asked in (
             ("user/add", {"name": "root", "password": "secret"}),
@@ -165,9 +165,9 @@ def test_a_store_with_passwords_and_certificates(tmp_path: Path):
             ("enable", {}),
         ):
             engine._post(f"/v3/auth/{path}", asked, False)
-        assert type(engine.ask(Transaction((), (Put("/a", "1"),)))) is Committed
+        assert type(engine.ask(Transaction((), (PutKey("/a", "1"),)))) is Committed
         watch = engine.watch("/", 0)
-        assert type(watch.take(WAIT_S)) is Changes
+        assert type(watch.take(WAIT_S)) is KeyChanges
         watch.close()
         for other in (access._replace(password="guessed"), access._replace(user=""), access._replace(tls=None)):
             refused = EtcdEngine(other, WAIT_S)
@@ -208,7 +208,7 @@ def test_a_token_that_is_no_more_is_asked_for_anew():
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     engine = EtcdEngine(Access((f"http://127.0.0.1:{server.server_port}",), None, "me", "mine"), WAIT_S)
-    assert engine.ask(ReadPage("/")) == Page(5, (), False)
+    assert engine.ask(ReadPage("/")) == KeyPage(5, (), False)
     assert asked == ["/v3/auth/authenticate ", "/v3/kv/range t1", "/v3/auth/authenticate ", "/v3/kv/range t3"]
     engine.close()
     server.shutdown()
@@ -222,8 +222,8 @@ def test_who_takes_no_reports_of_a_watch_is_told_no_more(etcd_server: EtcdServer
     before = engine.ask(ReadPage(prefix)).revision
     watch = engine.watch(prefix, before)
     for turn in range(3):
-        assert type(engine.ask(Transaction((), (Put(f"{prefix}a", str(turn)),)))) is Committed
+        assert type(engine.ask(Transaction((), (PutKey(f"{prefix}a", str(turn)),)))) is Committed
     watch._thread.join(WAIT_S)
     reports = [watch.take(WAIT_S) for _ in range(3)]
-    assert [type(report) for report in reports] == [Changes, Changes, Silent]
+    assert [type(report) for report in reports] == [KeyChanges, KeyChanges, Silent]
     engine.close()

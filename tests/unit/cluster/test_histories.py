@@ -7,7 +7,7 @@ from cluster_histories import history
 from cluster_members import Node, Switch
 
 from controller.cluster.engine import Committed, Silent
-from controller.cluster.member import Member
+from controller.cluster.member import MemberCore
 from controller.events import EditFailed, RoleReplied
 from controller.rules.fake import FakeSwitch
 
@@ -34,7 +34,7 @@ def test_a_switch_that_minds_no_generation_is_found(monkeypatch: pytest.MonkeyPa
         return RoleReplied(switch.dpid, effect.xid, switch.role, switch.generation_id)
 
     monkeypatch.setattr(FakeSwitch, "_role_answer", any_role)
-    monkeypatch.setattr(Member, "_role_lost", lambda _member, _event, _now: None)
+    monkeypatch.setattr(MemberCore, "_role_lost", lambda _member, _event, _now: None)
     assert not all_hold(range(1, 20))
 
 
@@ -61,12 +61,12 @@ def test_an_action_that_was_answered_too_soon_is_found(monkeypatch: pytest.Monke
 
 
 def test_a_member_that_takes_silence_for_an_election_is_found(monkeypatch: pytest.MonkeyPatch):
-    answered = Member._answered
+    answered = MemberCore._answered
 
-    def believe(member: Member, event, now: float) -> None:
+    def believe(member: MemberCore, event, now: float) -> None:
         if type(event.reply) is Silent:
             event = event._replace(reply=Committed(1_000_000))
         answered(member, event, now)
 
-    monkeypatch.setattr(Member, "_answered", believe)
+    monkeypatch.setattr(MemberCore, "_answered", believe)
     assert not all_hold(range(1, 20))

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from apps.cluster.host_log import entry_of, records_of
-from controller.log import Kind
+from controller.log import LogEntryKind
 
 HOST = {"mac": "02:00:00:00:00:01", "dpid": 1, "port_no": 2, "ips": ["10.0.0.1"]}
 TRUNK = {"dpid": 1, "port_no": 3, "leads_to": 2}
@@ -15,7 +15,7 @@ TRUNK = {"dpid": 1, "port_no": 3, "leads_to": 2}
 )
 def test_a_record_is_an_entry_and_back(record: dict[str, object], key: str):
     entry = entry_of(record)
-    assert (entry.kind, entry.key) == (Kind.OBSERVATION, key)
+    assert (entry.kind, entry.key) == (LogEntryKind.OBSERVATION, key)
     assert records_of([entry]) == (record,)
 
 

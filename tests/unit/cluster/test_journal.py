@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from apps.cluster.engine_log import TRIES, EngineLog
 from controller.cluster import journal
 from controller.cluster.engine import (
-    Changes,
     Committed,
     Compacted,
-    Condition,
-    Held,
-    Page,
-    Put,
+    ConditionFailed,
+    KeyChanges,
+    KeyCondition,
+    KeyPage,
+    KeyValue,
+    PutKey,
     ReadPage,
-    Refused,
     Reply,
     Request,
     Silent,
@@ -29,20 +29,20 @@ from controller.cluster.engine import (
 )
 from controller.cluster.journal import Replica, read_record, record_text
 from controller.cluster.keys import Keys
-from controller.cluster.memory_engine import Fault, MemoryEngine, MemoryStore
-from controller.log import Batch, Entry, Kind, LogPart, MemoryLog, Row, Waiting, WriteLog
+from controller.cluster.memory_engine import MemoryEngine, MemoryStore, RequestFault
+from controller.log import LogBatch, LogEntry, LogEntryKind, LogPart, MemoryLog, Row, Waiting, WriteLog
 
 WAIT_S = 20.0
 FABRIC = "f"
 KEYS = Keys(FABRIC)
 
 
-def entry(key: str, value: object) -> Entry:
-    return Entry.of_record(Kind.DECISION, key, None if value is None else {"v": value})
+def entry(key: str, value: object) -> LogEntry:
+    return LogEntry.of_record(LogEntryKind.DECISION, key, None if value is None else {"v": value})
 
 
-def batch(revision: int, *entries: Entry, sweep_below: int | None = None) -> Batch:
-    return Batch({each.key: Row(revision, each) for each in entries}, sweep_below)
+def batch(revision: int, *entries: LogEntry, sweep_below: int | None = None) -> LogBatch:
+    return LogBatch({each.key: Row(revision, each) for each in entries}, sweep_below)
 
 
 class Journal:
@@ -51,10 +51,10 @@ class Journal:
     def __init__(self, engine, fabric: str, epoch: str = "1") -> None:
         self.engine = engine
         self.keys = Keys(fabric)
-        reply = engine.ask(Transaction((), (Put(self.keys.epoch, epoch),), True))
+        reply = engine.ask(Transaction((), (PutKey(self.keys.epoch, epoch),), True))
         assert type(reply) is Committed
         self.refusals: list[str] = []
-        fence = Condition(self.keys.epoch, reply.revision, epoch)
+        fence = KeyCondition(self.keys.epoch, reply.revision, epoch)
         self.log = EngineLog(engine, fabric, fence, lambda: self.refusals.append(epoch))
 
 
@@ -96,7 +96,7 @@ def test_what_was_not_written_anew_is_no_more(kept: Journal):
 
 def test_who_leads_no_more_writes_nothing(kept: Journal):
     assert kept.log.commit(batch(1, entry("a", 1)))
-    kept.engine.ask(Transaction((), (Put(kept.keys.epoch, "2"),), True))
+    kept.engine.ask(Transaction((), (PutKey(kept.keys.epoch, "2"),), True))
     assert not kept.log.commit(batch(2, entry("a", 2)))
     assert not kept.log.commit(batch(3, sweep_below=3))
     assert kept.log.trouble is not None and "leads it no more" in kept.log.trouble
@@ -106,15 +106,17 @@ def test_who_leads_no_more_writes_nothing(kept: Journal):
 def test_an_epoch_of_the_same_number_in_a_store_set_up_anew_is_another_one(memory: Journal):
     store = memory.engine.store
     for _ in range(5):
-        memory.engine.ask(Transaction((), (Put("/else", ""),), True))
+        memory.engine.ask(Transaction((), (PutKey("/else", ""),), True))
     store.empty()
-    memory.engine.ask(Transaction((), (Put(memory.keys.epoch, "1"),), True))
-    memory.engine.ask(Transaction((), (Put(memory.keys.epoch, "1"),), True))
+    memory.engine.ask(Transaction((), (PutKey(memory.keys.epoch, "1"),), True))
+    memory.engine.ask(Transaction((), (PutKey(memory.keys.epoch, "1"),), True))
     assert not memory.log.commit(batch(1, entry("a", 1))) and memory.refusals == ["1"]
 
 
-@pytest.mark.parametrize("fault", list(Fault))
-def test_where_the_store_is_silent_nothing_is_confirmed_and_it_may_be_tried_again(memory: Journal, fault: Fault):
+@pytest.mark.parametrize("fault", list(RequestFault))
+def test_where_the_store_is_silent_nothing_is_confirmed_and_it_may_be_tried_again(
+    memory: Journal, fault: RequestFault
+):
     memory.engine.fault = fault
     assert not memory.log.commit(batch(1, entry("a", 1), entry("b", 1)))
     assert (memory.log.trouble or "").startswith("the journal of fabric f cannot be written (The store")
@@ -130,7 +132,7 @@ def test_a_request_without_an_answer_is_sent_again(memory: Journal, monkeypatch:
 
     def lossy(request):
         asked.append(request)
-        memory.engine.fault = Fault.REPLY_LOST if len(asked) < TRIES else None
+        memory.engine.fault = RequestFault.REPLY_LOST if len(asked) < TRIES else None
         return ask(request)
 
     monkeypatch.setattr(memory.engine, "ask", lossy)
@@ -173,7 +175,7 @@ def test_what_a_store_does_late_undoes_no_later_write(memory: Journal, when: str
     assert log.commit(batch(2, entry("a", 1)))
     assert log.commit(batch(3, entry("a", 2), entry("b", 1)))
     if when == "after a later write":
-        assert late.late is not None and type(memory.engine.ask(late.late)) is Refused
+        assert late.late is not None and type(memory.engine.ask(late.late)) is ConditionFailed
     assert log.commit(batch(4, entry("c", 1)))
     assert log.read() == (4, (entry("a", 2), entry("b", 1), entry("c", 1))) and not memory.refusals
 
@@ -185,7 +187,7 @@ def test_an_entry_that_no_store_takes_is_said_to_be_one(memory: Journal):
 
 @pytest.mark.parametrize("text", ["", "x", "decision", "decision 1", "decision 1 ", "x 1 {}", "decision one {}"])
 def test_what_makes_no_sense_is_left_aside_and_counted(memory: Journal, text: str):
-    memory.engine.ask(Transaction((), (Put(f"{KEYS.journal}bad", text),), True))
+    memory.engine.ask(Transaction((), (PutKey(f"{KEYS.journal}bad", text),), True))
     memory.log.commit(batch(1, entry("a", 1)))
     assert memory.log.read() == (1, (entry("a", 1),))
     replica = Replica(KEYS.journal)
@@ -193,27 +195,27 @@ def test_what_makes_no_sense_is_left_aside_and_counted(memory: Journal, text: st
 
 
 def test_a_record_is_read_as_it_was_written():
-    row = Row(7, Entry.of_record(Kind.OBSERVATION, "group/1/2", {"a b": [1, None, "ü"]}))
+    row = Row(7, LogEntry.of_record(LogEntryKind.OBSERVATION, "group/1/2", {"a b": [1, None, "ü"]}))
     assert row.entry.text is not None
-    held = Held(f"{KEYS.journal}group/1/2", record_text(row, row.entry.text), 9)
+    held = KeyValue(f"{KEYS.journal}group/1/2", record_text(row, row.entry.text), 9)
     assert read_record(held, KEYS.journal) == row
 
 
 def test_a_large_batch_is_divided_by_what_a_store_answers_in_time(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(journal, "BUNDLE_BYTES", 1000)
     entries = [entry(f"k{number}", "x" * 300) for number in range(7)]
-    parts = [*journal.commits(batch(1, *entries), KEYS.journal, Condition("/e", 1))]
+    parts = [*journal.commits(batch(1, *entries), KEYS.journal, KeyCondition("/e", 1))]
     assert [len(part.edits) for part in parts] == [2, 2, 2, 1] and all(part.is_repeatable for part in parts)
 
 
 # Replicas
 
 
-def read_all(replica: Replica, engine: MemoryEngine, limit: int) -> tuple[Entry, ...]:
-    asked: ReadPage | tuple[Entry, ...] = replica.begin()
+def read_all(replica: Replica, engine: MemoryEngine, limit: int) -> tuple[LogEntry, ...]:
+    asked: ReadPage | tuple[LogEntry, ...] = replica.begin()
     while isinstance(asked, ReadPage):
         page = engine.ask(asked._replace(limit=limit))
-        assert type(page) is Page
+        assert type(page) is KeyPage
         asked = replica.read(page)
     return asked
 
@@ -237,7 +239,7 @@ def test_a_replica_has_what_the_log_has(writes, limit: int):
     engine, waiting, oracle = memory.engine, Waiting(), MemoryLog()
     replica, copy = Replica(KEYS.journal), {}
 
-    def take(entries: tuple[Entry, ...]) -> None:
+    def take(entries: tuple[LogEntry, ...]) -> None:
         for each in entries:
             copy.pop(each.key, None)
             if each.value is not None:
@@ -257,7 +259,7 @@ def test_a_replica_has_what_the_log_has(writes, limit: int):
             watch = engine.watch(KEYS.journal, replica.revision)
         elif then == "follow":
             told = watch.take(0)
-            if type(told) is Changes:
+            if type(told) is KeyChanges:
                 take(replica.follow(told))
             elif type(told) is Compacted:
                 take(read_all(replica, engine, limit))
@@ -277,7 +279,7 @@ def test_a_replica_reads_as_of_one_revision_and_follows_from_there(memory: Journ
         asked = replica.read(page)
     assert asked == tuple(entry(f"k/{number}", 1) for number in range(9))
     told = memory.engine.watch(KEYS.journal, replica.revision).take(0)
-    gone = Entry(Kind.OBSERVATION, "k/8", None)
+    gone = LogEntry(LogEntryKind.OBSERVATION, "k/8", None)
     assert replica.follow(told) == (entry("k/7", 2), gone, entry("k/7", 2), entry("k/7", 2))
     assert replica.revision == memory.engine.store.revision
 
@@ -302,7 +304,7 @@ def test_the_keeper_answers_an_operator_when_the_store_has_it(stored, prefix: st
     answers: list[bool] = []
     for number in range(3):
         if number == 2:
-            stored.engine().ask(Transaction((), (Put(kept.keys.epoch, "2"),), True))
+            stored.engine().ask(Transaction((), (PutKey(kept.keys.epoch, "2"),), True))
         keeper.write(WriteLog((entry(f"operator/{number}", number),)))
         keeper.acknowledge(answers.append)
         while len(answers) <= number:

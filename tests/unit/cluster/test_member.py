@@ -9,8 +9,8 @@ from cluster_histories import World
 from cluster_members import KEYS, Node
 from simulated_store import DEADLINE_S
 
-from controller.cluster.effects import Ask, Leading, Told
-from controller.cluster.engine import Change, Committed, Held, LeaseGone, LeaseGranted, Page
+from controller.cluster.effects import Leading, StoreRequest, TellOperators
+from controller.cluster.engine import Committed, KeyChange, KeyPage, KeyValue, LeaseGone, LeaseGranted
 from controller.cluster.events import (
     Answered,
     ControllerBeat,
@@ -23,9 +23,9 @@ from controller.cluster.events import (
     RoleLost,
 )
 from controller.cluster.keys import EPOCH_BOUND, Leader, read_epoch, read_leader
-from controller.cluster.member import Member
+from controller.cluster.member import MemberCore
 from controller.cluster.member_settings import MemberSettings, Standing
-from controller.cluster.memory_engine import Fault
+from controller.cluster.memory_engine import RequestFault
 from controller.cluster.reach import BEHIND_S
 from controller.events import ControllerRole, DeadlineReached, RoleWanted
 
@@ -122,11 +122,11 @@ def leader_of(world: World, former: Node) -> Node:
 
 def test_a_leader_that_the_store_does_not_hear_is_told_by_the_switches(world: World):
     first = leader(world)
-    first.engine.fault = Fault.REQUEST_LOST
+    first.engine.fault = RequestFault.REQUEST_LOST
     first.is_cut_from_peers = True
     assert until(world, another_leads(world, first)) < 1.5
     until(world, lambda: first.member.epoch is None, 2.0)
-    assert first.engine.fault is Fault.REQUEST_LOST, "only switches can have told it"
+    assert first.engine.fault is RequestFault.REQUEST_LOST, "only switches can have told it"
     first.engine.fault = None
     until(world, world.is_settled)
     world.check()
@@ -134,7 +134,7 @@ def test_a_leader_that_the_store_does_not_hear_is_told_by_the_switches(world: Wo
 
 def test_a_leader_that_is_heard_keeps_the_lead_until_its_lease_ends(world: World):
     first = leader(world)
-    first.engine.fault = Fault.REQUEST_LOST
+    first.engine.fault = RequestFault.REQUEST_LOST
     assert 2.0 < until(world, another_leads(world, first)) < 4.0
 
 
@@ -240,9 +240,9 @@ def test_a_hand_over_that_is_seen_before_the_store_has_answered_is_told_as_one(w
     first = leader(world)
     to = next(node.name for node in world.nodes.values() if node is not first)
     first.give(HandOverWanted(to))
-    seen = (Change(KEYS.leader, None, 1 << 40), Change(KEYS.successor, to, 1 << 40))
+    seen = (KeyChange(KEYS.leader, None, 1 << 40), KeyChange(KEYS.successor, to, 1 << 40))
     effects = first.member.handle(KeysChanged(first.watch_number, seen), world.now)
-    assert any(type(effect) is Told and effect.text.endswith(f"it handed over to {to}.") for effect in effects)
+    assert any(type(told) is TellOperators and told.text.endswith(f"it handed over to {to}.") for told in effects)
 
 
 def test_the_lead_is_not_handed_over_to_who_is_not_there(world: World):
@@ -349,15 +349,15 @@ class Alone:
 
     def __init__(self) -> None:
         self.now = 100.0
-        self.member = Member(MemberSettings("f", "me", "me-1"), self.now)
-        self.asked: list[Ask] = []
+        self.member = MemberCore(MemberSettings("f", "me", "me-1"), self.now)
+        self.asked: list[StoreRequest] = []
         self.roles: list[RoleWanted] = []
         self.leading = Leading(None, None, False)
         self.give(ControllerBeat(0.0))
 
     def give(self, event: object) -> None:
         for effect in self.member.handle(event, self.now):
-            if type(effect) is Ask:
+            if type(effect) is StoreRequest:
                 self.asked.append(effect)
             elif type(effect) is RoleWanted:
                 self.roles.append(effect)
@@ -370,10 +370,10 @@ class Alone:
         self.asked.remove(asked)
         self.give(Answered(asked.number, reply))
 
-    def join(self, *held: Held) -> None:
+    def join(self, *held: KeyValue) -> None:
         self.answer("GrantLease", LeaseGranted(5, 3))
         self.answer("Transaction", Committed(2))
-        self.answer("ReadPage", Page(9, held, False))
+        self.answer("ReadPage", KeyPage(9, held, False))
 
     def kinds(self) -> list[str]:
         return [type(ask.request).__name__ for ask in self.asked]
@@ -381,7 +381,7 @@ class Alone:
 
 KEYS_OF_F = type(KEYS)("f")
 OTHER = Leader("other", "other-1", 4, "10.0.0.2:7000")
-HELD = (Held(KEYS_OF_F.epoch, "4", 8), Held(KEYS_OF_F.leader, OTHER.text(), 8, 3))
+HELD = (KeyValue(KEYS_OF_F.epoch, "4", 8), KeyValue(KEYS_OF_F.leader, OTHER.text(), 8, 3))
 
 
 def test_its_first_word_to_switches_is_slave():
@@ -423,7 +423,7 @@ def test_without_its_lease_it_leads_no_more():
     alone.give(DeadlineReached())
     alone.answer("KeepLease", LeaseGone())
     assert alone.leading.epoch is not None and not alone.leading.has_lease
-    alone.answer("ReadPage", Page(11, (Held(KEYS_OF_F.epoch, "7", 10),), False))
+    alone.answer("ReadPage", KeyPage(11, (KeyValue(KEYS_OF_F.epoch, "7", 10),), False))
     assert alone.member.epoch is None and alone.roles[-1].role is ControllerRole.SLAVE
 
 
@@ -455,11 +455,11 @@ def test_the_end_of_a_former_lease_is_not_that_of_the_present_one():
 
 def test_a_leader_that_hands_over_answers_no_challenge():
     alone = Alone()
-    alone.join(Held(f"{KEYS_OF_F.members}other", OTHER.text(), 7, 3))
+    alone.join(KeyValue(f"{KEYS_OF_F.members}other", OTHER.text(), 7, 3))
     alone.answer("Transaction", Committed(10))
     alone.give(HandOverWanted("other"))
     (asked,) = alone.asked
-    alone.give(KeysChanged(alone.member._watch, (Change(KEYS_OF_F.challenge, "other", 11),)))
+    alone.give(KeysChanged(alone.member._watch, (KeyChange(KEYS_OF_F.challenge, "other", 11),)))
     assert alone.asked == [asked]
     alone.give(Answered(asked.number, Committed(12)))
     assert alone.member.epoch is None

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from apps.cluster import peers
-from apps.cluster.peers import Hearer, Speaker
+from apps.cluster.peers import BeatSpeaker, Hearer
 from controller.cluster.events import PeerGone, PeerHeard
 from controller.cluster.keys import Leader
 from patience import wait_until
@@ -32,7 +32,7 @@ def sockets() -> Iterator[list[socket.socket]]:
 
 def test_a_leader_is_heard_and_its_end_too(sockets: list[socket.socket]):
     told: list[Any] = []
-    hearer, speaker, one = Hearer(told.append), Speaker(sockets[0]), leader("one", sockets[0])
+    hearer, speaker, one = Hearer(told.append), BeatSpeaker(sockets[0]), leader("one", sockets[0])
     hearer.follow(one)
 
     def heard() -> bool:
@@ -52,7 +52,7 @@ def test_who_leads_next_is_heard_though_the_former_one_s_connection_was_just_bei
 ):
     told: list[Any] = []
     silent, other = leader("silent", sockets[0]), leader("other", sockets[1])
-    hearer, speaker = Hearer(told.append), Speaker(sockets[1])
+    hearer, speaker = Hearer(told.append), BeatSpeaker(sockets[1])
     connect = peers.socket.create_connection
 
     def slow(address: tuple[str, int], timeout: float) -> socket.socket:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from controller.cluster.effects import Leading
-from controller.cluster.engine import Condition
+from controller.cluster.engine import KeyCondition
 from controller.cluster.place import (
     TOGETHER_S,
     BeginAnew,
@@ -35,7 +35,7 @@ from controller.events import (
 )
 
 MASTER, SLAVE = ControllerRole.MASTER, ControllerRole.SLAVE
-FENCE = Condition("epoch", 5, "7")
+FENCE = KeyCondition("epoch", 5, "7")
 IGMP = bytes.fromhex("01005e000016 0200000000 01 0800 46c00028 0000 4000 01 02 0000 0a000001 e0000016 94040000")
 STALE = (11, 0)
 
@@ -200,7 +200,7 @@ def test_who_goes_on_in_a_later_epoch_has_the_store_given_what_it_lost(place: Pl
     place.feed(TakenOver(7))
     place.feed(RoleWanted(MASTER, 9))
     assert place.asked() == [(MASTER, 9)]
-    fence = Condition("epoch", 2, "9")
+    fence = KeyCondition("epoch", 2, "9")
     assert place.feed(Leading(9, fence, True, 7)) == [Renew(9, fence)]
     place.confirm(MASTER, 9)
     assert (place.core.course, place.core.epoch, place.core.switches) == (Course.LEADING, 9, {1: True})

@@ -8,8 +8,8 @@ import pytest
 
 from apps.cluster.shared_policy import POLICY_BYTES_BOUND, NotLeading, SharedPolicy, read_record
 from apps.policy_file import PolicyReading
-from controller.cluster.effects import Told
-from controller.cluster.engine import Committed, Condition, Page, Put, ReadPage, Transaction
+from controller.cluster.effects import TellOperators
+from controller.cluster.engine import Committed, KeyCondition, KeyPage, PutKey, ReadPage, Transaction
 from controller.cluster.keys import Keys
 from controller.cluster.memory_engine import MemoryEngine, MemoryStore
 from controller.config import load_policy
@@ -39,20 +39,20 @@ class Machine:
     def __init__(self, store: MemoryStore, text: str) -> None:
         self.engine = MemoryEngine(store)
         self.reading = reading_of(text)
-        self.told: list[Told] = []
+        self.told: list[TellOperators] = []
         self.policy = SharedPolicy(
             self.engine.ask, FABRIC, Path("policy.yaml"), lambda: self.reading, self.told.append
         )
 
-    def lead(self, epoch: str) -> Condition:
+    def lead(self, epoch: str) -> KeyCondition:
         """Have an epoch begin, and return what fences its writes."""
-        done = self.engine.ask(Transaction((), (Put(KEYS.epoch, epoch),)))
+        done = self.engine.ask(Transaction((), (PutKey(KEYS.epoch, epoch),)))
         assert type(done) is Committed
-        return Condition(KEYS.epoch, done.revision)
+        return KeyCondition(KEYS.epoch, done.revision)
 
     def stored(self) -> str | None:
         page = self.engine.ask(ReadPage(KEYS.policy))
-        assert type(page) is Page
+        assert type(page) is KeyPage
         return read_record(page.held[0].value) if page.held else None
 
 
@@ -93,7 +93,7 @@ def test_the_first_leader_has_its_policy_known_and_the_next_one_goes_by_it(store
 
 def test_a_value_of_a_version_before_is_written_anew(store: MemoryStore):
     one = Machine(store, POLICY)
-    one.engine.ask(Transaction((), (Put(KEYS.policy, digest_of(POLICY)),)))
+    one.engine.ask(Transaction((), (PutKey(KEYS.policy, digest_of(POLICY)),)))
     assert one.policy.taken_over(one.lead("1")) is None
     assert one.stored() == shared_text(POLICY)
 
@@ -137,7 +137,7 @@ def test_a_policy_that_is_too_large_is_not_shared(store: MemoryStore):
 def test_what_a_later_version_wrote_leaves_the_own_file_in_force(store: MemoryStore):
     one = Machine(store, POLICY)
     text = shared_text("version: 1\nunheard_of: {setting: 1}\n")
-    put = Put(KEYS.policy, f'{{"digest": "{digest_of(text)}", "text": "{text}"}}'.replace("\n", "\\n"))
+    put = PutKey(KEYS.policy, f'{{"digest": "{digest_of(text)}", "text": "{text}"}}'.replace("\n", "\\n"))
     one.engine.ask(Transaction((), (put,)))
     assert one.policy.taken_over(one.lead("1")) is None
     assert [told.kind for told in one.told] == ["policy-unreadable"]

@@ -10,21 +10,21 @@ import pytest
 from cluster_shares import PATIENCE_S, calm, history, owners
 from simulated_monitors import FABRIC, INTERVAL_S, MonitoredFabric, MonitorNode, counted_rows
 
-from controller.cluster.engine import Put, Transaction
+from controller.cluster.engine import PutKey, Transaction
 from controller.cluster.keys import Keys
-from controller.cluster.memory_engine import Fault
+from controller.cluster.memory_engine import RequestFault
 from controller.cluster.share_events import DrainWanted, LeaveWanted, SwitchesSeen
 from controller.cluster.share_records import (
     Load,
     Manager,
-    Monitor,
+    MonitorRecord,
     Share,
     ShareView,
     read_manager,
     read_monitor,
     read_share,
 )
-from controller.cluster.shares import Shares, ShareSettings
+from controller.cluster.shares import ShareCore, ShareSettings
 from controller.events import DeadlineReached
 
 PORTS = dict.fromkeys(range(1, 41), 48)
@@ -136,7 +136,7 @@ def test_one_that_the_store_does_not_hear_goes_on_until_it_hears_that_another_ha
 ):
     cut = another(fabric)
     had = set(cut.epochs)
-    cut.engine.fault = Fault.REQUEST_LOST
+    cut.engine.fault = RequestFault.REQUEST_LOST
     fabric.run(fabric.now + 2 * INTERVAL_S)
     assert set(cut.epochs) == had
     cut.engine.fault = None
@@ -192,7 +192,7 @@ def test_a_store_that_is_emptied_has_later_epochs(fabric: MonitoredFabric):
 def test_of_two_processes_of_one_name_the_later_one_polls(fabric: MonitoredFabric):
     node = another(fabric)
     former = node.shares
-    node.shares = Shares(ShareSettings(FABRIC, node.name, "another"), fabric.now)
+    node.shares = ShareCore(ShareSettings(FABRIC, node.name, "another"), fabric.now)
     node.give(SwitchesSeen({dpid: Load(48, INTERVAL_S) for dpid in PORTS}))
     until(fabric, fabric.is_divided)
     fabric.run(fabric.now + INTERVAL_S)
@@ -215,7 +215,7 @@ def test_values_that_make_no_sense_say_nothing(text: str):
 
 
 def test_values_are_read_as_they_were_written():
-    monitor = Monitor("run", "10.0.0.1:9471", {255: Load(48, 10)}, 7)
+    monitor = MonitorRecord("run", "10.0.0.1:9471", {255: Load(48, 10)}, 7)
     share = Share("m1", "run", 3, "other", 2.5)
     manager = Manager("m1", "run")
     assert read_monitor(monitor.text()) == monitor
@@ -226,8 +226,8 @@ def test_values_are_read_as_they_were_written():
 
 def test_what_others_put_among_the_shares_is_left_aside(fabric: MonitoredFabric):
     keys = Keys(FABRIC)
-    puts = tuple(Put(f"{keys.shares}{name}", value) for name, value in (("x", "{}"), ("0" * 16, "no")))
-    fabric.store.answer(Transaction((), (*puts, Put(f"{keys.monitors}x", "no"), Put(f"{keys.share}odd", "1"))))
+    puts = tuple(PutKey(f"{keys.shares}{name}", value) for name, value in (("x", "{}"), ("0" * 16, "no")))
+    fabric.store.answer(Transaction((), (*puts, PutKey(f"{keys.monitors}x", "no"), PutKey(f"{keys.share}odd", "1"))))
     fabric.run(fabric.now + 2 * INTERVAL_S)
     assert fabric.is_divided() and longest_gap_s(fabric) < INTERVAL_S + 0.1
 
@@ -257,15 +257,15 @@ def all_hold(seeds: range) -> bool:
 
 
 def test_one_that_does_not_wait_for_the_former_owner_is_found(monkeypatch: pytest.MonkeyPatch):
-    def own(shares: Shares) -> dict[int, Share]:
+    def own(shares: ShareCore) -> dict[int, Share]:
         me = shares._settings.incarnation
         return {dpid: share for dpid, share in shares.view.shares().items() if share.incarnation == me}
 
-    def never(_shares: Shares, _now: float) -> None:
+    def never(_shares: ShareCore, _now: float) -> None:
         """Acknowledge nothing."""
 
-    monkeypatch.setattr(Shares, "_own", own)
-    monkeypatch.setattr(Shares, "_acknowledge", never)
+    monkeypatch.setattr(ShareCore, "_own", own)
+    monkeypatch.setattr(ShareCore, "_acknowledge", never)
     change = MonitorNode.change
     monkeypatch.setattr(
         MonitorNode,
@@ -285,7 +285,7 @@ def test_one_that_polls_after_a_pause_is_found(monkeypatch: pytest.MonkeyPatch):
 def test_a_manager_that_takes_nobody_for_gone_is_found(monkeypatch: pytest.MonkeyPatch):
     monitors, gone = ShareView.monitors, {}
 
-    def all_that_ever_were(view: ShareView) -> dict[str, Monitor]:
+    def all_that_ever_were(view: ShareView) -> dict[str, MonitorRecord]:
         known = gone.setdefault(id(view), {})
         known |= monitors(view)
         return dict(known)
@@ -297,7 +297,7 @@ def test_a_manager_that_takes_nobody_for_gone_is_found(monkeypatch: pytest.Monke
 
 
 def test_it_is_due_while_something_is(fabric: MonitoredFabric):
-    shares = Shares(ShareSettings(FABRIC, "m9", "m9-1"), 5.0)
+    shares = ShareCore(ShareSettings(FABRIC, "m9", "m9-1"), 5.0)
     assert shares.handle(DeadlineReached(), 5.0)
     due_s = shares.next_deadline()
     assert due_s is not None and due_s > 5.0

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from apps.cluster.link import Link, LinkLost
+from apps.cluster.link import LinkLost, SidecarLink
 from apps.cluster.messages import AskStore, Beat, Seen
 from apps.cluster.sidecar_settings import SidecarSettings
 from controller.cluster.effects import Leading
-from controller.cluster.engine import Changes, Committed, Page, Put, ReadPage, Silent, Transaction
+from controller.cluster.engine import Committed, KeyChanges, KeyPage, PutKey, ReadPage, Silent, Transaction
 from controller.cluster.events import HandOverWanted
 from controller.cluster.member_settings import MemberSettings
 from etcd_server import EtcdServer
@@ -38,7 +38,9 @@ class Controller:
         self.incarnation = f"{name}-1"
         member = MemberSettings("tested", name, self.incarnation, peer, 3, silence_s)
         settings = SidecarSettings(member, (endpoint,))
-        self.link = Link(settings, self.listening, self.told.append, lambda: Beat(0.0), logging.getLogger("test"))
+        self.link = SidecarLink(
+            settings, self.listening, self.told.append, lambda: Beat(0.0), logging.getLogger("test")
+        )
         self.link.start()
 
     def leading(self) -> Leading | None:
@@ -126,13 +128,13 @@ def test_a_process_that_stands_still_holds_up_nobody_who_tells_it_much(controlle
     pid = one.link.pid
     assert pid is not None
     os.kill(pid, signal.SIGSTOP)
-    put = Put("/vsrt/1/tested/journal/a", "x" * 1_000_000)
+    put = PutKey("/vsrt/1/tested/journal/a", "x" * 1_000_000)
     saying = threading.Thread(target=one.link.say, args=(AskStore(1 << 40, Transaction((), (put,), True)),))
     saying.start()
     saying.join(WAIT_S)
     assert not saying.is_alive()
     one.wait(lambda: one.link.pid not in (None, pid))
-    one.wait(lambda: type(one.link.ask(ReadPage("/vsrt/1/"))) is Page)
+    one.wait(lambda: type(one.link.ask(ReadPage("/vsrt/1/"))) is KeyPage)
 
 
 def test_no_process_is_started_beside_a_controller_that_has_ended(controller: Callable[[str], Controller]):
@@ -171,13 +173,13 @@ def test_a_controller_that_was_stopped_gives_way_before_its_silence_says_so(
 def test_the_store_is_asked_and_watched_through_it(controller: Callable[[str], Controller], store: EtcdServer):
     one = controller("one")
     watch = one.link.watch("/vsrt/1/tested/journal/", 1)
-    put = Put("/vsrt/1/tested/journal/a", "x")
+    put = PutKey("/vsrt/1/tested/journal/a", "x")
     assert type(one.link.ask(Transaction((), (put,), True))) is Committed
     report = watch.take(WAIT_S)
-    assert type(report) is Changes
+    assert type(report) is KeyChanges
     assert [(change.key, change.value) for change in report.changes] == [put[:2]]
     page = one.link.ask(ReadPage("/vsrt/1/tested/journal/"))
-    assert type(page) is Page
+    assert type(page) is KeyPage
     assert [held.value for held in page.held] == ["x"]
     watch.close()
     store.kill()

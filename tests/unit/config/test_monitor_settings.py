@@ -6,15 +6,15 @@ import pytest
 
 from controller.config import PolicyInvalid, load_policy
 from controller.config.settings import SEVERITIES, SWITCH_CLASSES, WATCHED_COUNTERS, Threshold
-from controller.performance.events import Severity
+from controller.performance.events import PortSeverity
 from controller.performance.thresholds import WATCHED
-from topology.graph import Kind
+from topology.graph import NodeKind
 
 
 def test_the_words_are_those_of_the_performance_core():
     assert tuple(WATCHED) == WATCHED_COUNTERS
-    assert tuple(severity.label for severity in Severity) == SEVERITIES
-    assert {kind.value for kind in Kind if kind is not Kind.HOST} == set(SWITCH_CLASSES)
+    assert tuple(severity.label for severity in PortSeverity) == SEVERITIES
+    assert {kind.value for kind in NodeKind if kind is not NodeKind.HOST} == set(SWITCH_CLASSES)
 
 
 def test_thresholds_are_read_one_by_one():

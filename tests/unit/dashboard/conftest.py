@@ -17,11 +17,11 @@ import pytest
 
 pytest.importorskip("os_ken")
 
-from apps.dashboard.limits import Limits
+from apps.dashboard.limits import ServerLimits
 from apps.dashboard.server import DashboardServer
 from apps.dashboard.settings import ServerSettings
-from apps.status_server import Refused, StatusServer
-from controller.snapshot.log import Section
+from apps.status_server import QuestionRefused, StatusServer
+from controller.snapshot.log import DocumentLog
 
 TOKEN = "correct-horse-battery-staple"
 WAIT_S = 10.0
@@ -40,14 +40,14 @@ class Controller:
         self.path = path
         self.asked: list[dict[str, Any]] = []
         self.documents: dict[tuple[str, str], dict[str, Any]] = {}
-        self._sections: dict[str, dict[str, Section[str]]] = {}
+        self._sections: dict[str, dict[str, DocumentLog[str]]] = {}
         self.busy: str | None = None
         self._servers: list[StatusServer] = []
         for app, names in OFFERED.items():
             self._sections[app] = {}
             for name in names:
                 documents = self.documents.setdefault((app, name), {})
-                self._sections[app][name] = Section(documents.keys, documents.get)
+                self._sections[app][name] = DocumentLog(documents.keys, documents.get)
 
     def start(self) -> None:
         actions = {
@@ -99,7 +99,7 @@ class Controller:
     def _drain(self, fields: Mapping[str, Any]) -> Any:
         id_ = str(fields["dpid"])
         if id_ not in self.documents["multicast", "switches"]:
-            raise Refused(f"there is no switch {id_}", "dpid")
+            raise QuestionRefused(f"there is no switch {id_}", "dpid")
         self.put("multicast", "switches", id_, **self.documents["multicast", "switches"][id_] | {"drained": True})
         return {"drained": True}
 
@@ -125,7 +125,7 @@ LOGGER = logging.getLogger("controller")
 class Dashboard:
     """A running server, and how to ask it."""
 
-    def __init__(self, settings: ServerSettings, limits: Limits) -> None:
+    def __init__(self, settings: ServerSettings, limits: ServerLimits) -> None:
         self.server = DashboardServer(settings, limits)
         self.url = self.server.url.rstrip("/")
         self.port = int(self.url.rpartition(":")[2])
@@ -311,8 +311,8 @@ def cable(controller: Controller, tmp_path: Path) -> Iterator[Cable]:
 
 
 @pytest.fixture(scope="module")
-def limits() -> Limits:
-    return Limits()
+def limits() -> ServerLimits:
+    return ServerLimits()
 
 
 @pytest.fixture(scope="module")
@@ -324,7 +324,7 @@ def settings(controller: Controller, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.fixture(scope="module")
-def dashboard(controller: Controller, settings: ServerSettings, limits: Limits) -> Iterator[Dashboard]:
+def dashboard(controller: Controller, settings: ServerSettings, limits: ServerLimits) -> Iterator[Dashboard]:
     """One server for the tests of a module."""
     found = Dashboard(settings, limits)
     found.wait_until(lambda: found.get("/status")["connected"])
@@ -337,8 +337,8 @@ def start(settings: ServerSettings) -> Iterator[Callable[..., Dashboard]]:
     """Start a server of a test's own, with other settings or limits."""
     started: list[Dashboard] = []
 
-    def make(limits: Limits | None = None, **changed: Any) -> Dashboard:
-        started.append(Dashboard(replace(settings, **changed), limits or Limits()))
+    def make(limits: ServerLimits | None = None, **changed: Any) -> Dashboard:
+        started.append(Dashboard(replace(settings, **changed), limits or ServerLimits()))
         return started[-1]
 
     yield make

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 
-from apps.dashboard.limits import Limits
+from apps.dashboard.limits import ServerLimits
 from apps.dashboard.reads import LISTS
 
 GOOD = {"Authorization": "Bearer correct-horse-battery-staple"}
@@ -20,9 +20,9 @@ EXAMPLES = 6
 
 
 @pytest.fixture(scope="module")
-def limits() -> Limits:
+def limits() -> ServerLimits:
     """Bounds for a client that tries a wrong token at every operation."""
-    return Limits(guesses=10_000)
+    return ServerLimits(guesses=10_000)
 
 
 @pytest.fixture(scope="module")

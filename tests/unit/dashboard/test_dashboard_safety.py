@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from apps.dashboard.limits import Limits
+from apps.dashboard.limits import ServerLimits
 from apps.dashboard.server import DashboardServer
 from apps.dashboard.settings import ServerSettings
 from apps.tls_files import SettingsInvalid
@@ -246,7 +246,7 @@ def test_nested_json_without_end_is_refused(dashboard: Any) -> None:
     assert answer.split(b" ")[1] in (b"400", b"422")
 
 
-SHORT = Limits(connections=8, head_s=0.2, body_s=0.4, unread_s=0.3, idle_s=1, request_bytes=1 << 17)
+SHORT = ServerLimits(connections=8, head_s=0.2, body_s=0.4, unread_s=0.3, idle_s=1, request_bytes=1 << 17)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from apps.dashboard.limits import Limits
+from apps.dashboard.limits import ServerLimits
 
 SECTIONS = "?sections=switches,ports"
 
@@ -64,7 +64,7 @@ def test_all_sections_are_streamed_where_none_is_named(dashboard: Any) -> None:
 
 
 def test_a_quiet_stream_says_that_it_is_there(start: Callable[..., Any]) -> None:
-    dashboard = start(Limits(heartbeat_s=0.05))
+    dashboard = start(ServerLimits(heartbeat_s=0.05))
     with dashboard.client.stream("GET", "/stream?sections=links") as answer:
         for line in answer.iter_lines():
             if line.startswith(":"):
@@ -74,7 +74,7 @@ def test_a_quiet_stream_says_that_it_is_there(start: Callable[..., Any]) -> None
 
 
 def test_streams_are_bounded_and_one_that_ends_makes_room(start: Callable[..., Any]) -> None:
-    dashboard = start(Limits(streams=1))
+    dashboard = start(ServerLimits(streams=1))
     events = dashboard.events()
     next(events)
     answer = dashboard.client.get("/stream")
@@ -96,7 +96,7 @@ def silent_stream(dashboard: Any) -> Iterator[None]:
 
 
 def test_a_client_that_never_reads_harms_nobody(start: Callable[..., Any], controller: Any) -> None:
-    dashboard = start(Limits(unread_s=600))
+    dashboard = start(ServerLimits(unread_s=600))
     text = "x" * 2_000_000
     with silent_stream(dashboard):
         for number in range(10):
@@ -107,7 +107,7 @@ def test_a_client_that_never_reads_harms_nobody(start: Callable[..., Any], contr
 
 
 def test_a_client_that_never_reads_is_cut_off(start: Callable[..., Any], controller: Any) -> None:
-    dashboard = start(Limits(unread_s=0.3))
+    dashboard = start(ServerLimits(unread_s=0.3))
     text, number = "x" * 2_000_000, 0
     with silent_stream(dashboard):
         while not dashboard.refused("unread"):

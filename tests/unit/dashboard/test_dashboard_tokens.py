@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from apps.dashboard.guesses import Guesses
-from apps.dashboard.limits import Limits
+from apps.dashboard.limits import ServerLimits
 from apps.dashboard.server import DashboardServer
 from apps.dashboard.settings import ServerSettings
 from apps.dashboard.tokens import digest
@@ -52,7 +52,7 @@ def files(tmp_path: Path) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def closed_url(settings: ServerSettings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Where a server is of which nobody reads without a token, for requests that it refuses."""
-    found = Dashboard(replace(settings, **token_files(tmp_path_factory.mktemp("tokens"))), Limits())
+    found = Dashboard(replace(settings, **token_files(tmp_path_factory.mktemp("tokens"))), ServerLimits())
     found.client.headers.update(bearer(EVE))
     found.wait_until(lambda: found.get("/status")["connected"])
     yield found.url
@@ -179,7 +179,7 @@ def test_files_that_change_count_at_once_and_streams_end(
 
 
 def test_a_client_may_not_guess_on(start: Callable[..., Any], files: dict[str, str]) -> None:
-    dashboard = start(Limits(guesses=3, guess_s=60.0), **files | {"read_token_file": ""})
+    dashboard = start(ServerLimits(guesses=3, guess_s=60.0), **files | {"read_token_file": ""})
     stale = [dashboard.write("POST", RELOAD, token="a-token-of-yesterday").status_code for _ in range(9)]
     assert stale == [401] * 9
     assert dashboard.write("POST", RELOAD, token=ANN).status_code == 200
@@ -195,7 +195,7 @@ def test_a_client_may_not_guess_on(start: Callable[..., Any], files: dict[str, s
 
 def test_guesses_are_forgiven_with_time_and_clients_are_apart() -> None:
     now_s = 100.0
-    guesses = Guesses(Limits(guesses=2, guess_s=10.0), lambda: now_s)
+    guesses = Guesses(ServerLimits(guesses=2, guess_s=10.0), lambda: now_s)
     for number in range(2):
         assert guesses.wait_s("2001:db8::1") == 0
         guesses.note("2001:db8::1", digest(b"%d" % number))
@@ -208,7 +208,7 @@ def test_guesses_are_forgiven_with_time_and_clients_are_apart() -> None:
 
 
 def test_clients_are_bounded() -> None:
-    guesses = Guesses(Limits(guesses=1, guessers=4))
+    guesses = Guesses(ServerLimits(guesses=1, guessers=4))
     for number in range(6):
         guesses.note(f"192.0.2.{number}", digest(b"wrong"))
     assert guesses.document() == {

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from controller.snapshot import reader
-from controller.snapshot.log import Section, changes
+from controller.snapshot.log import DocumentLog, changes
 from controller.snapshot.reader import FeedInvalid, Snapshot, natural_key
 
 APPS = ("multicast", "monitor")
@@ -42,7 +42,7 @@ class Following(RuleBasedStateMachine):
         self._open()
 
     def _open(self) -> None:
-        self.sections = {app: Section(self.held[app].keys, self.held[app].get) for app in APPS}
+        self.sections = {app: DocumentLog(self.held[app].keys, self.held[app].get) for app in APPS}
 
     @rule(app=st.sampled_from(APPS), id_=IDS, value=st.none() | st.integers(0, 3), shared=st.none() | st.just("both"))
     def put(self, app: str, id_: str, value: int | None, shared: str | None) -> None:

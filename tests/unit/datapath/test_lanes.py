@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from controller.datapath.lanes import Lanes, Shares, Urgency
+from controller.datapath.lanes import BatchShares, Lanes, Urgency
 
 PROMPT, BULK = Urgency.PROMPT, Urgency.BULK
 
@@ -22,7 +22,7 @@ def filled(prompt, bulk):
 
 def taken(lanes, limit, shares=None):
     """Take from the lanes of the only app that has something to send to a switch."""
-    (keys,) = (Shares() if shares is None else shares).take([lanes], limit)
+    (keys,) = (BatchShares() if shares is None else shares).take([lanes], limit)
     return keys
 
 
@@ -33,7 +33,7 @@ def test_what_somebody_waits_for_comes_first_in_the_next_batch():
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 7, 16, 100])
 def test_neither_lane_starves(limit):
-    lanes, shares = filled(100_000, 100_000), Shares()
+    lanes, shares = filled(100_000, 100_000), BatchShares()
     kinds = Counter(kind for _ in range(400) for kind, _ in taken(lanes, limit, shares))
     assert sum(kinds.values()) == 400 * limit
     assert kinds["bulk"] == pytest.approx(400 * limit / 4, rel=0.02)
@@ -45,7 +45,7 @@ def test_a_lane_has_what_the_other_leaves(prompt, bulk):
 
 
 def test_a_lane_that_was_alone_for_long_has_no_claim_on_the_other():
-    lanes, shares = filled(100_000, 100_000), Shares()
+    lanes, shares = filled(100_000, 100_000), BatchShares()
     for _ in range(500):
         taken(lanes, 10, shares)
     lanes.prompt.clear()
@@ -89,22 +89,22 @@ def counted(apps, limit, shares):
 
 
 def test_apps_have_equal_shares_and_what_one_leaves_the_others_have():
-    assert counted([filled(0, 100), filled(0, 100), filled(0, 100)], 30, Shares()) == [10, 10, 10]
-    assert counted([filled(0, 100), filled(0, 4), filled(0, 100)], 30, Shares()) == [13, 4, 13]
-    assert counted([filled(3, 0), filled(0, 2), filled(1, 0)], 30, Shares()) == [3, 2, 1]
-    assert counted([filled(0, 100), filled(0, 0)], 30, Shares()) == [30, 0]
+    assert counted([filled(0, 100), filled(0, 100), filled(0, 100)], 30, BatchShares()) == [10, 10, 10]
+    assert counted([filled(0, 100), filled(0, 4), filled(0, 100)], 30, BatchShares()) == [13, 4, 13]
+    assert counted([filled(3, 0), filled(0, 2), filled(1, 0)], 30, BatchShares()) == [3, 2, 1]
+    assert counted([filled(0, 100), filled(0, 0)], 30, BatchShares()) == [30, 0]
 
 
 def test_what_hosts_wait_for_is_first_whichever_app_has_it():
     programming, joins = filled(0, 1000), filled(20, 0)
-    assert counted([programming, joins], 16, Shares()) == [4, 12]
+    assert counted([programming, joins], 16, BatchShares()) == [4, 12]
     assert taken(joins, 100) == [("prompt", number) for number in range(12, 20)]
-    assert counted([filled(0, 1000), filled(5, 0)], 16, Shares()) == [11, 5]
+    assert counted([filled(0, 1000), filled(5, 0)], 16, BatchShares()) == [11, 5]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 5, 16])
 def test_no_app_starves(limit):
-    apps, shares = [filled(100_000, 0), filled(0, 100_000), filled(100_000, 100_000)], Shares()
+    apps, shares = [filled(100_000, 0), filled(0, 100_000), filled(100_000, 100_000)], BatchShares()
     counts = [0, 0, 0]
     for _ in range(600):
         counts = [before + count for before, count in zip(counts, counted(apps, limit, shares), strict=True)]

@@ -13,7 +13,7 @@ from controller.datapath.window import (
     PROBE_INTERVAL,
     START_EDITS,
     WINDOWS,
-    Line,
+    FittedLine,
     LineWindow,
     Windows,
 )
@@ -112,7 +112,7 @@ def test_now_and_then_a_batch_is_small():
 
 
 def test_a_stall_counts_for_little():
-    line = Line()
+    line = FittedLine()
     for edits in (10, 20, 40, 10, 20, 40):
         line.take(edits, 0.002 + edits * 0.001)
     line.take(20, 10.0)

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.discovery.budget import SLOTS_PER_S, FrameBudget, Purpose, Urgency, slots_later
+from controller.discovery.budget import SLOTS_PER_S, FrameBudget, FramePurpose, FrameUrgency, slots_later
 from controller.discovery.settings import DiscoverySettings
 from controller.discovery.timers import Timer
 from controller.kernel.deadlines import Deadlines
 from controller.wire.frame import decode
 from controller.wire.packets import Lldp
 
-IDLE = (Urgency.TOUR, Urgency.QUICK, Urgency.SLOW)
+IDLE = (FrameUrgency.TOUR, FrameUrgency.QUICK, FrameUrgency.SLOW)
 
 
 class Sender:
@@ -27,7 +27,7 @@ class Sender:
         self.budget = FrameBudget(frames_per_s, idle_frames_per_s, self.deadlines)
         self.sizes = defaultdict(lambda: 1)
         self.sent = []
-        for purpose in Purpose:
+        for purpose in FramePurpose:
             self.budget.granted[purpose] = self.send
         self.wakes = 0
 
@@ -45,7 +45,7 @@ class Sender:
 def test_while_there_are_frames_they_leave_at_once():
     sender = Sender(100, 50)
     for subject in range(10):
-        sender.budget.ask(Urgency.NEW, Purpose.PROBE, subject, 1.0)
+        sender.budget.ask(FrameUrgency.NEW, FramePurpose.PROBE, subject, 1.0)
     assert sender.sent == [(1.0, subject) for subject in range(10)]
     assert sender.deadlines.next() is None
 
@@ -53,25 +53,27 @@ def test_while_there_are_frames_they_leave_at_once():
 def test_the_more_urgent_comes_first_and_what_waits_longest_next():
     sender = Sender(64, 64)
     for n in range(32):
-        sender.budget.ask(Urgency.NEW, Purpose.PROBE, n, 0.0)
-    for urgency in reversed(Urgency):
+        sender.budget.ask(FrameUrgency.NEW, FramePurpose.PROBE, n, 0.0)
+    for urgency in reversed(FrameUrgency):
         for n in range(3):
-            sender.budget.ask(urgency, Purpose.CHECK, (urgency, n), 0.0)
+            sender.budget.ask(urgency, FramePurpose.CHECK, (urgency, n), 0.0)
     assert len(sender.sent) == 32
     sender.run(10.0)
     late = [subject for _now, subject in sender.sent[32:]]
-    firm = [urgency for urgency in Urgency if urgency < Urgency.QUICK]
+    firm = [urgency for urgency in FrameUrgency if urgency < FrameUrgency.QUICK]
     assert late[: 3 * len(firm)] == [(urgency, n) for urgency in firm for n in range(3)]
-    assert [subject for subject in late if subject[0] is Urgency.QUICK] == [(Urgency.QUICK, n) for n in range(3)]
+    assert [subject for subject in late if subject[0] is FrameUrgency.QUICK] == [
+        (FrameUrgency.QUICK, n) for n in range(3)
+    ]
     assert sender.sent[34][0] <= 1 / SLOTS_PER_S
 
 
 def test_what_is_suspect_waits_for_nothing_new():
     sender = Sender(64, 64)
     for n in range(1000):
-        sender.budget.ask(Urgency.NEW, Purpose.PROBE, n, 0.0)
+        sender.budget.ask(FrameUrgency.NEW, FramePurpose.PROBE, n, 0.0)
     sender.run(5.0)
-    sender.budget.ask(Urgency.SUSPECT, Purpose.CHECK, "suspect", 5.01)
+    sender.budget.ask(FrameUrgency.SUSPECT, FramePurpose.CHECK, "suspect", 5.01)
     sender.run(20.0)
     ((at, _subject),) = (entry for entry in sender.sent if entry[1] == "suspect")
     assert at <= 5.01 + 2 / SLOTS_PER_S
@@ -80,11 +82,11 @@ def test_what_is_suspect_waits_for_nothing_new():
 def test_an_ask_that_waits_is_not_asked_twice():
     sender = Sender(10, 10)
     for n in range(32):
-        sender.budget.ask(Urgency.NEW, Purpose.REPLY, n, 0.0)
+        sender.budget.ask(FrameUrgency.NEW, FramePurpose.REPLY, n, 0.0)
     del sender.sent[:]
     for _ in range(3):
         for subject in range(50):
-            sender.budget.ask(Urgency.NEW, Purpose.PROBE, subject, 0.0)
+            sender.budget.ask(FrameUrgency.NEW, FramePurpose.PROBE, subject, 0.0)
     sender.run(20.0)
     assert Counter(subject for _now, subject in sender.sent) == Counter(
         {n: 3 if n < 10 else 1 for n in range(50)}
@@ -94,8 +96,8 @@ def test_an_ask_that_waits_is_not_asked_twice():
 def test_what_is_slow_gets_a_quarter_of_what_is_left_and_waits_for_ever_for_nobody():
     sender = Sender(1000, 40)
     for n in range(400):
-        sender.budget.ask(Urgency.QUICK, Purpose.PROBE, ("quick", n), 0.0)
-        sender.budget.ask(Urgency.SLOW, Purpose.PROBE, ("slow", n), 0.0)
+        sender.budget.ask(FrameUrgency.QUICK, FramePurpose.PROBE, ("quick", n), 0.0)
+        sender.budget.ask(FrameUrgency.SLOW, FramePurpose.PROBE, ("slow", n), 0.0)
     sender.run(10.0)
     counts = Counter(subject[0] for _now, subject in sender.sent)
     assert counts["slow"] == pytest.approx(100, abs=12)
@@ -105,9 +107,9 @@ def test_what_is_slow_gets_a_quarter_of_what_is_left_and_waits_for_ever_for_nobo
 def test_frames_beyond_the_average_are_made_up_for():
     sender = Sender(100, 100)
     sender.sizes["large"] = 80
-    sender.budget.ask(Urgency.NEW, Purpose.PROBE, "large", 0.0)
+    sender.budget.ask(FrameUrgency.NEW, FramePurpose.PROBE, "large", 0.0)
     for n in range(10):
-        sender.budget.ask(Urgency.NEW, Purpose.PROBE, n, 0.0)
+        sender.budget.ask(FrameUrgency.NEW, FramePurpose.PROBE, n, 0.0)
     sender.run(10.0)
     assert [subject for _now, subject in sender.sent[80:]] == list(range(10))
     assert sender.sent[80][0] >= 0.3
@@ -116,7 +118,7 @@ def test_frames_beyond_the_average_are_made_up_for():
 def test_other_rates_hold_at_once():
     sender = Sender(10, 10)
     for n in range(200):
-        sender.budget.ask(Urgency.SLOW, Purpose.PROBE, n, 0.0)
+        sender.budget.ask(FrameUrgency.SLOW, FramePurpose.PROBE, n, 0.0)
     sender.budget.change(1000, 500)
     sender.run(1.0)
     assert len(sender.sent) == 200
@@ -125,7 +127,7 @@ def test_other_rates_hold_at_once():
 def test_a_thousand_turns_a_second_wake_as_often_as_there_are_slots():
     sender = Sender(1000, 1000)
     for n in range(3000):
-        sender.budget.ask(Urgency.SLOW, Purpose.PROBE, n, 0.0)
+        sender.budget.ask(FrameUrgency.SLOW, FramePurpose.PROBE, n, 0.0)
     sender.run(10.0)
     assert len(sender.sent) == 3000
     assert sender.wakes <= 3 * SLOTS_PER_S + 1
@@ -147,7 +149,8 @@ def test_turns_by_slots_are_regular(interval_s):
     st.floats(10, 300),
     st.floats(0.05, 1.0),
     st.lists(
-        st.tuples(st.sampled_from(Urgency), st.integers(0, 40), st.integers(1, 3), st.floats(0, 0.5)), max_size=150
+        st.tuples(st.sampled_from(FrameUrgency), st.integers(0, 40), st.integers(1, 3), st.floats(0, 0.5)),
+        max_size=150,
     ),
 )
 def test_the_budget_is_a_bound_whatever_is_asked_and_everything_comes_to_its_turn(rate, share, asks):
@@ -162,7 +165,7 @@ def test_the_budget_is_a_bound_whatever_is_asked_and_everything_comes_to_its_tur
         sender.sizes[subject] = size
         urgency_of[subject] = urgency
         asked.add(subject)
-        sender.budget.ask(urgency, Purpose.PROBE, subject, now)
+        sender.budget.ask(urgency, FramePurpose.PROBE, subject, now)
     sender.run(now + 1000.0)
     assert {subject for _now, subject in sender.sent} == asked
     assert sender.budget.waiting_count == 0
@@ -213,11 +216,11 @@ def test_who_asks_meanwhile_does_not_keep_the_others_waiting():
     """A controller that is a little late with a slot has taken in further asks by then."""
     sender = Sender(320, 160)
     for subject in range(1000):
-        sender.budget.ask(Urgency.NEW, Purpose.PROBE, subject, 0.0)
+        sender.budget.ask(FrameUrgency.NEW, FramePurpose.PROBE, subject, 0.0)
     at_once = len(sender.sent)
     for slot in range(1, SLOTS_PER_S + 1):
         now = slot / SLOTS_PER_S + 0.001
-        sender.budget.ask(Urgency.QUICK, Purpose.CHECK, slot, now)
+        sender.budget.ask(FrameUrgency.QUICK, FramePurpose.CHECK, slot, now)
         for timer in sender.deadlines.due(now):
             sender.budget.on_deadline(timer.subject, now)
     assert len(sender.sent) - at_once == pytest.approx(320, rel=0.05)

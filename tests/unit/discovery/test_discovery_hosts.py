@@ -8,7 +8,7 @@ from controller.discovery.settings import DiscoverySettings
 from controller.wire.arp import encode_arp
 from controller.wire.frame import decode
 from controller.wire.nd import encode_neighbour
-from controller.wire.packets import Arp, Data, GroupRecord, Neighbour, RecordType, Report, Unicast
+from controller.wire.packets import Arp, Data, GroupRecord, Neighbour, RecordType, Report, UnicastPacket
 from topology.events import HostGone, HostLearnt, PortRole
 
 A, B, C = (b"\x02\0\0\0\0" + bytes((n,)) for n in (0xA, 0xB, 0xC))
@@ -43,7 +43,7 @@ def test_arp_nd_reports_data_and_unicast_teach_a_host_with_its_addresses(world):
         (
             Report(4, 3, B, IP_B, (record,)),
             Data(4, B, b"\x0a\0\0\x0c", group, 100),
-            Unicast(4, B, A, b"\x0a\0\0\x0d", IP_A),
+            UnicastPacket(4, B, A, b"\x0a\0\0\x0d", IP_A),
         )
     ):
         events = world.core.packet_received(2, 2, packet, world.now)

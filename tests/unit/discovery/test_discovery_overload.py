@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.discovery.budget import LEAST_SHARE, PROMPT_ANSWER_S, FrameBudget, Purpose, Urgency
+from controller.discovery.budget import LEAST_SHARE, PROMPT_ANSWER_S, FrameBudget, FramePurpose, FrameUrgency
 from controller.discovery.settings import DiscoverySettings
 from controller.events import PacketReceived
 from controller.kernel.deadlines import Deadlines
@@ -78,10 +78,10 @@ def test_what_leaves_follows_from_how_long_answers_take(answer_s, frames_per_s):
         budget.answers_take(answer_s, now)
         return 1
 
-    budget.granted[Purpose.PROBE] = send
+    budget.granted[FramePurpose.PROBE] = send
     budget.answers_take(answer_s, 0.0)
     for subject in range(5000):
-        budget.ask(Urgency.NEW, Purpose.PROBE, subject, 0.0)
+        budget.ask(FrameUrgency.NEW, FramePurpose.PROBE, subject, 0.0)
     while (at := deadlines.next()) is not None and at <= 10.0:
         for timer in deadlines.due(at):
             budget.on_deadline(timer.subject, at)
@@ -93,10 +93,10 @@ def test_ports_that_never_answer_are_not_asked_slowly_for_the_sake_of_those_that
     deadlines: Deadlines = Deadlines()
     budget = FrameBudget(320.0, 320.0, deadlines)
     sent = []
-    budget.granted[Purpose.PROBE] = lambda subject, now: sent.append(now) or 1
+    budget.granted[FramePurpose.PROBE] = lambda subject, now: sent.append(now) or 1
     budget.answers_take(1e6, 0.0)
     for subject in range(5000):
-        budget.ask(Urgency.AGAIN, Purpose.PROBE, subject, 0.0)
+        budget.ask(FrameUrgency.AGAIN, FramePurpose.PROBE, subject, 0.0)
     while (at := deadlines.next()) is not None and at <= 10.0:
         for timer in deadlines.due(at):
             budget.on_deadline(timer.subject, at)
@@ -107,10 +107,10 @@ def test_ports_that_never_answer_are_not_asked_slowly_for_the_sake_of_those_that
 def test_what_waits_leaves_as_soon_as_answers_are_prompt_again():
     deadlines: Deadlines = Deadlines()
     budget = FrameBudget(320.0, 320.0, deadlines)
-    budget.granted[Purpose.PROBE] = lambda _subject, _now: 20
+    budget.granted[FramePurpose.PROBE] = lambda _subject, _now: 20
     budget.answers_take(1e6, 0.0)
     for subject in range(4):
-        budget.ask(Urgency.NEW, Purpose.PROBE, subject, 0.0)
+        budget.ask(FrameUrgency.NEW, FramePurpose.PROBE, subject, 0.0)
     assert deadlines.next() > 0.3
     budget.answers_take(0.01, 0.1)
     assert deadlines.next() <= 0.2

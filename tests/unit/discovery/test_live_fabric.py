@@ -17,7 +17,7 @@ from topology.events import (
     SwitchDown,
     SwitchUp,
 )
-from topology.graph import Kind, Link
+from topology.graph import Link, NodeKind
 from topology.live import LiveFabric
 
 A, B = b"\x02\0\0\0\0\x0a", b"\x02\0\0\0\0\x0b"
@@ -49,7 +49,7 @@ def test_the_graph_has_levels_from_the_hosts_up():
     assert [fabric.graph.level(dpid) for dpid in (1, 2, 3)] == [1, 2, 1]
     assert fabric.graph.link(2, 3) == (2, 3, 21, 30, 1e10, 1.0)
     fabric.apply(HostGone(B, 3, 4))
-    assert fabric.graph.kind(3) is Kind.SWITCH
+    assert fabric.graph.kind(3) is NodeKind.SWITCH
     assert fabric.graph.level(3) == 3
 
 
@@ -79,7 +79,7 @@ def test_a_late_farewell_to_an_old_place_changes_nothing():
     fabric = built([*STATE, HostLearnt(A, 3, 9, (IP,))])
     assert not fabric.apply(HostGone(A, 1, 1))
     assert fabric.host(A) == HostLearnt(A, 3, 9, (IP,))
-    assert fabric.graph.kind(1) is Kind.SWITCH
+    assert fabric.graph.kind(1) is NodeKind.SWITCH
 
 
 def test_a_switch_that_goes_takes_all_of_its_own():

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from apps.emulation.capacity import METER_BASE, Host, Port, flows, meter, shaper
+from apps.emulation.capacity import METER_BASE, CapacityPort, HostInterface, flows, meter, shaper
 
-HOST = Host(4711, "h1-eth0")
-PORT = Port("s1", "s1-eth3", 3, 10e6, HOST)
+HOST = HostInterface(4711, "h1-eth0")
+PORT = CapacityPort("s1", "s1-eth3", 3, 10e6, HOST)
 
 
 def test_meter_polices_at_the_capacity_with_a_burst_of_a_tenth_of_a_second() -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from apps.cli.main import main
-from apps.emulation.experiment import Setting, policy_text
-from apps.emulation.plan import Plan
+from apps.emulation.experiment import Conditions, policy_text
+from apps.emulation.plan import ExperimentPlan
 from apps.fabric_file import FabricFile
 from controller.config.load import load_policy
 from topology.graph import Graph
@@ -44,8 +44,8 @@ def test_faults_of_a_scenario_are_told_with_their_lines(tmp_path: Path, capsys: 
 
 def test_the_run_has_a_plans_policy_with_its_own_algorithm_and_seed() -> None:
     wanted = load_policy(EXAMPLE.read_text(), "example")
-    plan = Plan(Graph(), (), policy=EXAMPLE)
-    found = load_policy(policy_text(plan, Setting("steiner", 42)), "run")
+    plan = ExperimentPlan(Graph(), (), policy=EXAMPLE)
+    found = load_policy(policy_text(plan, Conditions("steiner", 42)), "run")
     assert (found.multicast.tree, found.multicast.seed) == ("steiner", 42)
     assert (found.tenants, found.rules, found.default_allow) == (wanted.tenants, wanted.rules, wanted.default_allow)
     assert (found.limits, found.multicast.querier) == (wanted.limits, wanted.multicast.querier)
@@ -55,12 +55,12 @@ def test_the_topology_file_that_the_policy_names_is_found(tmp_path: Path) -> Non
     (tmp_path / "fabric.json").write_text('{"nodes": [{"id": "s1", "dpid": 1}], "links": []}')
     policy = tmp_path / "policy.yaml"
     policy.write_text("version: 1\ntopology: {file: fabric.json}\n")
-    text = policy_text(Plan(Graph(), (), policy=policy), Setting("vsrt"))
+    text = policy_text(ExperimentPlan(Graph(), (), policy=policy), Conditions("vsrt"))
     found = load_policy(text, "run", FabricFile(Path("/elsewhere/policy.yaml")).read)
     assert found.topology.switches == {1}
 
 
 def test_without_a_policy_everybody_is_admitted() -> None:
-    found = load_policy(policy_text(Plan(Graph(), ()), Setting("vsrt")), "run")
+    found = load_policy(policy_text(ExperimentPlan(Graph(), ()), Conditions("vsrt")), "run")
     assert found.default_allow
     assert found.rules == ()

@@ -11,14 +11,14 @@ from apps.emulation.plan import (
     forced_lost_pct,
 )
 from topology.generators import make
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 
 def two_hosts(capacity_bps: float) -> Graph:
     graph = Graph()
-    graph.add_node("s", Kind.TOR)
+    graph.add_node("s", NodeKind.TOR)
     for name in ("a", "b", "c"):
-        graph.add_node(name, Kind.HOST)
+        graph.add_node(name, NodeKind.HOST)
         graph.add_link("s", name, capacity_bps=capacity_bps)
     return graph
 

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from apps.emulation.receiver import GAP_S, Tally
+from apps.emulation.receiver import GAP_S, StreamTally
 
 MS = 1_000_000
 
 
 def test_tally_counts_losses_duplicates_and_gaps() -> None:
-    tally = Tally()
+    tally = StreamTally()
     for sequence, at_ms in [(2, 100), (3, 101), (3, 102), (5, 103), (9, 103 + 2000 * GAP_S), (7, 150)]:
         tally.count(sequence, int(at_ms * MS))
     report = tally.report(since_ns=90 * MS)
@@ -18,7 +18,7 @@ def test_tally_counts_losses_duplicates_and_gaps() -> None:
 
 
 def test_tally_takes_sequence_numbers_far_ahead() -> None:
-    tally = Tally()
+    tally = StreamTally()
     for sequence in (0, 100_000):
         tally.count(sequence, sequence + 1)
     assert tally.report(0)["missing_count"] == 99_999

@@ -11,24 +11,24 @@ import pytest
 
 from apps.exporters.history_sink import HistorySink
 from apps.exporters.settings import HistorySettings
-from apps.exporters.sink import Batch
-from controller.performance.batch import Discontinuity, Rates, Samples
+from apps.exporters.sink import RatedSamples
+from controller.performance.batch import Discontinuity, SampleRates, Samples
 from controller.performance.counters import COUNTER_COUNT, UNSUPPORTED
-from controller.performance.ports import PortTable
-from topology.graph import Kind
+from controller.performance.ports import PortRows
+from topology.graph import NodeKind
 
 
 class Fabric:
     """A table of ports, and batches of samples of them."""
 
     def __init__(self, switches: int = 2, ports: int = 3) -> None:
-        self.ports = PortTable()
+        self.ports = PortRows()
         for dpid in range(1, switches + 1):
             for port_no in range(1, ports + 1):
                 added = self.ports.add(dpid, port_no, f"s{dpid}-eth{port_no}", 1e9)
                 assert added is not None
                 self.ports.set_link(added.row, True)
-            self.ports.classify(dpid, Kind.TOR)
+            self.ports.classify(dpid, NodeKind.TOR)
 
     def batch(
         self,
@@ -38,7 +38,7 @@ class Fabric:
         rows: list[int] | None = None,
         unsupported: tuple[int, ...] = (),
         kind: Discontinuity = Discontinuity.NONE,
-    ) -> Batch:
+    ) -> RatedSamples:
         """Samples of all ports (or of `rows`) whose counters count up from `start` by column and row."""
         chosen = np.arange(len(self.ports), dtype=np.int32) if rows is None else np.array(rows, np.int32)
         n = len(chosen)
@@ -47,7 +47,7 @@ class Fabric:
         per_s = np.full((n, COUNTER_COUNT), start / 10.0)
         per_s[:, list(unsupported)] = np.nan
         at = np.full(n, at_s)
-        rates = Rates(
+        rates = SampleRates(
             chosen,
             at,
             np.full(n, 10.0),
@@ -57,7 +57,7 @@ class Fabric:
             np.zeros(n, np.uint16),
             np.zeros(n, np.uint16),
         )
-        return Batch(Samples(chosen, at, np.full(n, 60.0), counters), rates)
+        return RatedSamples(Samples(chosen, at, np.full(n, 60.0), counters), rates)
 
 
 @pytest.fixture

@@ -16,14 +16,14 @@ from apps.exporters.history import read_history
 from apps.exporters.metrics import FAMILIES
 from apps.exporters.prometheus_sink import PrometheusSink
 from apps.exporters.registry import SINKS, build_sinks
-from apps.exporters.schema import SCHEMAS, Kind
+from apps.exporters.schema import SCHEMAS, RecordKind
 from apps.exporters.settings import OutputSettings, PrometheusSettings, SyslogSettings
 from controller.performance.counters import COUNTERS
-from controller.performance.events import EventState, PortEvent, Severity
+from controller.performance.events import EventState, PortEvent, PortSeverity
 
 HOUR_S = 1_700_002_800.0
 DOCUMENT = Path(__file__).parents[3] / "docs" / "performance-manager-outputs.md"
-EVENT = PortEvent(HOUR_S, 1, 2, "rx_errors", Severity.CRITICAL, 3.0, 1.0, EventState.RAISED)
+EVENT = PortEvent(HOUR_S, 1, 2, "rx_errors", PortSeverity.CRITICAL, 3.0, 1.0, EventState.RAISED)
 
 
 def settings(tmp_path: Path) -> OutputSettings:
@@ -44,7 +44,7 @@ def test_every_output_gets_what_it_is_for(fabric: Any, tmp_path: Path, logger: l
     assert 'vsrt_output_faulty{output="syslog"} 1\n' in text
     assert 'vsrt_output_faulty{output="history"} 0\n' in text
     assert 'vsrt_events_total{severity="critical",state="raised"} 1\n' in text
-    assert read_history(tmp_path / "history", Kind.COUNTERS, since_s=0, until_s=1e10).num_rows == 6
+    assert read_history(tmp_path / "history", RecordKind.COUNTERS, since_s=0, until_s=1e10).num_rows == 6
     assert json.loads((tmp_path / "events.jsonl").read_text())["counter"] == "rx_errors"
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from apps.exporters import controller_metrics, metrics
-from apps.exporters.exposition import Family, Type
+from apps.exporters.exposition import MetricFamily, Type
 
 DIRECTORY = Path(__file__).parents[3] / "dashboards"
-FAMILIES: dict[str, tuple[Family, ...]] = {
+FAMILIES: dict[str, tuple[MetricFamily, ...]] = {
     "performance.json": metrics.FAMILIES,
     "controller.json": controller_metrics.FAMILIES,
 }

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from apps.dashboard.lists import GRAVITIES
 from apps.exporters import rfc5424
-from apps.exporters.event_log import EventLog
+from apps.exporters.event_log import EventLogFile
 from apps.exporters.event_sinks import SYSLOG_SEVERITY, EventLogSink, SyslogSink
 from apps.exporters.settings import EventLogSettings, SyslogSettings
 from apps.exporters.syslog import parse_target
 from controller.config.terms import SEVERITIES
-from controller.performance.events import EventState, PortEvent, Severity
+from controller.performance.events import EventState, PortEvent, PortSeverity
 
 TIME_S = 1_700_002_800.25
 MESSAGE = re.compile(
@@ -35,7 +35,7 @@ PARAMETER = re.compile(r' (\S+?)="((?:[^"\\\]]|\\.)*)"')
 
 
 def event(**changes: Any) -> PortEvent:
-    made = PortEvent(TIME_S, 1, 2, "rx_crc_err", Severity.WARNING, 12.5, 10.0, EventState.RAISED)
+    made = PortEvent(TIME_S, 1, 2, "rx_crc_err", PortSeverity.WARNING, 12.5, 10.0, EventState.RAISED)
     return made._replace(**changes)
 
 
@@ -72,7 +72,7 @@ def open_syslog(tmp_path: Path, fabric: Any, logger: logging.Logger) -> Iterator
 def test_an_event_becomes_an_rfc_5424_message(daemon: socket.socket, open_syslog: Callable[..., SyslogSink]) -> None:
     open_syslog(facility=16).event(event(suppressed=3))
     fields, data = parse(daemon.recv(4096))
-    assert fields["pri"] == str(16 * 8 + rfc5424.Severity.WARNING)
+    assert fields["pri"] == str(16 * 8 + rfc5424.SyslogSeverity.WARNING)
     assert fields["time"] == "2023-11-14T23:00:00.250000Z"
     assert (fields["app"], fields["id"], fields["pid"]) == ("vsrt", "rx_crc_err", str(os.getpid()))
     assert fields["text"] == (
@@ -96,27 +96,27 @@ def test_an_event_becomes_an_rfc_5424_message(daemon: socket.socket, open_syslog
 @pytest.mark.parametrize(
     ("severity", "state", "syslog"),
     [
-        (Severity.INFO, EventState.RAISED, 6),
-        (Severity.WARNING, EventState.RAISED, 4),
-        (Severity.CRITICAL, EventState.RAISED, 2),
-        (Severity.CRITICAL, EventState.CLEARED, 5),
+        (PortSeverity.INFO, EventState.RAISED, 6),
+        (PortSeverity.WARNING, EventState.RAISED, 4),
+        (PortSeverity.CRITICAL, EventState.RAISED, 2),
+        (PortSeverity.CRITICAL, EventState.CLEARED, 5),
     ],
 )
 def test_the_priority_follows_from_the_severity(
     daemon: socket.socket,
     open_syslog: Callable[..., SyslogSink],
-    severity: Severity,
+    severity: PortSeverity,
     state: EventState,
     syslog: int,
 ) -> None:
-    open_syslog(least=Severity.INFO).event(event(severity=severity, state=state))
+    open_syslog(least=PortSeverity.INFO).event(event(severity=severity, state=state))
     assert parse(daemon.recv(4096))[0]["pri"] == str(3 * 8 + syslog)
 
 
 def test_only_significant_events_are_sent(daemon: socket.socket, open_syslog: Callable[..., SyslogSink]) -> None:
-    sink = open_syslog(least=Severity.CRITICAL)
-    sink.event(event(severity=Severity.WARNING, counter="rx_errors"))
-    sink.event(event(severity=Severity.CRITICAL, counter="tx_errors"))
+    sink = open_syslog(least=PortSeverity.CRITICAL)
+    sink.event(event(severity=PortSeverity.WARNING, counter="rx_errors"))
+    sink.event(event(severity=PortSeverity.CRITICAL, counter="tx_errors"))
     assert parse(daemon.recv(4096))[0]["id"] == "tx_errors"
     assert sink.state().totals == {"sent": 1, "suppressed": 0}
 
@@ -186,7 +186,7 @@ def test_any_message_is_well_formed_and_bounded(
 ) -> None:
     encoded = rfc5424.message(
         text,
-        severity=rfc5424.Severity.NOTICE,
+        severity=rfc5424.SyslogSeverity.NOTICE,
         facility=23,
         at_s=TIME_S,
         host=host,
@@ -206,7 +206,7 @@ def test_any_message_is_well_formed_and_bounded(
 def test_a_facility_out_of_range_is_refused() -> None:
     with pytest.raises(ValueError, match="24"):
         rfc5424.message(
-            "", severity=rfc5424.Severity.DEBUG, facility=24, at_s=0, host="h", app="a", pid=1, message_id="m",
+            "", severity=rfc5424.SyslogSeverity.DEBUG, facility=24, at_s=0, host="h", app="a", pid=1, message_id="m",
             data_id="d", data={},
         )  # fmt: skip
 
@@ -214,7 +214,7 @@ def test_a_facility_out_of_range_is_refused() -> None:
 def test_the_log_has_one_object_per_line(fabric: Any, tmp_path: Path, logger: logging.Logger) -> None:
     sink = EventLogSink(tmp_path / "state" / "events.jsonl", EventLogSettings(), fabric.ports, logger)
     sink.event(event())
-    sink.event(event(state=EventState.CLEARED, rate=float("nan"), dpid=9, severity=Severity.INFO))
+    sink.event(event(state=EventState.CLEARED, rate=float("nan"), dpid=9, severity=PortSeverity.INFO))
     sink.close()
     first, second = map(json.loads, (tmp_path / "state" / "events.jsonl").read_text().splitlines())
     assert first == {
@@ -242,7 +242,7 @@ def log_numbers(path: Path) -> list[int]:
 def test_the_log_keeps_to_its_size(tmp_path: Path, logger: logging.Logger) -> None:
     path = tmp_path / "events.jsonl"
     for number in range(40):
-        log = EventLog(path, EventLogSettings(max_bytes=100, files=3), logger)
+        log = EventLogFile(path, EventLogSettings(max_bytes=100, files=3), logger)
         log.add({"number": number})
         log.close()
     files = [tmp_path / "events.jsonl.2", tmp_path / "events.jsonl.1", path]
@@ -256,7 +256,7 @@ def test_the_log_keeps_to_its_size(tmp_path: Path, logger: logging.Logger) -> No
 def test_a_torn_line_of_an_earlier_process_spoils_no_other(tmp_path: Path, logger: logging.Logger) -> None:
     path = tmp_path / "events.jsonl"
     path.write_text('{"number":0}\n{"numb')
-    log = EventLog(path, EventLogSettings(), logger)
+    log = EventLogFile(path, EventLogSettings(), logger)
     log.add({"number": 1})
     log.close()
     assert path.read_text().splitlines() == ['{"number":0}', '{"numb', '{"number":1}']
@@ -265,7 +265,7 @@ def test_a_torn_line_of_an_earlier_process_spoils_no_other(tmp_path: Path, logge
 def test_a_log_that_cannot_be_written_keeps_the_newest_and_resumes(tmp_path: Path, logger: logging.Logger) -> None:
     blocked = tmp_path / "state"
     blocked.write_text("a file where a directory should be")
-    log = EventLog(blocked / "events.jsonl", EventLogSettings(backlog_events=3), logger)
+    log = EventLogFile(blocked / "events.jsonl", EventLogSettings(backlog_events=3), logger)
     for number in range(5):
         log.add({"number": number})
     while not log.fault.text:
@@ -282,6 +282,6 @@ def test_a_log_that_cannot_be_written_keeps_the_newest_and_resumes(tmp_path: Pat
 
 
 def test_severities_have_the_same_words_and_order_everywhere() -> None:
-    assert tuple(severity.label for severity in Severity) == SEVERITIES == GRAVITIES
-    assert tuple(SYSLOG_SEVERITY) == tuple(Severity)
+    assert tuple(severity.label for severity in PortSeverity) == SEVERITIES == GRAVITIES
+    assert tuple(SYSLOG_SEVERITY) == tuple(PortSeverity)
     assert sorted(SYSLOG_SEVERITY.values(), reverse=True) == list(SYSLOG_SEVERITY.values())

@@ -17,8 +17,8 @@ import pytest
 
 from apps.exporters.history import read_history
 from apps.exporters.history_sink import HistorySink
-from apps.exporters.journal import Journal, read_journal
-from apps.exporters.schema import SCHEMAS, Kind
+from apps.exporters.journal import LockedJournal, read_journal
+from apps.exporters.schema import SCHEMAS, RecordKind
 
 HOUR_S = 1_700_002_800.0
 ROOT = Path(__file__).parents[3]
@@ -49,7 +49,7 @@ for number in range(10**9):
 
 
 def counters_read(directory: Path, column: str = "rx_packets") -> list[int]:
-    table = read_history(directory, Kind.COUNTERS, since_s=0, until_s=1e10, ports=[(1, 1)], columns=[column])
+    table = read_history(directory, RecordKind.COUNTERS, since_s=0, until_s=1e10, ports=[(1, 1)], columns=[column])
     found: list[int] = table[column].to_pylist()
     return found
 
@@ -110,7 +110,7 @@ def test_a_part_whose_journal_is_still_there_is_counted_once(
 def test_a_torn_journal_gives_its_whole_batches(tmp_path: Path, kept: float) -> None:
     path = tmp_path / "2023-11-14T23Z-0000.arrows"
     schema = pa.schema([("x", pa.int64())])
-    journal = Journal.create(path, schema)
+    journal = LockedJournal.create(path, schema)
     ends = []
     for number in range(3):
         journal.append(pa.record_batch([[number] * 50], schema=schema))
@@ -124,7 +124,7 @@ def test_a_torn_journal_gives_its_whole_batches(tmp_path: Path, kept: float) -> 
 
 def test_a_batch_that_does_not_fit_leaves_the_journal_as_it_was(small_disk: Path) -> None:
     schema = pa.schema([("x", pa.int64())])
-    journal = Journal.create(small_disk / "j", schema)
+    journal = LockedJournal.create(small_disk / "j", schema)
     journal.append(pa.record_batch([[1]], schema=schema))
     before = (small_disk / "j").read_bytes()
     with pytest.raises(OSError, match="No space"):
@@ -206,7 +206,7 @@ def test_a_part_that_finds_no_room_is_finished_later(
 def test_an_empty_journal_leaves_no_part(tmp_path: Path, open_history: Callable[..., HistorySink]) -> None:
     directory = tmp_path / "counters"
     directory.mkdir()
-    Journal.create(directory / "2023-11-14T23Z-0000.arrows", SCHEMAS[Kind.COUNTERS]).close()
+    LockedJournal.create(directory / "2023-11-14T23Z-0000.arrows", SCHEMAS[RecordKind.COUNTERS]).close()
     (directory / "2023-11-14T23Z-0001.arrows").write_bytes(b"")
     open_history().close()
     assert list(directory.iterdir()) == []

@@ -17,8 +17,8 @@ import pytest
 
 from apps.exporters.history import read_history
 from apps.exporters.history_sink import HistorySink
-from apps.exporters.parts import Period, list_parts, remove_old
-from apps.exporters.schema import SCHEMAS, HistoryFileError, Kind
+from apps.exporters.parts import FilePeriod, list_parts, remove_old
+from apps.exporters.schema import SCHEMAS, HistoryFileError, RecordKind
 from controller.performance.batch import Discontinuity
 from controller.performance.counters import COUNTERS, UNSUPPORTED
 
@@ -28,11 +28,11 @@ HOUR_S = 1_700_002_800.0
 Opener = Callable[..., HistorySink]
 
 
-def names(directory: Path, kind: Kind = Kind.COUNTERS) -> list[str]:
+def names(directory: Path, kind: RecordKind = RecordKind.COUNTERS) -> list[str]:
     return sorted(path.name for path in (directory / kind).iterdir())
 
 
-def read(directory: Path | list[Path], kind: Kind = Kind.COUNTERS, **options: Any) -> pa.Table:
+def read(directory: Path | list[Path], kind: RecordKind = RecordKind.COUNTERS, **options: Any) -> pa.Table:
     return read_history(directory, kind, **({"since_s": 0, "until_s": 1e10} | options))
 
 
@@ -73,7 +73,7 @@ def test_columns_have_plain_types_and_encodings_that_others_read(
     sink = open_history()
     sink.write(fabric.batch(HOUR_S))
     sink.close()
-    for kind in (Kind.COUNTERS, Kind.RATES):
+    for kind in (RecordKind.COUNTERS, RecordKind.RATES):
         (path,) = (tmp_path / kind).iterdir()
         file = pq.ParquetFile(path)
         assert {str(field.type) for field in file.schema_arrow} <= {
@@ -94,7 +94,7 @@ def test_files_are_named_by_the_hour_in_utc_of_their_samples(
     sink.close()
     assert names(tmp_path) == ["2023-11-14T22Z-0000.parquet", "2023-11-14T23Z-0000.parquet"]
     assert pq.read_table(tmp_path / "counters" / "2023-11-14T22Z-0000.parquet").num_rows == 3
-    assert names(tmp_path, Kind.RATES) == ["2023-11-14T22Z-0000.parquet", "2023-11-14T23Z-0000.parquet"]
+    assert names(tmp_path, RecordKind.RATES) == ["2023-11-14T22Z-0000.parquet", "2023-11-14T23Z-0000.parquet"]
 
 
 def test_only_significant_rates_are_kept_but_all_counters(fabric: Any, open_history: Opener, tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_only_significant_rates_are_kept_but_all_counters(fabric: Any, open_hist
     sink.write(batch._replace(significant=np.arange(6) % 2 == 0))
     sink.close()
     assert read(tmp_path).num_rows == 6
-    assert read(tmp_path, Kind.RATES)["port_no"].to_pylist() == [1, 3, 2]
+    assert read(tmp_path, RecordKind.RATES)["port_no"].to_pylist() == [1, 3, 2]
 
 
 @pytest.mark.parametrize("step_s", [-7200.0, -3599.0, 0.0, 3600.0, 86400.0])
@@ -208,7 +208,7 @@ def write_file(path: Path, table: pa.Table, version: object) -> None:
 
 
 def columns(*without: str) -> pa.Table:
-    schema = SCHEMAS[Kind.COUNTERS]
+    schema = SCHEMAS[RecordKind.COUNTERS]
     values = {"timestamp": datetime.fromtimestamp(HOUR_S, UTC), "dpid": 1, "port_no": 2, "monitor": "m1"}
     return pa.table(
         {
@@ -280,7 +280,7 @@ def test_retention_never_takes_the_newest_hour_nor_one_in_use_nor_files_of_other
     hours_of(counters, 0, 1, 2)
     other = counters / "notes.parquet"
     other.write_text("not ours")
-    remove_old([counters], now_s=HOUR_S + 1e9, max_age_s=0, max_bytes=0, keep={Period(int(HOUR_S) // 3600 - 2)})
+    remove_old([counters], now_s=HOUR_S + 1e9, max_age_s=0, max_bytes=0, keep={FilePeriod(int(HOUR_S) // 3600 - 2)})
     assert ages(counters) == [2, 0]
     assert other.exists()
 

@@ -7,7 +7,7 @@ import pytest
 from apps.exporters.settings import EventLogSettings, HistorySettings, OutputSettings, PrometheusSettings
 from apps.monitor_settings import output_settings
 from controller.config.load import load_policy
-from controller.performance.events import Severity
+from controller.performance.events import PortSeverity
 
 
 def outputs(text: str) -> OutputSettings:
@@ -20,8 +20,8 @@ def test_an_empty_file_gives_the_defaults() -> None:
     )
 
 
-@pytest.mark.parametrize("severity", list(Severity))
-def test_the_least_severity_of_syslog_is_set(severity: Severity) -> None:
+@pytest.mark.parametrize("severity", list(PortSeverity))
+def test_the_least_severity_of_syslog_is_set(severity: PortSeverity) -> None:
     syslog = outputs(f"monitor: {{syslog: {{enabled: true, least: {severity.label}}}}}").syslog
     assert syslog is not None
     assert syslog.least is severity

@@ -20,7 +20,7 @@ from apps.exporters.exposition import escape, label_set
 from apps.exporters.metrics import FAMILIES, PORT_COUNTERS, PORT_UP, UTILISATION
 from apps.exporters.prometheus_sink import PrometheusSink
 from apps.exporters.settings import PrometheusSettings
-from apps.exporters.sink import Ask, Batch, Overview, ShareState, SinkState, SwitchState, ask_here
+from apps.exporters.sink import Ask, Overview, RatedSamples, ShareState, SinkState, SwitchAnswering, ask_here
 from apps.openflow.questions import Unanswered
 from controller.performance.batch import Discontinuity, Samples
 from controller.performance.rates import RateTable
@@ -94,7 +94,7 @@ def endpoint(fabric: Any) -> Iterator[Endpoint]:
 
 def states(**up: bool) -> Overview:
     switches = tuple(
-        SwitchState(int(name[1:]), "tor", is_up, time.time() - 5.0 if is_up else None, 40.0, None)
+        SwitchAnswering(int(name[1:]), "tor", is_up, time.time() - 5.0 if is_up else None, 40.0, None)
         for name, is_up in up.items()
     )
     return Overview(switches, {"answered": 3, "timed_out": 1})
@@ -168,7 +168,7 @@ def test_a_32_bit_counter_rises_over_its_wrap_and_falls_only_when_it_begins_anew
         counters[0, 2] = octets
         alive = np.array([1000.0 + 10 * number if number < 4 else 1.0])
         samples = Samples(np.zeros(1, np.int32), at, alive, counters)
-        sink.write(Batch(samples, table.update(samples)))
+        sink.write(RatedSamples(samples, table.update(samples)))
         shown.append(of_port("".join(sink.exposition()), 1, 1)["vsrt_port_receive_bytes_total"])
     sink.close()
     assert shown == [4_294_967_000, 4_294_967_200, 4_294_967_400, 4_294_967_600, 10]

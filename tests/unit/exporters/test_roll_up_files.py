@@ -20,14 +20,14 @@ import pytest
 from apps.cli.main import main
 from apps.exporters.history import read_history
 from apps.exporters.history_sink import RollUpSink
-from apps.exporters.schema import Kind
+from apps.exporters.schema import RecordKind
 from apps.exporters.settings import ROLL_UP_DEFAULTS
 from controller.events import Port
 from controller.performance.batch import Samples
 from controller.performance.core import PerformanceCore
 from controller.performance.counters import UNSUPPORTED
 from controller.performance.effects import RollUpsClosed
-from controller.performance.inputs import SamplesReceived, SwitchUp, Tick
+from controller.performance.inputs import MonitoredSwitchUp, SamplesReceived, Tick
 
 ROOT = Path(__file__).parents[3]
 DAY_S = 1_700_006_400.0
@@ -40,7 +40,7 @@ Opener = Callable[..., RollUpSink]
 def watched() -> PerformanceCore:
     core = PerformanceCore()
     ports = tuple(Port(number, f"s1-eth{number}", bytes(6), True, 1e9) for number in (1, 2))
-    core.handle(SwitchUp(1, ports), DAY_S - STEP_S)
+    core.handle(MonitoredSwitchUp(1, ports), DAY_S - STEP_S)
     return core
 
 
@@ -74,7 +74,7 @@ def open_sink(tmp_path: Path, logger: logging.Logger) -> Iterator[tuple[Performa
         sink.close()
 
 
-def names(directory: Path, kind: Kind) -> list[str]:
+def names(directory: Path, kind: RecordKind) -> list[str]:
     return sorted(path.name for path in (directory / kind).iterdir())
 
 
@@ -83,8 +83,8 @@ def test_duckdb_reads_minutes_and_hours(open_sink: Any, tmp_path: Path) -> None:
     sink = make()
     roll(core, sink, DAY_S - STEP_S, DAY_S + 3 * 3600)
     sink.close()
-    assert names(tmp_path, Kind.MINUTES) == [f"2023-11-15T0{hour}Z-0000.parquet" for hour in range(3)]
-    assert names(tmp_path, Kind.HOURS) == ["2023-11-15Z-0000.parquet"]
+    assert names(tmp_path, RecordKind.MINUTES) == [f"2023-11-15T0{hour}Z-0000.parquet" for hour in range(3)]
+    assert names(tmp_path, RecordKind.HOURS) == ["2023-11-15Z-0000.parquet"]
     columns = (
         "epoch(timestamp), count, covered_s,"
         " rx_bytes_min_per_s, rx_bytes_mean_per_s, rx_bytes_max_per_s, rx_bytes_sum, rx_dropped_sum"
@@ -93,7 +93,7 @@ def test_duckdb_reads_minutes_and_hours(open_sink: Any, tmp_path: Path) -> None:
         duckdb.sql(
             f"SELECT {columns} FROM '{tmp_path}/{kind}/*.parquet' WHERE dpid = 1 AND port_no = 1 ORDER BY 1"
         ).fetchall()
-        for kind in (Kind.MINUTES, Kind.HOURS)
+        for kind in (RecordKind.MINUTES, RecordKind.HOURS)
     )
     mean = pytest.approx(80_000 / 60)
     assert minutes == [
@@ -113,7 +113,7 @@ def test_what_was_never_known_is_null(open_sink: Any, tmp_path: Path) -> None:
     sink.close()
     assert duckdb.sql(
         "SELECT DISTINCT rx_bytes_min_per_s, rx_bytes_mean_per_s, rx_bytes_max_per_s, rx_bytes_sum, tx_bytes_sum"
-        f" FROM '{tmp_path}/{Kind.MINUTES}/*.parquet' WHERE port_no = 2"
+        f" FROM '{tmp_path}/{RecordKind.MINUTES}/*.parquet' WHERE port_no = 2"
     ).fetchall() == [(None, None, None, None, 0.0)]
 
 
@@ -122,7 +122,7 @@ def test_csv_has_the_same_rows(open_sink: Any, tmp_path: Path) -> None:
     sink = make(csv=True)
     roll(core, sink, DAY_S - STEP_S, DAY_S + 120)
     sink.close()
-    with (tmp_path / Kind.HOURS / "2023-11-15Z-0000.csv").open() as file:
+    with (tmp_path / RecordKind.HOURS / "2023-11-15Z-0000.csv").open() as file:
         first, second = csv.DictReader(file)
     assert (float(first["timestamp"]), first["port_no"], first["rx_bytes_max_per_s"]) == (DAY_S, "1", "3000")
     assert (second["port_no"], second["rx_bytes_max_per_s"], second["rx_bytes_sum"]) == ("2", "", "")
@@ -140,7 +140,7 @@ def test_the_command_reads_parts_and_journals(
     sink = make()
     roll(core, sink, DAY_S - STEP_S, DAY_S + 3600)
     assert sink.flush()
-    assert names(tmp_path, Kind.HOURS) == ["2023-11-15Z-0000.arrows"]
+    assert names(tmp_path, RecordKind.HOURS) == ["2023-11-15Z-0000.arrows"]
     span = ("--since", str(DAY_S), "--until", str(DAY_S + 120))
     found = show(capsys, tmp_path, "1:1", "--roll-up", "1min", *span)
     assert found["roll_up"] == "1min"
@@ -174,8 +174,8 @@ def test_whole_days_go_by_age(open_sink: Any, tmp_path: Path) -> None:
         roll(core, sink, DAY_S + day * 86400 - STEP_S, DAY_S + day * 86400 + 30)
         assert sink.flush()
     sink.close()
-    assert names(tmp_path, Kind.HOURS) == [f"2023-11-{day}Z-0000.parquet" for day in (17, 18, 19)]
-    assert names(tmp_path, Kind.MINUTES) == [f"2023-11-{day}T00Z-0000.parquet" for day in (17, 18, 19)]
+    assert names(tmp_path, RecordKind.HOURS) == [f"2023-11-{day}Z-0000.parquet" for day in (17, 18, 19)]
+    assert names(tmp_path, RecordKind.MINUTES) == [f"2023-11-{day}T00Z-0000.parquet" for day in (17, 18, 19)]
 
 
 def test_minutes_make_room_for_hours(open_sink: Any, tmp_path: Path) -> None:
@@ -185,30 +185,30 @@ def test_minutes_make_room_for_hours(open_sink: Any, tmp_path: Path) -> None:
         roll(core, sink, DAY_S + day * 86400 - STEP_S, DAY_S + day * 86400 + 3000)
         assert sink.flush()
     sink.close()
-    hours = names(tmp_path, Kind.HOURS)
-    newest = (tmp_path / Kind.MINUTES / names(tmp_path, Kind.MINUTES)[-1]).stat().st_size
-    room = newest + sum((tmp_path / Kind.HOURS / name).stat().st_size for name in hours)
+    hours = names(tmp_path, RecordKind.HOURS)
+    newest = (tmp_path / RecordKind.MINUTES / names(tmp_path, RecordKind.MINUTES)[-1]).stat().st_size
+    room = newest + sum((tmp_path / RecordKind.HOURS / name).stat().st_size for name in hours)
     sink = make(max_bytes=round(1.4 * room))
     roll(core, sink, DAY_S + 4 * 86400 - STEP_S, DAY_S + 4 * 86400 + 3000)
     assert sink.flush()
     sink.close()
-    assert names(tmp_path, Kind.HOURS) == [*hours, "2023-11-19Z-0000.parquet"]
-    assert names(tmp_path, Kind.MINUTES)[-1] == "2023-11-19T00Z-0000.parquet"
-    assert len(names(tmp_path, Kind.MINUTES)) < 5
+    assert names(tmp_path, RecordKind.HOURS) == [*hours, "2023-11-19Z-0000.parquet"]
+    assert names(tmp_path, RecordKind.MINUTES)[-1] == "2023-11-19T00Z-0000.parquet"
+    assert len(names(tmp_path, RecordKind.MINUTES)) < 5
 
 
 def test_a_disk_that_refuses_is_told_and_loses_nothing(open_sink: Any, tmp_path: Path) -> None:
     core, make = open_sink
-    for kind in (Kind.SECONDS, Kind.MINUTES, Kind.HOURS):
+    for kind in (RecordKind.SECONDS, RecordKind.MINUTES, RecordKind.HOURS):
         (tmp_path / kind).write_text("a file where a directory should be")
     sink = make()
     roll(core, sink, DAY_S - STEP_S, DAY_S + 120)
     assert not sink.flush()
     assert "roll-ups" in sink.state().faults[0]
-    for kind in (Kind.SECONDS, Kind.MINUTES, Kind.HOURS):
+    for kind in (RecordKind.SECONDS, RecordKind.MINUTES, RecordKind.HOURS):
         (tmp_path / kind).unlink()
     sink.close()
-    assert read_history(tmp_path, Kind.MINUTES, since_s=0, until_s=1e10).num_rows == 4
+    assert read_history(tmp_path, RecordKind.MINUTES, since_s=0, until_s=1e10).num_rows == 4
 
 
 WRITER = """
@@ -242,7 +242,7 @@ def test_what_was_acknowledged_outlives_a_kill(open_sink: Any, tmp_path: Path) -
             writer.wait()
     _, make = open_sink
     for _ in range(2):
-        table = read_history(tmp_path, Kind.MINUTES, since_s=0, until_s=1e10, ports=[(1, 1)], columns=["count"])
+        table = read_history(tmp_path, RecordKind.MINUTES, since_s=0, until_s=1e10, ports=[(1, 1)], columns=["count"])
         minutes = table["timestamp"].to_numpy().astype("datetime64[s]").astype(int).tolist()
         expected = [int(DAY_S) + 1200 * run + 60 * minute for run in range(acknowledged) for minute in range(10)]
         assert minutes[: len(expected)] == expected

@@ -15,12 +15,12 @@ import pytest
 from apps.cli.main import main
 from apps.exporters.history import read_history
 from apps.exporters.history_sink import HistorySink
-from apps.exporters.schema import Kind
+from apps.exporters.schema import RecordKind
 from apps.exporters.settings import HistorySettings
 from apps.exporters.share_epochs import counted_rows
-from apps.exporters.sink import Batch
+from apps.exporters.sink import RatedSamples
 from controller.performance.batch import Samples
-from controller.performance.ports import PortTable
+from controller.performance.ports import PortRows
 from controller.performance.rates import RateTable
 
 START_S = 1_700_002_800
@@ -29,7 +29,7 @@ OCTETS_PER_S = 125_000
 
 def write(directory: Path, monitor: str, polls: Iterable[tuple[int, int]]) -> Path:
     """Write the files of a monitor that polled port 7 of switch 5, which carries 1 Mbit/s: seconds and epochs."""
-    ports = PortTable()
+    ports = PortRows()
     ports.add(5, 7, "a", 10e6)
     rates, sink = RateTable(ports), HistorySink(directory, HistorySettings(), ports, logging.getLogger(), monitor)
     for second, epoch in polls:
@@ -37,7 +37,7 @@ def write(directory: Path, monitor: str, polls: Iterable[tuple[int, int]]) -> Pa
         counters[:, 2] = OCTETS_PER_S * second
         at_s, lasted_s = np.array([START_S + float(second)]), np.array([1000.0 + second])
         samples = Samples(np.zeros(1, np.int32), at_s, lasted_s, counters)
-        sink.write(Batch(samples, rates.update(samples), None, np.array([epoch])))
+        sink.write(RatedSamples(samples, rates.update(samples), None, np.array([epoch])))
     sink.close()
     return directory
 
@@ -54,7 +54,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def read(*directories: Path, since_s: float = 0.0, until_s: float = 1e10) -> pa.Table:
-    return read_history(directories, Kind.COUNTERS, since_s=since_s, until_s=until_s)
+    return read_history(directories, RecordKind.COUNTERS, since_s=since_s, until_s=until_s)
 
 
 def test_rows_of_an_epoch_count_up_to_the_first_of_the_next(files: tuple[Path, Path]):

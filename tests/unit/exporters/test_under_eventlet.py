@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from apps.exporters.history import read_history
-from apps.exporters.schema import Kind
+from apps.exporters.schema import RecordKind
 
 ROOT = Path(__file__).parents[3]
 
@@ -75,4 +75,4 @@ def test_others_get_their_turn_during_a_scrape_and_the_history_is_written(tmp_pa
     assert text.count("\nvsrt_port_receive_bytes_total{") == 4096
     assert (told["framework"], told["faults"]) == ("ryu", [])
     assert told["during"] >= 4 * 14, "polls had a turn between any two pieces"
-    assert read_history(tmp_path / "history", Kind.COUNTERS, since_s=0, until_s=1e10).num_rows == 4096
+    assert read_history(tmp_path / "history", RecordKind.COUNTERS, since_s=0, until_s=1e10).num_rows == 4096

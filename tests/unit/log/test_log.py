@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.log_database import LogDatabase
-from controller.log import Entry, Kind, Log, LogPart, MemoryLog, Waiting, WriteLog
+from controller.log import Log, LogEntry, LogEntryKind, LogPart, MemoryLog, Waiting, WriteLog
 
 LOGGER = logging.getLogger("log")
 
@@ -25,7 +25,7 @@ class DiskLog:
         revision, _ = self.database.read()
         self.waiting = Waiting(revision)
 
-    def read(self) -> tuple[Entry, ...]:
+    def read(self) -> tuple[LogEntry, ...]:
         return self.database.read()[1]
 
     def write(self, write: WriteLog) -> None:
@@ -43,11 +43,11 @@ class DiskLog:
             self.waiting.committed(batch)
 
 
-def entry(key: str, number: int | None = 0, kind: Kind = Kind.DECISION) -> Entry:
-    return Entry.of_record(kind, key, None if number is None else {"n": number})
+def entry(key: str, number: int | None = 0, kind: LogEntryKind = LogEntryKind.DECISION) -> LogEntry:
+    return LogEntry.of_record(kind, key, None if number is None else {"n": number})
 
 
-def write(log: Log, *entries: Entry, part: LogPart = LogPart.CHANGE) -> None:
+def write(log: Log, *entries: LogEntry, part: LogPart = LogPart.CHANGE) -> None:
     log.write(WriteLog(entries, part))
 
 
@@ -63,11 +63,11 @@ def log(request: pytest.FixtureRequest, tmp_path: Path) -> MemoryLog | DiskLog:
 def test_the_last_value_of_each_key_is_read_in_the_order_of_the_writes(log: Log) -> None:
     assert log.read() == ()
     write(log, entry("tree/a", 1), entry("drain/1", 2))
-    write(log, entry("heard/a/1", 3, Kind.OBSERVATION))
+    write(log, entry("heard/a/1", 3, LogEntryKind.OBSERVATION))
     write(log, entry("tree/a", 4))
     write(log, entry("drain/1", None))
     assert numbers(log) == [("heard/a/1", 3), ("tree/a", 4)]
-    assert [entry.kind for entry in log.read()] == [Kind.OBSERVATION, Kind.DECISION]
+    assert [entry.kind for entry in log.read()] == [LogEntryKind.OBSERVATION, LogEntryKind.DECISION]
     assert [entry.subject for entry in log.read()] == ["heard", "tree"]
 
 

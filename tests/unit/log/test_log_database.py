@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from apps.log_database import LogDatabase, read_values
-from controller.log import Entry, Kind, Waiting, WriteLog
+from controller.log import LogEntry, LogEntryKind, Waiting, WriteLog
 
 LOGGER = logging.getLogger("log")
 
@@ -23,28 +23,28 @@ WRITER = """
 import logging, sys
 from pathlib import Path
 from apps.log_database import LogDatabase
-from controller.log import Entry, Kind, Waiting, WriteLog
+from controller.log import LogEntry, LogEntryKind, Waiting, WriteLog
 database = LogDatabase(Path(sys.argv[1]), logging.getLogger())
 revision, _ = database.read()
 waiting = Waiting(revision)
 number = int(sys.argv[2])
 while True:
     number += 1
-    entries = tuple(Entry.of_record(Kind.DECISION, f"tree/{part}", {"n": number}) for part in range(20))
+    entries = tuple(LogEntry.of_record(LogEntryKind.DECISION, f"tree/{part}", {"n": number}) for part in range(20))
     waiting.take(WriteLog(entries))
     assert database.commit(waiting.batch())
     print(number, flush=True)
 """
 
 
-def commit(database: LogDatabase, *entries: Entry, waiting: Waiting | None = None) -> bool:
+def commit(database: LogDatabase, *entries: LogEntry, waiting: Waiting | None = None) -> bool:
     waiting = Waiting() if waiting is None else waiting
     waiting.take(WriteLog(entries))
     return database.commit(waiting.batch())
 
 
-def entry(key: str, **value: object) -> Entry:
-    return Entry.of_record(Kind.DECISION, key, value)
+def entry(key: str, **value: object) -> LogEntry:
+    return LogEntry.of_record(LogEntryKind.DECISION, key, value)
 
 
 @pytest.fixture

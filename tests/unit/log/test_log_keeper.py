@@ -18,7 +18,7 @@ from apps import log_keeper
 from apps.log_database import LogDatabase, read_values
 from apps.log_keeper import BEGIN_ANEW_S, RETRY_S, LogKeeper
 from controller.events import JournalLost
-from controller.log import Batch, Entry, Kind, LogPart, WriteLog
+from controller.log import LogBatch, LogEntry, LogEntryKind, LogPart, WriteLog
 from controller.snapshot.events import Severity, State
 
 WAIT_S = 30.0
@@ -34,7 +34,7 @@ class Held(LogDatabase):
         self.has_begun = threading.Semaphore(0)
         self.batches: list[int] = []
 
-    def commit(self, batch: Batch) -> bool:
+    def commit(self, batch: LogBatch) -> bool:
         assert threading.current_thread() is not threading.main_thread()
         self.batches.append(len(batch.rows))
         self.has_begun.release()
@@ -76,7 +76,9 @@ class Kept:
         self.work.get(timeout=WAIT_S)()
 
     def write(self, *keys: str, part: LogPart = LogPart.CHANGE) -> None:
-        self.keeper.write(WriteLog(tuple(Entry.of_record(Kind.DECISION, key, {"key": key}) for key in keys), part))
+        self.keeper.write(
+            WriteLog(tuple(LogEntry.of_record(LogEntryKind.DECISION, key, {"key": key}) for key in keys), part)
+        )
 
     def answered(self) -> bool:
         """Ask for an acknowledgement, and turn the loop until it is there."""

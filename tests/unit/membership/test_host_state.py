@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.membership.events import FilterMode, HostRef, Interest
-from controller.membership.tables import Host, HostState, Port, PortGroup
+from controller.membership.tables import HostMembership, MemberHost, MemberPort, PortGroup
 from controller.wire.packets import RecordType
 
 NOW = 1000.0
@@ -21,8 +21,10 @@ def names(*texts: str) -> frozenset[bytes]:
     return frozenset(bytes((10, 0, 0, ord(text))) for text in texts)
 
 
-def state(mode: FilterMode, timed: str, excluded: str = "") -> HostState:
-    made = HostState(PortGroup(Port(1, 1), b"\xef\x00\x00\x01"), Host(HostRef(bytes(6), bytes(4), 1, 1)))
+def state(mode: FilterMode, timed: str, excluded: str = "") -> HostMembership:
+    made = HostMembership(
+        PortGroup(MemberPort(1, 1), b"\xef\x00\x00\x01"), MemberHost(HostRef(bytes(6), bytes(4), 1, 1))
+    )
     made.mode = mode
     made.timers = dict.fromkeys(names(*timed), SOURCE_TIMER)
     made.excluded = names(*excluded)
@@ -67,7 +69,7 @@ EXCLUDING = [
 ]
 
 
-def check(made: HostState, expected: tuple[FilterMode, dict[str, float], str, float | None]) -> None:
+def check(made: HostMembership, expected: tuple[FilterMode, dict[str, float], str, float | None]) -> None:
     mode, timers, excluded, group_timer = expected
     assert made.mode is mode
     assert made.timers == {next(iter(names(name))): at for name, at in timers.items()}

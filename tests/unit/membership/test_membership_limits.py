@@ -7,7 +7,7 @@ import pytest
 from controller.config.policy import Policy
 from controller.config.settings import Limits
 from controller.effects import Notice
-from controller.membership.limits import TokenBucket
+from controller.membership.limits import SmallTokenBucket
 from controller.membership.settings import MembershipLimits, MembershipSettings
 from controller.multicast.settings import membership_limits
 from controller.wire.addresses import parse_ip
@@ -114,7 +114,7 @@ def test_messages_per_second_of_a_port(playbook):
 
 
 def test_a_bucket_refills_to_its_burst_only():
-    bucket = TokenBucket()
+    bucket = SmallTokenBucket()
     assert [bucket.take(0.0, 1.0, 2.0) for _ in range(3)] == [True, True, False]
     assert [bucket.take(100.0, 1.0, 2.0) for _ in range(3)] == [True, True, False]
 

@@ -434,11 +434,11 @@ class World:
 def leaf_spine(leaves: int = 3, spines: int = 2, hosts: int = 2) -> Graph:
     """Return a fabric of two tiers."""
     from topology.generators.draft import Draft
-    from topology.graph import Kind
+    from topology.graph import NodeKind
 
     draft = Draft(1e9)
-    lower = [draft.switch(Kind.TOR) for _ in range(leaves)]
-    upper = [draft.switch(Kind.AGGREGATION) for _ in range(spines)]
+    lower = [draft.switch(NodeKind.TOR) for _ in range(leaves)]
+    upper = [draft.switch(NodeKind.AGGREGATION) for _ in range(spines)]
     for leaf in lower:
         draft.hosts(leaf, hosts)
         for spine in upper:
@@ -449,11 +449,11 @@ def leaf_spine(leaves: int = 3, spines: int = 2, hosts: int = 2) -> Graph:
 def bundles(spines: int = 2) -> Graph:
     """Return three ToRs with two hosts each, two cables to each spine, and two more between the first two ToRs."""
     from topology.generators.draft import Draft
-    from topology.graph import Kind
+    from topology.graph import NodeKind
 
     draft = Draft(1e9)
-    lower = [draft.switch(Kind.TOR) for _ in range(3)]
-    upper = [draft.switch(Kind.AGGREGATION) for _ in range(spines)]
+    lower = [draft.switch(NodeKind.TOR) for _ in range(3)]
+    upper = [draft.switch(NodeKind.AGGREGATION) for _ in range(spines)]
     for leaf in lower:
         draft.hosts(leaf, 2)
         for spine in (*upper, *upper):
@@ -466,10 +466,10 @@ def bundles(spines: int = 2) -> Graph:
 def ring(switches: int = 5, hosts: int = 1) -> Graph:
     """Return switches in a circle, each with hosts."""
     from topology.generators.draft import Draft
-    from topology.graph import Kind
+    from topology.graph import NodeKind
 
     draft = Draft(1e9)
-    names = [draft.switch(Kind.SWITCH) for _ in range(switches)]
+    names = [draft.switch(NodeKind.SWITCH) for _ in range(switches)]
     for name in names:
         draft.hosts(name, hosts)
     for name, following in zip(names, (*names[1:], names[0]), strict=True):

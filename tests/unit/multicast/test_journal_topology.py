@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from controller.config.policy import Policy
 from controller.events import DeadlineReached
-from controller.log import Entry, Kind, LogPart, MemoryLog
+from controller.log import LogEntry, LogEntryKind, LogPart, MemoryLog
 from controller.multicast import journal
 from controller.multicast.core import MulticastCore
 from controller.multicast.former_journal import read_records
-from controller.multicast.journal import CHANGES_PER_WRITE, Journal
+from controller.multicast.journal import CHANGES_PER_WRITE, MulticastJournal
 from restored_log import read_entries
 from topology.events import LinkDown, LinkUp, PortRole, PortRoleChanged, SwitchDown, SwitchUp
 from topology.live import LiveFabric
@@ -114,8 +114,8 @@ def test_so_do_those_of_a_log_that_was_begun_anew_meanwhile(before, waiting, aft
     world.write()
     world.feed(*waiting)
     stale = [
-        Entry.of_record(
-            Kind.OBSERVATION, "switch/99", {"dpid": 99, "ofp_version": 4, "edge_ports": [], "trunk_ports": []}
+        LogEntry.of_record(
+            LogEntryKind.OBSERVATION, "switch/99", {"dpid": 99, "ofp_version": 4, "edge_ports": [], "trunk_ports": []}
         )
     ]
     world.log = MemoryLog(stale)
@@ -176,7 +176,7 @@ SWITCH = {"dpid": 9, "ofp_version": 4, "edge_ports": [1], "trunk_ports": []}
 def test_entries_that_cannot_be_read_are_counted_and_change_nothing(key, value):
     world = started(3)
     before = world.restored().topology
-    restored = read_entries([*world.log.read(), Entry.of_record(Kind.OBSERVATION, key, value)])
+    restored = read_entries([*world.log.read(), LogEntry.of_record(LogEntryKind.OBSERVATION, key, value)])
     assert restored.faults == 1
     assert restored.topology == before
 
@@ -211,5 +211,5 @@ def test_what_waits_is_written_when_it_is_due():
     assert world.core.journal.due_s == pytest.approx(journal.JOURNAL_INTERVAL_S)
     assert world.core.next_deadline() <= journal.JOURNAL_INTERVAL_S
     world.core.handle(DeadlineReached(), journal.JOURNAL_INTERVAL_S)
-    assert isinstance(world.core.journal, Journal)
+    assert isinstance(world.core.journal, MulticastJournal)
     assert world.core.journal.due_s is None

@@ -16,7 +16,7 @@ from controller.trees.cables import told_apart
 from restored_log import read_entries
 from topology.events import LinkUp
 from topology.generators.draft import Draft
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 POLICY = Policy(
     default_allow=True,
@@ -31,7 +31,7 @@ FIRST, SECOND = (1, 2), (-1, 1, 2)
 def two_tors() -> Graph:
     """Return two ToRs with two hosts each, ports 1 and 2, and two cables, ports 3 and 4 of both."""
     draft = Draft(1e9)
-    tors = [draft.switch(Kind.TOR) for _ in range(2)]
+    tors = [draft.switch(NodeKind.TOR) for _ in range(2)]
     for tor in tors:
         draft.hosts(tor, 2)
     for _ in range(2):

@@ -22,7 +22,7 @@ from controller.wire.frame import decode
 from controller.wire.packets import PimHello, Query, RecordType, Report
 from topology.events import HostGone, HostLearnt
 from topology.generators.draft import Draft
-from topology.graph import Kind
+from topology.graph import NodeKind
 from topology.host_names import numbered
 
 from .conftest import World
@@ -38,7 +38,7 @@ LEFT, RIGHT = ("h1", "h2", "h3", "h4"), ("h5", "h6", "h7", "h8")
 def chain():
     """Return four switches in a row with two hosts each."""
     draft = Draft(1e9)
-    names = [draft.switch(Kind.TOR) for _ in range(4)]
+    names = [draft.switch(NodeKind.TOR) for _ in range(4)]
     for name in names:
         draft.hosts(name, 2)
     for name, following in itertools.pairwise(names):

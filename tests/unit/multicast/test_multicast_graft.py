@@ -11,7 +11,7 @@ from controller.multicast import groups
 from controller.multicast.duties import group_duties
 from controller.multicast.graft import grafted_duties, pruned_duties, sender_duties
 from controller.multicast.tree_links import port_of
-from controller.trees.tree import Change, Role
+from controller.trees.tree import Change, TreeRole
 from controller.wire.addresses import parse_ip
 
 from .conftest import GRAPHS, World
@@ -146,7 +146,7 @@ def test_a_join_asks_for_the_ports_of_its_own_way_alone():
         if host.dpid == last.dpid and host != last:
             world.leave(host.name)
     world.advance(20.0)
-    change = forest.join(group.address, last.dpid, Role.RECEIVER)
+    change = forest.join(group.address, last.dpid, TreeRole.RECEIVER)
     assert last.dpid not in group.interests
     group.set_interest(last.dpid, last.port_no, next(iter(next(iter(group.interests.values())).values())))
     asked = []
@@ -174,7 +174,7 @@ def test_a_leave_asks_for_the_ports_of_its_own_way_alone(staying):
     world.advance(20.0)
     (group,) = world.core.plane.groups.values()
     forest = world.core.forest
-    change = forest.leave(group.address, last.dpid, Role.RECEIVER)
+    change = forest.leave(group.address, last.dpid, TreeRole.RECEIVER)
     group.set_interest(last.dpid, last.port_no, None)
     asked = []
 

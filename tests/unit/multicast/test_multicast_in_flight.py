@@ -21,7 +21,7 @@ from controller.trees.cables import told_apart
 from controller.wire.addresses import parse_ip
 from topology.events import LinkDown, PortRole, PortRoleChanged
 from topology.generators.draft import Draft
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 from .conftest import World, fields_of, ring
 
@@ -36,8 +36,8 @@ POLICY = Policy(
 def diamond() -> Graph:
     """Return two ToRs with two hosts each, joined by two switches."""
     draft = Draft(1e9)
-    tors = [draft.switch(Kind.TOR) for _ in range(2)]
-    middles = [draft.switch(Kind.AGGREGATION) for _ in range(2)]
+    tors = [draft.switch(NodeKind.TOR) for _ in range(2)]
+    middles = [draft.switch(NodeKind.AGGREGATION) for _ in range(2)]
     for tor in tors:
         draft.hosts(tor, 2)
         for middle in middles:

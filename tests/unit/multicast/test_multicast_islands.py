@@ -10,7 +10,7 @@ import pytest
 from controller.multicast import view
 from topology.events import PortRole, PortRoleChanged
 from topology.generators.draft import Draft
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 from .conftest import GROUP, World
 
@@ -18,7 +18,7 @@ from .conftest import GROUP, World
 def chain_of(switches=4, hosts=2) -> Graph:
     """Return switches in a row, each with hosts: any link that is cut makes two fabrics of it."""
     draft = Draft(1e9)
-    names = [draft.switch(Kind.TOR) for _ in range(switches)]
+    names = [draft.switch(NodeKind.TOR) for _ in range(switches)]
     for name in names:
         draft.hosts(name, hosts)
     for name, following in itertools.pairwise(names):

@@ -14,7 +14,7 @@ from controller.config.policy import Policy
 from controller.config.settings import Limits, Multicast, RouterPorts
 from controller.config.terms import SwitchPort
 from controller.events import DeadlineReached, JournalLost, PacketReceived
-from controller.log import Entry, Kind, MemoryLog, WriteLog
+from controller.log import LogEntry, LogEntryKind, MemoryLog, WriteLog
 from controller.multicast.core import MulticastCore
 from controller.multicast.events import JournalRead, LogRead, PolicyLoaded
 from controller.multicast.journal import JOURNAL_INTERVAL_S
@@ -259,7 +259,9 @@ def test_a_group_of_the_log_that_nobody_wants_any_more_leaves_it(make_world):
     world.join("h3")
     world.advance(1.0)
     entries = [entry for entry in world.log.read() if entry.subject != "heard"]
-    world.log = MemoryLog([*entries, Entry.of_record(Kind.OBSERVATION, "heard/239.1.2.3/9", {"group": "239.1.2.3"})])
+    world.log = MemoryLog(
+        [*entries, LogEntry.of_record(LogEntryKind.OBSERVATION, "heard/239.1.2.3/9", {"group": "239.1.2.3"})]
+    )
     world.restart()
     world.advance(1.0)
     assert {"tree", "heard"}.isdisjoint(entry.subject for entry in world.log.read())
@@ -271,7 +273,7 @@ def test_what_of_the_log_cannot_be_read_is_told_and_leaves_it(make_world):
     world.advance(1.0)
     before = {entry.key for entry in world.log.read()}
     odd = [
-        Entry.of_record(Kind.DECISION, key, {})
+        LogEntry.of_record(LogEntryKind.DECISION, key, {})
         for key in ("tree/1.2.3", "heard/239.1.1.1/x", "odd/1", "drain/1", "odd")
     ]
     world.log = MemoryLog([*world.log.read(), *odd])
@@ -290,7 +292,7 @@ def test_a_log_that_lost_writes_is_written_anew(make_world):
     world.join("h4", MDNS_V6)
     world.advance(1.0)
     before = {entry.key: entry.kind for entry in world.log.read()}
-    world.log = MemoryLog([Entry.of_record(Kind.DECISION, "drain/77", {"dpid": 77})])
+    world.log = MemoryLog([LogEntry.of_record(LogEntryKind.DECISION, "drain/77", {"dpid": 77})])
     world.feed(JournalLost())
     world.advance(JOURNAL_INTERVAL_S)
     assert 0 < len(world.log.read()) < len(before), "in steps"
@@ -318,7 +320,7 @@ def test_a_damaged_log_never_raises(make_world, data):
             key, value = json.loads(text)
         except (ValueError, TypeError):
             key, value = entry.key, {}
-        entries.append(Entry.of_record(entry.kind, str(key), value if isinstance(value, dict) else {}))
+        entries.append(LogEntry.of_record(entry.kind, str(key), value if isinstance(value, dict) else {}))
     core = MulticastCore(POLICY, 5.0)
     core.handle(LogRead(tuple(entries)), 5.0)
     while core.restart.is_under_way:

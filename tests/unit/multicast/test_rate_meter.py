@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from controller.multicast.rate_meter import RateMeter, Reading
+from controller.multicast.rate_meter import CounterReading, RateMeter
 
 RATE_BPS = 2e6
 INTERVAL_S = 2.0
@@ -16,7 +16,7 @@ WARM_UP_S = 20.0
 
 def readings(
     seed: int, bytes_at: Callable[[float], float], *, step_s: float, jitter_s: float, whole_seconds: bool
-) -> Iterator[Reading]:
+) -> Iterator[CounterReading]:
     """Readings of an entry whose counter is brought up to date in steps, heard of after a time that jitters."""
     draw = random.Random(seed)
     updated_s, byte_count, offset_s = draw.random() * step_s, 0, draw.random()
@@ -26,7 +26,9 @@ def readings(
             updated_s += step_s * draw.uniform(1.0, 1.1)
             byte_count = int(bytes_at(min(updated_s, at_s)))
         age_s = at_s + offset_s
-        yield Reading(at_s + draw.random() * jitter_s, float(int(age_s)) if whole_seconds else age_s, byte_count)
+        yield CounterReading(
+            at_s + draw.random() * jitter_s, float(int(age_s)) if whole_seconds else age_s, byte_count
+        )
 
 
 @pytest.mark.parametrize("whole_seconds", [False, True])
@@ -58,18 +60,18 @@ def test_another_rate_is_seen_within_two_readings(after_bps: float) -> None:
 
 def test_an_entry_made_anew_begins_anew() -> None:
     meter = RateMeter()
-    meter.take(Reading(10.0, 10.5, 1_000_000))
-    meter.take(Reading(12.0, 12.5, 1_500_000))
+    meter.take(CounterReading(10.0, 10.5, 1_000_000))
+    meter.take(CounterReading(12.0, 12.5, 1_500_000))
     assert meter.rate_bps == pytest.approx(2e6)
-    meter.take(Reading(14.0, 0.5, 1_600_000))
+    meter.take(CounterReading(14.0, 0.5, 1_600_000))
     assert meter.rate_bps is None
-    meter.take(Reading(16.0, 2.5, 1_850_000))
+    meter.take(CounterReading(16.0, 2.5, 1_850_000))
     assert meter.rate_bps == pytest.approx(1e6)
 
 
 def test_one_reading_or_two_of_one_instant_are_no_rate() -> None:
     meter = RateMeter()
     assert meter.byte_count is None
-    meter.take(Reading(10.0, 10.5, 7))
-    meter.take(Reading(10.0, 10.5, 9))
+    meter.take(CounterReading(10.0, 10.5, 7))
+    meter.take(CounterReading(10.0, 10.5, 9))
     assert (meter.rate_bps, meter.byte_count) == (None, 9)

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -25,10 +26,11 @@ from controller.config.vlans import PortVlans, VlanEntry, Vlans
 from controller.discovery.core import DiscoveryCore
 from controller.discovery.settings import DiscoverySettings
 from controller.events import PacketReceived, Port, PortChanged, SwitchConnected
+from controller.log import LogEntry, LogEntryKind
 from controller.multicast.events import PolicyLoaded
 from controller.performance.poller import StatsReceived
 from controller.performance.poller_core import MonitorChanged, MonitorCore
-from controller.recording import RecordingInvalid, plain, write_line
+from controller.recording import WRITTEN_AS, RecordingInvalid, plain, write_line
 from controller.rules.model import FlowEntry, FlowKey, Match
 from controller.snapshot.events import Severity
 from controller.unicast.core import UnicastCore
@@ -205,6 +207,16 @@ def test_events_before_a_start_and_unknown_apps_are_told(tmp_path):
 def test_types_keep_the_names_that_recordings_have_called_them_by():
     written = plain(FlowEntry(FlowKey(1, 2, Match()), (), 3))
     assert (written["$"], written["key"]["$"], written["key"]["match"]["$"]) == ("Rule", "RuleKey", "Match")
+    entry = LogEntry.of_record(LogEntryKind.DECISION, "tree/1", {"n": 1})
+    assert plain(entry)["$"] == "Entry"
+    (line,) = read_lines([write_line("multicast", 1.5, "event", entry)])
+    assert line.content == entry
+
+
+@pytest.mark.parametrize("kind", WRITTEN_AS)
+def test_what_is_written_by_another_name_is_there(kind):
+    module, _, name = kind.rpartition(".")
+    assert isinstance(getattr(import_module(module), name), type)
 
 
 def test_arrays_are_lists_and_what_is_not_known_is_null():

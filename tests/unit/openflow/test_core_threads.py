@@ -31,7 +31,7 @@ from apps.status_client import query
 from controller.config.policy import Policy
 from controller.config.settings import Monitor, PrometheusEndpoint
 from controller.membership.events import HostRef
-from controller.membership.tables import Host, HostState, Port, PortGroup
+from controller.membership.tables import HostMembership, MemberHost, MemberPort, PortGroup
 from controller.membership.timers import TimerQueue
 from controller.wire.packets import RecordType
 
@@ -148,9 +148,11 @@ def test_no_other_thread_touches_a_core(tmp_path: Path) -> None:
     assert "TOUCHED" not in log, log
 
 
-def alarm(due_s: float) -> HostState:
+def alarm(due_s: float) -> HostMembership:
     """Return the timer of a membership, which falls due later than it was first armed for."""
-    state = HostState(PortGroup(Port(1, 1), GROUP), Host(HostRef(b"\x02\0\0\0\0\1", b"\x0a\0\0\1", 1, 1)))
+    state = HostMembership(
+        PortGroup(MemberPort(1, 1), GROUP), MemberHost(HostRef(b"\x02\0\0\0\0\1", b"\x0a\0\0\1", 1, 1))
+    )
     state.apply(RecordType.CHANGE_TO_EXCLUDE, (), due_s, 0.0)
     return state
 

@@ -16,7 +16,7 @@ pytest.importorskip("os_ken")
 
 from apps.findings_search import BOUND, STEPS, FindingsSearch
 from apps.state_faults import LOOKED_AT_BYTES, unreadable_files
-from apps.status_server import Refused
+from apps.status_server import QuestionRefused
 from apps.table_checks import READ_AT_ONCE, REPORTS_PER_ANSWER, TableChecks
 from controller.effects import TableSurveyed
 from controller.events import CheckRequested
@@ -86,7 +86,7 @@ def test_one_check_is_under_way_at_a_time_and_reports_of_no_other_count(app: One
     checks = TableChecks(app)  # type: ignore[arg-type]
     acts = checks.actions()
     acts["check-multicast"]({"dpid": 3, "repair": True, "force": True})
-    with pytest.raises(Refused, match="under way"):
+    with pytest.raises(QuestionRefused, match="under way"):
         acts["check-multicast"]({})
     app.turn()
     checks.surveyed(TableSurveyed(3, 7, {}))
@@ -96,7 +96,7 @@ def test_one_check_is_under_way_at_a_time_and_reports_of_no_other_count(app: One
     answer(checks, app)
     assert acts["check-multicast-report"]({"number": 1})["done"]
     assert acts["check-multicast"]({"dpid": 3})["number"] == 2
-    with pytest.raises(Refused, match="number"):
+    with pytest.raises(QuestionRefused, match="number"):
         acts["check-multicast-report"]({"number": 1})
 
 
@@ -122,7 +122,7 @@ def test_discovery_alone_lists_what_is_foreign(app: OneApp) -> None:
     ],
 )
 def test_what_cannot_be_read_is_refused_and_logged(app: OneApp, tmp_path: Path, fields: Any, field: str) -> None:
-    with pytest.raises(Refused, match=f"^{field}: ") as caught:
+    with pytest.raises(QuestionRefused, match=f"^{field}: ") as caught:
         TableChecks(app).actions()["check-multicast"]({**fields, "by": "ann"})  # type: ignore[arg-type]
     assert caught.value.field == field
     (line,) = (tmp_path / "actions.jsonl").read_text().splitlines()

@@ -21,7 +21,7 @@ from controller.admission.host import Decision
 from controller.effects import ApplyEdits, Put
 from controller.membership.events import ANY_SOURCE, FilterMode, HostRef, Interest, InterestChanged
 from controller.multicast.group import SenderKey
-from controller.recording import plain
+from controller.recording import plain, written_as
 from controller.rules.model import FlowEntry, FlowKey, Match, Output
 from controller.trees.tree import Change
 
@@ -144,7 +144,7 @@ def test_records_are_equal_shown_and_pickled_as_tuples_with_names_are(record: tu
     assert record != kind(*record[:-1], "another")
     assert repr(record).startswith(f"{kind.__name__}({kind._fields[0]}=")  # type: ignore[attr-defined]
     assert kind.__module__ in map(module_name, sources())
-    assert plain(record)["$"] == kind.__name__
+    assert plain(record)["$"] == written_as(kind)
     with pytest.raises(AttributeError):
         setattr(record, kind._fields[0], None)  # type: ignore[attr-defined]
 

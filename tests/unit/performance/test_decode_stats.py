@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from controller.performance import of10_stats, of13_stats
-from controller.performance.poller_layout import Entries, Malformed, Reply
+from controller.performance.poller_layout import Entries, MalformedReply, Reply
 from controller.performance.schedule import StatKind
 
 os_ken = pytest.importorskip("os_ken.ofproto.ofproto_protocol")
@@ -141,8 +141,8 @@ def test_requests_are_what_the_framework_reads_and_writes(module: ModuleType, ki
 def test_a_message_is_taken_apart(module: ModuleType):
     message = message_of(module, StatKind.PORT, b"x" * 8, flags=1)
     assert module.read_reply(message) == Reply(77, StatKind.PORT, True, b"x" * 8)
-    assert module.read_reply(message[:-1]) == Malformed("stats-wrong-length")
-    assert module.read_reply(message[: module.HEADER_BYTES - 1]) == Malformed("stats-truncated-header")
+    assert module.read_reply(message[:-1]) == MalformedReply("stats-wrong-length")
+    assert module.read_reply(message[: module.HEADER_BYTES - 1]) == MalformedReply("stats-truncated-header")
 
 
 @pytest.mark.parametrize(("module", "kind"), KINDS)
@@ -153,17 +153,17 @@ def test_an_empty_body_has_no_entries_and_a_cut_one_is_malformed(module: ModuleT
     body = body_of(module, kind, 3)
     for cut in range(len(body)):
         found = module.decode(kind, body[:cut])
-        assert isinstance(found, Malformed) or len(found.keys) < 3
+        assert isinstance(found, MalformedReply) or len(found.keys) < 3
 
 
 def test_an_entry_that_says_it_has_no_length_ends_the_reading():
     body = bytes(2) + body_of(of13_stats, StatKind.GROUP, 1)[2:]
-    assert of13_stats.decode(StatKind.GROUP, body) == Malformed("stats-entry-length")
+    assert of13_stats.decode(StatKind.GROUP, body) == MalformedReply("stats-entry-length")
 
 
 def test_unknown_kinds_are_malformed():
-    assert of13_stats.decode(99, b"") == Malformed("stats-unknown-kind")
-    assert of10_stats.decode(StatKind.METER, b"") == Malformed("stats-unknown-kind")
+    assert of13_stats.decode(99, b"") == MalformedReply("stats-unknown-kind")
+    assert of10_stats.decode(StatKind.METER, b"") == MalformedReply("stats-unknown-kind")
 
 
 def test_a_counter_of_all_ones_stays_what_it_is():
@@ -192,11 +192,11 @@ def test_random_bytes_never_raise():
             at = start % len(good)
             message = good[:at] + noise[start : start + 2] + good[at + 2 :]
         reply = module.read_reply(message)
-        if isinstance(reply, Malformed):
+        if isinstance(reply, MalformedReply):
             outcomes[reply.reason] += 1
             reply = Reply(0, list(module.LAYOUTS)[number % len(module.LAYOUTS)], False, message)
         entries = module.decode(reply.kind, reply.body)
-        outcomes[entries.reason if isinstance(entries, Malformed) else "decoded"] += 1
+        outcomes[entries.reason if isinstance(entries, MalformedReply) else "decoded"] += 1
     assert set(outcomes) == {
         "stats-truncated-header",
         "stats-wrong-length",

@@ -8,13 +8,13 @@ import pytest
 
 from controller.durations import format_duration
 from controller.performance.event_texts import event_text
-from controller.performance.events import EventState, PortEvent, Severity
+from controller.performance.events import EventState, PortEvent, PortSeverity
 from controller.performance.thresholds import DEFAULT_RULES, WATCHED
 
 
 def event(counter: str, rate: float, threshold: float, lasted_s: float | None = None) -> PortEvent:
     state = EventState.RAISED if lasted_s is None else EventState.CLEARED
-    return PortEvent(0.0, 9, 1, counter, Severity.WARNING, rate, threshold, state, lasted_s=lasted_s)
+    return PortEvent(0.0, 9, 1, counter, PortSeverity.WARNING, rate, threshold, state, lasted_s=lasted_s)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from controller.effects import Notice
 from controller.events import Port, PortChanged, SwitchDisconnected
 from controller.performance import poller_sections
 from controller.performance.effects import EventsRaised, SamplesRated
-from controller.performance.events import EventState, PortEvent, Severity
+from controller.performance.events import EventState, PortEvent, PortSeverity
 from controller.performance.poller import SwitchTurned
 from controller.performance.poller_sections import MonitorSections
 from controller.snapshot.names import Names
@@ -133,7 +133,7 @@ def test_events_and_notices_are_told(followed: Followed):
 
 
 def test_events_speak_of_ports_by_their_names(followed: Followed):
-    event = PortEvent(EPOCH_S, 9, 1, "link_down", Severity.CRITICAL, 0.0, 0.0, EventState.CLEARED, lasted_s=12.0)
+    event = PortEvent(EPOCH_S, 9, 1, "link_down", PortSeverity.CRITICAL, 0.0, 0.0, EventState.CLEARED, lasted_s=12.0)
     assert followed.sections is not None
     followed.sections.raised(EventsRaised((event,)))
     (told,) = followed.read("events").values()

@@ -10,10 +10,10 @@ from controller.performance.batch import Discontinuity, Samples
 from controller.performance.core import RANKINGS, PerformanceCore
 from controller.performance.core_settings import CoreSettings
 from controller.performance.counters import COUNTERS, UNSUPPORTED, Counter
-from controller.performance.events import EventState, Severity
+from controller.performance.events import EventState, PortSeverity
 from controller.performance.thresholds import DEFAULT_RULES, ThresholdRule
 from port_samples import one_sample
-from topology.graph import Kind
+from topology.graph import NodeKind
 
 T = 1_000_000.0
 
@@ -24,7 +24,7 @@ def port(number: int, up: bool = True, speed_bps: float = 1e9) -> Port:
 
 def core_of(*numbers: int, settings: CoreSettings | None = None, dpid: int = 1, **knobs: object) -> PerformanceCore:
     core = PerformanceCore(settings or CoreSettings(**knobs))
-    core.handle(inputs.SwitchUp(dpid, tuple(port(number) for number in numbers)), T)
+    core.handle(inputs.MonitoredSwitchUp(dpid, tuple(port(number) for number in numbers)), T)
     return core
 
 
@@ -61,7 +61,7 @@ def test_a_full_link_is_told_when_it_begins_and_when_it_is_over():
     assert events(feed(core, T + 10, tx_bytes=1_200_000_000)) == [("tx_utilisation", EventState.RAISED)]
     assert core.report(1, 1)[0].raised == ("tx_utilisation",)
     assert events(feed(core, T + 20, tx_bytes=1_300_000_000)) == [("tx_utilisation", EventState.CLEARED)]
-    assert [event.severity for event in core.events()] == [Severity.WARNING] * 2
+    assert [event.severity for event in core.events()] == [PortSeverity.WARNING] * 2
 
 
 def test_samples_of_unknown_rows_are_counted_and_passed_over():
@@ -108,7 +108,7 @@ def test_top_ranks_by_what_is_asked():
 
 def test_histograms_are_by_switch_and_over_all():
     core = core_of(1, 2)
-    core.handle(inputs.SwitchUp(2, (port(1),)), T)
+    core.handle(inputs.MonitoredSwitchUp(2, (port(1),)), T)
     for dpid, number in ((1, 1), (1, 2), (2, 1)):
         feed(core, T, number, dpid)
         feed(core, T + 10, number, dpid, rx_bytes=1000)
@@ -154,8 +154,8 @@ def test_a_port_deleted_and_created_again_begins_anew():
 def test_a_switch_that_connects_again_keeps_its_ports_and_loses_those_it_has_not_any_more():
     core = core_of(1, 2)
     feed(core, T)
-    core.handle(inputs.SwitchDown(1), T + 1)
-    core.handle(inputs.SwitchUp(1, (port(1), port(3))), T + 5)
+    core.handle(inputs.MonitoredSwitchDown(1), T + 1)
+    core.handle(inputs.MonitoredSwitchUp(1, (port(1), port(3))), T + 5)
     assert [(r.port_no, r.present) for r in core.report(1)] == [(1, True), (2, False), (3, True)]
     (rated,) = of_type(feed(core, T + 10, rx_bytes=1000), effects.SamplesRated)
     assert rated.rates.discontinuity.tolist() == [Discontinuity.NONE]
@@ -163,35 +163,37 @@ def test_a_switch_that_connects_again_keeps_its_ports_and_loses_those_it_has_not
 
 def test_of_a_switch_that_is_away_nothing_is_known_but_its_class_and_totals():
     core = core_of(1)
-    core.handle(inputs.SwitchClassified(1, Kind.TOR), T)
+    core.handle(inputs.SwitchClassified(1, NodeKind.TOR), T)
     feed(core, T)
     feed(core, T + 10, rx_bytes=1000)
-    core.handle(inputs.SwitchDown(1), T + 11)
+    core.handle(inputs.MonitoredSwitchDown(1), T + 11)
     report = core.report(1, 1)[0]
     assert set(report.per_s) == {None} and core.top(5) == () and report.totals[Counter.RX_BYTES.column] == 1000
-    core.handle(inputs.SwitchUp(1, (port(1),)), T + 12)
-    assert core.report(1, 1)[0].kind is Kind.TOR
+    core.handle(inputs.MonitoredSwitchUp(1, (port(1),)), T + 12)
+    assert core.report(1, 1)[0].kind is NodeKind.TOR
 
 
 def test_switches_that_stay_away_make_room_for_others_and_what_they_raised_is_cleared():
     core = core_of(1, 2, max_ports=2)
-    core.handle(inputs.PortChanged(1, port(1, up=False)), T)
-    core.handle(inputs.SwitchDown(1), T + 1)
-    told = core.handle(inputs.SwitchUp(2, (port(1), port(2))), T + 2)
+    core.handle(inputs.MonitoredPortChanged(1, port(1, up=False)), T)
+    core.handle(inputs.MonitoredSwitchDown(1), T + 1)
+    told = core.handle(inputs.MonitoredSwitchUp(2, (port(1), port(2))), T + 2)
     assert [report.dpid for report in core.report()] == [2, 2] and core.tally["ports-over-limit"] == 0
     assert [(e.dpid, e.state) for each in of_type(told, effects.EventsRaised) for e in each.events] == [
         (1, EventState.CLEARED)
     ]
-    core.handle(inputs.SwitchUp(1, (port(1),)), T + 3)
+    core.handle(inputs.MonitoredSwitchUp(1, (port(1),)), T + 3)
     assert core.tally["ports-over-limit"] == 1
 
 
 def test_a_link_that_goes_down_is_an_event_and_one_that_was_never_up_is_none():
     core = core_of(1)
-    assert events(core.handle(inputs.PortChanged(1, port(1, up=False)), T)) == [("link_down", EventState.RAISED)]
-    assert events(core.handle(inputs.PortChanged(1, port(1, up=False)), T + 1)) == []
-    assert events(core.handle(inputs.PortChanged(1, port(1)), T + 2)) == [("link_down", EventState.CLEARED)]
-    assert events(core.handle(inputs.SwitchUp(2, (port(1, up=False),)), T)) == []
+    assert events(core.handle(inputs.MonitoredPortChanged(1, port(1, up=False)), T)) == [
+        ("link_down", EventState.RAISED)
+    ]
+    assert events(core.handle(inputs.MonitoredPortChanged(1, port(1, up=False)), T + 1)) == []
+    assert events(core.handle(inputs.MonitoredPortChanged(1, port(1)), T + 2)) == [("link_down", EventState.CLEARED)]
+    assert events(core.handle(inputs.MonitoredSwitchUp(2, (port(1, up=False),)), T)) == []
     assert events(core.handle(inputs.PortDown(1, 1), T + 3)) == []
 
 
@@ -203,12 +205,12 @@ def test_the_policys_capacity_stands_for_the_speed_of_ports():
 
 
 def test_what_counts_as_missed_follows_the_class_of_the_switch():
-    core = core_of(1, interval_s=10, class_interval_s={Kind.CORE: 60})
+    core = core_of(1, interval_s=10, class_interval_s={NodeKind.CORE: 60})
     feed(core, T)
-    core.handle(inputs.SwitchClassified(1, Kind.CORE), T)
+    core.handle(inputs.SwitchClassified(1, NodeKind.CORE), T)
     feed(core, T + 60)
-    assert core.tally["discontinuity-missed"] == 0 and core.report(kind=Kind.CORE)[0].kind is Kind.CORE
-    assert core.report(kind=Kind.TOR) == ()
+    assert core.tally["discontinuity-missed"] == 0 and core.report(kind=NodeKind.CORE)[0].kind is NodeKind.CORE
+    assert core.report(kind=NodeKind.TOR) == ()
     core.handle(inputs.SettingsChanged(core.settings._replace(class_interval_s={})), T)
     feed(core, T + 120)
     assert core.tally["discontinuity-missed"] == 1
@@ -218,7 +220,7 @@ def test_other_thresholds_clear_what_the_old_ones_raised():
     core = core_of(1)
     feed(core, T)
     feed(core, T + 10, tx_bytes=1_200_000_000)
-    rule = ThresholdRule("rx_bytes", 5, 5, 0, 0, Severity.INFO)
+    rule = ThresholdRule("rx_bytes", 5, 5, 0, 0, PortSeverity.INFO)
     changed = core.handle(inputs.SettingsChanged(core.settings._replace(thresholds=(rule,))), T + 11)
     assert events(changed) == [("tx_utilisation", EventState.CLEARED)]
     assert events(feed(core, T + 20, rx_bytes=1000, tx_bytes=2_400_000_000)) == [("rx_bytes", EventState.RAISED)]
@@ -251,7 +253,11 @@ def test_a_counter_that_sticks_is_to_be_reset_near_its_maximum_now_and_then():
     asked = of_type(feed(core, T + 10, rx_bytes=near), effects.ResetCounters)
     assert asked == [effects.ResetCounters(1, 1, Counter.RX_BYTES, near)]
     raised = core.events()[-1]
-    assert (raised.counter, raised.state, raised.severity) == ("counter_full", EventState.RAISED, Severity.WARNING)
+    assert (raised.counter, raised.state, raised.severity) == (
+        "counter_full",
+        EventState.RAISED,
+        PortSeverity.WARNING,
+    )
     assert (raised.rate, raised.threshold) == (pytest.approx(75.0, abs=0.01), 75.0)
     later = feed(core, T + 20, rx_bytes=near + 5)
     assert of_type(later, effects.ResetCounters) == [] and events(later) == []
@@ -262,18 +268,18 @@ def test_a_counter_that_sticks_is_to_be_reset_near_its_maximum_now_and_then():
 
 def test_ports_over_the_limit_are_refused_and_said_once():
     core = PerformanceCore(CoreSettings(max_ports=2))
-    found = core.handle(inputs.SwitchUp(1, tuple(port(number) for number in (1, 2, 3, 4))), T)
+    found = core.handle(inputs.MonitoredSwitchUp(1, tuple(port(number) for number in (1, 2, 3, 4))), T)
     assert [notice.kind for notice in of_type(found, Notice)] == ["ports-over-limit"]
     assert core.tally["ports-over-limit"] == 2 and len(core.report()) == 2
 
 
 def test_a_row_that_goes_to_another_port_brings_nothing_along():
     core = PerformanceCore(CoreSettings(max_ports=1))
-    core.handle(inputs.SwitchUp(1, (port(1),)), T)
+    core.handle(inputs.MonitoredSwitchUp(1, (port(1),)), T)
     for k in range(10):
         feed(core, T + 10 * k, rx_bytes=10**9 * k, rx_crc_err=1000 * k)
     core.handle(inputs.PortDown(1, 1), T + 100)
-    core.handle(inputs.SwitchUp(2, (port(9),)), T + 101)
+    core.handle(inputs.MonitoredSwitchUp(2, (port(9),)), T + 101)
     report = core.report(2, 9)[0]
     assert (report.at_s, report.since_s, report.discontinuities, report.raised) == (None, None, 0, ())
     assert core.report(1) == () and len(core.history(2, 9).start_s) == 0

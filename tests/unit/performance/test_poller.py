@@ -20,10 +20,10 @@ from controller.performance.poller import (
     SwitchTurned,
 )
 from controller.performance.poller_layout import HEADER
-from controller.performance.ports import PortTable
+from controller.performance.ports import PortRows
 from controller.performance.schedule import PollSettings, StatKind
 from topology.events import HostGone, HostLearnt, LinkDown, LinkUp, SwitchDown, SwitchUp
-from topology.graph import Kind
+from topology.graph import NodeKind
 
 TAG = 0x04
 CODECS = {1: of10_stats, 4: of13_stats}
@@ -35,7 +35,7 @@ class Bench:
 
     def __init__(self, versions: dict[int, int], ports: int = 3, timeout_s: float = 30.0, **settings: Any) -> None:
         self.now = 0.0
-        self.table = PortTable()
+        self.table = PortRows()
         self.poller = Poller(PollSettings(timeout_s=timeout_s, **settings), TAG, self.table)
         self.versions = versions
         self.requests: list[tuple[int, int, int]] = []
@@ -75,7 +75,7 @@ class Bench:
             self.feed(DeadlineReached())
         self.now = until_s
 
-    def kinds(self) -> list[Kind]:
+    def kinds(self) -> list[NodeKind]:
         return [switch.kind for _, switch in sorted(self.poller.schedule.switches.items())]
 
     def reply(self, dpid: int, xid: int, body: bytes, kind: int = 4, more: bool = False) -> None:
@@ -219,7 +219,7 @@ def test_a_refused_kind_is_told_once():
 
 
 def test_a_switch_that_is_taken_is_polled_when_it_is_due_and_not_when_it_is_left():
-    poller = Poller(PollSettings(), TAG, PortTable())
+    poller = Poller(PollSettings(), TAG, PortRows())
     poller.handle(SwitchTaken(1, 4, 3.0), 0.0)
     poller.handle(SwitchTaken(2, 9, 0.0), 0.0)  # of a version that is not spoken
     assert poller.next_deadline() == 3.0
@@ -230,15 +230,15 @@ def test_a_switch_that_is_taken_is_polled_when_it_is_due_and_not_when_it_is_left
 
 def test_classes_follow_the_fabric():
     bench = Bench(
-        {1: 4, 2: 4, 3: 4}, class_interval_s={Kind.TOR: 2, Kind.AGGREGATION: 4}, interval_s=8, timeout_s=1.0
+        {1: 4, 2: 4, 3: 4}, class_interval_s={NodeKind.TOR: 2, NodeKind.AGGREGATION: 4}, interval_s=8, timeout_s=1.0
     )
     for dpid in (1, 2, 3):
         bench.feed(SwitchUp(dpid, 4))
     bench.feed(LinkUp(1, 1, 2, 1, 1e9))
     bench.feed(LinkUp(2, 2, 3, 1, 1e9))
-    assert bench.poller.kind_of(1) is Kind.SWITCH
+    assert bench.poller.kind_of(1) is NodeKind.SWITCH
     bench.feed(HostLearnt(bytes(6), 1, 3, ()))
-    assert [bench.poller.kind_of(dpid) for dpid in (1, 2, 3)] == [Kind.TOR, Kind.AGGREGATION, Kind.CORE]
+    assert [bench.poller.kind_of(dpid) for dpid in (1, 2, 3)] == [NodeKind.TOR, NodeKind.AGGREGATION, NodeKind.CORE]
     bench.run(40.0)
     counts = {1: 0, 2: 0, 3: 0}
     for tenth in range(401, 801):
@@ -261,14 +261,14 @@ def test_a_switch_keeps_its_class_while_it_is_gone_or_cut_off():
     bench.feed(LinkDown(1, 1, 2, 1))
     bench.feed(LinkDown(2, 2, 3, 1))
     bench.run(10.0)
-    assert bench.kinds() == [Kind.TOR, Kind.AGGREGATION, Kind.CORE]
+    assert bench.kinds() == [NodeKind.TOR, NodeKind.AGGREGATION, NodeKind.CORE]
     bench.feed(HostGone(bytes(6), 1, 3))
     for dpid in (1, 2):
         bench.feed(SwitchDisconnected(dpid))
         bench.feed(SwitchDown(dpid))
     bench.run(15.0)
-    assert bench.kinds() == [Kind.TOR, Kind.AGGREGATION, Kind.CORE]
+    assert bench.kinds() == [NodeKind.TOR, NodeKind.AGGREGATION, NodeKind.CORE]
     bench.feed(SwitchConnected(2, 4, ()))
     bench.feed(SwitchUp(2, 4))
     bench.run(20.0)
-    assert bench.kinds() == [Kind.TOR, Kind.AGGREGATION, Kind.CORE]
+    assert bench.kinds() == [NodeKind.TOR, NodeKind.AGGREGATION, NodeKind.CORE]

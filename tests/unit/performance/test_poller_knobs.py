@@ -9,12 +9,12 @@ import pytest
 
 from controller.config.settings import Monitor, Setting, SettingType, Threshold, all_settings
 from controller.performance.deadband import DEFAULT_DEADBAND
-from controller.performance.events import Severity
+from controller.performance.events import PortSeverity
 from controller.performance.poller_knobs import AT_START, KnobInvalid, knobs, turned
 from controller.performance.poller_settings import core_settings, poll_settings, threshold_rules
 from controller.performance.schedule import PollSettings, StatKind
 from controller.performance.thresholds import DEFAULT_RULES, ThresholdRule
-from topology.graph import Kind
+from topology.graph import NodeKind
 
 LIVE = [
     (name.removeprefix("monitor."), entry)
@@ -57,9 +57,9 @@ def test_every_live_knob_takes_its_bounds_and_nothing_beyond(name: str, entry: S
 
 def test_a_class_interval_can_be_taken_back():
     monitor = turned(turned(Monitor(), "intervals.core", 60), "interval_s", "5")
-    assert poll_settings(monitor).interval_of(Kind.CORE) == 60
+    assert poll_settings(monitor).interval_of(NodeKind.CORE) == 60
     monitor = turned(monitor, "intervals.core", None)
-    assert poll_settings(monitor).interval_of(Kind.CORE) == 5
+    assert poll_settings(monitor).interval_of(NodeKind.CORE) == 5
 
 
 def test_statistics_are_switched_on():
@@ -86,8 +86,8 @@ def test_a_threshold_of_one_class_stands_beside_that_of_all():
     monitor = turned(monitor, "thresholds.tx_utilisation.core.raise_above", 60)
     monitor = turned(monitor, "thresholds.tx_utilisation.core.severity", "critical")
     rules = {rule.kind: rule for rule in threshold_rules(monitor.thresholds) if rule.counter == "tx_utilisation"}
-    assert (rules[None].raise_above, rules[Kind.CORE].raise_above) == (80, 60)
-    assert rules[Kind.CORE].severity is Severity.CRITICAL
+    assert (rules[None].raise_above, rules[NodeKind.CORE].raise_above) == (80, 60)
+    assert rules[NodeKind.CORE].severity is PortSeverity.CRITICAL
     assert value_of(monitor, "thresholds.tx_utilisation.core.raise_above") == 60
     assert len(monitor.thresholds) == 2
 
@@ -120,13 +120,13 @@ def test_levels_that_cross_are_refused():
 def test_what_a_threshold_does_not_say_is_as_the_built_in_rule_has_it(monkeypatch: pytest.MonkeyPatch):
     from controller.performance import poller_settings
 
-    built_in = ThresholdRule("rx_errors", 10.0, 2.0, 60.0, 5.0, Severity.WARNING)
+    built_in = ThresholdRule("rx_errors", 10.0, 2.0, 60.0, 5.0, PortSeverity.WARNING)
     monkeypatch.setattr(poller_settings, "DEFAULT_RULES", (built_in,))
     assert threshold_rules([Threshold("rx_errors", "all", 100.0)]) == (
         built_in._replace(raise_above=100, clear_below=20),
     )
     assert threshold_rules([Threshold("rx_errors", "tor", hold_s=9.0)]) == (
         built_in,
-        built_in._replace(hold_s=9.0, kind=Kind.TOR),
+        built_in._replace(hold_s=9.0, kind=NodeKind.TOR),
     )
     assert threshold_rules([Threshold("collisions", "all", hold_s=9.0)]) == (built_in,)

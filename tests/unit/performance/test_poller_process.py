@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from apps.exporters.history import read_history
-from apps.exporters.schema import Kind
+from apps.exporters.schema import RecordKind
 from apps.replays import read_lines, replay
 from apps.status_client import query
 from controller.performance import of13_stats
@@ -171,7 +171,7 @@ def test_a_switch_that_answers_wrongly_disturbs_no_other(controller: tuple[int, 
     assert (up[2], up[3]) == (True, False)
     assert shown["counters"]["samples"] >= 2 * PORTS
     assert shown["outputs"]["history"]["faults"] == shown["outputs"]["roll_ups"]["faults"] == []
-    rolled = read_history(directory / "history", Kind.SECONDS, since_s=0, until_s=1e10)
+    rolled = read_history(directory / "history", RecordKind.SECONDS, since_s=0, until_s=1e10)
     assert rolled.num_rows >= kept and set(rolled["dpid"].to_pylist()) <= {1, 2}
     assert [switch.roles for switch in (bad, fine, silent)] == [[0, 1]] * 3
     for switch in (bad, fine, silent):

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.performance.ports import Added, PortName, PortTable
-from topology.graph import Kind
+from controller.performance.ports import Added, PortName, PortRows
+from topology.graph import NodeKind
 
 
 def test_ports_get_dense_rows_and_keep_them():
-    table = PortTable()
+    table = PortRows()
     assert [table.add(5, number, f"eth{number}", 1e9) for number in (1, 2)] == [Added(0, True), Added(1, True)]
     assert table.add(6, 1, "eth1", 1e10) == Added(2, True)
     assert table.rows_of(5, np.array([2, 1, 9])).tolist() == [1, 0, -1]
@@ -19,7 +19,7 @@ def test_ports_get_dense_rows_and_keep_them():
 
 
 def test_a_port_that_comes_back_has_its_row_and_a_new_generation():
-    table = PortTable()
+    table = PortRows()
     table.add(1, 1, "", 1e9)
     before = int(table.generation[0])
     assert table.remove(1, 1) == 0 and not table.present[0]
@@ -28,7 +28,7 @@ def test_a_port_that_comes_back_has_its_row_and_a_new_generation():
 
 
 def test_a_full_table_gives_the_row_of_the_port_gone_for_longest():
-    table = PortTable(2)
+    table = PortRows(2)
     table.add(1, 1, "a", 1e9), table.add(1, 2, "b", 1e9)
     assert table.rows_of(1, np.array([1, 2])).tolist() == [0, 1]
     assert table.add(1, 3, "c", 1e9) is None and table.refused == 1
@@ -40,7 +40,7 @@ def test_a_full_table_gives_the_row_of_the_port_gone_for_longest():
 
 
 def test_a_port_that_was_asked_for_too_soon_is_found_later():
-    table = PortTable()
+    table = PortRows()
     table.add(1, 1, "", 1e9)
     assert table.rows_of(1, np.array([1, 2])).tolist() == [0, -1]
     table.add(1, 2, "", 1e9)
@@ -48,7 +48,7 @@ def test_a_port_that_was_asked_for_too_soon_is_found_later():
 
 
 def test_the_only_port_of_a_switch_may_give_its_row_to_the_next_of_the_same_switch():
-    table = PortTable(1)
+    table = PortRows(1)
     table.add(1, 1, "", 1e9)
     table.remove(1, 1)
     assert table.add(1, 2, "", 1e9) == Added(0, True)
@@ -56,7 +56,7 @@ def test_the_only_port_of_a_switch_may_give_its_row_to_the_next_of_the_same_swit
 
 
 def test_a_switch_without_rows_gives_its_number_away():
-    table = PortTable(1)
+    table = PortRows(1)
     table.add(1, 1, "", 1e9)
     table.remove(1, 1)
     table.add(2, 1, "", 1e9)
@@ -68,18 +68,18 @@ def test_a_switch_without_rows_gives_its_number_away():
 
 
 def test_the_class_of_a_switch_is_that_of_its_ports():
-    table = PortTable()
-    table.classify(1, Kind.TOR)
-    assert table.kind(1) is Kind.SWITCH and table.switches() == (), "a switch without ports takes no place"
+    table = PortRows()
+    table.classify(1, NodeKind.TOR)
+    assert table.kind(1) is NodeKind.SWITCH and table.switches() == (), "a switch without ports takes no place"
     table.add(1, 1, "", 1e9)
-    table.classify(1, Kind.TOR)
+    table.classify(1, NodeKind.TOR)
     table.add(1, 2, "", 1e9)
-    assert table.kind(1) is Kind.TOR and table.kind_code[0] == table.kind_code[1]
+    assert table.kind(1) is NodeKind.TOR and table.kind_code[0] == table.kind_code[1]
 
 
 def test_a_table_needs_room():
     with pytest.raises(ValueError, match="room"):
-        PortTable(0)
+        PortRows(0)
 
 
 @settings(max_examples=80)
@@ -91,7 +91,7 @@ def test_a_table_needs_room():
     st.integers(1, 9),
 )
 def test_no_row_is_ever_two_ports_and_the_table_keeps_its_bound(changes: list[tuple[str, int, int]], max_ports: int):
-    table = PortTable(max_ports)
+    table = PortRows(max_ports)
     present: set[tuple[int, int]] = set()
     for change, dpid, port_no in changes:
         if change == "add":

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from controller.performance.batch import Discontinuity, Rates, Samples
+from controller.performance.batch import Discontinuity, SampleRates, Samples
 from controller.performance.counters import COUNTERS, UNSUPPORTED, Counter, CounterKind, Unit, counters_of
-from controller.performance.ports import PortTable
+from controller.performance.ports import PortRows
 from controller.performance.rates import RateTable
 from port_samples import GIGABIT, counters_row, one_port, one_sample
 
@@ -13,12 +13,12 @@ RX = Counter.RX_BYTES.column
 TOP_32, TOP_64 = (1 << 32) - 1, (1 << 64) - 2
 
 
-def after(table: RateTable, *samples: Samples) -> Rates:
+def after(table: RateTable, *samples: Samples) -> SampleRates:
     """What the last of several samples says."""
     return [table.update(sample) for sample in samples][-1]
 
 
-def code(rates: Rates) -> Discontinuity:
+def code(rates: SampleRates) -> Discontinuity:
     return Discontinuity(int(rates.discontinuity[0]))
 
 
@@ -173,7 +173,7 @@ def test_a_port_that_is_no_second_old_was_created_again_and_its_time_goes_on_fro
 
 
 def test_a_new_generation_begins_anew_whatever_the_counters_say():
-    ports = PortTable(4)
+    ports = PortRows(4)
     ports.add(1, 1, "", GIGABIT)
     table = RateTable(ports)
     table.update(one_sample(0, rx_bytes=1000))
@@ -272,15 +272,15 @@ def test_a_batch_with_a_port_many_times_says_what_one_by_one_says():
     samples = Samples(rows, at_s, at_s + 100, counters).take(order)
 
     def table() -> RateTable:
-        names = PortTable(ports)
+        names = PortRows(ports)
         for row in range(ports):
             names.add(1, row, "", GIGABIT)
         return RateTable(names)
 
     whole, single = table(), table()
     together = whole.update(samples)
-    alone = Rates.concatenate([single.update(samples.take(slice(i, i + 1))) for i in range(n)])
-    for name in Rates.__slots__:
+    alone = SampleRates.concatenate([single.update(samples.take(slice(i, i + 1))) for i in range(n)])
+    for name in SampleRates.__slots__:
         np.testing.assert_array_equal(getattr(together, name), getattr(alone, name), err_msg=name)
     assert {Discontinuity.LATE, Discontinuity.WRAP_32} <= set(together.discontinuity.tolist())
     np.testing.assert_array_equal(whole.totals, single.totals)

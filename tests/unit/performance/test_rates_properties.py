@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.performance.batch import Discontinuity, Rates, Samples
+from controller.performance.batch import Discontinuity, SampleRates, Samples
 from controller.performance.compare import FASTEST_BPS, JUMP_SLACK, SLACK_BYTES
 from controller.performance.counters import COUNTER_COUNT, UNSUPPORTED, Counter
 from port_samples import one_port
@@ -124,7 +124,7 @@ def as_samples(arrived: list[tuple[float, float, list[int], list[int]]]) -> Samp
     )
 
 
-def check_integral(rates: Rates, arrived: list[tuple[float, float, list[int], list[int]]]) -> None:
+def check_integral(rates: SampleRates, arrived: list[tuple[float, float, list[int], list[int]]]) -> None:
     last: list[int] | None = None
     for index, (_, _, _, sent) in enumerate(arrived):
         code = Discontinuity(int(rates.discontinuity[index]))
@@ -155,7 +155,7 @@ def test_the_integral_is_what_was_sent_up_to_declared_gaps(
     if at_once:
         rates = table.update(samples)
     else:
-        rates = Rates.concatenate([table.update(samples.take(slice(i, i + 1))) for i in range(len(samples))])
+        rates = SampleRates.concatenate([table.update(samples.take(slice(i, i + 1))) for i in range(len(samples))])
     check_integral(rates, arrived)
 
 
@@ -207,7 +207,7 @@ def test_whatever_comes_no_rate_is_negative_infinite_or_more_than_a_port_can_car
     samples = as_samples([(at_s, duration_s, shown, []) for at_s, duration_s, shown in found])
     table = one_port(speed_bps, interval_s=10)
     parts = [samples] if at_once else [samples.take(slice(i, i + 1)) for i in range(len(samples))]
-    rates = Rates.concatenate([table.update(part) for part in parts])
+    rates = SampleRates.concatenate([table.update(part) for part in parts])
     known = ~np.isnan(rates.per_s)
     assert (rates.per_s[known] >= 0).all() and np.isfinite(rates.per_s[known]).all()
     interval_s = np.broadcast_to(rates.interval_s[:, None], known.shape)

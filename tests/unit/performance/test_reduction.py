@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.performance.batch import Discontinuity, Rates
+from controller.performance.batch import Discontinuity, SampleRates
 from controller.performance.counters import Counter
 from controller.performance.deadband import Deadband, WriteFilter, deadband
 from controller.performance.histograms import Histograms
-from controller.performance.history import SLOTS, History
+from controller.performance.history import SLOTS, RateHistory
 from controller.performance.rollups import RollUpTable
 from port_samples import made_rates
 
 RX = Counter.RX_BYTES.column
 
 
-def with_code(rates: Rates, code: Discontinuity) -> Rates:
+def with_code(rates: SampleRates, code: Discontinuity) -> SampleRates:
     rates.discontinuity[:] = code
     return rates
 
@@ -117,8 +117,8 @@ def test_a_switch_that_went_still_counts_in_the_sum():
     assert histograms.report(Counter.RX_BYTES, 0).buckets[0][0] == pytest.approx(1e6, rel=0.13)
 
 
-def history(*at_s: float, per_s: tuple[float, ...] | None = None) -> History:
-    made = History()
+def history(*at_s: float, per_s: tuple[float, ...] | None = None) -> RateHistory:
+    made = RateHistory()
     made.fit(4)
     for k, at in enumerate(at_s):
         made.update(made_rates(at_s=at, rx_bytes=per_s[k] if per_s else 1000.0 + k, rx_crc_err=2, tx_dropped=1))

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from controller.performance import schedule as module
 from controller.performance.schedule import (
     PollSettings,
+    ReplyVerdict,
     Request,
     Schedule,
     StatKind,
-    Verdict,
     next_due,
     phase,
 )
-from topology.graph import Kind
+from topology.graph import NodeKind
 
 TAG = 0x04
 
@@ -102,9 +102,9 @@ def test_the_next_poll_is_within_one_interval(dpid: int, interval_s: int, now: f
 
 
 def test_each_class_has_its_interval():
-    bench = Bench(3, interval_s=30, class_interval_s={Kind.TOR: 5, Kind.CORE: 10})
-    bench.schedule.classify(1, Kind.TOR, 0.0)
-    bench.schedule.classify(2, Kind.CORE, 0.0)
+    bench = Bench(3, interval_s=30, class_interval_s={NodeKind.TOR: 5, NodeKind.CORE: 10})
+    bench.schedule.classify(1, NodeKind.TOR, 0.0)
+    bench.schedule.classify(2, NodeKind.CORE, 0.0)
     bench.run(60.0)
     assert [len(bench.times(dpid)) for dpid in (1, 2, 3)] == [12, 6, 2]
 
@@ -207,19 +207,19 @@ def asked() -> tuple[Schedule, Request]:
 
 def test_replies_from_the_wrong_switch_do_not_count(asked: tuple[Schedule, Request]):
     schedule, request = asked
-    assert schedule.replied(2, request.xid, request.kind, False, 7.0) is Verdict.WRONG_SWITCH
-    assert schedule.replied(1, request.xid, StatKind.QUEUE, False, 7.0) is Verdict.WRONG_KIND
-    assert schedule.replied(1, request.xid, request.kind, False, 7.0) is Verdict.AWAITED
+    assert schedule.replied(2, request.xid, request.kind, False, 7.0) is ReplyVerdict.WRONG_SWITCH
+    assert schedule.replied(1, request.xid, StatKind.QUEUE, False, 7.0) is ReplyVerdict.WRONG_KIND
+    assert schedule.replied(1, request.xid, request.kind, False, 7.0) is ReplyVerdict.AWAITED
 
 
 def test_late_repeated_and_invented_replies_do_not_count(asked: tuple[Schedule, Request]):
     schedule, request = asked
     schedule.replied(1, request.xid, request.kind, False, 7.0)
-    assert schedule.replied(1, request.xid, request.kind, False, 7.0) is Verdict.TWICE
-    assert schedule.replied(1, request.xid + 1000, request.kind, False, 7.0) is Verdict.UNKNOWN
+    assert schedule.replied(1, request.xid, request.kind, False, 7.0) is ReplyVerdict.TWICE
+    assert schedule.replied(1, request.xid + 1000, request.kind, False, 7.0) is ReplyVerdict.UNKNOWN
     (other,) = [xid for xid in range(request.xid - 2, request.xid + 3) if schedule._open.get(xid)]
     schedule.on_deadline(7.5)
-    assert schedule.replied(2, other, StatKind.PORT, False, 7.5) is Verdict.LATE
+    assert schedule.replied(2, other, StatKind.PORT, False, 7.5) is ReplyVerdict.LATE
     assert dict(schedule.counters) == {
         "requests-sent": 2,
         "requests-answered": 1,
@@ -234,7 +234,7 @@ def test_a_monitor_that_looked_too_late_reads_what_waits_first(asked: tuple[Sche
     """Answers may wait unread while the monitor was busy: no switch is down for that."""
     schedule, request = asked
     schedule.on_deadline(60.0)
-    assert schedule.replied(1, request.xid, request.kind, False, 60.1) is Verdict.AWAITED
+    assert schedule.replied(1, request.xid, request.kind, False, 60.1) is ReplyVerdict.AWAITED
     assert schedule.switches[1].up
     schedule.on_deadline(60.3)
     assert not schedule.switches[2].up
@@ -244,8 +244,8 @@ def test_a_reply_in_parts_is_awaited_to_its_last(asked: tuple[Schedule, Request]
     schedule, request = asked
     for at_s in (7.0, 11.0, 15.0, 19.0):
         schedule.on_deadline(at_s)
-        assert schedule.replied(1, request.xid, request.kind, True, at_s) is Verdict.AWAITED
-    assert schedule.replied(1, request.xid, request.kind, False, 20.0) is Verdict.AWAITED
+        assert schedule.replied(1, request.xid, request.kind, True, at_s) is ReplyVerdict.AWAITED
+    assert schedule.replied(1, request.xid, request.kind, False, 20.0) is ReplyVerdict.AWAITED
     assert schedule.switches[1].timeouts == 0
 
 
@@ -253,7 +253,7 @@ def test_a_reply_without_end_is_given_up(asked: tuple[Schedule, Request], monkey
     monkeypatch.setattr(module, "MAX_PARTS", 3)
     schedule, request = asked
     verdicts = [schedule.replied(1, request.xid, request.kind, True, 7.0) for _ in range(5)]
-    assert verdicts == [Verdict.AWAITED] * 3 + [Verdict.ENDLESS, Verdict.LATE]
+    assert verdicts == [ReplyVerdict.AWAITED] * 3 + [ReplyVerdict.ENDLESS, ReplyVerdict.LATE]
 
 
 def test_a_switch_that_is_gone_is_down_and_asked_nothing():

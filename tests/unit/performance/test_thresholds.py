@@ -3,17 +3,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from controller.performance.alarms import ESCALATED_COUNT, TOLD_AT_ONCE, TOLD_EVERY_S, Alarms
+from controller.performance.alarms import ESCALATED_COUNT, TOLD_AT_ONCE, TOLD_EVERY_S, PortEvents
 from controller.performance.counters import Counter
-from controller.performance.events import EventState, PortEvent, Severity
-from controller.performance.ports import KINDS, PortTable
+from controller.performance.events import EventState, PortEvent, PortSeverity
+from controller.performance.ports import KINDS, PortRows
 from controller.performance.thresholds import DEFAULT_RULES, ThresholdRule, ThresholdTable
 from port_samples import made_rates
-from topology.graph import Kind
+from topology.graph import NodeKind
 
-SWITCH = np.array([KINDS.index(Kind.SWITCH)], np.uint8)
-CORE = np.array([KINDS.index(Kind.CORE)], np.uint8)
-DROPS = ThresholdRule("rx_dropped", 10, 5, 0, 0, Severity.INFO)
+SWITCH = np.array([KINDS.index(NodeKind.SWITCH)], np.uint8)
+CORE = np.array([KINDS.index(NodeKind.CORE)], np.uint8)
+DROPS = ThresholdRule("rx_dropped", 10, 5, 0, 0, PortSeverity.INFO)
 
 
 def table(*rules: ThresholdRule) -> ThresholdTable:
@@ -55,7 +55,7 @@ def test_what_is_not_known_changes_nothing():
 
 def test_a_limit_per_hour_counts_a_burst_once():
     crc = next(rule for rule in DEFAULT_RULES if rule.counter == Counter.RX_CRC_ERR)
-    assert crc.severity is Severity.CRITICAL
+    assert crc.severity is PortSeverity.CRITICAL
     for errors, raised in ((110, False), (125, True)):
         limited = table(crc)
         burst = limited.update(made_rates(rx_crc_err=errors / 10), SWITCH)
@@ -66,13 +66,13 @@ def test_a_limit_per_hour_counts_a_burst_once():
 
 
 def test_a_steady_rate_over_the_limit_is_raised_once():
-    limited = table(ThresholdRule("rx_dropped", 120 / 3600, 60 / 3600, 3600, 0, Severity.CRITICAL))
+    limited = table(ThresholdRule("rx_dropped", 120 / 3600, 60 / 3600, 3600, 0, PortSeverity.CRITICAL))
     assert seen(limited, *[200 / 3600] * 720).count("+") == 1
     assert seen(limited, *[110 / 3600] * 720).count("-") == 0
 
 
 def test_a_rule_of_a_class_stands_for_the_one_of_all():
-    both = DROPS, DROPS._replace(raise_above=100, kind=Kind.CORE)
+    both = DROPS, DROPS._replace(raise_above=100, kind=NodeKind.CORE)
     assert seen(table(*both), 50, kinds=SWITCH) == ["+"]
     assert seen(table(*both), 50, 150, kinds=CORE) == [".", "+"]
 
@@ -97,9 +97,9 @@ class Fabric:
     """One port and its alarms."""
 
     def __init__(self) -> None:
-        ports = PortTable(4)
+        ports = PortRows(4)
         ports.add(1, 7, "s1-eth7", 1e9)
-        self.alarms = Alarms(ports, 4)
+        self.alarms = PortEvents(ports, 4)
         self.told: list[PortEvent] = []
         self.thresholds = table(DROPS)
 
@@ -110,10 +110,10 @@ class Fabric:
 def test_an_event_names_port_rate_and_level():
     fabric = Fabric()
     assert fabric.rate(11, 100.0) == [
-        PortEvent(100.0, 1, 7, "rx_dropped", Severity.INFO, 11.0, 10.0, EventState.RAISED)
+        PortEvent(100.0, 1, 7, "rx_dropped", PortSeverity.INFO, 11.0, 10.0, EventState.RAISED)
     ]
     assert fabric.rate(1, 110.0) == [
-        PortEvent(110.0, 1, 7, "rx_dropped", Severity.INFO, 1.0, 5.0, EventState.CLEARED, lasted_s=10.0)
+        PortEvent(110.0, 1, 7, "rx_dropped", PortSeverity.INFO, 1.0, 5.0, EventState.CLEARED, lasted_s=10.0)
     ]
 
 
@@ -121,8 +121,8 @@ def test_a_link_that_goes_down_is_fatal_and_cleared_when_it_is_back():
     fabric = Fabric()
     down, up = fabric.alarms.link(0, False, 10.0), fabric.alarms.link(0, True, 20.0)
     assert [(e.counter, e.severity, e.state) for e in down + up] == [
-        ("link_down", Severity.CRITICAL, EventState.RAISED),
-        ("link_down", Severity.CRITICAL, EventState.CLEARED),
+        ("link_down", PortSeverity.CRITICAL, EventState.RAISED),
+        ("link_down", PortSeverity.CRITICAL, EventState.CLEARED),
     ]
 
 
@@ -143,7 +143,7 @@ def test_five_recoveries_in_a_minute_are_not():
 def test_three_repeated_events_within_an_hour_escalate():
     fabric = Fabric()
     told = [event for k in range(ESCALATED_COUNT) for rate in (11, 1) for event in fabric.rate(rate, 600.0 * k)]
-    grave = [event for event in told if event.severity is Severity.WARNING]
+    grave = [event for event in told if event.severity is PortSeverity.WARNING]
     assert [(e.counter, e.state, e.rate) for e in grave] == [("repeated_events", EventState.RAISED, 3.0)]
     assert [e.counter for e in fabric.alarms.tick(1200.0 + 3700.0)] == ["repeated_events"], (
         "cleared after a quiet hour"

@@ -15,7 +15,7 @@ from controller.rules.cookies import cookie_of
 from controller.rules.installer import Installer
 from controller.rules.model import FlowEntry, FlowKey, Goto, Match, Output
 from controller.rules.refusals import FULL_RETRY_COUNT
-from controller.rules.switch_state import Plan, SwitchState, Turn
+from controller.rules.switch_state import OwnerState, StagedPlan, Turn
 
 TAG = 0x5602
 
@@ -175,9 +175,9 @@ def test_a_plan_waits_for_keys_that_wait_for_an_earlier_plan(make_world):
 
 
 def test_what_waits_for_its_turn_does_not_grow_with_each_change():
-    state = SwitchState(1, Installer(TAG)._datapath.datapath(1), None)
+    state = OwnerState(1, Installer(TAG)._datapath.datapath(1), None)
     key = rule(1).key
-    state.enter_turn(key, Turn(Plan(0.0), 0, rule(1, 5)))
+    state.enter_turn(key, Turn(StagedPlan(0.0), 0, rule(1, 5)))
     for port_no in range(1, 100):
         assert not state.enter(key, rule(1, port_no))
     assert len(state.turns[key]) == 2

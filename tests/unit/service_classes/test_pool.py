@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.service_classes.effects import Bind, Step, Unbind
+from controller.service_classes.effects import Bind, EditStep, Unbind
 from controller.service_classes.pool import IDLE_S, MAX_ALIASES, AliasPool, Binding
 from controller.service_classes.promotion import TURN, PromotingQueues
 from controller.service_classes.split import split
@@ -18,8 +18,14 @@ def from_pool(receiver: str) -> Transfer:
 
 
 def test_edits_are_ordered():
-    assert Bind("g", 1).steps == (Step.PUT_TREE, Step.BARRIER, Step.MOVE_SENDERS, Step.BARRIER)
-    assert Unbind("g", 1).steps == (Step.MOVE_SENDERS, Step.BARRIER, Step.DRAIN, Step.REMOVE_TREE, Step.BARRIER)
+    assert Bind("g", 1).steps == (EditStep.PUT_TREE, EditStep.BARRIER, EditStep.MOVE_SENDERS, EditStep.BARRIER)
+    assert Unbind("g", 1).steps == (
+        EditStep.MOVE_SENDERS,
+        EditStep.BARRIER,
+        EditStep.DRAIN,
+        EditStep.REMOVE_TREE,
+        EditStep.BARRIER,
+    )
 
 
 def test_an_alias_is_bound_elsewhere_only_once_it_has_left():

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.service_classes.measures import can_spare_tree
-from controller.service_classes.transfers import PACES, By, ClassState, GroupState, Moment, decide
+from controller.service_classes.transfers import PACES, By, ClassState, GroupState, TransferPass, decide
 
 NOW = 1000.0
 IDLE = GroupState(3, 2, 0.0, 0.05)
@@ -14,7 +14,7 @@ HOT = GroupState(3, 1, 2.0, 0.9)
 
 
 def moves(groups, classes=(), pace=PACES["steady"], **moment):
-    found = decide(Moment(NOW, **{"free": 0, "per_group": 4, **moment}), classes, groups, pace)
+    found = decide(TransferPass(NOW, **{"free": 0, "per_group": 4, **moment}), classes, groups, pace)
     return [(each.by.value, each.donor, each.receiver) for each in found.transfers]
 
 
@@ -111,9 +111,9 @@ def test_the_fast_pace_does_all_every_10_s():
 
 
 def test_what_the_next_pass_must_know():
-    found = decide(Moment(NOW, 1, 4, NOW - 5, None, 4), [missing("a", 1, "hot")], {"hot": HOT})
+    found = decide(TransferPass(NOW, 1, 4, NOW - 5, None, 4), [missing("a", 1, "hot")], {"hot": HOT})
     assert found[1:] == (NOW - 5, NOW, 4)
-    found = decide(Moment(NOW, 1, 4, None, 5.0, 4), [missing("a", 1, "hot")], {"hot": HOT})
+    found = decide(TransferPass(NOW, 1, 4, None, 5.0, 4), [missing("a", 1, "hot")], {"hot": HOT})
     assert found[1:] == (NOW, 5.0, 1)
 
 
@@ -138,7 +138,7 @@ def test_what_holds_of_every_pass(data: st.DataObject, groups: dict[str, GroupSt
     classes = data.draw(st.lists(states, max_size=4))
     free, per_group = data.draw(st.integers(0, 5)), data.draw(st.integers(0, 6))
     pace = PACES[data.draw(st.sampled_from(sorted(PACES)))]
-    found = decide(Moment(NOW, free, per_group), classes, groups, pace).transfers
+    found = decide(TransferPass(NOW, free, per_group), classes, groups, pace).transfers
     touched = [name for each in found for name in (each.donor, each.receiver) if name is not None]
     assert len(touched) == len(set(touched))
     assert sum(each.donor is None for each in found) <= free

@@ -7,7 +7,7 @@ import pytest
 
 from controller.simulation.aliases import split_groups
 from controller.simulation.groups import SimulatedGroups
-from controller.simulation.rates import Rates, parse_rates
+from controller.simulation.rates import RateDistribution, parse_rates
 
 
 def test_senders_go_to_the_trees_in_equal_numbers():
@@ -24,9 +24,9 @@ def test_senders_go_to_the_trees_in_equal_numbers():
 
 def test_pareto_rates_have_the_mean_of_the_bounds_and_stay_below_half_a_link():
     generator = np.random.default_rng(3)
-    rates = Rates(3.0).draw(generator, (1e6, 3e6), 200_000, 1e9)
+    rates = RateDistribution(3.0).draw(generator, (1e6, 3e6), 200_000, 1e9)
     assert rates.mean() == pytest.approx(2e6, rel=0.02)
     assert rates.min() >= 2e6 * 2 / 3 - 1
-    assert Rates(1.1).draw(generator, (1e6, 3e6), 10_000, 1e7).max() == 5_000_000
-    assert parse_rates("uniform") == Rates()
-    assert parse_rates("pareto:1.2") == Rates(1.2)
+    assert RateDistribution(1.1).draw(generator, (1e6, 3e6), 10_000, 1e7).max() == 5_000_000
+    assert parse_rates("uniform") == RateDistribution()
+    assert parse_rates("pareto:1.2") == RateDistribution(1.2)

@@ -18,7 +18,7 @@ from controller.simulation.churn import (
     storm_sigma_s,
     storm_times_s,
 )
-from controller.simulation.dynamics import Event, EventKind
+from controller.simulation.dynamics import EventKind, GroupEvent
 
 
 def generator(seed=1):
@@ -87,8 +87,8 @@ def test_links_fail_once_each_and_return_after_their_failure():
 
 
 def test_streams_are_merged_by_time_the_first_one_first():
-    one = [Event(time_s, EventKind.JOIN, "a") for time_s in (1.0, 2.0)]
-    other = [Event(time_s, EventKind.JOIN, "b") for time_s in (0.5, 2.0, 3.0)]
+    one = [GroupEvent(time_s, EventKind.JOIN, "a") for time_s in (1.0, 2.0)]
+    other = [GroupEvent(time_s, EventKind.JOIN, "b") for time_s in (0.5, 2.0, 3.0)]
     assert [(event.time_s, event.group) for event in in_order(one, other)] == [
         (0.5, "b"),
         (1.0, "a"),

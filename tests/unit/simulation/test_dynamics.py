@@ -8,18 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.rules.compile import SwitchDuty, channel_duties, differences, lower_to_1_3
-from controller.simulation.dynamics import Dynamics, Event, EventKind, Outcome, homes_of
+from controller.simulation.dynamics import Dynamics, EventKind, EventOutcome, GroupEvent, homes_of
 from controller.simulation.dynamics_record import Record, play, utilisations_pct
 from controller.trees.algorithms import ALGORITHMS
 from controller.trees.network import switch_graph
 from topology.generators import make
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 AVALANCHE = make("avalanche24")
 HOSTS = AVALANCHE.hosts()
 SWITCHES = switch_graph(AVALANCHE)
-AGGREGATION = SWITCHES.nodes(Kind.AGGREGATION)[0]
-CORE = next(node for node in SWITCHES.neighbours(AGGREGATION) if SWITCHES.kind(node) is Kind.CORE)
+AGGREGATION = SWITCHES.nodes(NodeKind.AGGREGATION)[0]
+CORE = next(node for node in SWITCHES.neighbours(AGGREGATION) if SWITCHES.kind(node) is NodeKind.CORE)
 LINKS = [(link.u, link.v) for link in SWITCHES.links()]
 
 
@@ -28,15 +28,15 @@ def dynamics(algorithm="vsrt", graph=AVALANCHE, **options):
 
 
 def join(group, member, time_s=0.0, **more):
-    return Event(time_s, EventKind.JOIN, group, member, **more)
+    return GroupEvent(time_s, EventKind.JOIN, group, member, **more)
 
 
 def leave(group, member, time_s=0.0):
-    return Event(time_s, EventKind.LEAVE, group, member)
+    return GroupEvent(time_s, EventKind.LEAVE, group, member)
 
 
 def link(kind, u, v, time_s=0.0):
-    return Event(time_s, kind, u=u, v=v)
+    return GroupEvent(time_s, kind, u=u, v=v)
 
 
 def hosts_at(node, graph=AVALANCHE):
@@ -45,17 +45,19 @@ def hosts_at(node, graph=AVALANCHE):
 
 def test_members_of_one_switch_are_counted_and_only_the_first_and_last_change_the_tree():
     world = dynamics()
-    tors = SWITCHES.nodes(Kind.TOR)
+    tors = SWITCHES.nodes(NodeKind.TOR)
     first, second = hosts_at(tors[0])[:2]
     (far,) = hosts_at(tors[1])[:1]
-    assert world.step(join("g", first)) == Outcome(rules_put=1)
-    assert world.step(join("g", far)) == Outcome(trees_changed=1, links_added=2, rules_put=3)
-    assert world.step(join("g", second)) == Outcome(rules_put=1)
-    assert world.step(join("g", second)) == Outcome(applied=False)
-    assert world.step(leave("g", first)) == Outcome(rules_put=1)
-    assert world.step(leave("g", first)) == Outcome(applied=False)
-    assert world.step(leave("g", second)) == Outcome(trees_changed=1, links_removed=2, rules_put=1, rules_removed=2)
-    assert world.step(leave("g", far)) == Outcome(rules_removed=1)
+    assert world.step(join("g", first)) == EventOutcome(rules_put=1)
+    assert world.step(join("g", far)) == EventOutcome(trees_changed=1, links_added=2, rules_put=3)
+    assert world.step(join("g", second)) == EventOutcome(rules_put=1)
+    assert world.step(join("g", second)) == EventOutcome(applied=False)
+    assert world.step(leave("g", first)) == EventOutcome(rules_put=1)
+    assert world.step(leave("g", first)) == EventOutcome(applied=False)
+    assert world.step(leave("g", second)) == EventOutcome(
+        trees_changed=1, links_removed=2, rules_put=1, rules_removed=2
+    )
+    assert world.step(leave("g", far)) == EventOutcome(rules_removed=1)
     assert world.forest.loads.max_utilisation() == 0.0
     assert not any(world.entries.values())
 
@@ -69,7 +71,7 @@ def test_a_failed_link_reports_trees_and_members_and_its_return_restores_them():
         world.step(join("g", member))
     down = world.step(link(EventKind.LINK_DOWN, home, root))
     assert (down.trees_changed, down.members_cut_off, down.members_restored) == (1, 1, 0)
-    assert world.cut_off() == 1 and world.step(link(EventKind.LINK_DOWN, root, home)) == Outcome(applied=False)
+    assert world.cut_off() == 1 and world.step(link(EventKind.LINK_DOWN, root, home)) == EventOutcome(applied=False)
     assert world.step(join("g", near)).members_cut_off == 1
     up = world.step(link(EventKind.LINK_UP, root, home))
     assert (up.trees_changed, up.members_cut_off, up.members_restored) == (1, 0, 2)
@@ -78,7 +80,7 @@ def test_a_failed_link_reports_trees_and_members_and_its_return_restores_them():
 
 def test_a_member_that_joins_where_others_wait_is_cut_off_from_the_start():
     world = dynamics()
-    tor, other = SWITCHES.nodes(Kind.TOR)[:2]
+    tor, other = SWITCHES.nodes(NodeKind.TOR)[:2]
     waiting, later = hosts_at(tor)[:2]
     for near in SWITCHES.neighbours(tor):
         world.step(link(EventKind.LINK_DOWN, tor, near))
@@ -94,24 +96,24 @@ def test_a_member_that_joins_where_others_wait_is_cut_off_from_the_start():
 
 def test_a_switch_takes_its_links_with_it_and_brings_back_those_that_have_not_failed_themselves():
     world = dynamics()
-    aggregation = SWITCHES.nodes(Kind.AGGREGATION)[0]
+    aggregation = SWITCHES.nodes(NodeKind.AGGREGATION)[0]
     near = SWITCHES.neighbours(aggregation)
     world.step(link(EventKind.LINK_DOWN, aggregation, near[0]))
-    assert world.step(Event(1, EventKind.SWITCH_DOWN, u=aggregation)).applied
+    assert world.step(GroupEvent(1, EventKind.SWITCH_DOWN, u=aggregation)).applied
     assert aggregation not in world.forest.graph
-    assert world.step(Event(1, EventKind.SWITCH_DOWN, u=aggregation)) == Outcome(applied=False)
+    assert world.step(GroupEvent(1, EventKind.SWITCH_DOWN, u=aggregation)) == EventOutcome(applied=False)
     world.step(link(EventKind.LINK_DOWN, aggregation, near[1]))
     world.step(link(EventKind.LINK_UP, aggregation, near[0]))
-    world.step(Event(2, EventKind.SWITCH_UP, u=aggregation))
+    world.step(GroupEvent(2, EventKind.SWITCH_UP, u=aggregation))
     assert set(world.forest.graph.neighbours(aggregation)) == set(near) - {near[1]}
-    assert world.forest.graph.kind(aggregation) is Kind.AGGREGATION
+    assert world.forest.graph.kind(aggregation) is NodeKind.AGGREGATION
 
 
 def test_what_the_fabric_does_not_have_is_our_own_misuse():
     for event in (
         join("g", "nobody"),
         link(EventKind.LINK_DOWN, HOSTS[0], "x"),
-        Event(0, EventKind.SWITCH_UP, u="x"),
+        GroupEvent(0, EventKind.SWITCH_UP, u="x"),
     ):
         with pytest.raises(KeyError):
             dynamics().step(event)
@@ -119,12 +121,12 @@ def test_what_the_fabric_does_not_have_is_our_own_misuse():
 
 def test_the_peak_is_the_highest_utilisation_ever_seen():
     world = dynamics()
-    a, b = (hosts_at(tor)[0] for tor in SWITCHES.nodes(Kind.TOR)[:2])
+    a, b = (hosts_at(tor)[0] for tor in SWITCHES.nodes(NodeKind.TOR)[:2])
     for key in range(2):
         world.step(join(key, a, rate_bps=4e6))
         world.step(join(key, b))
     assert world.peak_utilisation == pytest.approx(0.4)
-    world.step(join(0, hosts_at(SWITCHES.nodes(Kind.TOR)[0])[1], rate_bps=9e6))
+    world.step(join(0, hosts_at(SWITCHES.nodes(NodeKind.TOR)[0])[1], rate_bps=9e6))
     for key in range(2):
         world.step(leave(key, b))
     assert world.forest.loads.max_utilisation() == 0.0
@@ -154,7 +156,7 @@ def event_of(word, group, pick, number, world):
         return join(group, HOSTS[pick % len(HOSTS)], number, rate_bps=float(pick) * 1e3)
     if "link" in word:
         return link(kind, *LINKS[pick % len(LINKS)], number)
-    return Event(number, kind, u=SWITCHES.nodes()[pick % len(SWITCHES)])
+    return GroupEvent(number, kind, u=SWITCHES.nodes()[pick % len(SWITCHES)])
 
 
 def compiled(world, key, group=b"\xef\x01\x02\x03"):
@@ -257,7 +259,7 @@ def test_rebalancing_lowers_the_busiest_link_after_a_failure():
     for rebalances in (False, True):
         world = dynamics(rebalances=rebalances)
         for key in range(12):
-            for place, tor in enumerate(SWITCHES.nodes(Kind.TOR)[::2]):
+            for place, tor in enumerate(SWITCHES.nodes(NodeKind.TOR)[::2]):
                 world.step(join(key, hosts_at(tor)[place % 2], rate_bps=(1 + key % 3) * 1e5))
         world.step(link(EventKind.LINK_DOWN, AGGREGATION, CORE))
         world.step(link(EventKind.LINK_UP, AGGREGATION, CORE))
@@ -266,7 +268,7 @@ def test_rebalancing_lowers_the_busiest_link_after_a_failure():
 
 
 def test_a_record_sums_up_per_kind_and_samples_the_fabric():
-    a, b, c = (hosts_at(tor)[0] for tor in SWITCHES.nodes(Kind.TOR)[:3])
+    a, b, c = (hosts_at(tor)[0] for tor in SWITCHES.nodes(NodeKind.TOR)[:3])
     events = [
         join("g", a, 0.0, rate_bps=5e6),
         join("g", b, 1.0),

@@ -6,16 +6,16 @@ import json
 
 import pytest
 
-from controller.simulation.dynamics import Event, EventKind
+from controller.simulation.dynamics import EventKind, GroupEvent
 from controller.simulation.dynamics_file import EventFileError, read_events
 from topology.generators import make
-from topology.graph import Kind
+from topology.graph import NodeKind
 
 GRAPH = make("avalanche24")
 HOST, OTHER = GRAPH.hosts()[:2]
-CORE = GRAPH.nodes(Kind.CORE)[0]
+CORE = GRAPH.nodes(NodeKind.CORE)[0]
 AGGREGATION = GRAPH.neighbours(CORE)[0]
-TOR = GRAPH.nodes(Kind.TOR)[0]
+TOR = GRAPH.nodes(NodeKind.TOR)[0]
 HEADING = "time_s,event,group,member,u,v,rate_bps"
 
 
@@ -25,10 +25,10 @@ def read(*lines):
 
 def test_csv_and_json_lines_say_the_same():
     events = [
-        Event(0.5, EventKind.JOIN, "g1", HOST, rate_bps=2e6),
-        Event(1.0, EventKind.LINK_DOWN, u=CORE, v=AGGREGATION),
-        Event(2.0, EventKind.LEAVE, "g1", HOST),
-        Event(3.0, EventKind.SWITCH_UP, u=CORE),
+        GroupEvent(0.5, EventKind.JOIN, "g1", HOST, rate_bps=2e6),
+        GroupEvent(1.0, EventKind.LINK_DOWN, u=CORE, v=AGGREGATION),
+        GroupEvent(2.0, EventKind.LEAVE, "g1", HOST),
+        GroupEvent(3.0, EventKind.SWITCH_UP, u=CORE),
     ]
     assert (
         read(

@@ -5,7 +5,7 @@ import pytest
 from controller.simulation.data_centre import DataCentre
 from controller.simulation.group_file import GroupFileError, read_groups
 from topology.generators import make
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 HEADER = "group,members,rate_bps\n"
 
@@ -13,7 +13,7 @@ HEADER = "group,members,rate_bps\n"
 @pytest.fixture(scope="module")
 def centre():
     graph = make("avalanche24")
-    graph.add_node("spare", Kind.HOST)
+    graph.add_node("spare", NodeKind.HOST)
     return DataCentre(graph)
 
 
@@ -67,8 +67,8 @@ def test_members_named_twice_count_once(centre):
 
 def test_switches_with_numbers_for_names_are_members_by_number_and_text():
     graph = Graph()
-    graph.add_node(1, Kind.TOR)
-    graph.add_node(2, Kind.TOR)
+    graph.add_node(1, NodeKind.TOR)
+    graph.add_node(2, NodeKind.TOR)
     graph.add_link(1, 2)
     centre = DataCentre(graph)
     assert switches(centre, read(centre, f"{HEADER}a,2;1,1\n"), 0) == [2, 1]
@@ -98,7 +98,7 @@ def test_switches_with_numbers_for_names_are_members_by_number_and_text():
     ],
 )
 def test_a_bad_line_of_csv_is_named_with_its_field(centre, line, field, says):
-    core = next(str(node) for node in centre.switches if centre.graph.kind(node) is Kind.CORE)
+    core = next(str(node) for node in centre.switches if centre.graph.kind(node) is NodeKind.CORE)
     text = f"{HEADER}first,h1;h2,1e6\n{line.replace('CORE', core)}\nlast,h3,1\n"
     if '"' in line:
         text = text.removesuffix("last,h3,1\n")

@@ -8,9 +8,9 @@ from controller.simulation.placement import connected, place_trees
 from controller.simulation.workload import Workload, generate
 from controller.trees.algorithms import ALGORITHMS
 from controller.trees.forest import Forest
-from controller.trees.tree import Role
+from controller.trees.tree import TreeRole
 from topology.generators import make
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 FABRICS = {
     "avalanche24": ("avalanche24", {}),
@@ -40,7 +40,7 @@ def fabric(name):
     kind, parameters = FABRICS[name]
     graph = make(kind, parameters)
     if name == "fat tree with dead links":
-        links = [link for link in graph.links() if Kind.HOST not in (graph.kind(link.u), graph.kind(link.v))]
+        links = [link for link in graph.links() if NodeKind.HOST not in (graph.kind(link.u), graph.kind(link.v))]
         for link in links[::7]:
             graph.remove_link(link.u, link.v)
     return DataCentre(graph)
@@ -64,7 +64,7 @@ def live(centre, groups, algorithm, seed):
         rate = int(groups.rates_bps[group])
         forest.set_group_rate(group, rate)
         for i in groups.terminals[groups.offsets[group] : groups.offsets[group + 1]]:
-            forest.join(group, centre.switches[i], Role.RECEIVER)
+            forest.join(group, centre.switches[i], TreeRole.RECEIVER)
         tree = forest.tree(group)
         sizes.append(tree.size)
         for link in tree.links():
@@ -116,17 +116,17 @@ def test_the_default_is_optimal_on_fabrics_and_no_algorithm_is_below_the_bounds(
 
 def test_optimal_sizes_are_the_fabrics_own_however_many_pods_it_has():
     graph = Graph()
-    graph.add_node("c", Kind.CORE)
+    graph.add_node("c", NodeKind.CORE)
     for pod in range(70):
-        graph.add_node(f"a{pod}", Kind.AGGREGATION)
+        graph.add_node(f"a{pod}", NodeKind.AGGREGATION)
         graph.add_link(f"a{pod}", "c")
-        graph.add_node(f"b{pod}", Kind.AGGREGATION)
+        graph.add_node(f"b{pod}", NodeKind.AGGREGATION)
         for tor in range(2):
-            graph.add_node(f"t{pod}.{tor}", Kind.TOR)
+            graph.add_node(f"t{pod}.{tor}", NodeKind.TOR)
             graph.add_link(f"t{pod}.{tor}", f"a{pod}")
             graph.add_link(f"t{pod}.{tor}", f"b{pod}")
     centre = DataCentre(graph)
-    tors = np.array([i for i, node in enumerate(centre.switches) if graph.kind(node) is Kind.TOR])
+    tors = np.array([i for i, node in enumerate(centre.switches) if graph.kind(node) is NodeKind.TOR])
     generator = np.random.default_rng(3)
     sizes = generator.integers(1, 120, 50)
     offsets = np.concatenate(([0], np.cumsum(sizes)))
@@ -141,7 +141,7 @@ def test_optimal_sizes_are_the_fabrics_own_however_many_pods_it_has():
 def two_islands():
     graph = Graph()
     for node in "abcd":
-        graph.add_node(node, Kind.TOR)
+        graph.add_node(node, NodeKind.TOR)
     graph.add_link("a", "b")
     graph.add_link("c", "d")
     return DataCentre(graph)
@@ -165,7 +165,7 @@ def test_a_connected_fabric_leaves_nobody_out(case):
 
 def test_figures_of_a_small_fabric_by_hand():
     graph = Graph()
-    for node, kind in (("t1", Kind.TOR), ("t2", Kind.TOR), ("t3", Kind.TOR), ("s", Kind.AGGREGATION)):
+    for node, kind in (("t1", NodeKind.TOR), ("t2", NodeKind.TOR), ("t3", NodeKind.TOR), ("s", NodeKind.AGGREGATION)):
         graph.add_node(node, kind)
     for tor in ("t1", "t2", "t3"):
         graph.add_link(tor, "s", capacity_bps=1e9)
@@ -188,7 +188,7 @@ def test_figures_of_a_small_fabric_by_hand():
 
 def test_a_fabric_of_one_switch_has_trees_without_links():
     graph = Graph()
-    graph.add_node("t", Kind.TOR)
+    graph.add_node("t", NodeKind.TOR)
     centre = DataCentre(graph)
     groups = attach(np.array([5]), np.array([0, 1]), np.array([0]), 1)
     for algorithm in ALGORITHMS:

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from controller.rules.compile import LOWER, SenderEntry, SwitchDuty, channel_duties
 from controller.rules.model import Output
 from controller.rules.pipeline import ADMIT, FORWARD, OPENFLOW_1_3
-from controller.simulation.switch_state import SwitchState, state_of_links, state_of_trees
+from controller.simulation.switch_state import TableUse, state_of_links, state_of_trees
 from controller.trees.algorithms import ALGORITHMS
 from controller.trees.forest import Forest
 from controller.trees.network import switch_graph
-from controller.trees.tree import Role
+from controller.trees.tree import TreeRole
 from topology.generators import make
-from topology.graph import Kind
+from topology.graph import NodeKind
 
 FABRICS = {"avalanche24": {}, "fattree": {"k": 4}, "jellyfish": {"switches": 8, "degree": 3}}
-ROLES = st.sampled_from([Role.RECEIVER, Role.SENDER, Role.RECEIVER | Role.SENDER])
+ROLES = st.sampled_from([TreeRole.RECEIVER, TreeRole.SENDER, TreeRole.RECEIVER | TreeRole.SENDER])
 
 
 def fabric(name):
@@ -36,7 +36,7 @@ def compiled(forest, switches, ports):
         members = {
             number[node]: {None: range(500, 500 + ports[tree.key][node])}
             for node, role in tree.terminals.items()
-            if role & Role.RECEIVER
+            if role & TreeRole.RECEIVER
         }
         duties = channel_duties(neighbours, lambda u, v: v + 1, members, (None,))
         for dpid in range(len(switches)):
@@ -63,7 +63,7 @@ def compiled(forest, switches, ports):
 def test_the_counts_are_those_of_the_compiled_rules(name, algorithm, groups, dead):
     graph = fabric(name)
     switches = graph.nodes()
-    edges = graph.nodes(Kind.TOR) or switches
+    edges = graph.nodes(NodeKind.TOR) or switches
     forest = Forest(graph, algorithm)
     ports = {}
     for key, members in enumerate(groups):
@@ -86,12 +86,12 @@ def test_the_counts_are_those_of_the_compiled_rules(name, algorithm, groups, dea
 @given(groups=st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=6), max_size=4))
 def test_links_in_arrays_give_the_same_counts(algorithm, groups):
     graph = fabric("fattree")
-    switches, tors = graph.nodes(), graph.nodes(Kind.TOR)
+    switches, tors = graph.nodes(), graph.nodes(NodeKind.TOR)
     number = {node: i for i, node in enumerate(switches)}
     forest = Forest(graph, algorithm)
     for key, picks in enumerate(groups):
         for pick in picks:
-            forest.join(key, tors[pick % len(tors)], Role.RECEIVER)
+            forest.join(key, tors[pick % len(tors)], TreeRole.RECEIVER)
     links = [(tree.key, number[u], number[v]) for tree in forest for u, v in tree.links()]
     places = [(tree.key, number[node]) for tree in forest for node in tree.terminals]
     group, u, v = np.array(links, dtype=np.int64).reshape(-1, 3).T
@@ -103,10 +103,10 @@ def test_links_in_arrays_give_the_same_counts(algorithm, groups):
 
 
 def test_the_summary_says_how_entries_are_spread():
-    state = SwitchState(np.array([0, 1, 2, 9]), np.array([0, 2, 4, 30]))
+    state = TableUse(np.array([0, 1, 2, 9]), np.array([0, 2, 4, 30]))
     summary = state.summary()
     assert summary["flow_entries"] == {"max": 9, "p99": pytest.approx(8.79), "mean": 3.0}
     assert summary["outputs"]["max"] == 30
     assert (summary["group_entries"], summary["entries_total"], summary["switches_without_entries"]) == (0, 12, 1)
-    empty = SwitchState(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)).summary()
+    empty = TableUse(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)).summary()
     assert empty["flow_entries"] == {"max": 0, "p99": 0.0, "mean": 0.0}

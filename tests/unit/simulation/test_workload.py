@@ -5,7 +5,7 @@ from controller.simulation.data_centre import DataCentre
 from controller.simulation.sizes import wve_sizes
 from controller.simulation.workload import Workload, WorkloadError, generate
 from topology.generators import make
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 
 @pytest.fixture(scope="module")
@@ -50,15 +50,15 @@ def test_no_switch_is_twice_in_a_group_and_all_are_tors(small):
     for start, stop in zip(groups.offsets, groups.offsets[1:], strict=False):
         terminals = groups.terminals[start:stop]
         assert len(set(terminals.tolist())) == len(terminals) > 0
-    assert {small.graph.kind(small.switches[i]) for i in set(groups.terminals.tolist())} == {Kind.TOR}
+    assert {small.graph.kind(small.switches[i]) for i in set(groups.terminals.tolist())} == {NodeKind.TOR}
 
 
 @pytest.mark.parametrize("size", [1, 8, 16])
 def test_members_are_different_machines_however_few_there_are(size):
     graph = Graph()
     for tor in range(16):
-        graph.add_node(f"t{tor}", Kind.TOR)
-        graph.add_node(f"h{tor}", Kind.HOST)
+        graph.add_node(f"t{tor}", NodeKind.TOR)
+        graph.add_node(f"h{tor}", NodeKind.HOST)
         graph.add_link(f"t{tor}", f"h{tor}")
     centre = DataCentre(graph)
     one_each = Workload(vms=16, groups=500, group_size=(size, size))
@@ -133,7 +133,7 @@ def test_a_fabric_without_hosts_or_with_a_host_at_no_switch_takes_no_machines(sm
     with pytest.raises(WorkloadError, match=r"hosts: .* none"):
         generate(DataCentre(small.graph.copy()), Workload(), 0)
     graph = make("avalanche24")
-    graph.add_node("spare", Kind.HOST)
+    graph.add_node("spare", NodeKind.HOST)
     with pytest.raises(WorkloadError, match="hosts: spare"):
         generate(DataCentre(graph), Workload(vms=50), 0)
 
@@ -146,7 +146,7 @@ def test_pods_come_from_the_graph_or_from_its_shape():
         bare.add_node(node, graph.kind(node))
     for link in graph.links():
         bare.add_link(*link)
-    tors = [i for i, node in enumerate(named.switches) if graph.kind(node) is Kind.TOR]
+    tors = [i for i, node in enumerate(named.switches) if graph.kind(node) is NodeKind.TOR]
 
     def partition(centre):
         pods = centre.pods()

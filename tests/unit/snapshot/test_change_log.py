@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from controller.snapshot import log as log_module
-from controller.snapshot.log import ChangeLog, Section, changes
+from controller.snapshot.log import ChangeLog, DocumentLog, changes
 
 
 class Reader:
@@ -27,11 +27,11 @@ class Reader:
         return delta["more"]
 
 
-def section_of(world: dict[int, int]) -> Section[int]:
-    return Section(lambda: list(world), lambda key: {"n": world[key]} if key in world else None)
+def section_of(world: dict[int, int]) -> DocumentLog[int]:
+    return DocumentLog(lambda: list(world), lambda key: {"n": world[key]} if key in world else None)
 
 
-def read_all(section: Section[int], reader: Reader, limit: int = 3) -> int:
+def read_all(section: DocumentLog[int], reader: Reader, limit: int = 3) -> int:
     questions = 1
     while reader.take(section.changes(reader.version, limit)):
         questions += 1

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from controller.snapshot.reader import Section
+from controller.snapshot.reader import DocumentCopy
 from controller.snapshot.selectors import SelectorInvalid, parse_selector, selected, unknown_keys
 
 
-def section(name: str, documents: dict[str, dict[str, Any]]) -> Section:
-    made = Section(name)
+def section(name: str, documents: dict[str, dict[str, Any]]) -> DocumentCopy:
+    made = DocumentCopy(name)
     for id_, fields in documents.items():
         made.put("multicast", id_, fields, 1)
     return made
@@ -71,7 +71,7 @@ HOSTS = section("hosts", {"m1": {"mac": "m1", "dpid": 1, "port_no": 1}, "m2": {"
         (HOSTS, "pod=7", []),
     ],
 )
-def test_what_is_chosen(what: Section, selector: str, ids: list[str]):
+def test_what_is_chosen(what: DocumentCopy, selector: str, ids: list[str]):
     found = selected(what.in_order(), parse_selector(selector), SWITCHES, PORTS)
     assert [document.id for document in found] == ids
 

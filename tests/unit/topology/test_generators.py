@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topology.generators import GENERATORS, make
-from topology.graph import Graph, Kind, NodeId
+from topology.graph import Graph, NodeId, NodeKind
 
 SMALL: list[tuple[str, dict[str, Any]]] = [
     ("fattree", {"k": 2}),
@@ -57,7 +57,7 @@ def facts(graph: Graph) -> tuple[object, ...]:
     )
 
 
-def kinds(graph: Graph) -> dict[Kind, int]:
+def kinds(graph: Graph) -> dict[NodeKind, int]:
     return dict(Counter(graph.kind(node) for node in graph.nodes()))
 
 
@@ -81,7 +81,7 @@ def test_every_fabric_is_connected_numbered_and_repeats(name: str, parameters: d
     assert len(reached(graph)) == len(graph)
     for node in graph.nodes():
         ports = sorted(graph.port(node, neighbour) for neighbour in graph.neighbours(node))
-        first = 0 if graph.kind(node) is Kind.HOST else 1
+        first = 0 if graph.kind(node) is NodeKind.HOST else 1
         assert ports == list(range(first, first + len(ports)))
         assert isinstance(node, str)
         assert len(f"{node}-eth{ports[-1]}") <= 15
@@ -104,23 +104,23 @@ def test_fattree_has_the_sizes_of_its_paper(k: int) -> None:
     graph = make("fattree", {"k": k})
     half = k // 2
     assert kinds(graph) == {
-        Kind.HOST: k**3 // 4,
-        Kind.TOR: k * half,
-        Kind.AGGREGATION: k * half,
-        Kind.CORE: half * half,
+        NodeKind.HOST: k**3 // 4,
+        NodeKind.TOR: k * half,
+        NodeKind.AGGREGATION: k * half,
+        NodeKind.CORE: half * half,
     }
     assert len(graph.switches()) == 5 * k * k // 4
     assert len(switch_links(graph)) == k**3 // 2
     assert all(len(graph.neighbours(switch)) == k for switch in graph.switches())
-    for core in graph.nodes(Kind.CORE):
+    for core in graph.nodes(NodeKind.CORE):
         assert Counter(graph.attributes(node)["pod"] for node in graph.neighbours(core)) == dict.fromkeys(range(k), 1)
 
 
 def test_fattree_aggregations_at_one_position_share_their_cores() -> None:
     graph = make("fattree", {"k": 4})
     above = {
-        node: [up for up in graph.neighbours(node) if graph.kind(up) is Kind.CORE]
-        for node in graph.nodes(Kind.AGGREGATION)
+        node: [up for up in graph.neighbours(node) if graph.kind(up) is NodeKind.CORE]
+        for node in graph.nodes(NodeKind.AGGREGATION)
     }
     assert [above[f"s{n}"] for n in (9, 11, 13, 15)] == [["s17", "s18"]] * 4
     assert [above[f"s{n}"] for n in (10, 12, 14, 16)] == [["s19", "s20"]] * 4
@@ -129,23 +129,26 @@ def test_fattree_aggregations_at_one_position_share_their_cores() -> None:
 @pytest.mark.parametrize(
     ("name", "tiers", "links", "ups"),
     [
-        ("portland-p6", (288, 24, 8), 1200, {Kind.TOR: 4, Kind.AGGREGATION: 2}),
-        ("portland-p12", (288, 24, 8), 672, {Kind.TOR: 2, Kind.AGGREGATION: 4}),
-        ("servers-fattree", (288, 24, 8), 1200, {Kind.TOR: 4, Kind.AGGREGATION: 2}),
-        ("servers-tree", (288, 24, 1), 312, {Kind.TOR: 1, Kind.AGGREGATION: 1}),
-        ("avalanche24", (6, 6, 2), 24, {Kind.TOR: 2, Kind.AGGREGATION: 2}),
+        ("portland-p6", (288, 24, 8), 1200, {NodeKind.TOR: 4, NodeKind.AGGREGATION: 2}),
+        ("portland-p12", (288, 24, 8), 672, {NodeKind.TOR: 2, NodeKind.AGGREGATION: 4}),
+        ("servers-fattree", (288, 24, 8), 1200, {NodeKind.TOR: 4, NodeKind.AGGREGATION: 2}),
+        ("servers-tree", (288, 24, 1), 312, {NodeKind.TOR: 1, NodeKind.AGGREGATION: 1}),
+        ("avalanche24", (6, 6, 2), 24, {NodeKind.TOR: 2, NodeKind.AGGREGATION: 2}),
     ],
 )
-def test_the_article_s_wirings(name: str, tiers: tuple[int, ...], links: int, ups: dict[Kind, int]) -> None:
+def test_the_article_s_wirings(name: str, tiers: tuple[int, ...], links: int, ups: dict[NodeKind, int]) -> None:
     graph = make(name)
     found = kinds(graph)
-    assert (found[Kind.TOR], found[Kind.AGGREGATION], found[Kind.CORE]) == tiers
-    assert found[Kind.HOST] == (24 if name == "avalanche24" else 11520)
+    assert (found[NodeKind.TOR], found[NodeKind.AGGREGATION], found[NodeKind.CORE]) == tiers
+    assert found[NodeKind.HOST] == (24 if name == "avalanche24" else 11520)
     assert len(switch_links(graph)) == links
     for kind, count in ups.items():
         for node in graph.nodes(kind):
             assert sum(graph.level(up) > graph.level(node) for up in graph.neighbours(node)) == count
-    assert [graph.level(graph.nodes(kind)[0]) for kind in (Kind.HOST, Kind.TOR, Kind.AGGREGATION, Kind.CORE)] == [
+    assert [
+        graph.level(graph.nodes(kind)[0])
+        for kind in (NodeKind.HOST, NodeKind.TOR, NodeKind.AGGREGATION, NodeKind.CORE)
+    ] == [
         0,
         1,
         2,
@@ -160,7 +163,7 @@ def test_portland_p6_aggregation_j_reaches_cores_2j_and_2j_plus_1() -> None:
         for j in range(4):
             aggregation = f"s{288 + 4 * pod + j + 1}"
             assert graph.attributes(aggregation)["pod"] == pod
-            above = {node for node in graph.neighbours(aggregation) if graph.kind(node) is Kind.CORE}
+            above = {node for node in graph.neighbours(aggregation) if graph.kind(node) is NodeKind.CORE}
             assert above == {cores[2 * j], cores[2 * j + 1]}
 
 
@@ -184,11 +187,11 @@ def test_servers_fill_racks_and_no_tier_stands_over_one_switch(
 ) -> None:
     graph = make(name, {"servers": servers, "per_rack": per_rack})
     hosts = set(graph.hosts())
-    by_number = sorted(graph.nodes(Kind.TOR), key=lambda tor: graph.attributes(tor)["dpid"])
+    by_number = sorted(graph.nodes(NodeKind.TOR), key=lambda tor: graph.attributes(tor)["dpid"])
     assert [len(hosts.intersection(graph.neighbours(tor))) for tor in by_number] == tors
     found = kinds(graph)
-    assert (found.get(Kind.AGGREGATION, 0), found.get(Kind.CORE, 0)) == (aggregations, cores)
-    in_pods = Counter(graph.attributes(tor)["pod"] for tor in graph.nodes(Kind.TOR))
+    assert (found.get(NodeKind.AGGREGATION, 0), found.get(NodeKind.CORE, 0)) == (aggregations, cores)
+    in_pods = Counter(graph.attributes(tor)["pod"] for tor in graph.nodes(NodeKind.TOR))
     assert max(in_pods.values()) - min(in_pods.values()) <= 1
 
 
@@ -200,9 +203,9 @@ def test_avalanche24_is_the_article_s_emulation() -> None:
         assert graph.attributes(host)["mac"] == f"00:00:00:00:00:{number:02x}"
         assert graph.neighbours(host) == (f"s{(number - 1) // 4 + 1}",)
     assert {link.capacity_bps for link in graph.links()} == {10e6}
-    for aggregation in graph.nodes(Kind.AGGREGATION):
+    for aggregation in graph.nodes(NodeKind.AGGREGATION):
         assert {"s13", "s14"} <= set(graph.neighbours(aggregation))
-        pods = {graph.attributes(n)["pod"] for n in graph.neighbours(aggregation) if graph.kind(n) is Kind.TOR}
+        pods = {graph.attributes(n)["pod"] for n in graph.neighbours(aggregation) if graph.kind(n) is NodeKind.TOR}
         assert pods == {graph.attributes(aggregation)["pod"]}
 
 
@@ -213,7 +216,7 @@ def test_tree_has_its_tiers(depth: int, fanout: int) -> None:
     assert levels == {level: fanout ** (depth - level) for level in range(depth + 1)}
     assert len(list(graph.links())) == len(graph) - 1
     root = max(graph.switches(), key=graph.level)
-    assert graph.kind(root) is (Kind.TOR if depth == 1 else Kind.CORE)
+    assert graph.kind(root) is (NodeKind.TOR if depth == 1 else NodeKind.CORE)
     if depth > 2:
         pods = Counter(graph.attributes(host)["pod"] for host in graph.hosts())
         assert pods == dict.fromkeys(range(fanout), fanout ** (depth - 1))
@@ -281,9 +284,9 @@ def test_bad_parameters_are_named_with_their_bounds(name: str, parameters: dict[
 
 def test_every_leaf_is_linked_to_every_spine_at_the_uplinks_capacity() -> None:
     graph = make("leaf-spine", {"leaves": 6, "spines": 3, "hosts_per_leaf": 5, "uplink_ratio": 4.0})
-    assert kinds(graph) == {Kind.TOR: 6, Kind.AGGREGATION: 3, Kind.HOST: 30}
-    spines = {node for node in graph.switches() if graph.kind(node) is Kind.AGGREGATION}
-    for leaf in (node for node in graph.switches() if graph.kind(node) is Kind.TOR):
+    assert kinds(graph) == {NodeKind.TOR: 6, NodeKind.AGGREGATION: 3, NodeKind.HOST: 30}
+    spines = {node for node in graph.switches() if graph.kind(node) is NodeKind.AGGREGATION}
+    for leaf in (node for node in graph.switches() if graph.kind(node) is NodeKind.TOR):
         assert spines <= set(graph.neighbours(leaf))
         assert {graph.link(leaf, spine).capacity_bps for spine in spines} == {4e9}
         hosts = set(graph.neighbours(leaf)) - spines

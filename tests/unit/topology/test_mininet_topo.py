@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from topology.generators import GENERATORS, make
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 pytest.importorskip("mininet.topo")
 from topology.mn import graph_topo, topos
@@ -43,12 +43,12 @@ def test_a_topology_is_its_graph(name: str) -> None:
 
 def test_what_a_graph_leaves_open_is_filled_without_clashes() -> None:
     graph = Graph()
-    graph.add_node("a host", Kind.HOST)
-    graph.add_node("h1", Kind.HOST, ip="10.0.0.2", mac="00:00:00:00:00:01")
-    graph.add_node("h3", Kind.HOST)
-    graph.add_node(2, Kind.SWITCH)
-    graph.add_node("s1", Kind.SWITCH, dpid=1)
-    graph.add_node("a-switch-with-a-long-name", Kind.SWITCH)
+    graph.add_node("a host", NodeKind.HOST)
+    graph.add_node("h1", NodeKind.HOST, ip="10.0.0.2", mac="00:00:00:00:00:01")
+    graph.add_node("h3", NodeKind.HOST)
+    graph.add_node(2, NodeKind.SWITCH)
+    graph.add_node("s1", NodeKind.SWITCH, dpid=1)
+    graph.add_node("a-switch-with-a-long-name", NodeKind.SWITCH)
     graph.add_link("a host", 2)
     graph.add_link("h1", 2, 0, 2)
     graph.add_link("h3", 2)
@@ -81,7 +81,7 @@ def test_two_switches_of_one_datapath_id_are_refused(
 ) -> None:
     graph = Graph()
     for node, known in zip((1, 2), attributes, strict=True):
-        graph.add_node(node, Kind.SWITCH, **known)
+        graph.add_node(node, NodeKind.SWITCH, **known)
     with pytest.raises(ValueError, match=words):
         graph_topo(graph)
 

@@ -12,7 +12,7 @@ from steiner_problems import as_stp, make_problem
 from topology.files import FORMATS, TopologyFileError, assembly, faults, parse
 from topology.files.node_link import document
 from topology.generators import GENERATORS, make
-from topology.graph import DEFAULT_CAPACITY_BPS, Graph, Kind
+from topology.graph import DEFAULT_CAPACITY_BPS, Graph, NodeKind
 
 NODE = {"id": "a", "kind": "tor"}
 TWO = [NODE, {"id": "b"}]
@@ -43,7 +43,7 @@ def graphs(draw: st.DrawFn, identities: st.SearchStrategy[Any] = ids) -> Graph:
     graph = Graph()
     nodes = draw(st.lists(identities, min_size=1, max_size=12, unique_by=str))
     for number, node in enumerate(nodes, 1):
-        kind = draw(st.sampled_from(list(Kind)))
+        kind = draw(st.sampled_from(list(NodeKind)))
         attributes: dict[str, Any] = {}
         if draw(st.booleans()):
             attributes["pod"] = draw(st.integers(-5, 5))
@@ -128,7 +128,7 @@ def test_networkx_reads_our_edge_lists_and_we_read_its() -> None:
 def test_foreign_files_get_the_defaults() -> None:
     text = json.dumps(networkx.node_link_data(networkx.petersen_graph(), edges="edges"))
     graph = parse(text.encode(), "petersen.json").graph
-    assert {graph.kind(node) for node in graph.nodes()} == {Kind.SWITCH}
+    assert {graph.kind(node) for node in graph.nodes()} == {NodeKind.SWITCH}
     assert graph.nodes() == list(range(10))
     assert {(link.capacity_bps, link.weight, link.u_port) for link in graph.links()} == {
         (DEFAULT_CAPACITY_BPS, 1.0, None)
@@ -160,7 +160,7 @@ def test_graphml_defaults_apply_where_no_value_is_given() -> None:
       </graph>
     </graphml>"""
     graph = parse(text.encode(), "f.xml").graph
-    assert [graph.kind(node) for node in ("a", "é", "c")] == [Kind.TOR, Kind.CORE, Kind.TOR]
+    assert [graph.kind(node) for node in ("a", "é", "c")] == [NodeKind.TOR, NodeKind.CORE, NodeKind.TOR]
     assert (graph.link("a", "é").weight, graph.link("c", "é").weight) == (2.0, 4.0)
 
 

@@ -8,22 +8,22 @@ from types import SimpleNamespace
 import pytest
 
 from controller.trees.forest import Forest
-from controller.trees.tree import Role
-from topology.graph import Graph, Kind
+from controller.trees.tree import TreeRole
+from topology.graph import Graph, NodeKind
 
 
 def pods_and_cores(pods, tors, aggregations, cores, wiring):
     """Return a fabric of ToRs ``t0.1``, aggregations ``a0.1`` and cores ``c1``; ``wiring(j)`` names j's cores."""
     graph = Graph()
     for core in range(cores):
-        graph.add_node(f"c{core}", Kind.CORE)
+        graph.add_node(f"c{core}", NodeKind.CORE)
     for pod in range(pods):
         for j in range(aggregations):
-            graph.add_node(f"a{pod}.{j}", Kind.AGGREGATION)
+            graph.add_node(f"a{pod}.{j}", NodeKind.AGGREGATION)
             for core in wiring(j):
                 graph.add_link(f"a{pod}.{j}", f"c{core}", capacity_bps=1e7)
         for t in range(tors):
-            graph.add_node(f"t{pod}.{t}", Kind.TOR)
+            graph.add_node(f"t{pod}.{t}", NodeKind.TOR)
             for j in range(aggregations):
                 graph.add_link(f"t{pod}.{t}", f"a{pod}.{j}", capacity_bps=1e7)
     return graph
@@ -41,9 +41,9 @@ def avalanche24():
 def leaf_spine(leaves=4, spines=2):
     graph = Graph()
     for s in range(spines):
-        graph.add_node(f"s{s}", Kind.AGGREGATION)
+        graph.add_node(f"s{s}", NodeKind.AGGREGATION)
     for leaf in range(leaves):
-        graph.add_node(f"t{leaf}", Kind.TOR)
+        graph.add_node(f"t{leaf}", NodeKind.TOR)
         for s in range(spines):
             graph.add_link(f"t{leaf}", f"s{s}")
     return graph
@@ -57,7 +57,7 @@ def k_ary_tree(depth=4, fanout=2):
     for level in range(1, depth):
         nodes = [f"{above}{i}" for above in last for i in range(fanout)]
         for node in nodes:
-            graph.add_node(node, Kind.TOR if level == depth - 1 else Kind.SWITCH)
+            graph.add_node(node, NodeKind.TOR if level == depth - 1 else NodeKind.SWITCH)
             graph.add_link(node, node[:-1])
         last = nodes
     return graph
@@ -66,9 +66,9 @@ def k_ary_tree(depth=4, fanout=2):
 def hub_and_ring(spokes=8):
     """Return a hub over every second ToR of a ring."""
     graph = Graph()
-    graph.add_node("hub", Kind.CORE)
+    graph.add_node("hub", NodeKind.CORE)
     for i in range(spokes):
-        graph.add_node(i, Kind.TOR)
+        graph.add_node(i, NodeKind.TOR)
     for i in range(spokes):
         graph.add_link(i, (i + 1) % spokes)
         graph.add_link(i, "hub")
@@ -202,7 +202,7 @@ def check_forest(forest, default_bps=1_000_000):
     }
 
 
-def joined(graph, members, algorithm="vsrt", seed=0, key=b"g", role=Role.RECEIVER):
+def joined(graph, members, algorithm="vsrt", seed=0, key=b"g", role=TreeRole.RECEIVER):
     """Return a forest in which `members` joined one group, in order, and the group's tree."""
     forest = Forest(graph, algorithm, seed)
     for member in members:

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from controller.trees.algorithms import ALGORITHMS, DEFAULT_ALGORITHM
 from controller.trees.forest import Forest
-from controller.trees.tree import Role
-from topology.graph import Kind
+from controller.trees.tree import TreeRole
+from topology.graph import NodeKind
 
 FABRIC_NAMES = ("fattree4", "avalanche24", "leaf-spine", "tree", "hub-and-ring", "petersen")
 SIZE_FOLLOWS_MEMBERS = ("pim-sm-fixed-core", "pim-sm-random-core", "pim-sm-static-uplink", "steiner")
@@ -16,7 +16,7 @@ members = st.lists(st.integers(0, 100), min_size=1, max_size=8)
 
 
 def edges(graph):
-    return graph.nodes(Kind.TOR) or graph.switches()
+    return graph.nodes(NodeKind.TOR) or graph.switches()
 
 
 def pick(graph, numbers):
@@ -50,7 +50,7 @@ def test_trees_span_their_members_without_loop_and_repeat_under_a_seed(lab, algo
     _, again = lab.joined(lab.FABRICS[fabric](), nodes, algorithm, seed)
     assert again.adjacent == tree.adjacent
     for node in nodes:
-        forest.leave(b"g", node, Role.RECEIVER)
+        forest.leave(b"g", node, TreeRole.RECEIVER)
         lab.check_forest(forest)
     assert len(forest) == 0
     assert forest.loads.max_utilisation() == 0.0
@@ -69,7 +69,7 @@ def test_size_follows_the_members_alone(lab, algorithm, fabric, numbers, order):
     forest, other = lab.joined(graph.copy(), others, algorithm)
     for node in others:
         if node not in nodes:
-            forest.leave(b"g", node, Role.RECEIVER)
+            forest.leave(b"g", node, TreeRole.RECEIVER)
     assert other.size == tree.size
 
 
@@ -95,7 +95,7 @@ def test_a_switch_that_fails_and_returns_keeps_its_members(lab, algorithm):
     (change,) = forest.remove_node("t1.0")
     assert change.detached == ("t1.0",)
     lab.check_forest(forest)
-    forest.add_node("t1.0", Kind.TOR)
+    forest.add_node("t1.0", NodeKind.TOR)
     for link in links:
         forest.add_link(*link)
     assert not tree.detached
@@ -105,14 +105,14 @@ def test_a_switch_that_fails_and_returns_keeps_its_members(lab, algorithm):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_switch_may_go(lab, algorithm):
     graph = lab.avalanche24()
-    forest, tree = lab.joined(graph, ["t0.0", "t0.1", "t1.0"], algorithm, role=Role.RECEIVER | Role.SENDER)
+    forest, tree = lab.joined(graph, ["t0.0", "t0.1", "t1.0"], algorithm, role=TreeRole.RECEIVER | TreeRole.SENDER)
     for node in graph.nodes():
         forest.remove_node(node)
         lab.check_forest(forest)
     assert tree.detached == {"t0.0", "t0.1", "t1.0"}
     assert tree.size == 0
     for node in ("t0.0", "t0.1", "t1.0"):
-        forest.leave(b"g", node, Role.RECEIVER | Role.SENDER)
+        forest.leave(b"g", node, TreeRole.RECEIVER | TreeRole.SENDER)
     assert len(forest) == 0
 
 
@@ -120,6 +120,6 @@ def test_an_unknown_algorithm_and_hosts_in_the_graph_are_refused(lab):
     with pytest.raises(KeyError):
         Forest(lab.fat_tree(), "no-such")
     graph = lab.fat_tree()
-    graph.add_node("h", Kind.HOST)
+    graph.add_node("h", NodeKind.HOST)
     with pytest.raises(ValueError, match="hosts"):
         Forest(graph)

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.trees.forest import Forest
-from controller.trees.tree import Role
+from controller.trees.tree import TreeRole
 from topology.graph import Link
 from topology.loads import LinkLoads
 
 CAPACITY_BPS = 1e7
-BOTH = Role.RECEIVER | Role.SENDER
+BOTH = TreeRole.RECEIVER | TreeRole.SENDER
 
 
 def background(loads: LinkLoads, u: str, v: str) -> int:
@@ -23,8 +23,8 @@ def test_a_link_loaded_by_others_is_avoided_by_the_next_tree(lab):
         forest = Forest(lab.leaf_spine(leaves=2, spines=2))
         assert forest.loads.measured([("t0", None, busy, 4e8), (busy, None, "t1", 4e8)])
         for group in range(4):
-            forest.join(group, "t0", Role.SENDER)
-            forest.join(group, "t1", Role.RECEIVER)
+            forest.join(group, "t0", TreeRole.SENDER)
+            forest.join(group, "t1", TreeRole.RECEIVER)
             assert busy not in forest.tree(group).adjacent
 
 
@@ -33,8 +33,8 @@ def test_reservations_since_the_last_poll_come_on_top(lab):
     forest = Forest(lab.leaf_spine(leaves=2, spines=2))
     forest.loads.measured([("t0", None, "s0", 3e7)])
     for group in range(50):
-        forest.join(group, "t0", Role.SENDER)
-        forest.join(group, "t1", Role.RECEIVER)
+        forest.join(group, "t0", TreeRole.SENDER)
+        forest.join(group, "t1", TreeRole.RECEIVER)
     over = [sum(s in tree.adjacent for tree in forest) for s in ("s0", "s1")]
     assert over == [10, 40]
     assert forest.loads.load_bps("t0", "s0") == forest.loads.load_bps("t0", "s1") == 40_000_000
@@ -42,8 +42,8 @@ def test_reservations_since_the_last_poll_come_on_top(lab):
 
 def test_what_the_trees_carry_themselves_is_no_background(lab):
     forest = Forest(lab.leaf_spine(leaves=2, spines=1))
-    forest.join("g", "t0", Role.SENDER)
-    forest.join("g", "t1", Role.RECEIVER)
+    forest.join("g", "t0", TreeRole.SENDER)
+    forest.join("g", "t1", TreeRole.RECEIVER)
     forest.set_rate("g", "t0", 1e8)
     forest.loads.measured([("t0", None, "s0", 1e8)])
     forest.loads.measured([("t0", None, "s0", 1e8)])

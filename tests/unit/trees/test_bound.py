@@ -15,9 +15,9 @@ from controller.trees.bound import NO_BOUND, lower_bound
 from controller.trees.bulk import BulkFabric, Groups, place
 from controller.trees.forest import Forest
 from controller.trees.network import switch_graph
-from controller.trees.tree import Role
+from controller.trees.tree import TreeRole
 from topology.generators import make
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 
 def groups_of(nodes, members, rates_bps):
@@ -45,7 +45,7 @@ def test_on_the_articles_fabric_the_cut_around_a_pod_binds_and_the_default_reach
         groups = article(fabric, seed)
         bound = lower_bound(graph, fabric.tors, groups)
         percents.append(bound.percent)
-        assert sorted(graph.kind(node) for node in bound.side).count(Kind.TOR) == 48
+        assert sorted(graph.kind(node) for node in bound.side).count(NodeKind.TOR) == 48
         assert bound.capacity_bps == 8e9
         assert bound.utilisation <= place(fabric, groups).max_utilisation <= 1.02 * bound.utilisation
         assert place(fabric, groups, order="arrival").max_utilisation <= 1.02 * bound.utilisation
@@ -65,7 +65,7 @@ def test_no_algorithm_is_below_it(lab, name, members, seed):
         graph.add_link(link.u, link.v, capacity_bps=1e6 * int(generator.integers(1, 9)))
         if generator.random() < 0.1:
             graph.remove_link(link.u, link.v)
-    nodes = graph.nodes(Kind.TOR) or graph.nodes()
+    nodes = graph.nodes(NodeKind.TOR) or graph.nodes()
     named = [[nodes[i % len(nodes)] for i in part] for part in members]
     rates_bps = generator.integers(1, 10**6, len(members))
     bound = lower_bound(graph, nodes, groups_of(nodes, named, rates_bps))
@@ -74,7 +74,7 @@ def test_no_algorithm_is_below_it(lab, name, members, seed):
         for group, (part, rate) in enumerate(zip(named, rates_bps, strict=True)):
             forest.set_group_rate(group, int(rate))
             for node in part:
-                forest.join(group, node, Role.RECEIVER)
+                forest.join(group, node, TreeRole.RECEIVER)
         assert forest.loads.max_utilisation() >= bound.utilisation * (1 - 1e-12)
     across = [link for link in graph.links() if (link.u in bound.side) != (link.v in bound.side)]
     assert sum(link.capacity_bps for link in across) == bound.capacity_bps
@@ -84,12 +84,12 @@ def test_in_a_graph_without_a_cycle_it_is_what_the_only_trees_come_to(lab):
     graph = lab.k_ary_tree()
     for number, link in enumerate(list(graph.links())):
         graph.add_link(link.u, link.v, capacity_bps=1e6 + number, weight=1 + number)
-    nodes = graph.nodes(Kind.TOR)
+    nodes = graph.nodes(NodeKind.TOR)
     members = [nodes[0:2], nodes[1:6], [nodes[0], nodes[7]]]
     forest = Forest(graph.copy(), default_rate_bps=1000)
     for group, part in enumerate(members):
         for node in part:
-            forest.join(group, node, Role.RECEIVER)
+            forest.join(group, node, TreeRole.RECEIVER)
     bound = lower_bound(graph, nodes, groups_of(nodes, members, [1000] * 3))
     assert bound.utilisation == forest.loads.max_utilisation()
 
@@ -97,7 +97,7 @@ def test_in_a_graph_without_a_cycle_it_is_what_the_only_trees_come_to(lab):
 def test_a_thin_waist_of_a_general_graph_is_found():
     graph = Graph()
     for node in range(12):
-        graph.add_node(node, Kind.TOR)
+        graph.add_node(node, NodeKind.TOR)
     for first in (0, 6):
         for i, j in product(range(6), repeat=2):
             if i < j:
@@ -115,7 +115,7 @@ def test_members_that_nothing_joins_with_the_others_do_not_count(lab):
     graph = lab.fat_tree()
     for aggregation in ("a0.0", "a0.1"):
         graph.remove_link("t0.0", aggregation)
-    nodes = graph.nodes(Kind.TOR)
+    nodes = graph.nodes(NodeKind.TOR)
     cut_off = groups_of(nodes, [("t0.0", "t0.1")], [1000])
     assert lower_bound(graph, nodes, cut_off) == NO_BOUND
     with_two_others = groups_of(nodes, [("t0.0", "t0.1", "t1.0")], [1000])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from controller.trees import flows
 from controller.trees.bulk import BulkFabric, Groups, directed_load_bps, place
-from controller.trees.tree import Plan, Role, Tree, rooted
+from controller.trees.tree import Tree, TreePlan, TreeRole, rooted
 from topology.loads import LinkLoads
 
 FABRICS = {
@@ -48,13 +48,13 @@ def test_each_direction_carries_what_the_live_accounting_says(lab, name, seed, d
             continue
         for i in range(groups.offsets[group], groups.offsets[group + 1]):
             node = fabric.tors[groups.tors[i]]
-            tree.terminals[node] = (Role.RECEIVER if receives[i] else Role(0)) | (
-                Role.SENDER if sends[i] else Role(0)
+            tree.terminals[node] = (TreeRole.RECEIVER if receives[i] else TreeRole(0)) | (
+                TreeRole.SENDER if sends[i] else TreeRole(0)
             )
             if sends[i]:
                 tree.rates[node] = int(sends[i])
         root = next(iter(near))
-        tree.install(Plan(root, rooted(root, near)))
+        tree.install(TreePlan(root, rooted(root, near)))
         flows.charge(tree, loads)
     found = directed_load_bps(placement, sends, receives)
     assert found.ravel().tolist() == loads.bps

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from controller.trees import flows
 from controller.trees.bulk import BulkFabric, Groups, place
 from controller.trees.network import Network, switch_graph
-from controller.trees.tree import Role, Tree
+from controller.trees.tree import Tree, TreeRole
 from controller.trees.vsrt import Vsrt
 from topology.generators import make
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 from topology.loads import LinkLoads
 
 
@@ -21,14 +21,14 @@ def crossed():
     """Return a fabric in which the cores of the aggregations differ from pod to pod, and two share a pod."""
     graph = Graph()
     for core in range(3):
-        graph.add_node(f"c{core}", Kind.CORE)
+        graph.add_node(f"c{core}", NodeKind.CORE)
     for pod in range(3):
         for j in range(2):
-            graph.add_node(f"a{pod}.{j}", Kind.AGGREGATION)
+            graph.add_node(f"a{pod}.{j}", NodeKind.AGGREGATION)
             for core in {(pod + j) % 3, (pod + 2 * j) % 3}:
                 graph.add_link(f"a{pod}.{j}", f"c{core}", capacity_bps=2e7)
         for t in range(3):
-            graph.add_node(f"t{pod}.{t}", Kind.TOR)
+            graph.add_node(f"t{pod}.{t}", NodeKind.TOR)
             for j in range(2):
                 graph.add_link(f"t{pod}.{t}", f"a{pod}.{j}", capacity_bps=1e7)
     return graph
@@ -46,7 +46,7 @@ def headless(lab):
     """Return a fat tree in which two aggregations have lost their cores."""
     graph = lab.fat_tree(6)
     for aggregation in ("a0.0", "a1.2"):
-        for core in [node for node in graph.neighbours(aggregation) if graph.kind(node) is Kind.CORE]:
+        for core in [node for node in graph.neighbours(aggregation) if graph.kind(node) is NodeKind.CORE]:
             graph.remove_link(aggregation, core)
     return graph
 
@@ -75,7 +75,7 @@ def one_by_one(fabric, groups, order):
     for g in order:
         tree, tors = trees[g], groups.tors[groups.offsets[g] : groups.offsets[g + 1]]
         for tor in tors:
-            tree.terminals[fabric.tors[tor]] = Role.RECEIVER
+            tree.terminals[fabric.tors[tor]] = TreeRole.RECEIVER
         plan = algorithm.choose(tree, list(tree.terminals), {}) if len(tors) else None
         if plan is None:
             tree.root = None

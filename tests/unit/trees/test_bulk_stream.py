@@ -11,9 +11,9 @@ from controller.trees.bulk import BulkFabric, Stream, place
 from controller.trees.bulk.groups import Groups
 from controller.trees.forest import Forest
 from controller.trees.network import switch_graph
-from controller.trees.tree import Role, Tree
+from controller.trees.tree import Tree, TreeRole
 from topology.generators import make
-from topology.graph import Kind
+from topology.graph import NodeKind
 
 GROUPS = 6
 UNLIKE = [3_333_333, 10**6, 7, 999_999, 10**7, 1]
@@ -28,7 +28,7 @@ def wide(lab):
 def headless(lab):
     """Return a fat tree in which an aggregation has lost its cores."""
     graph = lab.fat_tree(6)
-    for core in [node for node in graph.neighbours("a0.0") if graph.kind(node) is Kind.CORE]:
+    for core in [node for node in graph.neighbours("a0.0") if graph.kind(node) is NodeKind.CORE]:
         graph.remove_link("a0.0", core)
     return graph
 
@@ -79,12 +79,12 @@ def test_the_trees_are_those_of_the_forest_after_every_join_and_leave(lab, name,
         have = members.get((group, tor), 0)
         if kind:
             stream.join(group, tor)
-            forest.join(group, fabric.tors[tor], Role.RECEIVER)
+            forest.join(group, fabric.tors[tor], TreeRole.RECEIVER)
             members[group, tor] = have + 1
         elif have:
             stream.leave(group, tor)
             if have == 1:
-                forest.leave(group, fabric.tors[tor], Role.RECEIVER)
+                forest.leave(group, fabric.tors[tor], TreeRole.RECEIVER)
             members[group, tor] = have - 1
         tree = forest.tree(group)
         assert links(fabric, stream, group) == ({frozenset(link) for link in tree.links()} if tree else set())
@@ -106,7 +106,7 @@ def test_with_many_groups_too_and_where_many_links_are_equals(lab, name, rates_b
     for group in range(count):
         forest.set_group_rate(group, int(rates[group]))
     for group, tor in zip(groups.tolist(), tors.tolist(), strict=True):
-        forest.join(group, fabric.tors[tor], Role.RECEIVER)
+        forest.join(group, fabric.tors[tor], TreeRole.RECEIVER)
     stream.apply(groups, tors, np.ones(joins, dtype=bool))
     assert stream.load_bps.tolist() == forest.loads.bps[::2]
 

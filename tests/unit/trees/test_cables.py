@@ -13,13 +13,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from controller.trees.algorithms import ALGORITHMS
 from controller.trees.fabric import recognise
 from controller.trees.forest import Forest
-from controller.trees.tree import Role
-from topology.graph import Graph, Kind, cable_order
+from controller.trees.tree import TreeRole
+from topology.graph import Graph, NodeKind, cable_order
 
 MBPS = 1_000_000
 
 picks = st.integers(0, 1000)
-roles = st.sampled_from([Role.RECEIVER, Role.SENDER, Role.RECEIVER | Role.SENDER])
+roles = st.sampled_from([TreeRole.RECEIVER, TreeRole.SENDER, TreeRole.RECEIVER | TreeRole.SENDER])
 
 
 def with_ports(plain, doubled=lambda link: 1):
@@ -37,7 +37,7 @@ def two_tors(cable_count=2):
     """Return two ToRs with parallel cables: ports 1, 2, ... of either."""
     graph = Graph()
     for node in ("t0", "t1"):
-        graph.add_node(node, Kind.TOR)
+        graph.add_node(node, NodeKind.TOR)
     for port_no in range(1, cable_count + 1):
         graph.add_link("t0", "t1", port_no, port_no, 10 * MBPS)
     return graph
@@ -53,7 +53,7 @@ def ports_of(forest, key):
 def join_all(forest, keys):
     for key in keys:
         for node in ("t0", "t1"):
-            forest.join(key, node, Role.RECEIVER)
+            forest.join(key, node, TreeRole.RECEIVER)
 
 
 def test_groups_spread_over_parallel_cables_and_each_has_its_own_load():
@@ -97,16 +97,16 @@ def test_rebalancing_spreads_trees_of_any_form_over_a_cable_that_is_back():
 
 def test_a_tree_grows_on_when_the_cable_beside_its_own_is_gone():
     graph = two_tors()
-    graph.add_node("t2", Kind.TOR)
+    graph.add_node("t2", NodeKind.TOR)
     graph.add_link("t1", "t2", 9, 1, 10 * MBPS)
     forest = Forest(graph)
     join_all(forest, ["g"])
     assert ports_of(forest, "g") == 1
     assert forest.remove_link("t0", "t1", 2) == []
-    assert forest.join("g", "t2", Role.RECEIVER).added
+    assert forest.join("g", "t2", TreeRole.RECEIVER).added
     assert forest.groups_on("t1", "t2") == {"g"}
     for node in ("t2", "t1"):
-        forest.leave("g", node, Role.RECEIVER)
+        forest.leave("g", node, TreeRole.RECEIVER)
     assert [bps for *_, bps in forest.loads.directions()] == [0, 0, 0, 0]
 
 
@@ -138,8 +138,8 @@ def test_background_load_of_a_cable_sends_groups_to_the_other():
 
 def test_a_tree_is_adopted_with_the_cables_that_switches_hold():
     forest = Forest(two_tors())
-    forest.join("g", "t0", Role.RECEIVER)
-    forest.join("g", "t1", Role.RECEIVER)
+    forest.join("g", "t0", TreeRole.RECEIVER)
+    forest.join("g", "t1", TreeRole.RECEIVER)
     assert ports_of(forest, "g") == 1
     forest.adopt("g", [("t0", "t1")], {("t0", "t1"): (2, 2)})
     assert ports_of(forest, "g") == 2
@@ -152,7 +152,7 @@ def test_a_cable_taken_and_given_back_within_one_join_is_none_that_the_tree_left
     nodes = forest.graph.nodes()
     for number in (1, 7, 3):
         before = {frozenset(link) for link in forest.tree("g").links()} if "g" in forest else set()
-        change = forest.join("g", nodes[number], Role.RECEIVER)
+        change = forest.join("g", nodes[number], TreeRole.RECEIVER)
         assert {frozenset((cable.u, cable.v)) for cable in change.left} <= before
     assert change.removed, "the tree is built anew at the last join"
 
@@ -172,7 +172,7 @@ class Bundles(RuleBasedStateMachine):
         number = count()
         self.graph = with_ports(self.lab.FABRICS[name](), lambda _link: cables[next(number) % len(cables)])
         self.kinds = {node: self.graph.kind(node) for node in self.graph.nodes()}
-        self.edges = self.graph.nodes(Kind.TOR) or self.graph.nodes()
+        self.edges = self.graph.nodes(NodeKind.TOR) or self.graph.nodes()
         self.links = list(self.graph.links())
         self.forest = Forest(self.graph, self.algorithm)
         self.last = {}

@@ -7,7 +7,7 @@ import pytest
 from controller.trees.algorithms import ALGORITHMS
 from controller.trees.forest import Forest
 from controller.trees.network import switch_graph
-from controller.trees.tree import Role
+from controller.trees.tree import TreeRole
 from topology.generators import make
 
 GROUP = b"\xef\1\2\3"
@@ -23,7 +23,7 @@ def links_of(forest: Forest) -> set[frozenset[object]]:
 def grown(algorithm: str, seed: int, tors: tuple[str, ...] = TORS) -> Forest:
     forest = Forest(switch_graph(make("fattree", {"k": 4})), algorithm, seed)
     for tor in tors:
-        forest.join(GROUP, tor, Role.RECEIVER)
+        forest.join(GROUP, tor, TreeRole.RECEIVER)
     return forest
 
 
@@ -41,7 +41,7 @@ def test_joins_after_an_adoption_only_add():
         held = links_of(grown("vsrt", seed))
         forest = grown("vsrt", seed + 100)
         forest.adopt(GROUP, [tuple(link) for link in held])
-        change = forest.join(GROUP, "s7", Role.RECEIVER)
+        change = forest.join(GROUP, "s7", TreeRole.RECEIVER)
         assert change.removed == ()
         assert held < links_of(forest)
         assert len(links_of(forest)) == 4 + 3
@@ -51,7 +51,7 @@ def test_loads_follow_the_adopted_tree():
     forest = grown("vsrt", 1)
     forest.adopt(GROUP, [tuple(link) for link in links_of(grown("vsrt", 2))])
     for tor in TORS:
-        forest.leave(GROUP, tor, Role.RECEIVER)
+        forest.leave(GROUP, tor, TreeRole.RECEIVER)
     assert forest.loads.max_utilisation() == 0
 
 

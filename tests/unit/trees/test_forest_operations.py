@@ -3,46 +3,46 @@
 import pytest
 
 from controller.trees.forest import Forest
-from controller.trees.tree import Change, Role
-from topology.graph import Graph, Kind
+from controller.trees.tree import Change, TreeRole
+from topology.graph import Graph, NodeKind
 
-BOTH = Role.RECEIVER | Role.SENDER
+BOTH = TreeRole.RECEIVER | TreeRole.SENDER
 
 
 def test_roles_add_up_and_repeat_without_effect(lab):
     forest = Forest(lab.leaf_spine())
-    assert forest.join("g", "t0", Role.SENDER) == Change("g")
-    assert forest.join("g", "t0", Role.SENDER).empty
-    assert forest.join("g", "t0", Role.RECEIVER).empty
+    assert forest.join("g", "t0", TreeRole.SENDER) == Change("g")
+    assert forest.join("g", "t0", TreeRole.SENDER).empty
+    assert forest.join("g", "t0", TreeRole.RECEIVER).empty
     tree = forest.tree("g")
     assert tree.terminals == {"t0": BOTH}
     assert tree.receivers == tree.senders == {"t0"}
     assert tree.adjacent == {"t0": set()}
-    assert forest.leave("g", "t0", Role.SENDER).empty
+    assert forest.leave("g", "t0", TreeRole.SENDER).empty
     assert forest.tree("g").senders == frozenset()
     assert forest.leave("g", "t9", BOTH).empty
     assert forest.leave("none", "t0", BOTH).empty
     assert forest.leave("g", "t0", BOTH).empty
     assert forest.tree("g") is None
     with pytest.raises(ValueError, match="role"):
-        forest.join("g", "t0", Role(0))
+        forest.join("g", "t0", TreeRole(0))
     assert len(forest) == 0
 
 
 def test_changes_name_the_links_from_the_leaf_up(lab):
     forest = Forest(lab.leaf_spine(spines=1))
-    forest.join("g", "t0", Role.RECEIVER)
-    assert forest.join("g", "t1", Role.RECEIVER).added == (("t1", "s0"), ("s0", "t0"))
-    assert forest.join("g", "t2", Role.RECEIVER).added == (("t2", "s0"),)
-    assert forest.leave("g", "t1", Role.RECEIVER).removed == (("t1", "s0"),)
+    forest.join("g", "t0", TreeRole.RECEIVER)
+    assert forest.join("g", "t1", TreeRole.RECEIVER).added == (("t1", "s0"), ("s0", "t0"))
+    assert forest.join("g", "t2", TreeRole.RECEIVER).added == (("t2", "s0"),)
+    assert forest.leave("g", "t1", TreeRole.RECEIVER).removed == (("t1", "s0"),)
 
 
 def test_equal_trees_go_where_the_busiest_link_is_least_busy(lab):
     forest = Forest(lab.leaf_spine(leaves=2, spines=4))
     for group in range(8):
-        forest.join(group, "t0", Role.SENDER)
+        forest.join(group, "t0", TreeRole.SENDER)
         forest.set_rate(group, "t0", 1e6)
-        forest.join(group, "t1", Role.RECEIVER)
+        forest.join(group, "t1", TreeRole.RECEIVER)
     assert [forest.loads.load_bps("t0", f"s{i}") for i in range(4)] == [2_000_000] * 4
     assert [forest.loads.load_bps(f"s{i}", "t1") for i in range(4)] == [2_000_000] * 4
     assert [forest.loads.load_bps(f"s{i}", "t0") for i in range(4)] == [0] * 4
@@ -51,16 +51,16 @@ def test_equal_trees_go_where_the_busiest_link_is_least_busy(lab):
 def test_the_direction_counts(lab):
     forest = Forest(lab.leaf_spine(leaves=2, spines=2))
     for group, (sender, receiver) in enumerate([("t0", "t1"), ("t0", "t1"), ("t1", "t0"), ("t1", "t0")]):
-        forest.join(group, sender, Role.SENDER)
-        forest.join(group, receiver, Role.RECEIVER)
+        forest.join(group, sender, TreeRole.SENDER)
+        forest.join(group, receiver, TreeRole.RECEIVER)
     assert forest.loads.max_utilisation() == 1e6 / 1e9
 
 
 def test_core_and_aggregation_are_both_chosen_on_avalanche24(lab):
     forest = Forest(lab.avalanche24())
     for group in range(4):
-        forest.join(group, "t0.0", Role.SENDER)
-        forest.join(group, "t1.0", Role.RECEIVER)
+        forest.join(group, "t0.0", TreeRole.SENDER)
+        forest.join(group, "t1.0", TreeRole.RECEIVER)
     up = {(a, c): forest.loads.load_bps(a, c) for a in ("a0.0", "a0.1") for c in ("c0", "c1")}
     assert forest.loads.load_bps("t0.0", "a0.0") == forest.loads.load_bps("t0.0", "a0.1") == 2_000_000
     assert max(up.values()) <= 2_000_000
@@ -73,7 +73,7 @@ def test_a_join_that_would_crowd_a_link_to_the_core_moves_the_tree_where_that_ma
 
     def core_of_tree_between(group, *pods):
         for pod in pods:
-            forest.join(group, f"t{pod}.0", Role.RECEIVER)
+            forest.join(group, f"t{pod}.0", TreeRole.RECEIVER)
         return forest.tree(group).core
 
     core = core_of_tree_between("first", 0, 1)
@@ -81,8 +81,8 @@ def test_a_join_that_would_crowd_a_link_to_the_core_moves_the_tree_where_that_ma
         if core_of_tree_between(group, 2, 3) == core:
             break
         for pod in (2, 3):
-            forest.leave(group, f"t{pod}.0", Role.RECEIVER)
-    change = forest.join(group, "t0.0", Role.RECEIVER)
+            forest.leave(group, f"t{pod}.0", TreeRole.RECEIVER)
+    change = forest.join(group, "t0.0", TreeRole.RECEIVER)
     assert (forest.tree(group).core != core) is bool(change.removed) is moves
     assert forest.tree(group).size == 6
     assert forest.loads.load_bps("a0.0", core) == (1 if moves else 2) * rate_bps
@@ -90,10 +90,10 @@ def test_a_join_that_would_crowd_a_link_to_the_core_moves_the_tree_where_that_ma
 
 def test_a_link_off_the_tree_concerns_nobody_and_one_on_it_only_its_groups(lab):
     forest = Forest(lab.fat_tree())
-    forest.join(1, "t0.0", Role.RECEIVER)
-    forest.join(1, "t0.1", Role.RECEIVER)
-    forest.join(2, "t1.0", Role.RECEIVER)
-    forest.join(2, "t1.1", Role.RECEIVER)
+    forest.join(1, "t0.0", TreeRole.RECEIVER)
+    forest.join(1, "t0.1", TreeRole.RECEIVER)
+    forest.join(2, "t1.0", TreeRole.RECEIVER)
+    forest.join(2, "t1.1", TreeRole.RECEIVER)
     used = next(iter(forest.tree(1).adjacent["t0.0"]))
     other = next(a for a in ("a0.0", "a0.1") if a != used)
     assert forest.remove_link("t0.0", other) == []
@@ -170,15 +170,15 @@ def test_a_switch_found_to_have_hosts_counts_as_tor_from_then_on(lab):
     for link in graph.links():
         plain.add_link(*link)
     forest = Forest(plain)
-    for node in graph.nodes(Kind.TOR):
-        forest.add_node(node, Kind.TOR)
-        forest.join("g", node, Role.RECEIVER)
+    for node in graph.nodes(NodeKind.TOR):
+        forest.add_node(node, NodeKind.TOR)
+        forest.join("g", node, TreeRole.RECEIVER)
     assert forest.tree("g").size == 4
 
 
 def test_rates_follow_measurement_and_bad_ones_are_refused(lab):
     forest, _ = lab.joined(lab.leaf_spine(spines=1), ["t1"])
-    forest.join(b"g", "t0", Role.SENDER)
+    forest.join(b"g", "t0", TreeRole.SENDER)
     assert forest.loads.load_bps("t0", "s0") == 1_000_000
     forest.set_rate(b"g", "t0", 5e6)
     forest.set_rate(b"g", "t1", 9e6)
@@ -194,8 +194,8 @@ def test_rates_follow_measurement_and_bad_ones_are_refused(lab):
 def test_rebalancing_moves_as_few_trees_as_lower_the_maximum(lab):
     forest = Forest(lab.leaf_spine(leaves=2, spines=2))
     for group in range(4):
-        forest.join(group, "t0", Role.SENDER)
-        forest.join(group, "t1", Role.RECEIVER)
+        forest.join(group, "t0", TreeRole.SENDER)
+        forest.join(group, "t1", TreeRole.RECEIVER)
     together = [g for g in range(4) if "s0" in forest.tree(g).adjacent]
     assert len(together) == 2
     for group in range(4):
@@ -229,10 +229,10 @@ def test_a_member_of_an_unknown_switch_waits_for_it(lab):
     links = [graph.link("t3", s) for s in ("s0", "s1")]
     graph.remove_node("t3")
     forest = Forest(graph)
-    forest.join("g", "t0", Role.RECEIVER)
+    forest.join("g", "t0", TreeRole.RECEIVER)
     forest.join("g", "t3", BOTH)
     assert forest.tree("g").detached == {"t3"}
-    forest.add_node("t3", Kind.TOR)
+    forest.add_node("t3", NodeKind.TOR)
     (change,) = forest.add_link(*links[0])
     assert set(change.attached) | set(change.detached) == {"t3"} or change.attached == ("t0",)
     assert forest.tree("g").detached == set()
@@ -246,14 +246,14 @@ def test_a_join_after_pods_were_numbered_anew_keeps_to_the_aggregation_in_use(la
     # The lowest switch names a pod; without it the pod of this tree has another number.
     for node in ("a0.0", "a0.1", other):
         forest.remove_node(node)
-    forest.leave(b"g", "t1.1", Role.RECEIVER)
-    forest.join(b"g", "t2.0", Role.RECEIVER)
-    forest.add_node("a0.0", Kind.AGGREGATION)
-    forest.add_node("a0.1", Kind.AGGREGATION)
-    forest.add_node(other, Kind.AGGREGATION)
+    forest.leave(b"g", "t1.1", TreeRole.RECEIVER)
+    forest.join(b"g", "t2.0", TreeRole.RECEIVER)
+    forest.add_node("a0.0", NodeKind.AGGREGATION)
+    forest.add_node("a0.1", NodeKind.AGGREGATION)
+    forest.add_node(other, NodeKind.AGGREGATION)
     forest.add_link(other, "t1.1")
     forest.add_link(other, tree.core)
-    change = forest.join(b"g", "t1.1", Role.RECEIVER)
+    change = forest.join(b"g", "t1.1", TreeRole.RECEIVER)
     assert change.added == (("t1.1", used),)
     lab.check_forest(forest)
 
@@ -262,19 +262,19 @@ def test_a_group_without_a_sender_is_accounted_with_its_own_rate(lab):
     forest = Forest(lab.leaf_spine(leaves=3, spines=1))
     forest.set_group_rate("g", 4e6)
     for node in ("t0", "t1"):
-        forest.join("g", node, Role.RECEIVER)
-        forest.join("other", node, Role.RECEIVER)
+        forest.join("g", node, TreeRole.RECEIVER)
+        forest.join("other", node, TreeRole.RECEIVER)
     assert forest.loads.load_bps("t0", "s0") == forest.loads.load_bps("s0", "t0") == 5_000_000
     forest.set_group_rate("g", 2e6)
     assert forest.loads.load_bps("t0", "s0") == 3_000_000
-    forest.join("g", "t2", Role.SENDER)
+    forest.join("g", "t2", TreeRole.SENDER)
     forest.set_group_rate("g", 7e6)
     assert forest.loads.load_bps("t2", "s0") == forest.loads.load_bps("s0", "t0") - 1_000_000 == 1_000_000
-    forest.leave("g", "t2", Role.SENDER)
+    forest.leave("g", "t2", TreeRole.SENDER)
     assert forest.loads.load_bps("s0", "t1") == 8_000_000
     for node in ("t0", "t1"):
-        forest.leave("g", node, Role.RECEIVER)
-        forest.leave("other", node, Role.RECEIVER)
+        forest.leave("g", node, TreeRole.RECEIVER)
+        forest.leave("other", node, TreeRole.RECEIVER)
     assert forest.loads.max_utilisation() == 0.0
     with pytest.raises(ValueError, match="rate_bps"):
         forest.set_group_rate("g", -1.0)
@@ -284,8 +284,8 @@ def test_the_larger_of_two_groups_without_senders_is_placed_first(lab):
     forest = Forest(lab.leaf_spine(leaves=2, spines=2))
     for group, rate_bps in (("small", 1e6), ("large", 9e6), ("middle", 5e6)):
         forest.set_group_rate(group, rate_bps)
-        forest.join(group, "t0", Role.RECEIVER)
-        forest.join(group, "t1", Role.RECEIVER)
+        forest.join(group, "t0", TreeRole.RECEIVER)
+        forest.join(group, "t1", TreeRole.RECEIVER)
     forest.remove_link("t0", "s0")
     forest.add_link("t0", "s0")
     assert forest.loads.load_bps("t0", "s1") == 15_000_000
@@ -303,12 +303,12 @@ def test_a_repair_keeps_links_but_not_at_the_price_of_an_overloaded_one(lab, rat
     for group in range(4):
         forest.set_group_rate(group, rate_bps)
         for node in ("t0.0", "t1.0"):
-            forest.join(group, node, Role.RECEIVER)
+            forest.join(group, node, TreeRole.RECEIVER)
     by_core = {forest.tree(group).core: group for group in range(4)}
     assert len(by_core) == 4
     # Core c0 fails for one pod, c1 over the same aggregations is busy, c2 over the others is free.
     for node in ("t0.0", "t1.0"):
-        forest.leave(by_core["c2"], node, Role.RECEIVER)
+        forest.leave(by_core["c2"], node, TreeRole.RECEIVER)
     (change,) = forest.remove_link("a0.0", "c0")
     assert change.key == by_core["c0"]
     assert forest.tree(change.key).core == ("c1" if keeps else "c2")

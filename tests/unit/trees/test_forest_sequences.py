@@ -6,15 +6,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from controller.trees.algorithms import ALGORITHMS
-from controller.trees.fabric import Fabric
+from controller.trees.fabric import LayeredFabric
 from controller.trees.forest import Forest
 from controller.trees.network import Network
-from controller.trees.tree import Form, Role
-from topology.graph import Kind
+from controller.trees.tree import Form, TreeRole
+from topology.graph import NodeKind
 from topology.loads import LinkLoads
 
 picks = st.integers(0, 1000)
-roles = st.sampled_from([Role.RECEIVER, Role.SENDER, Role.RECEIVER | Role.SENDER])
+roles = st.sampled_from([TreeRole.RECEIVER, TreeRole.SENDER, TreeRole.RECEIVER | TreeRole.SENDER])
 
 
 class Sequences(RuleBasedStateMachine):
@@ -30,7 +30,7 @@ class Sequences(RuleBasedStateMachine):
     def start(self, name, groups):
         self.graph = self.lab.FABRICS[name]()
         self.nodes = self.graph.nodes()
-        self.edges = self.graph.nodes(Kind.TOR) or self.nodes
+        self.edges = self.graph.nodes(NodeKind.TOR) or self.nodes
         self.kinds = {node: self.graph.kind(node) for node in self.nodes}
         self.links = list(self.graph.links())
         self.forest = Forest(self.graph, self.algorithm)
@@ -72,7 +72,7 @@ class Sequences(RuleBasedStateMachine):
         node = self.edges[pick % len(self.edges)]
         self.check_change(self.forest.join(key, node, role))
         group = self.model.setdefault(key, {})
-        group[node] = group.get(node, Role(0)) | role
+        group[node] = group.get(node, TreeRole(0)) | role
 
     @rule(key=st.integers(0, 3), pick=picks, role=roles)
     def leave(self, key, pick, role):
@@ -148,7 +148,7 @@ class Sequences(RuleBasedStateMachine):
         fresh = Network(self.graph, LinkLoads(self.graph.links()), 0)
         for tree in self.forest:
             assert not tree.detached
-            if self.algorithm == "vsrt" and isinstance(fresh.shape, Fabric):
+            if self.algorithm == "vsrt" and isinstance(fresh.shape, LayeredFabric):
                 assert tree.size == fresh.shape.optimum(tree.terminals)
 
     @invariant()
@@ -159,7 +159,7 @@ class Sequences(RuleBasedStateMachine):
             assert (dict(tree.terminals) if tree else {}) == group
         for tree in self.forest:
             shape = self.forest.algorithm.network.shape
-            if self.algorithm == "vsrt" and tree.form is Form.DESIGNATED and isinstance(shape, Fabric):
+            if self.algorithm == "vsrt" and tree.form is Form.DESIGNATED and isinstance(shape, LayeredFabric):
                 assert tree.size == shape.optimum(n for n in tree.terminals if n in tree.adjacent)
 
     def teardown(self):

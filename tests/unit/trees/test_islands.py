@@ -9,9 +9,9 @@ import pytest
 from controller.trees.forest import Forest
 from controller.trees.islands import IslandKey, Islands, group_of
 from controller.trees.network import switch_graph
-from controller.trees.tree import Role
+from controller.trees.tree import TreeRole
 from topology.generators import make
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 
 GROUP = b"\xef\x01\x01\x01"
 
@@ -21,7 +21,7 @@ def pairs(count=3):
     graph = Graph()
     for number in range(1, count + 1):
         for name in (f"a{number}", f"b{number}"):
-            graph.add_node(name, Kind.TOR)
+            graph.add_node(name, NodeKind.TOR)
         graph.add_link(f"a{number}", f"b{number}")
     return graph
 
@@ -35,7 +35,7 @@ def nodes_of(islands, group=GROUP):
     return sorted(sorted(tree.adjacent) for tree in islands.trees(group))
 
 
-def joined(forest, islands, *nodes, role=Role.RECEIVER):
+def joined(forest, islands, *nodes, role=TreeRole.RECEIVER):
     for node in nodes:
         forest.join(GROUP, node, role)
         islands.sync(GROUP)
@@ -52,7 +52,7 @@ def test_a_group_has_a_tree_in_each_fabric(forest):
 def test_a_tree_of_an_island_ends_with_its_last_terminal(forest):
     islands = Islands(forest)
     joined(forest, islands, "a1", "b1", "a2")
-    forest.leave(GROUP, "a2", Role.RECEIVER)
+    forest.leave(GROUP, "a2", TreeRole.RECEIVER)
     assert [change.key for change in islands.sync(GROUP)] == []
     assert nodes_of(islands) == [["a1", "b1"]]
     assert GROUP not in islands
@@ -95,7 +95,7 @@ def test_rates_count_on_the_tree_that_carries_them(forest):
     islands = Islands(forest)
     joined(forest, islands, "a1", "b1", "b2", "b3")
     for node in ("a1", "a2"):
-        joined(forest, islands, node, role=Role.SENDER)
+        joined(forest, islands, node, role=TreeRole.SENDER)
         forest.set_rate(GROUP, node, 3e6)
         islands.set_rate(GROUP, node, 3e6)
     assert forest.loads.load_bps("a1", "b1") == forest.loads.load_bps("a2", "b2") == 3_000_000
@@ -110,13 +110,13 @@ def test_every_terminal_is_on_one_tree_with_all_others_of_its_fabric(seed):
     forest = Forest(graph)
     islands = Islands(forest)
     down: set[tuple[object, object]] = set()
-    members: dict[object, Role] = {}
+    members: dict[object, TreeRole] = {}
     for _ in range(150):
         draw = chosen.random()
         changes = []
         if draw < 0.3:
-            node, role = chosen.choice(switches), chosen.choice(list(Role))
-            members[node] = members.get(node, Role(0)) | role
+            node, role = chosen.choice(switches), chosen.choice(list(TreeRole))
+            members[node] = members.get(node, TreeRole(0)) | role
             forest.join(GROUP, node, role)
         elif draw < 0.45 and members:
             node = chosen.choice(sorted(members))

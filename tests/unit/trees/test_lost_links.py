@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from controller.trees.fabric import Fabric, recognise
+from controller.trees.fabric import LayeredFabric, recognise
 from controller.trees.network import Network
 from topology.generators.layered import fattree
-from topology.graph import Graph, Kind
+from topology.graph import Graph, NodeKind
 from topology.loads import LinkLoads
 from turns import calls_of
 
@@ -19,15 +19,15 @@ def switches_of(k: int, *, has_tiers: bool) -> Graph:
     whole = fattree(k)
     graph = whole.subgraph(whole.switches())
     if not has_tiers:
-        for node in graph.nodes(Kind.AGGREGATION, Kind.CORE):
-            graph.add_node(node, Kind.SWITCH)
+        for node in graph.nodes(NodeKind.AGGREGATION, NodeKind.CORE):
+            graph.add_node(node, NodeKind.SWITCH)
     return graph
 
 
 def leaf_spine() -> Graph:
     graph = Graph()
     for leaf in range(4):
-        graph.add_node(leaf, Kind.TOR)
+        graph.add_node(leaf, NodeKind.TOR)
         for spine in range(10, 13):
             graph.add_node(spine)
             graph.add_link(leaf, spine, spine, leaf)
@@ -60,7 +60,7 @@ def test_links_lost_one_after_the_other_lead_where_a_look_at_everything_leads(na
         network.link_lost(u, v)
         followed += network.version == graph.version
         assert network.shape == recognise(graph)
-        if isinstance(network.shape, Fabric):
+        if isinstance(network.shape, LayeredFabric):
             assert [*network.shape.down.items()] == [*recognise(graph).down.items()]
         fresh = network_of(graph).components()
         own = network.components()
@@ -89,7 +89,7 @@ def test_the_loss_of_a_link_costs_as_much_in_a_small_fabric_as_in_a_large_one() 
 
 def meaning_of(shape):
     """Return what a recognised graph says, with the nodes of pods in the place of their numbers."""
-    if not isinstance(shape, Fabric):
+    if not isinstance(shape, LayeredFabric):
         return shape
     members: dict[int, set] = {}
     for pods in (shape.pod, shape.aggregation_pod):
@@ -164,11 +164,11 @@ def test_a_switch_that_is_back_is_followed_link_by_link_without_a_look_at_everyt
         graph = switches_of(k, has_tiers=False)
         network = network_of(graph)
         shape = network.shape
-        assert isinstance(shape, Fabric)
+        assert isinstance(shape, LayeredFabric)
         node = next(iter(shape.down if tier == "core" else shape.aggregation_pod))
         beside = graph.neighbours(node)
         graph.remove_node(node)
-        assert isinstance(network.shape, Fabric)
+        assert isinstance(network.shape, LayeredFabric)
 
         def come_back() -> None:
             graph.add_node(node)

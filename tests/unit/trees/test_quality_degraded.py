@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.trees import degraded
-from controller.trees.fabric import Fabric
+from controller.trees.fabric import LayeredFabric
 from controller.trees.forest import Forest
-from controller.trees.tree import Form, Role
-from topology.graph import Kind
+from controller.trees.tree import Form, TreeRole
+from topology.graph import NodeKind
 
 MEMBERS = 6
 
@@ -36,7 +36,7 @@ picks = st.integers(0, 1000)
 
 
 def assert_smallest(lab, forest):
-    if not isinstance(forest.algorithm.network.shape, Fabric):
+    if not isinstance(forest.algorithm.network.shape, LayeredFabric):
         return
     for tree in forest:
         lab.check_tree(forest.graph, tree)
@@ -57,7 +57,7 @@ def test_with_any_links_missing_the_tree_is_smallest(lab, name, dead, members, s
     links = [link[:2] for link in graph.links()]
     for number in {pick % len(links) for pick in dead}:
         graph.remove_link(*links[number])
-    tors = graph.nodes(Kind.TOR)
+    tors = graph.nodes(NodeKind.TOR)
     forest, _ = lab.joined(graph, [tors[pick % len(tors)] for pick in members], seed=seed)
     assert_smallest(lab, forest)
 
@@ -73,15 +73,15 @@ def test_it_stays_smallest_while_members_come_and_go_and_links_fail_and_return(l
     whole = list(graph.links())
     for number in {pick % len(whole) for pick in dead}:
         graph.remove_link(*whole[number][:2])
-    tors = graph.nodes(Kind.TOR)
+    tors = graph.nodes(NodeKind.TOR)
     forest = Forest(graph)
     for word, pick in steps:
         tree = forest.tree("g")
         present = list(tree.terminals) if tree else []
         if word == "join" and len(present) < MEMBERS:
-            forest.join("g", tors[pick % len(tors)], Role.RECEIVER)
+            forest.join("g", tors[pick % len(tors)], TreeRole.RECEIVER)
         elif word == "leave" and present:
-            forest.leave("g", present[pick % len(present)], Role.RECEIVER)
+            forest.leave("g", present[pick % len(present)], TreeRole.RECEIVER)
         elif word == "fail":
             alive = [link[:2] for link in forest.graph.links()]
             forest.remove_link(*alive[pick % len(alive)])
@@ -133,7 +133,7 @@ def test_a_search_that_is_too_large_leaves_the_tree_that_is_known(lab, monkeypat
     graph = narrow(lab)
     for link in list(graph.links())[::3]:
         graph.remove_link(*link[:2])
-    members = [node for node in graph.nodes(Kind.TOR) if graph.neighbours(node)]
+    members = [node for node in graph.nodes(NodeKind.TOR) if graph.neighbours(node)]
     monkeypatch.setattr(degraded, "MAX_STEPS", 1)
     forest, tree = lab.joined(graph, members)
     lab.check_forest(forest)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from controller.trees.fabric import recognise
 from controller.trees.forest import Forest
 from controller.trees.network import switch_graph
-from controller.trees.tree import Role
+from controller.trees.tree import TreeRole
 from topology.generators import make
-from topology.graph import Kind
+from topology.graph import NodeKind
 
 BASELINES = ("pim-sm-fixed-core", "pim-sm-random-core", "pim-sm-static-uplink")
 
@@ -22,7 +22,7 @@ BASELINES = ("pim-sm-fixed-core", "pim-sm-random-core", "pim-sm-static-uplink")
 @pytest.mark.parametrize("interleaved", [True, False])
 def test_every_group_is_optimal_after_any_sequence_of_joins_and_leaves(name, interleaved):
     graph = switch_graph(make(name))
-    fabric, tors = recognise(graph), graph.nodes(Kind.TOR)
+    fabric, tors = recognise(graph), graph.nodes(NodeKind.TOR)
     generator = np.random.default_rng(7)
     forest = Forest(graph, seed=3)
     present: list[set] = [set() for _ in range(60)]
@@ -34,10 +34,10 @@ def test_every_group_is_optimal_after_any_sequence_of_joins_and_leaves(name, int
         here = present[group]
         if leaves and here:
             node = sorted(here)[int(tor) % len(here)]
-            forest.leave(int(group), node, Role.RECEIVER)
+            forest.leave(int(group), node, TreeRole.RECEIVER)
             here.discard(node)
         else:
-            forest.join(int(group), node, Role.RECEIVER)
+            forest.join(int(group), node, TreeRole.RECEIVER)
             here.add(node)
         tree = forest.tree(int(group))
         assert (tree.size if tree else 0) == fabric.optimum(here)
@@ -59,9 +59,9 @@ def test_elsewhere_no_tree_is_larger_than_a_pruned_shared_tree(lab, seed, steps,
     for joins, pick in steps:
         tree = forest.tree("g")
         if joins or not tree:
-            forest.join("g", nodes[pick % len(nodes)], Role.RECEIVER)
+            forest.join("g", nodes[pick % len(nodes)], TreeRole.RECEIVER)
         else:
-            forest.leave("g", list(tree.terminals)[pick % len(tree.terminals)], Role.RECEIVER)
+            forest.leave("g", list(tree.terminals)[pick % len(tree.terminals)], TreeRole.RECEIVER)
     tree = forest.tree("g")
     if tree is None:
         return
@@ -82,7 +82,7 @@ def test_elsewhere_no_tree_is_larger_than_a_pruned_shared_tree(lab, seed, steps,
 def test_the_yardstick_survives_graphs_on_which_its_library_fails(lab):
     graph = lab.hub_and_ring()
     for far in range(3):
-        graph.add_node(f"x{far}", Kind.TOR)
+        graph.add_node(f"x{far}", NodeKind.TOR)
     graph.add_link("x0", "x1")
     whole = nx.Graph()
     whole.add_nodes_from(graph.nodes())
@@ -106,7 +106,7 @@ def test_the_yardstick_survives_graphs_on_which_its_library_fails(lab):
 def test_the_yardstick_survives_any_failures(lab, members, failures):
     graph = lab.fat_tree()
     whole = list(graph.links())
-    tors = graph.nodes(Kind.TOR)
+    tors = graph.nodes(NodeKind.TOR)
     forest, _ = lab.joined(graph, [tors[pick % len(tors)] for pick in members], "steiner")
     for fails, pick in failures:
         alive = [link[:2] for link in forest.graph.links()]

@@ -7,8 +7,8 @@ import random
 import pytest
 
 from controller.trees.forest import Forest
-from controller.trees.tree import Role
-from topology.graph import Kind
+from controller.trees.tree import TreeRole
+from topology.graph import NodeKind
 from turns import calls_of
 
 NAMES = ("fattree4", "avalanche24", "leaf-spine", "tree", "hub-and-ring", "petersen")
@@ -17,11 +17,11 @@ NAMES = ("fattree4", "avalanche24", "leaf-spine", "tree", "hub-and-ring", "peter
 def filled(graph, draw, groups=12, members=3):
     """Return a forest of some groups with senders and receivers at random switches."""
     forest = Forest(graph)
-    places = graph.nodes(Kind.TOR) or graph.nodes()
+    places = graph.nodes(NodeKind.TOR) or graph.nodes()
     for key in range(groups):
-        forest.join(key, draw.choice(places), Role.SENDER)
+        forest.join(key, draw.choice(places), TreeRole.SENDER)
         for node in draw.sample(places, min(members, len(places))):
-            forest.join(key, node, Role.RECEIVER)
+            forest.join(key, node, TreeRole.RECEIVER)
     return forest
 
 
@@ -55,7 +55,7 @@ def test_the_trees_are_those_that_are_built_all_at_once(lab, name, seed):
 def test_whatever_happens_before_the_last_tree_is_built_holds_in_the_end(lab, name, seed):
     draw = random.Random(seed)
     forest = filled(lab.FABRICS[name](), draw)
-    places = forest.graph.nodes(Kind.TOR) or forest.graph.nodes()
+    places = forest.graph.nodes(NodeKind.TOR) or forest.graph.nodes()
     gone = []
     for _ in range(60):
         key, node = draw.randrange(12), draw.choice(places)
@@ -75,9 +75,9 @@ def test_whatever_happens_before_the_last_tree_is_built_holds_in_the_end(lab, na
             for other in beside:
                 forest.add_link(lost, other)
         elif what == "join":
-            forest.join(key, node, draw.choice((Role.SENDER, Role.RECEIVER)))
+            forest.join(key, node, draw.choice((TreeRole.SENDER, TreeRole.RECEIVER)))
         elif what == "leave":
-            forest.leave(key, node, draw.choice((Role.SENDER, Role.RECEIVER)))
+            forest.leave(key, node, draw.choice((TreeRole.SENDER, TreeRole.RECEIVER)))
         elif what == "rate":
             forest.set_rate(key, node, draw.randrange(10**6))
         elif what == "part":
@@ -97,7 +97,7 @@ def test_a_change_of_one_group_leaves_the_others_for_later(lab):
     u, v = busiest(forest)
     broken = sorted(forest.groups_on(u, v))
     assert forest.lose_link(u, v) == len(broken) > 3
-    change = forest.join(broken[1], next(n for n in forest.graph.nodes(Kind.TOR)), Role.RECEIVER)
+    change = forest.join(broken[1], next(n for n in forest.graph.nodes(NodeKind.TOR)), TreeRole.RECEIVER)
     mended = forest.mend(broken[2])
     assert frozenset((u, v)) in set(map(frozenset, change.removed)) & set(map(frozenset, mended.removed))
     assert forest.mend(broken[1]).empty
@@ -109,8 +109,8 @@ def test_a_link_that_comes_back_costs_as_much_in_a_small_fabric_as_in_a_large_on
     def calls(k):
         forest = filled(lab.fat_tree(k), random.Random(1), groups=20, members=4)
         graph = forest.graph
-        for node in graph.nodes(Kind.AGGREGATION, Kind.CORE):
-            forest.add_node(node, Kind.SWITCH)
+        for node in graph.nodes(NodeKind.AGGREGATION, NodeKind.CORE):
+            forest.add_node(node, NodeKind.SWITCH)
         u, v = next((link.u, link.v) for link in graph.links() if graph.kind(link.u) is graph.kind(link.v))
         forest.remove_link(u, v)
         return calls_of(lambda: forest.add_link(u, v))

@@ -8,12 +8,12 @@ import pytest
 
 from controller.trees import degraded
 from controller.trees.degraded import smallest
-from controller.trees.fabric import Fabric
+from controller.trees.fabric import LayeredFabric
 from controller.trees.forest import Forest
 from controller.trees.network import switch_graph
-from controller.trees.tree import Role
+from controller.trees.tree import TreeRole
 from topology.generators import make
-from topology.graph import Kind
+from topology.graph import NodeKind
 
 
 @pytest.fixture
@@ -33,30 +33,30 @@ def steps(monkeypatch):
 def fabric(k=8):
     """Return the switches of a fat tree of whose kinds only the ToRs are known, with one core."""
     graph = switch_graph(make("fattree", {"k": k}))
-    core = graph.nodes(Kind.CORE)[0]
-    for node in graph.nodes(Kind.AGGREGATION, Kind.CORE):
-        graph.add_node(node, Kind.SWITCH)
+    core = graph.nodes(NodeKind.CORE)[0]
+    for node in graph.nodes(NodeKind.AGGREGATION, NodeKind.CORE):
+        graph.add_node(node, NodeKind.SWITCH)
     return graph, core
 
 
 def grown(graph, groups, members=8):
     forest = Forest(graph)
-    choice, tors = random.Random(7), graph.nodes(Kind.TOR)
+    choice, tors = random.Random(7), graph.nodes(NodeKind.TOR)
     for key in range(groups):
         for node in choice.sample(tors, members):
-            forest.join(key, node, Role.RECEIVER)
+            forest.join(key, node, TreeRole.RECEIVER)
     return forest
 
 
 def test_a_search_that_cannot_end_is_not_begun(steps):
     graph, core = fabric()
     pods = {}
-    for tor in graph.nodes(Kind.TOR):
+    for tor in graph.nodes(NodeKind.TOR):
         pods.setdefault(graph.neighbours(tor), tor)
     members = list(pods.values())
-    graph.add_node(core, Kind.TOR)
+    graph.add_node(core, NodeKind.TOR)
     network = Forest(graph).algorithm.network
-    assert isinstance(network.shape, Fabric)
+    assert isinstance(network.shape, LayeredFabric)
     assert len(set(network.shape.pod.values())) == 1
     assert smallest(network, network.shape, members, 100, 1, {}) is None
     assert sum(steps) == 0
@@ -87,7 +87,7 @@ def test_what_was_too_large_for_one_change_is_found_by_the_next(lab, monkeypatch
         graph.remove_link(tor, aggregation)
     forest = Forest(graph)
     for node in ("t0.0", "t0.1", "t1.0", "t2.0"):
-        forest.join(b"g", node, Role.RECEIVER)
+        forest.join(b"g", node, TreeRole.RECEIVER)
     tree = forest.tree(b"g")
     assert tree is not None
     wanted = lab.dreyfus_wagner(graph, list(tree.terminals))

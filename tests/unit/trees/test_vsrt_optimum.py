@@ -4,16 +4,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.trees.fabric import Fabric, recognise
+from controller.trees.fabric import LayeredFabric, recognise
 from controller.trees.forest import Forest
-from controller.trees.tree import Form, Role
-from topology.graph import Graph, Kind
+from controller.trees.tree import Form, TreeRole
+from topology.graph import Graph, NodeKind
 
-BOTH = Role.RECEIVER | Role.SENDER
+BOTH = TreeRole.RECEIVER | TreeRole.SENDER
 
 
 def tors(graph):
-    return graph.nodes(Kind.TOR)
+    return graph.nodes(NodeKind.TOR)
 
 
 @settings(max_examples=40, deadline=None)
@@ -42,7 +42,7 @@ def test_every_order_of_joins_and_leaves_keeps_the_optimal_size(lab, steps, send
         node = tors(graph)[number]
         before = set(forest.tree("g").links()) if forest.tree("g") else set()
         if comes:
-            change = forest.join("g", node, BOTH if number in senders else Role.RECEIVER)
+            change = forest.join("g", node, BOTH if number in senders else TreeRole.RECEIVER)
             present.add(node)
             assert not change.removed
         else:
@@ -82,7 +82,7 @@ def test_on_any_other_graph_it_is_never_larger_than_a_pruned_pim_tree(lab, fabri
     nodes = list(dict.fromkeys(graph.switches()[n % len(graph)] for n in numbers))
     forest, tree = lab.joined(graph, nodes)
     if leave < len(nodes) - 1:
-        forest.leave(b"g", nodes.pop(leave), Role.RECEIVER)
+        forest.leave(b"g", nodes.pop(leave), TreeRole.RECEIVER)
     for name in ("pim-sm-fixed-core", "pim-sm-random-core", "pim-sm-static-uplink"):
         _, pim = lab.joined(graph.copy(), nodes, name)
         pim.pinned = None
@@ -103,7 +103,7 @@ def test_trees_of_unique_paths_are_exact(lab):
 
 def test_a_fabric_with_a_link_within_a_tier_is_not_taken_for_a_fat_tree(lab):
     graph = lab.fat_tree()
-    assert isinstance(recognise(graph), Fabric)
+    assert isinstance(recognise(graph), LayeredFabric)
     graph.add_link("t0.0", "t0.1")
     assert recognise(graph) is None
     assert lab.joined(graph, ["t0.0", "t0.1"])[1].size == 1
@@ -123,12 +123,12 @@ def test_the_literal_walk_may_choose_an_aggregation_whose_cores_the_tree_does_no
 
 def test_the_literal_walk_may_need_more_links_than_pim_on_a_hub_with_a_ring(lab):
     graph = Graph()
-    graph.add_node("hub", Kind.SWITCH)
+    graph.add_node("hub", NodeKind.SWITCH)
     for i in range(64):
-        graph.add_node(i, Kind.TOR)
+        graph.add_node(i, NodeKind.TOR)
     for i in range(64):
         graph.add_link(i, "hub")
-        graph.add_node(f"r{i}", Kind.TOR)
+        graph.add_node(f"r{i}", NodeKind.TOR)
     for i in range(64):
         graph.add_link(i, f"r{i}")
         graph.add_link(f"r{i}", (i + 1) % 64)

@@ -27,7 +27,7 @@ from controller.unicast.settings import UnicastChanged, UnicastSettings
 from controller.wire.addresses import BROADCAST_MAC
 from controller.wire.arp import encode_arp
 from controller.wire.frame import decode
-from controller.wire.packets import Arp, Unicast
+from controller.wire.packets import Arp, UnicastPacket
 from controller.wire.udp import encode_udp
 
 
@@ -170,7 +170,7 @@ class Network:
             elif packet.operation == 2:
                 self.caches[end][packet.sender_ip] = packet.sender_mac
                 self.send(end, packet.sender_ip)
-        elif isinstance(packet, Unicast) and packet.eth_dst == mac:
+        elif isinstance(packet, UnicastPacket) and packet.eth_dst == mac:
             self.received.append((packet.source, packet.destination))
 
     def ask(self, end, address):

@@ -30,7 +30,7 @@ from controller.wire.dscp import with_dscp
 from controller.wire.ethernet import ETHERTYPE_LLDP, with_tag, without_tag
 from controller.wire.frame import decode
 from controller.wire.nd import encode_neighbour
-from controller.wire.packets import Arp, Neighbour, Unicast
+from controller.wire.packets import Arp, Neighbour, UnicastPacket
 from controller.wire.udp import encode_udp
 from topology.events import TOPOLOGY_EVENTS
 
@@ -209,7 +209,7 @@ class Network:
             self.say((name, end), encode_neighbour(advertisement))
         elif isinstance(packet, Neighbour) and not packet.solicitation:
             self.caches.setdefault((name, end), {})[packet.target] = packet.mac
-        elif isinstance(packet, Unicast) and packet.eth_dst == mac:
+        elif isinstance(packet, UnicastPacket) and packet.eth_dst == mac:
             self.received[name, end, packet.source] += 1
 
     # Hosts

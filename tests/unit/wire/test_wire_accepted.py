@@ -19,7 +19,7 @@ from controller.wire.packets import (
     Query,
     RecordType,
     Report,
-    Unicast,
+    UnicastPacket,
 )
 from controller.wire.udp import encode_udp
 from wire_frames import (
@@ -190,7 +190,7 @@ def test_beginning_of_a_data_packet_is_enough() -> None:
     long = encode_udp(MAC, HOST, GROUP, bytes(1400))
     assert decode(long[:128]) == decode(long) == Data(4, MAC, HOST, GROUP, 1428)
     unicast = encode_udp(MAC, HOST, peer, bytes(1400), eth_dst=PEER)
-    assert decode(unicast[:64]) == Unicast(4, MAC, PEER, HOST, peer)
+    assert decode(unicast[:64]) == UnicastPacket(4, MAC, PEER, HOST, peer)
     long = encode_udp(MAC, GLOBAL6, GROUP6, bytes(1400))
     assert decode(long[:128]) == decode(long) == Data(6, MAC, GLOBAL6, GROUP6, 1448)
     chained = extensions(b"\x11\x09" + bytes(200), 60)
@@ -216,9 +216,9 @@ def test_other_packets_to_a_group_are_data(chain: bytes, first: int) -> None:
 
 def test_unicast_packets() -> None:
     peer = parse_ip("2001:db8::2")
-    assert decode(encode_udp(MAC, GLOBAL6, peer, b"x", eth_dst=PEER)) == Unicast(6, MAC, PEER, GLOBAL6, peer)
+    assert decode(encode_udp(MAC, GLOBAL6, peer, b"x", eth_dst=PEER)) == UnicastPacket(6, MAC, PEER, GLOBAL6, peer)
     pim_register = encode_ipv4(PEER, MAC, HOST, parse_ip("10.0.0.2"), 103, b"\x21\0\0\0", ttl=64)
-    assert isinstance(decode(pim_register), Unicast)
+    assert isinstance(decode(pim_register), UnicastPacket)
 
 
 def test_duplicate_address_probe() -> None:

@@ -37,7 +37,7 @@ from controller.wire.packets import (
     Query,
     RecordType,
     Report,
-    Unicast,
+    UnicastPacket,
 )
 from controller.wire.pim import encode_pim_hello
 from controller.wire.reasons import IGNORED_REASONS, REASONS
@@ -149,7 +149,17 @@ def assert_sound(packet: Packet) -> None:
     """A decoder's answer is one of its records, with a reason that is listed."""
     assert isinstance(
         packet,
-        Report | Query | PimHello | PimJoinPrune | Data | Arp | Neighbour | Unicast | Lldp | Ignored | Malformed,
+        Report
+        | Query
+        | PimHello
+        | PimJoinPrune
+        | Data
+        | Arp
+        | Neighbour
+        | UnicastPacket
+        | Lldp
+        | Ignored
+        | Malformed,
     )
     if isinstance(packet, Malformed):
         assert packet.reason in REASONS
@@ -189,7 +199,9 @@ def test_datagrams_are_data_or_unicast(mac: bytes, source: bytes, payload: bytes
         family, mac, source, group, header_bytes + len(payload)
     )
     host = data.draw(hosts4 if family == 4 else hosts6)
-    assert decode(encode_udp(mac, source, host, payload, eth_dst=MAC)) == Unicast(family, mac, MAC, source, host)
+    assert decode(encode_udp(mac, source, host, payload, eth_dst=MAC)) == UnicastPacket(
+        family, mac, MAC, source, host
+    )
 
 
 @given(st.binary(max_size=120))
@@ -280,7 +292,7 @@ def test_a_hundred_thousand_random_and_mutated_frames_are_answered() -> None:
         packet = decode(bytes(frame))
         seen.add(packet.reason if isinstance(packet, Malformed | Ignored) else type(packet))
         assert_sound(packet)
-    assert {Report, Query, PimHello, PimJoinPrune, Arp, Neighbour, Lldp, Data, Unicast} <= seen
+    assert {Report, Query, PimHello, PimJoinPrune, Arp, Neighbour, Lldp, Data, UnicastPacket} <= seen
     assert len(seen & set(REASONS)) >= 40
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from controller.anomaly.live import AnomalyCore
 from controller.anomaly.live_events import WHOLE_SWITCH, AnomalyChanged, MemberKey, OpenAnomaly, RetrainAsked
-from controller.anomaly.live_faults import Faults
+from controller.anomaly.live_faults import FaultReporter
 from controller.anomaly.live_members import member_name
 from controller.anomaly.live_view import AnomalySections
 from controller.config.anomaly_settings import Anomaly
@@ -152,7 +152,7 @@ def test_who_fell_silent_comes_before_those_that_took_over_its_traffic():
 
 
 def test_a_switch_that_only_carries_more_is_told_with_its_port():
-    faults, key = Faults(), (1, 2)
+    faults, key = FaultReporter(), (1, 2)
     ports = {key: opened(key, "load difference", 3.0)}
     assert [one.anomaly.key for one in faults.settle(dict(ports), {}, 0.0)] == [key]
     both = {**ports, (1, WHOLE_SWITCH): opened((1, WHOLE_SWITCH), "load difference", 9.0)}
@@ -162,7 +162,7 @@ def test_a_switch_that_only_carries_more_is_told_with_its_port():
     told = [(one.state, one.anomaly.member) for one in faults.settle(alone, {}, 2.0)]
     assert told == [(State.CLEARED, "1:2"), (State.RAISED, "switch 1")]
     broken = {**ports, (1, WHOLE_SWITCH): opened((1, WHOLE_SWITCH), "component fault", 2.0)}
-    assert [one.anomaly.key for one in Faults().settle(broken, {}, 0.0)] == [key, (1, WHOLE_SWITCH)]
+    assert [one.anomaly.key for one in FaultReporter().settle(broken, {}, 0.0)] == [key, (1, WHOLE_SWITCH)]
 
 
 def test_a_switch_is_compared_by_its_cpu():

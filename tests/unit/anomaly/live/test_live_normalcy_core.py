@@ -16,11 +16,11 @@ from controller.anomaly.live_normalcy_core import (
 )
 from controller.anomaly.live_normalcy_state import NormalcyState, all_changed, changes, restore
 from controller.anomaly.live_normalcy_view import NormalcySections, sentence
-from controller.anomaly.live_state import StateError
+from controller.anomaly.live_state import AnomalyStateError
 from controller.config.anomaly_settings import Normalcy
-from controller.performance.ports import PortTable
+from controller.performance.ports import PortRows
 from controller.performance.rollups import RollUps
-from controller.snapshot.events import EventLog, State
+from controller.snapshot.events import EventRing, State
 
 DAY_S = 240.0
 SETTINGS = Normalcy(enabled=True, day_s=DAY_S, least_days=2, confirm_points=3, hold_off_points=4, forget_s=600)
@@ -94,7 +94,7 @@ def test_damaged_state_is_refused_whole(damage: str):
         "time": port._replace(newest_s=float("nan")),
     }[damage]
     fresh = NormalcyCore(SETTINGS)
-    with pytest.raises(StateError, match="1:1: "):
+    with pytest.raises(AnomalyStateError, match="1:1: "):
         restore(fresh, NormalcyState(kept.chain, (*kept.ports[1:], broken)))
     assert fresh.ports == []
 
@@ -125,7 +125,7 @@ def test_ports_beyond_the_limit_are_counted_and_other_days_begin_anew():
 
 def test_series_are_streamed_when_their_scores_or_bounds_change_and_the_furthest_outside_come_first():
     core, now_s = taught()
-    sections = NormalcySections(core, EventLog("anomaly"))
+    sections = NormalcySections(core, EventRing("anomaly"))
     sections.refresh()
     whole = sections.series.changes(0, 1000)
     assert len(whole["put"]) == len(PORTS) * METRIC_COUNT
@@ -147,7 +147,7 @@ def test_series_are_streamed_when_their_scores_or_bounds_change_and_the_furthest
 
 
 def test_roll_ups_of_which_little_is_known_are_left_out():
-    ports = PortTable(8)
+    ports = PortRows(8)
     rows = [added.row for number in (1, 2) if (added := ports.add(3, number, f"p{number}", 1e9)) is not None]
     mean = np.arange(24, dtype=float).reshape(2, 12)
     mean[0, 4] = np.nan

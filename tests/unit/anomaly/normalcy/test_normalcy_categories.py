@@ -6,7 +6,7 @@ import pytest
 from controller.anomaly.normalcy.bounds import constant_bounds
 from controller.anomaly.normalcy.categories import CATEGORIES, register
 from controller.anomaly.normalcy.fit import fit
-from controller.anomaly.normalcy.result import Normalcy
+from controller.anomaly.normalcy.result import SeriesNormalcy
 from controller.anomaly.normalcy.series import Series, make_series
 from controller.anomaly.normalcy.settings import DAY_S, SettingError, Settings
 
@@ -20,11 +20,11 @@ def noise(seed: int = 1) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=POINTS)
 
 
-def fitted(values: np.ndarray, **parameters: object) -> Normalcy:
+def fitted(values: np.ndarray, **parameters: object) -> SeriesNormalcy:
     return fit(make_series(AT_S, values), Settings(**parameters))  # type: ignore[arg-type]
 
 
-def share_inside(found: Normalcy, values: np.ndarray) -> float:
+def share_inside(found: SeriesNormalcy, values: np.ndarray) -> float:
     assert found.bounds is not None
     return float((found.bounds.outside(AT_S, values) == 0).mean())
 
@@ -250,10 +250,10 @@ def test_few_points_have_their_range_as_bounds():
 
 
 def test_a_users_own_category_is_tried_in_its_place():
-    def detect_saturated(series: Series, settings: Settings) -> Normalcy | None:
+    def detect_saturated(series: Series, settings: Settings) -> SeriesNormalcy | None:
         if series.values.max() < 100:
             return None
-        return Normalcy("saturated", "reaches 100", constant_bounds(series.at_s[0], 3600.0, 0.0, 100.0))
+        return SeriesNormalcy("saturated", "reaches 100", constant_bounds(series.at_s[0], 3600.0, 0.0, 100.0))
 
     known = dict(CATEGORIES)
     register("saturated", detect_saturated, known)

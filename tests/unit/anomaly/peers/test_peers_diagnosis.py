@@ -5,23 +5,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.anomaly.peers.diagnosis import Diagnosis, Period, diagnose
+from controller.anomaly.peers.diagnosis import Diagnosis, TimeSpan, diagnose
 from controller.anomaly.peers.settings import PeerSettings
-from controller.anomaly.series import Series, SeriesName
+from controller.anomaly.series import RawSeries, SeriesName
 
 CHAIN = PeerSettings(interval_s=1, window_samples=12, shift_samples=6, smoothing_samples=2)
 SAMPLES = 240
-TRAINING = Period(0, 160)
+TRAINING = TimeSpan(0, 160)
 NAMES = "abcdefgh"
 
 
-def fleet(members: str = "abcde", metric: str = "await", seed: int = 1, samples: int = SAMPLES) -> list[Series]:
+def fleet(members: str = "abcde", metric: str = "await", seed: int = 1, samples: int = SAMPLES) -> list[RawSeries]:
     rng = np.random.default_rng(seed)
     at_s = np.arange(1.0, samples + 1)
-    return [Series(SeriesName(member, "g", metric), at_s, rng.gamma(4, 2, samples)) for member in members]
+    return [RawSeries(SeriesName(member, "g", metric), at_s, rng.gamma(4, 2, samples)) for member in members]
 
 
-def slow(series: list[Series], member: str, by: float = 30, first: int = 180) -> list[Series]:
+def slow(series: list[RawSeries], member: str, by: float = 30, first: int = 180) -> list[RawSeries]:
     for one in series:
         if one.name.member == member:
             one.values[first:] += by
@@ -55,7 +55,7 @@ def test_only_the_judged_metric_makes_the_score():
     assert named(diagnose(series, CHAIN, TRAINING, judged=frozenset(("await",)))) == set()
 
 
-def idle(metric: str, level: float, changed: float, first: int, last: int) -> list[Series]:
+def idle(metric: str, level: float, changed: float, first: int, last: int) -> list[RawSeries]:
     """Members whose metric stands still, but for that of `c` in some samples."""
     series = [one._replace(values=np.full(SAMPLES, level)) for one in fleet(metric=metric)]
     series[2].values[first:last] = changed
@@ -120,7 +120,7 @@ def test_the_order_of_samples_and_copies_of_them_change_nothing():
 
 def test_a_training_period_without_a_window_is_refused():
     with pytest.raises(ValueError, match="holds no whole window of 12 s"):
-        diagnose(fleet(), CHAIN, Period(0, 5))
+        diagnose(fleet(), CHAIN, TimeSpan(0, 5))
 
 
 def test_one_wrong_time_does_not_ask_for_all_memory():
@@ -131,7 +131,7 @@ def test_one_wrong_time_does_not_ask_for_all_memory():
 
 
 def test_what_cannot_be_seen_without_training_is_said():
-    def said(series: list[Series], training: Period | None = None) -> list[str]:
+    def said(series: list[RawSeries], training: TimeSpan | None = None) -> list[str]:
         return [note for note in diagnose(series, CHAIN, training).notes if "had no training period" in note]
 
     assert said(fleet(), TRAINING) == []
@@ -144,8 +144,8 @@ def test_what_cannot_be_seen_without_training_is_said():
     assert note.startswith("1 group of at most 10 members")
 
 
-@pytest.mark.parametrize("series", [[], [Series(SeriesName("a", "g", "m"), np.empty(0), np.empty(0))]])
-def test_nothing_to_compare_is_said(series: list[Series]):
+@pytest.mark.parametrize("series", [[], [RawSeries(SeriesName("a", "g", "m"), np.empty(0), np.empty(0))]])
+def test_nothing_to_compare_is_said(series: list[RawSeries]):
     found = diagnose(series, CHAIN)
     assert len(found.ends_s) == 0 and found.faulty == [] and found.persistent == []
     assert "no series holds a value" in found.notes
@@ -159,7 +159,7 @@ def test_less_than_a_window_is_said():
 
 odd_values = st.one_of(st.floats(-1e6, 1e6), st.sampled_from([np.nan, np.inf, -np.inf, 0.0, 1e300, -1e300]))
 odd_series = st.builds(
-    lambda member, metric, rows: Series(
+    lambda member, metric, rows: RawSeries(
         SeriesName(member, "g", metric),
         np.array([at for at, _ in rows], float),
         np.array([v for _, v in rows], float),
@@ -179,13 +179,13 @@ odd_series = st.builds(
     st.sampled_from(["keep", "remove"]),
 )
 def test_whatever_the_series_hold_every_window_has_a_stated_outcome(
-    series: list[Series], trained: bool, form: str, scope: str, offsets: str
+    series: list[RawSeries], trained: bool, form: str, scope: str, offsets: str
 ):
     chain = PeerSettings(
         interval_s=1, window_samples=12, shift_samples=6, smoothing_samples=2, form=form, scope=scope, offsets=offsets
     )
     try:
-        found = diagnose(series, chain, Period(-10, 45) if trained else None)
+        found = diagnose(series, chain, TimeSpan(-10, 45) if trained else None)
     except ValueError as error:
         assert "training period holds no whole window" in str(error)
         return

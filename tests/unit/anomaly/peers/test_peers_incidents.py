@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from controller.anomaly.peers.combination import Verdict
-from controller.anomaly.peers.diagnosis import Period, diagnose
-from controller.anomaly.peers.incidents import Faulty, Member, join_ends, told_once
+from controller.anomaly.peers.diagnosis import TimeSpan, diagnose
+from controller.anomaly.peers.incidents import Faulty, PeerMember, join_ends, told_once
 from controller.anomaly.peers.settings import PeerSettings
-from controller.anomaly.series import Series, SeriesName
+from controller.anomaly.series import RawSeries, SeriesName
 
 FAR = {"a1": "b1", "b1": "a1", "a2": "b2", "b2": "a2"}
 
@@ -21,7 +21,7 @@ def faulty(
     *,
     is_silent: bool = False,
 ) -> Faulty:
-    return Faulty(Member(name, name[0]), first_s, last_s, verdict, {"tx_bytes": score}, score, is_silent)
+    return Faulty(PeerMember(name, name[0]), first_s, last_s, verdict, {"tx_bytes": score}, score, is_silent)
 
 
 def test_both_ends_of_a_cable_are_one_fault_for_the_time_of_both():
@@ -74,12 +74,12 @@ def test_a_cable_that_carries_nothing_is_before_those_that_took_over_its_traffic
     for tier, factor in (("up", 1.0), ("down", 1.1)):
         for number, of_port in enumerate(rates * factor, 1):
             values = np.cumsum(of_port * 15) if counted else of_port
-            series.append(Series(SeriesName(f"{tier}{number}", tier, "tx_bytes"), at_s, values))
+            series.append(RawSeries(SeriesName(f"{tier}{number}", tier, "tx_bytes"), at_s, values))
     settings = PeerSettings(window_samples=20, shift_samples=10, smoothing_samples=3)
     far: dict[str, str] = {}
     for number in range(1, 5):
         join_ends(far, f"up{number}", f"down{number}")
-    found = diagnose(series, settings, Period(0, 5900), far=far).faulty
+    found = diagnose(series, settings, TimeSpan(0, 5900), far=far).faulty
     first = found[0]
     assert {first.member.name, first.other_end} == {"up1", "down1"}
     assert first.is_silent and first.rank == 1

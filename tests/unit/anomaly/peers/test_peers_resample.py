@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.anomaly.peers.resample import Grid, grid_over, is_counter, is_whole, moving_average, rates, resample
-from controller.anomaly.series import OrderedSeries, Series, SeriesName, ordered
+from controller.anomaly.series import OrderedSeries, RawSeries, SeriesName, ordered
 
 
 def series(at_s: list[float], values: list[float]) -> OrderedSeries:
-    return ordered(Series(SeriesName("a", "g", "m"), np.array(at_s, float), np.array(values, float)))
+    return ordered(RawSeries(SeriesName("a", "g", "m"), np.array(at_s, float), np.array(values, float)))
 
 
 @given(st.lists(st.tuples(st.sampled_from([1.0, 1.0, 1.0, 2.0]), st.floats(0, 1e6)), min_size=4, max_size=80))
