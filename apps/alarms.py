@@ -41,7 +41,7 @@ SAVED_AT_ONCE = 500
 WEBHOOK_FAILED = "webhook-failed"
 
 
-class Alarms(DeclaredApp, FabricApp):
+class AlarmsApp(DeclaredApp, FabricApp):
     """Feeds the alarms' core with what switches, discovery and other apps tell, and keeps its state.
 
     It tells and changes nothing.

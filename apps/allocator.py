@@ -31,7 +31,7 @@ SAVED_AT_ONCE = 2000
 EXPIRY_INTERVAL_S = 600.0
 
 
-class Allocator(DeclaredApp, FabricApp):
+class AllocatorApp(DeclaredApp, FabricApp):
     """Feeds the allocator's core with what the monitor measures, keeps its state and answers on the socket.
 
     It proposes ports and changes nothing.

@@ -32,7 +32,7 @@ SAVED_AT_ONCE = 1000
 """Members written in one tick, so that the loop is soon free again."""
 
 
-class Anomaly(DeclaredApp, FabricApp):
+class AnomalyApp(DeclaredApp, FabricApp):
     """Feeds the comparison's core with what the monitor measures, keeps its state and answers on the socket.
 
     It tells and changes nothing.

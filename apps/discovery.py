@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _REQUIRED_APP = [APPS["cluster"].module_name] if wants_cluster() else []
 
 
-class Discovery(NoticeApp):
+class DiscoveryApp(NoticeApp):
     """Feeds the discovery core and tells the other apps what changed in the fabric."""
 
     _EVENTS: ClassVar[list[type]] = [TopologyChanged, TableSuspected, AlarmReported]

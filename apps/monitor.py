@@ -45,7 +45,7 @@ SCRAPE_BEGIN_S = 0.5
 """A scrape goes on without what the loop has not begun to tell by then."""
 
 
-class Monitor(DeclaredApp, FabricApp):
+class MonitorApp(DeclaredApp, FabricApp):
     """Feeds the monitor's core, and hands what comes out to files, Prometheus, logs, console and trees.
 
     It never changes a flow entry. `core.poller` decides which switches are polled.

@@ -53,7 +53,7 @@ _REQUIRED_APP = APPS["multicast"].required_modules()
 POLICY_RELOAD = "policy-reload"
 
 
-class Multicast(DeclaredApp, FabricApp, TableKeeper):
+class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
     """Feeds the multicast core and performs its effects; keeps its journal, logs and status socket."""
 
     _EVENTS: ClassVar[list[type]] = [TableSuspected, AlarmReported]

@@ -123,7 +123,7 @@ class PolicyFile:
         return None if self.path is None else stamp_of(self.path)
 
 
-class Gate(Protocol):
+class PolicyGate(Protocol):
     """Has a policy that was read be that of all controllers which share a fabric."""
 
     def admits(self, reading: PolicyReading) -> str | None:
@@ -148,7 +148,7 @@ class PolicyReader:
     def __init__(self, file: PolicyFile) -> None:
         self.file = file
         self.in_force = file.reading
-        self.gate: Gate | None = None
+        self.gate: PolicyGate | None = None
         self.apps: dict[str, int] = {}
         self._passed = self._told = file.reading.number
         self._lock = threading.Lock()

@@ -17,7 +17,7 @@ from controller.queues.events import DatabaseEvent, ReadAnew, ServersWanted, Tra
 _REQUIRED_APP = APPS["queues"].required_modules()
 
 
-class Queues(DeclaredApp, FabricApp):
+class QueuesApp(DeclaredApp, FabricApp):
     """Feeds the core of queues with what switches and OVSDB servers tell, and has these do its transactions.
 
     It changes no flow entry: those name the queues by themselves.

@@ -49,7 +49,7 @@ class AppSpec(NamedTuple):
     Attributes
     ----------
     name
-        What it is called on command lines, in documents and recordings; its class is called so too.
+        What it is called on command lines, in documents and recordings; its class is ``<Name>App``.
     says
         What it is for, in a few words.
     core

@@ -16,7 +16,7 @@ from controller.unicast.core import UnicastCore
 _REQUIRED_APP = APPS["unicast"].required_modules()
 
 
-class Unicast(NoticeApp, FabricApp):
+class UnicastApp(NoticeApp, FabricApp):
     """Feeds the unicast core."""
 
     _EVENTS: ClassVar[list[type]] = [TableSuspected, AlarmReported]

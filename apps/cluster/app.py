@@ -67,7 +67,7 @@ FLOOR = "VSRT_CLUSTER_EPOCH"
 """Of the process that a controller becomes when it begins anew: the latest epoch that it knew of."""
 
 
-class Cluster(DeclaredApp, TableKeeper):
+class ClusterApp(DeclaredApp, TableKeeper):
     """Keeps this controller's place among those of its fabric, and lets its apps at switches when it leads."""
 
     _EVENTS: ClassVar[list[type]] = [TableSuspected, AlarmReported]

@@ -17,13 +17,13 @@ from apps.openflow.framework import BaseApp, hub
 from apps.policy_file import PolicyReading, follow_policy
 from apps.state_dir import socket_path
 from apps.tls_files import SettingsInvalid
-from controller.config.settings import Dashboard as DashboardSettings
+from controller.config.settings import Dashboard
 from controller.wire.addresses import format_ip
 
 DASHBOARD_FAILED = "dashboard-failed"
 
 
-class Dashboard(BaseApp):  # type: ignore[misc]
+class DashboardApp(BaseApp):
     """Keeps the server's process running, by the policy's section `dashboard`; it sees no OpenFlow message itself."""
 
     _EVENTS: ClassVar[list[type]] = [AlarmReported]
@@ -90,7 +90,7 @@ class Dashboard(BaseApp):  # type: ignore[misc]
         self.child.start(settings)
 
 
-def server_settings(dashboard: DashboardSettings) -> ServerSettings:
+def server_settings(dashboard: Dashboard) -> ServerSettings:
     """Return what the server is told, of the policy's section."""
 
     def absolute(path: str) -> str:

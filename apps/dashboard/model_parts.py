@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -21,9 +21,13 @@ Hexadecimal = Annotated[
 
 
 class Described(BaseModel):
-    """A document; the controller may add fields."""
+    """A document; the controller may add fields. The description calls `SwitchModel` what it is about: ``Switch``."""
 
     model_config = ConfigDict(extra="allow")
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.__name__ = cls.__qualname__ = cls.__name__.removesuffix("Model")
 
 
 class Identified(Described):

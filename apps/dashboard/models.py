@@ -9,7 +9,7 @@ from pydantic import Field
 from apps.dashboard.model_parts import Described, Dpid, Hexadecimal, Identified, Percent, PortNo, Rate, Time
 
 
-class WrongTokens(Described):
+class WrongTokensModel(Described):
     """Wrong tokens, by who sent them."""
 
     clients: dict[str, int] = Field(description="How many came from the clients with most, by address or /64 subnet.")
@@ -18,25 +18,25 @@ class WrongTokens(Described):
     )
 
 
-class Server(Described):
+class ServerModel(Described):
     """What the server of the API tells of itself."""
 
     refused: dict[str, int] = Field(description="Requests refused, by reason.")
     connections: int
     streams: int
-    wrong_tokens: WrongTokens
+    wrong_tokens: WrongTokensModel
     writes: bool = Field(description="Whether a token of an operator is set, so that writes are possible.")
     reads_need_token: bool = Field(description="Whether reads need a token too, of a viewer or an operator.")
 
 
-class Status(Identified):
+class StatusModel(Identified):
     """The state of controller and server."""
 
     connected: bool = Field(
         description="Whether the controller answers; where not, all else is as it was last known."
     )
     disconnected_reason: str | None = None
-    dashboard: Server
+    dashboard: ServerModel
     ready: bool | None = Field(
         None, description="Whether every switch that was ever there is connected and holds what it should."
     )
@@ -65,7 +65,7 @@ class Status(Identified):
     apps: list[str] | None = None
 
 
-class Switch(Identified):
+class SwitchModel(Identified):
     """A switch."""
 
     name: str | None = None
@@ -87,7 +87,7 @@ class Switch(Identified):
     memory_pct: Percent = None
 
 
-class Fabric(Identified):
+class FabricModel(Identified):
     """Switches that links join, and none of them to switches of another fabric."""
 
     fabric: str = Field(description="The name of the policy file, else what the switch with the lowest id is called.")
@@ -96,7 +96,7 @@ class Fabric(Identified):
     in_sync: int = Field(ge=0)
 
 
-class Link(Identified):
+class LinkModel(Identified):
     """A link between switches."""
 
     dpid_a: Dpid = None
@@ -114,7 +114,7 @@ SetBy = Annotated[Literal["policy", "operator"] | None, Field(description="Who g
 WaitingFor = Annotated[str | None, Field(description="What one that is not served waits for.")]
 
 
-class StaticGroup(Described):
+class StaticGroupModel(Described):
     """A group that a port is given whatever its hosts say."""
 
     group: str
@@ -123,7 +123,7 @@ class StaticGroup(Described):
     waiting_for: WaitingFor = None
 
 
-class Vlans(Described):
+class VlansModel(Described):
     """The VLANs of a port: `untagged` that of frames without a tag, 0 for the fabric's own domain, null for none."""
 
     untagged: int | None = None
@@ -131,7 +131,7 @@ class Vlans(Described):
     names: dict[str, str] | None = None
 
 
-class Leg(Described):
+class LegModel(Described):
     """A leg of a link aggregation group; one that does not work is down, or not in step by LACP."""
 
     dpid: int
@@ -139,15 +139,15 @@ class Leg(Described):
     works: bool | None = None
 
 
-class LinkAggregation(Described):
+class LinkAggregationModel(Described):
     """The link aggregation group that a port is in."""
 
     name: str
     mode: str | None = None
-    legs: list[Leg] | None = None
+    legs: list[LegModel] | None = None
 
 
-class Port(Identified):
+class PortModel(Identified):
     """A port of a switch, with its rates, its metric and its score."""
 
     dpid: Dpid = None
@@ -156,9 +156,9 @@ class Port(Identified):
     role: str | None = None
     name: str | None = None
     labels: dict[str, str] | None = None
-    vlans: Vlans | None = None
-    link_aggregation: LinkAggregation | None = None
-    static_members: list[StaticGroup] | None = None
+    vlans: VlansModel | None = None
+    link_aggregation: LinkAggregationModel | None = None
+    static_members: list[StaticGroupModel] | None = None
     speed_bps: Rate = None
     rx_bps: Rate = None
     tx_bps: Rate = None
@@ -179,7 +179,7 @@ class Port(Identified):
     verdict: str | None = None
 
 
-class Host(Identified):
+class HostModel(Identified):
     """A host; `vlan` is null in the fabric's own domain."""
 
     mac: str | None = None
@@ -190,7 +190,7 @@ class Host(Identified):
     ips: list[str] | None = None
 
 
-class Member(Described):
+class MemberModel(Described):
     """A member host of a group at a port."""
 
     dpid: int
@@ -203,7 +203,7 @@ class Member(Described):
     reason: str | None = None
 
 
-class Sender(Described):
+class SenderModel(Described):
     """A sender to a group at a port."""
 
     dpid: int
@@ -218,14 +218,14 @@ class Sender(Described):
     legs: list[dict[str, int]] | None = Field(default=None, description="The same by each leg of a link aggregation.")
 
 
-class PortKey(Described):
+class PortKeyModel(Described):
     """A port."""
 
     dpid: int
     port_no: int
 
 
-class StaticMember(PortKey):
+class StaticMemberModel(PortKeyModel):
     """A port that is given a group whatever its hosts say."""
 
     set_by: SetBy = None
@@ -233,7 +233,7 @@ class StaticMember(PortKey):
     waiting_for: WaitingFor = None
 
 
-class ReceiverVlan(Described):
+class ReceiverVlanModel(Described):
     """A VLAN whose receivers get a group of another one; `ports` says at how many ports."""
 
     vlan: int | None = None
@@ -241,7 +241,7 @@ class ReceiverVlan(Described):
     ports: int
 
 
-class Group(Identified):
+class GroupModel(Identified):
     """A group with its tree; `group` ends with `@` and the number of its VLAN where it is in one."""
 
     group: str | None = None
@@ -249,19 +249,19 @@ class Group(Identified):
     vlan_name: str | None = None
     source_vlan: int | None = None
     source_vlan_name: str | None = None
-    receiver_vlans: list[ReceiverVlan] | None = None
+    receiver_vlans: list[ReceiverVlanModel] | None = None
     links: list[list[int]] | None = None
     detached: list[int] | None = None
-    members: list[Member] | None = None
-    refused: list[Member] | None = None
-    senders: list[Sender] | None = None
+    members: list[MemberModel] | None = None
+    refused: list[MemberModel] | None = None
+    senders: list[SenderModel] | None = None
     unsupported: str | None = None
-    static_members: list[StaticMember] | None = None
+    static_members: list[StaticMemberModel] | None = None
     size: int | None = None
     rate_bps: Rate = None
 
 
-class GroupMember(Member):
+class GroupMemberModel(MemberModel):
     """A member, by the group."""
 
     id: str
@@ -273,7 +273,7 @@ class GroupMember(Member):
     waiting_for: WaitingFor = None
 
 
-class GroupSender(Sender):
+class GroupSenderModel(SenderModel):
     """A sender, by the group."""
 
     id: str
@@ -281,7 +281,7 @@ class GroupSender(Sender):
     role: Literal["sender"]
 
 
-class Refusal(Described):
+class RefusalModel(Described):
     """A member or sender that the policy or a limit refuses."""
 
     id: str
@@ -293,7 +293,7 @@ class Refusal(Described):
     ip: str | None = None
 
 
-class Router(Identified):
+class RouterModel(Identified):
     """A port with a multicast router, or the queriers."""
 
     queriers: list[dict[str, Any]] | None = None
@@ -310,7 +310,7 @@ class Router(Identified):
     joined: dict[str, Any] | None = None
 
 
-class Rule(Identified):
+class RuleModel(Identified):
     """How often a rule of the policy allowed and denied."""
 
     rule: str | None = None
@@ -318,7 +318,7 @@ class Rule(Identified):
     deny: int | None = None
 
 
-class Event(Identified):
+class EventModel(Identified):
     """Something that happened, began or ended."""
 
     time_s: Time = None
@@ -333,7 +333,7 @@ class Event(Identified):
     group: str | None = None
 
 
-class Consequence(Described):
+class ConsequenceModel(Described):
     """Something that follows from an alarm's cause."""
 
     kind: str
@@ -342,7 +342,7 @@ class Consequence(Described):
     port_no: PortNo = None
 
 
-class AlarmFacts(Identified):
+class AlarmFactsModel(Identified):
     """What is said of an alarm, be it open or over."""
 
     key: str | None = None
@@ -363,24 +363,24 @@ class AlarmFacts(Identified):
     acknowledged_s: Time = None
 
 
-class Alarm(AlarmFacts):
+class AlarmModel(AlarmFactsModel):
     """Something that is wrong now, with what follows from it."""
 
     over_s: Time = Field(
         default=None, description="Since when its cause is gone; a flapping alarm stays for a while."
     )
-    consequences: list[Consequence] | None = None
+    consequences: list[ConsequenceModel] | None = None
     consequence_count: int | None = None
 
 
-class ClearedAlarm(AlarmFacts):
+class ClearedAlarmModel(AlarmFactsModel):
     """Something that was wrong and is over."""
 
     cleared_s: Time = None
     part_of: str | None = Field(default=None, description="Key of the alarm that it became part of.")
 
 
-class Anomaly(Identified):
+class AnomalyModel(Identified):
     """A member that behaves unlike its peers."""
 
     member: Any = None
@@ -394,7 +394,7 @@ class Anomaly(Identified):
     text: str | None = None
 
 
-class Allocation(Identified):
+class AllocationModel(Identified):
     """A decision of the allocator, with its reasons."""
 
     time_s: Time = None
@@ -404,7 +404,7 @@ class Allocation(Identified):
     error: str | None = None
 
 
-class ClusterMember(Identified):
+class ClusterMemberModel(Identified):
     """A controller among several; of the one that answers there is more."""
 
     member: str | None = None
@@ -417,7 +417,7 @@ class ClusterMember(Identified):
     store: str | None = None
 
 
-class PolicyFile(Identified):
+class PolicyFileModel(Identified):
     """The policy file that is in force, and what is wrong with a newer one."""
 
     path: str | None = None
@@ -426,7 +426,7 @@ class PolicyFile(Identified):
     errors: list[Any] | None = None
 
 
-class Point(Described):
+class PointModel(Described):
     """A value of a series, null where it is not known, perhaps with the bounds of what is normal then."""
 
     time_s: float
@@ -435,17 +435,17 @@ class Point(Described):
     upper: float | None = None
 
 
-class History(Described):
+class HistoryModel(Described):
     """A series of a port's rates."""
 
     dpid: int
     port_no: int
     metric: str
     step_s: float | None = None
-    points: list[Point] | None = None
+    points: list[PointModel] | None = None
 
 
-class Findings(Described):
+class FindingsModel(Described):
     """What does not fit together, apart from flow entries."""
 
     done: bool
@@ -453,7 +453,7 @@ class Findings(Described):
     findings: list[Any]
 
 
-class CheckReport(Described):
+class CheckReportModel(Described):
     """What a check of flow tables has found so far."""
 
     number: int
@@ -462,7 +462,7 @@ class CheckReport(Described):
     reports: list[Any]
 
 
-class Done(Described):
+class DoneModel(Described):
     """What the controller answers to a change."""
 
 
@@ -475,23 +475,23 @@ class ProblemDocument(Described):
     detail: str
 
 
-DOCUMENTS: dict[str, type[Identified | GroupMember | GroupSender | Refusal]] = {
-    "switches": Switch,
-    "fabrics": Fabric,
-    "links": Link,
-    "ports": Port,
-    "hosts": Host,
-    "groups": Group,
-    "members": GroupMember,
-    "senders": GroupSender,
-    "refusals": Refusal,
-    "routers": Router,
-    "rules": Rule,
-    "events": Event,
-    "alarms": Alarm,
-    "cleared-alarms": ClearedAlarm,
-    "anomalies": Anomaly,
-    "allocations": Allocation,
-    "cluster": ClusterMember,
+DOCUMENTS: dict[str, type[Identified | GroupMemberModel | GroupSenderModel | RefusalModel]] = {
+    "switches": SwitchModel,
+    "fabrics": FabricModel,
+    "links": LinkModel,
+    "ports": PortModel,
+    "hosts": HostModel,
+    "groups": GroupModel,
+    "members": GroupMemberModel,
+    "senders": GroupSenderModel,
+    "refusals": RefusalModel,
+    "routers": RouterModel,
+    "rules": RuleModel,
+    "events": EventModel,
+    "alarms": AlarmModel,
+    "cleared-alarms": ClearedAlarmModel,
+    "anomalies": AnomalyModel,
+    "allocations": AllocationModel,
+    "cluster": ClusterMemberModel,
 }
 """The form of the documents of each list."""

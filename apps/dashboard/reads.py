@@ -182,7 +182,7 @@ def _graded(model: type[Any]) -> Any:
     return Depends(shape)
 
 
-_EVENTS_SHAPE = _graded(models.Event)
+_EVENTS_SHAPE = _graded(models.EventModel)
 
 
 def reads(board: Board, streams: Streams, ask: Ask, need_token: bool) -> APIRouter:
@@ -233,7 +233,7 @@ def reads(board: Board, streams: Streams, ask: Ask, need_token: bool) -> APIRout
         found = board.made("events", "events", LISTS["events"].make)
         if since is not None:
             found = [document for document in found if (document.fields.get("time_s") or 0) > since]
-        return _page(found, shape, models.Event)
+        return _page(found, shape, models.EventModel)
 
     async def history(
         dpid: SwitchPath,
@@ -279,15 +279,15 @@ def reads(board: Board, streams: Streams, ask: Ask, need_token: bool) -> APIRout
         question = {"do": f"check-{app}-report", "number": number, "after": after}
         return Response(encode(await answered(ask, question)), media_type=JSON)
 
-    _add(router, "/checks/findings", check_findings, models.Findings)
-    _add(router, "/checks/{app}/{number}", check_report, models.CheckReport)
-    _add(router, "/status", status, models.Status)
-    _add(router, "/policy", policy, models.PolicyFile)
-    _add(router, "/switches/{dpid}", switch, models.Switch)
-    _add(router, "/ports/{dpid}/{port_no}", port, models.Port)
-    _add(router, "/ports/{dpid}/{port_no}/history", history, models.History)
-    _add(router, "/groups/{address}", group, models.Group)
-    _add(router, "/events", events, Page[models.Event])
+    _add(router, "/checks/findings", check_findings, models.FindingsModel)
+    _add(router, "/checks/{app}/{number}", check_report, models.CheckReportModel)
+    _add(router, "/status", status, models.StatusModel)
+    _add(router, "/policy", policy, models.PolicyFileModel)
+    _add(router, "/switches/{dpid}", switch, models.SwitchModel)
+    _add(router, "/ports/{dpid}/{port_no}", port, models.PortModel)
+    _add(router, "/ports/{dpid}/{port_no}/history", history, models.HistoryModel)
+    _add(router, "/groups/{address}", group, models.GroupModel)
+    _add(router, "/events", events, Page[models.EventModel])
     router.add_api_route(
         "/stream",
         stream,

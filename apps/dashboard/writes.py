@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from apps.dashboard.answers import JSON, Problem, encode
 from apps.dashboard.board import Board
-from apps.dashboard.models import Done
+from apps.dashboard.models import DoneModel
 from apps.dashboard.places import known_dpid, port_number, switch_dpid
 from apps.dashboard.reads import (
     PROBLEMS,
@@ -64,7 +64,7 @@ def writes(board: Board, ask: Ask) -> APIRouter:
                 methods=[method],
                 operation_id=endpoint.__name__,
                 response_model=None,
-                responses={200: {"model": Done}},
+                responses={200: {"model": DoneModel}},
             )
             return endpoint
 

@@ -91,7 +91,7 @@ TELLERS = tuple(spec.name for spec in APPS.values() if spec.is_shown)
 """The apps whose notices operators see, the one that rather tells of connections first."""
 
 
-class App(BaseApp):  # type: ignore[misc]
+class App(BaseApp):
     """An OpenFlow application around one core; subclasses make `self.core`."""
 
     OFP_VERSIONS: ClassVar[list[int]] = [1, 4]
@@ -185,7 +185,7 @@ class App(BaseApp):  # type: ignore[misc]
         """Record from here on, where that is asked for, the core made at `now` of these arguments."""
         path = environment_path("VSRT_RECORD")
         if path is not None:
-            self._recorder = Recorder(path, type(self).__name__.lower(), self.logger)
+            self._recorder = Recorder(path, self.name.lower(), self.logger)
             self._recorder.write(now, "start", start)
 
     def _look_after_files(self) -> None:

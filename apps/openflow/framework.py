@@ -39,7 +39,7 @@ if "ryu.base.app_manager" in sys.modules:
     from ryu.ofproto import ofproto_common, ofproto_parser, ofproto_v1_0_parser, ofproto_v1_3_parser
 
     NAME = "ryu"
-    BaseApp: Any = app_manager.RyuApp
+    _FrameworkApp: Any = app_manager.RyuApp
 else:
     from os_ken import cfg
     from os_ken.base import app_manager
@@ -48,7 +48,7 @@ else:
     from os_ken.ofproto import ofproto_common, ofproto_parser, ofproto_v1_0_parser, ofproto_v1_3_parser
 
     NAME = "os-ken"
-    BaseApp = app_manager.OSKenApp
+    _FrameworkApp = app_manager.OSKenApp
 
 __all__ = [
     "DATAPATHS",
@@ -108,6 +108,17 @@ _watched: list[float] = []
 _NATIVE = getattr(hub, "HUB_TYPE", "eventlet") == "native"
 
 Event: Any = threading.Event if _NATIVE else hub.Event
+
+
+class BaseApp(_FrameworkApp):  # type: ignore[misc]
+    """An app of the framework's; logs, recordings and documents call it by its class, without ``App`` behind."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.name = type(self).__name__.removesuffix("App")
+        self.logger = logging.getLogger(self.name)
+
+
 """An event to wait for with a timeout; that of os-ken's hub of native threads never times out."""
 
 

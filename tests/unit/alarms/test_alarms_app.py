@@ -16,7 +16,7 @@ pytest.importorskip("os_ken")
 from os_ken.base import app_manager
 
 from alarm_receiver import Receiver
-from apps.alarms import Alarms
+from apps.alarms import AlarmsApp
 from apps.cli.main import main
 from apps.emulation import status
 from apps.openflow.bus import AlarmReported, TopologyChanged
@@ -43,9 +43,9 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @contextmanager
-def running() -> Iterator[Alarms]:
+def running() -> Iterator[AlarmsApp]:
     """The app on its own loop."""
-    app = Alarms()
+    app = AlarmsApp()
     app_manager.register_app(app)
     app.start()
     try:
@@ -55,13 +55,13 @@ def running() -> Iterator[Alarms]:
         app_manager.unregister_app(app)
 
 
-def connect(app: Alarms) -> None:
+def connect(app: AlarmsApp) -> None:
     for dpid in (1, 2):
         app.ask(lambda dpid=dpid: app.feed(SwitchConnected(dpid, 4, (Port(1, "", bytes(6), True, 1e9),))))
     app.send_event(app.name, TopologyChanged((SwitchUp(1, 4), SwitchUp(2, 4), LinkUp(1, 1, 2, 1, 1e9))))
 
 
-def pull(app: Alarms) -> None:
+def pull(app: AlarmsApp) -> None:
     """What a switch and discovery tell where a cable is pulled."""
     app.ask(lambda: app.feed(PortChanged(1, Port(1, "", bytes(6), False, 1e9), False)))
     app.send_event(app.name, TopologyChanged((LinkDown(1, 1, 2, 1),)))

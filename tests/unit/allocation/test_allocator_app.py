@@ -15,7 +15,7 @@ pytest.importorskip("os_ken")
 
 from os_ken.base import app_manager
 
-from apps.allocator import Allocator
+from apps.allocator import AllocatorApp
 from apps.emulation import status
 from apps.openflow.bus import PortsMeasured, TopologyChanged
 from controller.allocation.events import PortsRated
@@ -39,9 +39,9 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @contextmanager
-def running() -> Iterator[Allocator]:
+def running() -> Iterator[AllocatorApp]:
     """The app on its own loop; the one switch has connected."""
-    app = Allocator()
+    app = AllocatorApp()
     app_manager.register_app(app)
     try:
         app.start()
@@ -56,7 +56,7 @@ def ask(path: Path, **question: Any) -> Any:
     return status.query(path / "vsrt.sock", question)
 
 
-def measure(app: Allocator) -> None:
+def measure(app: AllocatorApp) -> None:
     """What the monitor and discovery send over the bus, as the framework hands it on."""
     app.send_event(app.name, TopologyChanged((SwitchUp(7, 4),)))
     for second in range(0, 81, 10):

@@ -17,8 +17,8 @@ pytest.importorskip("os_ken")
 
 from os_ken.base import app_manager
 
-from apps.alarms import Alarms
-from apps.multicast import Multicast
+from apps.alarms import AlarmsApp
+from apps.multicast import MulticastApp
 from apps.openflow import reactor
 from apps.openflow.app import App
 from apps.openflow.bus import SwitchForgotten
@@ -99,7 +99,7 @@ class Held:
 
 def test_two_loops_that_tell_each_other_go_on_though_much_waits_for_both(tmp_path: Path) -> None:
     report = ConditionReported("multicast", "test", "1", Severity.WARNING, "A report.", 1)
-    with running(Alarms, Multicast) as (alarms, multicast):
+    with running(AlarmsApp, MulticastApp) as (alarms, multicast):
         tell = partial(alarms.send_event_to_observers, SwitchForgotten(9))
         with Held(multicast, partial(multicast.report, report)) as multicasts, Held(alarms, tell) as alarms_s:
             assert alarms_s.goes_on(), "the alarms wait for multicast, which will report to them"

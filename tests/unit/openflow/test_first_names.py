@@ -16,11 +16,11 @@ pytest.importorskip("os_ken")
 
 from os_ken.base import app_manager
 
-from apps.discovery import Discovery
+from apps.discovery import DiscoveryApp
 from apps.emulation import status
-from apps.multicast import Multicast
+from apps.multicast import MulticastApp
 from apps.switch_names import FILE_NAME
-from apps.unicast import Unicast
+from apps.unicast import UnicastApp
 from controller.effects import Notice
 from controller.events import Port, SwitchConnected, SwitchDisconnected
 from topology.events import SwitchUp
@@ -66,7 +66,7 @@ def come_and_go(app: Any) -> None:
 
 def test_discovery_names_a_switch_as_the_policy_does(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "policy.yaml").write_text(POLICY)
-    with caplog.at_level(logging.INFO), running(Discovery) as app:
+    with caplog.at_level(logging.INFO), running(DiscoveryApp) as app:
         come_and_go(app)
         assert [text.split(" has ")[0] for text in texts(tmp_path, app)] == ["Switch leaf4"]
     assert "switch-lost: Switch leaf4 has lost its connection" in caplog.text
@@ -74,7 +74,7 @@ def test_discovery_names_a_switch_as_the_policy_does(tmp_path: Path, caplog: pyt
 
 def test_unicast_names_a_switch_as_the_policy_does_and_follows_it(tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").write_text(POLICY)
-    with running(Unicast) as app:
+    with running(UnicastApp) as app:
         app.ask(lambda: app.notice(NOTICE))
         assert texts(tmp_path, app) == ["The flow entries of switch leaf4 differ."]
         (tmp_path / "policy.yaml").write_text(POLICY.replace("leaf4", "tor-4"))
@@ -86,27 +86,27 @@ def test_unicast_names_a_switch_as_the_policy_does_and_follows_it(tmp_path: Path
 
 def test_what_a_switch_called_itself_is_known_after_a_restart_before_it_says_so_again(tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").write_text("version: 1\ndiscovery: {switch_grace_s: 0}\n")
-    with running(Discovery) as app:
+    with running(DiscoveryApp) as app:
         come_and_go(app)
         app.ask(lambda: app.described(4, "leaf4"))
         app.ask(lambda: app.described(5, "None"))
     assert json.loads((tmp_path / FILE_NAME).read_text()) == {"0000000000000004": "leaf4"}
-    with running(Discovery) as app:
+    with running(DiscoveryApp) as app:
         come_and_go(app)
         assert [text.split(" has ")[0] for text in texts(tmp_path, app)] == ["Switch leaf4"]
-    with running(Multicast) as app:
+    with running(MulticastApp) as app:
         app.ask(lambda: app.feed(SwitchConnected(4, 4, PORTS)))
         app.ask(lambda: app.feed(SwitchUp(4, 4)))
         assert any("leaf4" in text for text in texts(tmp_path, app))
         assert not any("0000000000000004" in text for text in texts(tmp_path, app))
-    with running(Unicast) as app:
+    with running(UnicastApp) as app:
         app.ask(lambda: app.notice(NOTICE))
         assert texts(tmp_path, app) == ["The flow entries of switch leaf4 differ."]
 
 
 def test_a_name_that_a_switch_gave_up_is_forgotten(tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").write_text("version: 1\n")
-    with running(Discovery) as app:
+    with running(DiscoveryApp) as app:
         app.ask(lambda: app.described(4, "leaf4"))
         app.ask(app.ticked)
         app.ask(lambda: app.described(4, "None"))
@@ -119,7 +119,7 @@ def test_a_damaged_file_is_told_and_written_anew(
 ) -> None:
     (tmp_path / "policy.yaml").write_text("version: 1\n")
     (tmp_path / FILE_NAME).write_text(content)
-    with running(Discovery) as app:
+    with running(DiscoveryApp) as app:
         app.ask(lambda: app.described(4, "leaf4"))
     assert f"{FILE_NAME} cannot be read" in caplog.text
     assert json.loads((tmp_path / FILE_NAME).read_text()) == {"0000000000000004": "leaf4"}
@@ -127,7 +127,7 @@ def test_a_damaged_file_is_told_and_written_anew(
 
 def test_a_file_that_cannot_be_written_is_told_until_it_can(tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").write_text("version: 1\n")
-    with running(Discovery) as app:
+    with running(DiscoveryApp) as app:
         blocked = tmp_path / f"{FILE_NAME}.new"
         blocked.mkdir()
         app.ask(lambda: app.described(4, "leaf4"))

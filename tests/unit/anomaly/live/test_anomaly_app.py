@@ -18,7 +18,7 @@ pytest.importorskip("os_ken")
 
 from os_ken.base import app_manager
 
-from apps.anomaly import Anomaly
+from apps.anomaly import AnomalyApp
 from apps.cli.main import main
 from apps.emulation import status
 from apps.openflow.bus import CountersMeasured, RollUpsMeasured, TopologyChanged
@@ -47,9 +47,9 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @contextmanager
-def running(fabric: SampledFabric) -> Iterator[Anomaly]:
+def running(fabric: SampledFabric) -> Iterator[AnomalyApp]:
     """The app on its own loop, told of the fabric as discovery does."""
-    app = Anomaly()
+    app = AnomalyApp()
     app_manager.register_app(app)
     try:
         app.start()
@@ -60,7 +60,7 @@ def running(fabric: SampledFabric) -> Iterator[Anomaly]:
         app_manager.unregister_app(app)
 
 
-def measure(app: Anomaly, fabric: SampledFabric, duration_s: float) -> None:
+def measure(app: AnomalyApp, fabric: SampledFabric, duration_s: float) -> None:
     """What the monitor sends over the bus; each sample is judged before the next."""
     for sample in fabric.samples(duration_s):
         app.ask(lambda sample=sample: app._counters_measured(CountersMeasured(sample)))
