@@ -83,6 +83,15 @@ def _links(answer: Mapping[str, Any]) -> Iterator[str]:
         yield f"{answer['links']} links, {answer.get('links_before')} before"
 
 
+def _alias(name: str, method: str) -> Callable[[Mapping[str, Any]], Action]:
+    return lambda fields: Action({"do": name, **fields}, method, f"/groups/{quote(fields['group'])}/aliases")
+
+
+def _alias_count(answer: Mapping[str, Any]) -> Iterator[str]:
+    if "aliases" in answer:
+        yield f"aliases from now: {answer['aliases']}"
+
+
 def _unserved(answer: Mapping[str, Any]) -> Iterator[str]:
     if answer.get("served") is False:
         waiting_for = answer.get("waiting_for")
@@ -127,6 +136,22 @@ VERBS: dict[str, Verb] = {
         lambda fields: Action({"do": "group-rebuild", **fields}, "POST", f"/groups/{quote(fields['group'])}/rebuild"),
         "the tree of {group} is built anew",
         _links,
+    ),
+    "alias add": Verb(
+        "give a group one more tree from the pool, where measures move trees",
+        ("group",),
+        _alias("alias-add", "POST"),
+        "{group} gets one more alias",
+        _alias_count,
+    ),
+    "alias remove": Verb(
+        "take the alias that a group got last, without loss",
+        ("group",),
+        lambda fields: Action(
+            {"do": "alias-remove", **fields}, "DELETE", f"/groups/{quote(fields['group'])}/aliases"
+        ),
+        "{group} gives an alias back",
+        _alias_count,
     ),
     "reload": Verb(
         "read the policy file now",
@@ -179,6 +204,7 @@ VERBS: dict[str, Verb] = {
 GROUPS = {
     "static-member": "ports that get a group whatever their hosts ask for",
     "router-port": "ports that lead to multicast routers",
+    "alias": "further trees of groups",
 }
 
 

@@ -126,3 +126,18 @@ def refusal_rows(refused: Fields, called: SnapshotNames) -> Iterator[Row]:
     """Yield the row of a refusal."""
     detail = _sending(refused) if refused["role"] == "sender" else _refused_by(refused)
     yield refused["group"], refused["role"], *_host(refused, called), detail
+
+
+def alias_rows(group: Fields, called: SnapshotNames) -> Iterator[Row]:
+    """Yield the row of a group with aliases: how its senders are split, its own tree first."""
+    aliases, senders = group.get("aliases") or (), group.get("senders") or ()
+    own = sum(1 for sender in senders if sender["admitted"] and not sender.get("alias"))
+    yield (
+        group["group"],
+        1 + len(aliases),
+        ", ".join(dict.fromkeys(alias["state"] for alias in aliases)),
+        " + ".join(str(count) for count in (own, *(alias["senders"] for alias in aliases))),
+        scaled(group.get("rate_bps"), "bit/s"),
+        text(group.get("queue_packets")),
+        text(group.get("utilisation_pct")),
+    )

@@ -8,8 +8,18 @@ from typing import Any, NamedTuple
 from apps.cli.called import SnapshotNames
 from apps.cli.perf_console import percent, scaled
 from apps.cli.show_cells import Fields, Row, labels, place, role, text, vlans
-from apps.cli.show_groups import group_rows, member_rows, refusal_rows, rows_of_group, sender_rows
-from apps.dashboard.lists import classes, fabrics, gravest_first, members, newest_first, of_groups, refusals, senders
+from apps.cli.show_groups import alias_rows, group_rows, member_rows, refusal_rows, rows_of_group, sender_rows
+from apps.dashboard.lists import (
+    classes,
+    fabrics,
+    gravest_first,
+    members,
+    newest_first,
+    of_groups,
+    refusals,
+    senders,
+    with_aliases,
+)
 from controller.snapshot.reader import Document, DocumentCopy, Snapshot
 
 PLACES = frozenset({"switch", "port"})
@@ -285,6 +295,14 @@ TABLES: dict[str, Table] = {
         ("CLASS", "DSCP", "GROUPS", "SENDERS", "RATE"),
         _class,
         _made("groups", classes),
+    ),
+    "aliases": Table(
+        "groups with further trees, and what moves these: queue and fullest link",
+        ("groups",),
+        ("GROUP", "TREES", "STATE", "SENDERS", "RATE", "QUEUE", "FULL %"),
+        alias_rows,
+        _made("groups", with_aliases),
+        PLACES | {"group"},
     ),
     "switches": Table(
         "switches and their state",

@@ -116,6 +116,11 @@ def classes(groups: DocumentCopy) -> list[Document]:
     ]
 
 
+def with_aliases(groups: DocumentCopy) -> list[Document]:
+    """Return the groups that have aliases."""
+    return [group for group in groups.in_order() if group.fields.get("aliases")]
+
+
 def of_groups(rows: Callable[[Document], Iterator[dict[str, Any]]]) -> Callable[[DocumentCopy], list[Document]]:
     """Return what makes a list out of rows of each group."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -28,6 +28,33 @@ class Described(BaseModel):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.__name__ = cls.__qualname__ = cls.__name__.removesuffix("Model")
+
+
+class FurtherTreeModel(Described):
+    """A further tree of a group; `senders` are those whose packets take it."""
+
+    number: int
+    links: list[list[int]]
+    senders: int
+    rate_bps: Rate = None
+    state: Literal["binding", "bound", "leaving"]
+
+
+class WrongTokensModel(Described):
+    """Wrong tokens, by who sent them."""
+
+    clients: dict[str, int] = Field(description="How many came from the clients with most, by address or /64 subnet.")
+    clients_forgotten: int = Field(
+        ge=0, description="Clients of which nothing is known any more: too many others came."
+    )
+
+
+class ReceiverVlanModel(Described):
+    """A VLAN whose receivers get a group of another one; `ports` says at how many ports."""
+
+    vlan: int | None = None
+    vlan_name: str | None = None
+    ports: int
 
 
 class Identified(Described):

@@ -6,16 +6,19 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from apps.dashboard.model_parts import Described, Dpid, Hexadecimal, Identified, Percent, PortNo, Rate, Time
-
-
-class WrongTokensModel(Described):
-    """Wrong tokens, by who sent them."""
-
-    clients: dict[str, int] = Field(description="How many came from the clients with most, by address or /64 subnet.")
-    clients_forgotten: int = Field(
-        ge=0, description="Clients of which nothing is known any more: too many others came."
-    )
+from apps.dashboard.model_parts import (
+    Described,
+    Dpid,
+    FurtherTreeModel,
+    Hexadecimal,
+    Identified,
+    Percent,
+    PortNo,
+    Rate,
+    ReceiverVlanModel,
+    Time,
+    WrongTokensModel,
+)
 
 
 class ServerModel(Described):
@@ -214,6 +217,7 @@ class SenderModel(Described):
     rule: str | None = None
     rate_bps: Rate = None
     service_class: str | None = None
+    alias: int | None = None
     dscp: int | None = None
     legs: list[dict[str, int]] | None = Field(default=None, description="The same by each leg of a link aggregation.")
 
@@ -233,14 +237,6 @@ class StaticMemberModel(PortKeyModel):
     waiting_for: WaitingFor = None
 
 
-class ReceiverVlanModel(Described):
-    """A VLAN whose receivers get a group of another one; `ports` says at how many ports."""
-
-    vlan: int | None = None
-    vlan_name: str | None = None
-    ports: int
-
-
 class GroupModel(Identified):
     """A group with its tree; `group` ends with `@` and the number of its VLAN where it is in one."""
 
@@ -255,6 +251,9 @@ class GroupModel(Identified):
     members: list[MemberModel] | None = None
     refused: list[MemberModel] | None = None
     senders: list[SenderModel] | None = None
+    aliases: list[FurtherTreeModel] | None = None
+    queue_packets: float | None = None
+    utilisation_pct: float | None = None
     unsupported: str | None = None
     static_members: list[StaticMemberModel] | None = None
     size: int | None = None

@@ -134,6 +134,16 @@ def writes(board: Board, ask: Ask) -> APIRouter:
         """Build a group's tree anew beside the old one, then move to it."""
         return await do("group-rebuild", by=by, group=group_address(address))
 
+    @route("POST", "/groups/{address}/aliases")
+    async def add_alias(address: AddressPath, by: By) -> Response:
+        """Give a group one more tree from the pool, where measures move trees."""
+        return await do("alias-add", by=by, group=group_address(address))
+
+    @route("DELETE", "/groups/{address}/aliases")
+    async def remove_alias(address: AddressPath, by: By) -> Response:
+        """Take the alias that a group got last."""
+        return await do("alias-remove", by=by, group=group_address(address))
+
     @route("POST", "/checks/{app}")
     async def begin_check(
         app: TablesPath,

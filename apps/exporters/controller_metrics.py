@@ -36,6 +36,9 @@ DECISIONS = counter(
     "vsrt_admission_decisions_total", "Decisions about joins, senders and routers, by rule and verdict (allow, deny)."
 )
 TREE_CHANGES = counter("vsrt_tree_changes_total", "Changes that gave a tree other links or other switches.")
+ALIASES = gauge("vsrt_aliases", "Further trees that groups have, those that are being taken away too.")
+ALIAS_POOL = gauge("vsrt_alias_pool", "Further trees that all groups together may have.")
+ALIAS_MOVES = counter("vsrt_alias_moves_total", "Further trees given to groups, by algorithm (goal, efficiency).")
 TREE_REPAIRS = counter("vsrt_tree_repairs_total", "Changes of trees after a link or switch was lost.")
 JOIN_LATENCY = histogram(
     "vsrt_join_latency_seconds",

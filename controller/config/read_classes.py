@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 from controller.config.document import Mapping, Node, Scalar, Sequence
 from controller.config.faults import quoted
 from controller.config.read import NodeReader, line_of, scalar_value, step
-from controller.config.service_class_settings import BY_SENDER, OFF, QUEUEING, STATIC, Aliases, QueuePolicy
+from controller.config.service_class_settings import BY_SENDER, OFF, QUEUEING, Aliases, QueuePolicy
 from controller.config.service_classes import DSCP_NAMES, MAX_DSCP, ServiceClass
 from controller.config.terms import HostTerm, Prefix
 from controller.service_classes.goals import DISCRETIONARY, GOAL_BOUNDS, MOST_IMPORTANT, Goal, GoalKind
@@ -146,9 +146,6 @@ def read_aliases(reader: NodeReader, node: Node, path: str) -> Aliases:
     if total > aliases.pool:
         message = f"{total} static aliases; the pool holds {aliases.pool}"
         reader.faults.error(fault_line, f"{path}.static", message)
-    if aliases.mode not in (OFF, STATIC):
-        message = f"{aliases.mode} is carried out as {STATIC} yet: trees do not move between groups"
-        reader.faults.warn(line_of(node, "mode"), f"{path}.mode", message)
     if aliases.mode != OFF and aliases.split != BY_SENDER:
         message = f"{aliases.split} is carried out as {BY_SENDER} yet: all that a sender sends takes one tree"
         reader.faults.warn(line_of(node, "split"), f"{path}.split", message)

@@ -10,9 +10,9 @@ from controller.config.terms import Prefix, SwitchPort
 
 OFF = "off"
 MARK = "mark"
-STATIC = "static"
 BY_SENDER = "sender"
 STATIC = "static"
+DYNAMIC = "dynamic"
 GOAL = "goal"
 QUEUEING = (STATIC, GOAL)
 """Modes in which packets wait in queues."""
@@ -33,7 +33,7 @@ class Aliases:
         SettingType.CHOICE,
         OFF,
         "Who has aliases: nobody, the groups of `static`, or any group by what is measured.",
-        (OFF, "static", "dynamic"),
+        (OFF, STATIC, DYNAMIC),
     )
     pool: int = integer(64, 0, 65536, "aliases", "Aliases of the whole fabric.")
     per_group: int = integer(4, 1, 15, "aliases", "Aliases that one group may have beside its base.")

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from controller.multicast.events import (
+    AliasAsked,
     CountersResetAsked,
     GroupRebuildAsked,
     RouterPortSet,
@@ -19,7 +20,15 @@ from controller.wire.addresses import is_multicast_ip, parse_name
 
 MAX_DPID, MAX_PORT_NO = (1 << 64) - 1, (1 << 32) - 1
 
-Action = StaticMemberSet | RouterPortSet | SwitchDrainSet | SwitchForgetAsked | GroupRebuildAsked | CountersResetAsked
+Action = (
+    StaticMemberSet
+    | RouterPortSet
+    | SwitchDrainSet
+    | SwitchForgetAsked
+    | GroupRebuildAsked
+    | AliasAsked
+    | CountersResetAsked
+)
 
 
 class ActionInvalid(ValueError):  # noqa: N818
@@ -69,6 +78,8 @@ _FORMS: Mapping[str, tuple[tuple[str, ...], Callable[..., Action]]] = MappingPro
         "switch-undrain": (("dpid",), partial(SwitchDrainSet, drained=False)),
         "switch-forget": (("dpid",), SwitchForgetAsked),
         "group-rebuild": (("group",), GroupRebuildAsked),
+        "alias-add": (("group",), partial(AliasAsked, present=True)),
+        "alias-remove": (("group",), partial(AliasAsked, present=False)),
         "counters-reset": ((), CountersResetAsked),
     }
 )

@@ -8,21 +8,23 @@ its entries go. So every packet follows one tree, whole. A sender stays on its t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from controller.config.policy import Policy
-from controller.config.service_class_settings import OFF, Aliases, StaticTrees
+from controller.config.service_class_settings import DYNAMIC, OFF, Aliases, StaticTrees
 from controller.datapath.lanes import Urgency
 from controller.effects import Effect
 from controller.kernel.domains import address_of
+from controller.multicast.alias_measures import fullest, uses_of
 from controller.multicast.group import Group, Sender, SenderKey
 from controller.multicast.group_rules import GroupRules
 from controller.multicast.router_groups import GroupRouting
 from controller.multicast.transition import DRAIN_S, Transitions
 from controller.rules.installer import Installer
 from controller.rules.model import FlowKey
+from controller.service_classes.measures import is_gain
 from controller.service_classes.pool import MAX_ALIASES
 from controller.service_classes.split import split
 from controller.trees.forest import Forest
@@ -36,11 +38,14 @@ GROUPS_PER_TURN = 8
 LOOK_AGAIN_S = 0.05
 """How soon it is looked again whether senders' entries are confirmed, or a version is free."""
 
+TRIAL = MAX_ALIASES + 1
+"""The number of a tree that is only tried."""
+
 PATIENCE_S = 30.0
 """How long a tree waits for switches to confirm that its senders have left it."""
 
 
-class Plane(Protocol):
+class AliasedPlane(Protocol):
     """The groups and trees that aliases belong to."""
 
     groups: dict[bytes, Group]
@@ -83,7 +88,7 @@ class AliasTrees:
     `alias-pool-empty`: a group waits for an alias, since all of the pool are in use.
     """
 
-    def __init__(self, plane: Plane, installer: Installer, graph: Graph) -> None:
+    def __init__(self, plane: AliasedPlane, installer: Installer, graph: Graph) -> None:
         self.is_used = False
         self.bound_count = 0
         self.counters: Counter[str] = Counter()
@@ -97,6 +102,7 @@ class AliasTrees:
         self._touched: dict[bytes, None] = {}
         self._again: dict[bytes, float] = {}
         self._departures: list[_Departure] = []
+        self._given: Counter[bytes] = Counter()
         self._restored: dict[bytes, list[tuple[int, int]]] = {}
         self.changed: Callable[[bytes, float, int | None], None] | None = None
 
@@ -109,6 +115,8 @@ class AliasTrees:
         if self._settings == before:
             return
         self.is_used = self._settings.mode != OFF
+        if self._settings.mode != DYNAMIC:
+            self._given.clear()
         longest_first = sorted(policy.aliases.static, key=lambda entry: -entry.groups.length)
         self._static = tuple(longest_first) if self.is_used else ()
         self._touched.update(dict.fromkeys(self._plane.groups))
@@ -118,10 +126,41 @@ class AliasTrees:
         if not self._plane.rules.serves_everywhere(address):
             return 0
         group = address_of(address)
-        for entry in self._static:
-            if entry.groups.contains(group):
-                return entry.aliases
-        return 0
+        always = next((entry.aliases for entry in self._static if entry.groups.contains(group)), 0)
+        return min(always + self._given[address], max(always, self._settings.per_group))
+
+    @property
+    def free(self) -> int:
+        """How many aliases of the pool no group has or is promised."""
+        promised = sum(max(0, self.wanted(address) - self._count(address)) for address in self._given)
+        return self._settings.pool - self.bound_count - promised
+
+    def _count(self, address: bytes) -> int:
+        group = self._plane.groups.get(address)
+        return 0 if group is None else sum(not tree.is_leaving for tree in group.all_trees()[1:])
+
+    def may_give(self, address: bytes) -> bool:
+        """Tell whether a group has an alias beside those that the policy gives it always."""
+        return self._given[address] > 0
+
+    def move(self, donor: bytes | None, receiver: bytes) -> None:
+        """Have a group give an alias to another; None: the pool does. It is bound when it has left."""
+        if donor is not None:
+            self.take(donor)
+        self._given[receiver] += 1
+        self.touch(receiver)
+
+    def take(self, address: bytes) -> None:
+        """Have a group give up the alias that it got last."""
+        self._given[address] -= 1
+        self.touch(address)
+
+    def give_back(self, group: Group, alias: Group) -> bool:
+        """Tell whether an alias may go back to the pool, and count it as gone then; `release` takes it away."""
+        if alias.is_leaving or not alias.is_standing or not self.may_give(group.address):
+            return False
+        self._given[group.address] -= 1
+        return True
 
     def touch(self, address: bytes) -> None:
         """Have it looked at whether a group has the aliases that it is to have."""
@@ -133,8 +172,10 @@ class AliasTrees:
 
     def restore(self, address: bytes, aliases: Iterable[tuple[int, int]]) -> None:
         """Have a group that is to be put back begin with aliases of an earlier run: their numbers and versions."""
-        kept = sorted(aliases)[: self.wanted(address)]
-        if kept:
+        found, always = sorted(aliases), self.wanted(address)
+        if self._settings.mode == DYNAMIC and len(found) > always:
+            self._given[address] += len(found) - always
+        if kept := found[: self.wanted(address)]:
             self._restored[address] = kept
 
     # Trees and senders
@@ -179,9 +220,10 @@ class AliasTrees:
         """Return the rate of a sender, the default one where it was not measured."""
         return sender.placed_bps or self._default_bps
 
-    def _tell_rate(self, tree: Group, dpid: int) -> None:
+    def _tell_rate(self, tree: Group, dpid: int, without: Container[SenderKey] = ()) -> None:
         """Have the forest account what the senders of a tree at a switch send, also those that were not measured."""
-        rate_bps = sum(self._rate(s) for k, s in tree.own_senders().items() if k.dpid == dpid and s.admitted)
+        own = [(key, sender) for key, sender in tree.own_senders().items() if key.dpid == dpid and key not in without]
+        rate_bps = sum(self._rate(sender) for _, sender in own if sender.admitted)
         self._plane.forest.set_rate(tree.key, dpid, rate_bps)
         self._plane.islands.set_rate(tree.key, dpid, rate_bps)
 
@@ -216,6 +258,8 @@ class AliasTrees:
         """Bind or take away what a group has too few or too many of."""
         group = self._plane.groups.get(address)
         self.waiting.pop(address, None)
+        if group is None:
+            del self._given[address]
         if group is None or group.held:
             return []
         wanted, effects = self.wanted(address), list[Effect]()
@@ -259,6 +303,41 @@ class AliasTrees:
         for alias in aliases:
             effects += self._build(group, alias, {key.dpid for key, to in moved.items() if to is alias}, now)
         return effects
+
+    def would_gain(self, group: Group) -> bool:
+        """Tell whether one more tree would lower the load of the fullest link of a group's trees by enough.
+
+        It is built in the forest with the senders that it would get, and taken away again.
+        """
+        forest = self._plane.forest
+        trees = [tree for each in group.all_trees() if (tree := forest.tree(each.key)) is not None]
+        held = {key: sender.alias or 0 for key, sender in group.senders.items()}
+        usable = [tree.number for tree in group.all_trees() if self._is_usable(tree)]
+        rates = {key: rate for key, rate in self._rates(group).items() if held[key] in usable}
+        flows = split(rates, [*usable, TRIAL], held, (TRIAL,))
+        moved = {key for key, to in flows.items() if to != held[key]}
+        if not moved or self._plane.transitions.free_version(group) is None:
+            return False
+        before, key = fullest(uses_of(trees, forest.loads)), AliasKey(group.address, TRIAL)
+        dpids = sorted({sender.dpid for sender in moved})
+        for each in group.all_trees():
+            for dpid in dpids:
+                self._tell_rate(each, dpid, moved)
+        for dpid in dpids:
+            forest.join(key, dpid, TreeRole.SENDER)
+            forest.set_rate(key, dpid, sum(rates[sender] for sender in moved if sender.dpid == dpid))
+        for dpid in sorted(group.interests):
+            forest.join(key, dpid, TreeRole.RECEIVER)
+        forest.adopt(key, ())
+        trial = forest.tree(key)
+        assert trial is not None
+        after = fullest(uses_of([*trees, trial], forest.loads))
+        for node in list(trial.terminals):
+            forest.leave(key, node, TreeRole.RECEIVER | TreeRole.SENDER)
+        for each in group.all_trees():
+            for dpid in dpids:
+                self._tell_rate(each, dpid)
+        return is_gain(before, after)
 
     def _build(self, group: Group, alias: Group, sending: set[int], now: float) -> list[Effect]:
         """Have the switches of a new tree know it, then those of its senders."""

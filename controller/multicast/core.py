@@ -31,6 +31,7 @@ from controller.kernel.domains import address_of, domain_of
 from controller.kernel.vlan_ports import VlanPorts
 from controller.log import WriteLog
 from controller.membership.core import MembershipCore
+from controller.multicast.alias_control import AliasControl
 from controller.multicast.edge_ports import EdgePorts
 from controller.multicast.effects import Audit
 from controller.multicast.events import LoadsMeasured, PolicyLoaded
@@ -113,8 +114,6 @@ class MulticastCore:
         self.plane = GroupPlane(
             self._forest(Graph()), self.installer, self.fabric.graph, self.sections.groups.touch, self.vlan_ports
         )
-        self.plane.aliases.use(policy)
-        self.plane.aliases.changed = self.group_changed
         self.registered = RegisteredGroups(policy.registrations, self.plane)
         self.proxy = MembershipProxy(self)
         self.flood = FloodPlane(self.installer)
@@ -124,6 +123,9 @@ class MulticastCore:
         self.operator = Operator(self)
         self.gate = Gate(policy, self.plane, self.registered, self.fabric, self._audited, self._group_refused)
         self.admission = self.gate.admission
+        self.aliases = AliasControl(self.plane.aliases, self.plane, self.gate)
+        self.aliases.use(policy, now)
+        self.plane.aliases.changed = self.group_changed
         self.membership = self._new_membership(0)
         self.memberships = Memberships(self.membership, self._new_membership)
         limits = policy.limits
@@ -213,7 +215,7 @@ class MulticastCore:
             self.tagged.next_deadline(),
             self.flood_guard.next_deadline(),
             self.proxy.next_deadline(),
-            self.plane.aliases.next_deadline(),
+            self.aliases.next_deadline(),
             self.topology.next_deadline(),
             self.restart.due_s,
             self._own_due_s,
@@ -450,7 +452,7 @@ class MulticastCore:
             self._effects.append(notice)
             self.apply(self.membership.ask(*self.legs.home((dpid, port_no)), family, now), now)
         self._effects += self.topology.on_deadline(now)
-        self._effects += self.plane.aliases.on_deadline(now)
+        self._effects += self.aliases.on_deadline(now)
         self.proxy.on_deadline(now)
         if self._own_due_s is not None and now >= self._own_due_s:
             for what in [what for what, due_s in self._due.items() if due_s <= now]:

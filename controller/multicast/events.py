@@ -77,5 +77,12 @@ class GroupRebuildAsked(NamedTuple):
     group: bytes
 
 
+class AliasAsked(NamedTuple):
+    """The operator wants a group to have one alias more, or one less."""
+
+    group: bytes
+    present: bool
+
+
 class CountersResetAsked(NamedTuple):
     """The operator wants all counters to begin anew."""

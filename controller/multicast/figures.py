@@ -28,7 +28,10 @@ class VlanFigures(NamedTuple):
 
 
 class MulticastFigures(NamedTuple):
-    """Counts at a moment; `decisions` are by rule and verdict, since the start or an operator's reset."""
+    """Counts at a moment; `decisions` are by rule and verdict, since the start or an operator's reset.
+
+    `alias_moves` are by algorithm.
+    """
 
     group_count: int
     member_count: int
@@ -38,6 +41,9 @@ class MulticastFigures(NamedTuple):
     tree_repair_count: int
     join_latency: HistogramReading
     unmeasured_join_count: int
+    alias_count: int
+    alias_pool: int
+    alias_moves: Mapping[str, int]
 
 
 class SwitchFigures(NamedTuple):
@@ -63,6 +69,9 @@ def multicast_figures(core: MulticastCore) -> MulticastFigures:
         core.topology.repaired_count,
         clock.latency.reading(),
         clock.untimed_count,
+        core.plane.aliases.bound_count,
+        core.policy.aliases.pool,
+        core.aliases.decisions,
     )
 
 

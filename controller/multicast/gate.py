@@ -106,7 +106,7 @@ class Gate:
 
     def decide_sender(self, key: SenderKey, group: bytes) -> Decision:
         """Decide whether a sender may feed a group."""
-        host: HostLike = self._host(key)
+        host: HostLike = self.host(key)
         if (registered := self._comes_from_elsewhere(group)) is not None:
             decision = registered
         elif self._is_over_bound(group, receives=False):
@@ -124,18 +124,18 @@ class Gate:
             return registered
         if self._is_over_bound(group, receives=False):
             return NO_ROOM
-        host: HostLike = self._host(key)
+        host: HostLike = self.host(key)
         return self.admission.explain(host, address_of(group), Role.SENDER, None, domain_of(group))
 
     def mark_of(self, key: SenderKey, group: bytes) -> Mark:
         """Return the service class of a sender, and the code point that its packets get."""
-        return self.marks.of(self._host(key), address_of(group)) if self.marks.are_used else UNMARKED
+        return self.marks.of(self.host(key), address_of(group)) if self.marks.are_used else UNMARKED
 
     def gave_way(self, key: SenderKey, group: bytes) -> None:
         """Have it audited that a sender is refused from now on, for its group gave way to another."""
-        self._audit(Audit(NO_ROOM, self._host(key), group, Role.SENDER, None))
+        self._audit(Audit(NO_ROOM, self.host(key), group, Role.SENDER, None))
 
-    def _host(self, key: SenderKey) -> Host:
+    def host(self, key: SenderKey) -> Host:
         """Return a sender as rules are about it: by the port that stands for all of its link aggregation group."""
         return Host(key.mac, key.address, *self._fabric.aggregations.home((key.dpid, key.port_no)))
 

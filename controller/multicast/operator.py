@@ -12,7 +12,9 @@ from controller.effects import ActionRefused, ActionTaken
 from controller.kernel.domains import domain_of
 from controller.log import LogEntry, LogEntryKind
 from controller.membership.tables import GroupKind, group_kind
+from controller.multicast.alias_control import AliasControl
 from controller.multicast.events import (
+    AliasAsked,
     CountersResetAsked,
     GroupRebuildAsked,
     RouterPortSet,
@@ -83,6 +85,7 @@ class Owner(StaticOwner, Protocol):
     senders: SenderTable
     installer: Installer
     plane: GroupPlane
+    aliases: AliasControl
 
     @property
     def forest(self) -> Forest:
@@ -115,6 +118,7 @@ class Operator:
             SwitchDrainSet: self._set_drain,
             SwitchForgetAsked: self._forget_switch,
             GroupRebuildAsked: self._rebuild,
+            AliasAsked: self._alias,
             CountersResetAsked: self._reset_counters,
         }
         self.handlers = dict.fromkeys(self._actions, self._handle)
@@ -297,6 +301,15 @@ class Operator:
         after = sum(tree.size for tree in trees)
         is_changed = any(not change.empty for change in changes)
         return {"group": name, "changed": is_changed, "links_before": before, "links": after}
+
+    def _alias(self, event: AliasAsked, now: float) -> Record:
+        core, name = self._core, format_ip(event.group)
+        fault = core.aliases.ask(event.group, event.present, now)
+        if fault is not None:
+            raise _Refusal("group", f"{name}: {fault}")
+        what = "one more alias" if event.present else "one alias less"
+        core.sections.events.add(now, "alias-asked", f"An operator gives {name} {what}.", group=name)
+        return {"group": name, "aliases": core.plane.aliases.wanted(event.group)}
 
     def _reset_counters(self, _event: CountersResetAsked, now: float) -> Record:
         core = self._core

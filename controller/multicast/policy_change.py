@@ -17,6 +17,7 @@ from controller.datapath.lanes import Urgency
 from controller.kernel.aggregations import aggregations_of
 from controller.kernel.domains import address_of
 from controller.kernel.vlan_ports import VlanPorts
+from controller.multicast.alias_control import AliasControl
 from controller.multicast.edge_ports import EdgePorts
 from controller.multicast.events import PolicyLoaded
 from controller.multicast.fabric import FabricFollower
@@ -64,6 +65,7 @@ class Owner(Protocol):
     edge_ports: EdgePorts
     vlan_ports: VlanPorts
     fabric_names: FabricNames
+    aliases: AliasControl
 
     def look_at_fabrics(self, now: float) -> None:
         """Have fabrics looked at soon, which are called otherwise."""
@@ -117,7 +119,7 @@ class PolicyFollower:
         core.installer.use_policy(policy.check.interval_s, policy.edits)
         core.tagged.use_check_interval(policy.check.interval_s, now)
         core.flood_guard.set_limits(limits)
-        core.plane.aliases.use(policy)
+        core.aliases.use(policy, now)
         self._set_membership(before, reworded, now)
         core.senders.set_limits(
             limits.senders_per_port, limits.unknown_packets_per_second_per_port, multicast.sender_timeout_s

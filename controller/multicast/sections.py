@@ -43,7 +43,7 @@ REFUSALS_PER_S, REFUSALS_BURST = 20.0, 200.0
 CRITICAL = frozenset({"table-full", "plans-bound", "barrier-timeout", "read-timeout", "read-faulty"})
 """Notices that say that a switch may not do what it shall."""
 
-INFORMING = frozenset({"fabric-joined"})
+INFORMING = frozenset({"fabric-joined", "alias-moved", "alias-returned"})
 """Notices of what is nothing to worry about."""
 
 LEVEL_TIERS = MappingProxyType({1: NodeKind.TOR, 2: NodeKind.AGGREGATION})

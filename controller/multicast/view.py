@@ -14,6 +14,7 @@ from controller.kernel.vlan_ports import VlanPorts
 from controller.membership.core import MembershipCore
 from controller.membership.events import FilterMode, Member
 from controller.membership.querier import FAMILIES
+from controller.multicast.alias_control import AliasControl
 from controller.multicast.fabric import FabricFollower
 from controller.multicast.fabric_names import FabricNames
 from controller.multicast.gate import Gate
@@ -73,6 +74,7 @@ class ShownCore(Protocol):
     vlan_ports: VlanPorts
     topology: FabricFollower
     plane: GroupPlane
+    aliases: AliasControl
     registered: RegisteredGroups
     installer: Installer
     membership: MembershipCore
@@ -187,6 +189,7 @@ def group(core: ShownCore, address: bytes) -> Document:
         "refused": [_refused(core, member) for member in members if not member.admitted],
         "senders": _senders(core, group) if group is not None else [],
         "aliases": _aliases(core, group) if group is not None else [],
+        **_waiting(core, address),
         "unsupported": group.unsupported if group is not None else None,
     }
 
@@ -203,6 +206,14 @@ def _aliases(core: ShownCore, group: Group) -> list[Document]:
         }
         for alias in group.all_trees()[1:]
     ]
+
+
+def _waiting(core: ShownCore, address: bytes) -> Document:
+    """Return how much a group waits and how full its trees are, as it is measured for aliases."""
+    measured = core.aliases.measured(address)
+    if measured is None:
+        return {"queue_packets": None, "utilisation_pct": None}
+    return {"queue_packets": round(measured.queue, 3), "utilisation_pct": round(100 * measured.utilisation, 1)}
 
 
 def _senders(core: ShownCore, group: Group) -> list[Document]:

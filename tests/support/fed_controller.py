@@ -23,6 +23,8 @@ ACTIONS = (
     "link-forget",
     "alarm-acknowledge",
     "group-rebuild",
+    "alias-add",
+    "alias-remove",
     "counters-reset",
     "check-findings",
     "hand-over",
@@ -188,6 +190,9 @@ def multicast_documents() -> dict[str, dict[str, Any]]:
         static_members=[{"dpid": 3, "port_no": 5}],
         size=1,
         rate_bps=2_000_000,
+        aliases=[{"number": 1, "links": [[1, 3]], "senders": 1, "rate_bps": 1_000_000, "state": "bound"}],
+        queue_packets=0.25,
+        utilisation_pct=12.5,
     )
     switch = {"ofp_version": 4, "level": 1, "connected": True, "in_sync": True, "drained": False}
     return {

@@ -66,6 +66,8 @@ def source(request: pytest.FixtureRequest, controller: FedController) -> Iterato
         ("undrain 0x3", "switch-undrain", {"dpid": 3}, "switch 0000000000000003 is not drained"),
         ("rebuild 239.1.1.1", "group-rebuild", {"group": "239.1.1.1"}, "the tree of 239.1.1.1 is built anew"),
         ("rebuild FF0E::0:1", "group-rebuild", {"group": "ff0e::1"}, "the tree of ff0e::1 is built anew"),
+        ("alias add 239.1.1.1", "alias-add", {"group": "239.1.1.1"}, "239.1.1.1 gets one more alias"),
+        ("alias remove 239.1.1.1", "alias-remove", {"group": "239.1.1.1"}, "239.1.1.1 gives an alias back"),
         ("reload", "policy-reload", {}, "the policy is in force"),
         ("reset-counters", "counters-reset", {}, "counters are 0"),
         (

@@ -54,8 +54,9 @@ def test_without_the_sections_all_is_off():
 
 
 def test_a_mode_that_is_not_carried_out_is_warned_of():
-    warnings = loaded("aliases:", "  mode: dynamic", "queues: {mode: goal}").warnings
-    assert [(each.line, each.field) for each in warnings] == [(3, "aliases.mode"), (4, "queues.mode")]
+    warnings = loaded("aliases:", "  mode: dynamic", "  split: flow", "queues: {mode: goal}").warnings
+    assert [(each.line, each.field) for each in warnings] == [(4, "aliases.split"), (5, "queues.mode")]
+    assert loaded("aliases: {mode: static}").warnings == loaded("aliases: {mode: dynamic}").warnings == ()
 
 
 def test_queues_that_nobody_sets_up_are_warned_of():

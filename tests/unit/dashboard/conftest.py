@@ -114,6 +114,8 @@ NOTED = (
         "link-forget",
         "alarm-acknowledge",
         "group-rebuild",
+        "alias-add",
+        "alias-remove",
         "counters-reset",
         "hand-over",
         "allocate",

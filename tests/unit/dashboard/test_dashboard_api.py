@@ -173,6 +173,8 @@ def test_what_is_wrong_is_told_by_a_problem_document(dashboard: Any, path: str, 
             {"do": "alarm-acknowledge", "key": "link-failed:1:3-2:1"},
         ),
         ("POST", "/groups/239.1.1.1/rebuild", {"do": "group-rebuild", "group": "239.1.1.1"}),
+        ("POST", "/groups/239.1.1.1/aliases", {"do": "alias-add", "group": "239.1.1.1"}),
+        ("DELETE", "/groups/239.1.1.1/aliases", {"do": "alias-remove", "group": "239.1.1.1"}),
         ("POST", "/counters/reset", {"do": "counters-reset"}),
     ],
 )
