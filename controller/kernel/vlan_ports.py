@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from controller.config.vlans import PortVlans, Vlans
@@ -16,13 +17,23 @@ from topology.live import LiveFabric
 
 
 class VlanOifs(NamedTuple):
-    """The ports of a switch that have a VLAN, in ascending order: with the tag, and without."""
+    """The ports of a switch that have a VLAN, in ascending order: with the tag, and without; and all of them."""
 
     tagged: tuple[int, ...]
     untagged: tuple[int, ...]
+    both: frozenset[int]
 
 
-NO_OIFS = VlanOifs((), ())
+@lru_cache(maxsize=16384)
+def vlan_oifs(tagged: tuple[int, ...], untagged: tuple[int, ...]) -> VlanOifs:
+    """Return the ports that have a VLAN; VLANs that have the same ports share it."""
+    return VlanOifs(tagged, untagged, frozenset((*tagged, *untagged)))
+
+
+NO_OIFS = vlan_oifs((), ())
+
+TAGS_KEPT = 65536
+"""Tags of ports of which it is kept that they are let in."""
 
 _TIER = NodeKind.TOR.value
 """The tier of every switch whose ports lead to hosts."""
@@ -42,7 +53,8 @@ class VlanPorts:
     """What the policy says of the ports to hosts of a fabric, kept by switch until its ports or the policy change.
 
     `is_used` tells whether any port is in a VLAN, `passes_double_tagged` whether frames with a second tag behind that
-    of a VLAN go to others of it.
+    of a VLAN go to others of it. `let_in` has the VLAN of tags that were let in at ports, by port and by the tag's
+    four bytes.
     """
 
     def __init__(self, vlans: Vlans, fabric: LiveFabric) -> None:
@@ -51,6 +63,7 @@ class VlanPorts:
         self._vlans = vlans
         self._fabric = fabric
         self._at: dict[int, dict[int, VlanOifs]] = {}
+        self.let_in: dict[tuple[int, int, bytes], int] = {}
 
     def all_vlans(self) -> list[int]:
         """Return the VLANs that the policy names anywhere, in ascending order; none where no port is in one."""
@@ -60,7 +73,13 @@ class VlanPorts:
         """Return what the policy says of a port, if it leads to hosts."""
         return self._vlans.of(dpid, port_no, _TIER)
 
-    def at(self, dpid: int) -> Mapping[int, VlanOifs]:
+    def is_let_in(self, dpid: int, port_no: int, tag: bytes, vlan_id: int) -> None:
+        """Keep that frames with a tag (4 bytes) are let in at a port, into a VLAN, until the policy changes."""
+        if len(self.let_in) >= TAGS_KEPT:
+            self.let_in.clear()
+        self.let_in[dpid, port_no, tag] = vlan_id
+
+    def at(self, dpid: int) -> dict[int, VlanOifs]:
         """Return the ports of a switch by VLAN id, those in the fabric's own domain under 0."""
         found = self._at.get(dpid)
         if found is None:
@@ -73,10 +92,10 @@ class VlanPorts:
         `oifs` are those that the group has at a switch, of which those in other VLANs are looked at, and those that
         lead to hosts no more: the leg of a link aggregation group that has just gone down, until it is replaced.
         """
-        tagged, own = self.at(dpid).get(vlan_id, NO_OIFS)
-        others = [oif for oif in oifs if oif not in own and oif not in tagged]
-        if not others:
+        _, own, both = (self._at.get(dpid) or self.at(dpid)).get(vlan_id, NO_OIFS)
+        if both.issuperset(oifs):
             return own
+        others = [oif for oif in oifs if oif not in both]
         return (*own, *(o for o in others if not self.is_tagged(dpid, port_of_oif(o), vlan_of_oif(o, vlan_id))))
 
     def domain_of_sender(self, dpid: int, key: FlowKey) -> int:
@@ -128,6 +147,7 @@ class VlanPorts:
         self._vlans, self.is_used = vlans, vlans.is_used
         self.passes_double_tagged = vlans.is_used and vlans.passes_double_tagged
         self._at.clear()
+        self.let_in.clear()
         return True
 
     def _look(self, dpid: int) -> dict[int, VlanOifs]:
@@ -140,6 +160,6 @@ class VlanPorts:
             if port.untagged is not None:
                 untagged.setdefault(port.untagged, []).append(port_no)
         return {
-            vlan_id: VlanOifs(tuple(tagged.get(vlan_id, ())), tuple(untagged.get(vlan_id, ())))
+            vlan_id: vlan_oifs(tuple(tagged.get(vlan_id, ())), tuple(untagged.get(vlan_id, ())))
             for vlan_id in sorted(tagged.keys() | untagged.keys())
         }

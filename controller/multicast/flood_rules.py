@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from controller.kernel.vlan_ports import NO_OIFS, VlanOifs, ingresses
+from controller.kernel.vlan_ports import NO_OIFS, VlanOifs, ingresses, vlan_oifs
 from controller.multicast.switch_ports import SwitchPorts
 from controller.rules.compile import RuleSet
 from controller.rules.model import OFPP_CONTROLLER, Action, FlowEntry, FlowKey, Match, Output, PopVlan, PushVlan
@@ -75,7 +75,7 @@ def _old_rules(ports: SwitchPorts, trunks: Sequence[int], cookie: int) -> RuleSe
     table.flood(trunks, _flooded(ports, own), own)
     for vlan_id, oifs in ports.vlans.items():
         if vlan_id:
-            flooded = VlanOifs(tuple(_flooded(ports, oifs.tagged)), tuple(_flooded(ports, oifs.untagged)))
+            flooded = vlan_oifs(tuple(_flooded(ports, oifs.tagged)), tuple(_flooded(ports, oifs.untagged)))
             table.flood_old_vlan(vlan_id, trunks, oifs, flooded)
     return table.rules
 
@@ -194,7 +194,8 @@ class _Table:
                 (PRIORITY_PIM, _pim_from(port_no, family)),
                 (PRIORITY_UNKNOWN_SENDER, in_prefix(*all_groups, in_port=port_no)),
             ):
-                self._put(priority, match._replace(tagged=is_of_all), ())
+                # Above what the port has as one to hosts: for a moment a switch may hold both, and they overlap.
+                self._put(priority + is_of_all, match._replace(tagged=is_of_all), ())
 
 
 def with_tag_off(tagged: Iterable[int], untagged: Sequence[int]) -> tuple[Action, ...]:

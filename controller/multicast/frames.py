@@ -110,12 +110,18 @@ class MulticastIntake:
         if not vlan_ports.is_used:
             self._take(dpid, port_no, frame, now, 0)
             return
+        vlan_id = vlan_ports.let_in.get((dpid, port_no, frame[12:16]))
+        if vlan_id is not None and len(frame) > 17:
+            self._take(dpid, port_no, frame[:12] + frame[16:], now, vlan_id)
+            return
         tag, untagged = without_tag(frame) or (None, frame)
         vlan_id = vlan_ports.of(dpid, port_no).domain(tag)
-        if vlan_id is not None:
-            self._take(dpid, port_no, untagged, now, vlan_id)
-        else:
+        if vlan_id is None:
             self._counters[VLAN_UNTAGGED if tag is None else VLAN_TAGGED] += 1
+            return
+        if tag is not None:
+            vlan_ports.is_let_in(dpid, port_no, frame[12:16], vlan_id)
+        self._take(dpid, port_no, untagged, now, vlan_id)
 
     def _take(self, dpid: int, port_no: int, frame: bytes, now: float, vlan_id: int) -> None:
         """Take a frame of a domain, without its tag."""

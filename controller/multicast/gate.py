@@ -69,11 +69,11 @@ class Gate:
         self._generation += decides_otherwise
         return self.admission.replace(policy)
 
-    def admit(self, host: HostRef, group: bytes, source: bytes | None) -> bool:
-        """Decide whether a host may receive from a group."""
-        if is_link_scope_group(group):
+    def admit(self, host: HostRef, address: bytes, source: bytes | None, vlan_id: int = 0) -> bool:
+        """Decide whether a host may receive from a group of a domain."""
+        if is_link_scope_group(address):
             return True
-        registered, vlan_id = self._registered, domain_of(group)
+        registered, group = self._registered, in_domain(address, vlan_id) if vlan_id else address
         carrier = registered.carrier(group) if registered.is_used else group
         has_tree = self.room.has_tree(carrier)
         if host.spoofed:
@@ -81,7 +81,6 @@ class Gate:
         elif not has_tree and self._is_over_bound(carrier, receives=True):
             return False
         else:
-            address = address_of(group) if vlan_id else group
             decision = self.admission.decide(host, address, Role.RECEIVER, source, vlan_id)
         self._audit(_new(Audit, (decision, host, group, Role.RECEIVER, source)))
         if decision.admit and not has_tree:

@@ -23,9 +23,11 @@ from controller.rules.compile import (
     queued_rule,
     supports,
 )
-from controller.rules.compile_vlan import default_rule_in_vlan, lower_in_vlan
+from controller.rules.compile_vlan import channel_key_in_vlan, lower_in_vlan, outputs_in_vlan, tagged_outputs
 from controller.rules.model import FlowEntry, FlowKey
-from controller.rules.pipeline import OPENFLOW_1_3
+from controller.rules.pipeline import OPENFLOW_1_0, OPENFLOW_1_3, VLAN_FORWARD
+
+_new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
 
 
 class GroupRules:
@@ -84,10 +86,16 @@ class GroupRules:
         return rule if group.queue_id is None else queued_rule(rule, group.queue_id)
 
     def _default_in_vlan(self, group: Group, dpid: int, channel: ChannelDuty) -> FlowEntry:
-        oifs = channel.host_ports
+        _, trunk_ports, oifs = channel
+        name, version = group.address, group.tree_version
+        table = 0 if self._ofp_versions[dpid] == OPENFLOW_1_0 else VLAN_FORWARD
+        key = channel_key_in_vlan(table, name, version, None)
         untagged = self._vlan_ports.untagged_oifs(dpid, group.vlan_id, oifs) if oifs else ()
-        version = self._ofp_versions[dpid]
-        return default_rule_in_vlan(version, group.address, untagged, group.tree_version, channel, group.cookie)
+        if version:
+            actions = outputs_in_vlan(name, untagged, channel, version)
+        else:
+            actions = tagged_outputs(trunk_ports, oifs, untagged)
+        return _new(FlowEntry, (key, actions, group.cookie, 0, 0))
 
     def take_sender(self, tree: Group, key: SenderKey) -> set[FlowKey]:
         """Take a sender off what its switch does for a tree; return the keys of its entries, which are another's now.

@@ -34,12 +34,13 @@ class Memberships:
 
     def of(self, vlan_id: int) -> MembershipCore:
         """Return the membership of a domain."""
+        found = self._of_vlans.get(vlan_id)
+        if found is not None:
+            return found
         if not vlan_id:
             return self.own
-        found = self._of_vlans.get(vlan_id)
-        if found is None:
-            found = self._of_vlans[vlan_id] = self._make(vlan_id)
-        return found
+        made = self._of_vlans[vlan_id] = self._make(vlan_id)
+        return made
 
     def is_known(self, vlan_id: int) -> bool:
         """Tell whether a domain has a membership already."""

@@ -215,8 +215,10 @@ def _channel_key(table: int, group: bytes, tree_version: int, source: Source) ->
     return _new(FlowKey, (table, priority, _group_match(group, tree_version, source)))
 
 
-def _sender_match(group: bytes, sender: SenderEntry) -> Match:
-    return _group_match(group, 0, sender.address)._replace(in_port=sender.port_no, eth_src=sender.mac)
+@lru_cache(maxsize=16384)
+def _sender_key(table: int, group: bytes, sender: SenderEntry) -> FlowKey:
+    match = _group_match(group, 0, sender.address)._replace(in_port=sender.port_no, eth_src=sender.mac)
+    return FlowKey(table, PRIORITY_SENDER, match)
 
 
 def default_rule(ofp_version: int, group: bytes, tree_version: int, duty: ChannelDuty, cookie: int) -> FlowEntry:
@@ -273,7 +275,7 @@ def lower_to_1_3(group: bytes, duty: SwitchDuty, cookie: int) -> RuleSet:
     if version:
         enter = (SetEthDst(versioned_mac(group, version)), Goto(FORWARD))
     for sender in duty.senders:
-        key = FlowKey(ADMIT, PRIORITY_SENDER, _sender_match(group, sender))
+        key = _sender_key(ADMIT, group, sender)
         rules[key] = FlowEntry(key, (*marked(sender), *enter) if sender.admitted else (), cookie | SENDER_COOKIE_BIT)
     for channel in duty.channels:
         key = _channel_key(FORWARD, group, version, channel.source)
@@ -291,7 +293,7 @@ def lower_to_1_0(group: bytes, duty: SwitchDuty, cookie: int) -> RuleSet:
     by_source = {channel.source: channel for channel in duty.channels}
     default = by_source.get(None, _NOTHING)
     for sender in duty.senders:
-        key = FlowKey(0, PRIORITY_SENDER, _sender_match(group, sender))
+        key = _sender_key(0, group, sender)
         channel = by_source.get(sender.address, default)
         actions = _actions(group, channel, 0, version) if sender.admitted else ()
         rules[key] = FlowEntry(key, (*marked(sender), *actions) if actions else (), cookie | SENDER_COOKIE_BIT)

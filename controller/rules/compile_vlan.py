@@ -10,7 +10,7 @@ for the tag that its port has, or for none, and gives the frame its tag itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 from controller.kernel.domains import address_of, domain_of
@@ -67,74 +67,68 @@ def lower_in_vlan(
     version, channels, senders = duty
     rules: RuleSet = {}
     if senders:
-        by_source = {channel.source: channel for channel in channels}
         enter: tuple[Action, ...] = (Goto(VLAN_FORWARD),)
         if version:
             enter = (SetEthDst(versioned_mac(address_of(name), version)), Goto(VLAN_FORWARD))
         for sender in senders:
-            key = FlowKey(VLAN_ADMIT, PRIORITY_SENDER, _sender_match(name, sender))
-            actions = (*marked(sender), *_returned(untagged_oifs, by_source, sender, domain_of(name)), *enter)
+            key = _sender_key(name, sender)
+            actions = (*marked(sender), *_returned(untagged_oifs, channels, sender, key[2][12] or 0), *enter)
             rules[key] = FlowEntry(key, actions if sender.admitted else (), cookie | SENDER_COOKIE_BIT)
     for channel in channels:
-        key = _channel_key(VLAN_FORWARD, name, version, channel.source)
+        key = channel_key_in_vlan(VLAN_FORWARD, name, version, channel.source)
         rules[key] = _new(FlowEntry, (key, outputs_in_vlan(name, untagged_oifs, channel, version), cookie, 0, 0))
     return rules
-
-
-def default_rule_in_vlan(
-    ofp_version: int,
-    name: bytes,
-    untagged_oifs: tuple[int, ...],
-    tree_version: int,
-    duty: ChannelDuty,
-    cookie: int,
-) -> FlowEntry:
-    """Return the entry for all sources that no member names, as `compile.default_rule` does outside VLANs."""
-    key = _channel_key(0 if ofp_version == OPENFLOW_1_0 else VLAN_FORWARD, name, tree_version, None)
-    if tree_version:
-        actions = outputs_in_vlan(name, untagged_oifs, duty, tree_version)
-    else:
-        actions = _outputs(duty[1], duty[2], untagged_oifs)
-    return _new(FlowEntry, (key, actions, cookie, 0, 0))
 
 
 def _lower_to_1_0(name: bytes, untagged_oifs: Sequence[int], duty: SwitchDuty, cookie: int) -> RuleSet:
     version, channels, senders = duty
     rules: RuleSet = {}
-    by_source = {channel.source: channel for channel in channels}
     for sender in senders:
         is_untagged = sender.port_no in untagged_oifs
-        match = _sender_match(name, sender)
+        match = _sender_key(name, sender).match
         key = FlowKey(0, at_port(PRIORITY_SENDER), match._replace(vlan_id=None) if is_untagged else match)
-        channel = by_source.get(sender.address) or by_source.get(None)
+        channel = _channel_of(channels, sender)
         actions: tuple[Action, ...] = ()
         if sender.admitted and channel is not None:
-            returned = _returned(untagged_oifs, by_source, sender, 0 if is_untagged else domain_of(name))
+            returned = _returned(untagged_oifs, channels, sender, 0 if is_untagged else domain_of(name))
             outputs = (*returned, *_outputs_of_sender(name, untagged_oifs, channel, version, is_untagged))
             actions = (*marked(sender), *outputs) if outputs else ()
         rules[key] = FlowEntry(key, actions, cookie | SENDER_COOKIE_BIT)
     for channel in channels:
-        key = _channel_key(0, name, version, channel.source)
+        key = channel_key_in_vlan(0, name, version, channel.source)
         rules[key] = FlowEntry(key, outputs_in_vlan(name, untagged_oifs, channel, version), cookie)
     return rules
 
 
 def _returned(
-    untagged_oifs: Sequence[int], by_source: Mapping[Source, ChannelDuty], sender: SenderEntry, tag: int
+    untagged_oifs: Sequence[int], channels: Sequence[ChannelDuty], sender: SenderEntry, tag: int
 ) -> tuple[Action, ...]:
     """Return what sends copies back to receivers of other VLANs at a sender's port; frames are then as they came.
 
     They come with this tag, 0 for none.
     """
-    channel = by_source.get(sender.address) or by_source.get(None)
+    channel = _channel_of(channels, sender)
+    if channel is None or max(channel[2], default=0) <= HIGHEST_PORT:
+        return ()
     actions: list[Action] = []
     now = tag
-    for oif in () if channel is None else channel.host_ports:
+    for oif in channel.host_ports:
         if oif > HIGHEST_PORT and port_of_oif(oif) == sender.port_no:
             wanted = 0 if oif in untagged_oifs else vlan_of_oif(oif, 0)
             actions += [*_retagged(now, wanted), Output(OFPP_IN_PORT)]
             now = wanted
     return (*actions, *_retagged(now, tag))
+
+
+def _channel_of(channels: Sequence[ChannelDuty], sender: SenderEntry) -> ChannelDuty | None:
+    """Return the channel of a sender: its own where it has one, else that of all others."""
+    found: ChannelDuty | None = None
+    for channel in channels:
+        if channel[0] == sender.address:
+            return channel
+        if channel[0] is None:
+            found = channel
+    return found
 
 
 def _retagged(tag: int, wanted: int) -> tuple[Action, ...]:
@@ -165,13 +159,13 @@ def outputs_in_vlan(
     """Return the output list for packets that carry the tag of their VLAN and the MAC address of a tree version."""
     _, trunk_ports, host_ports = channel
     if not tree_version or not host_ports:
-        return _outputs(trunk_ports, host_ports, tuple(untagged_oifs))
+        return tagged_outputs(trunk_ports, host_ports, tuple(untagged_oifs))
     restored = SetEthDst(versioned_mac(address_of(name), 0))
-    return (*_outputs(trunk_ports, (), ()), restored, *_outputs((), host_ports, tuple(untagged_oifs)))
+    return (*tagged_outputs(trunk_ports, (), ()), restored, *tagged_outputs((), host_ports, tuple(untagged_oifs)))
 
 
 @lru_cache(maxsize=16384)
-def _outputs(
+def tagged_outputs(
     trunk_ports: tuple[int, ...], oifs: tuple[int, ...], untagged_oifs: tuple[int, ...]
 ) -> tuple[Action, ...]:
     """Return outputs to switches, then to OIFs with tags, in ascending order, and then to those without, by port."""
@@ -190,7 +184,8 @@ def _outputs(
 
 
 @lru_cache(maxsize=16384)
-def _channel_key(table: int, name: bytes, tree_version: int, source: Source) -> FlowKey:
+def channel_key_in_vlan(table: int, name: bytes, tree_version: int, source: Source) -> FlowKey:
+    """Return the key of the entry of a channel, None being every source that no member names."""
     priority = PRIORITY_GROUP if source is None else PRIORITY_CHANNEL
     return _new(FlowKey, (table, priority, _match(name, tree_version, source)))
 
@@ -206,6 +201,7 @@ def _match(name: bytes, tree_version: int, source: Source) -> Match:
     )
 
 
-def _sender_match(name: bytes, sender: SenderEntry) -> Match:
-    match = _match(name, 0, sender.address)
-    return match._replace(in_port=sender.port_no, eth_src=sender.mac)
+@lru_cache(maxsize=16384)
+def _sender_key(name: bytes, sender: SenderEntry) -> FlowKey:
+    match = _match(name, 0, sender.address)._replace(in_port=sender.port_no, eth_src=sender.mac)
+    return FlowKey(VLAN_ADMIT, PRIORITY_SENDER, match)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from struct import Struct
 from struct import error as struct_error
+from typing import TypeVar
 
 from controller.rules.model import (
     DSCP_MAX,
@@ -95,7 +96,11 @@ _plain: dict[tuple[Action, ...], bytes] = {}
 """The instructions of lists of outputs and rewritten addresses alone, which any table may have."""
 _tagging: dict[tuple[bool, tuple[Action, ...]], bytes] = {}
 """Those of lists that change VLAN tags beside, where the match asks for a tag, and where it does not."""
+_in_vlan: dict[tuple[Action, ...], bytes] = {}
+"""Those of lists of either kind that entries have whose match asks for a VLAN."""
 _decoded: dict[bytes, tuple[Action, ...]] = {}
+
+K = TypeVar("K", bound=Hashable)
 
 _new = tuple.__new__  # what a named tuple's own constructor does, for a third of its time
 
@@ -103,12 +108,13 @@ _new = tuple.__new__  # what a named tuple's own constructor does, for a third o
 def expressible(rule: FlowEntry) -> str | None:
     """Return None where OpenFlow 1.3 can say `rule`, the reason where it cannot."""
     actions = rule[1]
-    if actions in _plain and rule[0][2] in MATCHES:
+    asked = rule[0][2]
+    if actions in (_plain if asked[12] is None else _in_vlan) and asked in MATCHES:
         return None
     match = match_bytes(rule.key.match)
     if isinstance(match, str):
         return match
-    if (_asks_for_tag(rule), actions) in _tagging:
+    if actions in _plain or (_asks_for_tag(rule), actions) in _tagging:
         return None
     last = len(actions) - 1
     for index, action in enumerate(actions):
@@ -169,7 +175,7 @@ def encode_put(rule: FlowEntry, xid: int) -> bytes:
     (table, priority, match), actions, cookie, idle_timeout_s, hard_timeout_s = rule
     body = MATCHES.get(match) or _match(match)
     if actions:
-        body += _plain.get(actions) or _instructions(rule)
+        body += (_plain if match[12] is None else _in_vlan).get(actions) or _instructions(rule)
     start = _ADD_START + len(body)
     return _ADD.pack(start, xid, cookie, table, OFPFC_ADD, idle_timeout_s, hard_timeout_s, priority, _ADD_END) + body
 
@@ -298,8 +304,11 @@ def _asks_for_tag(rule: FlowEntry) -> bool:
 
 
 def _instructions(rule: FlowEntry) -> bytes:
-    kept = _tagging.get((_asks_for_tag(rule), rule.actions))
+    asks_for_tag = _asks_for_tag(rule)
+    kept = _plain.get(rule.actions) or _tagging.get((asks_for_tag, rule.actions))
     if kept is not None:
+        if rule.key.match.vlan_id is not None:
+            _keep(_in_vlan, rule.actions, kept)
         return kept
     meter = goto = actions = b""
     is_plain = is_for_any_table = True
@@ -323,14 +332,17 @@ def _instructions(rule: FlowEntry) -> bytes:
     if actions:
         actions = _HHI.pack(_OFPIT_APPLY_ACTIONS, 8 + len(actions), 0) + actions
     if is_plain:
-        if len(_plain) >= ACTIONS_CACHED:
-            _plain.clear()
-        _plain[rule.actions] = actions
+        _keep(_plain, rule.actions, actions)
     elif is_for_any_table:
-        if len(_tagging) >= ACTIONS_CACHED:
-            _tagging.clear()
-        _tagging[_asks_for_tag(rule), rule.actions] = actions
+        _keep(_tagging, (asks_for_tag, rule.actions), actions)
     return meter + actions + goto
+
+
+def _keep(kept: dict[K, bytes], key: K, instructions: bytes) -> None:
+    """Keep what a list of actions is as instructions, among `ACTIONS_CACHED` others at most."""
+    if len(kept) >= ACTIONS_CACHED:
+        kept.clear()
+    kept[key] = instructions
 
 
 def _action(action: Action) -> bytes:

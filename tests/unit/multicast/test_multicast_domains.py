@@ -24,6 +24,7 @@ from controller.wire.ethernet import with_tag, without_tag
 from controller.wire.frame import decode
 from controller.wire.packets import GroupRecord, PimHello, Query, RecordType, Report
 from controller.wire.udp import encode_udp
+from topology.events import PortRole, PortRoleChanged
 
 from .conftest import GRAPHS, GROUP, OPEN, World
 from .vlan_world import VlanWorld, started, vlans_of
@@ -444,6 +445,22 @@ def test_rules_are_about_the_vlan_in_which_a_host_asks():
     world.settle()
     assert started(world, "h1", vlan_id=10) == {}
     assert started(world, "h1", vlan_id=20) == {("h5", (20,)): 1}
+
+
+def test_a_port_of_an_openflow_1_0_switch_that_closes_and_opens_holds_no_entries_that_overlap():
+    """In 1.0 a closed port drops frames with any tag, and one of the fabric's own domain has entries for others.
+
+    Of two entries of one priority that match the same frame a switch may take either.
+    """
+    world = VlanWorld({"h1": PortVlans(10, frozenset())}, version=1)
+    place = world.hosts["h2"].place
+    for role in (PortRole.DOWN, PortRole.UNKNOWN, PortRole.EDGE, PortRole.DOWN, PortRole.EDGE):
+        world.feed(PortRoleChanged(*place, role))
+        world.settle()
+    assert world.refused_edits() == []
+    world.joins("h2")
+    world.settle()
+    assert started(world, "h4") == {("h2", ()): 1}
 
 
 def join_of(host):
