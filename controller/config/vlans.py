@@ -138,6 +138,10 @@ class Vlans:
             found = self._by_tier.get(tier)
         return self.default if found is None else found
 
+    def said_of(self, dpid: int, port_no: int) -> PortVlans | None:
+        """Return what entries say of a port that they list, or that has labels; None where none does."""
+        return self._by_port.get((dpid, port_no))
+
     def has_tagged(self) -> bool:
         """Tell whether some port may have a VLAN with its tag."""
         return bool(self.default.tagged) or any(entry.vlans.tagged for entry in self.entries)

@@ -24,6 +24,7 @@ from controller.wire.frame import decode_once
 from controller.wire.packets import (
     Arp,
     Data,
+    ForeignLldp,
     Ignored,
     Lacpdu,
     Lldp,
@@ -171,6 +172,10 @@ class DiscoveryIntake:
             if fault is not None:
                 self._counted(fault, end, _LLDP_FAULTS[fault], now)
                 self._count_towards_guard(port, now)
+        elif isinstance(packet, ForeignLldp):
+            self._counters["lldp-foreign"] += 1
+            self._count_towards_guard(port, now)
+            self._vlans.neighbour_heard(port, self._home(end), packet, now)
         elif isinstance(packet, Arp | Neighbour):
             self._count_towards_guard(port, now)
             self._resolution_received(port, packet, now, vlan_id)

@@ -6,6 +6,12 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from controller.config.vlans import PortVlans, Vlans
+from controller.discovery.native_vlans import (
+    NATIVE_VLAN_MISMATCH,
+    unlike_cable,
+    unlike_neighbour,
+    unlike_segment,
+)
 from controller.discovery.ports import PortState
 from controller.discovery.vlan_rules import (
     edge_rules,
@@ -23,6 +29,7 @@ from controller.kernel.ports import End
 from controller.rules.model import FlowEntry, FlowKey
 from controller.rules.pipeline import OPENFLOW_1_3
 from controller.wire.ethernet import with_tag, without_tag
+from controller.wire.packets import ForeignLldp
 from topology.events import PortRole
 from topology.graph import NodeKind
 
@@ -41,6 +48,9 @@ class AccessOwner(Protocol):
 
     def install(self, dpid: int, edits: list[Edit], now: float) -> None:
         """Have flow entries put and removed."""
+
+    def counted(self, kind: str, end: End, does: str, now: float) -> None:
+        """Count, and give notice of what a port does, now and then."""
 
 
 class VlanAccess:
@@ -131,6 +141,8 @@ class VlanAccess:
             self._edges.add(port.end)
         elif port.role is PortRole.TRUNK:
             self._edges.discard(port.end)
+        if self.is_used:
+            self._look_at_other_end(port, now)
         wanted, had = self._wanted(port), self._entries.get(port.end, [])
         left = self._left_by_an_earlier_run(port)
         if wanted == had and not left:
@@ -143,6 +155,24 @@ class VlanAccess:
         else:
             self._entries.pop(port.end, None)
         self._owner.install(port.end[0], edits, now)
+
+    def neighbour_heard(self, port: PortState, home: End, heard: ForeignLldp, now: float) -> None:
+        """Compare the VLAN that a neighbour has without a tag with that of the port, which `home` stands for."""
+        if self.is_used and port.role is PortRole.EDGE:
+            does = unlike_neighbour(self._vlans, self.of(home), heard)
+            if does is not None:
+                self._owner.counted(NATIVE_VLAN_MISMATCH, port.end, does, now)
+
+    def _look_at_other_end(self, port: PortState, now: float) -> None:
+        """Compare the VLANs that two ports of the fabric have without a tag which lead to each other."""
+        does = None
+        if port.held:
+            low = min(port.lower)
+            does = unlike_segment(self._vlans, self.of(port.end), low, self.of(low))
+        elif port.role is PortRole.TRUNK:
+            does = unlike_cable(self._vlans, port.end, port.peers())
+        if does is not None:
+            self._owner.counted(NATIVE_VLAN_MISMATCH, port.end, does, now)
 
     def use(self, vlans: Vlans, now: float) -> bool:
         """Go by another policy; False where that says the same."""

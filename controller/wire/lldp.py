@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controller.wire.ethernet import ETHERTYPE_LLDP, MIN_FRAME_BYTES
-from controller.wire.packets import Ignored, Lldp, Malformed
+from controller.wire.packets import ForeignLldp, Ignored, Lldp, Malformed
 from controller.wire.reasons import ignored, malformed
 
 NEAREST_BRIDGE_MAC = b"\x01\x80\xc2\x00\x00\x0e"
@@ -23,6 +23,10 @@ _LOCALLY_ASSIGNED = 7
 _TOKEN_PREFIX = b"\x02VS\x01"
 _CHASSIS_PREFIX = bytes((_LOCALLY_ASSIGNED,)) + b"dpid:"
 _PORT_PREFIX = bytes((_LOCALLY_ASSIGNED,))
+_PORT_VLAN_ID = b"\x00\x80\xc2\x01"
+"""The port VLAN ID TLV: the identifier of IEEE 802.1, and subtype 1 (IEEE 802.1Q, D.2.1)."""
+_RESERVED_VLAN_ID = 4095
+_MAX_PORT_ID_BYTES = 64
 _DPID_DIGITS = 16
 _PORT_DIGITS = 8
 _HEX_DIGITS = frozenset(b"0123456789abcdef")
@@ -47,14 +51,16 @@ _FRAME = b"".join(
 """Destination and source addresses, datapath id, port number, head of the token's TLV, token."""
 
 _TLV = malformed("lldp-tlv")
+_VLAN = malformed("lldp-vlan")
 _FOREIGN = ignored("lldp-foreign")
 
 
-def decode_lldp(frame: bytes) -> Lldp | Malformed | Ignored:
+def decode_lldp(frame: bytes) -> Lldp | ForeignLldp | Malformed | Ignored:
     """Decode the LLDP data unit of an untagged frame; whether its token is right is for the caller to judge."""
     size = len(frame)
     position = 14
     dpid = port_no = token = None
+    port_id, port_vlan_id = b"", 0
     while position < size:
         if position + 2 > size:
             return _TLV
@@ -68,13 +74,23 @@ def decode_lldp(frame: bytes) -> Lldp | Malformed | Ignored:
         if kind == _CHASSIS_ID:
             dpid = _number(value, _CHASSIS_PREFIX, _DPID_DIGITS)
         elif kind == _PORT_ID:
-            port_no = _number(value, _PORT_PREFIX, _PORT_DIGITS)
+            port_no, port_id = _number(value, _PORT_PREFIX, _PORT_DIGITS), value[1:]
         elif kind == _ORGANISATION and value.startswith(_TOKEN_PREFIX):
             token = value[len(_TOKEN_PREFIX) :]
+        elif kind == _ORGANISATION and value.startswith(_PORT_VLAN_ID):
+            port_vlan_id = int.from_bytes(value[len(_PORT_VLAN_ID) :], "big")
+            if len(value) != len(_PORT_VLAN_ID) + 2 or port_vlan_id >= _RESERVED_VLAN_ID:
+                return _VLAN
         position = end
     if dpid is None or port_no is None or not token or len(token) > MAX_TOKEN_BYTES:
-        return _FOREIGN
+        return ForeignLldp(frame[6:12], _text(port_id), port_vlan_id) if port_vlan_id else _FOREIGN
     return Lldp(dpid, port_no, token)
+
+
+def _text(port_id: bytes) -> str:
+    """Return what a port is called, empty where that is no short text."""
+    is_text = len(port_id) <= _MAX_PORT_ID_BYTES and all(0x20 < byte < 0x7F for byte in port_id)
+    return port_id.decode("ascii") if is_text else ""
 
 
 def _number(value: bytes, prefix: bytes, digits: int) -> int | None:

@@ -153,6 +153,17 @@ class Lldp(NamedTuple):
     token: bytes
 
 
+class ForeignLldp(NamedTuple):
+    """LLDP of another sender that says in which VLAN (1 to 4094) its port has frames without a tag.
+
+    `port_id` is what it calls the port, empty where that is no text of 64 printable ASCII characters at most.
+    """
+
+    eth_src: bytes
+    port_id: str
+    port_vlan_id: int
+
+
 class LacpEnd(NamedTuple):
     """One end of a link by LACP: a port of a system, the key of those it may be bundled with, its state."""
 
@@ -194,6 +205,7 @@ Packet: TypeAlias = (
     | Neighbour
     | UnicastPacket
     | Lldp
+    | ForeignLldp
     | Lacpdu
     | Ignored
     | Malformed

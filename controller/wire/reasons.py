@@ -59,6 +59,7 @@ REASONS: Final[dict[str, str]] = {
     "pim-address": "an address of a join or prune is of another family or encoding, a group's, or a prefix",
     "pim-group": "the group of a join or prune is no multicast address, or has an impossible prefix",
     "lldp-tlv": "a TLV runs past the end of the frame",
+    "lldp-vlan": "the VLAN of a port is above 4094, or has not two bytes",
     "lacp-truncated": "the data unit ends before what it says of both ends",
     "lacp-tlv": "the first two TLVs are not those of actor and partner, or not of their size",
 }

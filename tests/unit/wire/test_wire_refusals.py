@@ -220,6 +220,8 @@ MALFORMED: list[tuple[str, str, bytes]] = [
     ("pim-source", "IPv4", pim(b"\x20\0\0\0", source=bytes(4))),
     ("pim-source", "IPv6", pim6(GLOBAL6)),
     ("lldp-tlv", "value past the end", lldp(b"\x02\x7f\x07")),
+    ("lldp-vlan", "reserved", lldp(tlv(1, b"\x04" + MAC), tlv(127, b"\x00\x80\xc2\x01\x0f\xff"), tlv(0, b""))),
+    ("lldp-vlan", "one byte", lldp(tlv(1, b"\x04" + MAC), tlv(127, b"\x00\x80\xc2\x01\x0a"), tlv(0, b""))),
     ("lldp-tlv", "head cut", LLDP_FRAME[:15]),
     ("lacp-truncated", "ends within the partner", LACPDU[:55]),
     ("lacp-tlv", "two partners", LACPDU[:16] + LACPDU[36:56] + LACPDU[36:]),
