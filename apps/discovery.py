@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from apps.alarm_reports import STATE_LOST, TLS_FAULTY
 from apps.exporters.exposition import Metric
-from apps.exporters.figures import discovery_figures, entry_figures
+from apps.exporters.figures import counted_figures, discovery_figures, entry_figures
 from apps.journal_keeper import JournalKeeper
 from apps.openflow.bus import AlarmReported, TableSuspected, TopologyChanged
 from apps.openflow.framework import switch_tls, watch_connections
@@ -105,6 +105,7 @@ class DiscoveryApp(NoticeApp):
         return [
             *super().figures(),
             *entry_figures("discovery", self.core.entries),
+            *counted_figures("discovery", self.core.counters),
             *discovery_figures(self.core.pace),
         ]
 

@@ -12,7 +12,7 @@ from apps.actions import answer_of, logged
 from apps.alarm_reports import OUTPUT_FAILED, STATE_LOST
 from apps.environment import environment_path
 from apps.exporters.exposition import Metric
-from apps.exporters.figures import core_figures
+from apps.exporters.figures import core_figures, counted_figures
 from apps.findings_search import FindingsSearch
 from apps.former_journal import FORMER_NAME, FormerJournal
 from apps.log_database import LOG_NAME, LogDatabase, read_values
@@ -39,7 +39,7 @@ from controller.multicast.effects import Audit
 from controller.multicast.events import JournalRead, LogRead
 from controller.multicast.findings import findings
 from controller.multicast.journal_check import JournalCheck
-from controller.multicast.view import VIEWS
+from controller.multicast.view import VIEWS, counted
 from controller.snapshot.events import Severity
 from controller.snapshot.log import Document, DocumentLog
 from controller.snapshot.names import Names
@@ -182,7 +182,7 @@ class MulticastApp(DeclaredApp, FabricApp, TableKeeper):
 
     def figures(self) -> list[Metric]:
         """Return what Prometheus is told: groups, trees, joins and switches."""
-        return [*super().figures(), *core_figures(self.core)]
+        return [*super().figures(), *core_figures(self.core), *counted_figures("multicast", counted(self.core))]
 
     # Operators
 

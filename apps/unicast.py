@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from apps.exporters.exposition import Metric
-from apps.exporters.figures import entry_figures
+from apps.exporters.figures import counted_figures, entry_figures
 from apps.openflow.bus import AlarmReported, TableSuspected
 from apps.openflow.fabric_app import FabricApp
 from apps.openflow.notice_app import NoticeApp
@@ -30,7 +30,8 @@ class UnicastApp(NoticeApp, FabricApp):
 
     def figures(self) -> list[Metric]:
         """Return what Prometheus is told: flow entries."""
-        return [*super().figures(), *entry_figures("unicast", self.core.entries)]
+        counted = counted_figures("unicast", self.core.counters)
+        return [*super().figures(), *entry_figures("unicast", self.core.entries), *counted]
 
     def notice(self, notice: Notice) -> None:
         """Count and log a notice, make an event of it, and report a table that is full."""

@@ -11,6 +11,7 @@ TURNS = histogram("vsrt_app_turn_seconds", "Time for which one event held the lo
 BACKLOG = gauge("vsrt_app_backlog_events", "Events that wait for the loop of an app.")
 AGE = gauge("vsrt_app_metrics_age_seconds", "Age of an app's figures; it grows while the app's loop is held up.")
 NOTICES = counter("vsrt_app_notices_total", "Notices of an app, by kind.")
+COUNTED = counter("vsrt_app_counted_total", "Frames and more that an app refused or left out, by kind.")
 POLICY_OK = gauge(
     "vsrt_policy_last_load_successful", "1 where the policy file could be used when the app last read it, else 0."
 )
@@ -89,6 +90,7 @@ FAMILIES: tuple[MetricFamily, ...] = (
     BACKLOG,
     AGE,
     NOTICES,
+    COUNTED,
     POLICY_OK,
     POLICY_LOADED,
     FLOW_ENTRIES,

@@ -38,6 +38,11 @@ def app_figures(app: str, turns: Histogram, notices: Mapping[str, int], policy: 
     return found
 
 
+def counted_figures(app: str, counters: Mapping[str, int]) -> list[Metric]:
+    """Return what an app counted of frames that it refused or left out, whether it gives notice of them or not."""
+    return [(metrics.COUNTED, [({"app": app, "kind": kind}, count) for kind, count in sorted(counters.items())])]
+
+
 def entry_figures(app: str, installer: Inspection) -> list[Metric]:
     """Return how many flow entries of an app each switch holds, and how many find no room there."""
     held: list[tuple[Labels, Value]] = []

@@ -119,7 +119,7 @@ def status(core: ShownCore) -> Document:
         "hosts": len(fabric.hosts()),
         "groups": len(core.plane.groups),
         "static_members_waiting": core.operator.static.waiting_count(),
-        "counters": dict(sorted(_counters(core).items())),
+        "counters": dict(sorted(counted(core).items())),
     }
 
 
@@ -147,7 +147,8 @@ def _switches(core: ShownCore, some: Sequence[int], count: int) -> str:
     return f"{len(some)} of {count} switches ({', '.join(called)}{more}) are"
 
 
-def _counters(core: ShownCore) -> Counter[str]:
+def counted(core: ShownCore) -> Counter[str]:
+    """Return what was counted, by kind, in all domains together."""
     total: Counter[str] = Counter()
     memberships = (membership.counters for _, membership in core.memberships.all())
     own = (core.counters, core.senders.counters, core.plane.aliases.counters, core.installer.counters)
