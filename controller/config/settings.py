@@ -62,7 +62,8 @@ class Limits:
         1,
         65536,
         "joins",
-        "PIM joins that are remembered at one port: of its routers, and those that ask them.",
+        "PIM joins, and prunes of single sources, that are remembered at one port: of its routers, and of those that "
+        "ask them.",
     )
     groups: int = integer(16384, 1, 1048576, "groups", "Groups that have a tree at one time.")
     memberships: int = integer(250000, 1, 10000000, "memberships", "Pairs of member host and group at one time.")

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 from controller.membership.events import FilterMode, HostRef, MembershipEffect
 from controller.membership.limits import MembershipTally
 from controller.membership.members import HostMemberships, SavedMembership
-from controller.membership.pim_joins import Joined, PimJoins
+from controller.membership.pim_joins import OVERRIDE_S, Channel, Joined, PimJoins, Pruned
 from controller.membership.querier import FAMILIES, OtherQuerier, Queriers
 from controller.membership.router_admission import RouterAdmission
 from controller.membership.router_ports import HELLO_BELIEVED_S, Heard, HeardRouter, RouterPortTable
@@ -113,9 +113,20 @@ def routers_snapshot(core: KeptParts, now: float) -> list[Record]:
             for (router, source), join in joined.joins.items()
             if join.until > now and not join.is_pruned
         ]
+        prunes = [
+            {
+                "router": format_ip(router),
+                "source": format_ip(source),
+                "upstream": format_ip(prune.upstream),
+                "holds_in_s": max(0.0, prune.since - now),
+                "remaining_s": prune.until - now,
+            }
+            for (router, source), prune in joined.prunes.items()
+            if prune.until > now
+        ]
         dpid, port_no = joined.place
         place = {"dpid": dpid, "port_no": port_no, "group": format_ip(joined.group)}
-        records.append({"record": "pim-joins", **place, "joins": joins})
+        records.append({"record": "pim-joins", **place, "joins": joins, "prunes": prunes})
     return records
 
 
@@ -260,14 +271,26 @@ def _restore_pim_joins(
     core: KeptParts, record: Record, start: float, now: float, effects: list[MembershipEffect]
 ) -> None:
     place, group = (int(record["dpid"]), int(record["port_no"])), parse_ip(record["group"])
+    longest_s = core.router_ports.settings.join_believed_s
+    joins, prunes = {}, {}
     for join in record["joins"]:
-        router, upstream = parse_ip(join["router"]), parse_ip(join["upstream"])
-        source = None if join["source"] is None else parse_ip(join["source"])
-        if not is_multicast_ip(group) or any(len(a) != len(group) for a in (router, upstream, source or group)):
-            raise ValueError("no join")
-        until = start + _bounded(join["remaining_s"], core.router_ports.settings.join_believed_s)
-        if until > now and core.router_ports.get(*place, 4 if len(group) == 4 else 6) is not None:
-            core.pim_joins.join(place, group, (router, source), Joined(upstream, until), now, effects)
+        channel, upstream = _channel(join, group)
+        joins[channel] = Joined(upstream, start + _bounded(join["remaining_s"], longest_s))
+    for prune in record.get("prunes", ()):
+        channel, upstream = _channel(prune, group)
+        since = start + _bounded(prune["holds_in_s"], OVERRIDE_S)
+        prunes[channel] = Pruned(upstream, since, start + _bounded(prune["remaining_s"], longest_s))
+    if core.router_ports.get(*place, 4 if len(group) == 4 else 6) is not None:
+        core.pim_joins.restore(place, group, joins, prunes, now, effects)
+
+
+def _channel(record: Record, group: bytes) -> tuple[Channel, bytes]:
+    """Return the router and source of a join or prune, and the router that is asked."""
+    router, upstream = parse_ip(record["router"]), parse_ip(record["upstream"])
+    source = None if record["source"] is None else parse_ip(record["source"])
+    if not is_multicast_ip(group) or any(len(a) != len(group) for a in (router, upstream, source or group)):
+        raise ValueError("no join or prune")
+    return (router, source), upstream
 
 
 def _bounded(remaining_s: float, longest_s: float) -> float:

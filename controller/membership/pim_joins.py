@@ -7,7 +7,7 @@ who joined it of any source have pruned from the shared tree.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import inf
 from typing import NamedTuple
 
@@ -145,21 +145,28 @@ class PimJoins:
             for entry in list(self._groups.get(group, {}).values()):
                 self.fire(entry, now, effects)
             for _ in range(refused_count):
-                does = "has routers that join more groups than its limit: further joins are ignored"
+                does = "has routers that join and prune more than its limit: further joins and prunes are ignored"
                 self._tally.warn(port, "limit-joins", does, now, effects)
 
-    def join(
+    def restore(
         self,
         place: PortKey,
         group: bytes,
-        channel: Channel,
-        joined: Joined,
+        joins: Mapping[Channel, Joined],
+        prunes: Mapping[Channel, Pruned],
         now: float,
         effects: list[MembershipEffect],
     ) -> None:
-        """Enter a join at a port, unless it has no room for another one."""
-        if self._enter(place, group, channel, joined):
-            self.fire(self._groups[group][place], now, effects)
+        """Enter what was joined and pruned of a group at a port, as far as there is room for it."""
+        for channel, joined in joins.items():
+            self._enter(place, group, channel, joined)
+        entry = self._groups.get(group, {}).get(place)
+        if entry is None:
+            return
+        for (router, source), pruned in prunes.items():
+            if source is not None and (router, source) not in entry.prunes and self._has_room(place):
+                entry.prunes[router, source] = pruned
+        self.fire(entry, now, effects)
 
     def port_removed(self, place: PortKey, effects: list[MembershipEffect]) -> None:
         """Forget what routers behind a port have joined."""

@@ -357,7 +357,37 @@ def test_joins_are_in_the_journal(segment, elapsed_s):
     assert fresh.at() == []
 
 
-@pytest.mark.parametrize("change", [{"joins": [{}]}, {"group": "10.0.0.1"}, {"dpid": None}, {"joins": None}])
+def test_prunes_are_in_the_journal_those_too_that_another_router_may_override(segment):
+    segment.say("r2", "r1", joins=[ANY], prunes=[FROM_TREE])
+    segment.wait(OVERRIDE_S)
+    assert (segment.gets(2), segment.gets(1)) == (excluding(SOURCE), excluding(SOURCE))
+    for waited_s in (0.0, 1.0):
+        fresh = Segment()
+        fresh.take(fresh.core.restore(segment.core.routers_snapshot(segment.now), 0.0, 0.0))
+        assert (fresh.gets(2), fresh.gets(1)) == (excluding(SOURCE), excluding(SOURCE))
+        segment.wait(waited_s)
+    segment.say("r3", "r1", joins=[ANY], prunes=[PimSource(OTHER_SOURCE, False, True)])
+    fresh = Segment()
+    fresh.take(fresh.core.restore(segment.core.routers_snapshot(segment.now), 0.0, 0.0))
+    assert fresh.gets(3) == excluding(OTHER_SOURCE)
+    assert fresh.gets(1) == ANY_SOURCE, "each router pruned another source"
+    fresh.wait(HOLD_S)
+    assert fresh.at() == []
+
+
+def test_what_is_restored_beyond_the_bound_is_left_out():
+    segment = Segment()
+    segment.hello("r1", "r2")
+    segment.say("r2", "r1", joins=[ANY], prunes=[FROM_TREE])
+    fresh = Segment(MembershipLimits(joins_per_port=1))
+    fresh.take(fresh.core.restore(segment.core.routers_snapshot(segment.now), 0.0, 0.0))
+    assert fresh.gets(2) == ANY_SOURCE
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"joins": [{}]}, {"group": "10.0.0.1"}, {"dpid": None}, {"joins": None}, {"prunes": [{"router": "10.0.0.1"}]}],
+)
 def test_records_that_say_what_cannot_be_are_passed_over(segment, change):
     segment.say("r2", "r1", joins=[ANY])
     records = segment.core.routers_snapshot(segment.now)
