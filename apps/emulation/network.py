@@ -24,6 +24,7 @@ from apps.emulation.faults import NetworkFaults, wait_flows
 from apps.emulation.namespace import network_of, private_network
 from apps.emulation.ovs import Datapath, PrivateOpenVSwitch
 from apps.emulation.processes import EmulationError
+from apps.emulation.vlan_devices import make_kernel_device
 from topology.graph import Graph, Link, NodeId, NodeKind
 from topology.mn import HOST_PREFIX, MULTICAST_ROUTE, OFFLOADS, graph_topo
 
@@ -356,13 +357,17 @@ class EmulatedFabric:
     def add_vlan(self, host: NodeId, vlan_id: int, address: str) -> str:
         """Give a host an interface on a VLAN, with an IPv4 address, and return its name; it has the host's MAC.
 
-        What the host gets with the tag of the VLAN comes in there without it, and the other way round.
+        What the host gets with the tag of the VLAN comes in there without it, and the other way round. It is the
+        kernel's own VLAN device where the kernel has any, else one of `vlan_devices`.
         """
-        if self._vlan_devices is None:
-            self._vlan_devices = self._stack.enter_context(Agent("vlan_devices"))
         pid, parent = self.pid(host), self.interface(host)
         name = f"{parent}.{vlan_id}"
-        self._vlan_devices.ask("add", pid=pid, interface=parent, vlan_id=vlan_id, name=name)
+        with network_of(pid):
+            is_made = make_kernel_device(parent, name, vlan_id)
+        if not is_made:
+            if self._vlan_devices is None:
+                self._vlan_devices = self._stack.enter_context(Agent("vlan_devices"))
+            self._vlan_devices.ask("add", pid=pid, interface=parent, vlan_id=vlan_id, name=name)
         with network_of(pid):
             for path in ("ipv4/conf/all/rp_filter", f"ipv4/conf/{name}/rp_filter", f"ipv6/conf/{name}/accept_dad"):
                 Path(f"/proc/sys/net/{path}").write_text("0")

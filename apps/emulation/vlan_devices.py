@@ -14,13 +14,29 @@ import struct
 from contextlib import suppress
 from typing import Any
 
-from apps.emulation import traffic
+from apps.emulation import processes, traffic
 from apps.emulation.namespace import network_of
+from apps.emulation.processes import EmulationError
 
 BATCH_COUNT = 64
 FRAME_BYTES = 2048
 TUNSETIFF = 0x400454CA
 IFF_TAP, IFF_NO_PI = 0x0002, 0x1000
+
+
+_NO_SUCH_DEVICES = "Unknown device type"
+"""What the kernel says of devices for which it has no module, here 8021q."""
+
+
+def make_kernel_device(interface: str, name: str, vlan_id: int) -> bool:
+    """Make the kernel's own device of a VLAN on an interface of this network; False where the kernel has none."""
+    try:
+        processes.run("ip", "link", "add", "link", interface, "name", name, "type", "vlan", "id", str(vlan_id))
+    except EmulationError as error:
+        if _NO_SUCH_DEVICES in str(error):
+            return False
+        raise
+    return True
 
 
 class VlanDevices:

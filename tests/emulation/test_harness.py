@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from apps.emulation import processes
+from apps.emulation.namespace import network_of
 from apps.emulation.network import EmulatedFabric
 from apps.emulation.processes import NICENESS, EmulationError
 from apps.emulation.traffic import DEFAULT_FRAME_BYTES
+from apps.emulation.vlan_devices import make_kernel_device
 from topology.graph import Graph
 
 pytestmark = pytest.mark.emulation
@@ -53,6 +57,41 @@ def test_counts_are_exact(start_fabric: Start, make_star: Callable[..., Graph]) 
     received = fabric.settled()
     assert received["other source"]["streams"] == {}
     assert received["tap h4"] == {"groups": {GROUP: sent}, "wrong_destination_count": 0}
+
+
+def test_an_interface_on_a_vlan_is_the_kernels_where_it_has_any(
+    start_fabric: Start, make_star: Callable[..., Graph]
+) -> None:
+    fabric = start_fabric(make_star(3), controller_port=None)
+    flood(fabric)
+    names = {host: fabric.add_vlan(host, 7, f"10.0.7.{host[1:]}") for host in ("h1", "h2")}
+    with network_of(fabric.pid("h3")):
+        processes.run("ip", "link", "add", "one", "type", "veth", "peer", "name", "other")
+        probe = subprocess.run(
+            ["ip", "link", "add", "link", "one", "name", "one.7", "type", "vlan", "id", "7"], check=False
+        )
+        processes.run("ip", "link", "delete", "one")
+    for host, name in names.items():
+        details = fabric.run_on(host, "ip", "-details", "link", "show", name)
+        assert ("vlan protocol 802.1Q id 7" in details, "tun type tap" in details) == (
+            probe.returncode == 0,
+            probe.returncode != 0,
+        )
+    fabric.join("h2", GROUP, interface=names["h2"])
+    fabric.tap("h3")
+    fabric.open_stream(1, "h1", GROUP, 2e6, interface=names["h1"], pattern="constant")
+    sent = send(fabric, 0, 0.3)
+    counts = tally(fabric, f"h2 {GROUP}", 0)
+    assert (counts["received"], counts["duplicates"], counts["missing_count"]) == (sent, 0, 0)
+    assert fabric.settled()["tap h3"]["groups"] == {f"{GROUP}@7": sent}
+
+
+def test_a_vlan_that_no_device_can_have_is_refused_with_the_kernels_words(
+    start_fabric: Start, make_star: Callable[..., Graph]
+) -> None:
+    fabric = start_fabric(make_star(2), controller_port=None)
+    with network_of(fabric.pid("h1")), pytest.raises(EmulationError, match="Cannot find device"):
+        make_kernel_device("nowhere", "nowhere.7", 7)
 
 
 def test_ipv6_counts_and_phases(start_fabric: Start, make_star: Callable[..., Graph]) -> None:
