@@ -6,8 +6,7 @@ import json
 import shutil
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,8 @@ import pytest
 from apps.emulation import processes
 from apps.emulation.namespace import network_of
 from how_to import files
-from topology.graph import Graph, NodeKind
+from router_edge import two_switches, wait
+from topology.graph import Graph
 
 pytestmark = pytest.mark.emulation
 FRAMEWORK = "os-ken"
@@ -43,30 +43,12 @@ interface {interface}
  ip pim hello 2
 """
 RATE_BPS = 2e6
-WAIT_S = 60.0
-POLL_S = 0.1
 
 
 @pytest.fixture(scope="module")
 def bench() -> tuple[Graph, dict[str, Any]]:
     """Switches s1 with h1, o1, o2 and r1, and s2 with h2 and r2; as in the guide r1 is 10.0.0.5, r2 10.0.0.6."""
-    graph = Graph()
-    for name in ("s1", "s2"):
-        graph.add_node(name, NodeKind.TOR)
-    graph.add_link("s1", "s2")
-    for name, switch in {"h1": "s1", "h2": "s2", "o1": "s1", "o2": "s1", "r1": "s1", "r2": "s2"}.items():
-        graph.add_node(name, NodeKind.HOST)
-        graph.add_link(switch, name, capacity_bps=1e9)
-    return graph, {}
-
-
-def wait(reached: Callable[[], Any]) -> Any:
-    """Return what `reached` finds as soon as it finds something."""
-    deadline = time.monotonic() + WAIT_S
-    while not (found := reached()):
-        assert time.monotonic() < deadline, reached
-        time.sleep(POLL_S)
-    return found
+    return two_switches({"h1": "s1", "h2": "s2", "o1": "s1", "o2": "s1", "r1": "s1", "r2": "s2"})
 
 
 class Edge:

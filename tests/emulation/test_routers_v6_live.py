@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import socket
 import struct
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from ipaddress import ip_address
 from typing import Any
 
 import pytest
 
 from apps.emulation.namespace import network_of
-from topology.graph import Graph, NodeKind
+from router_edge import two_switches, wait
+from topology.graph import Graph
 
 pytestmark = pytest.mark.emulation
 FRAMEWORK = "os-ken"
@@ -34,21 +34,12 @@ ROUTER_ALERT = bytes((0, 0, 5, 2, 0, 0, 1, 0))
 OF_THE_CONTROLLER = "fe80::ffff:ffff:ffff:fffe"
 RESPONSE_MS = 500
 RATE_BPS = 2e6
-WAIT_S = 20.0
-POLL_S = 0.05
 
 
 @pytest.fixture(scope="module")
 def bench() -> tuple[Graph, dict[str, Any]]:
     """Switches s1 with h1 and the router r1, and s2 with h2."""
-    graph = Graph()
-    for name in ("s1", "s2"):
-        graph.add_node(name, NodeKind.TOR)
-    graph.add_link("s1", "s2")
-    for name, switch in {"h1": "s1", "h2": "s2", "r1": "s1"}.items():
-        graph.add_node(name, NodeKind.HOST)
-        graph.add_link(switch, name, capacity_bps=1e9)
-    return graph, {}
+    return two_switches({"h1": "s1", "h2": "s2", "r1": "s1"})
 
 
 class Querier:
@@ -118,15 +109,6 @@ class Querier:
             self.groups[group] = (excludes, after)
         else:
             self.groups.pop(group, None)
-
-
-def wait(reached: Callable[[], Any]) -> Any:
-    """Return what `reached` finds as soon as it finds something."""
-    deadline = time.monotonic() + WAIT_S
-    while not (found := reached()):
-        assert time.monotonic() < deadline, reached
-        time.sleep(POLL_S)
-    return found
 
 
 @pytest.fixture
