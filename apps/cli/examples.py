@@ -36,6 +36,12 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("vsrt classes transfers --input state.json", "which trees would move, and why"),
         ("vsrt classes transfers --input state.json --pace fast", "at the pace that looks every 10 s"),
     ),
+    "vsrt overcommit": (("vsrt overcommit shares --input table.json", "what each tenant is entitled to"),),
+    "vsrt overcommit shares": (("vsrt overcommit shares --input table.json --json", "one JSON document"),),
+    "vsrt overcommit simulate": (
+        ("vsrt overcommit simulate --trace packets.csv --table 2000", "as the controller would choose"),
+        ("vsrt overcommit simulate --trace packets.parquet --table 2000 --policy lru", "beside another choice"),
+    ),
     "vsrt policy": (("vsrt policy check policies/example.yaml", "list every fault"),),
     "vsrt policy check": (("vsrt policy check policies/example.yaml", "list every fault, with its line"),),
     "vsrt policy schema": (("vsrt policy schema > policy.schema.json", "for an editor that completes and checks"),),

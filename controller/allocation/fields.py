@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from controller.allocation.candidates import PortId
+
+T = TypeVar("T", int, float)
 
 
 class RequestError(ValueError):
@@ -76,4 +78,27 @@ def boolean(value: Any, path: str) -> bool:
     """Return a boolean."""
     if not isinstance(value, bool):
         raise RequestError(f"{path}: expected true or false, found {value!r}")
+    return value
+
+
+def within(value: T, path: str, lower: float, upper: float) -> T:
+    """Return a number that is not outside its bounds."""
+    if not lower <= value <= upper:
+        raise RequestError(f"{path}: {value:g} is not from {lower:g} to {upper:g}")
+    return value
+
+
+def record(value: Any, path: str, known: frozenset[str], optional: frozenset[str] = frozenset()) -> Mapping[str, Any]:
+    """Return an object that has all the fields it must have, and no others."""
+    found = mapping(value, path, known)
+    for name in sorted(known - optional):
+        if name not in found:
+            raise RequestError(f"{path}.{name}: missing")
+    return found
+
+
+def items(value: Any, path: str) -> list[Any]:
+    """Return a list of anything."""
+    if not isinstance(value, list):
+        raise RequestError(f"{path}: expected a list")
     return value

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from controller.allocation.fields import RequestError, boolean, mapping, names, number, text, whole
+from controller.allocation.fields import (
+    RequestError,
+    boolean,
+    items,
+    mapping,
+    names,
+    number,
+    record,
+    text,
+    whole,
+    within,
+)
 from controller.service_classes.clusters import clusters
 from controller.service_classes.goals import DISCRETIONARY, GOAL_BOUNDS, MOST_IMPORTANT, Goal, GoalKind
 from controller.service_classes.pool import MAX_ALIASES
 from controller.service_classes.rates import PortClass, queue_rates
 from controller.service_classes.transfers import ClassState, GroupState, TransferDecision, TransferPass
-
-T = TypeVar("T", int, float)
 
 _RATES = frozenset({"capacity_bps", "floor_pct", "classes"})
 _PORT_CLASS = frozenset({"name", "importance", "offered_bps", "packet_bytes", "goal"})
@@ -42,7 +51,7 @@ def clusters_of(document: Any) -> dict[str, Any]:
     RequestError
         The document is none; the text begins with the field at fault.
     """
-    root = _record(document, "input", frozenset({"samples"}))
+    root = record(document, "input", frozenset({"samples"}), _OPTIONAL)
     samples = {
         name: {
             link: number(use, f"samples.{name}.{link}")
@@ -61,15 +70,15 @@ def rates_of(document: Any) -> dict[str, Any]:
     RequestError
         The document is none; the text begins with the field at fault.
     """
-    root = _record(document, "input", _RATES)
+    root = record(document, "input", _RATES, _OPTIONAL)
     capacity_bps = number(root["capacity_bps"], "capacity_bps")
     if capacity_bps < 1:
         raise RequestError(f"capacity_bps: {capacity_bps:g} is below 1")
-    floor_pct = _within(number(root["floor_pct"], "floor_pct"), "floor_pct", 0, 100)
+    floor_pct = within(number(root["floor_pct"], "floor_pct"), "floor_pct", 0, 100)
     classes: dict[str, PortClass] = {}
-    for index, item in enumerate(_list(root["classes"], "classes")):
+    for index, item in enumerate(items(root["classes"], "classes")):
         path = f"classes[{index}]"
-        found = _record(item, path, _PORT_CLASS)
+        found = record(item, path, _PORT_CLASS, _OPTIONAL)
         name = text(found["name"], f"{path}.name")
         if name in classes:
             raise RequestError(f"{path}.name: {name!r} is the name of another class")
@@ -80,7 +89,7 @@ def rates_of(document: Any) -> dict[str, Any]:
             name,
             importance,
             number(found["offered_bps"], f"{path}.offered_bps"),
-            _within(packet_bytes, packet_path, LEAST_PACKET_BYTES, MOST_PACKET_BYTES),
+            within(packet_bytes, packet_path, LEAST_PACKET_BYTES, MOST_PACKET_BYTES),
             _goal(found.get("goal"), f"{path}.goal", importance),
         )
     found_rates = queue_rates(capacity_bps, floor_pct, list(classes.values()))
@@ -95,19 +104,19 @@ def read_transfers(document: Any) -> TransferInput:
     RequestError
         The document is none; the text begins with the field at fault.
     """
-    root = _record(document, "input", _MOMENT | {"classes", "groups"})
+    root = record(document, "input", _MOMENT | {"classes", "groups"}, _OPTIONAL)
     last_helped = root.get("last_helped_importance")
     moment = TransferPass(
         now_s=number(root["now_s"], "now_s"),
         free=whole(root["free"], "free", 0),
-        per_group=_within(whole(root["per_group"], "per_group", 0), "per_group", 0, MAX_ALIASES),
+        per_group=within(whole(root["per_group"], "per_group", 0), "per_group", 0, MAX_ALIASES),
         last_goal_s=_time(root, "last_goal_s", ""),
         last_efficiency_s=_time(root, "last_efficiency_s", ""),
         last_helped_importance=None if last_helped is None else _importance(last_helped, "last_helped_importance"),
     )
     groups = {name: _group(item, f"groups.{name}") for name, item in mapping(root["groups"], "groups", None).items()}
     classes = [
-        _class(item, f"classes[{index}]", groups) for index, item in enumerate(_list(root["classes"], "classes"))
+        _class(item, f"classes[{index}]", groups) for index, item in enumerate(items(root["classes"], "classes"))
     ]
     return TransferInput(moment, classes, groups)
 
@@ -123,7 +132,7 @@ def transfers_document(decision: TransferDecision) -> dict[str, Any]:
 
 
 def _group(item: Any, path: str) -> GroupState:
-    found = _record(item, path, _GROUP)
+    found = record(item, path, _GROUP, _OPTIONAL)
     return GroupState(
         importance=_importance(found["importance"], f"{path}.importance"),
         trees=whole(found["trees"], f"{path}.trees", 1),
@@ -136,7 +145,7 @@ def _group(item: Any, path: str) -> GroupState:
 
 
 def _class(item: Any, path: str, groups: Mapping[str, GroupState]) -> ClassState:
-    found = _record(item, path, _CLASS)
+    found = record(item, path, _CLASS, _OPTIONAL)
     members = names(found["groups"], f"{path}.groups")
     for index, group in enumerate(members):
         if group not in groups:
@@ -145,7 +154,7 @@ def _class(item: Any, path: str, groups: Mapping[str, GroupState]) -> ClassState
         name=text(found["name"], f"{path}.name"),
         importance=_importance(found["importance"], f"{path}.importance"),
         performance_index=number(found["performance_index"], f"{path}.performance_index"),
-        queue_share=_within(number(found["queue_share"], f"{path}.queue_share"), f"{path}.queue_share", 0, 1),
+        queue_share=within(number(found["queue_share"], f"{path}.queue_share"), f"{path}.queue_share", 0, 1),
         groups=tuple(dict.fromkeys(members)),
     )
 
@@ -159,34 +168,13 @@ def _goal(value: Any, path: str, importance: int) -> Goal | None:
     if importance == DISCRETIONARY:
         raise RequestError(f"{path}: a class of importance {DISCRETIONARY} has no goal")
     kind = GoalKind(next(iter(found)))
-    return Goal(kind, _within(number(found[kind], f"{path}.{kind}"), f"{path}.{kind}", *GOAL_BOUNDS[kind]))
+    return Goal(kind, within(number(found[kind], f"{path}.{kind}"), f"{path}.{kind}", *GOAL_BOUNDS[kind]))
 
 
 def _importance(value: Any, path: str) -> int:
-    return _within(whole(value, path, MOST_IMPORTANT), path, MOST_IMPORTANT, DISCRETIONARY)
+    return within(whole(value, path, MOST_IMPORTANT), path, MOST_IMPORTANT, DISCRETIONARY)
 
 
 def _time(found: Mapping[str, Any], name: str, prefix: str) -> float | None:
     value = found.get(name)
     return None if value is None else number(value, prefix + name)
-
-
-def _within(value: T, path: str, lower: float, upper: float) -> T:
-    if not lower <= value <= upper:
-        raise RequestError(f"{path}: {value:g} is not from {lower:g} to {upper:g}")
-    return value
-
-
-def _record(value: Any, path: str, known: frozenset[str]) -> Mapping[str, Any]:
-    """Return an object that has all the fields it must have, and no others."""
-    found = mapping(value, path, known)
-    for name in sorted(known - _OPTIONAL):
-        if name not in found:
-            raise RequestError(f"{path}.{name}: missing")
-    return found
-
-
-def _list(value: Any, path: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise RequestError(f"{path}: expected a list")
-    return value

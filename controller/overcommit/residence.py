@@ -1,0 +1,279 @@
+"""Which groups have their entries in a table, and which are a packet away: what comes in, and what leaves for it.
+
+A controller sees every packet of a group that is out, since each misses, and of a group that is in only what its
+counters have grown by when they are read. All that is decided here is decided from these two.
+
+A group that is idle sends on at its rate r, or has ended. After a silence of I seconds it is still sending with the
+odds exp(-rI) to hI, where h is how often groups end; what it is expected to send is r times that chance. Who is
+expected to send least leaves first, and a group comes in for it only if it sends more. So groups that have ended
+leave at once whatever they sent before, and the slow ones that go on are not driven out by slower ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping
+from typing import Generic, Protocol, TypeVar
+
+G = TypeVar("G", bound=Hashable)
+
+READING_INTERVAL_S = 2.0
+"""The most time between two readings of the counters."""
+
+LEAST_READING_INTERVAL_S = 0.25
+"""The least, while readings that are made sooner find groups that have ended."""
+
+USED_UP = 0.75
+"""Part of the idle groups found last whose leave makes another reading due sooner."""
+
+WORTH_PART = 0.02
+"""Part of all groups that are in which must have ended for a sooner reading to have been worth it."""
+
+ONE_PACKET = 1
+"""Packets of a group while it was in, up to which it must show that it has more to say before it comes in again."""
+
+SECOND_PACKET_S = 5.0
+"""Within which such a group must send two packets to come in."""
+
+RISE_WEIGHT = 0.7
+"""What a reading counts for where a group sends faster than it was thought to."""
+
+RATE_MEMORY_S = 30.0
+"""Over which a rate falls, and misses are forgotten."""
+
+LEAST_RATE = 0.1
+"""Packets per second that a group is given credit for at least, so that it has some time to show what it sends."""
+
+END_RATE = 0.05
+"""How often a group that sends is taken to end, per second."""
+
+ENDED_RATE = 0.02
+"""Packets per second below which what a group is expected to send is nothing: it may leave ahead of need."""
+
+DRAWN = 16
+"""Groups of which the slowest leaves where none is idle."""
+
+LEAST_ADVANTAGE = 1.1
+"""How many times as much as the one that leaves a group must send to come in."""
+
+LOOKED_AT = 64
+"""Ended groups that are looked at for the one that frees most entries."""
+
+
+class Chance(Protocol):
+    """Draws numbers, as `random.Random` does under a seed."""
+
+    def randrange(self, stop: int, /) -> int:
+        """Return a whole number from 0 to one less than `stop`, each as likely."""
+
+
+class _Inside:
+    """A group that is in: its place in the order, when it was last active and read, its packets and its rate."""
+
+    __slots__ = ("active_s", "packets", "place", "rate", "read_s")
+
+    def __init__(self, place: int, now_s: float, rate: float) -> None:
+        self.place = place
+        self.active_s = self.read_s = now_s
+        self.packets = 1
+        self.rate = rate
+
+    def count(self, packets: int, now_s: float) -> None:
+        """Take in what a reading shows."""
+        elapsed_s = max(now_s - self.read_s, LEAST_READING_INTERVAL_S)
+        self.read_s = now_s
+        seen = packets / elapsed_s
+        if packets:
+            self.packets += packets
+            self.active_s = now_s
+        if seen > self.rate:
+            self.rate += RISE_WEIGHT * (seen - self.rate)
+        else:
+            self.rate = seen + (self.rate - seen) * math.exp(-elapsed_s / RATE_MEMORY_S)
+
+    def expected(self, read_s: float) -> float:
+        """Return what the group is expected to send by what a reading showed, in packets per second."""
+        rate = max(self.rate, LEAST_RATE)
+        silent_s = max(0.0, read_s - self.active_s)
+        goes_on = math.exp(-rate * silent_s)
+        return rate * goes_on / (goes_on + END_RATE * silent_s)
+
+
+class _Outside:
+    """A group that is out: its rate while it was in, its misses, and whether one is reason enough to come in."""
+
+    __slots__ = ("missed_s", "misses", "needs_second", "rate")
+
+    def __init__(self, rate: float, needs_second: bool) -> None:
+        self.rate = rate
+        self.needs_second = needs_second
+        self.misses = 0.0
+        self.missed_s = -math.inf
+
+    def rate_now(self, now_s: float) -> float:
+        """Return the rate of its misses, or that of when it was in if that is higher."""
+        recent = self.misses * math.exp(-(now_s - self.missed_s) / RATE_MEMORY_S) / RATE_MEMORY_S
+        return max(self.rate, recent)
+
+
+class Residence(Generic[G]):
+    """Which groups are in and which are out, and which of them change places.
+
+    Parameters
+    ----------
+    generator
+        Draws the groups of which the slowest leaves.
+    remembered
+        Groups out of which the rate is known, at most; beyond, the one noted longest ago is forgotten.
+    """
+
+    def __init__(self, generator: Chance, remembered: int) -> None:
+        self._generator = generator
+        self._remembered = remembered
+        self._inside: dict[G, _Inside] = {}
+        self._order: list[G] = []
+        self._outside: dict[G, _Outside] = {}
+        self._idle: list[tuple[float, G]] = []
+        self._idle_found = 0
+        self._idle_taken = 0
+        self._turned_away = 0
+        self._read_s = -math.inf
+        self._sooner_s = READING_INTERVAL_S
+
+    def __contains__(self, group: G) -> bool:
+        return group in self._inside
+
+    def __len__(self) -> int:
+        return len(self._inside)
+
+    def came_in(self, group: G, now_s: float) -> None:
+        """Note that a group is in, brought by a packet of it."""
+        known = self._outside.pop(group, None)
+        self._inside[group] = _Inside(len(self._order), now_s, 0.0 if known is None else known.rate)
+        self._order.append(group)
+
+    def went_out(self, group: G) -> None:
+        """Note that a group is out."""
+        left = self._take_out(group)
+        self._remember(group, _Outside(left.rate, left.packets <= ONE_PACKET))
+
+    def forget(self, group: G) -> None:
+        """Drop a group that is no more."""
+        if group in self._inside:
+            self._take_out(group)
+        self._outside.pop(group, None)
+
+    def missed(self, group: G, now_s: float) -> bool:
+        """Note a packet of a group that is out; return whether it is reason for the group to come in."""
+        known = self._outside.get(group)
+        if known is None:
+            known = _Outside(0.0, needs_second=False)
+            self._remember(group, known)
+        since_s = now_s - known.missed_s
+        known.misses = known.misses * math.exp(-since_s / RATE_MEMORY_S) + 1
+        known.missed_s = now_s
+        return not known.needs_second or since_s <= SECOND_PACKET_S
+
+    def next_reading_s(self) -> float:
+        """Return when the counters are to be read: sooner where idle groups run short or somebody was turned away."""
+        return self._read_s + (self._sooner_s if self._is_short() else READING_INTERVAL_S)
+
+    def read(self, packets: Mapping[G, int], now_s: float) -> None:
+        """Take in how many packets each group that is in had since the reading before; those not named had none."""
+        idle: list[tuple[float, G]] = []
+        for group, inside in self._inside.items():
+            count = packets.get(group, 0)
+            inside.count(count, now_s)
+            if not count and inside.active_s < now_s:
+                idle.append((inside.expected(now_s), group))
+        idle.sort(key=_by_expected, reverse=True)
+        if self._is_short():
+            self._pace(sum(expected <= ENDED_RATE for expected, _ in idle))
+        self._idle = idle
+        self._idle_found = len(idle)
+        self._idle_taken = self._turned_away = 0
+        self._read_s = now_s
+
+    def take_ended(self, frees: Callable[[G], int] | None = None) -> G | None:
+        """Return a group that may leave ahead of need, for it has ended; None where the last reading found no more.
+
+        Parameters
+        ----------
+        frees
+            How many entries that are wanted a group would free; one that would free none is passed over.
+        """
+        return self._take(ENDED_RATE, frees)
+
+    def find_leaving(self, group: G, now_s: float, frees: Callable[[G], int] | None = None) -> G | None:
+        """Return which group leaves for one that is to come in; None where that sends too little.
+
+        Parameters
+        ----------
+        frees
+            As in `take_ended`.
+        """
+        known = self._outside.get(group)
+        rate = 0.0 if known is None else known.rate_now(now_s)
+        leaving = self._take(rate / LEAST_ADVANTAGE, frees)
+        if leaving is None and not self._idle:
+            leaving = self._draw_slower(rate, frees)
+        self._turned_away += leaving is None
+        return leaving
+
+    def _is_short(self) -> bool:
+        return self._turned_away > 0 or self._idle_taken >= USED_UP * self._idle_found
+
+    def _pace(self, ended: int) -> None:
+        """Choose how soon to read again from how many groups a reading has found to have ended."""
+        worth = max(1, min(self._turned_away, math.ceil(WORTH_PART * len(self._inside))))
+        factor = 0.5 if ended >= worth else 2.0
+        self._sooner_s = min(max(self._sooner_s * factor, LEAST_READING_INTERVAL_S), READING_INTERVAL_S)
+
+    def _take(self, most: float, frees: Callable[[G], int] | None) -> G | None:
+        """Return the idle group expected to send least, if that is not above `most`; of ended ones the freest."""
+        idle = self._idle
+        best, freed = -1, 0
+        for position in range(len(idle) - 1, -1, -1):
+            expected, group = idle[position]
+            if expected > most or (best >= 0 and (expected > ENDED_RATE or len(idle) - position > LOOKED_AT)):
+                break
+            if group not in self._inside:
+                continue
+            wanted = 1 if frees is None else frees(group)
+            if wanted > freed:
+                best, freed = position, wanted
+            if frees is None:
+                break
+        if best < 0:
+            return None
+        self._idle_taken += 1
+        taken = idle.pop(best)[1]
+        while idle and idle[-1][1] not in self._inside:
+            idle.pop()
+        return taken
+
+    def _draw_slower(self, rate: float, frees: Callable[[G], int] | None) -> G | None:
+        size = len(self._order)
+        drawn = [self._order[self._generator.randrange(size)] for _ in range(DRAWN if size else 0)]
+        expected = {
+            group: self._inside[group].expected(self._read_s) for group in drawn if frees is None or frees(group)
+        }
+        slowest = min(expected, key=expected.__getitem__, default=None)
+        return None if slowest is None or rate < LEAST_ADVANTAGE * expected[slowest] else slowest
+
+    def _take_out(self, group: G) -> _Inside:
+        left = self._inside.pop(group)
+        last = self._order.pop()
+        if last != group:
+            self._order[left.place] = last
+            self._inside[last].place = left.place
+        return left
+
+    def _remember(self, group: G, known: _Outside) -> None:
+        self._outside[group] = known
+        if len(self._outside) > self._remembered:
+            self._outside.pop(next(iter(self._outside)))
+
+
+def _by_expected(entry: tuple[float, G]) -> float:
+    return entry[0]

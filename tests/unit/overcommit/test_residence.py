@@ -1,0 +1,195 @@
+"""Who leaves a table that is full, and who comes in for it."""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from controller.overcommit.residence import LEAST_READING_INTERVAL_S, READING_INTERVAL_S, Residence
+
+
+def residence(*inside: str, remembered: int = 100) -> Residence[str]:
+    found: Residence[str] = Residence(Random(1), remembered)
+    found.read({}, 0.0)
+    for group in inside:
+        found.came_in(group, 0.0)
+    return found
+
+
+def read_steadily(found: Residence[str], rates: dict[str, float], start_s: float, end_s: float) -> None:
+    now_s = start_s
+    while now_s < end_s:
+        now_s += 2.0
+        found.read({group: round(2 * rate) for group, rate in rates.items() if rate}, now_s)
+
+
+def test_a_group_that_has_fallen_silent_leaves_before_slow_ones_that_go_on():
+    found = residence("fast", "slow", "ended")
+    read_steadily(found, {"fast": 50, "slow": 0.5, "ended": 50}, 0, 20)
+    read_steadily(found, {"fast": 50, "slow": 0.5}, 20, 24)
+    assert found.take_ended() == "ended"
+    found.went_out("ended")
+    assert found.take_ended() is None
+
+
+def test_a_newcomer_gets_the_place_of_a_group_that_has_ended():
+    found = residence("a", "ended")
+    read_steadily(found, {"a": 5, "ended": 5}, 0, 10)
+    read_steadily(found, {"a": 5}, 10, 16)
+    assert found.missed("new", 16.1)
+    assert found.find_leaving("new", 16.1) == "ended"
+
+
+def test_a_newcomer_that_sends_less_than_all_others_stays_out():
+    found = residence("a", "b")
+    read_steadily(found, {"a": 5, "b": 5}, 0, 20)
+    assert found.missed("new", 20.1)
+    assert found.find_leaving("new", 20.1) is None
+    assert "new" not in found and len(found) == 2
+
+
+def test_a_newcomer_that_sends_more_than_the_slowest_takes_its_place():
+    found = residence("fast", "slow")
+    read_steadily(found, {"fast": 100, "slow": 1}, 0, 20)
+    for number in range(60):
+        found.missed("new", 20 + number / 100)
+    assert found.find_leaving("new", 20.6) == "slow"
+
+
+def test_the_rate_of_a_group_is_kept_while_it_is_out():
+    found = residence("known", "slow")
+    read_steadily(found, {"known": 20, "slow": 2}, 0, 20)
+    found.went_out("known")
+    assert found.missed("known", 20.1)
+    assert found.find_leaving("known", 20.1) == "slow"
+
+
+def test_a_group_of_one_packet_needs_two_to_come_in_again():
+    found = residence("once", "often")
+    read_steadily(found, {"often": 3}, 0, 4)
+    for group in ("once", "often"):
+        found.went_out(group)
+    assert found.missed("often", 30.0)
+    assert not found.missed("once", 30.0)
+    assert not found.missed("once", 36.0)
+    assert found.missed("once", 40.9)
+
+
+def test_of_groups_that_have_ended_the_one_that_frees_most_leaves_and_none_that_frees_nothing():
+    found = residence("a", "b", "c")
+    read_steadily(found, {"a": 9, "b": 9, "c": 9}, 0, 10)
+    read_steadily(found, {}, 10, 20)
+    frees = {"a": 1, "b": 3, "c": 0}
+    assert found.take_ended(frees.__getitem__) == "b"
+    found.went_out("b")
+    assert found.take_ended(frees.__getitem__) == "a"
+    found.went_out("a")
+    assert found.take_ended(frees.__getitem__) is None
+    assert found.take_ended() == "c"
+
+
+def test_counters_are_read_sooner_while_that_finds_groups_that_have_ended():
+    sending = [str(number) for number in range(100)]
+    found = residence(*sending)
+    read_steadily(found, dict.fromkeys(sending, 20.0), 0, 10)
+    assert found.next_reading_s() == 10 + READING_INTERVAL_S
+    now_s, intervals_s = 10.0, []
+    for _ in range(5):
+        ended = {sending.pop() for _ in range(10)}
+        found.missed("new", now_s)
+        assert found.find_leaving("new", now_s) is None, "all are taken to send on"
+        intervals_s.append(found.next_reading_s() - now_s)
+        now_s = found.next_reading_s()
+        found.read(dict.fromkeys(sending, 40), now_s)
+        taken = {found.take_ended() for _ in ended}
+        assert taken == ended
+        for group in ended:
+            found.went_out(group)
+    assert intervals_s == [2.0, 1.0, 0.5, LEAST_READING_INTERVAL_S, LEAST_READING_INTERVAL_S]
+
+
+def test_sooner_readings_that_find_nothing_end():
+    found = residence("a", "b")
+    now_s = 0.0
+    for _ in range(20):
+        found.read({"a": 100, "b": 100}, now_s)
+        found.missed("new", now_s)
+        assert found.find_leaving("new", now_s) is None
+        now_s = found.next_reading_s()
+    assert now_s == 20 * READING_INTERVAL_S
+
+
+def test_what_is_known_of_groups_that_are_out_is_bounded():
+    found = residence(remembered=3)
+    for number in range(10):
+        found.missed(str(number), float(number))
+    found.came_in("once", 10.0)
+    found.went_out("once")
+    assert not found.missed("once", 11.0)
+    for number in range(3):
+        found.missed(str(number), 12.0)
+    assert found.missed("once", 30.0), "what was known of it is forgotten"
+
+
+def test_a_group_that_is_no_more_is_not_chosen():
+    found = residence("a", "b")
+    read_steadily(found, {}, 0, 30)
+    found.forget("a")
+    assert found.take_ended() == "b"
+    found.forget("b")
+    assert found.take_ended() is None
+    assert found.find_leaving("new", 30.0) is None
+
+
+class AnyOrder(RuleBasedStateMachine):
+    """Whatever comes in which order, who leaves is in, and nobody is chosen twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: Residence[int] = Residence(Random(3), 5)
+        self.inside: set[int] = set()
+        self.now_s = 0.0
+
+    @rule(group=st.integers(0, 9), after_s=st.floats(0.01, 5))
+    def packet(self, group: int, after_s: float) -> None:
+        self.now_s += after_s
+        if group in self.inside or not self.found.missed(group, self.now_s):
+            return
+        if len(self.inside) == 4:
+            leaving = self.found.find_leaving(group, self.now_s)
+            if leaving is None:
+                return
+            assert leaving in self.inside
+            self.inside.remove(leaving)
+            self.found.went_out(leaving)
+        self.inside.add(group)
+        self.found.came_in(group, self.now_s)
+
+    @rule(packets=st.dictionaries(st.integers(0, 9), st.integers(1, 50)))
+    def reading(self, packets: dict[int, int]) -> None:
+        self.now_s = max(self.now_s, self.found.next_reading_s()) if self.inside else self.now_s + 1
+        self.found.read({group: count for group, count in packets.items() if group in self.inside}, self.now_s)
+
+    @rule()
+    def ahead(self) -> None:
+        leaving = self.found.take_ended()
+        if leaving is not None:
+            self.inside.remove(leaving)
+            self.found.went_out(leaving)
+
+    @precondition(lambda self: self.inside)
+    @rule()
+    def gone(self) -> None:
+        self.found.forget(self.inside.pop())
+
+    @invariant()
+    def same(self) -> None:
+        assert len(self.found) == len(self.inside)
+        assert all(group in self.found for group in self.inside)
+
+
+TestAnyOrder = AnyOrder.TestCase
+TestAnyOrder.settings = settings(max_examples=20, stateful_step_count=30)
