@@ -36,7 +36,7 @@ GROUPS_PER_TURN = 8
 """Groups whose aliases are looked at in one turn of the loop."""
 
 LOOK_AGAIN_S = 0.05
-"""How soon it is looked again whether senders' entries are confirmed, or a version is free."""
+"""How soon it is looked again whether entries are confirmed, or a version is free."""
 
 TRIAL = MAX_ALIASES + 1
 """The number of a tree that is only tried."""
@@ -266,6 +266,7 @@ class AliasTrees:
         staying = [tree for tree in group.all_trees() if tree.number and not tree.is_leaving]
         for tree in reversed(staying[wanted:]):
             effects += self.release(group, tree, now)
+        self._follow_binding(group, now)
         missing = wanted - len(staying)
         free = self._settings.pool - self.bound_count
         if missing > free:
@@ -273,9 +274,17 @@ class AliasTrees:
             self.waiting[address] = None
         if min(missing, free) > 0:
             effects += self.bind(group, min(missing, free), now)
-            if sum(not tree.is_leaving for tree in group.all_trees()[1:]) < min(wanted, len(staying) + free):
-                self._again[address] = now + LOOK_AGAIN_S
+            self._again[address] = now + LOOK_AGAIN_S
         return effects
+
+    def _follow_binding(self, group: Group, now: float) -> None:
+        """Tell of aliases that all switches know of now, and look again while there are others."""
+        binding = [tree for tree in group.all_trees() if not tree.is_standing]
+        left = [tree for tree in binding if not self._is_usable(tree) and not tree.is_standing]
+        if len(left) < len(binding):
+            self._told(group, now)
+        if left:
+            self._again[group.address] = now + LOOK_AGAIN_S
 
     # Bind
 

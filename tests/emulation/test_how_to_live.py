@@ -196,6 +196,38 @@ def test_a_feed_is_marked(reader: Reader, fabric: EmulatedFabric) -> None:
     assert shown.count("DSCP 46") == 1
 
 
+def test_a_hot_group_gets_more_paths(reader: Reader, fabric: EmulatedFabric) -> None:
+    write_files(reader, "more-paths.md")
+    start, see, follow, why, by_hand = blocks("more-paths.md")
+    (traffic_of_hosts,) = filter(None, map(typed, blocks("more-paths.md", "text")))
+
+    def group() -> Any:
+        return next((found for found in reader.ask({"show": "groups"}) if found["group"] == "239.1.1.1"), None)
+
+    def split() -> list[int]:
+        found = group()
+        numbers = [sender["alias"] or 0 for sender in found["senders"]] if found else []
+        return sorted(numbers)
+
+    assert "good" in reader.run(start)
+    wait_fabric(reader, fabric)
+    fabric.announce()
+    for host, command in traffic_of_hosts:
+        reader.run(f"nsenter --net=/proc/{fabric.pid(host)}/ns/net -- {command}")
+        if host == "h5":
+            wait(lambda: group() and [alias["state"] for alias in group()["aliases"]] == ["bound"])
+    wait(lambda: split() == [0, 0, 1, 1])
+    assert "2 + 2" in reader.run(see)
+    reader.run(follow)
+    wait(lambda: "gets an alias from the pool, to wait less: " in reader.run(why), 90)
+    wait(lambda: split() == [0, 0, 1, 1])
+    before = len(group()["aliases"])
+    assert before == 1
+    told = reader.run(by_hand)
+    assert f"aliases from now: {before + 1}" in told
+    assert "gives an alias back" in told
+
+
 def test_routers_are_attached(reader: Reader, fabric: EmulatedFabric) -> None:
     """What FRR and a proxy do with the guide's configurations is tested in test_routers_live.py."""
     write_files(reader, "routers.md")
@@ -237,7 +269,7 @@ def typed(block: str) -> list[tuple[str, str]]:
 def test_what_is_not_run_needs_a_service_manager_containers_or_a_long_build() -> None:
     with_an_installation = {"own-switches.md", "upgrade.md"}
     run_here = {"prometheus-and-grafana.md", "write-a-policy.md", "allocate-ports.md", "vlans.md", "routers.md"}
-    run_here |= {"multicast-vlan.md", "mark-a-feed.md"}
+    run_here |= {"multicast-vlan.md", "mark-a-feed.md", "more-paths.md"}
     run_here |= {"diagnose-a-port.md", "plan-a-fabric.md"}
     pages = {path.name for path in (ROOT / "docs" / "how-to").glob("*.md")} - {"index.md"}
     built_in_a_wheel = {"compile-the-cores.md"}
