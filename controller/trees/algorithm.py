@@ -13,10 +13,12 @@ from topology.graph import NodeId
 class Algorithm(ABC):
     """Decides how trees grow and what they are built anew as; the forest does the rest.
 
-    `follows_routing` says that every tree follows the unicast routes, so that a new link concerns all of them.
+    `follows_routing` says that every tree follows the unicast routes, so that a new link concerns all of them,
+    `settles_small_trees` that every tree that is not of form `Form.GENERAL` is `settled` whatever members it has.
     """
 
     follows_routing = False
+    settles_small_trees = False
 
     def __init__(self, network: Network) -> None:
         self.network = network

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf, isfinite
 from types import MappingProxyType
 
@@ -81,7 +82,7 @@ class Forest:
         self._trees: dict[Key, Tree] = {}
         self._idle_bps: dict[Key, int] = {}
         self._users = LinkUsers(self.loads)
-        self._homes: dict[NodeId, set[Key]] = {}
+        self._homes: defaultdict[NodeId, set[Key]] = defaultdict(set)
         self._cut: set[Key] = set()
         self._general: set[Key] = set()
         self._worsened: set[Key] = set()
@@ -122,43 +123,39 @@ class Forest:
             tree = self._trees[key] = Tree(key, self.seed, idle_bps)
         elif self._broken and key in self._broken:
             return self._both(self.mend(key), self.join(key, node, role))
-        if node in tree.terminals:
-            have = int(tree.terminals[node])
+        if node in (terminals := tree.terminals):
+            have = int(terminals[node])
             return self._take_role(tree, node, have, bits & ~have) if bits & ~have else Change(key)
-        tree.terminals[node] = ROLES[bits]
-        homes = self._homes.get(node)
-        if homes is None:
-            homes = self._homes[node] = set()
-        homes.add(key)
-        on_tree = node in tree.adjacent
-        if not on_tree:
-            path = None
+        terminals[node] = ROLES[bits]
+        self._homes[node].add(key)
+        algorithm, added = self.algorithm, NOTHING
+        if node not in tree.adjacent:
+            path: Sequence[NodeId] | None = None
             if node in self.graph and not tree.detached:
                 if bits & SENDS:
                     # The algorithm may look at the new terminal's rate before it is accounted.
                     tree.rates[node] = self._default_bps
                     tree.rate_bps += self._default_bps
-                    path = self.algorithm.path(tree, node)
+                    path = algorithm.path(tree, node)
                     del tree.rates[node]
                     tree.rate_bps -= self._default_bps
                 else:
-                    path = self.algorithm.path(tree, node)
+                    path = algorithm.path(tree, node)
             if not path:
                 if bits & SENDS:
                     flows.sender_known(tree, self.loads, node, self._default_bps)
                 return self._rebuild(tree, keep=path is None)
-            added = tree.attach(path)
             loads, idle_bps = self.loads, tree.idle_bps if tree.rate_below is None else 0
             if tree.cables is None and not loads.bundles:
-                self._users.add(key, added, loads.index, idle_bps)
+                added = self._users.attach(tree, path, idle_bps)
             else:
+                added = tree.attach(path)
                 cables.took(tree, added, loads)
                 self._users.add(key, added, flows.index_of(tree, loads), idle_bps)
                 flows.point(tree, loads)
-        else:
-            added = NOTHING
-        flows.begin_roles(tree, self.loads, node, bits, self._default_bps)
-        if self.algorithm.settled(tree):
+        if bits & SENDS or tree.rate_below is not None:
+            flows.begin_roles(tree, self.loads, node, bits, self._default_bps)
+        if (algorithm.settles_small_trees and tree.form is not Form.GENERAL) or algorithm.settled(tree):
             return _new(Change, (key, added, NOTHING, (), (), ()))
         return self._both(Change(key, added), self._rebuild(tree, keep=True))
 
@@ -171,7 +168,8 @@ class Forest:
             return Change(key)
         if key in self._broken:
             return self._both(self.mend(key), self.leave(key, node, role))
-        flows.end_roles(tree, self.loads, node, lost)
+        if lost & SENDS or tree.rate_below is not None:
+            flows.end_roles(tree, self.loads, node, lost)
         if have != lost:
             tree.terminals[node] = ROLES[have & ~lost]
             return Change(key) if self._stays(tree) else self._rebuild(tree, keep=True)
@@ -180,7 +178,8 @@ class Forest:
         homes.discard(key)
         if not homes:
             del self._homes[node]
-        tree.detached.discard(node)
+        if tree.detached:
+            tree.detached -= {node}
         if not tree.terminals:
             return self._fell(tree)
         removed, left = NOTHING, NO_CABLES
@@ -219,7 +218,8 @@ class Forest:
         return Change(tree.key) if self._stays(tree) else self._rebuild(tree, keep=True)
 
     def _stays(self, tree: Tree) -> bool:
-        return not tree.detached and self.algorithm.settled(tree)
+        algorithm, is_small = self.algorithm, tree.form is not Form.GENERAL
+        return not tree.detached and ((algorithm.settles_small_trees and is_small) or algorithm.settled(tree))
 
     def _fell(self, tree: Tree) -> Change:
         removed = tuple(tree.parent.items())[::-1]

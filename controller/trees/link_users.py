@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from controller.trees.tree import Index, Key, Links
+from collections import defaultdict
+from collections.abc import Sequence
+
+from controller.trees.tree import NOBODY, Index, Key, Links, Tree
 from topology.graph import NodeId
 from topology.loads import LinkLoads
 
@@ -12,7 +15,8 @@ class LinkUsers:
 
     def __init__(self, loads: LinkLoads) -> None:
         self._loads = loads
-        self._keys: dict[int, set[Key]] = {}
+        self._keys: defaultdict[int, set[Key]] = defaultdict(set)
+        self._only: dict[NodeId, frozenset[NodeId]] = {}
 
     def of(self, u: NodeId, v: NodeId) -> frozenset[Key]:
         """Return the groups whose trees use a cable between two switches."""
@@ -26,6 +30,39 @@ class LinkUsers:
         """Return the groups whose trees use a cable, and forget them."""
         return self._keys.pop(number >> 1, set())
 
+    def attach(self, tree: Tree, path: Sequence[NodeId], bps: int) -> Links:
+        """Have a tree grow by a path, as `Tree.attach` has it, and `add` its links; in one go, where none has cables.
+
+        Neither the tree nor the loads have links of several cables.
+        """
+        adjacent, parent, key, users, only = tree.adjacent, tree.parent, tree.key, self._keys, self._only
+        index, load_bps = self._loads.index, self._loads.bps
+        above = path[-1]
+        if tree.root is None:
+            tree.root = above
+            adjacent[above] = NOBODY
+        added: Links = ()
+        for node in path[-2::-1]:
+            beside = adjacent[above]
+            if isinstance(beside, set):
+                beside.add(node)
+            else:
+                adjacent[above] = {*beside, node}
+            adjacent[node] = only.get(above) or only.setdefault(above, frozenset((above,)))
+            parent[node] = above
+            number = index[node][above]
+            if bps:
+                load_bps[number] += bps
+                load_bps[number ^ 1] += bps
+            users[number >> 1].add(key)
+            added = ((node, above), *added)
+            above = node
+        rates, receivers = tree.rate_below, tree.receivers_below
+        if rates is not None and receivers is not None:
+            for node, _ in added:
+                rates[node] = receivers[node] = 0
+        return added
+
     def add(self, key: Key, links: Links, index: Index, bps: int = 0) -> None:
         """Note that a tree uses links, by the cables that `index` names, and add `bps` to both directions of each."""
         load_bps, users = self._loads.bps, self._keys
@@ -34,11 +71,7 @@ class LinkUsers:
             if bps:
                 load_bps[number] += bps
                 load_bps[number ^ 1] += bps
-            keys = users.get(number >> 1)
-            if keys is None:
-                users[number >> 1] = {key}
-            else:
-                keys.add(key)
+            users[number >> 1].add(key)
 
     def discard(self, key: Key, links: Links, index: Index, bps: int = 0) -> None:
         """Note that a tree uses links no more, which may be gone, and take `bps` off both directions of each."""

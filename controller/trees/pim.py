@@ -73,7 +73,7 @@ class RoutedTree(Algorithm):
         while root not in ends and len(adjacent[root]) == 1:
             (beyond,) = adjacent[root]
             del parent[beyond]
-            adjacent[beyond].remove(root)
+            adjacent[beyond] -= {root}
             root = beyond
         return root, parent
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from enum import IntFlag
 from typing import Final, NamedTuple, TypeAlias
 
@@ -13,7 +14,12 @@ from topology.graph import Link, NodeId
 Key: TypeAlias = Hashable
 """What names a group: its address, or a (source, group) pair."""
 
-Adjacency: TypeAlias = Mapping[NodeId, set[NodeId]]
+Adjacency: TypeAlias = Mapping[NodeId, AbstractSet[NodeId]]
+Neighbours: TypeAlias = set[NodeId] | frozenset[NodeId]
+"""Those of a node of a tree; a frozen set where they may be shared by the nodes of many trees."""
+
+NOBODY: frozenset[NodeId] = frozenset()
+
 Links: TypeAlias = tuple[tuple[NodeId, NodeId], ...]
 Index: TypeAlias = dict[NodeId, dict[NodeId, int]]
 """Numbers of directions in `LinkLoads`, by both ends."""
@@ -159,9 +165,9 @@ class Tree:
         self.seed = seed
         self.idle_bps = idle_bps
         self._salt = 0
-        self.adjacent: dict[NodeId, set[NodeId]] = {}
+        self.adjacent: dict[NodeId, Neighbours] = {}
         self.terminals: dict[NodeId, TreeRole] = {}
-        self.detached: set[NodeId] = set()
+        self.detached: Neighbours = NOBODY
         self.fallbacks = 0
         self.root: NodeId | None = None
         self.parent: dict[NodeId, NodeId] = {}
@@ -221,11 +227,11 @@ class Tree:
         above = path[-1]
         if self.root is None:
             self.root = above
-            adjacent[above] = set()
+            adjacent[above] = NOBODY
         rates, receivers = self.rate_below, self.receivers_below
         added: Links = ()
         for node in path[-2::-1]:
-            adjacent[above].add(node)
+            adjacent[above] |= {node}
             adjacent[node] = {above}
             parent[node] = above
             added = ((node, above), *added)
@@ -256,7 +262,11 @@ class Tree:
             else:
                 beyond = parent.pop(node)
                 removed.append((node, beyond))
-            adjacent[beyond].remove(node)
+            beside = adjacent[beyond]
+            if isinstance(beside, set):
+                beside.remove(node)
+            else:
+                adjacent[beyond] = beside - {node}
             node = beyond
         return tuple(removed)
 
@@ -277,11 +287,11 @@ class Tree:
         return TreePlan(self.root, dict(self.parent), self.form, self.core, dict(self.aggregations), self.pinned)
 
 
-def adjacency_of(root: NodeId | None, parent: Mapping[NodeId, NodeId]) -> dict[NodeId, set[NodeId]]:
+def adjacency_of(root: NodeId | None, parent: Mapping[NodeId, NodeId]) -> dict[NodeId, Neighbours]:
     """Return the neighbours of every node of a rooted tree."""
-    adjacent: dict[NodeId, set[NodeId]] = {} if root is None else {root: set()}
+    adjacent: dict[NodeId, Neighbours] = {} if root is None else {root: NOBODY}
     for node, above in parent.items():
-        adjacent[above].add(node)
+        adjacent[above] |= {node}
         adjacent[node] = {above}
     return adjacent
 

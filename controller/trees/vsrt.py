@@ -42,6 +42,8 @@ Score = tuple[int, float, float]
 class Vsrt(Algorithm):
     """Optimal and load-aware on fabrics, nearest attachment elsewhere."""
 
+    settles_small_trees = True
+
     def __init__(self, network: Network) -> None:
         super().__init__(network)
         self._baselines = (FixedCoreTree(network), RandomCoreTree(network), StaticUplinkTree(network))
@@ -51,6 +53,8 @@ class Vsrt(Algorithm):
         if tree.root is None:
             return (node,)
         shape, form = self.network.shape, tree.form
+        if form is Form.DESIGNATED and isinstance(shape, LayeredFabric):
+            return self._designated_path(shape, tree, node)
         if form is Form.GENERAL:
             if isinstance(shape, Hierarchy):
                 return None
@@ -95,7 +99,7 @@ class Vsrt(Algorithm):
 
     def _designated_path(self, fabric: LayeredFabric, tree: Tree, node: NodeId) -> Sequence[NodeId] | None:
         pod = fabric.pod.get(node)
-        if pod is None or tree.root is None:
+        if pod is None:
             return None
         on_tree = tree.adjacent
         if tree.version != self.network.version:
