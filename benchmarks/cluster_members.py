@@ -1,4 +1,4 @@
-"""Controllers and switches of simulated histories: real members and installers, messages that take their time."""
+"""Controllers and switches of simulated histories: real members, places and installers; messages take their time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from controller.cluster.engine import (
 )
 from controller.cluster.events import (
     Answered,
+    ConfirmWanted,
     ControllerBeat,
+    ControllerGone,
     FenceRefused,
     KeysChanged,
     PeerGone,
@@ -30,6 +32,7 @@ from controller.cluster.keys import Keys, Leader
 from controller.cluster.member import MemberCore
 from controller.cluster.member_settings import MemberSettings
 from controller.cluster.memory_engine import MemoryEngine, MemoryWatch
+from controller.cluster.place import BeginAnew, ConfirmLead, Course, LetIn, PlaceCore, TakenOver, TakeOver
 from controller.datapath.core import DatapathCore, OwnerTold
 from controller.effects import ApplyEdits, RequestFlows, RequestRole, RoleDenied
 from controller.effects import Put as PutRule
@@ -40,15 +43,25 @@ from controller.events import (
     RoleWanted,
     SwitchConnected,
     SwitchDisconnected,
+    TableChanged,
 )
 from controller.rules.fake import FakeSwitch
 from controller.rules.installer import Installer
 from controller.rules.model import FlowEntry, FlowKey, Match, Output
+from controller.rules.pipeline import OPENFLOW_1_3
 
 FABRIC = "simulated"
 KEYS = Keys(FABRIC)
 JOURNAL = f"{KEYS.root}journal/operator/"
 TAG = 0x5601
+COOKIE_MASK = (1 << 48) - 1
+
+
+PIPE_S = 0.0005
+"""How long what the member decides takes to the controller beside it."""
+
+BEGIN_S = 3.0
+"""How long a controller takes to begin anew."""
 
 
 class Connection:
@@ -61,12 +74,16 @@ class Connection:
 
 
 class Switch:
-    """An OpenFlow 1.3 switch: a new connection is equal, a new master makes slaves of others, without a word."""
+    """A switch: a new connection is equal, a new master makes slaves of others, without a word.
 
-    def __init__(self, world: Any, dpid: int) -> None:
+    Of OpenFlow 1.0, with the roles of Nicira, it knows no generations: the last one who asks is master.
+    """
+
+    def __init__(self, world: Any, dpid: int, ofp_version: int = OPENFLOW_1_3) -> None:
         self.world = world
         self.dpid = dpid
-        self.fake = FakeSwitch(dpid, 4)
+        self.ofp_version = ofp_version
+        self.fake = FakeSwitch(dpid, ofp_version)
         self.connections: dict[str, Connection] = {}
         self.master_epoch: int | None = None
 
@@ -79,6 +96,7 @@ class Switch:
         connection.role = self.fake.role
         if type(effect) is RequestRole and effect.role is ControllerRole.MASTER:
             if type(answers[0]) is not EditFailed:
+                self.world.has_master(self, connection, effect.generation_id)
                 self.master_epoch = effect.generation_id
                 for other in self.connections.values():
                     if other is not connection and other.role is ControllerRole.MASTER:
@@ -91,7 +109,7 @@ class Switch:
 
     def restart(self) -> None:
         """Lose entries, roles and generation, and all connections."""
-        self.fake, self.master_epoch = FakeSwitch(self.dpid, 4), None
+        self.fake, self.master_epoch = FakeSwitch(self.dpid, self.ofp_version), None
         for connection in tuple(self.connections.values()):
             connection.node.disconnect(self)
 
@@ -118,13 +136,12 @@ class Node:
         self.is_up, self.is_stopped, self.idle_s, self.backlog = True, False, 0.0, []
         self.member = MemberCore(MemberSettings(FABRIC, self.name, self.incarnation, self.name), self.world.now)
         self.core = DatapathCore(0xA0)
+        self.place = PlaceCore(3.0, self.core)
         self.app = Installer(TAG, datapath=self.core)
         self.followed: Leader | None = None
-        self.leading = Leading(None, None, False)
+        self.leading = Leading(None, None, False, 0.0)
         self.watch: MemoryWatch | None = None
         self.watch_number = 0
-        self.master_wanted: RoleWanted | None = None
-        self.wanted: ControllerRole | None = None
         self.give(DeadlineReached())
         for switch in self.world.switches.values():
             self.connect(switch)
@@ -177,57 +194,73 @@ class Node:
                 self.watch_number = effect.watch
             elif type(effect) is FollowPeer:
                 self.followed = effect.leader
-            elif type(effect) is RoleWanted:
-                self.want(effect)
-            elif type(effect) is Leading:
-                self.leading = effect
-                if effect.epoch is not None:
-                    self.world.leads(self, effect.epoch)
+            elif type(effect) is RoleWanted or type(effect) is Leading:
+                if type(effect) is Leading:
+                    self.leading = effect
+                    if effect.epoch is not None:
+                        self.world.leads(self, effect.epoch)
+                self.at("pipe", lambda told=effect: self.put(told), PIPE_S)
             elif type(effect) is TellOperators:
                 self.world.told[effect.kind] += 1
                 assert effect.text.endswith("."), effect.text
 
-    def want(self, wanted: RoleWanted) -> None:
-        """Ask switches for a role; who is to be master, and was not before, reads the journal first."""
-        self.master_wanted, was_master = None, self.wanted is ControllerRole.MASTER
-        self.wanted = wanted.role
-        if wanted.role is ControllerRole.MASTER and not was_master:
-            self.master_wanted = wanted
-            self.load(wanted, "", 0, [])
-        else:
-            self.perform(self.core.handle(wanted, self.world.now))
+    def put(self, event: object) -> None:
+        """Have the controller's place take an event."""
+        for effect in self.place.handle(event, self.world.now):
+            if type(effect) is RoleWanted:
+                self.perform(self.core.handle(effect, self.world.now))
+            elif type(effect) is TakeOver:
+                self.load(effect.epoch, "", 0, [])
+            elif type(effect) is LetIn:
+                for dpid in effect.dpids:
+                    version = self.world.switches[dpid].ofp_version
+                    self.perform(self.app.handle(SwitchConnected(dpid, version, ()), self.world.now))
+            elif type(effect) is ConfirmLead:
+                self.at("say", lambda: self.give(ConfirmWanted()), PIPE_S)
+            elif type(effect) is BeginAnew:
+                self.begin_anew()
+            else:
+                self.perform((effect,))
 
-    def load(self, wanted: RoleWanted, after: str, revision: int, loaded: list[int]) -> None:
-        """Read the journal page by page, have its entries desired and then become master."""
+    def begin_anew(self) -> None:
+        """End in order, and be another process some time later."""
+        self.world.told["begins-anew"] += 1
+        self.give(ControllerGone())
+        self.kill()
+        run = self.run
+        self.world.later(BEGIN_S, lambda: self.start() if self.run == run else None)
+
+    def load(self, epoch: int, after: str, revision: int, loaded: list[int]) -> None:
+        """Read the journal page by page, and have its entries desired."""
 
         def read(reply: Reply) -> None:
-            if self.master_wanted is not wanted:
+            if self.place.epoch != epoch:
                 return
             if type(reply) is not KeyPage:
-                self.load(wanted, "", 0, [])
+                self.load(epoch, "", 0, [])
                 return
             loaded.extend(int(held.value) for held in reply.held)
             if reply.has_more:
-                self.load(wanted, reply.held[-1].key, reply.revision, loaded)
+                self.load(epoch, reply.held[-1].key, reply.revision, loaded)
                 return
             self.desire(loaded)
-            self.perform(self.core.handle(wanted, self.world.now))
+            self.put(TakenOver(epoch))
 
-        self.world.ask(self, ReadPage(JOURNAL, after, revision, 16), read)
+        self.world.ask(self, ReadPage(JOURNAL, after, revision), read)
 
     def desire(self, numbers: Iterable[int]) -> None:
-        """Have entries at every switch."""
+        """Have entries at the switches of some actions."""
         rules = [
             FlowEntry(FlowKey(0, 10, Match(in_port=number)), (Output(1),), TAG << 48 | number) for number in numbers
         ]
-        edits = [(dpid, PutRule(rule)) for rule in rules for dpid in self.world.switches]
+        edits = [(dpid, PutRule(rule)) for rule in rules for dpid in self.world.places(rule.cookie & COOKIE_MASK)]
         if edits:
             self.perform(self.app.change([edits], self.world.now))
 
     def act(self, number: int) -> None:
         """Take an operator's action: it counts when the store has it."""
         fence, epoch = self.leading.fence, self.leading.epoch
-        if fence is None or epoch is None:
+        if fence is None or epoch is None or self.place.course is not Course.LEADING:
             return
         put, asked_s = PutKey(f"{JOURNAL}{number:06}", str(number)), self.world.now
 
@@ -246,6 +279,8 @@ class Node:
         for effect in effects:
             if type(effect) is OwnerTold:
                 self.perform(effect.effects)
+                if effect.xid_tag == self.place.xid_tag:
+                    self.put(TableChanged(effect.dpid, effect.was_read))
             elif type(effect) is RoleDenied:
                 self.at("self", lambda effect=effect: self.give(RoleLost(effect.dpid, effect.generation_id)), 0.0)
             elif type(effect) in (ApplyEdits, RequestFlows, RequestRole):
@@ -253,7 +288,7 @@ class Node:
 
     def send(self, effect: Any) -> None:
         """Have a message reach a switch, and its answers come back."""
-        switch, epoch = self.world.switches[effect.dpid], self.member.epoch
+        switch, epoch = self.world.switches[effect.dpid], self.place.epoch
         connection = switch.connections.get(self.name)
         if connection is None or connection.run != self.run:
             return
@@ -273,16 +308,26 @@ class Node:
         """Have a connection to a switch."""
         if switch.dpid not in self.without:
             switch.connections[self.name] = Connection(self, self.run)
-            self.at(
-                "switches", lambda: self.perform(self.app.handle(SwitchConnected(switch.dpid, 4, ()), self.world.now))
-            )
+            self.at("switches", lambda: self.connected(switch))
+
+    def connected(self, switch: Switch) -> None:
+        """Know of a connection: the switch is asked for a role before it is taken in."""
+        wanted = self.place.role_at(switch.dpid, switch.ofp_version, self.world.now)
+        if wanted is not None:
+            self.perform(self.core.handle(wanted, self.world.now))
+        self.put(SwitchConnected(switch.dpid, switch.ofp_version, ()))
+
+    def disconnected(self, switch: Switch) -> None:
+        """Know that a connection has ended."""
+        was_in = self.place.switches.get(switch.dpid, False)
+        self.put(SwitchDisconnected(switch.dpid))
+        if was_in:
+            self.perform(self.app.handle(SwitchDisconnected(switch.dpid), self.world.now))
 
     def disconnect(self, switch: Switch) -> None:
         """Lose the connection to a switch, and have another one soon unless something is in between."""
         if switch.connections.pop(self.name, None) is not None:
-            self.at(
-                "switches", lambda: self.perform(self.app.handle(SwitchDisconnected(switch.dpid), self.world.now))
-            )
+            self.at("switches", lambda: self.disconnected(switch))
         self.at("switches", lambda: self.connect(switch) if self.name not in switch.connections else None, 0.5)
 
     def switch_count(self) -> int:
@@ -301,6 +346,9 @@ class Node:
         due = self.member.next_deadline()
         if due is not None and due <= now:
             self.give(DeadlineReached())
+        at_s = self.place.next_deadline()
+        if at_s is not None and at_s <= now:
+            self.put(DeadlineReached())
         for holder in (self.core, self.app):
             at_s = holder.next_deadline()
             if at_s is not None and at_s <= now:

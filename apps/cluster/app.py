@@ -32,10 +32,11 @@ from apps.policy_file import PolicyReading, shares_fabric
 from apps.status_server import ENGINE_UNREACHABLE, QuestionRefused
 from apps.tls_files import SettingsInvalid
 from controller.cluster.effects import TellOperators
-from controller.cluster.events import FenceRefused, HandOverWanted, RoleLost
+from controller.cluster.events import ConfirmWanted, FenceRefused, HandOverWanted, RoleLost
 from controller.cluster.keys import EPOCH_BOUND
 from controller.cluster.place import (
     BeginAnew,
+    ConfirmLead,
     Course,
     HearReports,
     LetIn,
@@ -99,6 +100,7 @@ class ClusterApp(DeclaredApp, TableKeeper):
             TakeOver: lambda order: self.threads.append(hub.spawn(self._take_over, order)),
             Renew: lambda order: self.threads.append(hub.spawn(self._renew, order)),
             LetIn: self._let_apps_in,
+            ConfirmLead: lambda _effect: self.link.say(ConfirmWanted()),
             HearReports: self._hear_reports,
             BeginAnew: lambda effect: self._begin_anew(effect.why),
         }
@@ -267,7 +269,7 @@ class ClusterApp(DeclaredApp, TableKeeper):
 
     def let_in(self, datapath: Any) -> None:
         """Ask a switch for what is wanted before anything else."""
-        wanted = self.core.role_at(datapath.id, datapath.ofproto.OFP_VERSION)
+        wanted = self.core.role_at(datapath.id, datapath.ofproto.OFP_VERSION, time.monotonic())
         if wanted is not None:
             DATAPATHS.want_role(wanted)
         super().let_in(datapath)

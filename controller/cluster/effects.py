@@ -43,6 +43,9 @@ class Leading(NamedTuple):
     has_lease
         Whether the store has confirmed the lease for the time being. Without it switches of OpenFlow 1.0, which do
         not know generations, are not to be written.
+    fresh_until_s
+        Until then nobody else can lead, for the store has just said so. Later switches of OpenFlow 1.0, where the
+        last one who asks is master, are not to be asked before `ConfirmWanted`.
     renews
         The epoch that this one goes on from without anybody having led in between, for the store had lost all; None
         where there is none.
@@ -51,6 +54,7 @@ class Leading(NamedTuple):
     epoch: int | None
     fence: KeyCondition | None
     has_lease: bool
+    fresh_until_s: float
     renews: int | None = None
 
 

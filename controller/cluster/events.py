@@ -70,6 +70,10 @@ class FenceRefused(NamedTuple):
     epoch: int
 
 
+class ConfirmWanted(NamedTuple):
+    """The controller wants to know for sure that it leads still: `Leading` with a later `fresh_until_s` follows."""
+
+
 class HandOverWanted(NamedTuple):
     """An operator, or the end of the controller, wants another member to lead: `to`, or any where that is ''."""
 

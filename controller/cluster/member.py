@@ -13,15 +13,13 @@ from collections.abc import Callable
 from typing import Any
 from zlib import crc32
 
-from controller.cluster.asking import Asking
+from controller.cluster.asking import Leasing
 from controller.cluster.calm import Calm
-from controller.cluster.effects import Effect, FollowPeer, Leading, WatchKeys
+from controller.cluster.effects import Effect, FollowPeer, Leading, TellOperators
 from controller.cluster.engine import (
     Committed,
     ConditionFailed,
     Delete,
-    GrantLease,
-    KeepLease,
     KeyCondition,
     KeyPage,
     KeyValue,
@@ -37,6 +35,7 @@ from controller.cluster.engine import (
 )
 from controller.cluster.events import (
     Answered,
+    ConfirmWanted,
     ControllerBeat,
     ControllerGone,
     ControllerStopped,
@@ -59,11 +58,8 @@ from controller.snapshot.events import Severity, State
 CHALLENGE_S = 0.2
 """Within this time a leader answers who challenges it."""
 
-RETRY_S = 0.5
-"""How soon the store is asked again after it was silent."""
-
-UNREACHABLE_S = 1.0
-"""Silence of the store from which on operators are told."""
+FRESH_S = CHALLENGE_S / 2
+"""How long after it was asked a store's word counts that a member leads: nobody is elected sooner after it."""
 
 SUCCESSION_S = 1.0
 """How long others leave the lead to the member that was named."""
@@ -72,7 +68,15 @@ RENEWAL_S = 2.0
 """How long others leave a store that was emptied to a leader whom they hear, which writes anew what it knows."""
 
 
-class MemberCore(Asking):
+_SILENT = TellOperators(
+    "engine-unreachable",
+    "The cluster's store does not answer: nobody can be elected meanwhile.",
+    Severity.CRITICAL,
+    State.RAISED,
+)
+
+
+class MemberCore(Leasing):
     """A member.
 
     Attributes
@@ -86,24 +90,17 @@ class MemberCore(Asking):
     """
 
     def __init__(self, settings: MemberSettings, now: float) -> None:
-        super().__init__()
+        super().__init__(settings.lease_s, settings.lease, _SILENT, "The cluster's store answers again.", now)
         self.standing = Standing.FOLLOWER
         self.epoch: int | None = None
         self._settings = settings
         self._keys = Keys(settings.fabric)
         if not settings.lease:
-            self._effects += [RoleWanted(ControllerRole.SLAVE, 0), Leading(None, None, False)]
-        self._retry_s = now
-        self._silent_since_s: float | None = None
-        self._is_told_silent = False
-        # The lease
-        self._lease = settings.lease
-        self._lease_until_s = now
-        self._kept_s = now - settings.lease_s if settings.lease else now
+            self._effects += [RoleWanted(ControllerRole.SLAVE, 0), Leading(None, None, False, 0.0)]
+        self._fresh_until_s = 0.0
+        self._is_to_confirm = False
         self._is_registered = False
         # What the store says
-        self._is_known = False
-        self._watch = 0
         self.view = LeadView(self._keys)
         self._fence: KeyCondition | None = None
         self._highest = settings.highest_epoch
@@ -121,9 +118,8 @@ class MemberCore(Asking):
         # The controller
         self._beat_s: float | None = now if settings.lease else None
         self._idle_s = 0.0
-        self._told = (False, False)
+        self._told = (False, False, 0.0)
         self._reach = Reach(settings.member, now)
-        self._decided_s = now
         self._handlers: dict[type, Callable[[Any, float], None]] = {
             Answered: self._answered,
             KeysChanged: self._keys_changed,
@@ -136,6 +132,7 @@ class MemberCore(Asking):
             RoleLost: self._role_lost,
             FenceRefused: self._fence_refused,
             HandOverWanted: self._hand_over,
+            ConfirmWanted: self._confirm,
             DeadlineReached: lambda _event, _now: None,
         }
 
@@ -148,15 +145,13 @@ class MemberCore(Asking):
 
     def next_deadline(self) -> float | None:
         """Return when `DeadlineReached` is due."""
-        due = [self._retry_s, self._kept_s + self._settings.lease_s / 3, self._lease_until_s, self._barred_until_s]
+        due = [*self._lease_deadlines(), self._barred_until_s]
         due += [self._heard_s + self._settings.silence_s, self._calm.not_before_s(self._decided_s)]
         if self._challenged is not None:
             due.append(self._challenged[1] + CHALLENGE_S)
         if self._beat_s is not None:
             due += [self._beat_s + count * self._settings.silence_s for count in (1, 2)]
             due.append(self._beat_s + self._settings.stall_s - self._idle_s)
-        if self._silent_since_s is not None:
-            due.append(self._silent_since_s + UNREACHABLE_S)
         later = [at_s for at_s in (*due, *self._reach.deadlines()) if at_s > self._decided_s]
         return min(later, default=None)
 
@@ -169,11 +164,6 @@ class MemberCore(Asking):
     def has_left(self) -> bool:
         """Whether no key of it is left in the store, as far as it knows."""
         return not self._lease and Purpose.REVOKE not in self._pending
-
-    @property
-    def is_store_silent(self) -> bool:
-        """Whether the store gave no answer when it was last asked."""
-        return self._silent_since_s is not None
 
     # What it hears
 
@@ -216,16 +206,16 @@ class MemberCore(Asking):
         elif Purpose.HAND_OVER not in self._pending:
             edits = (Delete(self._keys.leader), PutKey(self._keys.successor, to))
             self._ask(Purpose.HAND_OVER, Transaction((fence,), edits, True), now, to)
+            self._fresh_until_s = now
+
+    def _confirm(self, _event: ConfirmWanted, _now: float) -> None:
+        self._is_to_confirm = self.epoch is not None
 
     def _keys_changed(self, event: KeysChanged, now: float) -> None:
         if event.watch != self._watch or not self._is_known:
             return
         self.view.follow(event.changes)
         self._look_at_leader(now)
-
-    def _watch_ended(self, event: WatchEnded, _now: float) -> None:
-        if event.watch == self._watch:
-            self._is_known = False
 
     # What the store answers
 
@@ -237,9 +227,7 @@ class MemberCore(Asking):
         if type(reply := event.reply) is Silent:
             self._silence(purpose, now)
             return
-        if self._is_told_silent:
-            self._tell("engine-unreachable", "The cluster's store answers again.", state=State.CLEARED)
-        self._silent_since_s, self._is_told_silent = None, False
+        self._store_answered()
         if type(reply) is LeaseGone:
             about = pending.about[0] if purpose is Purpose.REGISTER else pending.about
             is_of_lease = purpose not in (Purpose.KEEP, Purpose.REGISTER) or about == self._lease
@@ -247,9 +235,9 @@ class MemberCore(Asking):
                 self._lose_lease(now)
         elif type(reply) is LeaseGranted:
             self._lease, self._is_registered = reply.lease, False
-            self._confirm_lease(pending.asked_s, min(reply.ttl_s, self._settings.lease_s))
+            self._confirm_lease(pending.asked_s, reply.ttl_s)
         elif type(reply) is LeaseKept and reply.lease == self._lease:
-            self._confirm_lease(pending.asked_s, min(reply.ttl_s, self._settings.lease_s))
+            self._confirm_lease(pending.asked_s, reply.ttl_s)
         elif type(reply) is KeyPage:
             self._read(reply, now)
         elif purpose is Purpose.REGISTER:
@@ -270,16 +258,11 @@ class MemberCore(Asking):
 
     def _silence(self, purpose: Purpose, now: float) -> None:
         """Take it that nobody knows whether something was done."""
-        self._retry_s = now + RETRY_S
-        if self._silent_since_s is None:
-            self._silent_since_s = now
+        self._store_was_silent(now)
         if purpose in (Purpose.ELECTION, Purpose.HAND_OVER):
             self._is_known = False
             if self.standing is Standing.CANDIDATE:
                 self.standing = Standing.FOLLOWER
-
-    def _confirm_lease(self, asked_s: float, ttl_s: float) -> None:
-        self._kept_s, self._lease_until_s = asked_s, asked_s + ttl_s
 
     def _lose_lease(self, now: float) -> None:
         """Be without a lease; whether another leads, or the store has lost all, is seen by what is read next."""
@@ -291,12 +274,9 @@ class MemberCore(Asking):
 
     def _read(self, page: KeyPage, now: float) -> None:
         self.view.replace(page.held)
-        self._is_known = True
         if self.epoch is not None and not self.view.epoch and self.view.leader is None:
             self._begin_renewal()
-        self._number += 1
-        self._watch = self._number
-        self._effects.append(WatchKeys(self._watch, self._keys.lead, page.revision))
+        self._follow_keys(self._keys.lead, page.revision)
         self._look_at_leader(now)
 
     def _begin_renewal(self) -> None:
@@ -313,6 +293,7 @@ class MemberCore(Asking):
         if type(reply) is ConditionFailed:
             self.view.see(reply.held, (self._keys.leader, self._keys.epoch))
         elif type(reply) is Committed:
+            self._fresh_until_s = pending.asked_s + FRESH_S
             epoch = KeyValue(self._keys.epoch, str(leader.epoch), reply.revision)
             self.view.see((epoch, KeyValue(self._keys.leader, leader.text(), reply.revision, self._lease)))
         self._look_at_leader(now)
@@ -324,6 +305,8 @@ class MemberCore(Asking):
                 self._step_down("the store has a later epoch", now)
         elif purpose is Purpose.ANSWER and type(reply) is Committed:
             self.view.see((KeyValue(self._keys.leader, pending.about, reply.revision, self._lease),))
+            if Purpose.HAND_OVER not in self._pending:
+                self._fresh_until_s = pending.asked_s + FRESH_S
         elif purpose is Purpose.HAND_OVER:
             self._barred_until_s = now + SUCCESSION_S
             self.view.see((), (self._keys.leader,))
@@ -399,24 +382,20 @@ class MemberCore(Asking):
     def _decide(self, now: float) -> None:
         """Do what is to be done by all that is known."""
         self._decided_s = now
-        if self._silent_since_s is not None and now >= self._silent_since_s + UNREACHABLE_S:
-            if not self._is_told_silent:
-                text = "The cluster's store does not answer: nobody can be elected meanwhile."
-                self._tell("engine-unreachable", text, Severity.CRITICAL, State.RAISED)
-            self._is_told_silent = True
+        self._tell_silence(now)
         if not self._is_fit(now):
             self._stand_aside(now)
         elif now >= self._retry_s:
-            self._keep_lease(now)
+            self._be_registered(now)
             if self._is_known:
                 self._decide_lead(now)
             elif not self._pending.keys() & {Purpose.ELECTION, Purpose.ANSWER, Purpose.HAND_OVER}:
                 self._ask(Purpose.READ, ReadPage(self._keys.lead), now, None)
         has_lease = self.epoch is not None and now < self._lease_until_s
-        told = (self.epoch is not None, has_lease)
+        told = (self.epoch is not None, has_lease, 0.0 if self.epoch is None else self._fresh_until_s)
         if told != self._told or any(type(effect) is RoleWanted for effect in self._effects):
             self._told = told
-            self._effects.append(Leading(self.epoch, self._fence, has_lease, self._renews))
+            self._effects.append(Leading(self.epoch, self._fence, *told[1:], self._renews))
 
     def _is_fit(self, now: float) -> bool:
         """Tell whether the controller is there and goes on; others who challenge it have less patience."""
@@ -432,13 +411,10 @@ class MemberCore(Asking):
             self._ask(Purpose.REVOKE, RevokeLease(self._lease), now, None)
             self._lease, self._is_registered, self._lease_until_s = 0, False, now
 
-    def _keep_lease(self, now: float) -> None:
-        if not self._lease:
-            if Purpose.REVOKE not in self._pending:
-                self._ask(Purpose.GRANT, GrantLease(self._settings.lease_s), now, None)
+    def _be_registered(self, now: float) -> None:
+        """Have a lease, and be known by it."""
+        if not self._keep_lease(now):
             return
-        if now >= self._kept_s + self._settings.lease_s / 3:
-            self._ask(Purpose.KEEP, KeepLease(self._lease), now, self._lease)
         if not self._is_registered or self._reach.is_untold(now):
             me, count = self._settings, self._reach.count
             this = Present(me.member, me.incarnation, me.peer, count)
@@ -452,7 +428,9 @@ class MemberCore(Asking):
                 self._stand(now)
         elif self.epoch is not None:
             is_leaving = Purpose.HAND_OVER in self._pending
-            if self._fence is not None and leader is not None and self.view.is_challenged and not is_leaving:
+            is_asked = self.view.is_challenged or self._is_to_confirm
+            if self._fence is not None and leader is not None and is_asked and not is_leaving:
+                self._is_to_confirm = False
                 put = PutKey(self._keys.leader, leader.text(), self._lease)
                 self._ask(Purpose.ANSWER, Transaction((self._fence,), (put,), True), now, put.value)
             self._look_at_reach(now)

@@ -31,6 +31,9 @@ from controller.events import (
 from controller.rules.installer import Installer
 from controller.rules.pipeline import CLUSTER_TAG, DATAPATH_XID_TAG, OPENFLOW_1_0
 
+CONFIRM_S = 0.2
+"""How often the member is asked whether it leads for sure, while a switch without generations is to be asked."""
+
 TOGETHER_S = 0.25
 """How long switches that have confirmed their new master wait for those that have not."""
 
@@ -68,6 +71,10 @@ class Renew(NamedTuple):
     fence: KeyCondition
 
 
+class ConfirmLead(NamedTuple):
+    """Have the member say whether it leads for sure, by `Leading`."""
+
+
 class LetIn(NamedTuple):
     """Tell the apps of switches, then what their hosts reported meanwhile, in the order in which they did."""
 
@@ -94,6 +101,7 @@ class _Switch:
         self.ofp_version = ofp_version
         self.is_in = False
         self.hears_reports = False
+        self.wanted = ControllerRole.SLAVE
 
 
 class PlaceCore:
@@ -121,6 +129,8 @@ class PlaceCore:
         self._switches: dict[int, _Switch] = {}
         self._wanted = RoleWanted(ControllerRole.SLAVE, 0)
         self._has_lease = False
+        self._fresh_until_s = float("-inf")
+        self._confirm_s: float | None = None
         self._is_ready = False
         self._lost_until_s: float | None = None
         self._waits_until_s: float | None = None
@@ -155,7 +165,7 @@ class PlaceCore:
 
     def next_deadline(self) -> float | None:
         """Return when `DeadlineReached` is due, None for never."""
-        due = (self._installer.next_deadline(), self._lost_until_s, self._waits_until_s)
+        due = (self._installer.next_deadline(), self._lost_until_s, self._waits_until_s, self._confirm_s)
         return min((due_s for due_s in due if due_s is not None), default=None)
 
     @property
@@ -163,25 +173,38 @@ class PlaceCore:
         """Which switches are connected, and whether the apps know of each."""
         return {dpid: switch.is_in for dpid, switch in sorted(self._switches.items())}
 
-    def role_at(self, dpid: int, ofp_version: int) -> RoleWanted | None:
-        """Return what is wanted at a switch before it is taken in; None where it is what is wanted at others.
-
-        Where switches know no generations the last one who asks is master, so who has no lease does not ask.
-        """
-        if ofp_version != OPENFLOW_1_0 or self._wanted.role is not ControllerRole.MASTER:
+    def role_at(self, dpid: int, ofp_version: int, now: float) -> RoleWanted | None:
+        """Return what is wanted at a switch before it is taken in; None where it is what is wanted at all."""
+        if self._wanted.role is not ControllerRole.MASTER:
             return None
-        role = ControllerRole.MASTER if self._has_lease else ControllerRole.SLAVE
-        return self._wanted._replace(role=role, dpid=dpid)
+        return self._wanted._replace(role=self._role_by_version(ofp_version, now), dpid=dpid)
 
-    def _role_wanted(self, wanted: RoleWanted, _now: float) -> None:
+    def _role_by_version(self, ofp_version: int, now: float) -> ControllerRole:
+        """Return the role to ask for where this controller leads.
+
+        Where switches know no generations the last one who asks is master: only who is sure to lead asks.
+        """
+        is_sure = self._has_lease and now < self._fresh_until_s
+        return ControllerRole.MASTER if ofp_version != OPENFLOW_1_0 or is_sure else ControllerRole.SLAVE
+
+    def _role_wanted(self, wanted: RoleWanted, now: float) -> None:
         if wanted.role is ControllerRole.SLAVE and self.course in (Course.TAKING_OVER, Course.LEADING):
             self._leave("it leads no more")
         self._wanted = wanted
-        self._effects.append(wanted)
+        if wanted.role is not ControllerRole.MASTER:
+            self._effects.append(wanted)
+            for switch in self._switches.values():
+                switch.wanted = wanted.role
+            return
+        for dpid, switch in self._switches.items():
+            if self._role_by_version(switch.ofp_version, now) is ControllerRole.MASTER:
+                switch.wanted = ControllerRole.MASTER
+                self._effects.append(wanted._replace(dpid=dpid))
 
     def _leading(self, leading: Leading, now: float) -> None:
         self._lost_until_s = None
         former, self._has_lease = self._has_lease, leading.has_lease
+        self._fresh_until_s = leading.fresh_until_s
         if leading.epoch is None or leading.fence is None:
             if self.course in (Course.TAKING_OVER, Course.LEADING):
                 self._leave("it leads no more")
@@ -194,19 +217,37 @@ class PlaceCore:
             self._effects.append(Renew(leading.epoch, leading.fence))
         elif leading.epoch != self.epoch:
             self._leave(f"it was elected anew, in epoch {leading.epoch}")
-        elif former != leading.has_lease:
-            self._lease_changed()
+        else:
+            if former and not leading.has_lease:
+                text = "The lease is not confirmed: switches of OpenFlow 1.0 are not written until it is again."
+                self._effects.append(Notice("lease-unconfirmed", text))
+        self._ask_old_switches(now)
 
-    def _lease_changed(self) -> None:
-        """Have switches without generations written by who has a lease alone."""
-        assert self.epoch is not None
-        role = ControllerRole.MASTER if self._has_lease else ControllerRole.SLAVE
+    def _ask_old_switches(self, now: float) -> None:
+        """Have switches without generations written by who has a lease alone, and asked by who leads for sure."""
+        self._confirm_s = None
+        if self.course not in (Course.TAKING_OVER, Course.LEADING) or self._wanted.role is not ControllerRole.MASTER:
+            return
         for dpid, switch in self._switches.items():
-            if switch.ofp_version == OPENFLOW_1_0:
-                self._effects.append(RoleWanted(role, self.epoch, dpid))
-        if not self._has_lease:
-            text = "The lease is not confirmed: switches of OpenFlow 1.0 are not written until it is again."
-            self._effects.append(Notice("lease-unconfirmed", text))
+            if switch.ofp_version != OPENFLOW_1_0:
+                continue
+            role = self._role_by_version(switch.ofp_version, now)
+            if role is switch.wanted:
+                continue
+            if role is ControllerRole.MASTER or not self._has_lease:
+                switch.wanted = role
+                self._effects.append(self._wanted._replace(role=role, dpid=dpid))
+        self._confirm_old_switches(now)
+
+    def _confirm_old_switches(self, now: float) -> None:
+        """Ask whether this controller leads for sure, while a switch without generations waits for that."""
+        waits = any(
+            switch.ofp_version == OPENFLOW_1_0 and switch.wanted is not ControllerRole.MASTER
+            for switch in self._switches.values()
+        )
+        if waits and self._has_lease:
+            self._confirm_s = now + CONFIRM_S
+            self._effects.append(ConfirmLead())
 
     def _sidecar_lost(self, _event: SidecarLost, now: float) -> None:
         if self.course in (Course.TAKING_OVER, Course.LEADING):
@@ -226,8 +267,12 @@ class PlaceCore:
         self._effects.append(BeginAnew(why))
 
     def _switch_connected(self, event: SwitchConnected, now: float) -> None:
-        self._switches[event.dpid] = _Switch(event.ofp_version)
+        self._switches[event.dpid] = switch = _Switch(event.ofp_version)
+        if self._wanted.role is ControllerRole.MASTER:
+            switch.wanted = self._role_by_version(event.ofp_version, now)
         self._effects += self._installer.switch_connected(event.dpid, event.ofp_version, now)
+        if event.ofp_version == OPENFLOW_1_0:
+            self._ask_old_switches(now)
 
     def _switch_disconnected(self, event: SwitchDisconnected, now: float) -> None:
         self._switches.pop(event.dpid, None)
@@ -270,6 +315,8 @@ class PlaceCore:
         return self._datapath.role(dpid)[0] == ControllerRole.MASTER
 
     def _deadline_reached(self, _event: DeadlineReached, now: float) -> None:
+        if self._confirm_s is not None and now >= self._confirm_s:
+            self._ask_old_switches(now)
         self._effects += self._installer.on_deadline(now)
         if self._waits_until_s is not None and now >= self._waits_until_s:
             self._let_in((), now)

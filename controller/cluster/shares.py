@@ -15,15 +15,13 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
-from controller.cluster.asking import Asking
+from controller.cluster.asking import Leasing
 from controller.cluster.division import divide
-from controller.cluster.effects import WatchKeys
+from controller.cluster.effects import TellOperators
 from controller.cluster.engine import (
     Committed,
     ConditionFailed,
     Delete,
-    GrantLease,
-    KeepLease,
     KeyCondition,
     KeyPage,
     KeyValue,
@@ -58,12 +56,6 @@ STEADY_S = 2.0
 
 STEADY_BOUND_S = 10.0
 """The same where they never are."""
-
-RETRY_S = 0.5
-"""How soon the store is asked again after it was silent."""
-
-UNREACHABLE_S = 1.0
-"""Silence of the store from which on operators are told."""
 
 BUNDLE = 100
 """Shares in one transaction."""
@@ -108,7 +100,15 @@ class ShareFigures(NamedTuple):
     unowned: int
 
 
-class ShareCore(Asking):
+_SILENT = TellOperators(
+    "engine-unreachable",
+    "The store of the monitors does not answer: each goes on with the switches that it has.",
+    Severity.WARNING,
+    State.RAISED,
+)
+
+
+class ShareCore(Leasing):
     """A monitor's part in the division of the switches, and all of it where it is the manager.
 
     Attributes
@@ -118,20 +118,13 @@ class ShareCore(Asking):
     """
 
     def __init__(self, settings: ShareSettings, now: float) -> None:
-        super().__init__()
+        super().__init__(settings.lease_s, 0, _SILENT, "The store of the monitors answers again.", now)
         self._settings = settings
         self._keys = Keys(settings.fabric)
         self.view = ShareView(self._keys)
-        self._retry_s = self._decided_s = now
-        self._silent_since_s: float | None = None
-        self._is_told_silent = False
-        # The lease
-        self._lease = self._registered_lease = 0
-        self._kept_s = self._lease_until_s = now
+        self._registered_lease = 0
         self._registered: Mapping[int, Load] = {}
         # What the store says
-        self._is_known = False
-        self._watch = 0
         self._highest = settings.first_epoch
         # Its own part
         self._switches: Mapping[int, Load] = {}
@@ -171,11 +164,9 @@ class ShareCore(Asking):
 
     def next_deadline(self) -> float | None:
         """Return when `DeadlineReached` is due."""
-        due = [self._retry_s, self._kept_s + self._settings.lease_s / 3, self._lease_until_s, self._until_s]
+        due = [*self._lease_deadlines(), self._until_s]
         if self._waits_since_s is not None:
             due += [self._steady_since_s + STEADY_S, self._waits_since_s + STEADY_BOUND_S]
-        if self._silent_since_s is not None:
-            due.append(self._silent_since_s + UNREACHABLE_S)
         return min((at_s for at_s in due if at_s > self._decided_s), default=None)
 
     @property
@@ -223,10 +214,6 @@ class ShareCore(Asking):
         if event.watch == self._watch and self._is_known:
             self.view.follow(event.changes)
 
-    def _watch_ended(self, event: WatchEnded, _now: float) -> None:
-        if event.watch == self._watch:
-            self._is_known = False
-
     def _answered(self, event: Answered, now: float) -> None:
         asked = self._asked(event)
         if asked is None:
@@ -236,9 +223,7 @@ class ShareCore(Asking):
         if type(reply) is Silent:
             self._silence(purpose, now)
             return
-        if self._is_told_silent:
-            self._tell("engine-unreachable", "The store of the monitors answers again.", state=State.CLEARED)
-        self._silent_since_s, self._is_told_silent = None, False
+        self._store_answered()
         if type(reply) is LeaseGone:
             if purpose is Purpose.KEEP and pending.about == self._lease:
                 self._lease, self._is_known = 0, False
@@ -260,9 +245,7 @@ class ShareCore(Asking):
 
     def _silence(self, purpose: Purpose, now: float) -> None:
         """Take it that nobody knows whether something was done; shares stay as they are."""
-        self._retry_s = now + RETRY_S
-        if self._silent_since_s is None:
-            self._silent_since_s = now
+        self._store_was_silent(now)
         if purpose is not Purpose.READ:
             self._is_known = self._is_known and purpose in (Purpose.KEEP, Purpose.REGISTER)
         if now < self._until_s:
@@ -272,9 +255,6 @@ class ShareCore(Asking):
     def _wait(self, now: float) -> None:
         """Take nobody for gone until monitors are steady."""
         self._waits_since_s = self._steady_since_s = now
-
-    def _confirm_lease(self, asked_s: float, ttl_s: float) -> None:
-        self._kept_s, self._lease_until_s = asked_s, asked_s + min(ttl_s, self._settings.lease_s)
 
     def _read(self, pending: Pending, page: KeyPage) -> None:
         """Take a page of the keys; the last one says all."""
@@ -287,10 +267,7 @@ class ShareCore(Asking):
             self._ask(Purpose.READ, request, pending.asked_s, (lease, held))
             return
         self.view.replace(held)
-        self._is_known = True
-        self._number += 1
-        self._watch = self._number
-        self._effects.append(WatchKeys(self._watch, self._keys.share, page.revision))
+        self._follow_keys(self._keys.share, page.revision)
 
     def _put(self, purpose: Purpose, pending: Pending, reply: Committed | ConditionFailed) -> None:
         """Take in what became of keys that this monitor put."""
@@ -320,11 +297,7 @@ class ShareCore(Asking):
     def _decide(self, now: float) -> None:
         """Do what is to be done by all that is known."""
         self._decided_s = now
-        if self._silent_since_s is not None and now >= self._silent_since_s + UNREACHABLE_S:
-            if not self._is_told_silent:
-                text = "The store of the monitors does not answer: each goes on with the switches that it has."
-                self._tell("engine-unreachable", text, Severity.WARNING, State.RAISED)
-            self._is_told_silent = True
+        self._tell_silence(now)
         if self._is_leaving:
             if self._lease and not self._ending and Purpose.REVOKE not in self._pending:
                 self._ask(Purpose.REVOKE, RevokeLease(self._lease), now, ())
@@ -346,11 +319,8 @@ class ShareCore(Asking):
 
     def _register(self, now: float) -> None:
         """Have a lease, be known by it, and know the keys."""
-        if not self._lease:
-            self._ask(Purpose.GRANT, GrantLease(self._settings.lease_s), now, None)
+        if not self._keep_lease(now):
             return
-        if now >= self._kept_s + self._settings.lease_s / 3:
-            self._ask(Purpose.KEEP, KeepLease(self._lease), now, self._lease)
         me = self._settings
         if (self._registered_lease, self._registered) != (self._lease, self._switches):
             text = MonitorRecord(me.incarnation, me.metrics, self._switches, self._highest).text()

@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import pytest
-from cluster_histories import history
+from cluster_histories import MIDDLE, history
 from cluster_members import Node, Switch
 
 from controller.cluster.engine import Committed, Silent
 from controller.cluster.member import MemberCore
-from controller.events import EditFailed, RoleReplied
+from controller.cluster.place import PlaceCore
+from controller.events import ControllerRole, EditFailed, RoleReplied
 from controller.rules.fake import FakeSwitch
+from controller.rules.pipeline import OPENFLOW_1_0
 
 
 @pytest.mark.parametrize("first", range(1, 25, 6))
 def test_what_must_hold_does(first: int):
     for seed in range(first, first + 6):
         history(seed)
+
+
+def test_what_must_hold_does_in_a_larger_fabric():
+    history(1, MIDDLE)
+
+
+def test_a_leader_that_takes_its_lease_for_the_lead_at_a_switch_without_generations_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    def ask(place: PlaceCore, ofp_version: int, _now: float) -> ControllerRole:
+        is_asked = ofp_version != OPENFLOW_1_0 or place._has_lease
+        return ControllerRole.MASTER if is_asked else ControllerRole.SLAVE
+
+    monkeypatch.setattr(PlaceCore, "_role_by_version", ask)
+    assert not all_hold(range(12, 24))
 
 
 def all_hold(seeds: range) -> bool:

@@ -11,6 +11,7 @@ from controller.cluster.engine import KeyCondition
 from controller.cluster.place import (
     TOGETHER_S,
     BeginAnew,
+    ConfirmLead,
     Course,
     HearReports,
     LetIn,
@@ -38,6 +39,9 @@ MASTER, SLAVE = ControllerRole.MASTER, ControllerRole.SLAVE
 FENCE = KeyCondition("epoch", 5, "7")
 IGMP = bytes.fromhex("01005e000016 0200000000 01 0800 46c00028 0000 4000 01 02 0000 0a000001 e0000016 94040000")
 STALE = (11, 0)
+
+SURE_S = 1e9
+"""A time until which it is known that nobody else leads."""
 
 
 class Place:
@@ -69,7 +73,7 @@ class Place:
             self.did.append(effect)
 
     def connect(self, dpid: int = 1, version: int = 4) -> list[Any]:
-        wanted = self.core.role_at(dpid, version)
+        wanted = self.core.role_at(dpid, version, self.now)
         if wanted is not None:
             self._perform(self.datapath.handle(wanted, self.now))
         return self.feed(SwitchConnected(dpid, version, ()))
@@ -86,14 +90,17 @@ class Place:
         return xid
 
     def elect(self, epoch: int = 7) -> list[Any]:
-        return [*self.feed(RoleWanted(MASTER, epoch)), *self.feed(Leading(epoch, FENCE, True))]
+        return [
+            *self.feed(RoleWanted(MASTER, epoch)),
+            *self.feed(Leading(epoch, FENCE, True, self.now + 0.1)),
+        ]
 
 
 @pytest.fixture
 def place() -> Place:
     place = Place()
     place.feed(RoleWanted(SLAVE, 0))
-    place.feed(Leading(None, None, False))
+    place.feed(Leading(None, None, False, 0.0))
     return place
 
 
@@ -181,7 +188,9 @@ def test_reports_are_kept_for_five_seconds(place: Place):
     assert of_kind(place.confirm(MASTER, 7), LetIn) == [LetIn((1,), (PacketReceived(1, 4, IGMP),))]
 
 
-@pytest.mark.parametrize("told", [RoleWanted(SLAVE, 7), Leading(None, None, False), Leading(9, FENCE, True)])
+@pytest.mark.parametrize(
+    "told", [RoleWanted(SLAVE, 7), Leading(None, None, False, 0.0), Leading(9, FENCE, True, SURE_S)]
+)
 def test_who_leads_no_more_begins_anew(place: Place, told: Any):
     place.connect()
     place.elect()
@@ -201,15 +210,15 @@ def test_who_goes_on_in_a_later_epoch_has_the_store_given_what_it_lost(place: Pl
     place.feed(RoleWanted(MASTER, 9))
     assert place.asked() == [(MASTER, 9)]
     fence = KeyCondition("epoch", 2, "9")
-    assert place.feed(Leading(9, fence, True, 7)) == [Renew(9, fence)]
+    assert place.feed(Leading(9, fence, True, SURE_S, 7)) == [Renew(9, fence)]
     place.confirm(MASTER, 9)
     assert (place.core.course, place.core.epoch, place.core.switches) == (Course.LEADING, 9, {1: True})
-    assert of_kind(place.feed(Leading(11, fence, True, 8)), BeginAnew)
+    assert of_kind(place.feed(Leading(11, fence, True, SURE_S, 8)), BeginAnew)
 
 
 def test_who_was_just_elected_does_not_go_on_in_a_later_epoch(place: Place):
     place.elect()
-    assert of_kind(place.feed(Leading(9, FENCE, True, 7)), BeginAnew)
+    assert of_kind(place.feed(Leading(9, FENCE, True, SURE_S, 7)), BeginAnew)
 
 
 def test_a_switch_that_is_back_is_let_in_anew(place: Place):
@@ -231,7 +240,7 @@ def test_the_process_beside_may_be_away_for_the_time_of_its_lease(place: Place):
     place.feed(SidecarLost())
     assert place.core.next_deadline() == place.now + 3.0
     place.now += 2.0
-    place.feed(Leading(7, FENCE, True))
+    place.feed(Leading(7, FENCE, True, SURE_S))
     place.now += 5.0
     assert of_kind(place.feed(DeadlineReached()), BeginAnew) == []
     place.feed(SidecarLost())
@@ -246,13 +255,38 @@ def test_switches_without_generations_are_left_while_the_lease_is_not_confirmed(
     place.feed(TakenOver(7))
     place.confirm(MASTER, None, 1)
     place.confirm(MASTER, 7, 2)
-    did = place.feed(Leading(7, FENCE, False))
+    did = place.feed(Leading(7, FENCE, False, 0.0))
     assert of_kind(did, RoleWanted) == [RoleWanted(SLAVE, 7, 1)]
     assert of_kind(did, BeginAnew) == []
     place.connect(3, 1)
     assert place.asked() == [(SLAVE, 7)]
-    did = place.feed(Leading(7, FENCE, True))
+    assert not of_kind(place.feed(Leading(7, FENCE, True, 0.0)), RoleWanted)
+    did = place.feed(Leading(7, FENCE, True, SURE_S))
     assert of_kind(did, RoleWanted) == [RoleWanted(MASTER, 7, 1), RoleWanted(MASTER, 7, 3)]
+    assert not of_kind(place.feed(Leading(7, FENCE, True, 0.0)), RoleWanted)  # who is master stays so
+
+
+def test_a_switch_without_generations_is_asked_by_who_leads_for_sure(place: Place):
+    """Another one may be master by then, whom the switch would leave for who asked last."""
+    place.connect(1, 1)
+    place.connect(2, 4)
+    assert of_kind(place.elect(), RoleWanted) == [RoleWanted(MASTER, 7, 2), RoleWanted(MASTER, 7, 1)]
+    place.feed(TakenOver(7))
+    place.confirm(MASTER, None, 1)
+    place.feed(SwitchDisconnected(1))
+    place.now += 0.1
+    did = place.connect(1, 1)
+    assert place.asked() == [(SLAVE, 7)]
+    assert of_kind(did, ConfirmLead) == [ConfirmLead()]
+    place.now += 0.2
+    assert of_kind(place.feed(DeadlineReached()), ConfirmLead) == [ConfirmLead()]
+    assert not of_kind(place.feed(Leading(7, FENCE, True, place.now)), RoleWanted)  # the answer came late
+    did = place.feed(Leading(7, FENCE, True, place.now + 0.1))
+    assert of_kind(did, RoleWanted) == [RoleWanted(MASTER, 7, 1)]
+    assert place.core.next_deadline() is None
+    place.now += 1.0
+    place.feed(RoleWanted(SLAVE, 7))
+    assert not of_kind(place.feed(DeadlineReached()), ConfirmLead)
 
 
 def test_a_switch_that_knows_of_a_later_generation_is_not_written(place: Place):

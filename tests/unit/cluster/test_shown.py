@@ -39,7 +39,7 @@ def test_members_are_shown_and_who_leads(core: PlaceCore):
 
 
 def test_figures(core: PlaceCore):
-    core.handle(Leading(8, KeyCondition("epoch", 1), True), 10.0)
+    core.handle(Leading(8, KeyCondition("epoch", 1), True, 0.0), 10.0)
     found = {family.name: samples for family, samples in cluster_figures(core, Seen(LEADER, 7, ("c1",), True), 2, 3)}
     assert {
         name.removeprefix("vsrt_cluster_"): [value for _, value in samples] for name, samples in found.items()
