@@ -7,6 +7,7 @@ from struct import Struct
 
 from controller.rules.model import Match
 from controller.rules.openflow import MATCHES_CACHED, mask_prefix, match_problem, prefix_mask
+from controller.rules.pipeline import ETH_TYPE_IPV4
 
 OFPMT_OXM = 1
 
@@ -33,6 +34,13 @@ _VID_BITS = 0x1FFF
 _ANY_TAG = _HH.pack(OFPVID_PRESENT, OFPVID_PRESENT)
 """Value and mask of vlan_vid for a tag of any VLAN, a priority tag too (1.3.5, 7.2.3.7, table 13)."""
 
+_GROUP_SHAPE = (None, (None, ETH_TYPE_IPV4, None, None, None), (32, None, None, False, None))
+"""What a match has before, between and after eth_dst and ip_dst that names an IPv4 group by these alone."""
+_GROUP_START = _HH.pack(OFPMT_OXM, 28) + _ETH_DST
+_GROUP_MIDDLE = _ETH_TYPE + _U16.pack(ETH_TYPE_IPV4) + _DST[4][0]
+_GROUP_END = bytes(4)
+"""Such a match encoded, without the two addresses: joins of new groups bring a new one each."""
+
 MATCHES: dict[Match, bytes] = {}
 """Encoded matches; `match_bytes` fills it."""
 _decoded: dict[bytes, tuple[Match, bool]] = {}
@@ -42,13 +50,30 @@ def match_bytes(match: Match) -> bytes | str:
     """Return the encoded match with its padding, or why it cannot be said."""
     encoded = MATCHES.get(match)
     if encoded is None:
-        reason = match_problem(match)
-        if reason is not None:
-            return reason
+        encoded = _of_ipv4_group(match)
+        if encoded is None:
+            reason = match_problem(match)
+            if reason is not None:
+                return reason
+            encoded = _encode(match)
         if len(MATCHES) >= MATCHES_CACHED:
             MATCHES.clear()
-        encoded = MATCHES[match] = _encode(match)
+        MATCHES[match] = encoded
     return encoded
+
+
+def _of_ipv4_group(match: Match) -> bytes | None:
+    """Return a match of the packets to an IPv4 group by MAC and IP address alone, encoded; None for any other."""
+    eth_dst, ip_dst = match[1], match[7]
+    if (
+        eth_dst is None
+        or ip_dst is None
+        or (match[0], match[2:7], match[8:]) != _GROUP_SHAPE
+        or len(eth_dst) != 6
+        or len(ip_dst) != 4
+    ):
+        return None
+    return b"".join((_GROUP_START, eth_dst, _GROUP_MIDDLE, ip_dst, _GROUP_END))
 
 
 def _encode(match: Match) -> bytes:

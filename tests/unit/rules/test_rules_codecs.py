@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.rules import of10, of13
+from controller.rules import of10, of13, oxm
 from controller.rules.lowering import LOWERINGS
 from controller.rules.model import (
     OFPP_CONTROLLER,
@@ -426,3 +426,27 @@ def test_an_entry_of_a_further_table_is_none_that_1_0_can_name():
     entry[2] = 1
     (found,) = of10.decode_flow_stats(of10.encode_flow_stats_reply(7, False, bytes(entry))).entries
     assert (found.rule.key.table, found.foreign) == (1, True)
+
+
+ODD_FIELDS = {
+    "in_port": [None, 3],
+    "eth_dst": [None, MAC, bytes(6), MAC[:5]],
+    "eth_src": [None, MAC],
+    "eth_type": [None, ETH_TYPE_IPV4, ETH_TYPE_IPV6],
+    "ip_proto": [None, 2],
+    "ip_src": [None, b"\x0a\0\0\1"],
+    "ip_src_prefix": [None, 32],
+    "ip_dst": [None, b"\xef\1\2\3", bytes(16)],
+    "ip_dst_prefix": [None, 32, 24, 128],
+    "eth_dst_mask": [None, b"\xff\xff\xff\0\0\0"],
+    "tagged": [False, True],
+    "vlan_id": [None, 7],
+}
+
+
+@pytest.mark.parametrize("field", ODD_FIELDS)
+def test_a_match_of_a_group_is_encoded_as_any_other(field):
+    for value in ODD_FIELDS[field]:
+        match = GROUP._replace(**{field: value})
+        oxm.MATCHES.pop(match, None)
+        assert oxm.match_bytes(match) == (match_problem(match) or oxm._encode(match))
