@@ -4,7 +4,8 @@
         [--receiver-vlans 20] [--json]
 
 Cores over a fat tree as in `fabric_joins.py`, one fabric beside the other in one process; rounds of each take
-turns, so that other work meets both alike. Times are processor time; how many functions a join calls is told too.
+turns, so that other work meets both alike. Times are processor time; the bytecodes and function calls of a join, and
+the bytecodes of a repair, are told too: other work does not move them.
 In the first comparison all ports to hosts are access ports of VLAN 10. In the second one the ports of 20 switches
 are trunks, each VLAN has two of them and ten groups, and is compared with as many groups in none; entries are
 looked for at switches that have neither a port nor a tree of their VLAN. In the third one hosts at access ports of
@@ -17,14 +18,15 @@ from __future__ import annotations
 import argparse
 import cProfile
 import gc
+import sys
 import time
 import tracemalloc
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from fabric_joins import POLICY, Fabric, host_at
+from fabric_joins import POLICY, SETTLE_S, Fabric, Tally, host_at
 from measure import Measurement, report
 
 from apps.openflow.collector import COLLECTOR_THRESHOLDS
@@ -45,6 +47,7 @@ from topology.events import HostLearnt, LinkDown, LinkUp
 VLAN_ID = 10
 JOIN, LEAVE = RecordType.CHANGE_TO_EXCLUDE, RecordType.CHANGE_TO_INCLUDE
 SMALL_K = 4
+COUNTED_REPAIRS = 4
 GROUPS_PER_VLAN = 10
 PORTS_PER_VLAN = 2
 SOURCE_VLAN, REGISTERED_MEMBERS = 4000, 60
@@ -160,10 +163,13 @@ def memory(arguments: argparse.Namespace) -> list[Measurement]:
     return found
 
 
-def calls(arguments: argparse.Namespace) -> list[Measurement]:
-    """Return how many functions a join calls, in none and in one VLAN: the same whatever else the machine does."""
-    found: dict[str, float] = {}
-    for name, vlan_id in (("no VLAN", 0), ("VLAN 10", VLAN_ID)):
+def counted(arguments: argparse.Namespace) -> list[Measurement]:
+    """Return what a join and a repair take, in none and in one VLAN: the same whatever else the machine does.
+
+    For a join these are bytecodes, and the functions that are called, those of C too; for a repair bytecodes.
+    """
+    found: dict[str, list[float]] = {}
+    for vlan_id in (0, VLAN_ID):
         fabric = in_one_vlan(SMALL_K, vlan_id)
         for number in range(arguments.groups):
             fabric.feed_all(sent(fabric.hosts[number % len(fabric.hosts)], group_address(number)))
@@ -173,12 +179,38 @@ def calls(arguments: argparse.Namespace) -> list[Measurement]:
         events = [told(host, group, JOIN) for host, group in reports]
         fabric.profile = cProfile.Profile()
         fabric.hear(events)
-        found[name] = sum(entry.callcount for entry in fabric.profile.getstats()) / len(events)
-    plain, tagged = found.values()
-    return [
-        *(Measurement(f"function calls of a join, {name}", "", [count]) for name, count in found.items()),
-        Measurement("function calls of a join: no VLAN / VLAN 10", "", [plain / tagged]),
+        calls = sum(entry.callcount for entry in fabric.profile.getstats())
+        found.setdefault("function calls of a join", []).append(calls / len(events))
+        fabric.profile = None
+        heard_us(fabric, reports, LEAVE)
+        fabric.advance(SETTLE_S)
+        bytecodes = bytecodes_of(lambda fabric=fabric, heard=events: fabric.hear(heard))
+        found.setdefault("bytecodes of a join", []).append(bytecodes / len(events))
+        cut = fabric.random.sample(fabric.links, COUNTED_REPAIRS)
+        bytecodes = bytecodes_of(lambda fabric=fabric, cut=cut: list(repair_ms(fabric, cut)))
+        found.setdefault("bytecodes of a link's failure, repair and return", []).append(bytecodes / len(cut))
+    names = ("no VLAN", "VLAN 10")
+    told_apart = [
+        Measurement(f"{what}, {name}", "", [count])
+        for what, counts in found.items()
+        for name, count in zip(names, counts, strict=True)
     ]
+    ratios = [
+        Measurement(f"{what}: no VLAN / VLAN 10", "", [plain / tagged]) for what, (plain, tagged) in found.items()
+    ]
+    return told_apart + ratios
+
+
+def bytecodes_of(does: Callable[[], object]) -> int:
+    """Return how many bytecodes something takes, without those of the benchmarks themselves."""
+    tally = Tally()
+    sys.settrace(tally.trace)
+    try:
+        does()
+    finally:
+        sys.settrace(None)
+    here = str(Path(__file__).parent)
+    return sum(count for code, count in tally.bytecodes.items() if not code.co_filename.startswith(here))
 
 
 def many_vlans(arguments: argparse.Namespace) -> list[Measurement]:
@@ -337,7 +369,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
-    found = [*calls(arguments), *memory(arguments), *one_vlan(arguments)]
+    found = [*counted(arguments), *memory(arguments), *one_vlan(arguments)]
     found += [*many_vlans(arguments), *registered(arguments)]
     report(found, as_json=arguments.json, source=Path(__file__).name)
 
