@@ -24,7 +24,7 @@ from controller.cluster.engine import (
     Request,
     Transaction,
 )
-from controller.cluster.keys import Keys
+from controller.cluster.keys import Keys, read_object
 from controller.config.faults import PolicyInvalid, describe
 from controller.config.load import load_policy
 from controller.config.shared_text import digest_of, merged_text, shared_text
@@ -47,7 +47,7 @@ def record_of(text: str) -> str:
 def read_record(value: str) -> str | None:
     """Return the text of common sections that the key `policy` has; None where it makes no sense."""
     try:
-        found = json.loads(value)
+        found = read_object(value)
         text, digest = found["text"], found["digest"]
     except (ValueError, KeyError, TypeError):
         return None

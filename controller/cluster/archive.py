@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from controller.cluster.engine import OPERATIONS_BOUND, Delete, KeyValue, PutKey, Transaction, size_bytes
 from controller.cluster.journal import BUNDLE_BYTES
-from controller.cluster.keys import Keys, read_epoch
+from controller.cluster.keys import Keys, read_epoch, read_object
 
 FORMAT = "vsrt-cluster-archive"
 RECORDS = 1
@@ -46,7 +46,7 @@ def archive_of(fabric: str, revision: int, held: Iterable[KeyValue]) -> Archive:
 def read_archive(text: str) -> Archive:
     """Return the archive in a file's text; ArchiveInvalid where it is none, of an unknown version, or damaged."""
     try:
-        found: dict[str, Any] = json.loads(text)
+        found: dict[str, Any] = read_object(text)
         if found["format"] != FORMAT:
             raise KeyError(found["format"])
         records = found["records"]
@@ -57,11 +57,19 @@ def read_archive(text: str) -> Archive:
         raise ArchiveInvalid(
             f"its records are of version {records}, and this program reads versions {RECORDS - 1} and {RECORDS}"
         )
-    if not all(type(value) is str for pair in archive.keys.items() for value in pair):
+    if not all(type(value) is str and _is_text(value) for pair in archive.keys.items() for value in pair):
         raise ArchiveInvalid("its keys or values are no texts")
     if found.get("digest") != archive.digest():
         raise ArchiveInvalid("its digest is not that of its keys: it is damaged, or was edited")
     return archive
+
+
+def _is_text(value: str) -> bool:
+    """Tell whether a store can keep a text: not what has halves of characters."""
+    try:
+        return bool(value.encode()) or not value
+    except UnicodeEncodeError:
+        return False
 
 
 def why_not(archive: Archive, fabric: str, held: Iterable[KeyValue]) -> str | None:

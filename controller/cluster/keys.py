@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import NamedTuple
+from math import isfinite
+from typing import Any, NamedTuple
 
 EPOCH_BOUND = 1 << 62
 """Generations from here on are no epochs: switches count them in a circle of 64 bits."""
@@ -61,6 +62,25 @@ class Keys:
         return f"{self.shares}{dpid:016x}"
 
 
+def read_object(text: str) -> Any:
+    """Return what a text of JSON says; ValueError where it is none, is nested too deeply or has no finite numbers."""
+    try:
+        return json.loads(text, parse_constant=_refuse, parse_float=_finite)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def _refuse(name: str) -> float:
+    raise ValueError(f"{name} is no number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(f"{text} is too large")
+    return number
+
+
 class Leader(NamedTuple):
     """Who leads: a member, which run of it, in which epoch, and where others hear of it ('' where nowhere)."""
 
@@ -77,7 +97,7 @@ class Leader(NamedTuple):
 def read_leader(text: str) -> Leader | None:
     """Return what the key `leader` says; None where it makes no sense."""
     try:
-        found = json.loads(text)
+        found = read_object(text)
         leader = Leader(found["member"], found["incarnation"], found["epoch"], found["peer"])
     except (ValueError, KeyError, TypeError):
         return None
@@ -101,7 +121,7 @@ class Present(NamedTuple):
 def read_present(text: str) -> Present | None:
     """Return what a member's key says; None where it makes no sense."""
     try:
-        found = json.loads(text)
+        found = read_object(text)
         present = Present(found["member"], found["incarnation"], found["peer"], found["switches"])
     except (ValueError, KeyError, TypeError):
         return None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from controller.cluster.engine import KeyValue
-from controller.cluster.keys import Keys
+from controller.cluster.keys import Keys, read_object
 from controller.cluster.view import KeyView
 
 _Record = TypeVar("_Record", bound=NamedTuple)
@@ -91,18 +91,19 @@ class Share(NamedTuple):
 def read_monitor(text: str) -> MonitorRecord | None:
     """Return what the key of a monitor says; None where it makes no sense."""
     try:
-        found = json.loads(text)
+        found = read_object(text)
         switches = {int(dpid, 16): Load(int(ports), int(s)) for dpid, (ports, s) in found["switches"].items()}
         monitor = MonitorRecord(str(found["incarnation"]), str(found["metrics"]), switches, int(found["epoch"]))
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
-    return monitor if all(load.ports >= 0 and load.interval_s > 0 for load in switches.values()) else None
+    makes_sense = all(dpid >= 0 and load.ports >= 0 and load.interval_s > 0 for dpid, load in switches.items())
+    return monitor if makes_sense else None
 
 
 def read_manager(text: str) -> Manager | None:
     """Return what the key `manager` says; None where it makes no sense."""
     try:
-        found = json.loads(text)
+        found = read_object(text)
         return Manager(str(found["monitor"]), str(found["incarnation"]))
     except (ValueError, KeyError, TypeError):
         return None
@@ -111,7 +112,7 @@ def read_manager(text: str) -> Manager | None:
 def read_share(text: str) -> Share | None:
     """Return what the key of a share says; None where it makes no sense."""
     try:
-        found = json.loads(text)
+        found = read_object(text)
         owner, incarnation, former = (str(found[name]) for name in ("owner", "incarnation", "former"))
         return Share(owner, incarnation, int(found["epoch"]), former, float(found["due_in_s"]))
     except (ValueError, KeyError, TypeError):
