@@ -22,7 +22,7 @@ from controller.queues.events import (
     Transacted,
 )
 from controller.queues.measures import QueueMeter
-from controller.queues.plan import BridgePort, PortWanted, QueueWanted
+from controller.queues.plan import BridgePort, PortWanted
 from controller.queues.port_queues import PortQueues
 from controller.queues.settings import QueuesChanged, QueueSettings
 from topology.events import (
@@ -289,10 +289,7 @@ class QueueCore:
                 continue
             written = self.databases.rates_at(port)
             rates = self.ports.rates(dpid, port_no, capacity_bps, written)
-            queues = {
-                queue_id: QueueWanted(rate, self.ports.burst_bits(queue_id)) for queue_id, rate in rates.items()
-            }
-            yield port_no, PortWanted(int(capacity_bps), queues)
+            yield port_no, PortWanted(int(capacity_bps), rates)
 
     def _tell_once(self, kind: str, dpid: int, port_no: int, text: str) -> None:
         """Give a notice of a switch (port 0) or port once, until it is over or the switch comes anew."""

@@ -19,18 +19,11 @@ TYPE = "linux-htb"
 QUEUE_COUNT = 8
 
 
-class QueueWanted(NamedTuple):
-    """What a queue is sure of, and what it may send at once beyond that; 0 leaves the burst to the switch."""
-
-    min_rate_bps: int
-    burst_bits: int = 0
-
-
 class PortWanted(NamedTuple):
-    """The capacity of a port, and its queues by id."""
+    """The capacity of a port, and the least rates of its queues in bit/s, by id."""
 
     capacity_bps: int
-    queues: Mapping[int, QueueWanted]
+    min_rate_bps: Mapping[int, int]
 
 
 class BridgePort(NamedTuple):
@@ -173,8 +166,8 @@ class _Writer:
             if uuid not in kept:
                 self.operations.append({"op": "delete", "table": "Queue", "where": _where(uuid)})
 
-    def _insert_queue(self, port: BridgePort, queue_id: int, wanted: QueueWanted) -> list[str]:
-        return self._insert("Queue", {"other_config": _as_map(_queue_config(port, queue_id, wanted))})
+    def _insert_queue(self, port: BridgePort, queue_id: int, min_rate_bps: int) -> list[str]:
+        return self._insert("Queue", {"other_config": _as_map(_queue_config(port, queue_id, min_rate_bps))})
 
     def _insert(self, table: str, row: dict[str, Any]) -> list[str]:
         """Insert a row with this controller's mark; return what names it within the transaction."""
@@ -188,17 +181,14 @@ class _Writer:
         self.operations.append({"op": "update", "table": table, "where": _where(uuid), "row": row})
 
 
-def _sorted(wanted: PortWanted) -> list[tuple[int, QueueWanted]]:
-    return sorted(wanted.queues.items())
+def _sorted(wanted: PortWanted) -> list[tuple[int, int]]:
+    return sorted(wanted.min_rate_bps.items())
 
 
-def _queue_config(port: BridgePort, queue_id: int, wanted: QueueWanted) -> dict[str, str]:
+def _queue_config(port: BridgePort, queue_id: int, min_rate_bps: int) -> dict[str, str]:
     """Return what a queue is set up with: a least rate of one packet a second, the most important queue first."""
     least_bps = 8 * (port.mtu_bytes or DEFAULT_MTU_BYTES)
-    config = {"min-rate": str(max(wanted.min_rate_bps, least_bps)), "priority": str(QUEUE_COUNT - 1 - queue_id)}
-    if wanted.burst_bits:
-        config["burst"] = str(wanted.burst_bits)
-    return config
+    return {"min-rate": str(max(min_rate_bps, least_bps)), "priority": str(QUEUE_COUNT - 1 - queue_id)}
 
 
 def _where(uuid: str) -> list[list[Any]]:

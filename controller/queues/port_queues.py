@@ -13,29 +13,28 @@ from controller.queues.port_rates import (
     decide,
     floor_rates,
     managed_queues,
+    performance,
 )
 from controller.queues.settings import QueueSettings
 from controller.service_classes.clusters import REFRESH_S, SIGNIFICANT, clusters
-from controller.service_classes.goals import GoalKind
 from controller.service_classes.rates import is_to_be_written
 
-BURST_PACKETS = 16
-"""Packets of the usual size that a queue whose classes have a goal of waiting may send at once beyond its rate."""
-
-_BURST_BITS = BURST_PACKETS * 12_000
+LOOKED_AT = 0.01
+"""Part of a port's capacity by which what comes to a queue must change for its rates to be looked at again."""
 
 PortKey = tuple[int, int]
 
 
 class _Port:
-    """One port: its capacity, the least rates of its queues, what they sent last, and what was decided."""
+    """One port: its capacity, the least rates of its queues, what they sent last, and what was decided by what."""
 
-    __slots__ = ("capacity_bps", "decision", "rates", "uses")
+    __slots__ = ("capacity_bps", "decided_by", "decision", "rates", "uses")
 
     def __init__(self, capacity_bps: float, rates: dict[int, int]) -> None:
         self.capacity_bps = capacity_bps
         self.rates = rates
         self.uses: dict[int, QueueUse] = {}
+        self.decided_by: dict[int, QueueUse] | None = None
         self.decision: PortDecision | None = None
 
 
@@ -110,18 +109,6 @@ class PortQueues:
         port = self._ports.get(dpid, {}).get(port_no)
         return 0.0 if port is None else port.capacity_bps
 
-    def burst_bits(self, queue_id: int) -> int:
-        """Return what a queue may send at once beyond its rate; 0 where the switch's own choice will do."""
-        if not self._settings.follows_goals:
-            return 0
-        is_waited_for = any(
-            goal.kind in (GoalKind.DELAY, GoalKind.VELOCITY)
-            for each in self.queues
-            if each.queue_id == queue_id
-            for goal in each.goals
-        )
-        return _BURST_BITS if is_waited_for else 0
-
     def measured(self, dpid: int, uses: Mapping[int, Mapping[int, QueueUse]]) -> bool:
         """Take what the queues of a switch send and drop; tell whether a port is sure of something else now."""
         is_changed = False
@@ -131,13 +118,15 @@ class PortQueues:
                 if not port.uses:
                     continue
                 here = {}
+            is_as_decided = not _differs(port.decided_by, here, port.capacity_bps)
             port.uses = dict(here)
             for queue_id, use in here.items():
                 if queue_id != UNMARKED_QUEUE:
                     samples = self._samples.setdefault(queue_id, {})
                     key = (dpid, port_no)
                     samples[key] = samples.get(key, 0.0) + use.tx_bps
-            if self._settings.follows_goals:
+            if self._settings.follows_goals and not is_as_decided:
+                port.decided_by = port.uses
                 is_changed |= self._decide(dpid, port_no, port)
         return is_changed
 
@@ -165,7 +154,7 @@ class PortQueues:
                     port.rates,
                     port.uses,
                     {} if decision is None else decision.missing_bps,
-                    {} if decision is None else decision.performance,
+                    performance(self.queues, port.uses, port.rates, port.capacity_bps),
                 )
 
     # Clusters
@@ -192,6 +181,9 @@ class PortQueues:
             for queue_id in members:
                 least = SIGNIFICANT * max(samples[queue_id].values())
                 self._cluster_of.update((key, members) for key, use in samples[queue_id].items() if use >= least > 0)
+        for ports in self._ports.values():
+            for port in ports.values():
+                port.decided_by = None
         self._unclustered = frozenset(each.queue_id for each in self.queues if each.queue_id not in samples)
 
     def _decide(self, dpid: int, port_no: int, port: _Port) -> bool:
@@ -209,3 +201,11 @@ class PortQueues:
         if found is None:
             found = self._floors[capacity_bps] = floor_rates(self.queues, capacity_bps, self._settings.floor_pct)
         return found
+
+
+def _differs(before: Mapping[int, QueueUse] | None, now: Mapping[int, QueueUse], capacity_bps: float) -> bool:
+    """Tell whether queues are offered, or drop, so much more or less that their rates may be others."""
+    if before is None or before.keys() != now.keys():
+        return True
+    least_bps = LOOKED_AT * capacity_bps
+    return any(abs(use.offered_bps - before[queue_id].offered_bps) >= least_bps for queue_id, use in now.items())

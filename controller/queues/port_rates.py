@@ -31,14 +31,10 @@ class ManagedQueue(NamedTuple):
 
 
 class PortDecision(NamedTuple):
-    """Least rates in bit/s by queue, what is missing of needs, and how far each measured queue is from its goals.
-
-    `performance` is above 1 where a goal is missed (`goals.performance_index`); it has queues that have a goal.
-    """
+    """Least rates in bit/s by queue, and what is missing of needs."""
 
     min_rate_bps: dict[int, int]
     missing_bps: dict[int, int]
-    performance: dict[int, float]
 
 
 def managed_queues(classes: Iterable[ServiceClass]) -> tuple[ManagedQueue, ...]:
@@ -100,23 +96,27 @@ def decide(
         Of the port; the floor in percent of the capacity.
     """
     among = set(competing)
-    asked, goals = [], {}
-    for each in queues:
-        if each.queue_id in among:
-            use = uses.get(each.queue_id)
-            demand = _demand(each, use, capacity_bps)
-            asked.append(demand)
-            if use is not None and each.goals:
-                goals[each.queue_id] = (each, use)
+    asked = [_demand(each, uses.get(each.queue_id), capacity_bps) for each in queues if each.queue_id in among]
     found = queue_rates(capacity_bps, floor_pct, asked)
     rates = {each.queue_id: 0 for each in queues}
     rates[UNMARKED_QUEUE] = 0
     rates |= {int(name): rate for name, rate in found.min_rate_bps.items()}
-    performance = {
-        queue_id: _index(each, use, _available_bps(queue_id, rates, uses, capacity_bps), capacity_bps)
-        for queue_id, (each, use) in goals.items()
+    return PortDecision(rates, {int(name): bps for name, bps in found.infeasible.items()})
+
+
+def performance(
+    queues: Iterable[ManagedQueue], uses: Mapping[int, QueueUse], rates: Mapping[int, int], capacity_bps: float
+) -> dict[int, float]:
+    """Return how far each queue of a port that has goals, and sends, is from the one that it misses most.
+
+    Above 1 a goal is missed (`goals.performance_index`). What is not counted, waits, is estimated: those of M/M/1 at
+    the rate that a queue can have.
+    """
+    return {
+        each.queue_id: _index(each, use, _available_bps(each.queue_id, rates, uses, capacity_bps), capacity_bps)
+        for each in queues
+        if each.goals and (use := uses.get(each.queue_id)) is not None
     }
-    return PortDecision(rates, {int(name): bps for name, bps in found.infeasible.items()}, performance)
 
 
 def _demand(queue: ManagedQueue, use: QueueUse | None, capacity_bps: float) -> PortClass:
@@ -125,6 +125,8 @@ def _demand(queue: ManagedQueue, use: QueueUse | None, capacity_bps: float) -> P
     if use is None:
         return PortClass(name, queue.importance, 0.0, DEFAULT_PACKET_BYTES)
     plain = PortClass(name, queue.importance, use.offered_bps, use.packet_bytes or DEFAULT_PACKET_BYTES)
+    if len(queue.goals) < 2:
+        return plain._replace(goal=queue.goals[0]) if queue.goals else plain
     wanted = [plain._replace(goal=goal) for goal in queue.goals]
     return max(wanted, key=lambda each: needed_bps(each, capacity_bps), default=plain)
 
@@ -143,7 +145,6 @@ def _available_bps(
 
 
 def _index(queue: ManagedQueue, use: QueueUse, available_bps: float, capacity_bps: float) -> float:
-    """Return how far a queue is from the goal that it misses most; waits are those of M/M/1 at what it can have."""
     packet_bits = 8 * (use.packet_bytes or DEFAULT_PACKET_BYTES)
     spare_bps = available_bps - use.offered_bps
     wait_s = packet_bits / spare_bps if spare_bps > 0 else inf

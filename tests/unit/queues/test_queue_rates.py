@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from controller.queues.measures import QueueUse
 from controller.queues.port_queues import PortQueues
-from controller.queues.port_rates import decide, managed_queues
+from controller.queues.port_rates import decide, managed_queues, performance
 from controller.queues.settings import QueuesChanged
 from controller.service_classes.clusters import REFRESH_S
 from controller.service_classes.goals import Goal, GoalKind
@@ -39,7 +39,8 @@ def test_a_class_is_sure_of_what_its_goal_needs_and_the_others_of_the_floor():
 def test_what_a_queue_dropped_was_offered_too():
     found = decided((FEED, BULK), {6: use(1e6, 1e6)})
     assert found.min_rate_bps[6] == 2_100_000
-    assert found.performance[6] == float("inf")
+    uses = {6: use(1e6, 1e6)}
+    assert performance(managed_queues((FEED, BULK)), uses, found.min_rate_bps, CAPACITY_BPS) == {6: float("inf")}
 
 
 def test_what_does_not_fit_is_missing_from_the_less_important():
@@ -85,7 +86,9 @@ def test_rates_never_exceed_the_port_and_everyone_has_the_floor(classes, loads, 
     assert sum(found.min_rate_bps.values()) <= CAPACITY_BPS
     floor = int(CAPACITY_BPS * floor_pct / 100)
     assert all(rate >= floor for queue_id, rate in found.min_rate_bps.items() if queue_id)
-    assert all(index >= 0 for index in found.performance.values())
+    uses = {queue_id: use(bps) for queue_id, bps in loads.items()}
+    found_index = performance(managed_queues(classes), uses, found.min_rate_bps, CAPACITY_BPS)
+    assert all(index >= 0 for index in found_index.values())
 
 
 @pytest.fixture
