@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, ClassVar
 
+from apps.exporters.exposition import Metric
+from apps.exporters.figures import class_figures
 from apps.openflow.bus import AlarmReported
 from apps.openflow.declared import DeclaredApp
 from apps.openflow.fabric_app import FabricApp
@@ -13,6 +16,7 @@ from apps.registry import APPS
 from controller.performance.poller import RequestStats, StatsReceived
 from controller.queues.core import QueueCore
 from controller.queues.events import DatabaseEvent, ReadAnew, ServersWanted, Transact
+from controller.queues.sections import QueueSections
 
 _REQUIRED_APP = APPS["queues"].required_modules()
 
@@ -38,6 +42,12 @@ class QueuesApp(DeclaredApp, FabricApp):
                 ReadAnew: self._read_anew,
             }
         )
+        self.sections = QueueSections(self.core)
+        self.offer(sections=self.sections.by_name(), refresh=lambda: self.sections.refresh(time.monotonic()))
+
+    def figures(self) -> list[Metric]:
+        """Return what Prometheus is told: how far classes are from their goals, and what they lack."""
+        return [*super().figures(), *class_figures(self.sections.class_documents(list(self.core.ports.reports())))]
 
     def end(self) -> None:
         """Leave queues as they are, and end all connections."""

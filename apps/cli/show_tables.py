@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 from apps.cli.called import SnapshotNames
 from apps.cli.perf_console import percent, scaled
 from apps.cli.show_cells import Fields, Row, labels, place, role, text, vlans
+from apps.cli.show_classes import class_rows, queue_rows
 from apps.cli.show_groups import alias_rows, group_rows, member_rows, refusal_rows, rows_of_group, sender_rows
 from apps.dashboard.lists import (
-    classes,
+    classes_with_queues,
     fabrics,
     gravest_first,
     members,
@@ -133,11 +134,6 @@ def _ports(port: Fields, called: SnapshotNames) -> Iterator[Row]:
 def _total(fields: Fields, *names: str) -> float | None:
     known = [fields[name] for name in names if fields.get(name) is not None]
     return sum(known) if known else None
-
-
-def _class(row: Fields, called: SnapshotNames) -> Iterator[Row]:
-    counts = (text(row.get(name)) for name in ("service_class", "dscp", "groups", "senders"))
-    yield *counts, scaled(row.get("rate_bps"), "bit/s")
 
 
 def _events(event: Fields, called: SnapshotNames) -> Iterator[Row]:
@@ -290,11 +286,19 @@ TABLES: dict[str, Table] = {
         PLACES | {"group"},
     ),
     "classes": Table(
-        "service classes of those who send",
-        ("groups",),
-        ("CLASS", "DSCP", "GROUPS", "SENDERS", "RATE"),
-        _class,
-        _made("groups", classes),
+        "service classes: who sends in them, and how far they are from their goals",
+        ("groups", "classes"),
+        ("CLASS", "DSCP", "GROUPS", "SENDERS", "RATE", "QUEUE", "GOAL", "INDEX", "AT", "LACKS"),
+        class_rows,
+        lambda snapshot: classes_with_queues(snapshot.section("groups"), snapshot.section("classes")),
+    ),
+    "queues": Table(
+        "queues of ports: what each is sure of and sends",
+        ("queues",),
+        ("PORT", "QUEUE", "CLASSES", "SURE OF", "SENDS", "DROPS/S", "INDEX", "LACKS"),
+        queue_rows,
+        _of("queues"),
+        PLACES,
     ),
     "aliases": Table(
         "groups with further trees, and what moves these: queue and fullest link",

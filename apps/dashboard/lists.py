@@ -121,6 +121,17 @@ def with_aliases(groups: DocumentCopy) -> list[Document]:
     return [group for group in groups.in_order() if group.fields.get("aliases")]
 
 
+def classes_with_queues(groups: DocumentCopy, states: DocumentCopy) -> list[Document]:
+    """Return the service classes of those who send, with what is known of their queues, and those that have one."""
+    sent = {document.id: document.fields for document in classes(groups)}
+    known = {document.id: document.fields for document in states.in_order()}
+    names = sorted({**sent, **known}, key=lambda name: (name == "-", name))
+    return [
+        Document(name, {"id": name, **known.get(name, {}), **sent.get(name, {"service_class": name})})
+        for name in names
+    ]
+
+
 def of_groups(rows: Callable[[Document], Iterator[dict[str, Any]]]) -> Callable[[DocumentCopy], list[Document]]:
     """Return what makes a list out of rows of each group."""
 

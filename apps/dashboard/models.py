@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from apps.dashboard.class_models import ClassModel, PortQueueModel
 from apps.dashboard.model_parts import (
     Described,
     Dpid,
@@ -492,5 +493,7 @@ DOCUMENTS: dict[str, type[Identified | GroupMemberModel | GroupSenderModel | Ref
     "anomalies": AnomalyModel,
     "allocations": AllocationModel,
     "cluster": ClusterMemberModel,
+    "classes": ClassModel,
+    "queues": PortQueueModel,
 }
 """The form of the documents of each list."""

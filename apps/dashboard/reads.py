@@ -105,12 +105,14 @@ LISTS = {
     "anomalies": List("anomalies"),
     "allocations": List("allocations", lists.newest_first),
     "cluster": List("cluster"),
+    "classes": List("classes"),
+    "queues": List("queues"),
 }
 """The lists by name; each is a path of the API."""
 
 STREAMED = (
     *("status", "switches", "links", "ports", "hosts", "groups", "routers", "rules", "events", "alarms"),
-    *("cleared-alarms", "anomalies", "allocations", "policy", "cluster"),
+    *("cleared-alarms", "anomalies", "allocations", "policy", "cluster", "classes", "queues"),
 )
 """The sections that can be followed."""
 

@@ -49,6 +49,15 @@ JOINS_UNMEASURED = counter(
     "vsrt_joins_unmeasured_total", "Joins whose latency is not known: the switch was lost, or too many waited."
 )
 
+CLASS_INDEX = gauge(
+    "vsrt_class_performance_index",
+    "How far a service class is from its goal at the port where it is farthest: above 1 it is missed; 1000 at most.",
+)
+CLASS_MISSING = gauge(
+    "vsrt_class_missing_bits_per_second", "What ports lack for the goal of a service class, summed over all of them."
+)
+CLASS_PORTS = gauge("vsrt_class_ports", "Ports by which packets of a service class, or of its importance, were sent.")
+
 FABRICS = gauge("vsrt_fabrics", "Fabrics, which no link joins to each other.")
 
 SWITCH_INFO = gauge(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from apps.exporters import controller_metrics as metrics
 from apps.exporters.exposition import Labels, Metric, Value, label_set
@@ -114,6 +114,15 @@ def _vlan_figures(core: MulticastCore) -> list[Metric]:
     counted = [({"vlan": names.get(vlan_id, vlan_id)}, found) for vlan_id, found in vlan_figures(core).items()]
     families = (metrics.VLAN_GROUPS, metrics.VLAN_MEMBERS, metrics.VLAN_SENDERS)
     return [(family, [(labels, found[at]) for labels, found in counted]) for at, family in enumerate(families)]
+
+
+def class_figures(classes: Mapping[str, Mapping[str, Any]]) -> list[Metric]:
+    """Return what the core of queues tells of each service class, by its name."""
+    fields = {metrics.CLASS_INDEX: "index", metrics.CLASS_MISSING: "missing_bps", metrics.CLASS_PORTS: "ports"}
+    return [
+        (family, [({"class": name}, found[field]) for name, found in classes.items() if found[field] is not None])
+        for family, field in fields.items()
+    ]
 
 
 def alarm_figures(core: AlarmCore) -> list[Metric]:

@@ -281,6 +281,26 @@ def monitor_documents() -> dict[str, dict[str, Any]]:
     }
 
 
+def queue_documents() -> dict[str, dict[str, Any]]:
+    """Return what the app of queues may tell of a class that somebody sends in, and of one that nobody does."""
+    market = {"service_class": "market", "importance": 1, "queue_id": 6, "goal": {"delay_ms": 2.0}, "index": 1.25}
+    backup = {
+        "service_class": "backup",
+        "importance": 6,
+        "queue_id": 1,
+        "goal": None,
+        "index": None,
+        "missing_bps": 0,
+    }
+    queue = {"dpid": 3, "port_no": 1, "queue_id": 6, "classes": ["market"], "min_rate_bps": 2_100_000}
+    return {
+        "classes": {"market": {**market, "dpid": 3, "port_no": 1, "missing_bps": 400_000}, "backup": backup},
+        "queues": {
+            "3:1/6": {**queue, "tx_bps": 2_000_000, "dropped_pps": 1.5, "index": 1.25, "missing_bps": 400_000}
+        },
+    }
+
+
 def anomaly_documents() -> dict[str, dict[str, Any]]:
     """Return what an anomaly app and an allocator may tell."""
     anomaly = {"member": "3:2", "peer_group": "tor", "metric": "tx_bps", "since_s": 60, "score": 3.25}

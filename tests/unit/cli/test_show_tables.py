@@ -15,7 +15,7 @@ pytest.importorskip("os_ken")
 from apps.cli.main import main
 from apps.cli.show_cells import role
 from apps.cli.show_tables import TABLES
-from fed_controller import FedController, anomaly_documents, monitor_documents, multicast_documents
+from fed_controller import FedController, anomaly_documents, monitor_documents, multicast_documents, queue_documents
 from served_dashboard import served
 
 Show = Callable[..., str]
@@ -28,6 +28,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         FedController(path, multicast_documents()),
         FedController(path, monitor_documents(), "monitor"),
         FedController(path, anomaly_documents(), "anomaly"),
+        FedController(path, queue_documents(), "queues"),
     ]
     for app in apps:
         app.start()
@@ -106,9 +107,19 @@ def test_a_group_is_shown_with_all_that_concerns_it(show: Show, documents: Calla
     assert documents("group", "FF0E::0001")["group"] == "ff0e::1"
 
 
-def test_classes_are_those_of_whom_sends(show: Show, documents: Callable[..., Any]):
-    assert [line.split() for line in show("classes").splitlines()[1:]] == [["market", "46", "1", "1", "2", "Mbit/s"]]
-    assert documents("classes")[0]["rate_bps"] == 2_000_000
+def test_classes_are_those_of_whom_sends_and_those_with_queues(show: Show, documents: Callable[..., Any]):
+    backup, market = (line.split() for line in show("classes").splitlines()[1:])
+    assert market[:8] == ["market", "46", "1", "1", "2", "Mbit/s", "6", "delay_ms"]
+    assert market[8:] == ["2", "1.25", "0000000000000003:1", "400", "kbit/s"]
+    assert backup[:7] == ["backup", "-", "-", "-", "-", "1", "-"]
+    assert [document.get("rate_bps") for document in documents("classes")] == [None, 2_000_000]
+
+
+def test_a_queue_is_shown_with_what_it_is_sure_of(show: Show):
+    assert show("queues", "--port", "3:1").splitlines()[1].split() == [
+        *("0000000000000003:1", "6", "market", "2.1", "Mbit/s", "2", "Mbit/s", "1.5", "1.25", "400", "kbit/s"),
+    ]
+    assert len(show("queues", "--port", "3:2").splitlines()) == 1
 
 
 def test_openflow_is_told_by_its_version_and_a_refusal_by_its_rule(show: Show):
