@@ -273,12 +273,13 @@ def test_what_is_not_run_needs_a_service_manager_containers_or_a_long_build() ->
     run_here |= {"diagnose-a-port.md", "plan-a-fabric.md"}
     pages = {path.name for path in (ROOT / "docs" / "how-to").glob("*.md")} - {"index.md"}
     built_in_a_wheel = {"compile-the-cores.md"}
+    by_queues = {"give-a-feed-priority.md"}  # test_priority_guide_live.py
     by_tls = {"encrypt-openflow.md"}  # test_tls_live.py
     by_bonds = {"bonds.md"}  # test_bonds_live.py
     by_fabrics = {"several-fabrics.md"}  # test_fabrics_live.py
     by_cluster = {"several-controllers.md"}  # test_cluster_live.py
     assert (
-        pages - run_here - with_an_installation - by_tls - by_bonds - by_fabrics - by_cluster
+        pages - run_here - with_an_installation - by_queues - by_tls - by_bonds - by_fabrics - by_cluster
         == {"run-as-a-service.md"} | built_in_a_wheel
     )
     (left_out,) = (block for block in blocks("upgrade.md") if NEEDS_SYSTEMD in block)
