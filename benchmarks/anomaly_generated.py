@@ -23,17 +23,21 @@ from benchmarks.anomaly_normalcy import Floats, Labelled, read_nab
 from benchmarks.generated_series import KINDS, generated
 from benchmarks.measure import print_table
 from benchmarks.nab_scorer import Result, ScoredFile, held_out_score, probation, score
+from controller.anomaly.normalcy.discord import Discords
 from controller.anomaly.normalcy.score import Scorer, Units, units_of
 from controller.anomaly.normalcy.settings import DAY_S, Settings
 
 RANGES: dict[str, tuple[float, ...]] = {
     "hold_off_s": (DAY_S / 4, DAY_S / 2, DAY_S, 2 * DAY_S),
-    "repeat_factor": (1.25, 1.5, 2.0),
+    "repeat_factor": (1.5, 2.0, 2.5, 3.0),
     "habit_gain": (1.0, 3.0, 6.0),
     "duration_gain": (0.0, 0.5, 1.0),
     "duration_s": (1800.0, 3600.0, 10_800.0),
     "scale_quantile": (0.001, 0.005, 0.02),
     "scale_floor_share": (0.003, 0.01, 0.03),
+    "discord_s": (1800.0, 3600.0, 7200.0),
+    "discord_quantile": (0.95, 0.97, 0.99),
+    "discord_gain": (0.0, 0.5, 1.0, 2.0),
 }
 """Each constant of the scores is set to these, the others staying as they are."""
 
@@ -62,22 +66,48 @@ class Block(NamedTuple):
     apart: Floats
     units: dict[tuple[float, float], Units]
     """By `scale_quantile` and `scale_floor_share`."""
+    unlike: dict[tuple[float, float], Floats]
+    """By the constants of `discord_of`."""
+
+
+def discord_of(settings: Settings) -> tuple[float, float]:
+    """Return the constants that decide how far stretches are from all others."""
+    return settings.discord_s, settings.discord_quantile
 
 
 class Recorder(Scorer):
-    """Keeps how far every row is outside of its bounds, which no constant of the scores changes."""
+    """Keeps how far every row is outside of its bounds, and how unlike all before, with every constant tried."""
 
     def __init__(self) -> None:
         super().__init__()
         self.blocks: list[Block] = []
+        self._each = {discord_of(one): Discords(one) for one in tried()}
+        self._block_unlike: dict[tuple[float, float], Floats] = {}
 
     def _distances(self, at_s: Floats, values: Floats) -> Floats:
         apart = super()._distances(at_s, values)
         held = self._rolling.history().values
         scales = {(one.scale_quantile, one.scale_floor_share): one for one in tried()}
         units = {key: units_of(held, one) if len(held) else Units(1.0, 1.0) for key, one in scales.items()}
-        self.blocks.append(Block(at_s, apart, units))
+        self.blocks.append(Block(at_s, apart, units, self._block_unlike))
         return apart
+
+    def _update(self) -> None:
+        at_s, values = (np.concatenate(part) for part in zip(*self._waiting, strict=True))
+        super()._update()
+        for discords in self._each.values():
+            if not discords.has_begun:
+                discords.begin(float(np.median(np.diff(at_s))))
+                discords.extend(values)
+            discords.learn()
+
+    def _unlike(self, values: Floats, fresh: NDArray[np.bool_]) -> Floats:
+        self._block_unlike = {}
+        for key, discords in self._each.items():
+            self._block_unlike[key] = np.zeros(len(values))
+            if discords.has_begun:
+                self._block_unlike[key][fresh] = discords.extend(values[fresh])
+        return self._block_unlike[discord_of(self._settings)]
 
 
 class Replay(Scorer):
@@ -89,7 +119,7 @@ class Replay(Scorer):
         self._first_s = float(blocks[0].at_s[0])
         for block in blocks:
             self._units = block.units[settings.scale_quantile, settings.scale_floor_share]
-            parts.append(self._score(block.at_s, block.apart))
+            parts.append(self._score(block.at_s, block.apart, block.unlike[discord_of(settings)]))
         found = np.zeros(rows)
         found[~late] = np.concatenate(parts)
         return found

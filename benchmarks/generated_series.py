@@ -128,6 +128,35 @@ def idle(rng: Generator, at_s: Floats) -> Floats:
     return low + (rng.random(rows) < rng.uniform(0.02, 0.3)) * rng.choice([0.05, 0.5, 1.0]) * rng.integers(1, 4, rows)
 
 
+def volumes(rng: Generator, at_s: Floats) -> Floats:
+    """Bytes per interval: a wide spread, nothing at all in a share of the rows, jobs by the hour."""
+    rows = len(at_s)
+    body = np.exp(rng.uniform(0.2, 0.8) * correlated(rng, rows, rng.choice([0.0, 0.6, 0.95])))
+    body *= rng.random(rows) >= rng.choice([0.0, rng.uniform(0.2, 0.9)])
+    jobs = np.arange(rows) % int(rng.integers(6, 289)) < int(rng.integers(1, 4))
+    return rng.lognormal(10, 3) * (body + jobs * rng.choice([0.0, rng.uniform(3, 10)]) * rng.uniform(0.8, 1.2, rows))
+
+
+def roads(rng: Generator, at_s: Floats) -> Floats:
+    """Occupancy, speed or travel time of a road: two rushes on workdays, a spread that grows with them, jams."""
+    rows, day = len(at_s), at_s / DAY_S % 1
+    rush = np.zeros(rows)
+    for hour, width in ((rng.uniform(7, 9), rng.uniform(0.8, 2)), (rng.uniform(16, 18), rng.uniform(1, 3))):
+        rush += rng.uniform(0.3, 1) * np.exp(-0.5 * ((24 * day - hour) / width) ** 2)
+    rush *= np.where(at_s // DAY_S % 7 >= 5, rng.uniform(0.1, 0.6), 1.0)
+    jams = np.zeros(rows)
+    for start in np.flatnonzero(rng.random(rows) < rng.uniform(0.1, 0.6) * np.median(np.diff(at_s)) / DAY_S):
+        length = int(rng.integers(3, 20))
+        jams[start : start + length] += rng.exponential(0.4) * np.hanning(length + 2)[1:-1][: rows - start]
+    spread = (0.05 + rng.uniform(0.05, 0.3) * rush) * correlated(rng, rows, rng.choice([0.0, 0.6]))
+    load = np.maximum(0.1 + rush + jams + spread, 0.0)
+    return (
+        np.rint(rng.choice([rng.uniform(10, 20), 300.0]) * load)
+        if rng.random() < 0.6
+        else np.rint(80 - 40 * np.tanh(load))
+    )
+
+
 def spike(rng: Generator, values: Floats, row: int, extent: float, steps_a_day: float) -> None:
     """One to three rows far out."""
     values[row : row + int(rng.integers(1, 4))] += rng.uniform(0.8, 3) * extent
@@ -173,6 +202,11 @@ def rate(rng: Generator, values: Floats, row: int, extent: float, steps_a_day: f
     values[row : row + length] = np.where(there, np.median(values) + extent * rng.uniform(0.8, 1.1, len(part)), part)
 
 
+def shuffled(rng: Generator, values: Floats, row: int, extent: float, steps_a_day: float) -> None:
+    """The rows of a day in no order: what followed the hour no longer does."""
+    rng.shuffle(values[row : row + int(steps_a_day)])
+
+
 Fault = Callable[[Generator, Floats, int, float, float], None]
 KINDS: dict[str, tuple[Callable[[Generator, Floats], Floats], tuple[Fault, ...]]] = {
     "level": (level, (spike, step, burst, drop, flat, restless)),
@@ -184,7 +218,11 @@ KINDS: dict[str, tuple[Callable[[Generator, Floats], Floats], tuple[Fault, ...]]
     "states": (states, (spike, step, drop)),
     "idle": (idle, (spike, burst, step)),
     "gaps": (season, (spike, step, burst, drop)),
+    "mentions": (tails, (spike, burst, burst)),
+    "volumes": (volumes, (spike, step, burst, drop, rate, restless)),
+    "roads": (roads, (spike, burst, drop, flat, shuffled)),
 }
+LONG_KINDS, COUNTED_KINDS, UNEVEN_KINDS = ("mentions",), ("tails", "mentions"), ("gaps", "roads")
 INTERVALS_S = (300.0, 300.0, 300.0, 1800.0, 3600.0)
 
 
@@ -197,13 +235,15 @@ def generated(kind: str, seed: int) -> Generated:
     rng = np.random.default_rng([sum(kind.encode()), seed])
     interval_s = float(rng.choice(INTERVALS_S))
     rows = int(rng.integers(3000, 5000)) if interval_s == 300 else int(rng.integers(1300, 2500))
+    if kind in LONG_KINDS:
+        interval_s, rows = 300.0, int(rng.integers(10_000, 16_000))
     at_s = START_S + interval_s * np.arange(rows)
     normal, faults = KINDS[kind]
     values = normal(rng, at_s)
     extent = float(np.ptp(np.quantile(values, (0.005, 0.995)))) or 1.0
-    if kind == "tails":
+    if kind in COUNTED_KINDS:
         extent = float(values.max())
-    if kind == "gaps":
+    if kind in UNEVEN_KINDS:
         keep = np.ones(rows, np.bool_)
         for start in rng.integers(0, rows, int(rng.integers(1, 6))):
             keep[start : start + int(rng.integers(5, 200))] = False
@@ -218,9 +258,9 @@ def generated(kind: str, seed: int) -> Generated:
     chosen = [faults[int(rng.integers(len(faults)))] for _ in onsets]
     for onset, fault in zip(onsets, chosen, strict=True):
         fault(rng, values, onset, extent, DAY_S / interval_s)
-    if kind in ("tails", "idle", "states"):
+    if kind in (*COUNTED_KINDS, "idle", "states", "volumes", "roads"):
         values = np.maximum(values, 0.0)
-    if kind == "tails":
+    if kind in COUNTED_KINDS:
         values = np.rint(values)
     windows = [(onset - width // 2, onset + width // 2) for onset in onsets]
     return Generated(kind, at_s, values, onsets, [fault.__name__ for fault in chosen], windows)

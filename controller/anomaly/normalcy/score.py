@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from controller.anomaly.normalcy.categories import CATEGORIES, Detector
+from controller.anomaly.normalcy.discord import Discords
 from controller.anomaly.normalcy.result import SeriesNormalcy
 from controller.anomaly.normalcy.rolling import RollingNormalcy
 from controller.anomaly.normalcy.series import Floats
@@ -51,9 +52,10 @@ def units_of(values: Floats, settings: Settings) -> Units:
 
 
 class Excursion(NamedTuple):
-    """A stretch of points in a row outside the bounds: when, how far out, how abnormal.
+    """A stretch of points in a row outside the bounds, or within them in an order not seen before.
 
-    `furthest` is the greatest distance from the nearest normal value in the value's unit, negative below it.
+    It tells when, how far out and how abnormal. `furthest` is the greatest distance from the nearest normal value in
+    the value's unit, negative below it, 0 within the bounds.
     """
 
     first_s: float
@@ -66,12 +68,15 @@ class Excursion(NamedTuple):
 class Scorer:
     """Scores points as they come, 0 to 1.
 
-    A score is d / (1 + d). d is the distance from the nearest normal value in units of the range that the series has
-    had (`units_of`), raised by how long points have been outside in a row, and lowered where the bounds are left
-    on most days: by 1 + `habit_gain` times the median of the greatest distances of past days. d is then taken down
-    to a rung, a whole power of `repeat_factor`: for `hold_off_s` after a point that was scored only points on higher
-    rungs are. What is not scored has 0 and holds nothing off. At any threshold that is a rung, the points that pass
-    it are those of an alarm at that threshold which repeats within the hold-off at the next rung alone.
+    A score is d / (1 + d). Two witnesses tell d, and the one that tells more is heard: the distance from the nearest
+    normal value in units of the range that the series has had (`units_of`), raised by how long points have been
+    outside in a row, and `discord_gain` times how much further than is usual the stretch that ends with the point is
+    from all stretches before it (`Discords`), which tells a change among values that are normal each. What the first
+    one alone sees, little or of a shape that was seen before, is taken a rung down. d is lowered where points are
+    unusual on most days: by 1 + `habit_gain` times the median of the greatest distances of past days. It is then
+    taken down to a rung, a whole power of `repeat_factor`: for `hold_off_s` after a point that was scored only points
+    on higher rungs are. What is not scored has 0 and holds nothing off. At any threshold that is a rung, the points
+    that pass it are those of an alarm at that threshold which repeats within the hold-off at the next rung alone.
 
     Bounds are those of `RollingNormalcy` with the points before the current time unit; until a unit has passed they
     follow whenever the number of points has doubled, and later with every quarter of `history_points` as well. Of
@@ -87,6 +92,7 @@ class Scorer:
         self._newest_s, self._first_s = -np.inf, np.inf
         self._points = 0
         self._units = Units(1.0, 1.0)
+        self._discords = Discords(self._settings)
         self._seen = (-np.inf, np.inf)
         self._event: Excursion | None = None
         self.events: deque[Excursion] = deque(maxlen=MAX_EVENTS)
@@ -121,8 +127,8 @@ class Scorer:
         while start < len(rows):
             end = self._until(times[rows[start:]]) + start
             part = rows[start:end]
-            scores[part] = self._score(times[part], points[part])
             fresh = times[part] > np.concatenate(([self._newest_s], times[part][:-1]))
+            scores[part] = self._score(times[part], points[part], self._unlike(points[part], fresh))
             self._waiting.append((times[part][fresh], points[part][fresh]))
             self._waiting_points += int(fresh.sum())
             self._newest_s = float(times[part][-1])
@@ -155,6 +161,17 @@ class Scorer:
         held = self._rolling.history().values
         self._units = units_of(held, self._settings)
         self._seen = (float(held.min()), float(held.max()))
+        if not self._discords.has_begun and len(at_s) > 1:
+            self._discords.begin(float(np.median(np.diff(at_s))))
+            self._discords.extend(values)
+        self._discords.learn()
+
+    def _unlike(self, values: Floats, fresh: NDArray[np.bool_]) -> Floats:
+        """Return how much further than is usual the stretches that end with points are, 0 where that is not known."""
+        found = np.zeros(len(values))
+        if self._discords.has_begun:
+            found[fresh] = self._discords.extend(values[fresh])
+        return found
 
     def _distances(self, at_s: Floats, values: Floats) -> Floats:
         if self._points < self._settings.min_points:
@@ -165,24 +182,29 @@ class Scorer:
         lower, upper = self._seen
         return np.maximum(values - upper, 0.0) - np.maximum(lower - values, 0.0)
 
-    def _score(self, at_s: Floats, values: Floats) -> Floats:
+    def _score(self, at_s: Floats, values: Floats, unlike: Floats) -> Floats:
         settings = self._settings
         apart = self._distances(at_s, values)
-        distances = np.abs(apart) / np.where(apart > 0, self._units.above, self._units.below)
+        outside = np.abs(apart) / np.where(apart > 0, self._units.above, self._units.below)
+        outside = np.where(unlike > 0, outside, outside / settings.repeat_factor)
+        shapes = settings.discord_gain * unlike / self._units.above
         days = np.floor((at_s - self._first_s) / settings.time_unit_s).astype(np.int64)
         scores = np.zeros(len(at_s))
-        for row, (now_s, distance, day) in enumerate(
-            zip(at_s.tolist(), distances.tolist(), days.tolist(), strict=True)
+        for row, (now_s, distance, shape, day) in enumerate(
+            zip(at_s.tolist(), outside.tolist(), shapes.tolist(), days.tolist(), strict=True)
         ):
             if day != self._today:
                 self._new_day(day)
-            if distance <= 0:
+            if self._event is not None and ((self._event.furthest != 0) != (distance > 0) or distance + shape <= 0):
                 self.close_event()
+            if distance + shape <= 0:
                 continue
-            self._today_greatest = max(self._today_greatest, min(distance, FURTHEST))
+            self._today_greatest = max(self._today_greatest, min(max(distance, shape), FURTHEST))
             since_s = now_s if self._event is None else self._event.first_s
             lasted = min(1.0, (now_s - since_s) / settings.duration_s)
-            raw = distance * (1 + settings.duration_gain * lasted) / (1 + settings.habit_gain * self._habit)
+            raw = max(distance * (1 + settings.duration_gain * lasted), shape) / (
+                1 + settings.habit_gain * self._habit
+            )
             rung = math.floor(math.log(raw) / math.log(settings.repeat_factor) + ROUNDING)
             if now_s >= self._alarm_s + settings.hold_off_s or rung > self._alarm_rung:
                 self._alarm_s, self._alarm_rung = now_s, rung

@@ -121,8 +121,16 @@ class Settings:
     duration_gain: float = 0.5
     """What a whole `duration_s` outside adds, as a share of the distance."""
     duration_s: float = 3600.0
+    discord_s: float = 3600.0
+    """Points of so long a time, in order, are compared with all such stretches before."""
+    discord_quantile: float = 0.97
+    """Stretches no further from all others than this quantile of those before are usual."""
+    discord_gain: float = 1.0
+    """What being so much further than is usual counts, beside being so far outside; 0 for bounds alone."""
+    discord_points: int = 20_000
+    """Points that stretches are compared with."""
     hold_off_s: float = DAY_S / 2
-    repeat_factor: float = 1.5
+    repeat_factor: float = 2.0
     """Within the hold-off an alarm repeats this many times further out."""
 
     # Categories in the order they are tried
@@ -148,6 +156,10 @@ class Settings:
                 raise SettingError(f"{name}: expected a number above 0, found {getattr(self, name)!r}")
         if self.history_points < 4 * max(1, self.min_points):
             raise SettingError(f"history_points: expected 4 times min_points or more, found {self.history_points}")
+        if self.discord_quantile > 1:
+            raise SettingError(f"discord_quantile: expected a share from 0 to 1, found {self.discord_quantile}")
+        if self.discord_points < 100:
+            raise SettingError(f"discord_points: expected 100 or more, found {self.discord_points}")
         if self.repeat_factor <= 1:
             raise SettingError(f"repeat_factor: expected a number above 1, found {self.repeat_factor}")
         if self.transient_parts < 3:

@@ -67,7 +67,7 @@ def test_a_value_that_is_normal_at_another_hour_is_scored():
 
 def test_the_further_out_the_higher():
     found = []
-    for height in (80.0, 100.0, 150.0):
+    for height in (80.0, 120.0, 260.0):
         at_s, values = hours(24 * 21)
         values[450] = height
         found.append(Scorer().extend(at_s, values)[450])
@@ -78,8 +78,8 @@ def test_the_longer_outside_the_higher():
     at_s = START_S + 300.0 * np.arange(288 * 10)
     values = np.random.default_rng(1).normal(size=len(at_s))
     values[2600:2700] = 8
-    flat = Scorer(Settings(duration_gain=0.0)).extend(at_s, values)
-    longer = Scorer(Settings(duration_gain=1.0)).extend(at_s, values)
+    flat = Scorer(Settings(duration_gain=0.0, discord_gain=0.0)).extend(at_s, values)
+    longer = Scorer(Settings(duration_gain=1.0, discord_gain=0.0)).extend(at_s, values)
     assert np.flatnonzero(flat[2600:2700]).tolist() == [0]
     assert 2 <= np.count_nonzero(longer[2600:2613]) <= 3
     assert not longer[2613:2700].any()
