@@ -58,6 +58,8 @@ def stream(world, rates_bps: Mapping[bytes, Mapping[str, float]], seconds: float
                 got = sorted((copy.dpid, copy.port_no) for copy in delivery.hosts.elements())
                 assert got == sorted(world.hosts[member].place for member in MEMBERS)
         world.advance(2.0)
+        pool = world.core.policy.aliases.pool
+        assert world.core.plane.aliases.bound_count <= pool, "one that is being taken away counts too"
 
 
 def moves(world, kind="alias-moved"):
