@@ -36,6 +36,9 @@ from controller.cluster.engine import Reply, Request, Silent, WatchReport
 BEAT_S = 0.1
 """How often the process beside hears that the controller is there."""
 
+START_S = 15.0
+"""How long a process that was started may take to its first word: a busy machine starts it in seconds."""
+
 ANSWER_S = 4.0
 """After this time a request counts as unanswered, whatever became of the process beside."""
 
@@ -89,6 +92,7 @@ class SidecarLink:
         self._pipe: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._heard_s = 0.0
+        self._has_spoken = False
         self._lease = 0
         self._has_ended = system_threading.Event()
 
@@ -165,7 +169,7 @@ class SidecarLink:
             member = self._settings.member._replace(lease=self._lease)
             self._outbox = outbox = system_queue.SimpleQueue()
             outbox.put(self._settings._replace(member=member))
-            self._heard_s = time.monotonic()
+            self._heard_s, self._has_spoken = time.monotonic(), False
             self._pipe = pipe
 
     # On threads of their own
@@ -175,7 +179,8 @@ class SidecarLink:
             self.say(self._controller_is())
             silent_s = time.monotonic() - self._heard_s
             process = self._process
-            if silent_s > self._settings.member.lease_s / 2 and process is not None and process.poll() is None:
+            patience_s = self._settings.member.lease_s / 2 if self._has_spoken else START_S
+            if silent_s > patience_s and process is not None and process.poll() is None:
                 self._logger.error(
                     "The process beside the controller said nothing for %.1f s: it is ended.", silent_s
                 )
@@ -228,7 +233,7 @@ class SidecarLink:
         return f"by signal {-status}" if status < 0 else f"with status {status}"
 
     def _take(self, message: Any) -> None:
-        self._heard_s = time.monotonic()
+        self._heard_s, self._has_spoken = time.monotonic(), True
         kind = type(message)
         if kind is StoreAnswered:
             answer = self._waiting.get(message.number)

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,19 @@ def test_the_lead_goes_over_when_a_controller_hands_over_or_ends(controller: Cal
     one.wait(lambda: one.epoch() is None)
     two.close()
     assert one.wait(one.epoch) == second + 1
+
+
+def test_a_process_that_takes_long_to_start_is_waited_for(controller: Callable[[str], Controller]):
+    """A busy machine may take longer to start it than one that has spoken may say nothing."""
+    one = controller("one")
+    pid, begun_s = one.link.pid, time.monotonic()
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    assert not one.told
+    one.wait(lambda: one.told or time.monotonic() > begun_s + 2.0)
+    assert (one.told, one.link.pid) == ([], pid)
+    os.kill(pid, signal.SIGCONT)
+    one.wait(one.epoch)
 
 
 def test_another_process_goes_on_under_the_lease(controller: Callable[[str], Controller]):
